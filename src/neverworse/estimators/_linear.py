@@ -1,0 +1,124 @@
+"""What the linear binary classifiers share: input checks, scores and predictions."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import assert_all_finite
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_consistent_length,
+    check_is_fitted,
+    validate_data,
+)
+
+from neverworse._typing import AnyArray, Matrix, Vector
+from neverworse.estimators._labels import split_labels
+from neverworse.projection import NonFiniteError, TrainingRows, Weights
+from neverworse.rows import as_rows
+
+
+class LinearBinaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Base of classifiers with the score coef·x + b on targets coded 0 and 1.
+
+    Subclasses have the parameter ``missing_label`` and fit through `_fit_rows`.
+    """
+
+    missing_label: Any
+    classes_: AnyArray
+    coef_: Matrix
+    intercept_: Vector
+
+    def decision_function(self, X: Any) -> Vector:
+        """Return the scores of the rows less one half: positive for the second class.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        scores : array of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        X = validate_data(
+            self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32]
+        )
+        return as_rows(X).scores(self.coef_[0], float(self.intercept_[0]))
+
+    def predict(self, X: Any) -> AnyArray:
+        """Return the class of each row.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        classes : array of shape (n_samples,)
+        """
+        # A score of exactly one half counts for the second class, as in the paper.
+        codes = (self.decision_function(X) >= 0.0).astype(np.intp)
+        classes: AnyArray = self.classes_[codes]
+        return classes
+
+    def _training_rows(self, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
+        """Check the input of `fit`; sets ``classes_`` and ``n_features_in_``."""
+        X = validate_data(
+            self,
+            X,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            # Looking for NaN would be one more pass; they show in the Gram matrix.
+            ensure_all_finite=False,
+        )
+        classes, target, unlabeled = split_labels(y, self.missing_label)
+        check_consistent_length(X, target)
+        weights: Vector | None = None
+        if sample_weight is not None:
+            weights = _check_sample_weight(
+                sample_weight, X, dtype=np.float64, ensure_non_negative=True
+            )
+            counted = weights[~unlabeled] > 0.0
+            if len(np.unique(target[~unlabeled][counted])) < 2:
+                raise ValueError(
+                    "sample_weight is positive for labeled rows of one class only. Give some "
+                    "labeled rows of both classes a positive weight."
+                )
+        self.classes_ = classes
+        return TrainingRows(as_rows(X), unlabeled, target, weights)
+
+    def _fit_rows(self, training: TrainingRows) -> None:
+        raise AssertionError("subclasses fit themselves")  # pragma: no cover
+
+    def _fit_checked(self, X: Any, training: TrainingRows) -> Self:
+        """Call `_fit_rows`, and say what is wrong with X where its squares are not finite."""
+        try:
+            self._fit_rows(training)
+        except NonFiniteError:
+            values = X.data if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
+            assert_all_finite(values, input_name="X", estimator_name=type(self).__name__)
+            raise ValueError(
+                "The values of X are so large that their squares overflow. Rescale the columns, "
+                "for example with sklearn.preprocessing.StandardScaler."
+            ) from None
+        return self
+
+    def _set_weights(self, weights: Weights) -> None:
+        """Store weights with a snapped intercept; the half of the decision rule sits in it."""
+        self.coef_ = weights.coef[None, :]
+        self.intercept_ = np.array([weights.intercept - 0.5])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+def stored_weights(classifier: LinearBinaryClassifier) -> Weights:
+    """Return the weights of a fitted classifier, on targets coded 0 and 1."""
+    return Weights(classifier.coef_[0], float(classifier.intercept_[0]) + 0.5)

@@ -1,0 +1,205 @@
+"""What is proved about the projected weights, in numbers and in words."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from html import escape
+from typing import Any, Literal
+
+Reason = Literal["", "no unlabeled rows", "inside", "stopped early", "rounding"]
+
+_WHY = {
+    "no unlabeled rows": (
+        "There are no unlabeled rows, so the classifier is the supervised one."
+    ),
+    "inside": (
+        "Nothing could be improved: the supervised solution lies in the constraint set, which "
+        "means that some labeling of the unlabeled rows would reproduce it, so no other classifier "
+        "is better for every labeling. The classifier is the supervised one."
+    ),
+    "stopped early": (
+        "The solver was stopped before it found an improvement, so the classifier is the "
+        "supervised one. Raise max_iter or max_time to let it finish."
+    ),
+    "rounding": (
+        "The possible improvement is smaller than the rounding errors of floating point numbers, "
+        "so the classifier is the supervised one."
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What is proved about a classifier against its supervised baseline, for these rows.
+
+    All losses are sums of squared errors of the scores over the rows (weighted, and penalised if
+    there is a penalty). A difference is the loss of the classifier less that of the baseline:
+    negative is better. The numbers are evaluated from the weights that were returned, and rounded
+    so that the statement is true in spite of floating point.
+
+    Attributes
+    ----------
+    worst_case, best_case : float
+        Upper bound of the largest, lower bound of the smallest difference over all labelings of
+        the unlabeled rows.
+    guaranteed_improvement : float
+        The classifier's loss is lower than the baseline's by at least this, whatever the labels.
+    holds : bool
+        Whether the classifier is never worse: `worst_case` is at most zero.
+    supervised_loss : tuple of float
+        Smallest and largest loss of the supervised baseline over all labelings.
+    duality_gap : float
+        How far the projection is from optimal, relative to its squared distance.
+    converged : bool
+        Whether the duality gap is within the tolerance.
+    rounding_bound : float
+        What `worst_case` and `best_case` contain as allowance for rounding errors.
+    n_labeled, n_unlabeled : int
+        Rows with and without a label (and with a positive weight).
+    n_zero, n_one, n_fractional : int
+        How many soft labels are 0, 1, or between.
+    distance : str
+        In which distance the supervised solution was projected.
+    rows : {"all", "unlabeled"}
+        On which rows the losses are measured.
+    penalty : float
+        Ridge penalty that the losses include.
+    reason : str
+        Why nothing was improved; empty if something was.
+    """
+
+    worst_case: float
+    best_case: float
+    supervised_loss: tuple[float, float]
+    duality_gap: float
+    converged: bool
+    rounding_bound: float
+    n_labeled: int
+    n_unlabeled: int
+    n_zero: int
+    n_one: int
+    n_fractional: int
+    distance: str
+    rows: Literal["all", "unlabeled"]
+    penalty: float
+    reason: Reason = ""
+
+    @property
+    def holds(self) -> bool:
+        """Whether the classifier is never worse than the supervised one on these rows."""
+        return self.worst_case <= 0.0
+
+    @property
+    def guaranteed_improvement(self) -> float:
+        """By how much the loss is lower at least, whatever the true labels."""
+        return max(0.0, -self.worst_case)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all numbers and statements as plain Python values, ready for JSON."""
+        return {
+            "holds": self.holds,
+            "guaranteed_improvement": self.guaranteed_improvement,
+            **asdict(self),
+            "summary": self.summary(),
+        }
+
+    def summary(self) -> str:
+        """Return the certificate as a paragraph for people."""
+        return " ".join(part for part in (self._claim(), self._how()) if part)
+
+    def _rows(self) -> str:
+        unlabeled = f"{self.n_unlabeled:,} unlabeled {_plural(self.n_unlabeled)}"
+        if self.rows == "unlabeled":
+            return f"the {unlabeled}"
+        return f"all {self.n_labeled + self.n_unlabeled:,} training rows"
+
+    def _loss(self) -> str:
+        return "penalised squared loss" if self.penalty else "squared loss"
+
+    def _claim(self) -> str:
+        if self.reason:
+            return _WHY[self.reason]
+        low, high = self.supervised_loss
+        where = f"on {self._rows()}"
+        context = f" (the supervised loss is between {_number(low)} and {_number(high)})"
+        if self.holds:
+            return (
+                f"Never worse: whatever the true labels of the {self.n_unlabeled:,} unlabeled "
+                f"{_plural(self.n_unlabeled)}, the {self._loss()} {where} is lower than that of "
+                f"the supervised classifier by at least {_number(-self.worst_case)} and at most "
+                f"{_number(-self.best_case)}{context}."
+            )
+        better = (
+            f"up to {_number(-self.best_case)} lower" if self.best_case < 0 else "never lower"
+        )
+        return (
+            f"Not guaranteed: depending on the true labels of the {self.n_unlabeled:,} unlabeled "
+            f"{_plural(self.n_unlabeled)}, the {self._loss()} {where} may be up to "
+            f"{_number(self.worst_case)} higher or {better} than that of the supervised "
+            f"classifier{context}. Only distance='all' and distance='unlabeled' promise never to "
+            "be worse."
+        )
+
+    def _how(self) -> str:
+        if not self.n_unlabeled:
+            return ""
+        labels = (
+            f"Of the soft labels {self.n_zero:,} are 0, {self.n_one:,} are 1 and "
+            f"{self.n_fractional:,} lie between."
+        )
+        if self.converged:
+            return f"{labels} The projection is exact: relative duality gap {self.duality_gap:.1g}."
+        return (
+            f"{labels} The solver was stopped early, at a relative duality gap of "
+            f"{self.duality_gap:.1g}; what is said above holds all the same."
+        )
+
+    def _repr_html_(self) -> str:
+        verdict, colour = _verdict(self)
+        numbers = [
+            ("guaranteed improvement", _number(self.guaranteed_improvement)),
+            ("worst case", _number(self.worst_case)),
+            ("best case", _number(self.best_case)),
+            ("labeled rows", f"{self.n_labeled:,}"),
+            ("unlabeled rows", f"{self.n_unlabeled:,}"),
+            (
+                "soft labels 0 / between / 1",
+                f"{self.n_zero:,} / {self.n_fractional:,} / {self.n_one:,}",
+            ),
+            ("relative duality gap", f"{self.duality_gap:.1g}"),
+        ]
+        cells = "".join(
+            "<tr><td style='text-align:left;padding:.15em 1.5em .15em 0;opacity:.7'>"
+            f"{escape(name)}</td><td style='text-align:right;padding:.15em 0;"
+            f"font-variant-numeric:tabular-nums'>{escape(value)}</td></tr>"
+            for name, value in numbers
+        )
+        return (
+            "<div style='font-family:system-ui,sans-serif;max-width:44em;line-height:1.45;"
+            f"border:1px solid rgba(128,128,128,.35);border-left:5px solid {colour};"
+            "border-radius:6px;padding:.8em 1.1em;margin:.4em 0'>"
+            f"<div style='font-weight:600;color:{colour};margin-bottom:.35em'>"
+            f"{escape(verdict)}</div>"
+            f"<div style='margin-bottom:.6em'>{escape(self.summary())}</div>"
+            f"<table style='border-collapse:collapse;font-size:.92em'>{cells}</table></div>"
+        )
+
+    def __str__(self) -> str:
+        return self.summary()
+
+
+def _verdict(certificate: Certificate) -> tuple[str, str]:
+    """Return the certificate in two words, and the colour of a page that shows it."""
+    if certificate.reason:
+        return "Same as supervised", "#6b7280"
+    if certificate.holds:
+        return "Never worse", "#15803d"
+    return "Not guaranteed", "#b45309"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.4g}" if abs(value) < 1e6 else f"{value:.3e}"
+
+
+def _plural(count: int) -> str:
+    return "row" if count == 1 else "rows"

@@ -1,0 +1,92 @@
+"""The piecewise linear part of the dual: one hinge max(0, -k_j·z) per unlabeled row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from neverworse._typing import Indices, Matrix, Vector
+from neverworse.projection._whitening import Whitening
+
+
+class Hinges(Protocol):
+    """Hinges Σ s_j max(0, -k_j·z) with whitened rows k_j and weights s_j."""
+
+    weights: Vector
+
+    @property
+    def rank(self) -> int:
+        """Length of z."""
+
+    def scores(self, z: Vector) -> Vector:
+        """Return k_j·z for every row."""
+
+    def pull(self, x: Vector) -> Vector:
+        """Return Σ x_j k_j."""
+
+    def take(self, indices: Indices) -> Matrix:
+        """Return the whitened rows with these indices."""
+
+
+@dataclass(frozen=True)
+class LoadedHinges:
+    """Whitened rows in memory: small problems, samples and working sets."""
+
+    rows: Matrix
+    weights: Vector
+
+    @property
+    def rank(self) -> int:
+        """See `Hinges`."""
+        return self.rows.shape[1]
+
+    def scores(self, z: Vector) -> Vector:
+        """See `Hinges`."""
+        return self.rows @ z
+
+    def pull(self, x: Vector) -> Vector:
+        """See `Hinges`."""
+        return x @ self.rows
+
+    def take(self, indices: Indices) -> Matrix:
+        """See `Hinges`."""
+        return self.rows[indices]
+
+
+@dataclass(frozen=True)
+class StreamedHinges:
+    """Rows that are whitened on the way: every verb is one pass over all of them."""
+
+    whitening: Whitening
+    weights: Vector
+
+    @property
+    def rank(self) -> int:
+        """See `Hinges`."""
+        return self.whitening.rank
+
+    def scores(self, z: Vector) -> Vector:
+        """See `Hinges`."""
+        direction = self.whitening.push(z)
+        return self.whitening.rows.scores(direction.coef, direction.intercept)
+
+    def pull(self, x: Vector) -> Vector:
+        """See `Hinges`."""
+        return self.whitening.pull(self.whitening.rows.weighted_sum(x), float(x.sum()))
+
+    def take(self, indices: Indices) -> Matrix:
+        """See `Hinges`."""
+        return self.whitening.take(indices)
+
+    def load(self, indices: Indices, factor: float = 1.0) -> LoadedHinges:
+        """Return some of the rows, whitened once, with `factor` times their weights.
+
+        Whitened piece by piece, so that no second copy of them is ever in memory.
+        """
+        loaded = np.empty((len(indices), self.rank))
+        for lo in range(0, len(indices), self.whitening.rows.block_rows):
+            piece = slice(lo, lo + self.whitening.rows.block_rows)
+            loaded[piece] = self.take(indices[piece])
+        return LoadedHinges(loaded, factor * self.weights[indices])

@@ -1,0 +1,49 @@
+"""The slow reference: L-BFGS-B on the soft labels."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import optimize
+
+from neverworse._typing import Vector
+from neverworse.projection._budget import Budget
+from neverworse.projection._hinges import Hinges
+from neverworse.projection._newton import DualSolution, duality_gap
+
+
+def minimise_lbfgs(
+    hinges: Hinges, linear: Vector, *, tol: float, floor: float, budget: Budget
+) -> DualSolution:
+    """Minimise ½‖Σ s_j q_j k_j - l‖² over soft labels in [0, 1] by projected gradients.
+
+    This is the gradient descent that Krijthe and Loog describe, started as they do from a half for
+    every soft label, and here run on until the duality gap is closed or no progress is made.
+    """
+    s = hinges.weights
+    best: DualSolution | None = None
+
+    def value_and_gradient(q: Vector) -> tuple[float, Vector]:
+        nonlocal best
+        budget.spend()
+        z = hinges.pull(s * q) - linear
+        t = hinges.scores(z)
+        solution = DualSolution(z, q.copy(), duality_gap(t, q, s))
+        if best is None or solution.gap < best.gap:
+            best = solution
+        return solution.value, s * t
+
+    def stop(_: Vector) -> None:
+        if budget.exhausted or (best is not None and best.is_optimal(tol, floor)):
+            raise StopIteration
+
+    optimize.minimize(
+        value_and_gradient,
+        np.full(len(s), 0.5),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=optimize.Bounds(0.0, 1.0),
+        callback=stop,
+        options={"maxiter": 10**6, "maxfun": 10**7, "ftol": 0.0, "gtol": 0.0, "maxcor": 20},
+    )
+    assert best is not None
+    return best

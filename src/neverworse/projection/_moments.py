@@ -1,0 +1,87 @@
+"""Second moments of weighted rows, centred without losing digits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from neverworse._typing import Mask, Matrix, Vector
+from neverworse.rows import Rows
+
+# A centred sum of squares below this fraction of the raw one has lost half of its digits to
+# cancellation: shift the rows and add up again.
+CANCELLATION = 1e-8
+# Squares of features must not vanish or overflow; columns beyond cannot be told from zero.
+SMALLEST_SQUARE = 1e-290
+
+
+class NonFiniteError(ValueError):
+    """The rows hold NaN or infinity (or numbers whose squares are infinite)."""
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Weighted sums over rows, for columns measured from their mean.
+
+    Attributes
+    ----------
+    rows : Rows
+        The rows that were summed, shifted where that was needed for accuracy.
+    total : float
+        Sum of the weights.
+    mean : array of shape (n_columns,)
+        Weighted mean of `rows` (after their shift); zeros where nothing was centred.
+    gram : array of shape (n_columns, n_columns)
+        Weighted sum of (x - mean)(x - mean)'.
+    raw : array of shape (n_columns,)
+        Weighted sum of squares of `rows`: the size of what was added up.
+    varies : boolean array of shape (n_columns,)
+        False for columns that say nothing: constant with an intercept, zero without.
+    """
+
+    rows: Rows
+    total: float
+    mean: Vector
+    gram: Matrix
+    raw: Vector
+    varies: Mask
+
+
+def moments(rows: Rows, weights: Vector | None, centre: bool) -> Moments:
+    """Add up the second moments of `rows`, about their weighted mean if `centre`."""
+    total = float(rows.n_rows if weights is None else weights.sum())
+    result = _sums(rows, weights, total, centre)
+    if not centre:
+        return result
+    doubtful = np.flatnonzero(np.diag(result.gram) <= CANCELLATION * result.raw)
+    if not doubtful.size:
+        return result
+    varies = result.varies.copy()
+    for j in doubtful:
+        column = rows.column(j) if weights is None else rows.column(j)[weights > 0]
+        varies[j] = column.size > 0 and column.min() < column.max()
+    if varies[doubtful].any() and rows.shift is None:
+        result = _sums(rows.shifted(result.mean), weights, total, centre)
+    gram = np.where(np.outer(varies, varies), result.gram, 0.0)
+    return Moments(result.rows, total, result.mean, gram, result.raw, varies)
+
+
+def _sums(rows: Rows, weights: Vector | None, total: float, centre: bool) -> Moments:
+    with np.errstate(over="ignore", invalid="ignore"):
+        gram, sums = rows.gram(weights)
+    if not (np.isfinite(gram).all() and np.isfinite(sums).all()):
+        raise NonFiniteError("the Gram matrix of the rows is not finite")
+    raw = np.diag(gram).copy()
+    for j in np.flatnonzero(raw < SMALLEST_SQUARE):
+        if rows.column(j).any() and rows.shift is None:
+            raise ValueError(
+                f"The values of column {j} of X are so small that their squares vanish in "
+                "floating point. Rescale the column, for example with "
+                "sklearn.preprocessing.StandardScaler."
+            )
+    mean = np.zeros(rows.n_columns)
+    if centre and total > 0:
+        mean = sums / total
+        gram -= total * np.outer(mean, mean)
+    return Moments(rows, total, mean, gram, raw, raw > 0)

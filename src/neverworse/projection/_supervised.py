@@ -1,0 +1,93 @@
+"""Least squares on labeled rows: the supervised weights."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import linalg
+
+from neverworse._typing import Vector
+from neverworse.projection._moments import Moments, moments
+from neverworse.projection._weights import Weights
+from neverworse.projection._whitening import CentredFactor, factor
+from neverworse.rows import Rows
+
+
+def solve_least_squares(
+    rows: Rows,
+    target: Vector,
+    weights: Vector | None = None,
+    *,
+    alpha: float = 0.0,
+    fit_intercept: bool = True,
+    rcond: float | None = None,
+) -> Weights:
+    r"""Minimise the penalised weighted squared error on all rows with a weight.
+
+    .. math:: \sum_i s_i (x_i \cdot w + b - y_i)^2 + \alpha \lVert w \rVert^2
+
+    Parameters
+    ----------
+    rows : Rows
+    target : array of shape (n_rows,)
+    weights : array of shape (n_rows,), optional
+        Not negative; ones if not given.
+    alpha : float
+        Ridge penalty; the intercept is not penalised.
+    fit_intercept : bool
+        Whether b is fitted, or zero.
+    rcond : float, optional
+        If given, directions of the features whose singular value in the centred (penalised) Gram
+        matrix is at most `rcond` times the largest are left out. The result then depends on the
+        scales of the columns. If not given, the solution is exact, and the shortest one where
+        there are many.
+    """
+    centre = 0.0
+    if fit_intercept:
+        centre = float(np.average(target, weights=weights))
+    residual = target - centre
+    if rcond is not None:
+        sums = moments(rows, weights, centre=fit_intercept)
+        coef = _truncated(sums, residual, weights, alpha, rcond)
+    else:
+        centred = factor(rows, weights, alpha, fit_intercept, target=residual)
+        sums = centred.moments
+        if centred.solution is not None:
+            coef = centred.solution
+        else:
+            coef = _normal_equations(centred, residual, weights, alpha)
+    return Weights(coef, centre + _intercept(sums, coef))
+
+
+def _normal_equations(
+    centred: CentredFactor, residual: Vector, weights: Vector | None, alpha: float
+) -> Vector:
+    """Solve, then refine once: as accurate as orthogonal factors where this is chosen."""
+    sums, basis = centred.moments, centred.basis
+    coef = basis @ (_cross(sums, residual, weights) @ basis)
+    error = residual - sums.rows.scores(coef, _intercept(sums, coef))
+    gradient = _cross(sums, error, weights) - alpha * coef
+    refined: Vector = coef + basis @ (gradient @ basis)
+    return refined
+
+
+def _intercept(sums: Moments, coef: Vector) -> float:
+    """Return the intercept with which `coef` scores the mean of the rows as zero."""
+    shift = 0.0 if sums.rows.shift is None else float(sums.rows.shift @ coef)
+    return -float(sums.mean @ coef) - shift
+
+
+def _truncated(
+    sums: Moments, residual: Vector, weights: Vector | None, alpha: float, rcond: float
+) -> Vector:
+    values, vectors = linalg.eigh(sums.gram + alpha * np.eye(len(sums.gram)))
+    kept = values > rcond * max(values[-1], 0.0)
+    vectors = vectors[:, kept]
+    coef: Vector = vectors @ ((_cross(sums, residual, weights) @ vectors) / values[kept])
+    return coef
+
+
+def _cross(sums: Moments, residual: Vector, weights: Vector | None) -> Vector:
+    """Return Σ s (x - mean) r over the rows, for columns that vary."""
+    weighted = residual if weights is None else weights * residual
+    total = sums.rows.weighted_sum(weighted) - weighted.sum() * sums.mean
+    return np.where(sums.varies, total, 0.0)

@@ -1,0 +1,242 @@
+"""Coordinates in which the quadratic part of the loss is the identity.
+
+For rows E with weights S and a penalty α that leaves the intercept alone, the loss has the second
+derivative 2H with H = E'SE + αP. Everything downstream works in coordinates z with v = Tz and
+T'HT = I: any conditioning and any scale of the features ends here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import linalg
+from scipy.linalg import lapack
+
+from neverworse._typing import Indices, Matrix, Vector
+from neverworse.projection._moments import Moments, moments
+from neverworse.projection._weights import Weights
+from neverworse.rows import Rows
+from neverworse.rows._threads import map_in_threads
+
+EPS = float(np.finfo(np.float64).eps)
+# Cholesky factors of the Gram matrix are good enough as long as its condition number (columns
+# brought to equal length) leaves eight digits. Beyond, orthogonal factors of the rows themselves.
+WELL_CONDITIONED = 1e-8
+
+
+@dataclass(frozen=True)
+class Whitening:
+    """A basis T of the weights with T'HT = I, in coordinates centred at the mean of the rows.
+
+    Attributes
+    ----------
+    rows : Rows
+        The rows (perhaps shifted) that `mean` refers to.
+    mean : array of shape (n_columns,)
+        Where the rows are centred.
+    basis : array of shape (n_columns, rank)
+        T, without its row for the intercept.
+    offset : array of shape (rank,)
+        The row of T for the intercept of the centred rows.
+    column_norms : array of shape (n_columns,)
+        Weighted Euclidean norms of the columns of `rows`, not centred: what rounding errors of
+        scores are measured by.
+    """
+
+    rows: Rows
+    mean: Vector
+    basis: Matrix
+    offset: Vector
+    column_norms: Vector
+
+    @property
+    def rank(self) -> int:
+        """The number of coordinates."""
+        return len(self.offset)
+
+    def take(self, indices: Indices) -> Matrix:
+        """Return the rows with these indices in whitened coordinates: T'(x - mean, 1)."""
+        taken = self.rows.take(indices)
+        taken -= self.mean
+        whitened: Matrix = taken @ self.basis
+        whitened += self.offset
+        return whitened
+
+    def pull(self, weighted_sum: Vector, total: float) -> Vector:
+        """Return T'E'x in whitened coordinates, given E'x and the sum of x."""
+        return (weighted_sum - total * self.mean) @ self.basis + total * self.offset
+
+    def pull_coef(self, gradient: Vector) -> Vector:
+        """Return T'(gradient, 0): a vector over the coefficients alone, in whitened coordinates."""
+        return gradient @ self.basis
+
+    def push(self, z: Vector) -> Weights:
+        """Return the weights Tz, for unshifted and uncentred features."""
+        coef = self.basis @ z
+        offset = float(self.offset @ z) - float(self.mean @ coef)
+        shift = self.rows.shift
+        return Weights(coef, offset if shift is None else offset - float(shift @ coef))
+
+    def rotated(self, rotation: Matrix) -> Whitening:
+        """Return the coordinates with basis T @ rotation."""
+        return replace(self, basis=self.basis @ rotation, offset=self.offset @ rotation)
+
+    def quadratic_form(self, points: Rows, weights: Vector | None, with_one: bool) -> Matrix:
+        """Return T'(Σ s x x')T over the points x = (point - mean, 1) (or 0 for the 1)."""
+        shift = self.mean if self.rows.shift is None else self.mean + self.rows.shift
+        gram, sums = points.shifted(shift).gram(weights)
+        form = self.basis.T @ gram @ self.basis
+        if with_one:
+            cross = np.outer(sums @ self.basis, self.offset)
+            total = points.n_rows if weights is None else weights.sum()
+            form += cross + cross.T + total * np.outer(self.offset, self.offset)
+        return form
+
+
+@dataclass(frozen=True)
+class CentredFactor:
+    """A triangular or orthogonal factor of the centred, penalised Gram matrix.
+
+    Attributes
+    ----------
+    moments : Moments
+    basis : array of shape (n_columns, rank)
+        T with T'(gram + αI)T = I; its columns are orthogonal to `null_space`.
+    null_space : array of shape (n_columns, nullity)
+        Directions in which no row differs.
+    solution : array of shape (n_columns,) or None
+        The least squares solution for the target, if one was given and the orthogonal factor
+        was needed.
+    """
+
+    moments: Moments
+    basis: Matrix
+    null_space: Matrix
+    solution: Vector | None = None
+
+    def minimum_norm(self, coef: Vector) -> Vector:
+        """Return the shortest weights that score all rows as `coef` does."""
+        if not self.null_space.size:
+            return coef
+        # Subtracting a combination of null vectors, row by row, keeps the digits of small weights
+        # of large features; an orthogonal projection would not.
+        return coef - self.null_space @ np.linalg.lstsq(self.null_space, coef, rcond=None)[0]
+
+
+def factor(
+    rows: Rows,
+    weights: Vector | None,
+    alpha: float,
+    fit_intercept: bool,
+    target: Vector | None = None,
+) -> CentredFactor:
+    """Factor the centred Gram matrix of the rows plus α times the identity.
+
+    Parameters
+    ----------
+    rows, weights
+        Rows and their weights (ones if None).
+    alpha : float
+        Ridge penalty.
+    fit_intercept : bool
+        Whether to centre the rows.
+    target : array of shape (n_rows,), optional
+        Centred right-hand side. Solved for only where the rows are too ill-conditioned for the
+        Gram matrix, because there it must be part of the factorisation.
+    """
+    sums = moments(rows, weights, centre=fit_intercept)
+    d = rows.n_columns
+    active = np.flatnonzero(sums.varies)
+    if not active.size:
+        empty = np.zeros((d, 0))
+        return CentredFactor(sums, empty, empty, None if target is None else np.zeros(d))
+    spread = np.diag(sums.gram)[active] + alpha
+    scale = 1.0 / np.sqrt(spread)
+    gram = sums.gram[np.ix_(active, active)] * np.outer(scale, scale)
+    gram[np.diag_indices_from(gram)] = 1.0
+    triangle, failed = lapack.dpotrf(gram, lower=0, clean=1)
+    if not failed:
+        rcond, _ = lapack.dpocon(triangle, np.abs(gram).sum(axis=0).max(), uplo="U")
+        if rcond > WELL_CONDITIONED:
+            inverse, _ = lapack.dtrtri(triangle, lower=0)
+            basis = np.zeros((d, len(active)))
+            basis[active] = scale[:, None] * inverse
+            return CentredFactor(sums, basis, np.zeros((d, 0)))
+    return _orthogonal(sums, weights, alpha, active, scale, target)
+
+
+def _orthogonal(
+    sums: Moments,
+    weights: Vector | None,
+    alpha: float,
+    active: Indices,
+    scale: Vector,
+    target: Vector | None,
+) -> CentredFactor:
+    """Factor ill-conditioned or rank-deficient rows without squaring their condition number."""
+    d, k = sums.rows.n_columns, len(active)
+    triangle = _triangle(sums, weights, alpha, active, scale, target)
+    left, singular, right = linalg.svd(triangle[:k, :k], lapack_driver="gesvd")
+    # What floating point cannot know: the rounding of the data, measured against their spread.
+    noise = np.sqrt(np.max(sums.raw[active] * scale**2, initial=1.0))
+    rank = int(np.sum(singular > 8 * k * EPS * noise * singular[0]))
+    basis, null_space = np.zeros((d, rank)), np.zeros((d, k - rank))
+    basis[active] = scale[:, None] * (right[:rank].T / singular[:rank])
+    null_space[active] = scale[:, None] * right[rank:].T
+    bare = CentredFactor(sums, basis, null_space)
+    basis = bare.minimum_norm(basis)
+    solution = None
+    if target is not None:
+        solution = basis @ (left[:, :rank].T @ triangle[:k, k])
+    return CentredFactor(sums, basis, null_space, solution)
+
+
+def _triangle(
+    sums: Moments,
+    weights: Vector | None,
+    alpha: float,
+    active: Indices,
+    scale: Vector,
+    target: Vector | None,
+) -> Matrix:
+    """Return R with R'R = scaled, centred Gram matrix (bordered by the target), by rows."""
+    rows, k = sums.rows, len(active)
+    width = k + (target is not None)
+    step = max(rows.block_rows, 2 * width)
+
+    def reduce(pieces: list[Matrix]) -> Matrix:
+        triangle: Matrix = linalg.qr(
+            np.vstack(pieces), mode="r", overwrite_a=True, check_finite=False
+        )[0][:width]
+        return triangle
+
+    def part(bounds: tuple[int, int]) -> Matrix:
+        triangle = np.zeros((0, width))
+        for lo in range(bounds[0], bounds[1], step):
+            hi = min(lo + step, bounds[1])
+            block = np.empty((hi - lo, width))
+            block[:, :k] = (rows.block(lo, hi)[:, active] - sums.mean[active]) * scale
+            if target is not None:
+                block[:, k] = target[lo:hi]
+            if weights is not None:
+                block *= np.sqrt(weights[lo:hi])[:, None]
+            triangle = reduce([triangle, block])
+        return triangle
+
+    penalty = np.zeros((k, width))
+    penalty[:, :k] = np.diag(np.sqrt(alpha) * scale)
+    return reduce([*map_in_threads(part, rows.parts()), penalty])
+
+
+def whiten(
+    rows: Rows, weights: Vector | None, alpha: float, fit_intercept: bool
+) -> Whitening:
+    """Return coordinates in which the loss of these rows has the identity as its quadratic part."""
+    centred = factor(rows, weights, alpha, fit_intercept)
+    sums, basis = centred.moments, centred.basis
+    offset = np.zeros(basis.shape[1])
+    if fit_intercept and sums.total > 0:
+        basis = np.column_stack([basis, np.zeros(len(basis))])
+        offset = np.append(offset, 1.0 / np.sqrt(sums.total))
+    return Whitening(sums.rows, sums.mean, basis, offset, np.sqrt(sums.raw))

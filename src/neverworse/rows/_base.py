@@ -1,0 +1,162 @@
+"""What the mathematics asks of rows: Gram matrix, scores, weighted sums, and some rows."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+
+import numpy as np
+
+from neverworse._typing import AnyArray, Indices, Matrix, Vector
+from neverworse.rows._threads import map_in_threads
+
+# A block of rows should fit in a core's own cache, so that it is read from memory once however
+# many things are computed from it. Fewer, fatter parts would be as good for speed; a fixed number
+# makes every sum independent of the number of threads.
+BLOCK_BYTES = 2**20
+N_PARTS = 16
+# Below this many numbers, starting threads costs more than it saves.
+SMALL = 2**18
+
+Weigh = Callable[[Vector, slice], Vector]
+
+
+class Rows(ABC):
+    """Rows of features that can be read in blocks, never changed and never copied as a whole.
+
+    Subclasses say how a block is read; everything else follows. All sums are accumulated in
+    float64, block by block, whatever the type of the data.
+
+    Parameters
+    ----------
+    shift : array of shape (n_columns,), optional
+        Subtracted from every row as it is read: features far from zero keep their digits. The
+        rows of this object are the shifted rows.
+
+    Attributes
+    ----------
+    n_rows, n_columns : int
+    shift : array or None
+    block_rows : int
+        How many rows are read at once.
+    """
+
+    def __init__(self, n_rows: int, n_columns: int, shift: Vector | None = None) -> None:
+        self.n_rows = n_rows
+        self.n_columns = n_columns
+        self.shift = shift
+        # BLAS wants some rows to work on, however wide they are.
+        self.block_rows = max(128, BLOCK_BYTES // (8 * max(n_columns, 1)))
+
+    @abstractmethod
+    def block(self, start: int, stop: int) -> Matrix:
+        """Rows `start` to `stop` as a dense float64 array, to be read only."""
+
+    @abstractmethod
+    def take(self, indices: Indices) -> Matrix:
+        """The rows with these indices as a dense float64 array of the caller's own."""
+
+    @abstractmethod
+    def shifted(self, shift: Vector) -> Rows:
+        """The same data with another shift."""
+
+    @abstractmethod
+    def column(self, index: int) -> AnyArray:
+        """One column of the data, without shift, as it is stored."""
+
+    def gram(self, weights: Vector | None = None) -> tuple[Matrix, Vector]:
+        """Return E'SE and E's for the rows E and the weights s (ones if not given)."""
+        d = self.n_columns
+
+        def part(bounds: tuple[int, int]) -> tuple[Matrix, Vector]:
+            gram, total = np.zeros((d, d)), np.zeros(d)
+            for rows in self._slices(*bounds):
+                block = self.block(rows.start, rows.stop)
+                if weights is None:
+                    total += np.ones(len(block)) @ block
+                else:
+                    total += weights[rows] @ block
+                    block = block * np.sqrt(weights[rows])[:, None]
+                gram += block.T @ block
+            return gram, total
+
+        parts = map_in_threads(part, self.parts())
+        return sum((p[0] for p in parts), np.zeros((d, d))), sum((p[1] for p in parts), np.zeros(d))
+
+    def scores(self, coef: Vector, intercept: float = 0.0) -> Vector:
+        """Return coef·x + intercept for every row x of the data, before any shift."""
+        return self._pass(coef, intercept, None)[0]
+
+    def scores_and_sum(
+        self, coef: Vector, intercept: float, weigh: Weigh
+    ) -> tuple[Vector, Vector, float]:
+        """Return the scores t, E'x and the sum of x = weigh(t), from one reading of the rows.
+
+        Parameters
+        ----------
+        coef, intercept
+            The linear function of the unshifted rows that gives the scores.
+        weigh : callable
+            ``weigh(t, rows)`` gives the weights in the sum, for the scores ``t`` of the rows in the
+            slice ``rows``.
+        """
+        return self._pass(coef, intercept, weigh)
+
+    def weighted_sum(self, weights: Vector) -> Vector:
+        """Return E'weights."""
+
+        def part(bounds: tuple[int, int]) -> Vector:
+            total = np.zeros(self.n_columns)
+            for rows in self._slices(*bounds):
+                total += weights[rows] @ self.block(rows.start, rows.stop)
+            return total
+
+        return sum(map_in_threads(part, self.parts()), np.zeros(self.n_columns))
+
+    def offset(self, coef: Vector, intercept: float) -> float:
+        """Return the intercept that belongs to `coef` once the rows are shifted.
+
+        Correctly rounded: with features far from zero, the terms cancel to a fraction of each.
+        """
+        if self.shift is None:
+            return intercept
+        exact = sum(
+            (Fraction(c) * Fraction(s) for c, s in zip(coef, self.shift, strict=True)),
+            Fraction(float(intercept)),
+        )
+        return float(exact)
+
+    def _pass(
+        self, coef: Vector, intercept: float, weigh: Weigh | None
+    ) -> tuple[Vector, Vector, float]:
+        scores = np.empty(self.n_rows)
+        offset = self.offset(coef, intercept)
+
+        def part(bounds: tuple[int, int]) -> tuple[Vector, float]:
+            summed, total = np.zeros(self.n_columns), 0.0
+            for rows in self._slices(*bounds):
+                block = self.block(rows.start, rows.stop)
+                t = np.matmul(block, coef, out=scores[rows])
+                t += offset
+                if weigh is not None:
+                    x = weigh(t, rows)
+                    summed += x @ block
+                    total += float(x.sum())
+            return summed, total
+
+        parts = map_in_threads(part, self.parts())
+        return scores, sum((p[0] for p in parts), np.zeros(self.n_columns)), sum(p[1] for p in parts)
+
+    def parts(self) -> list[tuple[int, int]]:
+        """Bounds of the parts that threads share, at most `N_PARTS` and in whole blocks."""
+        if self.n_rows * self.n_columns < SMALL:
+            return [(0, self.n_rows)]
+        n_blocks = -(-self.n_rows // self.block_rows)
+        edges = np.linspace(0, n_blocks, min(N_PARTS, n_blocks) + 1).astype(int) * self.block_rows
+        edges[-1] = self.n_rows
+        return [(int(lo), int(hi)) for lo, hi in zip(edges[:-1], edges[1:], strict=True)]
+
+    def _slices(self, start: int, stop: int) -> Iterator[slice]:
+        for lo in range(start, stop, self.block_rows):
+            yield slice(lo, min(lo + self.block_rows, stop))

@@ -1,0 +1,75 @@
+"""Rows of a sparse matrix in memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from neverworse._typing import AnyArray, Indices, Matrix, Vector
+from neverworse.rows._base import Rows, Weigh
+
+
+class SparseRows(Rows):
+    """Rows of a sparse matrix; never made dense as a whole.
+
+    Parameters
+    ----------
+    X : CSR matrix or array of shape (n_rows, n_columns)
+    shift : array of shape (n_columns,), optional
+        See `Rows`. Shifted rows are dense, so they are read block by block.
+    """
+
+    def __init__(self, X: Any, shift: Vector | None = None) -> None:
+        super().__init__(*X.shape, shift=shift)
+        self._X = sparse.csr_array(X)
+
+    def block(self, start: int, stop: int) -> Matrix:
+        """See `Rows.block`."""
+        return self._dense(self._X[start:stop])
+
+    def take(self, indices: Indices) -> Matrix:
+        """See `Rows.take`."""
+        return self._dense(self._X[indices])
+
+    def shifted(self, shift: Vector) -> SparseRows:
+        """See `Rows.shifted`."""
+        return SparseRows(self._X, shift)
+
+    def column(self, index: int) -> AnyArray:
+        """See `Rows.column`."""
+        return self._X[:, [index]].toarray().ravel()
+
+    def gram(self, weights: Vector | None = None) -> tuple[Matrix, Vector]:
+        """See `Rows.gram`."""
+        if self.shift is not None:
+            return super().gram(weights)
+        X = self._X.astype(np.float64, copy=False)
+        weighted = X if weights is None else X.multiply(weights[:, None]).tocsr()
+        gram = (X.T @ weighted).toarray()
+        return gram, np.asarray(weighted.sum(axis=0)).ravel()
+
+    def weighted_sum(self, weights: Vector) -> Vector:
+        """See `Rows.weighted_sum`."""
+        if self.shift is not None:
+            return super().weighted_sum(weights)
+        return np.asarray(self._X.T @ weights, dtype=np.float64)
+
+    def _pass(
+        self, coef: Vector, intercept: float, weigh: Weigh | None
+    ) -> tuple[Vector, Vector, float]:
+        if self.shift is not None:
+            return super()._pass(coef, intercept, weigh)
+        scores = np.asarray(self._X @ coef, dtype=np.float64)
+        scores += intercept
+        if weigh is None:
+            return scores, np.zeros(self.n_columns), 0.0
+        x = weigh(scores, slice(0, self.n_rows))
+        return scores, self.weighted_sum(x), float(x.sum())
+
+    def _dense(self, X: Any) -> Matrix:
+        dense: Matrix = X.astype(np.float64, copy=False).toarray()
+        if self.shift is not None:
+            dense -= self.shift
+        return dense
