@@ -53,11 +53,11 @@ def split_labels(y: Any, missing_label: Any) -> tuple[AnyArray, Vector, Mask]:
     classes, codes = np.unique(known, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(
-            f"y has labels of one class only ({classes[0]!r}). The labeled rows need two classes; "
+            f"y has labels of one class only ({_shown(classes[0])}). The labeled rows need two classes; "
             "unlabeled rows cannot provide one."
         )
     if len(classes) > 2:
-        shown = ", ".join(repr(c.item() if hasattr(c, "item") else c) for c in classes[:5])
+        shown = ", ".join(_shown(c) for c in classes[:5])
         raise ValueError(
             "Only binary classification is supported. The type of the target is multiclass: y has "
             f"{len(classes)} classes ({shown}{', ...' if len(classes) > 5 else ''}). Merge classes, "
@@ -67,6 +67,11 @@ def split_labels(y: Any, missing_label: Any) -> tuple[AnyArray, Vector, Mask]:
     target = np.zeros(len(labels))
     target[~unlabeled] = codes
     return classes, target, unlabeled
+
+
+def _shown(label: Any) -> str:
+    """Return a label as people would write it."""
+    return repr(label.item() if hasattr(label, "item") else label)
 
 
 def _as_labels(y: Any) -> tuple[AnyArray, Mask]:
@@ -126,7 +131,7 @@ def _find_missing(labels: AnyArray, null: Mask) -> Mask:
         raise ValueError(f"y has -1 among floats, where NaN marks unlabeled rows. {advice}")
     if len(np.unique(others.astype(str))) == 1:
         raise ValueError(
-            f"y has the values -1 and {others[0]!r} only, which may be two classes, or one class "
+            f"y has the values -1 and {_shown(others[0])} only, which may be two classes, or one class "
             f"and unlabeled rows. {advice}"
         )
     return minus_one

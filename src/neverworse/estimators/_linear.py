@@ -44,9 +44,7 @@ class LinearBinaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         scores : array of shape (n_samples,)
         """
         check_is_fitted(self)
-        X = validate_data(
-            self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32]
-        )
+        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
         return as_rows(X).scores(self.coef_[0], float(self.intercept_[0]))
 
     def predict(self, X: Any) -> AnyArray:

@@ -192,7 +192,7 @@ class ProjectedLeastSquaresClassifier(LinearBinaryClassifier):
         self.supervised_ = supervised
         self.soft_labels_ = result.soft_labels
         self.certificate_ = result.certificate
-        self.n_iter_ = result.n_iter
+        self.n_iter_ = max(1, result.n_iter)  # scikit-learn wants at least one
         self._set_weights(result.weights)
 
     def _checked_distance(self) -> Any:

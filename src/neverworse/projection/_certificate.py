@@ -9,9 +9,7 @@ from typing import Any, Literal
 Reason = Literal["", "no unlabeled rows", "inside", "stopped early", "rounding"]
 
 _WHY = {
-    "no unlabeled rows": (
-        "There are no unlabeled rows, so the classifier is the supervised one."
-    ),
+    "no unlabeled rows": ("There are no unlabeled rows, so the classifier is the supervised one."),
     "inside": (
         "Nothing could be improved: the supervised solution lies in the constraint set, which "
         "means that some labeling of the unlabeled rows would reproduce it, so no other classifier "
@@ -129,9 +127,7 @@ class Certificate:
                 f"the supervised classifier by at least {_number(-self.worst_case)} and at most "
                 f"{_number(-self.best_case)}{context}."
             )
-        better = (
-            f"up to {_number(-self.best_case)} lower" if self.best_case < 0 else "never lower"
-        )
+        better = f"up to {_number(-self.best_case)} lower" if self.best_case < 0 else "never lower"
         return (
             f"Not guaranteed: depending on the true labels of the {self.n_unlabeled:,} unlabeled "
             f"{_plural(self.n_unlabeled)}, the {self._loss()} {where} may be up to "

@@ -147,7 +147,8 @@ def factor(
     """
     sums = moments(rows, weights, centre=fit_intercept)
     d = rows.n_columns
-    active = np.flatnonzero(sums.varies)
+    # Columns in which no row differs carry no information, but a penalty acts on their weights.
+    active = np.arange(d) if alpha > 0.0 else np.flatnonzero(sums.varies)
     if not active.size:
         empty = np.zeros((d, 0))
         return CentredFactor(sums, empty, empty, None if target is None else np.zeros(d))
@@ -229,9 +230,7 @@ def _triangle(
     return reduce([*map_in_threads(part, rows.parts()), penalty])
 
 
-def whiten(
-    rows: Rows, weights: Vector | None, alpha: float, fit_intercept: bool
-) -> Whitening:
+def whiten(rows: Rows, weights: Vector | None, alpha: float, fit_intercept: bool) -> Whitening:
     """Return coordinates in which the loss of these rows has the identity as its quadratic part."""
     centred = factor(rows, weights, alpha, fit_intercept)
     sums, basis = centred.moments, centred.basis

@@ -146,7 +146,11 @@ class Rows(ABC):
             return summed, total
 
         parts = map_in_threads(part, self.parts())
-        return scores, sum((p[0] for p in parts), np.zeros(self.n_columns)), sum(p[1] for p in parts)
+        return (
+            scores,
+            sum((p[0] for p in parts), np.zeros(self.n_columns)),
+            sum(p[1] for p in parts),
+        )
 
     def parts(self) -> list[tuple[int, int]]:
         """Bounds of the parts that threads share, at most `N_PARTS` and in whole blocks."""
