@@ -53,16 +53,16 @@ def split_labels(y: Any, missing_label: Any) -> tuple[AnyArray, Vector, Mask]:
     classes, codes = np.unique(known, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(
-            f"y has labels of one class only ({_shown(classes[0])}). The labeled rows need two classes; "
-            "unlabeled rows cannot provide one."
+            f"y has labels of one class only ({_shown(classes[0])}). The labeled rows need two "
+            "classes; unlabeled rows cannot provide one."
         )
     if len(classes) > 2:
         shown = ", ".join(_shown(c) for c in classes[:5])
         raise ValueError(
             "Only binary classification is supported. The type of the target is multiclass: y has "
-            f"{len(classes)} classes ({shown}{', ...' if len(classes) > 5 else ''}). Merge classes, "
-            "or fit one class against the rest. If one of them marks unlabeled rows, say so with "
-            "missing_label."
+            f"{len(classes)} classes ({shown}{', ...' if len(classes) > 5 else ''}). Merge "
+            "classes, or fit one class against the rest. If one of them marks unlabeled rows, say "
+            "so with missing_label."
         )
     target = np.zeros(len(labels))
     target[~unlabeled] = codes
@@ -131,8 +131,8 @@ def _find_missing(labels: AnyArray, null: Mask) -> Mask:
         raise ValueError(f"y has -1 among floats, where NaN marks unlabeled rows. {advice}")
     if len(np.unique(others.astype(str))) == 1:
         raise ValueError(
-            f"y has the values -1 and {_shown(others[0])} only, which may be two classes, or one class "
-            f"and unlabeled rows. {advice}"
+            f"y has the values -1 and {_shown(others[0])} only, which may be two classes, or one "
+            f"class and unlabeled rows. {advice}"
         )
     return minus_one
 

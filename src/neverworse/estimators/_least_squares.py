@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval
 
 from neverworse.estimators._linear import LinearBinaryClassifier
@@ -67,7 +66,7 @@ class LeastSquaresClassifier(LinearBinaryClassifier):
     array([0, 1])
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
         "alpha": [Interval(Real, 0, None, closed="left")],
         "fit_intercept": ["boolean"],
         "rcond": [Interval(Real, 0, 1, closed="left"), None],
@@ -86,20 +85,6 @@ class LeastSquaresClassifier(LinearBinaryClassifier):
         self.fit_intercept = fit_intercept
         self.rcond = rcond
         self.missing_label = missing_label
-
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the classifier to the labeled rows.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            Labels of two classes, and a marker for rows without one.
-        sample_weight : array-like of shape (n_samples,), optional
-            Not negative. A row of weight zero is as good as absent.
-        """
-        return self._fit_checked(X, self._training_rows(X, y, sample_weight))
 
     def _fit_rows(self, training: TrainingRows) -> None:
         rows, target, weights = training.labeled()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import (
     _check_sample_weight,
@@ -21,7 +22,7 @@ from neverworse.projection import NonFiniteError, TrainingRows, Weights
 from neverworse.rows import as_rows
 
 
-class LinearBinaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class LinearBinaryClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """Base of classifiers with the score coef·x + b on targets coded 0 and 1.
 
     Subclasses have the parameter ``missing_label`` and fit through `_fit_rows`.
@@ -31,6 +32,35 @@ class LinearBinaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     classes_: AnyArray
     coef_: Matrix
     intercept_: Vector
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the classifier.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Labeled and unlabeled rows, in any order.
+        y : array-like of shape (n_samples,)
+            Labels of two classes, and a marker for rows without one.
+        sample_weight : array-like of shape (n_samples,), optional
+            Not negative. A row of weight zero is as good as absent.
+
+        Returns
+        -------
+        self : object
+        """
+        training = self._training_rows(X, y, sample_weight)
+        try:
+            self._fit_rows(training)
+        except NonFiniteError:
+            values = X.data if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
+            assert_all_finite(values, input_name="X", estimator_name=type(self).__name__)
+            raise ValueError(
+                "The values of X are so large that their squares overflow. Rescale the columns, "
+                "for example with sklearn.preprocessing.StandardScaler."
+            ) from None
+        return self
 
     def decision_function(self, X: Any) -> Vector:
         """Return the scores of the rows less one half: positive for the second class.
@@ -89,21 +119,9 @@ class LinearBinaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self.classes_ = classes
         return TrainingRows(as_rows(X), unlabeled, target, weights)
 
+    @abstractmethod
     def _fit_rows(self, training: TrainingRows) -> None:
-        raise AssertionError("subclasses fit themselves")  # pragma: no cover
-
-    def _fit_checked(self, X: Any, training: TrainingRows) -> Self:
-        """Call `_fit_rows`, and say what is wrong with X where its squares are not finite."""
-        try:
-            self._fit_rows(training)
-        except NonFiniteError:
-            values = X.data if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
-            assert_all_finite(values, input_name="X", estimator_name=type(self).__name__)
-            raise ValueError(
-                "The values of X are so large that their squares overflow. Rescale the columns, "
-                "for example with sklearn.preprocessing.StandardScaler."
-            ) from None
-        return self
+        """Fit to checked rows; called once ``classes_`` and ``n_features_in_`` are set."""
 
     def _set_weights(self, weights: Weights) -> None:
         """Store weights with a snapped intercept; the half of the decision rule sits in it."""

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import _fit_context
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -150,21 +149,6 @@ class ProjectedLeastSquaresClassifier(LinearBinaryClassifier):
         self.tol = tol
         self.max_iter = max_iter
         self.max_time = max_time
-
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the supervised classifier, and project it.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Labeled and unlabeled rows, in any order.
-        y : array-like of shape (n_samples,)
-            Labels of two classes, and a marker for rows without one.
-        sample_weight : array-like of shape (n_samples,), optional
-            Not negative. A row of weight zero is as good as absent.
-        """
-        return self._fit_checked(X, self._training_rows(X, y, sample_weight))
 
     def _fit_rows(self, training: TrainingRows) -> None:
         distance = self._checked_distance()

@@ -26,7 +26,8 @@ SAMPLE_FRACTION = 0.05  # the second sample is no larger than this, unless the f
 WORKING_PER_COLUMN = 30  # rows per coordinate in a working set, or ...
 WORKING_FRACTION = 0.02  # ... this fraction of all rows if that is more
 PUSH = 0.05  # how far samples are pushed out of the constraint set, see `_Search.sample`
-BAND = 3.0  # a row is undecided up to so many times the expected change of its score
+BAND = 3.0  # a row is undecided up to so many times the expected change of its score, ...
+WIDE_BAND = 5.0  # ... or so many where the working set shall be final
 MOST_ROUNDS = 12
 ZERO = 1e-9  # a distance of so small a fraction of what is added up is zero
 
@@ -160,22 +161,15 @@ class _Search:
                 best = solution
             if best.is_optimal(tol, problem.floor) or self.budget.exhausted:
                 break
-            typical = float(np.sqrt(s @ (t * t) / self.total))
+            uncertain = angle * float(np.sqrt(s @ (t * t) / self.total))
             distance = np.where(s > 0.0, np.abs(t), np.inf)
-            if exact:  # keep the rows that were undecided, and all that changed their sign
-                changed = (s > 0.0) & (q != (t < 0.0))
-                width = max(BAND * angle * typical, 2.0 * float(distance[changed].max()))
-            else:
-                width = BAND * angle * typical
-            undecided = np.flatnonzero(distance <= width)
-            exact = exact or len(undecided) <= self.most
-            factor = 1.0
-            if len(undecided) > self.most:
-                if exact:
-                    undecided = np.sort(np.argpartition(distance, self.most)[: self.most])
-                else:
-                    factor = len(undecided) / self.most
-                    undecided = np.sort(self.random.choice(undecided, self.most, replace=False))
+            width = WIDE_BAND * uncertain
+            if exact:  # all rows that have changed their sign become undecided
+                width = max(width, 2.0 * float(distance[q != (t < 0.0)].max(initial=0.0)))
+            exact = exact or int(np.count_nonzero(distance <= width)) <= self.most
+            if not exact:
+                width = BAND * uncertain
+            undecided, factor = self._undecided(distance, width, exact)
             working = self.hinges.load(undecided, factor)
             signs = (t < 0.0).astype(np.float64)
             rest = problem.linear - pulled + working.pull(working.weights * signs[undecided])
@@ -194,6 +188,16 @@ class _Search:
             z, q = moved.z, signs
             q[undecided] = moved.q
         return best
+
+    def _undecided(self, distance: Vector, width: float, exact: bool) -> tuple[Indices, float]:
+        """Return rows at most `width` from their kink, and how many rows each stands for."""
+        undecided = np.flatnonzero(distance <= width)
+        if len(undecided) <= self.most:
+            return undecided, 1.0
+        if exact:
+            return np.sort(np.argpartition(distance, self.most)[: self.most]), 1.0
+        chosen = self.random.choice(undecided, self.most, replace=False)
+        return np.sort(chosen), len(undecided) / self.most
 
     def _signs(self, z: Vector) -> tuple[Vector, Vector]:
         """Return all scores of z, and the sum of the whitened rows with a negative one."""

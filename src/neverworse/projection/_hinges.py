@@ -9,12 +9,16 @@ import numpy as np
 
 from neverworse._typing import Indices, Matrix, Vector
 from neverworse.projection._whitening import Whitening
+from neverworse.rows import DenseRows
+from neverworse.rows._threads import map_in_threads
 
 
 class Hinges(Protocol):
     """Hinges Σ s_j max(0, -k_j·z) with whitened rows k_j and weights s_j."""
 
-    weights: Vector
+    @property
+    def weights(self) -> Vector:
+        """The weights s."""
 
     @property
     def rank(self) -> int:
@@ -34,25 +38,25 @@ class Hinges(Protocol):
 class LoadedHinges:
     """Whitened rows in memory: small problems, samples and working sets."""
 
-    rows: Matrix
+    rows: DenseRows
     weights: Vector
 
     @property
     def rank(self) -> int:
         """See `Hinges`."""
-        return self.rows.shape[1]
+        return self.rows.n_columns
 
     def scores(self, z: Vector) -> Vector:
         """See `Hinges`."""
-        return self.rows @ z
+        return self.rows.scores(z)
 
     def pull(self, x: Vector) -> Vector:
         """See `Hinges`."""
-        return x @ self.rows
+        return self.rows.weighted_sum(x)
 
     def take(self, indices: Indices) -> Matrix:
         """See `Hinges`."""
-        return self.rows[indices]
+        return self.rows.take(indices)
 
 
 @dataclass(frozen=True)
@@ -86,7 +90,10 @@ class StreamedHinges:
         Whitened piece by piece, so that no second copy of them is ever in memory.
         """
         loaded = np.empty((len(indices), self.rank))
-        for lo in range(0, len(indices), self.whitening.rows.block_rows):
-            piece = slice(lo, lo + self.whitening.rows.block_rows)
-            loaded[piece] = self.take(indices[piece])
-        return LoadedHinges(loaded, factor * self.weights[indices])
+        step = self.whitening.rows.block_rows
+
+        def piece(lo: int) -> None:
+            loaded[lo : lo + step] = self.take(indices[lo : lo + step])
+
+        map_in_threads(piece, range(0, len(indices), step))
+        return LoadedHinges(DenseRows(loaded), factor * self.weights[indices])

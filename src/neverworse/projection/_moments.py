@@ -58,7 +58,7 @@ def moments(rows: Rows, weights: Vector | None, centre: bool) -> Moments:
     if not doubtful.size:
         return result
     varies = result.varies.copy()
-    for j in doubtful:
+    for j in doubtful.tolist():
         column = rows.column(j) if weights is None else rows.column(j)[weights > 0]
         varies[j] = column.size > 0 and column.min() < column.max()
     if varies[doubtful].any() and rows.shift is None:
@@ -73,7 +73,7 @@ def _sums(rows: Rows, weights: Vector | None, total: float, centre: bool) -> Mom
     if not (np.isfinite(gram).all() and np.isfinite(sums).all()):
         raise NonFiniteError("the Gram matrix of the rows is not finite")
     raw = np.diag(gram).copy()
-    for j in np.flatnonzero(raw < SMALLEST_SQUARE):
+    for j in np.flatnonzero(raw < SMALLEST_SQUARE).tolist():
         if rows.column(j).any() and rows.shift is None:
             raise ValueError(
                 f"The values of column {j} of X are so small that their squares vanish in "

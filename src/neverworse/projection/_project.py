@@ -17,7 +17,7 @@ from neverworse.projection._lbfgs import minimise_lbfgs
 from neverworse.projection._loss import LossDifference, loss_difference
 from neverworse.projection._newton import DualSolution
 from neverworse.projection._weights import Weights
-from neverworse.projection._whitening import EPS, Whitening, whiten
+from neverworse.projection._whitening import EPS, whiten
 from neverworse.rows import Rows, as_rows
 
 Distance = Literal["all", "labeled", "unlabeled", "euclidean"] | Matrix
@@ -265,7 +265,7 @@ class _Geometry:
         if not self.guaranteed or (converged and difference.worst + bound <= 0.0):
             return weights, difference, bound
         quadratic = difference.norm_t**2 + self.alpha * float(direction.coef @ direction.coef)
-        if 0.0 < quadratic:
+        if quadratic > 0.0:
             length = (quadratic - difference.worst) / (2.0 * quadratic)
             if length > 0.0:
                 weights, difference, bound = self._evaluate(direction.scaled(length))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 
@@ -51,19 +52,19 @@ class Rows(ABC):
 
     @abstractmethod
     def block(self, start: int, stop: int) -> Matrix:
-        """Rows `start` to `stop` as a dense float64 array, to be read only."""
+        """Return rows `start` to `stop` as a dense float64 array, to be read only."""
 
     @abstractmethod
     def take(self, indices: Indices) -> Matrix:
-        """The rows with these indices as a dense float64 array of the caller's own."""
+        """Return the rows with these indices as a dense float64 array of the caller's own."""
 
     @abstractmethod
     def shifted(self, shift: Vector) -> Rows:
-        """The same data with another shift."""
+        """Return the same data with another shift."""
 
     @abstractmethod
     def column(self, index: int) -> AnyArray:
-        """One column of the data, without shift, as it is stored."""
+        """Return one column of the data, without shift, as it is stored."""
 
     def gram(self, weights: Vector | None = None) -> tuple[Matrix, Vector]:
         """Return E'SE and E's for the rows E and the weights s (ones if not given)."""
@@ -159,7 +160,7 @@ class Rows(ABC):
         n_blocks = -(-self.n_rows // self.block_rows)
         edges = np.linspace(0, n_blocks, min(N_PARTS, n_blocks) + 1).astype(int) * self.block_rows
         edges[-1] = self.n_rows
-        return [(int(lo), int(hi)) for lo, hi in zip(edges[:-1], edges[1:], strict=True)]
+        return [(int(lo), int(hi)) for lo, hi in pairwise(edges)]
 
     def _slices(self, start: int, stop: int) -> Iterator[slice]:
         for lo in range(start, stop, self.block_rows):

@@ -20,7 +20,7 @@ class DenseRows(Rows):
     """
 
     def __init__(self, X: AnyArray, shift: Vector | None = None) -> None:
-        super().__init__(*X.shape, shift=shift)
+        super().__init__(X.shape[0], X.shape[1], shift)
         self._X = X
 
     def block(self, start: int, stop: int) -> Matrix:

@@ -22,7 +22,7 @@ class SparseRows(Rows):
     """
 
     def __init__(self, X: Any, shift: Vector | None = None) -> None:
-        super().__init__(*X.shape, shift=shift)
+        super().__init__(X.shape[0], X.shape[1], shift)
         self._X = sparse.csr_array(X)
 
     def block(self, start: int, stop: int) -> Matrix:

@@ -8,6 +8,7 @@ lock) while BLAS itself is held to one thread.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -59,12 +60,32 @@ class _SingleThreadedBlas:
 single_threaded_blas = _SingleThreadedBlas()
 
 
+class _Pool:
+    """Worker threads that stay between calls: starting them takes longer than a small pass."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._executor: ThreadPoolExecutor | None = None
+        self._size = 0
+
+    def __call__(self, size: int) -> ThreadPoolExecutor:
+        with self._lock:
+            if self._executor is None or self._size < size:
+                self._executor, self._size = ThreadPoolExecutor(size, "neverworse"), size
+            return self._executor
+
+
+_pool = _Pool()
+# Threads do not survive a fork; the child starts its own.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=lambda: _pool.__init__())  # type: ignore[misc]
+
+
 def map_in_threads(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
     """Apply `function` to every item, in threads; results come in the order of the items."""
-    if len(items) == 1:
-        return [function(items[0])]
+    if len(items) <= 1:
+        return [function(item) for item in items]
     with single_threaded_blas() as n_threads:
         if n_threads == 1:
             return [function(item) for item in items]
-        with ThreadPoolExecutor(min(n_threads, len(items))) as executor:
-            return list(executor.map(function, items))
+        return list(_pool(n_threads).map(function, items))

@@ -1,0 +1,433 @@
+import re
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.exceptions import DataConversionWarning
+
+from neverworse import LeastSquaresClassifier, ProjectedLeastSquaresClassifier
+from neverworse.estimators._labels import split_labels
+
+CLASSIFIERS = [LeastSquaresClassifier, ProjectedLeastSquaresClassifier]
+
+# 30 rows, labeled and unlabeled ones interleaved; -1 is "no label".
+CODES = np.tile([0, -1, 1, -1, -1, 1, 0, -1, -1, -1], 3)
+UNLABELED = CODES == -1
+X = np.random.default_rng(3).normal(size=(30, 3)) + CODES[:, None]
+
+
+def labels(zero, one, missing):
+    return [missing if code < 0 else (zero, one)[code] for code in CODES]
+
+
+def objects(zero, one, missing):
+    y = np.empty(len(CODES), dtype=object)
+    y[:] = labels(zero, one, missing)
+    return y
+
+
+# name: (y, classes), all with missing_label="auto" and all the same labels
+ENCODINGS = {
+    "list of int": (labels(0, 1, -1), [0, 1]),
+    "tuple of int": (tuple(labels(0, 1, -1)), [0, 1]),
+    "other int classes": (labels(2, 7, -1), [2, 7]),
+    "negative class": (labels(-5, 3, -1), [-5, 3]),
+    "int and None": (labels(0, 1, None), [0, 1]),
+    "int and NaN": (labels(0, 1, np.nan), [0.0, 1.0]),
+    "list of float": (labels(0.0, 1.0, np.nan), [0.0, 1.0]),
+    "float and None": (labels(0.0, 1.0, None), [0.0, 1.0]),
+    "float64": (np.array(labels(0.0, 1.0, np.nan)), [0.0, 1.0]),
+    "float32": (np.array(labels(0.0, 1.0, np.nan), np.float32), [0.0, 1.0]),
+    "float16": (np.array(labels(0.0, 1.0, np.nan), np.float16), [0.0, 1.0]),
+    "str and None": (labels("a", "b", None), ["a", "b"]),
+    "str and NaN": (labels("a", "b", np.nan), ["a", "b"]),
+    "str and NA": (labels("a", "b", pd.NA), ["a", "b"]),
+    "str and -1": (labels("a", "b", -1), ["a", "b"]),
+    "bool and None": (labels(False, True, None), [False, True]),
+    "object int -1": (objects(0, 1, -1), [0, 1]),
+    "object int None": (objects(0, 1, None), [0, 1]),
+    "object int NaN": (objects(0, 1, float("nan")), [0, 1]),
+    "object int NA": (objects(0, 1, pd.NA), [0, 1]),
+    "object float NA": (objects(0.0, 1.0, pd.NA), [0.0, 1.0]),
+    "object NumPy int": (objects(np.int8(0), np.int64(1), None), [0, 1]),
+    "object str NaN": (objects("a", "b", float("nan")), ["a", "b"]),
+    "object NumPy str": (objects(np.str_("a"), "b", None), ["a", "b"]),
+    "object bool -1": (objects(False, True, -1), [False, True]),
+    "object bool None": (objects(False, True, None), [False, True]),
+    "object NumPy bool": (objects(np.False_, np.True_, None), [False, True]),
+    "pandas int64": (pd.Series(labels(0, 1, -1)), [0, 1]),
+    "pandas index": (pd.Index(labels(0, 1, -1)), [0, 1]),
+    "pandas other index": (pd.Series(labels(0, 1, -1), index=range(50, 20, -1)), [0, 1]),
+    "pandas float64": (pd.Series(labels(0.0, 1.0, np.nan)), [0.0, 1.0]),
+    "pandas object": (pd.Series(labels("a", "b", None), dtype=object), ["a", "b"]),
+    "pandas Int64": (pd.Series(labels(0, 1, pd.NA), dtype="Int64"), [0, 1]),
+    "pandas Int64 -1": (pd.Series(labels(0, 1, -1), dtype="Int64"), [0, 1]),
+    "pandas Int8": (pd.Series(labels(0, 1, pd.NA), dtype="Int8"), [0, 1]),
+    "pandas Float64": (pd.Series(labels(0.0, 1.0, pd.NA), dtype="Float64"), [0.0, 1.0]),
+    "pandas boolean": (pd.Series(labels(False, True, pd.NA), dtype="boolean"), [False, True]),
+    "pandas string": (pd.Series(labels("a", "b", pd.NA), dtype="string"), ["a", "b"]),
+    "pandas str": (pd.Series(labels("a", "b", None), dtype="str"), ["a", "b"]),
+    "pandas array": (pd.array(labels(0, 1, pd.NA), dtype="Int64"), [0, 1]),
+    "pandas arrow": (pd.Series(labels("a", "b", None), dtype="string[pyarrow]"), ["a", "b"]),
+    "pandas category str": (pd.Series(labels("a", "b", None), dtype="category"), ["a", "b"]),
+    "pandas category int": (pd.Series(labels(0, 1, None), dtype="category"), [0, 1]),
+    "pandas category -1": (pd.Series(labels(0, 1, -1), dtype="category"), [0, 1]),
+    "pandas unordered categories": (
+        pd.Categorical(labels("a", "b", None), categories=["b", "unused", "a"]),
+        ["a", "b"],
+    ),
+    "polars int": (pl.Series(labels(0, 1, None)), [0, 1]),
+    "polars int -1": (pl.Series(labels(0, 1, -1)), [0, 1]),
+    "polars str": (pl.Series(labels("a", "b", None)), ["a", "b"]),
+    "polars bool": (pl.Series(labels(False, True, None)), [False, True]),
+    "polars float NaN": (pl.Series(labels(0.0, 1.0, float("nan"))), [0.0, 1.0]),
+    "polars float null": (pl.Series(labels(0.0, 1.0, None)), [0.0, 1.0]),
+    "polars categorical": (pl.Series(labels("a", "b", None), dtype=pl.Categorical), ["a", "b"]),
+    "polars enum": (pl.Series(labels("a", "b", None), dtype=pl.Enum(["b", "a"])), ["a", "b"]),
+    **{
+        f"array of {dtype}": (np.array(labels(0, 1, -1), dtype), [0, 1])
+        for dtype in ("int8", "int16", "int32", "int64")
+    },
+}
+encodings = pytest.mark.parametrize("name", ENCODINGS)
+classifiers = pytest.mark.parametrize("classifier", CLASSIFIERS)
+
+
+@encodings
+def test_split_labels_reads_every_encoding(name):
+    y, expected = ENCODINGS[name]
+    classes, target, unlabeled = split_labels(y, "auto")
+    assert classes.tolist() == expected
+    np.testing.assert_array_equal(unlabeled, UNLABELED)
+    np.testing.assert_array_equal(target, CODES == 1)
+    assert target.dtype == np.float64
+
+
+@classifiers
+@encodings
+def test_same_fit_whatever_the_encoding(classifier, name):
+    y, expected = ENCODINGS[name]
+    reference = classifier().fit(X, CODES)
+    clf = classifier().fit(X, y)
+    np.testing.assert_array_equal(clf.coef_, reference.coef_)
+    np.testing.assert_array_equal(clf.intercept_, reference.intercept_)
+    assert clf.classes_.tolist() == expected
+    predicted = clf.predict(X)
+    assert predicted.dtype == clf.classes_.dtype
+    assert predicted.tolist() == [expected[code] for code in reference.predict(X)]
+    assert len(set(predicted.tolist())) == 2
+
+
+@pytest.mark.parametrize(
+    ("y", "dtype"),
+    [
+        (np.array(labels(0, 1, -1), np.int8), np.int8),
+        (labels(0, 1, -1), np.int64),
+        (objects(0, 1, None), np.int64),
+        (labels(0.0, 1.0, None), np.float64),
+        (np.array(labels(0.0, 1.0, np.nan), np.float32), np.float32),
+        (labels(False, True, None), np.bool_),
+        (pd.Series(labels(False, True, None), dtype="boolean"), np.bool_),
+        (pl.Series(labels(False, True, None)), np.bool_),
+        (labels("a", "b", None), np.object_),
+    ],
+)
+def test_classes_have_the_type_of_the_labels(y, dtype):
+    assert split_labels(y, "auto")[0].dtype == dtype
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        pd.Series(labels(0, 1, pd.NA), dtype="Int64"),
+        pd.Series(labels(0, 1, None), dtype="category"),
+        pl.Series(labels(0, 1, None)),
+    ],
+    ids=["pandas Int64", "pandas category", "polars Int64"],
+)
+def test_integer_columns_with_nulls_keep_integer_classes(y):
+    assert split_labels(y, "auto")[0].dtype.kind == "i"
+
+
+@classifiers
+@pytest.mark.parametrize(
+    ("zero", "one"), [("yes", "no"), (9, 3), (True, False), (1.0, 0.0)], ids=repr
+)
+def test_classes_are_sorted_and_the_second_is_coded_one(classifier, zero, one):
+    clf = classifier().fit(X, labels(zero, one, None))
+    assert clf.classes_.tolist() == [one, zero]
+    # Coded the other way round, all scores change their sign.
+    np.testing.assert_allclose(
+        clf.decision_function(X), -classifier().fit(X, CODES).decision_function(X), atol=1e-10
+    )
+
+
+@classifiers
+@pytest.mark.parametrize(
+    "y",
+    [
+        np.where(CODES == 1, 1, 0),
+        np.where(CODES == 1, 1.0, 0.0),
+        CODES == 1,
+        np.where(CODES == 1, "b", "a"),
+        np.where(CODES == 1, "b", "a").astype(object),
+        np.where(CODES == 1, 200, 100).astype(np.uint8),
+        pd.Series(np.where(CODES == 1, "b", "a"), dtype="category"),
+        pl.Series((CODES == 1).tolist()),
+    ],
+    ids=lambda y: f"{type(y).__module__.split('.')[0]} {y.dtype}",
+)
+def test_all_rows_labeled(classifier, y):
+    _, target, unlabeled = split_labels(y, "auto")
+    assert not unlabeled.any()
+    np.testing.assert_array_equal(target, CODES == 1)
+    clf = classifier().fit(X, y)
+    reference = classifier().fit(X, np.where(CODES == 1, 1, 0))
+    np.testing.assert_array_equal(clf.coef_, reference.coef_)
+
+
+# What "auto" refuses to guess: y, its message, and {missing_label: expected classes}.
+AMBIGUOUS = {
+    "-1 and 1": (labels(-1, 1, -1), "-1 and 1 only", {np.nan: [-1, 1]}),
+    "-1 and 0": (np.array(labels(0, -1, -1), np.int8), "-1 and 0 only", {None: [-1, 0]}),
+    "-1 and 'a'": (labels("a", "a", -1), "-1 and 'a' only", {}),
+    "-1 and NaN": (objects(-1, 1, np.nan), "-1 and null", {np.nan: [-1, 1], pd.NA: [-1, 1]}),
+    "-1 and None": (labels(-1, 1, None), "-1 and null", {None: [-1, 1], np.nan: [-1, 1]}),
+    "-1, 0, 1 and None": ([*labels(0, 1, -1), None], "-1 and null", {}),
+    "-1 and NA": (
+        pd.Series(labels(-1, 1, pd.NA), dtype="Int64"),
+        "-1 and null",
+        {pd.NA: [-1, 1], None: [-1, 1]},
+    ),
+    "-1 and polars null": (pl.Series(labels(-1, 1, None)), "-1 and null", {None: [-1, 1]}),
+    "-1.0 and NaN": (labels(-1.0, 1.0, np.nan), "-1 and null", {np.nan: [-1.0, 1.0]}),
+    "0.0, 1.0 and -1.0": (labels(0.0, 1.0, -1.0), "-1 among floats", {-1: [0.0, 1.0]}),
+    "float32": (
+        np.array(labels(0.0, 1.0, -1.0), np.float32),
+        "-1 among floats",
+        {-1: [0.0, 1.0], -1.0: [0.0, 1.0]},
+    ),
+    "'-1'": (np.array(labels("a", "b", "-1")), "the string '-1'", {"-1": ["a", "b"]}),
+    "'-1' is a class": (labels("-1", "1", None), "the string '-1'", {None: ["-1", "1"]}),
+    "'nan'": (
+        np.array(labels("a", "b", np.nan)),  # NumPy made it a string
+        "the string 'nan'",
+        {"nan": ["a", "b"]},
+    ),
+    "'None'": (np.array(labels("a", "b", None)).astype(str), "'None'", {"None": ["a", "b"]}),
+    "'<NA>'": (labels("a", "b", "<NA>"), "the string '<NA>'", {"<NA>": ["a", "b"]}),
+}
+
+
+@pytest.mark.parametrize("name", AMBIGUOUS)
+def test_nothing_is_guessed(name):
+    y, message, _ = AMBIGUOUS[name]
+    with pytest.raises(ValueError, match=message) as caught:
+        split_labels(y, "auto")
+    assert "missing_label=" in str(caught.value)
+
+
+@classifiers
+def test_fit_refuses_to_guess_and_stays_unfitted(classifier):
+    clf = classifier()
+    with pytest.raises(ValueError, match="missing_label=-1 if -1 marks unlabeled rows"):
+        clf.fit(X, labels(-1, 1, -1))
+    assert not hasattr(clf, "coef_")
+
+
+@pytest.mark.parametrize(
+    ("name", "missing_label"),
+    [(name, missing) for name, case in AMBIGUOUS.items() for missing in case[2]],
+    ids=lambda value: str(value),
+)
+def test_missing_label_settles_it(name, missing_label):
+    y, _, resolved = AMBIGUOUS[name]
+    classes, target, unlabeled = split_labels(y, missing_label)
+    assert classes.tolist() == resolved[missing_label]
+    if name == "-1 and 1":  # no marker is left: the -1 of unlabeled rows is a class
+        np.testing.assert_array_equal(target, CODES == 1)
+        assert not unlabeled.any()
+    elif name == "-1 and 0":
+        np.testing.assert_array_equal(target, CODES == 0)
+        assert not unlabeled.any()
+    else:
+        np.testing.assert_array_equal(target, CODES == 1)
+        np.testing.assert_array_equal(unlabeled, UNLABELED)
+
+
+@pytest.mark.parametrize(
+    ("y", "missing_label", "expected"),
+    [
+        (labels(0, 1, -1), -1, [0, 1]),
+        (labels(-1, 1, 0), 0, [-1, 1]),
+        (labels("a", "b", "?"), "?", ["a", "b"]),
+        (np.array(labels("a", "b", "?")), "?", ["a", "b"]),
+        (np.array(labels("a", "b", "")), "", ["a", "b"]),
+        (labels(0, 1, "?"), "?", [0, 1]),
+        (pd.Series(labels("a", "b", "?"), dtype="category"), "?", ["a", "b"]),
+        (pl.Series(labels("a", "b", "?")), "?", ["a", "b"]),
+        (labels(False, True, "?"), "?", [False, True]),
+        (objects(0, 1, -99), -99, [0, 1]),
+        (labels(0.0, 1.0, np.inf), np.inf, [0.0, 1.0]),
+        (np.array(labels(0, 1, 255), np.uint8), 255, [0, 1]),
+        (pd.Series(labels("a", "b", None), dtype="str"), np.nan, ["a", "b"]),
+        (pd.Series(labels(0, 1, None), dtype="Int64"), None, [0, 1]),
+        (labels("a", "b", np.nan), pd.NA, ["a", "b"]),
+    ],
+)
+def test_missing_label_may_be_any_scalar(y, missing_label, expected):
+    classes, target, unlabeled = split_labels(y, missing_label)
+    assert classes.tolist() == expected
+    np.testing.assert_array_equal(unlabeled, UNLABELED)
+    np.testing.assert_array_equal(target, CODES == 1)
+
+
+def test_marker_that_does_not_occur_leaves_three_classes():
+    with pytest.raises(ValueError, match=r"3 classes \(-1, 0, 1\).*missing_label"):
+        split_labels(CODES, -2)
+
+
+@classifiers
+@pytest.mark.parametrize(
+    ("y", "missing_label"),
+    [
+        (labels(-1, 1, np.nan), np.nan),
+        (labels(0.0, 1.0, -1.0), -1),
+        (labels("a", "b", "?"), "?"),
+        (labels(-1, 1, pd.NA), pd.NA),
+        (labels(-1, 1, None), None),
+    ],
+)
+def test_missing_label_in_fit(classifier, y, missing_label):
+    clf = classifier(missing_label=missing_label).fit(X, y)
+    np.testing.assert_array_equal(clf.coef_, classifier().fit(X, CODES).coef_)
+
+
+@pytest.mark.parametrize("missing_label", [-1, "?", 5.0])
+@pytest.mark.parametrize("null", [np.nan, None, pd.NA])
+def test_null_values_beside_another_marker(missing_label, null):
+    y = objects(0, 1, -1)
+    y[1] = null
+    with pytest.raises(ValueError, match=r"null values .* beside missing_label="):
+        split_labels(y, missing_label)
+
+
+def test_nan_beside_minus_one_in_floats():
+    y = np.array(labels(0.0, 1.0, -1.0))
+    y[1] = np.nan
+    with pytest.raises(ValueError, match="beside missing_label=-1"):
+        split_labels(y, -1)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32, np.uint64])
+def test_unsigned_integers_have_no_minus_one(dtype):
+    y = np.where(CODES == 1, 1, 0).astype(dtype)
+    for missing_label in ("auto", -1):
+        classes, target, unlabeled = split_labels(y, missing_label)
+        assert classes.tolist() == [0, 1]
+        assert classes.dtype == dtype
+        assert not unlabeled.any()
+        np.testing.assert_array_equal(target, CODES == 1)
+
+
+def test_minus_one_stored_in_unsigned_integers_is_a_third_class():
+    with pytest.raises(ValueError, match="3 classes .*255.* missing_label"):
+        split_labels(CODES.astype(np.uint8), "auto")
+
+
+def test_numbers_and_strings_are_never_equal():
+    y = labels("0", "1", 0)
+    classes, _, unlabeled = split_labels(y, 0)
+    assert classes.tolist() == ["0", "1"]
+    np.testing.assert_array_equal(unlabeled, UNLABELED)
+
+
+def test_true_is_not_the_marker_one():
+    classes, _, unlabeled = split_labels(objects(False, True, 1), 1)
+    assert classes.tolist() == [False, True]
+    np.testing.assert_array_equal(unlabeled, UNLABELED)
+
+
+@pytest.mark.parametrize(
+    "missing_label", [[-1], (-1, None), np.array([-1]), np.array([-1, 0]), {-1}], ids=repr
+)
+def test_missing_label_must_be_a_scalar(missing_label):
+    with pytest.raises(ValueError, match=r"missing_label=.* is not a scalar"):
+        split_labels(CODES, missing_label)
+
+
+@classifiers
+@pytest.mark.parametrize(
+    "y",
+    [
+        CODES[:, None],
+        CODES[:, None].tolist(),
+        pd.DataFrame({"y": CODES}),
+        pl.DataFrame({"y": CODES}),
+    ],
+    ids=["array", "list", "pandas", "polars"],
+)
+def test_column_vector_warns_as_in_scikit_learn(classifier, y):
+    with pytest.warns(DataConversionWarning, match="column-vector y was passed"):
+        clf = classifier().fit(X, y)
+    np.testing.assert_array_equal(clf.coef_, classifier().fit(X, CODES).coef_)
+
+
+three = np.where(UNLABELED, -1, np.arange(30) % 3)
+seven = np.where(UNLABELED, -1, np.arange(30) % 7)
+
+
+@classifiers
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (three, r"3 classes \(0, 1, 2\).*missing_label"),
+        (seven, r"7 classes \(0, 1, 2, 3, 4, \.\.\.\)"),
+        (np.array(["a", "b", "c"])[three % 3], r"3 classes \('a', 'b', 'c'\)"),
+        (labels(0, 0, None), r"one class only \(0\)"),
+        (np.zeros(30, int), r"one class only \(0\)"),
+        (labels("a", "a", None), r"one class only \('a'\)"),
+        (labels(True, True, None), r"one class only \(True\)"),
+        (labels(1.0, 1.0, np.nan), r"one class only \(1\.0\)"),
+        (np.full(30, -1), "no labeled row: all 30 labels are missing"),
+        (np.full(30, np.nan), "no labeled row"),
+        ([None] * 30, "no labeled row"),
+        (pd.Series([pd.NA] * 30, dtype="Int64"), "no labeled row"),
+        (pl.Series([None] * 30, dtype=pl.String), "no labeled row"),
+        (None, "requires y to be passed, but the target y is None"),
+        (CODES[:-1], "inconsistent numbers of samples.*30, 29"),
+        (np.r_[CODES, 1], "inconsistent numbers of samples.*30, 31"),
+        (
+            np.where(UNLABELED, np.nan, np.linspace(0.1, 0.9, 30)),
+            "[Uu]nknown label type: continuous",
+        ),
+        (labels(0.5, 1.5, None), "[Uu]nknown label type: continuous"),
+        (labels(0.0, np.inf, np.nan), "infinity"),
+        (np.array(labels(0, 1, -1), complex), "Complex data not supported"),
+        (labels("a", 1, None), r"mixes labels of different types \(int, str\)"),
+        (objects("a", True, None), r"mixes labels of different types \(bool, str\)"),
+        (np.c_[CODES, CODES], "1d array"),
+    ],
+    ids=lambda value: value[:30] if isinstance(value, str) else "",
+)
+def test_clear_errors(classifier, y, message):
+    with pytest.raises(ValueError, match=re.compile(message, re.DOTALL)):
+        classifier().fit(X, y)
+
+
+def test_masked_array_is_not_read_as_if_all_its_labels_were_known():
+    y = np.ma.masked_array(np.where(CODES == 1, 1, 0), mask=UNLABELED)
+    try:
+        _, _, unlabeled = split_labels(y, "auto")
+    except ValueError as error:
+        assert "mask" in str(error)  # noqa: PT017
+    else:
+        np.testing.assert_array_equal(unlabeled, UNLABELED)
+
+
+def test_labels_are_not_changed():
+    for y in (CODES.copy(), objects("a", "b", None), np.array(labels(0.0, 1.0, np.nan))):
+        before = y.copy()
+        split_labels(y, "auto")
+        np.testing.assert_array_equal(y, before)
