@@ -206,7 +206,7 @@ AMBIGUOUS = {
     "float32": (
         np.array(labels(0.0, 1.0, -1.0), np.float32),
         "-1 among floats",
-        {-1: [0.0, 1.0], -1.0: [0.0, 1.0]},
+        {-1.0: [0.0, 1.0]},
     ),
     "'-1'": (np.array(labels("a", "b", "-1")), "the string '-1'", {"-1": ["a", "b"]}),
     "'-1' is a class": (labels("-1", "1", None), "the string '-1'", {None: ["-1", "1"]}),
@@ -332,7 +332,7 @@ def test_unsigned_integers_have_no_minus_one(dtype):
 
 
 def test_minus_one_stored_in_unsigned_integers_is_a_third_class():
-    with pytest.raises(ValueError, match="3 classes .*255.* missing_label"):
+    with pytest.raises(ValueError, match=r"3 classes .*255.* missing_label"):
         split_labels(CODES.astype(np.uint8), "auto")
 
 

@@ -108,7 +108,7 @@ class ProjectedLeastSquaresClassifier(LinearBinaryClassifier):
     >>> clf.certificate_.holds
     True
     >>> round(clf.certificate_.guaranteed_improvement, 2)
-    0.34
+    2.09
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 # Colours of Okabe and Ito, which people with any colour vision can tell apart. Markers and line
 # styles differ as well, for print without colour.
 BLUE, ORANGE, GREEN, SKY, GREY = "#0072B2", "#D55E00", "#009E73", "#56B4E9", "#595959"
+INVISIBLE = 1e-6  # as a share of the size of the constraint set
 
 
 class ConstraintSetDisplay:
@@ -67,8 +68,9 @@ class ConstraintSetDisplay:
     >>> X = rng.normal(size=(50, 1)) + 2 * y_true[:, None] - 1
     >>> y = np.where(np.arange(50) < 6, y_true, -1)
     >>> clf = ProjectedLeastSquaresClassifier().fit(X, y)
-    >>> display = ConstraintSetDisplay.from_estimator(clf, X, y, y_true=y_true)  # doctest: +SKIP
-    >>> display.figure_.savefig("constraint-set.png")  # doctest: +SKIP
+    >>> display = ConstraintSetDisplay.from_estimator(clf, X, y, y_true=y_true)
+    >>> display.weight_names
+    ('weight of x1', 'intercept')
     """
 
     ax_: Axes
@@ -165,22 +167,38 @@ class ConstraintSetDisplay:
                 "facecolor": SKY + "40",
                 "edgecolor": BLUE,
                 "linewidth": 1.0,
-                "label": "constraint set: all labelings",
+                "label": "constraint set",
                 **(set_kw or {}),
             },
         )
-        if not np.array_equal(self.supervised, self.projected):
+        if not self._same_point:
             self._draw_distance(ax, ellipse_kw or {})
-            self._draw_points(ax, point_kw or {})
-        else:
-            self._draw_points(ax, point_kw or {}, same=True)
+        self._draw_points(ax, point_kw or {})
         ax.set_xlabel(self.weight_names[0])
         ax.set_ylabel(self.weight_names[1])
         if legend:
-            ax.legend(**{"loc": "best", "framealpha": 0.9, **(legend_kw or {})})
+            # Above the axes: inside, there is no place that never hides a point.
+            ax.legend(
+                **{
+                    "loc": "lower center",
+                    "bbox_to_anchor": (0.5, 1.0),
+                    "ncols": 3,
+                    "columnspacing": 1.2,
+                    "handlelength": 1.6,
+                    "fontsize": "small",
+                    "frameon": False,
+                    **(legend_kw or {}),
+                }
+            )
         self.ax_ = ax
         self.figure_ = ax.figure  # type: ignore[assignment]  # a subfigure has all that matters
         return self
+
+    @property
+    def _same_point(self) -> bool:
+        """Whether nobody could see that the projected weights differ from the supervised ones."""
+        size = np.ptp(self.constraint_set, axis=0)
+        return bool(np.all(np.abs(self.projected - self.supervised) <= INVISIBLE * size))
 
     def _draw_distance(self, ax: Axes, ellipse_kw: dict[str, Any]) -> None:
         """Draw the ellipse of equal distance, and the way to the projected weights."""
@@ -192,7 +210,7 @@ class ConstraintSetDisplay:
                     "color": GREY,
                     "linewidth": 1.0,
                     "linestyle": (0, (4, 3)),
-                    "label": "equally far from supervised",
+                    "label": "equal distance",
                     **ellipse_kw,
                 },
             )
@@ -209,14 +227,16 @@ class ConstraintSetDisplay:
             },
         )
 
-    def _draw_points(self, ax: Axes, point_kw: dict[str, Any], same: bool = False) -> None:
-        points = [
-            ("supervised = projected" if same else "supervised", self.supervised, "s", ORANGE)
-        ]
-        if not same:
-            points.append(("projected", self.projected, "o", BLUE))
+    def _draw_points(self, ax: Axes, point_kw: dict[str, Any]) -> None:
+        if self._same_point:
+            points = [("supervised = projected", self.supervised, "s", ORANGE)]
+        else:
+            points = [
+                ("supervised", self.supervised, "s", ORANGE),
+                ("projected", self.projected, "o", BLUE),
+            ]
         if self.oracle is not None:
-            points.append(("oracle: all labels known", self.oracle, "^", GREEN))
+            points.append(("oracle", self.oracle, "^", GREEN))
         for name, point, marker, colour in points:
             ax.plot(
                 *point,
@@ -268,7 +288,7 @@ def _new_axes() -> Axes:
             "ConstraintSetDisplay draws with matplotlib, which is not installed. Install it with: "
             "pip install neverworse[plots]"
         ) from error
-    return plt.subplots(layout="constrained")[1]
+    return plt.figure(layout="constrained").add_subplot()
 
 
 def _check_estimator(estimator: Any) -> None:

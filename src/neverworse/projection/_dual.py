@@ -15,9 +15,10 @@ import numpy as np
 
 from neverworse._typing import Indices, Vector
 from neverworse.projection._budget import Budget
-from neverworse.projection._hinges import StreamedHinges
+from neverworse.projection._hinges import LoadedHinges, StreamedHinges
+from neverworse.projection._inside import reproduce_supervised
 from neverworse.projection._newton import DualSolution, duality_gap, minimise
-from neverworse.projection._whitening import Whitening
+from neverworse.projection._whitening import EPS, Whitening
 from neverworse.rows._threads import single_threaded_blas
 
 SAMPLE_ROWS = 2000  # at least, and ...
@@ -29,7 +30,8 @@ PUSH = 0.05  # how far samples are pushed out of the constraint set, see `_Searc
 BAND = 3.0  # a row is undecided up to so many times the expected change of its score, ...
 WIDE_BAND = 5.0  # ... or so many where the working set shall be final
 MOST_ROUNDS = 12
-ZERO = 1e-9  # a distance of so small a fraction of what is added up is zero
+SLOW = 0.7  # give up on samples when a round leaves more of the uncertainty than this
+ZERO = 8 * EPS  # a squared distance of so small a fraction of what is added up is zero
 
 
 @dataclass(frozen=True)
@@ -56,8 +58,8 @@ class Projection:
     @property
     def floor(self) -> float:
         """A squared distance (halved) that cannot be told from zero."""
-        size = np.linalg.norm(self.linear) + np.sqrt(self.weights.sum())
-        return 0.5 * float(ZERO * size) ** 2
+        size = float(np.linalg.norm(self.linear) + np.sqrt(self.weights.sum()))
+        return ZERO * size**2
 
 
 def solve_dual(problem: Projection, tol: float, budget: Budget) -> DualSolution:
@@ -69,14 +71,13 @@ def solve_dual(problem: Projection, tol: float, budget: Budget) -> DualSolution:
         first, most = (max(SAMPLE_ROWS, k * hinges.rank) for k in SAMPLE_PER_COLUMN)
         if len(unlabeled) <= 2 * first:
             return _solve_loaded(problem, hinges, unlabeled, tol, budget)
-        search = _Search(problem, hinges, unlabeled, budget)
         second = min(most, int(SAMPLE_FRACTION * len(unlabeled)))
         sizes = [first, second] if second > 2 * first else [first]
-        solution = search.refine(search.sample(sizes), sizes[-1], tol)
-        if solution.is_optimal(tol, problem.floor) or budget.exhausted:
+        solution = _Search(problem, hinges, unlabeled, budget).run(sizes, tol)
+        if solution is not None:
             return solution
-        # So many rows on their kink that no working set holds them: the supervised solution lies
-        # in the constraint set, or rows repeat. Newton's method on all rows, passes for each step.
+        # So many rows on their kink that no working set holds them, or a few rows so heavy that
+        # no sample stands for them. Newton's method on all rows, with passes for each step.
         return minimise(
             hinges,
             problem.linear,
@@ -120,36 +121,56 @@ class _Search:
         self.total = float(problem.weights.sum())
         self.most = max(WORKING_PER_COLUMN * hinges.rank, int(WORKING_FRACTION * len(unlabeled)))
 
-    def sample(self, sizes: list[int]) -> Vector:
-        """Solve random samples of the rows, no better than a sample deserves, for a direction.
+    def run(self, sizes: list[int], tol: float) -> DualSolution | None:
+        """Solve by samples and working sets; None where these do not lead to the end."""
+        z = np.zeros(self.hinges.rank)
+        for size in sizes:
+            chosen = np.sort(self.random.choice(self.unlabeled, size, replace=False))
+            sample = self.hinges.load(chosen, len(self.unlabeled) / size)
+            z = self._solve_sample(sample, chosen, z)
+        if 0.5 * float(z @ z) > self.problem.floor:
+            return self._refine(z, sizes[-1], tol)
+        return reproduce_supervised(
+            self.hinges,
+            self.problem.linear,
+            self.problem.scores,
+            sample,
+            self.problem.scores[chosen],
+            floor=self.problem.floor,
+            budget=self.budget,
+        )
+
+    def _solve_sample(self, sample: LoadedHinges, chosen: Indices, z: Vector) -> Vector:
+        """Solve a random sample of the rows, no better than a sample deserves, for a direction.
 
         Where the supervised weights are just outside the constraint set, a sample may place them
         inside, and then has no direction to give. So they are pushed away from its centre: the
         nearest point moves little, and the length of z is found on all rows anyway.
         """
-        z = np.zeros(self.hinges.rank)
-        for size in sizes:
-            chosen = np.sort(self.random.choice(self.unlabeled, size, replace=False))
-            sample = self.hinges.load(chosen, len(self.unlabeled) / size)
-            centre = 0.5 * sample.pull(sample.weights)
-            z = minimise(
-                sample,
-                centre + (1.0 + PUSH) * (self.problem.linear - centre),
-                z,
-                np.clip(self.problem.scores[chosen], 0.0, 1.0),
-                tol=0.1 * self.hinges.rank / size,
-                floor=self.problem.floor,
-                budget=self.budget,
-            ).z
-        return z
+        centre = 0.5 * sample.pull(sample.weights)
+        solution = minimise(
+            sample,
+            centre + (1.0 + PUSH) * (self.problem.linear - centre),
+            z,
+            np.clip(self.problem.scores[chosen], 0.0, 1.0),
+            tol=0.1 * self.hinges.rank / len(chosen),
+            floor=self.problem.floor,
+            budget=self.budget,
+        )
+        return solution.z
 
-    def refine(self, z: Vector, n_sample: int, tol: float) -> DualSolution:
-        """Alternate passes over all rows with working sets until the gap is closed."""
+    def _refine(self, z: Vector, n_sample: int, tol: float) -> DualSolution | None:
+        """Alternate passes over all rows with working sets until the gap is closed.
+
+        Returns None where that does not happen; what was found so far if the budget is used up.
+        """
         problem, s = self.problem, self.problem.weights
         angle = self._angle(1.0, len(self.unlabeled) / n_sample)
         exact, q = False, np.empty(0)
         best = DualSolution(z, q, np.inf)
         for _ in range(MOST_ROUNDS):
+            if not exact and 0.5 * float(z @ z) <= problem.floor:
+                return None  # the sample gave no direction
             t, pulled = self._signs(z)
             if exact:
                 solution = DualSolution(z, q, duality_gap(t, q, s))
@@ -159,8 +180,10 @@ class _Search:
                 solution = self._with_hard_labels(z, t, q, pulled)
             if solution.gap < best.gap:
                 best = solution
-            if best.is_optimal(tol, problem.floor) or self.budget.exhausted:
-                break
+            if self.budget.exhausted:
+                return best
+            if exact and solution.is_optimal(tol, problem.floor):
+                return solution
             uncertain = angle * float(np.sqrt(s @ (t * t) / self.total))
             distance = np.where(s > 0.0, np.abs(t), np.inf)
             width = WIDE_BAND * uncertain
@@ -184,10 +207,12 @@ class _Search:
                 sigma=1.0 / max(width, 1e-12),
             )
             if not exact:
-                angle = self._angle(_angle_between(z, moved.z), factor)
+                before, angle = angle, self._angle(_angle_between(z, moved.z), factor)
+                if angle > SLOW * before:
+                    return None
             z, q = moved.z, signs
             q[undecided] = moved.q
-        return best
+        return None
 
     def _undecided(self, distance: Vector, width: float, exact: bool) -> tuple[Indices, float]:
         """Return rows at most `width` from their kink, and how many rows each stands for."""

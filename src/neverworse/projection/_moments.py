@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neverworse._typing import Mask, Matrix, Vector
+from neverworse._typing import AnyArray, Mask, Matrix, Vector
 from neverworse.rows import Rows
 
 # A centred sum of squares below this fraction of the raw one has lost half of its digits to
@@ -59,7 +59,7 @@ def moments(rows: Rows, weights: Vector | None, centre: bool) -> Moments:
         return result
     varies = result.varies.copy()
     for j in doubtful.tolist():
-        column = rows.column(j) if weights is None else rows.column(j)[weights > 0]
+        column = _column(rows, weights, j)
         varies[j] = column.size > 0 and column.min() < column.max()
     if varies[doubtful].any() and rows.shift is None:
         result = _sums(rows.shifted(result.mean), weights, total, centre)
@@ -74,7 +74,7 @@ def _sums(rows: Rows, weights: Vector | None, total: float, centre: bool) -> Mom
         raise NonFiniteError("the Gram matrix of the rows is not finite")
     raw = np.diag(gram).copy()
     for j in np.flatnonzero(raw < SMALLEST_SQUARE).tolist():
-        if rows.column(j).any() and rows.shift is None:
+        if rows.shift is None and _column(rows, weights, j).any():
             raise ValueError(
                 f"The values of column {j} of X are so small that their squares vanish in "
                 "floating point. Rescale the column, for example with "
@@ -85,3 +85,9 @@ def _sums(rows: Rows, weights: Vector | None, total: float, centre: bool) -> Mom
         mean = sums / total
         gram -= total * np.outer(mean, mean)
     return Moments(rows, total, mean, gram, raw, raw > 0)
+
+
+def _column(rows: Rows, weights: Vector | None, index: int) -> AnyArray:
+    """Return a column, without the rows that have no weight."""
+    column = rows.column(index)
+    return column if weights is None else column[weights > 0]

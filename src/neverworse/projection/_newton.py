@@ -23,13 +23,15 @@ from neverworse.projection._hinges import Hinges
 from neverworse.rows._threads import map_in_threads
 
 FIRST_SIGMA = 100.0  # t is a difference of scores of 0/1 targets: a hundredth is a small one
-GROWTH = 5.0  # of σ, after each update of the soft labels that was easy
-EASY = 4  # Newton steps
-LARGEST_SIGMA = 1e14
+GROWTH = 5.0  # of σ, after each update of the soft labels that took at most ...
+EASY = 4  # ... so many Newton steps
+LEAP = 50.0  # growth of σ where such an update leaves most of the gap open
+LARGEST_SIGMA = 1e17
 MOST_STEPS = 50  # between two updates of the soft labels
+PATIENCE = 6  # updates of the soft labels that close no more of the gap
 PIECE = 2**17  # numbers in a piece of the rows that enter the Newton matrix
 FEW = 4  # taking one in so many rows is faster than reading all
-FINEST = 1e-16  # relative accuracy beyond which no step can improve
+FINEST = 1e-12  # relative accuracy of the Newton steps, at the end
 ROWS_PER_COLUMN = 100  # the Newton matrix is close enough when estimated from so many rows
 
 
@@ -57,8 +59,8 @@ class DualSolution:
         return 0.5 * float(self.z @ self.z)
 
     def is_optimal(self, tol: float, floor: float) -> bool:
-        """Whether the gap is small against the value, or the value cannot be told from zero."""
-        return self.gap <= tol * self.value or self.value <= floor
+        """Whether the gap is small against the value, or one of both cannot be told from zero."""
+        return self.gap <= max(tol * self.value, floor) or self.value <= floor
 
 
 def minimise(
@@ -92,7 +94,7 @@ def minimise(
     """
     s = hinges.weights
     t = hinges.scores(z)
-    accuracy, steps, stalled = 0.1, 0, False
+    accuracy, steps, stalled, patience = 0.1, 0, False, PATIENCE
     best: DualSolution | None = None
     soft = q
     point = hinges.pull(s * soft) - linear
@@ -105,14 +107,18 @@ def minimise(
         if stalled or float(np.linalg.norm(gradient)) <= enough:
             point = hinges.pull(s * soft) - linear  # free of the rounding errors of the updates
             solution = DualSolution(point, soft, duality_gap(hinges.scores(point), soft, s))
-            if best is None or solution.gap <= best.gap or solution.value <= floor:
-                best = solution
-            if best.is_optimal(tol, floor) or budget.exhausted or accuracy < FINEST:
+            before_gap = np.inf if best is None else best.gap
+            if best is None or solution.gap < best.gap or solution.value <= floor:
+                best, patience = solution, PATIENCE
+            else:
+                patience -= 1
+            if best.is_optimal(tol, floor) or budget.exhausted or not patience:
                 return best
             q = soft
             if steps <= EASY:
-                sigma = min(GROWTH * sigma, LARGEST_SIGMA)
-            accuracy, steps, stalled = 0.1 * accuracy, 0, False
+                slow = steps <= 1 and solution.gap > 0.5 * before_gap
+                sigma = min((LEAP if slow else GROWTH) * sigma, LARGEST_SIGMA)
+            accuracy, steps, stalled = max(0.1 * accuracy, FINEST), 0, False
             continue
         budget.spend()
         steps += 1

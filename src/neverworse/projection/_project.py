@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -204,8 +204,8 @@ class _Geometry:
             x = self.hinge_weights * solution.q
             summed = self.whitening.rows.weighted_sum(x)
             z = self.whitening.pull(summed, float(x.sum())) - self.linear
-            size = np.linalg.norm(self.linear) + np.sqrt(self.hinge_weights.sum())
-            if np.linalg.norm(z) <= 1e-9 * size:
+            in_all_rows = replace(problem, whitening=self.whitening, linear=self.linear)
+            if 0.5 * float(z @ z) <= in_all_rows.floor:
                 z = np.zeros_like(z)
         return self.whitening.push(z)
 
@@ -222,7 +222,7 @@ class _Geometry:
         if not reason and (weights - self.supervised).is_zero:
             reason = "rounding" if converged else "stopped early"
         seen = self.training.unlabeled
-        soft = np.empty(0) if solution is None else solution.q[seen]
+        soft = (np.clip(self.scores, 0.0, 1.0) if solution is None else solution.q)[seen]
         counted = soft[self.hinge_weights[seen] > 0.0]
         n_zero, n_one = int(np.sum(counted == 0.0)), int(np.sum(counted == 1.0))
         penalty = self.alpha * float(self.supervised.coef @ self.supervised.coef)
@@ -230,12 +230,12 @@ class _Geometry:
         if solution is not None and not (converged and direction.is_zero):
             gap = solution.gap / solution.value if solution.value > 0.0 else float("inf")
         certificate = Certificate(
-            worst_case=difference.worst + bound,
-            best_case=difference.best - bound,
+            worst_case=float(difference.worst + bound),
+            best_case=float(difference.best - bound),
             supervised_loss=(difference.baseline[0] + penalty, difference.baseline[1] + penalty),
             duality_gap=gap,
             converged=converged,
-            rounding_bound=bound,
+            rounding_bound=float(bound),
             n_labeled=self._n_labeled(),
             n_unlabeled=len(counted),
             n_zero=n_zero,
@@ -300,10 +300,13 @@ class _Geometry:
         """Return a bound of the weighted norm of the rounding errors of all scores of w.
 
         Each score of d terms is off by at most (d + 4) ε Σ|w_k||x_k|; the norm over the rows is
-        at most the sum of the norms of the columns.
+        at most the sum of the norms of the columns. Where the rows are shifted, the intercept and
+        the shift only nearly cancel: what was rounded is the size of both.
         """
-        whitening = self.whitening
-        offset = abs(whitening.rows.offset(w.coef, w.intercept))
-        total = whitening.rows.n_rows if self.weights is None else float(self.weights.sum())
-        size = float(np.abs(w.coef) @ whitening.column_norms) + offset * np.sqrt(total)
-        return (len(w.coef) + 4) * EPS * size
+        shift = self.whitening.rows.shift
+        total = self.whitening.rows.n_rows if self.weights is None else float(self.weights.sum())
+        columns = self.whitening.column_norms
+        if shift is not None:
+            columns = columns + np.abs(shift) * np.sqrt(total)
+        size = np.abs(w.coef) @ columns + abs(w.intercept) * np.sqrt(total)
+        return (len(w.coef) + 4) * EPS * float(size)

@@ -1,0 +1,63 @@
+# Every target makes what it needs, from nothing but Python: see `make help`.
+
+PYTHON ?= python3
+VENV ?= .venv
+
+PIP = "$(VENV)/bin/python" -m pip --disable-pip-version-check -qq
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint bench clean
+.DELETE_ON_ERROR:
+
+help:
+	@echo "make demo    a comparison, a certificate and a picture, in seconds"
+	@echo "make test    all tests and the examples in the docstrings"
+	@echo "make lint    style and types"
+	@echo "make bench   speed against other solvers"
+	@echo "make clean   remove the environment and everything that was made"
+	@echo
+	@echo "Each sets up its own environment in $(VENV) on first use."
+	@echo "Another Python (3.11 or later): make PYTHON=python3.13 test"
+
+demo: $(VENV)/.has-plots
+	@"$(VENV)/bin/neverworse" demo
+
+test: $(VENV)/.has-test
+	MPLBACKEND=Agg "$(VENV)/bin/python" -m pytest -n auto --doctest-modules src/neverworse tests
+
+lint: $(VENV)/.has-lint
+	"$(VENV)/bin/ruff" check
+	"$(VENV)/bin/ruff" format --check
+	"$(VENV)/bin/mypy"
+
+bench: $(VENV)/.has-bench
+	"$(VENV)/bin/python" benchmarks/run.py
+
+# Only what was made here: of VENV, nothing that is no virtual environment; of the demo, its picture.
+clean:
+	@if [ -e "$(VENV)/pyvenv.cfg" ]; then rm -rf "$(VENV)"; fi
+	@rm -rf build dist src/neverworse.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@find $(wildcard src tests benchmarks) -type d -name __pycache__ -prune -exec rm -rf {} +
+	@rm -f neverworse-demo/constraint-set.png
+	@rmdir neverworse-demo 2>/dev/null || true
+
+$(VENV)/.made:
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  found="$$("$(PYTHON)" --version 2>/dev/null || echo "not found")"; \
+	  echo "neverworse needs Python 3.11 or later; $(PYTHON) is: $$found" >&2; \
+	  echo "Choose another one, for example: make PYTHON=python3.13 $(MAKECMDGOALS)" >&2; \
+	  exit 1; }
+	@echo "Making a virtual environment in $(VENV) ..."
+	@"$(PYTHON)" -m venv "$(VENV)" || { \
+	  echo "No virtual environment without Python's module venv (Debian, Ubuntu: apt install python3-venv)" >&2; \
+	  exit 1; }
+	@touch "$@"
+
+# One stamp for each extra, so that what is installed is not looked at again until it changes.
+# mypy reads the types of matplotlib, so linting needs the plots as well.
+$(VENV)/.has-lint: EXTRAS = lint,plots
+$(VENV)/.has-%: EXTRAS = $*
+$(VENV)/.has-%: $(VENV)/.made pyproject.toml
+	@echo "Installing neverworse[$(EXTRAS)] in $(VENV) ..."
+	@$(PIP) install --editable ".[$(EXTRAS)]"
+	@touch "$@"

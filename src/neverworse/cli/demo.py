@@ -1,0 +1,235 @@
+"""``neverworse demo``: what the package does, on data that everybody has, in seconds."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import os
+import shutil
+import textwrap
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+from sklearn.datasets import load_breast_cancer
+from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import StandardScaler
+
+from neverworse import (
+    ICLSClassifier,
+    LeastSquaresClassifier,
+    ProjectedLeastSquaresClassifier,
+    __version__,
+)
+from neverworse._typing import AnyArray, Matrix
+from neverworse.cli._errors import UsageError
+from neverworse.cli._files import write_whole
+from neverworse.estimators._linear import LinearBinaryClassifier
+
+TEST_SHARE = 0.3
+PICTURE = "constraint-set.png"
+WIDEST = 88  # longer lines are hard to read, however wide the terminal
+LARGEST_SEED = 2**32 - 1  # of scikit-learn
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Standardised rows, of which the training rows keep some of their labels.
+
+    Attributes
+    ----------
+    X_train, y_train : arrays
+        Training rows, and the true labels of all of them.
+    y_known : array
+        What a classifier may see of `y_train`: -1 where the label is hidden.
+    X_test, y_test : arrays
+        Rows that no classifier sees.
+    """
+
+    X_train: Matrix
+    y_train: AnyArray
+    y_known: AnyArray
+    X_test: Matrix
+    y_test: AnyArray
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the sub-command to those of the command line."""
+    parser = commands.add_parser(
+        "demo",
+        help="compare supervised, projected, ICLS and oracle on a small data set",
+        description="Hide most labels of scikit-learn's breast cancer data, compare what the "
+        "classifiers make of the rest, and draw how the projection works.",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("neverworse-demo"),
+        metavar="DIR",
+        help=f"where to save the picture {PICTURE}",
+    )
+    parser.add_argument(
+        "--labels", type=int, default=40, metavar="N", help="how many training rows keep a label"
+    )
+    parser.add_argument(
+        "--alpha",
+        type=float,
+        default=1.0,
+        metavar="A",
+        help="ridge penalty of the supervised classifier; 0 is the setting of the paper",
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="for the split and the choice of labels"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Print the comparison and the certificate, and save the picture."""
+    if not 0 <= arguments.seed <= LARGEST_SEED:
+        raise UsageError(f"--seed must be between 0 and {LARGEST_SEED}, not {arguments.seed}.")
+    if not 0.0 <= arguments.alpha < np.inf:
+        raise UsageError(f"--alpha must be zero or a positive number, not {arguments.alpha}.")
+    problem = hide_labels(arguments.labels, arguments.seed)
+    picture = _prepare_picture(arguments.out)
+    projected = ProjectedLeastSquaresClassifier(alpha=arguments.alpha)
+    projected.fit(problem.X_train, problem.y_known)
+    _print_settings(problem, arguments.alpha, arguments.seed)
+    _print_table(problem, projected)
+    _print_certificate(problem, projected)
+    _save_picture(picture)
+
+
+def hide_labels(n_labels: int, seed: int) -> Problem:
+    """Split and standardise the data, and hide all but some labels of the training rows.
+
+    Parameters
+    ----------
+    n_labels : int
+        How many labels stay: one of each class, and the others at random.
+    seed : int
+    """
+    X, y = load_breast_cancer(return_X_y=True)
+    X_train, X_test, y_train, y_test = train_test_split(
+        X, y, test_size=TEST_SHARE, stratify=y, random_state=seed
+    )
+    if not 2 <= n_labels < len(y_train):
+        raise UsageError(
+            f"--labels must be between 2 (one of each class) and {len(y_train) - 1} (of the "
+            f"{len(y_train)} training rows, at least one is unlabeled), not {n_labels}."
+        )
+    order = np.random.default_rng(seed).permutation(len(y_train))
+    first_of_class = np.unique(y_train[order], return_index=True)[1]
+    order = np.concatenate([order[first_of_class], np.delete(order, first_of_class)])
+    y_known = np.full_like(y_train, -1)
+    kept = order[:n_labels]
+    y_known[kept] = y_train[kept]
+    scaler = StandardScaler().fit(X_train)  # labeled and unlabeled rows; labels play no part
+    return Problem(scaler.transform(X_train), y_train, y_known, scaler.transform(X_test), y_test)
+
+
+def _print_settings(problem: Problem, alpha: float, seed: int) -> None:
+    n_labels = int(np.sum(problem.y_known >= 0))
+    n_train, n_features = problem.X_train.shape
+    print(f"neverworse {__version__}: breast cancer data of scikit-learn, seed {seed}\n")
+    penalty = f"the ridge penalty alpha = {alpha:g}" if alpha else "no penalty (alpha = 0)"
+    _print_wrapped(
+        f"Of {n_train} training rows {n_labels} keep their label, {n_train - n_labels} are used "
+        f"without it; {len(problem.y_test)} test rows are held out. {n_features} features, "
+        "standardised on the training rows. The supervised classifier is least squares on the "
+        f"{n_labels} labels with {penalty}; the constraint set and all losses have no penalty."
+    )
+
+
+def _print_table(problem: Problem, projected: ProjectedLeastSquaresClassifier) -> None:
+    icls = ICLSClassifier(alpha=projected.alpha).fit(problem.X_train, problem.y_known)
+    oracle = LeastSquaresClassifier().fit(problem.X_train, problem.y_train)
+    n_train = len(problem.y_train)
+    n_labels = int(np.sum(problem.y_known >= 0))
+    both = f"{n_labels} labels, {n_train} rows"
+    lines = [
+        ("supervised", f"{n_labels} labels", projected.supervised_),
+        ("projected", both, projected),
+        ("ICLS", both, icls),
+        ("oracle", f"{n_train} labels", oracle),
+    ]
+    print()
+    train, test = f"{n_train} training rows", f"{len(problem.y_test)} test rows"
+    print(f"{'':10}  {'':20}  {train:>17}  {test:>17}")
+    print(f"{'classifier':10}  {'trained on':20}" + f"  {'error':>8} {'loss':>8}" * 2)
+    for name, trained_on, classifier in lines:
+        print(
+            f"{name:10}  {trained_on:20}  "
+            f"{_measures(classifier, problem.X_train, problem.y_train)}  "
+            f"{_measures(classifier, problem.X_test, problem.y_test)}"
+        )
+    print()
+    print("error  share of rows in the wrong class")
+    print("loss   mean squared difference of score and label (0 or 1)")
+    print()
+    _print_wrapped(
+        "Both are measured with the true labels of all rows. Proved: on the training rows, the "
+        "loss of projected is never above that of supervised, whatever the hidden labels are. "
+        "Nothing is proved about errors, test rows or ICLS."
+    )
+
+
+def _measures(classifier: LinearBinaryClassifier, X: Matrix, y: AnyArray) -> str:
+    error = np.mean(classifier.predict(X) != y)
+    return f"{error:>8.1%} {_total_loss(classifier, X, y) / len(y):>8.4f}"
+
+
+def _total_loss(classifier: LinearBinaryClassifier, X: Matrix, y: AnyArray) -> float:
+    scores = classifier.decision_function(X) + 0.5
+    return float(np.sum((scores - y) ** 2))
+
+
+def _print_certificate(problem: Problem, projected: ProjectedLeastSquaresClassifier) -> None:
+    print("\nCertificate of projected (here, losses are sums over the training rows)\n")
+    _print_wrapped(projected.certificate_.summary(), indent="  ")
+    before = _total_loss(projected.supervised_, problem.X_train, problem.y_train)
+    after = _total_loss(projected, problem.X_train, problem.y_train)
+    outcome = "the loss is the same"
+    if after != before:
+        outcome = f"the loss is {after:.4g} instead of {before:.4g}, lower by {before - after:.4g}"
+    print()
+    _print_wrapped(f"With the true labels, which no classifier but the oracle saw, {outcome}.")
+
+
+def _prepare_picture(directory: Path) -> Path | None:
+    """Return where the picture will be, or None without matplotlib.
+
+    Makes the directory now, so that one that cannot be used is known before anything is printed.
+    """
+    if find_spec("matplotlib") is None:
+        return None
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise _os_error(errno.ENOTDIR, directory) from None
+    if not os.access(directory, os.W_OK):
+        raise _os_error(errno.EACCES, directory)
+    return directory / PICTURE
+
+
+def _os_error(number: int, path: Path) -> OSError:
+    return OSError(number, os.strerror(number), str(path))
+
+
+def _save_picture(path: Path | None) -> None:
+    print()
+    if path is None:
+        print("No picture: matplotlib is missing. Get it with: pip install neverworse[plots]")
+        return
+    from neverworse.cli._demo_picture import draw
+
+    figure = draw()
+    write_whole(path, lambda file: figure.savefig(file, format="png", dpi=160))
+    print(f"Picture of a projection in two dimensions: {path}")
+
+
+def _print_wrapped(text: str, indent: str = "") -> None:
+    width = min(WIDEST, max(40, shutil.get_terminal_size().columns - 1))
+    print(textwrap.fill(text, width, initial_indent=indent, subsequent_indent=indent))

@@ -1,0 +1,230 @@
+"""What people see first: ``neverworse demo``."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+
+import neverworse
+from neverworse.cli import main
+from neverworse.cli.demo import hide_labels
+
+mpl.use("Agg")
+
+NUMBERS = re.compile(
+    r"^(supervised|projected|ICLS|oracle) .*? ([\d.]+)% +([\d.]+) +([\d.]+)% +([\d.]+)$", re.M
+)
+
+
+def table(text):
+    """Error and loss on training and test rows, for each classifier."""
+    found = {name: [float(v) for v in values] for name, *values in NUMBERS.findall(text)}
+    assert list(found) == ["supervised", "projected", "ICLS", "oracle"]
+    return found
+
+
+@pytest.fixture
+def demo(capsys, tmp_path):
+    """Run the demo with these arguments: exit code, output and complaints."""
+
+    def run(*arguments, out=tmp_path):
+        code = main(["demo", "--out", str(out), *arguments])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def test_demo_prints_table_and_certificate_and_saves_picture(demo, tmp_path):
+    code, out, err = demo()
+    assert code == 0
+    assert err == ""
+    table(out)
+    assert "358 unlabeled rows" in " ".join(out.split())
+    assert "Never worse: whatever the true labels" in " ".join(out.split())
+    assert out.rstrip().endswith(str(tmp_path / "constraint-set.png"))
+    assert [path.name for path in tmp_path.iterdir()] == ["constraint-set.png"]
+    pixels = mpl.image.imread(tmp_path / "constraint-set.png")[..., :3]
+    for half in np.array_split(pixels, 2, axis=1):
+        assert len(np.unique(half.reshape(-1, 3), axis=0)) > 100, "blank"
+
+
+@pytest.mark.parametrize("seed", range(21))
+@pytest.mark.parametrize("options", [(), ("--alpha", "0"), ("--labels", "20", "--alpha", "30")])
+def test_the_table_never_contradicts_the_claim(demo, monkeypatch, seed, options):
+    monkeypatch.setattr("neverworse.cli.demo.find_spec", lambda _: None)  # no picture
+    code, out, _ = demo("--seed", str(seed), *options)
+    assert code == 0
+    rows = table(out)
+    train = {name: values[1] for name, values in rows.items()}
+    assert train["projected"] <= train["supervised"]
+    assert train["oracle"] <= min(train.values())
+    for values in rows.values():
+        assert 0 <= values[0] <= 100
+        assert 0 <= values[2] <= 100
+
+
+def test_measured_improvement_is_within_the_certificate(demo):
+    out = " ".join(demo("--seed", "5")[1].split())
+    least, most = map(float, re.search(r"by at least ([\d.]+) and at most ([\d.]+)", out).groups())
+    after, before, lower = map(
+        float,
+        re.search(r"the loss is ([\d.]+) instead of ([\d.]+), lower by ([\d.]+)\.", out).groups(),
+    )
+    assert least <= lower <= most
+    assert lower == pytest.approx(before - after, abs=0.02)
+    supervised = table(demo("--seed", "5")[1])["supervised"][1]
+    assert before == pytest.approx(398 * supervised, abs=0.05)
+
+
+def test_same_seed_same_output(demo):
+    assert demo("--seed", "7") == demo("--seed", "7")
+    assert demo("--seed", "7")[1] != demo("--seed", "8")[1]
+
+
+@pytest.mark.parametrize("n_labels", [2, 40, 397])
+def test_hidden_labels(n_labels):
+    problem = hide_labels(n_labels, seed=1)
+    known = problem.y_known >= 0
+    assert known.sum() == n_labels
+    np.testing.assert_array_equal(problem.y_known[known], problem.y_train[known])
+    assert set(problem.y_known[known]) == {0, 1}
+    assert len(problem.X_train) + len(problem.X_test) == 569
+    np.testing.assert_allclose(problem.X_train.std(axis=0), 1.0)
+
+
+@pytest.mark.parametrize("labels", ["0", "1", "-3", "398", "100000"])
+def test_impossible_number_of_labels(demo, tmp_path, labels):
+    code, out, err = demo("--labels", labels)
+    assert code == 2
+    assert out == ""
+    assert "--labels must be between 2 (one of each class) and 397" in err
+    assert f"not {labels}." in err
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("labels", ["2", "397"])
+def test_fewest_and_most_labels(demo, labels):
+    code, out, _ = demo("--labels", labels)
+    assert code == 0
+    rows = table(out)
+    assert rows["projected"][1] <= rows["supervised"][1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--seed", "-1"), "--seed must be between 0 and 4294967295, not -1."),
+        (("--alpha", "-1"), "--alpha must be zero or a positive number, not -1.0."),
+        (("--alpha", "nan"), "--alpha must be zero or a positive number, not nan."),
+        (("--labels", "many"), "invalid int value: 'many'"),
+        (("--no-such-option",), "unrecognized arguments: --no-such-option"),
+    ],
+)
+def test_other_impossible_arguments(demo, arguments, message):
+    code, out, err = demo(*arguments)
+    assert code == 2
+    assert out == ""
+    assert message in err
+
+
+def test_out_is_a_file(demo, tmp_path):
+    path = tmp_path / "file"
+    path.write_text("mine")
+    code, out, err = demo(out=path)
+    assert code == 1
+    assert out == ""
+    assert err == f"neverworse demo: error: {path}: Not a directory\n"
+    assert path.read_text() == "mine"
+
+
+def test_out_below_a_file(demo, tmp_path):
+    path = tmp_path / "file"
+    path.write_text("mine")
+    code, _, err = demo(out=path / "below")
+    assert code == 1
+    assert err == f"neverworse demo: error: {path / 'below'}: Not a directory\n"
+
+
+def test_out_may_not_be_written_to(demo, tmp_path, monkeypatch):
+    monkeypatch.setattr("os.access", lambda *_: False)  # root may write anywhere
+    code, out, err = demo()
+    assert code == 1
+    assert out == ""
+    assert err == f"neverworse demo: error: {tmp_path}: Permission denied\n"
+
+
+def test_picture_that_cannot_be_replaced_leaves_nothing_behind(demo, tmp_path):
+    (tmp_path / "constraint-set.png").mkdir()
+    code, _, err = demo()
+    assert code == 1
+    assert err.startswith(f"neverworse demo: error: {tmp_path / 'constraint-set.png'}: ")
+    assert [path.name for path in tmp_path.iterdir()] == ["constraint-set.png"]
+
+
+def test_without_matplotlib(demo, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    code, out, err = demo(out=tmp_path / "new")
+    assert code == 0
+    assert err == ""
+    table(out)
+    assert "pip install neverworse[plots]" in out.splitlines()[-1]
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("columns", [50, 80, 200])
+def test_text_is_wrapped_to_the_terminal(demo, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    out = demo()[1]
+    certificate = out[out.index("Never worse:") : out.index("Picture of")]
+    widths = [len(line) for line in certificate.splitlines()]
+    assert min(columns, 88) - 15 <= max(widths) < min(columns, 89)
+
+
+def test_no_arguments_print_help(capsys):
+    assert main([]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("usage: neverworse")
+    assert "demo" in out
+
+
+def test_version(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"neverworse {neverworse.__version__}\n"
+
+
+def test_interrupted(monkeypatch, capsys):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("neverworse.cli.demo.hide_labels", interrupt)
+    assert main(["demo"]) == 130
+    assert capsys.readouterr().err == "neverworse demo: stopped\n"
+
+
+def test_a_reader_that_stops_reading_is_no_error(tmp_path):
+    script = (
+        "import os, sys; from neverworse.cli import main\n"
+        "reader, writer = os.pipe(); os.close(reader); os.dup2(writer, 1)\n"
+        f"sys.exit(main(['demo', '--out', {str(tmp_path)!r}]))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 141
+    assert result.stderr == ""
+
+
+def test_runs_as_a_module(tmp_path):
+    result = subprocess.run(
+        [sys.executable, "-m", "neverworse", "--version"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+    )
+    assert result.stdout == f"neverworse {neverworse.__version__}\n"

@@ -1,0 +1,103 @@
+"""Random problems of every kind that the guarantee has to survive."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from neverworse import ProjectedLeastSquaresClassifier
+
+KINDS = (
+    "gaussian",
+    "few labels",
+    "many labels",
+    "one unlabeled",
+    "binary features",
+    "duplicate rows",
+    "ties",
+    "rank deficient",
+    "constant column",
+    "wide scales",
+    "far from zero",
+    "nearly collinear",
+    "outliers",
+    "float32",
+    "fewer rows than columns",
+)
+
+
+@dataclass
+class Problem:
+    X: Any
+    y: Any  # 0, 1, and -1 where unlabeled
+    weights: Any = None
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def unlabeled(self):
+        return self.y == -1
+
+    def weights_or(self, ones):
+        return ones if self.weights is None else self.weights
+
+    def fit(self, **more):
+        clf = ProjectedLeastSquaresClassifier(**{**self.settings, **more})
+        return clf.fit(self.X, self.y, sample_weight=self.weights)
+
+
+def make_problem(kind: str, rng: np.random.Generator) -> Problem:
+    d = int(rng.integers(1, 6))
+    n_labeled = int(rng.integers(d + 2, 3 * d + 6))
+    n_unlabeled = int(rng.integers(2, 40))
+    if kind == "few labels":
+        n_labeled = int(rng.integers(2, d + 2))
+    elif kind == "many labels":
+        n_labeled = int(rng.integers(30, 60))
+    elif kind == "one unlabeled":
+        n_unlabeled = 1
+    elif kind == "fewer rows than columns":
+        d, n_labeled, n_unlabeled = int(rng.integers(8, 14)), 3, 3
+    n = n_labeled + n_unlabeled
+    truth = rng.permutation(np.arange(n) % 2)
+    X = rng.normal(size=(n, d)) + rng.uniform(0, 2) * truth[:, None]
+    if kind == "binary features":
+        X = (rng.random((n, d)) < rng.uniform(0.2, 0.8, d)).astype(float)
+    elif kind == "duplicate rows":
+        X = X[rng.integers(0, max(2, n // 4), n)]
+    elif kind == "ties":
+        X = rng.integers(-1, 2, (n, d)).astype(float)
+    elif kind == "rank deficient":
+        X = np.column_stack([X, X @ rng.integers(-2, 3, d), X[:, :1]])
+    elif kind == "constant column":
+        X = np.column_stack([X, np.full(n, rng.normal())])
+    elif kind == "wide scales":
+        X = X * 10.0 ** rng.integers(-6, 7, d)
+    elif kind == "far from zero":
+        X = X + 10.0 ** rng.uniform(3, 9, d)
+    elif kind == "nearly collinear":
+        X = np.column_stack([X, X[:, 0] + 10.0 ** rng.uniform(-9, -4) * rng.normal(size=n)])
+    elif kind == "outliers":
+        X[rng.integers(0, n, 2)] *= 10.0 ** rng.uniform(1, 5)
+    elif kind == "float32":
+        X = X.astype(np.float32)
+    y = truth.copy()
+    first, second = np.flatnonzero(truth == 0), np.flatnonzero(truth == 1)
+    keep = np.r_[first[:1], second[:1]]
+    others = rng.permutation(np.setdiff1d(np.arange(n), keep))
+    y[others[n_labeled - 2 :]] = -1
+    weights = None
+    if rng.random() < 0.3:
+        weights = rng.uniform(0.1, 3.0, n)
+        weights[others[rng.random(len(others)) < 0.1]] = 0.0
+    settings = {
+        "alpha": float(rng.choice([0.0, 0.0, 0.1, 10.0])),
+        "constraint_alpha": float(rng.choice([0.0, 0.0, 0.1, 10.0])),
+        "fit_intercept": bool(rng.random() < 0.8),
+    }
+    return Problem(X, y, weights, settings)
+
+
+def distances(rng: np.random.Generator, d: int) -> list[Any]:
+    return ["all", "labeled", "unlabeled", "euclidean", rng.normal(size=(d + 2, d))]

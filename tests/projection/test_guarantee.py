@@ -1,0 +1,73 @@
+"""Theorem 1, for the weights that are returned, against the exact worst labeling."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.exact import exact_extremes
+from tests.problems import KINDS, distances, make_problem
+
+N_PROBLEMS = 150  # of each kind, each in all distances
+
+
+def _check(clf, problem):
+    worst, best = exact_extremes(clf, problem)
+    certificate = clf.certificate_
+    assert worst <= certificate.worst_case
+    assert best >= certificate.best_case
+    if certificate.distance in ("all", "unlabeled"):
+        assert worst <= 0
+        assert certificate.holds
+        assert certificate.guaranteed_improvement >= 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_never_worse_for_the_exact_worst_labeling(kind):
+    rng = np.random.default_rng(list(kind.encode()))
+    improved = 0
+    for _ in range(N_PROBLEMS):
+        problem = make_problem(kind, rng)
+        for distance in distances(rng, problem.X.shape[1]):
+            clf = problem.fit(distance=distance)
+            _check(clf, problem)
+            improved += clf.certificate_.guaranteed_improvement > 0
+    assert improved > 0  # the guarantee would be empty if nothing ever changed
+
+
+@given(
+    kind=st.sampled_from(KINDS),
+    seed=st.integers(0, 2**32 - 1),
+    max_iter=st.integers(1, 6),
+    solver=st.sampled_from(["exact", "lbfgs"]),
+)
+@settings(max_examples=300, deadline=None)
+def test_early_stopping_stays_certified(kind, seed, max_iter, solver):
+    rng = np.random.default_rng(seed)
+    problem = make_problem(kind, rng)
+    for distance in ("all", "unlabeled"):
+        _check(problem.fit(distance=distance, max_iter=max_iter, solver=solver), problem)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_time_at_all_stays_certified(kind):
+    problem = make_problem(kind, np.random.default_rng(5))
+    clf = problem.fit(max_time=0.0)
+    _check(clf, problem)
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+@settings(max_examples=100, deadline=None)
+def test_random_labelings_lie_between_the_extremes(seed):
+    rng = np.random.default_rng(seed)
+    problem = make_problem("gaussian", rng)
+    clf = problem.fit(constraint_alpha=0.0)
+    certificate = clf.certificate_
+    s = problem.weights_or(np.ones(len(problem.y)))
+    f = problem.X @ clf.coef_[0] + clf.intercept_[0] + 0.5
+    g = problem.X @ clf.supervised_.coef_[0] + clf.supervised_.intercept_[0] + 0.5
+    for _ in range(20):
+        labels = np.where(problem.unlabeled, rng.integers(0, 2, len(f)), problem.y)
+        difference = s @ (f - labels) ** 2 - s @ (g - labels) ** 2
+        slack = 1e-12 * (s @ f**2 + s @ g**2 + s.sum())
+        assert certificate.best_case - slack <= difference <= certificate.worst_case + slack
