@@ -7,13 +7,14 @@ strings, nullable and categorical columns). Where -1 might as well be a class, n
 from __future__ import annotations
 
 import numbers
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from neverworse._typing import AnyArray, Mask, Vector
+from neverworse._typing import AnyArray, Indices, Mask, Vector
 
 # What NumPy makes of a missing label when a list of strings is turned into an array.
 _LOOKS_MISSING = ("-1", "nan", "NaN", "None", "<NA>", "NaT")
@@ -37,73 +38,75 @@ def split_labels(y: Any, missing_label: Any) -> tuple[AnyArray, Vector, Mask]:
         1 for rows of the second class, 0 for all other rows.
     unlabeled : boolean array of shape (n_rows,)
     """
-    labels, null = _as_labels(y)
+    labels = _distinct(_as_array(y))
     if isinstance(missing_label, str) and missing_label == "auto":
-        unlabeled = _find_missing(labels, null)
+        missing = _find_missing(labels)
     else:
-        unlabeled = _is_marker(labels, null, missing_label)
-    known = labels[~unlabeled]
-    if not len(known):
-        raise ValueError(
-            f"y has no labeled row: all {len(labels)} labels are missing. At least one row of "
-            "each of two classes needs a label."
-        )
-    known = _plain(known)
-    check_classification_targets(known)
-    classes, codes = np.unique(known, return_inverse=True)
-    if len(classes) < 2:
-        raise ValueError(
-            f"y has labels of one class only ({_shown(classes[0])}). The labeled rows need two "
-            "classes; unlabeled rows cannot provide one."
-        )
-    if len(classes) > 2:
-        shown = ", ".join(_shown(c) for c in classes[:5])
-        raise ValueError(
-            "Only binary classification is supported. The type of the target is multiclass: y has "
-            f"{len(classes)} classes ({shown}{', ...' if len(classes) > 5 else ''}). Merge "
-            "classes, or fit one class against the rest. If one of them marks unlabeled rows, say "
-            "so with missing_label."
-        )
-    target = np.zeros(len(labels))
-    target[~unlabeled] = codes
-    return classes, target, unlabeled
+        missing = _find_marker(labels, missing_label)
+    classes = _check_classes(labels.values[~missing], len(labels.codes))
+    order = np.full(len(labels.values), -1)
+    order[~missing] = np.searchsorted(classes, _plain(labels.values[~missing]))
+    codes = order[labels.codes]
+    return classes, (codes == 1).astype(np.float64), codes == -1
 
 
-def _shown(label: Any) -> str:
-    """Return a label as people would write it."""
-    return repr(label.item() if hasattr(label, "item") else label)
+@dataclass(frozen=True)
+class _Labels:
+    """Distinct values, and which of them each row has: everything is decided on the few.
+
+    Attributes
+    ----------
+    values : array of shape (n_distinct,)
+    null : boolean array of shape (n_distinct,)
+        Whether the value is None, NaN, NaT or pd.NA.
+    codes : array of shape (n_rows,)
+    """
+
+    values: AnyArray
+    null: Mask
+    codes: Indices
+
+    def equal(self, value: Any) -> Mask:
+        """Compare, where numbers, booleans and strings are never equal to each other."""
+        found = (not _is_null(v) and _kind(v) == _kind(value) and v == value for v in self.values)
+        return np.fromiter(found, bool, len(self.values))
 
 
-def _as_labels(y: Any) -> tuple[AnyArray, Mask]:
-    """Return y as a one-dimensional array, and where it is null."""
+def _as_array(y: Any) -> AnyArray:
+    """Return y as a one-dimensional array in which missing labels are still to be seen."""
     if y is None:
         raise ValueError(
             "This estimator requires y to be passed, but the target y is None: give a label for "
             "every row, with a marker such as -1 where there is none."
         )
-    if hasattr(y, "to_numpy") and not isinstance(y, np.ndarray):
-        # pandas and polars columns: nullable and categorical types become objects.
-        values = np.asarray(y.to_numpy())
-        if values.dtype.kind not in "biufO":
-            values = values.astype(object)
-        labels = column_or_1d(values, warn=True)
-    else:
-        labels = column_or_1d(y if isinstance(y, np.ndarray) else _from_sequence(y), warn=True)
+    if isinstance(y, np.ma.MaskedArray):
+        masked, y = np.ma.getmaskarray(y), y.data.astype(object)
+        y[masked] = None
+    elif hasattr(y, "to_list") and not isinstance(getattr(y, "dtype", None), np.dtype):
+        # A nullable or categorical column: as an array, its integers might turn into floats.
+        y = np.array([*y.to_list(), None], dtype=object)[:-1]
+    elif hasattr(y, "to_numpy"):
+        y = y.to_numpy()
+    elif not isinstance(y, np.ndarray):
+        array = np.asarray(y)
+        # A list of strings and markers must not become an array of strings.
+        y = np.asarray(y, dtype=object) if array.dtype.kind in "US" else array
+    labels: AnyArray = column_or_1d(y, warn=True)
     if labels.dtype.kind == "c":
         raise ValueError("y has complex numbers. Complex data not supported.")
-    if labels.dtype.kind == "f":
-        return labels, np.isnan(labels)
-    if labels.dtype.kind == "O":
-        return labels, np.fromiter((_is_null(v) for v in labels), bool, len(labels))
-    return labels, np.zeros(len(labels), bool)
+    return labels.astype(object) if labels.dtype.kind == "T" else labels
 
 
-def _from_sequence(y: Any) -> AnyArray:
-    """Turn a list into an array without turning its markers into strings."""
-    array = np.asarray(y)
-    if array.dtype.kind in "US":
-        array = np.asarray(y, dtype=object)
-    return array
+def _distinct(labels: AnyArray) -> _Labels:
+    if labels.dtype.kind != "O":
+        values, codes = np.unique(labels, return_inverse=True)
+        return _Labels(values, values != values, codes.ravel())
+    seen: dict[Any, int] = {}
+    keys = (None if _is_null(v) else (_kind(v), v) for v in labels)
+    codes = np.fromiter((seen.setdefault(key, len(seen)) for key in keys), np.intp, len(labels))
+    values = np.array([*(None if key is None else key[1] for key in seen), None], object)[:-1]
+    null = np.fromiter((key is None for key in seen), bool, len(seen))
+    return _Labels(values, null, codes)
 
 
 def _is_null(value: Any) -> bool:
@@ -114,22 +117,39 @@ def _is_null(value: Any) -> bool:
     return not isinstance(equal, (bool, np.bool_)) or not equal
 
 
-def _find_missing(labels: AnyArray, null: Mask) -> Mask:
+def _kind(value: Any) -> str:
+    """Return what sort of label a value is."""
+    if isinstance(value, (bool, np.bool_)):
+        return "boolean"
+    if isinstance(value, numbers.Integral):
+        return "integer"
+    if isinstance(value, numbers.Real):
+        return "integer" if float(value).is_integer() else "float"
+    return "string" if isinstance(value, str) else type(value).__name__
+
+
+def _find_missing(labels: _Labels) -> Mask:
     """Find the unlabeled rows without being told the marker; raise where that takes a guess."""
-    minus_one = _equals(labels, -1)
-    _refuse_strings(labels)
+    for text in _LOOKS_MISSING:
+        if labels.equal(text).any():
+            raise ValueError(
+                f"y has the string {text!r}, which looks like a missing label that was turned into "
+                f"a string. Pass missing_label={text!r} if it marks unlabeled rows; if it is a "
+                "class, pass missing_label=np.nan (then NaN, None and pd.NA mark unlabeled rows)."
+            )
+    minus_one = labels.equal(-1)
     if not minus_one.any():
-        return null
+        return labels.null
     advice = (
         "Pass missing_label=-1 if -1 marks unlabeled rows, or missing_label=np.nan if -1 is a "
         "class (then NaN, None and pd.NA mark unlabeled rows)."
     )
-    if null.any():
+    if labels.null.any():
         raise ValueError(f"y has both -1 and null values: which of them is unlabeled? {advice}")
-    others = labels[~minus_one]
-    if labels.dtype.kind == "f":
+    if isinstance(labels.values[minus_one][0], (float, np.floating)):
         raise ValueError(f"y has -1 among floats, where NaN marks unlabeled rows. {advice}")
-    if len(np.unique(others.astype(str))) == 1:
+    others = labels.values[~minus_one]
+    if len(others) == 1:
         raise ValueError(
             f"y has the values -1 and {_shown(others[0])} only, which may be two classes, or one "
             f"class and unlabeled rows. {advice}"
@@ -137,67 +157,69 @@ def _find_missing(labels: AnyArray, null: Mask) -> Mask:
     return minus_one
 
 
-def _refuse_strings(labels: AnyArray) -> None:
-    if labels.dtype.kind not in "USO":
-        return
-    for text in _LOOKS_MISSING:
-        if _equals(labels, text).any():
-            raise ValueError(
-                f"y has the string {text!r}, which looks like a missing label that was turned into "
-                f"a string. Pass missing_label={text!r} if it marks unlabeled rows; if it is a "
-                "class, pass missing_label=np.nan (then NaN, None and pd.NA mark unlabeled rows)."
-            )
-
-
-def _is_marker(labels: AnyArray, null: Mask, missing_label: Any) -> Mask:
+def _find_marker(labels: _Labels, missing_label: Any) -> Mask:
     """Find the rows that carry the given marker."""
-    if not np.isscalar(missing_label) and not _is_null(missing_label):
+    if isinstance(missing_label, (list, tuple, dict, set)) or np.ndim(missing_label) > 0:
         raise ValueError(
             f"missing_label={missing_label!r} is not a scalar. Pass 'auto' or the value in y that "
             "marks unlabeled rows, for example -1, np.nan, None or '?'."
         )
     if _is_null(missing_label):
-        return null
-    if null.any():
+        return labels.null
+    if labels.null.any():
         raise ValueError(
             f"y has null values (NaN, None or pd.NA) beside missing_label={missing_label!r}. Pass "
             "missing_label=np.nan if they mark unlabeled rows, or drop these rows."
         )
-    return _equals(labels, missing_label)
+    return labels.equal(missing_label)
 
 
-def _equals(labels: AnyArray, value: Any) -> Mask:
-    """Compare elementwise, where numbers and strings are never equal."""
-    number = isinstance(value, numbers.Number)
-    if labels.dtype.kind == "O":
-        return np.fromiter((_same(v, value) for v in labels), bool, len(labels))
-    if number != (labels.dtype.kind in "iuf"):
-        return np.zeros(len(labels), bool)
-    result: Mask = labels == value
-    return result
-
-
-def _same(a: Any, b: Any) -> bool:
-    if isinstance(a, (bool, np.bool_)) != isinstance(b, (bool, np.bool_)):
-        return False
-    return not _is_null(a) and bool(a == b)
+def _check_classes(known: AnyArray, n_rows: int) -> AnyArray:
+    """Return the two classes in sorted order, or say why there are not two."""
+    if not len(known):
+        raise ValueError(
+            f"y has no labeled row: all {n_rows} labels are missing. At least one row of each of "
+            "two classes needs a label."
+        )
+    known = _plain(known)
+    if known.dtype.kind == "f" and np.isinf(known).any():
+        raise ValueError("y contains infinity, which is no label. Mark unlabeled rows with NaN.")
+    check_classification_targets(known)
+    classes = np.unique(known)
+    if len(classes) < 2:
+        raise ValueError(
+            f"y has labels of one class only ({_shown(classes[0])}). The labeled rows need two "
+            "classes; unlabeled rows cannot provide one."
+        )
+    if len(classes) > 2:
+        shown = ", ".join(_shown(c) for c in classes[:5]) + (", ..." if len(classes) > 5 else "")
+        raise ValueError(
+            "Only binary classification is supported. The type of the target is multiclass: y has "
+            f"{len(classes)} classes ({shown}). Merge classes, or fit one class against the rest. "
+            "If one of them marks unlabeled rows, say so with missing_label."
+        )
+    return classes
 
 
 def _plain(known: AnyArray) -> AnyArray:
     """Give labels that were mixed with markers their own type again."""
     if known.dtype.kind != "O":
         return known
-    kinds = {type(v) for v in known}
-    if all(issubclass(k, (bool, np.bool_)) for k in kinds):
-        return known.astype(bool)
-    if all(issubclass(k, (int, np.integer)) for k in kinds):
-        return known.astype(np.int64)
-    if all(issubclass(k, numbers.Real) for k in kinds):
-        return known.astype(np.float64)
-    if all(issubclass(k, str) for k in kinds):
-        return known
-    names = ", ".join(sorted(k.__name__ for k in kinds))
+    kinds = {_kind(v) for v in known}
+    types = {"boolean": bool, "integer": np.int64, "float": np.float64, "string": object}
+    if kinds == {"integer", "float"}:
+        kinds = {"float"}
+    if kinds == {"integer"} and any(isinstance(v, (float, np.floating)) for v in known):
+        kinds = {"float"}
+    if len(kinds) == 1 and (kind := kinds.pop()) in types:
+        return known.astype(types[kind])
+    names = ", ".join(sorted({type(v).__name__ for v in known}))
     raise ValueError(
-        f"y mixes labels of different types ({names}). Unknown label type: convert all labels to "
-        "strings or all to numbers."
+        f"y mixes labels of different types ({names}), or has labels of none of the known types. "
+        "Unknown label type: convert all labels to strings, or all to numbers."
     )
+
+
+def _shown(label: Any) -> str:
+    """Return a label as people would write it."""
+    return repr(label.item() if hasattr(label, "item") else label)

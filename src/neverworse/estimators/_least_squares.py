@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import Interval
 
+from neverworse._typing import AnyArray
 from neverworse.estimators._linear import LinearBinaryClassifier
 from neverworse.projection import TrainingRows, solve_least_squares
 
@@ -66,6 +67,7 @@ class LeastSquaresClassifier(LinearBinaryClassifier):
     array([0, 1])
     """
 
+    _skips_rows: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
         "alpha": [Interval(Real, 0, None, closed="left")],
         "fit_intercept": ["boolean"],
@@ -86,7 +88,7 @@ class LeastSquaresClassifier(LinearBinaryClassifier):
         self.rcond = rcond
         self.missing_label = missing_label
 
-    def _fit_rows(self, training: TrainingRows) -> None:
+    def _fit_rows(self, training: TrainingRows, classes: AnyArray) -> None:
         rows, target, weights = training.labeled()
         solution = solve_least_squares(
             rows,
@@ -96,4 +98,4 @@ class LeastSquaresClassifier(LinearBinaryClassifier):
             fit_intercept=self.fit_intercept,
             rcond=self.rcond,
         )
-        self._set_weights(solution.snapped())
+        self._set_weights(solution.snapped(), classes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -28,6 +28,10 @@ class LinearBinaryClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: igno
     Subclasses have the parameter ``missing_label`` and fit through `_fit_rows`.
     """
 
+    # Whether some rows may not be read at all. If all are, NaN show in their Gram matrix, and
+    # looking for them beforehand would be one more pass.
+    _skips_rows: ClassVar[bool]
+
     missing_label: Any
     classes_: AnyArray
     coef_: Matrix
@@ -50,12 +54,22 @@ class LinearBinaryClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: igno
         -------
         self : object
         """
-        training = self._training_rows(X, y, sample_weight)
+        X = validate_data(
+            self,
+            X,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=self._skips_rows,
+        )
+        training, classes = self._training_rows(X, y, sample_weight)
         try:
-            self._fit_rows(training)
+            self._fit_rows(training, classes)
         except NonFiniteError:
-            values = X.data if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
-            assert_all_finite(values, input_name="X", estimator_name=type(self).__name__)
+            assert_all_finite(
+                X.data if sparse.issparse(X) else X,
+                input_name="X",
+                estimator_name=type(self).__name__,
+            )
             raise ValueError(
                 "The values of X are so large that their squares overflow. Rescale the columns, "
                 "for example with sklearn.preprocessing.StandardScaler."
@@ -73,7 +87,7 @@ class LinearBinaryClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: igno
         -------
         scores : array of shape (n_samples,)
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "coef_")
         X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
         return as_rows(X).scores(self.coef_[0], float(self.intercept_[0]))
 
@@ -93,16 +107,8 @@ class LinearBinaryClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: igno
         classes: AnyArray = self.classes_[codes]
         return classes
 
-    def _training_rows(self, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
-        """Check the input of `fit`; sets ``classes_`` and ``n_features_in_``."""
-        X = validate_data(
-            self,
-            X,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            # Looking for NaN would be one more pass; they show in the Gram matrix.
-            ensure_all_finite=False,
-        )
+    def _training_rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[TrainingRows, AnyArray]:
+        """Check y and the weights; return what to fit to, and the classes."""
         classes, target, unlabeled = split_labels(y, self.missing_label)
         check_consistent_length(X, target)
         weights: Vector | None = None
@@ -116,15 +122,15 @@ class LinearBinaryClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: igno
                     "sample_weight is positive for labeled rows of one class only. Give some "
                     "labeled rows of both classes a positive weight."
                 )
-        self.classes_ = classes
-        return TrainingRows(as_rows(X), unlabeled, target, weights)
+        return TrainingRows(as_rows(X), unlabeled, target, weights), classes
 
     @abstractmethod
-    def _fit_rows(self, training: TrainingRows) -> None:
-        """Fit to checked rows; called once ``classes_`` and ``n_features_in_`` are set."""
+    def _fit_rows(self, training: TrainingRows, classes: AnyArray) -> None:
+        """Fit to checked rows; sets attributes only when nothing can go wrong any more."""
 
-    def _set_weights(self, weights: Weights) -> None:
+    def _set_weights(self, weights: Weights, classes: AnyArray) -> None:
         """Store weights with a snapped intercept; the half of the decision rule sits in it."""
+        self.classes_ = classes
         self.coef_ = weights.coef[None, :]
         self.intercept_ = np.array([weights.intercept - 0.5])
 

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from neverworse._typing import Matrix, Vector
+from neverworse._typing import AnyArray, Matrix, Vector
 from neverworse.estimators._least_squares import LeastSquaresClassifier
 from neverworse.estimators._linear import LinearBinaryClassifier, stored_weights
 from neverworse.projection import Certificate, TrainingRows, project
@@ -111,6 +111,7 @@ class ProjectedLeastSquaresClassifier(LinearBinaryClassifier):
     2.09
     """
 
+    _skips_rows: ClassVar[bool] = False
     _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
         "distance": [StrOptions(set(DISTANCES)), "array-like"],
         "constraint_alpha": [Interval(Real, 0, None, closed="left")],
@@ -150,7 +151,7 @@ class ProjectedLeastSquaresClassifier(LinearBinaryClassifier):
         self.max_iter = max_iter
         self.max_time = max_time
 
-    def _fit_rows(self, training: TrainingRows) -> None:
+    def _fit_rows(self, training: TrainingRows, classes: AnyArray) -> None:
         distance = self._checked_distance()
         supervised = LeastSquaresClassifier(
             self.alpha,
@@ -158,8 +159,8 @@ class ProjectedLeastSquaresClassifier(LinearBinaryClassifier):
             rcond=self.rcond,
             missing_label=self.missing_label,
         )
-        supervised._fit_rows(training)
-        for name in ("classes_", "n_features_in_", "feature_names_in_"):
+        supervised._fit_rows(training, classes)
+        for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self, name):
                 setattr(supervised, name, getattr(self, name))
         result = project(
@@ -177,7 +178,7 @@ class ProjectedLeastSquaresClassifier(LinearBinaryClassifier):
         self.soft_labels_ = result.soft_labels
         self.certificate_ = result.certificate
         self.n_iter_ = max(1, result.n_iter)  # scikit-learn wants at least one
-        self._set_weights(result.weights)
+        self._set_weights(result.weights, classes)
 
     def _checked_distance(self) -> Any:
         if isinstance(self.distance, str):

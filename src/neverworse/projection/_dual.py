@@ -19,7 +19,6 @@ from neverworse.projection._hinges import LoadedHinges, StreamedHinges
 from neverworse.projection._inside import reproduce_supervised
 from neverworse.projection._newton import DualSolution, duality_gap, minimise
 from neverworse.projection._whitening import EPS, Whitening
-from neverworse.rows._threads import single_threaded_blas
 
 SAMPLE_ROWS = 2000  # at least, and ...
 SAMPLE_PER_COLUMN = (40, 200)  # ... so many rows per coordinate, in the first and second sample
@@ -64,29 +63,27 @@ class Projection:
 
 def solve_dual(problem: Projection, tol: float, budget: Budget) -> DualSolution:
     """Minimise the dual of the projection over all unlabeled rows to a relative gap of `tol`."""
-    # The small dense algebra here is fastest on one thread; passes over all rows use them all.
-    with single_threaded_blas():
-        hinges = StreamedHinges(problem.whitening, problem.weights)
-        unlabeled = np.flatnonzero(problem.weights)
-        first, most = (max(SAMPLE_ROWS, k * hinges.rank) for k in SAMPLE_PER_COLUMN)
-        if len(unlabeled) <= 2 * first:
-            return _solve_loaded(problem, hinges, unlabeled, tol, budget)
-        second = min(most, int(SAMPLE_FRACTION * len(unlabeled)))
-        sizes = [first, second] if second > 2 * first else [first]
-        solution = _Search(problem, hinges, unlabeled, budget).run(sizes, tol)
-        if solution is not None:
-            return solution
-        # So many rows on their kink that no working set holds them, or a few rows so heavy that
-        # no sample stands for them. Newton's method on all rows, with passes for each step.
-        return minimise(
-            hinges,
-            problem.linear,
-            np.zeros(hinges.rank),
-            np.clip(problem.scores, 0.0, 1.0),
-            tol=tol,
-            floor=problem.floor,
-            budget=budget,
-        )
+    hinges = StreamedHinges(problem.whitening, problem.weights)
+    unlabeled = np.flatnonzero(problem.weights)
+    first, most = (max(SAMPLE_ROWS, k * hinges.rank) for k in SAMPLE_PER_COLUMN)
+    if len(unlabeled) <= 2 * first:
+        return _solve_loaded(problem, hinges, unlabeled, tol, budget)
+    second = min(most, int(SAMPLE_FRACTION * len(unlabeled)))
+    sizes = [first, second] if second > 2 * first else [first]
+    solution = _Search(problem, hinges, unlabeled, budget).run(sizes, tol)
+    if solution is not None:
+        return solution
+    # So many rows on their kink that no working set holds them, or a few rows so heavy that
+    # no sample stands for them. Newton's method on all rows, with passes for each step.
+    return minimise(
+        hinges,
+        problem.linear,
+        np.zeros(hinges.rank),
+        np.clip(problem.scores, 0.0, 1.0),
+        tol=tol,
+        floor=problem.floor,
+        budget=budget,
+    )
 
 
 def _solve_loaded(
@@ -171,7 +168,7 @@ class _Search:
         for _ in range(MOST_ROUNDS):
             if not exact and 0.5 * float(z @ z) <= problem.floor:
                 return None  # the sample gave no direction
-            t, pulled = self._signs(z)
+            t, pulled = self.hinges.scores_and_pull(z, lambda t, _: (t < 0.0).astype(np.float64))
             if exact:
                 solution = DualSolution(z, q, duality_gap(t, q, s))
             else:
@@ -223,15 +220,6 @@ class _Search:
             return np.sort(np.argpartition(distance, self.most)[: self.most]), 1.0
         chosen = self.random.choice(undecided, self.most, replace=False)
         return np.sort(chosen), len(undecided) / self.most
-
-    def _signs(self, z: Vector) -> tuple[Vector, Vector]:
-        """Return all scores of z, and the sum of the whitened rows with a negative one."""
-        s, whitening = self.problem.weights, self.hinges.whitening
-        direction = whitening.push(z)
-        t, summed, total = whitening.rows.scores_and_sum(
-            direction.coef, direction.intercept, lambda t, rows: s[rows] * (t < 0.0)
-        )
-        return t, whitening.pull(summed, total)
 
     def _best_length(self, z: Vector, t: Vector) -> tuple[Vector, Vector]:
         """Return the multiple of z at which the dual is lowest: hinges are linear along a ray."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from neverworse._typing import Indices, Matrix, Vector
 from neverworse.projection._whitening import Whitening
 from neverworse.rows import DenseRows
+from neverworse.rows._base import Weigh
 from neverworse.rows._threads import map_in_threads
 
 
@@ -61,10 +63,17 @@ class LoadedHinges:
 
 @dataclass(frozen=True)
 class StreamedHinges:
-    """Rows that are whitened on the way: every verb is one pass over all of them."""
+    """Rows that are whitened on the way: every verb is one pass over all of them.
+
+    Rows of weight zero, such as labeled ones, have no hinge: their scores are zero.
+    """
 
     whitening: Whitening
     weights: Vector
+
+    @cached_property
+    def _without_hinge(self) -> Indices:
+        return np.flatnonzero(self.weights == 0.0)
 
     @property
     def rank(self) -> int:
@@ -74,7 +83,18 @@ class StreamedHinges:
     def scores(self, z: Vector) -> Vector:
         """See `Hinges`."""
         direction = self.whitening.push(z)
-        return self.whitening.rows.scores(direction.coef, direction.intercept)
+        t = self.whitening.rows.scores(direction.coef, direction.intercept)
+        t[self._without_hinge] = 0.0
+        return t
+
+    def scores_and_pull(self, z: Vector, weigh: Weigh) -> tuple[Vector, Vector]:
+        """Return the scores t of z and Σ s_j x_j k_j with x = weigh(t, rows), in one pass."""
+        s, direction = self.weights, self.whitening.push(z)
+        t, summed, total = self.whitening.rows.scores_and_sum(
+            direction.coef, direction.intercept, lambda t, rows: s[rows] * weigh(t, rows)
+        )
+        t[self._without_hinge] = 0.0
+        return t, self.whitening.pull(summed, total)
 
     def pull(self, x: Vector) -> Vector:
         """See `Hinges`."""

@@ -54,22 +54,18 @@ def reproduce_supervised(
     if start is None:
         return None
     a, inverse = start
-    s, whitening = hinges.weights, hinges.whitening
     step, last = np.zeros_like(a), np.full_like(a, np.inf)
     for _ in range(MOST_STEPS):
         if not budget.spend():
             return None
-        direction = whitening.push(a)
-        t, summed, total = whitening.rows.scores_and_sum(
-            direction.coef,
-            direction.intercept,
-            lambda t, rows: s[rows] * np.clip(scores[rows] - t, 0.0, 1.0),
-        )
-        residual = whitening.pull(summed, total) - linear
+        t, pulled = hinges.scores_and_pull(a, lambda t, rows: np.clip(scores[rows] - t, 0.0, 1.0))
+        residual = pulled - linear
         size = float(np.linalg.norm(residual))
         if 0.5 * size**2 <= floor:
             q = np.clip(scores - t, 0.0, 1.0)
-            return DualSolution(residual, q, duality_gap(hinges.scores(residual), q, s))
+            return DualSolution(
+                residual, q, duality_gap(hinges.scores(residual), q, hinges.weights)
+            )
         if size > SLOW * float(np.linalg.norm(last)):
             return None
         if np.isfinite(last).all():

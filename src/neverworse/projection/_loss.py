@@ -111,6 +111,8 @@ def _sums(
 ) -> list[float]:
     """Return what `loss_difference` adds up, over rows few enough to stay in cache."""
     s = np.ones(len(t)) if weights is None else weights
+    if weights is not None:  # rows without a weight may score anything, even infinity
+        t, baseline = np.where(s > 0.0, t, 0.0), np.where(s > 0.0, baseline, 0.0)
     residual = baseline - target
     weighted = s * t
     free = np.where(unlabeled, s, 0.0)

@@ -68,16 +68,15 @@ def moments(rows: Rows, weights: Vector | None, centre: bool) -> Moments:
 
 
 def _sums(rows: Rows, weights: Vector | None, total: float, centre: bool) -> Moments:
-    with np.errstate(over="ignore", invalid="ignore"):
-        gram, sums = rows.gram(weights)
+    gram, sums = rows.gram(weights)
     if not (np.isfinite(gram).all() and np.isfinite(sums).all()):
         raise NonFiniteError("the Gram matrix of the rows is not finite")
     raw = np.diag(gram).copy()
     for j in np.flatnonzero(raw < SMALLEST_SQUARE).tolist():
         if rows.shift is None and _column(rows, weights, j).any():
             raise ValueError(
-                f"The values of column {j} of X are so small that their squares vanish in "
-                "floating point. Rescale the column, for example with "
+                f"The values of column {j} of X (or the sample weights) are so small that weighted "
+                "squares vanish in floating point. Rescale the column, for example with "
                 "sklearn.preprocessing.StandardScaler."
             )
     mean = np.zeros(rows.n_columns)

@@ -15,10 +15,12 @@ from neverworse.projection._dual import Projection, solve_dual
 from neverworse.projection._hinges import StreamedHinges
 from neverworse.projection._lbfgs import minimise_lbfgs
 from neverworse.projection._loss import LossDifference, loss_difference
+from neverworse.projection._moments import NonFiniteError
 from neverworse.projection._newton import DualSolution
 from neverworse.projection._weights import Weights
 from neverworse.projection._whitening import EPS, whiten
 from neverworse.rows import Rows, as_rows
+from neverworse.rows._threads import single_threaded_blas
 
 Distance = Literal["all", "labeled", "unlabeled", "euclidean"] | Matrix
 Solver = Literal["exact", "lbfgs"]
@@ -82,6 +84,7 @@ class ProjectionResult:
     n_iter: int
 
 
+@single_threaded_blas()
 def project(
     training: TrainingRows,
     supervised: Weights,
@@ -192,7 +195,13 @@ class _Geometry:
             weights_of = [whitening.push(z) for z in np.eye(whitening.rank)]
             columns = np.array([[*w.coef, w.intercept] for w in weights_of])
             return columns @ columns.T
-        return whitening.quadratic_form(as_rows(self.distance), None, self.fit_intercept)
+        try:
+            return whitening.quadratic_form(as_rows(self.distance), None, self.fit_intercept)
+        except NonFiniteError:
+            raise ValueError(
+                "The values of distance are so large that their squares overflow. Rescale the "
+                "array; a factor makes no difference to the projection."
+            ) from None
 
     def direction(self, problem: Projection, solution: DualSolution) -> Weights:
         """Return the projected less the supervised weights."""
@@ -222,8 +231,11 @@ class _Geometry:
         if not reason and (weights - self.supervised).is_zero:
             reason = "rounding" if converged else "stopped early"
         seen = self.training.unlabeled
-        soft = (np.clip(self.scores, 0.0, 1.0) if solution is None else solution.q)[seen]
-        counted = soft[self.hinge_weights[seen] > 0.0]
+        has_hinge = self.hinge_weights[seen] > 0.0
+        soft = np.clip(self.scores[seen], 0.0, 1.0)
+        if solution is not None:
+            soft[has_hinge] = solution.q[seen][has_hinge]
+        counted = soft[has_hinge]
         n_zero, n_one = int(np.sum(counted == 0.0)), int(np.sum(counted == 1.0))
         penalty = self.alpha * float(self.supervised.coef @ self.supervised.coef)
         gap = 0.0

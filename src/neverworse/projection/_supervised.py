@@ -10,8 +10,10 @@ from neverworse.projection._moments import Moments, moments
 from neverworse.projection._weights import Weights
 from neverworse.projection._whitening import CentredFactor, factor
 from neverworse.rows import Rows
+from neverworse.rows._threads import single_threaded_blas
 
 
+@single_threaded_blas()
 def solve_least_squares(
     rows: Rows,
     target: Vector,

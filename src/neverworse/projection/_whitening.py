@@ -14,7 +14,7 @@ from scipy import linalg
 from scipy.linalg import lapack
 
 from neverworse._typing import Indices, Matrix, Vector
-from neverworse.projection._moments import Moments, moments
+from neverworse.projection._moments import Moments, NonFiniteError, moments
 from neverworse.projection._weights import Weights
 from neverworse.rows import Rows
 from neverworse.rows._threads import map_in_threads
@@ -86,6 +86,8 @@ class Whitening:
         """Return T'(Σ s x x')T over the points x = (point - mean, 1) (or 0 for the 1)."""
         shift = self.mean if self.rows.shift is None else self.mean + self.rows.shift
         gram, sums = points.shifted(shift).gram(weights)
+        if not np.isfinite(gram).all():
+            raise NonFiniteError("the Gram matrix of the points is not finite")
         form = self.basis.T @ gram @ self.basis
         if with_one:
             cross = np.outer(sums @ self.basis, self.offset)

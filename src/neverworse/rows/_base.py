@@ -70,6 +70,7 @@ class Rows(ABC):
         """Return E'SE and E's for the rows E and the weights s (ones if not given)."""
         d = self.n_columns
 
+        @np.errstate(over="ignore", invalid="ignore")  # an overflow shows in the result
         def part(bounds: tuple[int, int]) -> tuple[Matrix, Vector]:
             gram, total = np.zeros((d, d)), np.zeros(d)
             for rows in self._slices(*bounds):

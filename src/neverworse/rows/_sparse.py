@@ -41,6 +41,7 @@ class SparseRows(Rows):
         """See `Rows.column`."""
         return self._X[:, [index]].toarray().ravel()
 
+    @np.errstate(over="ignore", invalid="ignore")  # an overflow shows in the result
     def gram(self, weights: Vector | None = None) -> tuple[Matrix, Vector]:
         """See `Rows.gram`."""
         if self.shift is not None:

@@ -28,40 +28,52 @@ def _controller() -> Any:
     return ThreadpoolController().select(user_api="blas")
 
 
+def _set_threads(library: Any, n_threads: int) -> None:
+    """Set the number of threads of a BLAS library.
+
+    threadpoolctl 3.8 ignores all threads but one that do so, for the sake of programs that change
+    the number in several threads without agreement. Here they agree, see below.
+    """
+    getattr(library, "_real_set_num_threads", library.set_num_threads)(n_threads)
+
+
 class _SingleThreadedBlas:
-    """Hold BLAS to one thread while anybody is inside; safe for fits in several threads at once."""
+    """Hold BLAS to one thread while anybody is inside; nested, and in several threads at once."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._inside = 0
-        self._limiter: Any = None
-        self._n_threads = 1
+        self._n_threads: list[int] = []  # of each library, when the first came in
 
     @contextmanager
     def __call__(self) -> Iterator[int]:
         """Yield the number of threads that BLAS used before."""
+        libraries = _controller().lib_controllers
         with self._lock:
-            if self._inside == 0:
-                libraries = _controller().lib_controllers
-                self._n_threads = max((lib.num_threads or 1 for lib in libraries), default=1)
-                self._limiter = _controller().limit(limits=1)
+            if not self._inside:
+                self._n_threads = [library.num_threads or 1 for library in libraries]
+                for library in libraries:
+                    _set_threads(library, 1)
             self._inside += 1
-            n_threads = self._n_threads
         try:
-            yield n_threads
+            yield max(self._n_threads, default=1)
         finally:
             with self._lock:
                 self._inside -= 1
-                if self._inside == 0:
-                    self._limiter.restore_original_limits()
-                    self._limiter = None
+                if not self._inside:
+                    for library, n_threads in zip(libraries, self._n_threads, strict=True):
+                        _set_threads(library, n_threads)
 
 
-single_threaded_blas = _SingleThreadedBlas()
+def _limit_worker() -> None:
+    """Hold BLAS to one thread in a worker, where each thread has a number of its own (OpenMP)."""
+    for library in _controller().lib_controllers:
+        if getattr(library, "threading_layer", "") == "openmp":
+            _set_threads(library, 1)
 
 
-class _Pool:
-    """Worker threads that stay between calls: starting them takes longer than a small pass."""
+class _Workers:
+    """Threads that stay between calls: starting them takes longer than a small pass."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -71,14 +83,23 @@ class _Pool:
     def __call__(self, size: int) -> ThreadPoolExecutor:
         with self._lock:
             if self._executor is None or self._size < size:
-                self._executor, self._size = ThreadPoolExecutor(size, "neverworse"), size
+                self._executor = ThreadPoolExecutor(size, "neverworse", _limit_worker)
+                self._size = size
             return self._executor
 
 
-_pool = _Pool()
-# Threads do not survive a fork; the child starts its own.
+single_threaded_blas = _SingleThreadedBlas()
+_workers = _Workers()
+
+
+def _start_anew() -> None:
+    """Forget all threads: they do not survive a fork."""
+    single_threaded_blas.__init__()  # type: ignore[misc]
+    _workers.__init__()  # type: ignore[misc]
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=lambda: _pool.__init__())  # type: ignore[misc]
+    os.register_at_fork(after_in_child=_start_anew)
 
 
 def map_in_threads(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
@@ -88,4 +109,4 @@ def map_in_threads(function: Callable[[Item], Result], items: Sequence[Item]) ->
     with single_threaded_blas() as n_threads:
         if n_threads == 1:
             return [function(item) for item in items]
-        return list(_pool(n_threads).map(function, items))
+        return list(_workers(n_threads).map(function, items))
