@@ -64,13 +64,13 @@ class Projection:
 def solve_dual(problem: Projection, tol: float, budget: Budget) -> DualSolution:
     """Minimise the dual of the projection over all unlabeled rows to a relative gap of `tol`."""
     hinges = StreamedHinges(problem.whitening, problem.weights)
-    unlabeled = np.flatnonzero(problem.weights)
+    n_unlabeled = int(np.count_nonzero(problem.weights))
     first, most = (max(SAMPLE_ROWS, k * hinges.rank) for k in SAMPLE_PER_COLUMN)
-    if len(unlabeled) <= 2 * first:
-        return _solve_loaded(problem, hinges, unlabeled, tol, budget)
-    second = min(most, int(SAMPLE_FRACTION * len(unlabeled)))
+    if n_unlabeled <= 2 * first:
+        return _solve_loaded(problem, hinges, tol, budget)
+    second = min(most, int(SAMPLE_FRACTION * n_unlabeled))
     sizes = [first, second] if second > 2 * first else [first]
-    solution = _Search(problem, hinges, unlabeled, budget).run(sizes, tol)
+    solution = _Search(problem, hinges, n_unlabeled, budget).run(sizes, tol)
     if solution is not None:
         return solution
     # So many rows on their kink that no working set holds them, or a few rows so heavy that
@@ -87,9 +87,10 @@ def solve_dual(problem: Projection, tol: float, budget: Budget) -> DualSolution:
 
 
 def _solve_loaded(
-    problem: Projection, hinges: StreamedHinges, unlabeled: Indices, tol: float, budget: Budget
+    problem: Projection, hinges: StreamedHinges, tol: float, budget: Budget
 ) -> DualSolution:
     """Solve a problem that is small enough to have all of its whitened rows in memory."""
+    unlabeled = np.flatnonzero(problem.weights)
     q = np.clip(problem.scores, 0.0, 1.0)
     solution = minimise(
         hinges.load(unlabeled),
@@ -108,24 +109,25 @@ class _Search:
     """Rounds of one pass over all rows and one small problem."""
 
     def __init__(
-        self, problem: Projection, hinges: StreamedHinges, unlabeled: Indices, budget: Budget
+        self, problem: Projection, hinges: StreamedHinges, n_unlabeled: int, budget: Budget
     ) -> None:
         self.problem = problem
         self.hinges = hinges
-        self.unlabeled = unlabeled
+        self.n_unlabeled = n_unlabeled
         self.budget = budget
         self.random = np.random.default_rng(0)  # only the path depends on it, not the result
         self.total = float(problem.weights.sum())
-        self.most = max(WORKING_PER_COLUMN * hinges.rank, int(WORKING_FRACTION * len(unlabeled)))
+        self.most = max(WORKING_PER_COLUMN * hinges.rank, int(WORKING_FRACTION * n_unlabeled))
 
     def run(self, sizes: list[int], tol: float) -> DualSolution | None:
         """Solve by samples and working sets; None where these do not lead to the end."""
         z = np.zeros(self.hinges.rank)
         for size in sizes:
-            chosen = np.sort(self.random.choice(self.unlabeled, size, replace=False))
-            sample = self.hinges.load(chosen, len(self.unlabeled) / size)
+            chosen = self._choose(np.flatnonzero(self.problem.weights), size)
+            sample = self.hinges.load(chosen, self.n_unlabeled / size)
             z = self._solve_sample(sample, chosen, z)
         if 0.5 * float(z @ z) > self.problem.floor:
+            del sample  # its memory is better used by working sets
             return self._refine(z, sizes[-1], tol)
         return reproduce_supervised(
             self.hinges,
@@ -162,9 +164,8 @@ class _Search:
         Returns None where that does not happen; what was found so far if the budget is used up.
         """
         problem, s = self.problem, self.problem.weights
-        angle = self._angle(1.0, len(self.unlabeled) / n_sample)
+        angle = self._angle(1.0, self.n_unlabeled / n_sample)
         exact, q = False, np.empty(0)
-        best = DualSolution(z, q, np.inf)
         for _ in range(MOST_ROUNDS):
             if not exact and 0.5 * float(z @ z) <= problem.floor:
                 return None  # the sample gave no direction
@@ -172,30 +173,25 @@ class _Search:
             if exact:
                 solution = DualSolution(z, q, duality_gap(t, q, s))
             else:
-                z, t = self._best_length(z, t)
                 q = (t < 0.0).astype(np.float64)
-                solution = self._with_hard_labels(z, t, q, pulled)
-            if solution.gap < best.gap:
-                best = solution
-            if self.budget.exhausted:
-                return best
-            if exact and solution.is_optimal(tol, problem.floor):
+                solution = self._with_best_length(z, t, q, pulled)
+                z = solution.z
+            if self.budget.exhausted or (exact and solution.is_optimal(tol, problem.floor)):
                 return solution
-            uncertain = angle * float(np.sqrt(s @ (t * t) / self.total))
-            distance = np.where(s > 0.0, np.abs(t), np.inf)
+            uncertain = angle * float(np.sqrt(np.einsum("i,i,i", s, t, t) / self.total))
             width = WIDE_BAND * uncertain
             if exact:  # all rows that have changed their sign become undecided
-                width = max(width, 2.0 * float(distance[q != (t < 0.0)].max(initial=0.0)))
-            exact = exact or int(np.count_nonzero(distance <= width)) <= self.most
+                changed = np.flatnonzero((q != (t < 0.0)) & (s > 0.0))
+                width = max(width, 2.0 * float(np.abs(t[changed]).max(initial=0.0)))
+            exact = exact or self._count_within(t, width) <= self.most
             if not exact:
                 width = BAND * uncertain
-            undecided, factor = self._undecided(distance, width, exact)
+            undecided, factor = self._undecided(t, width, exact)
             working = self.hinges.load(undecided, factor)
-            signs = (t < 0.0).astype(np.float64)
-            rest = problem.linear - pulled + working.pull(working.weights * signs[undecided])
+            signs = (t[undecided] < 0.0).astype(np.float64)
             moved = minimise(
                 working,
-                rest,
+                problem.linear - pulled + working.pull(working.weights * signs),
                 z,
                 q[undecided],
                 tol=0.1 * tol if exact else 0.1 * self.hinges.rank / self.most,
@@ -203,38 +199,46 @@ class _Search:
                 budget=self.budget,
                 sigma=1.0 / max(width, 1e-12),
             )
+            del working  # before the next one is loaded
             if not exact:
                 before, angle = angle, self._angle(_angle_between(z, moved.z), factor)
                 if angle > SLOW * before:
                     return None
-            z, q = moved.z, signs
+            z, q = moved.z, (t < 0.0).astype(np.float64)
             q[undecided] = moved.q
         return None
 
-    def _undecided(self, distance: Vector, width: float, exact: bool) -> tuple[Indices, float]:
+    def _count_within(self, t: Vector, width: float) -> int:
+        return int(np.count_nonzero((np.abs(t) <= width) & (self.problem.weights > 0.0)))
+
+    def _undecided(self, t: Vector, width: float, exact: bool) -> tuple[Indices, float]:
         """Return rows at most `width` from their kink, and how many rows each stands for."""
-        undecided = np.flatnonzero(distance <= width)
+        undecided = np.flatnonzero((np.abs(t) <= width) & (self.problem.weights > 0.0))
         if len(undecided) <= self.most:
             return undecided, 1.0
         if exact:
-            return np.sort(np.argpartition(distance, self.most)[: self.most]), 1.0
-        chosen = self.random.choice(undecided, self.most, replace=False)
-        return np.sort(chosen), len(undecided) / self.most
+            nearest = np.argpartition(np.abs(t[undecided]), self.most)[: self.most]
+            return np.sort(undecided[nearest]), 1.0
+        return self._choose(undecided, self.most), len(undecided) / self.most
 
-    def _best_length(self, z: Vector, t: Vector) -> tuple[Vector, Vector]:
-        """Return the multiple of z at which the dual is lowest: hinges are linear along a ray."""
-        slope = float(self.problem.linear @ z) - float(self.problem.weights @ np.minimum(t, 0.0))
-        if slope >= 0.0:
-            return z, t
-        length = -slope / float(z @ z)
-        return length * z, length * t
+    def _choose(self, rows: Indices, size: int) -> Indices:
+        """Return so many of the rows at random, in their order."""
+        return np.sort(self.random.choice(rows, size, replace=False, shuffle=False))
 
-    def _with_hard_labels(self, z: Vector, t: Vector, q: Vector, pulled: Vector) -> DualSolution:
-        """Pair z with the labels that its signs give."""
-        linear = self.problem.linear
+    def _with_best_length(self, z: Vector, t: Vector, q: Vector, pulled: Vector) -> DualSolution:
+        """Return the multiple of z at which the dual is lowest, with the labels of its signs.
+
+        Hinges are linear along a ray, so that the dual is a parabola there. Scales t as well.
+        """
+        linear, s = self.problem.linear, self.problem.weights
+        slope = float(linear @ z) - float(np.einsum("i,i,i", s, q, t))
+        if slope < 0.0:
+            length = -slope / float(z @ z)
+            z, slope = length * z, length * slope
+            t *= length
         point = pulled - linear
-        dual = 0.5 * float(z @ z) + float(linear @ z) - float(self.problem.weights @ (q * t))
-        return DualSolution(z, q, 0.5 * float(point @ point) + dual)
+        gap = 0.5 * float(point @ point) + 0.5 * float(z @ z) + slope
+        return DualSolution(z, q, gap)
 
     def _angle(self, moved: float, factor: float) -> float:
         """Return how far the direction of a sampled optimum is off, in radians.
@@ -243,9 +247,7 @@ class _Search:
         sampled: the sum over them has a sampling error of sqrt(rank · factor · moved / π) against
         a sum over all of 0.4 sqrt(n) (for normal scores).
         """
-        return 2.5 * float(
-            np.sqrt(self.hinges.rank * factor * moved / (np.pi * len(self.unlabeled)))
-        )
+        return 2.5 * float(np.sqrt(self.hinges.rank * factor * moved / (np.pi * self.n_unlabeled)))
 
 
 def _angle_between(a: Vector, b: Vector) -> float:

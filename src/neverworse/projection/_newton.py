@@ -31,6 +31,7 @@ MOST_STEPS = 50  # between two updates of the soft labels
 PATIENCE = 6  # updates of the soft labels that close no more of the gap
 PIECE = 2**17  # numbers in a piece of the rows that enter the Newton matrix
 FEW = 4  # taking one in so many rows is faster than reading all
+CHUNK = 2**16  # rows for which temporary arrays are made
 FINEST = 1e-12  # relative accuracy of the Newton steps, at the end
 ROWS_PER_COLUMN = 100  # the Newton matrix is close enough when estimated from so many rows
 
@@ -133,7 +134,11 @@ def minimise(
 
 def duality_gap(t: Vector, q: Vector, s: Vector) -> float:
     """Return Σ s (q t + max(0, -t)): every term says how far a soft label is from its sign."""
-    return float(s @ (q * t + np.maximum(0.0, -t)))
+    total = 0.0
+    for lo in range(0, len(t), CHUNK):  # so that nothing as long as t is made on the way
+        rows = slice(lo, lo + CHUNK)
+        total += float(s[rows] @ (q[rows] * t[rows] + np.maximum(0.0, -t[rows])))
+    return total
 
 
 def _pull_change(hinges: Hinges, x: Vector) -> Vector:

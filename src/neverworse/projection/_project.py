@@ -231,10 +231,10 @@ class _Geometry:
         if not reason and (weights - self.supervised).is_zero:
             reason = "rounding" if converged else "stopped early"
         seen = self.training.unlabeled
+        soft = np.clip(self.scores, 0.0, 1.0)[seen] if solution is None else solution.q[seen]
         has_hinge = self.hinge_weights[seen] > 0.0
-        soft = np.clip(self.scores[seen], 0.0, 1.0)
-        if solution is not None:
-            soft[has_hinge] = solution.q[seen][has_hinge]
+        if not has_hinge.all():  # any label would do for rows without a weight
+            soft[~has_hinge] = np.clip(self.scores[seen][~has_hinge], 0.0, 1.0)
         counted = soft[has_hinge]
         n_zero, n_one = int(np.sum(counted == 0.0)), int(np.sum(counted == 1.0))
         penalty = self.alpha * float(self.supervised.coef @ self.supervised.coef)
