@@ -19,9 +19,9 @@ SIZES = {
     "one row": (1, 3, 1, 1),
     "one column": (50, 1, 1, 1),
     "one block": (200, 7, 1, 1),
-    "several blocks": (250, 1000, 1, 2),
-    "several parts": (3000, 100, 3, 3),
-    "narrow": (40_000, 8, 3, 3),
+    "several blocks": (5000, 40, 1, 3),
+    "several parts": (5000, 100, 3, 3),
+    "narrow": (40_000, 8, 16, 20),
 }
 sizes = pytest.mark.parametrize("size", SIZES)
 KINDS = {
