@@ -20,7 +20,7 @@ from neverworse.projection._inside import reproduce_supervised
 from neverworse.projection._newton import DualSolution, duality_gap, minimise
 from neverworse.projection._whitening import EPS, Whitening
 
-SAMPLE_ROWS = 2000  # at least, and ...
+SAMPLE_ROWS = 2000  # at least, in samples and working sets, and ...
 SAMPLE_PER_COLUMN = (40, 200)  # ... so many rows per coordinate, in the first and second sample
 SAMPLE_FRACTION = 0.05  # the second sample is no larger than this, unless the first is
 WORKING_PER_COLUMN = 30  # rows per coordinate in a working set, or ...
@@ -117,7 +117,9 @@ class _Search:
         self.budget = budget
         self.random = np.random.default_rng(0)  # only the path depends on it, not the result
         self.total = float(problem.weights.sum())
-        self.most = max(WORKING_PER_COLUMN * hinges.rank, int(WORKING_FRACTION * n_unlabeled))
+        self.most = max(
+            SAMPLE_ROWS, WORKING_PER_COLUMN * hinges.rank, int(WORKING_FRACTION * n_unlabeled)
+        )
 
     def run(self, sizes: list[int], tol: float) -> DualSolution | None:
         """Solve by samples and working sets; None where these do not lead to the end."""
