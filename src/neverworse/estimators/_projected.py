@@ -227,7 +227,6 @@ class ICLSClassifier(ProjectedLeastSquaresClassifier):
         for name, constraint in ProjectedLeastSquaresClassifier._parameter_constraints.items()
         if name != "distance"
     }
-    distance = "labeled"
 
     def __init__(
         self,
@@ -242,12 +241,15 @@ class ICLSClassifier(ProjectedLeastSquaresClassifier):
         max_iter: int | None = None,
         max_time: float | None = None,
     ) -> None:
-        self.alpha = alpha
-        self.constraint_alpha = constraint_alpha
-        self.fit_intercept = fit_intercept
-        self.rcond = rcond
-        self.missing_label = missing_label
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
+        super().__init__(
+            "labeled",
+            alpha=alpha,
+            constraint_alpha=constraint_alpha,
+            fit_intercept=fit_intercept,
+            rcond=rcond,
+            missing_label=missing_label,
+            solver=solver,
+            tol=tol,
+            max_iter=max_iter,
+            max_time=max_time,
+        )

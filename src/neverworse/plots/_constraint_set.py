@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_consistent_length,
-    check_is_fitted,
-    validate_data,
-)
 
 from neverworse._typing import Matrix, Vector
 from neverworse.estimators import ProjectedLeastSquaresClassifier
-from neverworse.estimators._labels import split_labels
-from neverworse.estimators._linear import LinearBinaryClassifier, stored_weights
-from neverworse.plots._weight_plane import WeightPlane
+from neverworse.plots._two_weights import (
+    as_point,
+    check_estimator,
+    check_two_weights,
+    metric_of,
+    oracle_of,
+    weight_names,
+    weight_plane,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -124,16 +124,16 @@ class ConstraintSetDisplay:
         **plot_params
             Passed to `plot`.
         """
-        _check_estimator(estimator)
-        _check_two_weights(estimator)
-        plane = _weight_plane(estimator, X, y, sample_weight)
+        check_estimator(estimator)
+        check_two_weights(estimator)
+        plane = weight_plane(estimator, X, y, sample_weight)
         display = cls(
             plane.constraint_set(),
-            _as_point(estimator.supervised_),
-            _as_point(estimator),
-            _metric(estimator, plane),
-            oracle=None if y_true is None else _oracle(estimator, plane, y_true),
-            weight_names=_weight_names(estimator),
+            as_point(estimator.supervised_),
+            as_point(estimator),
+            metric_of(estimator, plane),
+            oracle=None if y_true is None else oracle_of(estimator, plane, y_true),
+            weight_names=weight_names(estimator),
         )
         return display.plot(ax=ax, **plot_params)
 
@@ -289,115 +289,3 @@ def _new_axes() -> Axes:
             "pip install neverworse[plots]"
         ) from error
     return plt.figure(layout="constrained").add_subplot()
-
-
-def _check_estimator(estimator: Any) -> None:
-    if not isinstance(estimator, ProjectedLeastSquaresClassifier):
-        raise TypeError(
-            "ConstraintSetDisplay shows a ProjectedLeastSquaresClassifier or an ICLSClassifier, "
-            f"but got a {type(estimator).__name__}. If it is the last step of a pipeline, pass "
-            "that step, and X as the steps before it leave it."
-        )
-    check_is_fitted(estimator)
-
-
-def _check_two_weights(estimator: ProjectedLeastSquaresClassifier) -> None:
-    n_features = estimator.n_features_in_
-    if n_features + bool(estimator.fit_intercept) == 2:
-        return
-    features = "1 feature" if n_features == 1 else f"{n_features} features"
-    intercept = "an intercept" if estimator.fit_intercept else "no intercept"
-    raise ValueError(
-        f"The weight space must have two dimensions, but this classifier has {features} and "
-        f"{intercept}. Fit it to two features with fit_intercept=False, or to one feature with "
-        "fit_intercept=True."
-    )
-
-
-def _weight_plane(
-    estimator: ProjectedLeastSquaresClassifier, X: Any, y: Any, sample_weight: Any
-) -> WeightPlane:
-    """Check that X and y are what the classifier was fitted to, as far as can be seen."""
-    X = validate_data(estimator, X, reset=False, accept_sparse="csr", dtype=np.float64)
-    design: Matrix = X.toarray() if hasattr(X, "toarray") else X
-    if estimator.fit_intercept:
-        design = np.column_stack([design, np.ones(len(design))])
-    _, target, unlabeled = split_labels(y, estimator.missing_label)
-    check_consistent_length(design, target)
-    weights: Vector = _check_sample_weight(
-        sample_weight, design, dtype=np.float64, ensure_non_negative=True
-    )
-    n_labeled = int(np.count_nonzero(weights[~unlabeled]))
-    n_unlabeled = int(np.count_nonzero(weights[unlabeled]))
-    certificate = estimator.certificate_
-    if (n_labeled, n_unlabeled) != (certificate.n_labeled, certificate.n_unlabeled):
-        raise ValueError(
-            f"X and y have {n_labeled:,} labeled and {n_unlabeled:,} unlabeled rows, but the "
-            f"classifier was fitted to {certificate.n_labeled:,} and {certificate.n_unlabeled:,}. "
-            "Pass the rows, labels and sample weights that it was fitted to."
-        )
-    if certificate.rows == "unlabeled":
-        # The transductive constraint set is made of the unlabeled rows alone.
-        weights = np.where(unlabeled, weights, 0.0)
-    penalty = np.full(2, float(estimator.constraint_alpha))
-    if estimator.fit_intercept:
-        penalty[1] = 0.0
-    plane = WeightPlane(design, unlabeled, target, weights, penalty)
-    if not plane.has_two_dimensions:
-        raise ValueError(
-            "The weight space must have two dimensions, but the rows of X all lie on a line "
-            "through the origin (or their feature is constant), so they determine only one."
-        )
-    return plane
-
-
-def _metric(estimator: ProjectedLeastSquaresClassifier, plane: WeightPlane) -> Matrix:
-    """Return the matrix of the distance in which the classifier was projected."""
-    distance = estimator.distance
-    if isinstance(distance, str):
-        if distance in ("all", "unlabeled"):
-            return plane.metric
-        if distance == "euclidean":
-            return np.eye(2)
-        points = plane.design * np.sqrt(np.where(plane.unlabeled, 0.0, plane.row_weights))[:, None]
-    else:
-        points = np.asarray(distance, dtype=np.float64)
-        if estimator.fit_intercept:
-            points = np.column_stack([points, np.ones(len(points))])
-    metric: Matrix = points.T @ points
-    return metric
-
-
-def _oracle(estimator: ProjectedLeastSquaresClassifier, plane: WeightPlane, y_true: Any) -> Vector:
-    classes, target, missing = split_labels(y_true, estimator.missing_label)
-    check_consistent_length(plane.design, target)
-    if missing.any():
-        raise ValueError(
-            f"y_true has {int(missing.sum()):,} rows without a label. The oracle is least squares "
-            "on all rows with their true labels, so it needs every one."
-        )
-    if not np.array_equal(classes, estimator.classes_):
-        raise ValueError(
-            f"y_true has the classes {classes.tolist()}, but the classifier was fitted to "
-            f"{estimator.classes_.tolist()}."
-        )
-    differs = (target != plane.target) & ~plane.unlabeled
-    if differs.any():
-        raise ValueError(
-            f"y_true contradicts y in {int(differs.sum()):,} labeled rows. The labels of labeled "
-            "rows are taken as true."
-        )
-    return plane.least_squares(target[plane.unlabeled])
-
-
-def _as_point(classifier: LinearBinaryClassifier) -> Vector:
-    """Return the two weights of a classifier, the intercept last."""
-    weights = stored_weights(classifier)
-    return np.array([*weights.coef, weights.intercept])[:2]
-
-
-def _weight_names(estimator: ProjectedLeastSquaresClassifier) -> tuple[str, str]:
-    features = getattr(estimator, "feature_names_in_", ("x1", "x2"))
-    if estimator.fit_intercept:
-        return f"weight of {features[0]}", "intercept"
-    return f"weight of {features[0]}", f"weight of {features[1]}"
