@@ -20,7 +20,7 @@ def minimise_lbfgs(
     every soft label, and here run on until the duality gap is closed or no progress is made.
     """
     s = hinges.weights
-    best: DualSolution | None = None
+    best = DualSolution(np.empty(0), np.full(len(s), 0.5), np.inf)
 
     def value_and_gradient(q: Vector) -> tuple[float, Vector]:
         nonlocal best
@@ -28,22 +28,25 @@ def minimise_lbfgs(
         z = hinges.pull(s * q) - linear
         t = hinges.scores(z)
         solution = DualSolution(z, q.copy(), duality_gap(t, q, s))
-        if best is None or solution.gap < best.gap:
+        if solution.gap < best.gap:
             best = solution
         return solution.value, s * t
 
     def stop(_: Vector) -> None:
-        if budget.exhausted or (best is not None and best.is_optimal(tol, floor)):
+        if budget.exhausted or best.is_optimal(tol, floor):
             raise StopIteration
 
-    optimize.minimize(
-        value_and_gradient,
-        np.full(len(s), 0.5),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=optimize.Bounds(0.0, 1.0),
-        callback=stop,
-        options={"maxiter": 10**6, "maxfun": 10**7, "ftol": 0.0, "gtol": 0.0, "maxcor": 20},
-    )
-    assert best is not None
-    return best
+    gap = np.inf
+    while True:  # its line search may give up early; another start from there may not
+        optimize.minimize(
+            value_and_gradient,
+            best.q,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=optimize.Bounds(0.0, 1.0),
+            callback=stop,
+            options={"maxiter": 10**6, "maxfun": 10**7, "ftol": 0.0, "gtol": 0.0, "maxcor": 20},
+        )
+        if budget.exhausted or best.is_optimal(tol, floor) or best.gap >= 0.9 * gap:
+            return best
+        gap = best.gap

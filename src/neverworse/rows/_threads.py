@@ -104,9 +104,7 @@ if hasattr(os, "register_at_fork"):
 
 def map_in_threads(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
     """Apply `function` to every item, in threads; results come in the order of the items."""
-    if len(items) <= 1:
-        return [function(item) for item in items]
     with single_threaded_blas() as n_threads:
-        if n_threads == 1:
+        if n_threads == 1 or len(items) <= 1:
             return [function(item) for item in items]
         return list(_workers(n_threads).map(function, items))
