@@ -1,0 +1,142 @@
+"""What is measured, and what must be reached."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from scipy import sparse
+from sklearn.linear_model import Ridge
+
+from data import paper_gaussians, two_gaussians
+from neverworse import LeastSquaresClassifier, ProjectedLeastSquaresClassifier
+from timing import peak_memory, ratio, side_by_side
+
+
+@dataclass(frozen=True)
+class Result:
+    """A measured ratio, with the limit it must keep (None: for information)."""
+
+    case: str
+    what: str
+    measured: float
+    limit: float | None = None
+
+    @property
+    def ok(self):
+        """Whether the limit is kept, in a word."""
+        if self.limit is None:
+            return ""
+        return "yes" if self.measured <= self.limit else "NO"
+
+
+def _fit(X, y, **settings):
+    clf = ProjectedLeastSquaresClassifier(**settings).fit(X, y)
+    assert clf.certificate_.converged
+    return clf
+
+
+def million(quick, repeats):
+    """Time one fit of a million rows against Ridge with all labels, and against a Gram matrix."""
+    n = 50_000 if quick else 1_000_000
+    X, y, truth = two_gaussians(500, n, 100)
+    assert _fit(X, y).certificate_.duality_gap <= 1e-9
+    times = side_by_side(
+        {
+            "fit": lambda: _fit(X, y),
+            "ridge": lambda: Ridge(solver="cholesky").fit(X, truth),
+            "gram": lambda: X.T @ X,
+            "icls": lambda: _fit(X, y, distance="labeled"),
+        },
+        repeats,
+    )
+    memory = peak_memory(lambda: _fit(X, y)) / X.nbytes
+    case = f"n_u = {n:,}, d = 100"
+    best = times["fit"].min()
+    return [
+        Result(case, f"fit ({best:.2f} s) / Ridge, all labels", ratio(times, "fit", "ridge"), 1.0),
+        Result(case, "fit / Gram matrix", ratio(times, "fit", "gram"), 3.5),
+        Result(case, "extra memory / data", memory, 0.10),
+        Result(case, 'distance="labeled" / Gram matrix', ratio(times, "icls", "gram"), 5.0),
+    ]
+
+
+def wide(quick, repeats):
+    """Time many columns: the small problems of the solver grow with d, too."""
+    n, d = (20_000, 200) if quick else (200_000, 400)
+    X, y, _ = two_gaussians(5 * d, n, d)
+    times = side_by_side({"fit": lambda: _fit(X, y), "gram": lambda: X.T @ X}, repeats)
+    case = f"n_u = {n:,}, d = {d}"
+    return [Result(case, "fit / Gram matrix", ratio(times, "fit", "gram"), 5.0)]
+
+
+def paper(quick, repeats):
+    """Time the largest problem of the paper's timing figure."""
+    X, y, truth = paper_gaussians(200, 1024, 100)
+    times = side_by_side(
+        {
+            "fit": lambda: _fit(X, y),
+            "supervised": lambda: LeastSquaresClassifier().fit(X[:200], truth[:200]),
+        },
+        5 * repeats if quick else 20 * repeats,
+    )
+    case = "n_u = 1,024, d = 100, n_l = 200"
+    return [Result(case, "fit / supervised fit", ratio(times, "fit", "supervised"), 12.0)]
+
+
+def growth(quick, repeats):
+    """Time doubling numbers of rows: the cost must grow no faster than they do."""
+    sizes = [(12_500 if quick else 100_000) * 2**k for k in range(5)]
+    X, y, _ = two_gaussians(200, sizes[-1], 50)
+    times = side_by_side(
+        {n: lambda n=n: _fit(X[: n + 200], y[: n + 200]) for n in sizes}, max(3, repeats)
+    )
+    doublings = [ratio(times, b, a) for a, b in pairwise(sizes)]
+    listed = ", ".join(f"{value:.2f}" for value in doublings)
+    case = f"n_u = {sizes[0]:,} … {sizes[-1]:,}, d = 50"
+    return [Result(case, f"worst doubling of {listed}", max(doublings), 2.2)]
+
+
+def inside(quick, repeats):
+    """Time a fit that can improve nothing, and has to prove that."""
+    n = 50_000 if quick else 1_000_000
+    X, y, _ = two_gaussians(n // 20, n, 100, separation=0.7)
+    assert _fit(X, y).certificate_.reason == "inside"
+    times = side_by_side({"fit": lambda: _fit(X, y), "gram": lambda: X.T @ X}, repeats)
+    case = f"n_u = {n:,}, d = 100, supervised solution in the constraint set"
+    return [Result(case, "fit / Gram matrix", ratio(times, "fit", "gram"))]
+
+
+def storage(quick, repeats):
+    """Time data in single precision, and sparse data."""
+    n = 50_000 if quick else 500_000
+    X, y, _ = two_gaussians(500, n, 100, dtype=np.float32)
+    double = X.astype(np.float64)
+    rng = np.random.default_rng(0)
+    thin = sparse.random_array((n, 100), density=0.02, format="csr", rng=rng)
+    dense, labels = thin.toarray(), np.where(np.arange(n) < 500, np.arange(n) % 2, -1)
+    times = side_by_side(
+        {
+            "float32": lambda: _fit(X, y),
+            "float64": lambda: _fit(double, y),
+            "sparse": lambda: _fit(thin, labels),
+            "dense": lambda: _fit(dense, labels),
+        },
+        repeats,
+    )
+    case = f"n_u = {n:,}, d = 100"
+    return [
+        Result(f"{case}, float32", "fit / fit in float64", ratio(times, "float32", "float64")),
+        Result(f"{case}, 2 % filled", "sparse / dense fit", ratio(times, "sparse", "dense")),
+    ]
+
+
+CASES = {
+    "million": million,
+    "wide": wide,
+    "paper": paper,
+    "growth": growth,
+    "inside": inside,
+    "storage": storage,
+}

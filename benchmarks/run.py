@@ -1,0 +1,85 @@
+"""Measure the speed of neverworse: ``python benchmarks/run.py --help``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import machine
+import solvers
+from cases import CASES
+
+
+def main(argv=None):
+    """Run the benchmarks, print tables in Markdown, and return 1 if a limit was not kept."""
+    parser = argparse.ArgumentParser(description="Speed of neverworse, as ratios in one run.")
+    names = [*CASES, "solvers"]
+    parser.add_argument("--cases", nargs="+", choices=names, default=names, metavar="CASE")
+    parser.add_argument("--repeats", type=int, default=5, help="of everything (default: 5)")
+    parser.add_argument("--quick", action="store_true", help="small sizes, where limits say little")
+    parser.add_argument("--out", type=Path, help="save the tables in this file as well")
+    arguments = parser.parse_args(argv)
+    results = []
+    for name in arguments.cases:
+        if name in CASES:
+            _say(name)
+            found = CASES[name](arguments.quick, arguments.repeats)
+            # The limits are about the full sizes.
+            results += [replace(r, limit=None) for r in found] if arguments.quick else found
+    parts = []
+    if results:
+        parts.append(_table_of_results(results))
+    kept = all(result.ok != "NO" for result in results)
+    if "solvers" in arguments.cases:
+        rows = solvers.compare(solvers.SIZES[: 1 if arguments.quick else None], _say)
+        parts.append(_table_of_solvers(rows))
+        kept = kept and all(row.ok for row in rows)
+    parts.append(f"Measured on {machine.describe()}.")
+    text = "\n\n".join(parts) + "\n"
+    print(text, end="")
+    if arguments.out:
+        _write_whole(arguments.out, text)
+    return 0 if kept or arguments.quick else 1
+
+
+def _table_of_results(results):
+    lines = ["| case | what | measured | must reach | ok |", "|---|---|---|---|---|"]
+    for r in results:
+        limit = "" if r.limit is None else f"≤ {r.limit:g}"
+        lines.append(f"| {r.case} | {r.what} | {r.measured:.2f} | {limit} | {r.ok} |")
+    return "\n".join(lines)
+
+
+def _table_of_solvers(rows):
+    sizes = list(dict.fromkeys(row.size for row in rows))
+    header = " | ".join(f"d = {d}, n = {n:,}" for d, n in sizes)
+    lines = [f"| solver: seconds (relative excess) | {header} |", "|---" * (len(sizes) + 1) + "|"]
+    for name in dict.fromkeys(row.solver for row in rows):
+        cells = [_cell(row) for row in rows if row.solver == name]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _cell(row):
+    if row.seconds is None:
+        return "skipped"
+    return f"{row.seconds:.3g} ({max(row.excess, 0.0):.0e})"
+
+
+def _say(text):
+    if sys.stderr.isatty():
+        print(f"measuring {text} ...", file=sys.stderr)
+
+
+def _write_whole(path, text):
+    """Write under another name first, so that the file is never half written."""
+    with tempfile.NamedTemporaryFile("w", dir=path.resolve().parent, delete=False) as file:
+        file.write(text)
+    Path(file.name).replace(path)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,60 @@
+"""The benchmarks run, on sizes that say nothing about speed."""
+
+import importlib
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.fixture
+def load(monkeypatch):
+    monkeypatch.syspath_prepend(str(FOLDER))
+    names = [path.stem for path in FOLDER.glob("*.py")]
+    yield importlib.import_module
+    for name in names:
+        sys.modules.pop(name, None)
+
+
+def test_a_case_through_the_command_line(load, tmp_path, capsys):
+    out = tmp_path / "bench.md"
+    code = load("run").main(["--cases", "paper", "--quick", "--repeats", "1", "--out", str(out)])
+    assert code == 0
+    text = out.read_text()
+    assert text == capsys.readouterr().out
+    assert "fit / supervised fit" in text
+    assert "Measured on" in text
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_solvers_agree(load):
+    solvers = load("solvers")
+    rows = solvers.compare([(10, 300)], say=lambda _: None)
+    assert rows[0].solver.startswith("neverworse")
+    for row in rows:
+        if row.seconds is not None:
+            assert row.seconds > 0
+            assert row.excess <= 1e-3
+    assert rows[0].excess <= 1e-9
+
+
+def test_the_box_problem_is_the_projection(load):
+    from neverworse import ProjectedLeastSquaresClassifier
+
+    data = load("data")
+    X, y, truth = data.two_gaussians(20, 300, 5)
+    assert np.array_equal(y[:20], truth[:20])
+    A, b = data.box_least_squares(X, y)
+    clf = ProjectedLeastSquaresClassifier().fit(X, y)
+    value = np.sum((A @ clf.soft_labels_ - b) ** 2)
+    assert clf.certificate_.guaranteed_improvement == pytest.approx(value, rel=1e-6)
+
+
+def test_side_by_side_interleaves(load):
+    calls = []
+    times = load("timing").side_by_side({k: lambda k=k: calls.append(k) for k in "ab"}, 3)
+    assert calls == list("ab" * 4)
+    assert all(len(values) == 3 for values in times.values())
