@@ -32,7 +32,7 @@ def test_a_case_through_the_command_line(load, tmp_path, capsys):
 
 def test_solvers_agree(load):
     solvers = load("solvers")
-    rows = solvers.compare([(10, 300)], say=lambda _: None)
+    rows = solvers.compare([(20, 1000)], say=lambda _: None)
     assert rows[0].solver.startswith("neverworse")
     for row in rows:
         if row.seconds is not None:
