@@ -94,7 +94,7 @@ class LeastSquaresClassifier(LinearBinaryClassifier):
             rows,
             target,
             weights,
-            alpha=self.alpha,
+            alpha=float(self.alpha),
             fit_intercept=self.fit_intercept,
             rcond=self.rcond,
         )

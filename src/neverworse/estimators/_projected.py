@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -154,7 +156,7 @@ class ProjectedLeastSquaresClassifier(LinearBinaryClassifier):
     def _fit_rows(self, training: TrainingRows, classes: AnyArray) -> None:
         distance = self._checked_distance()
         supervised = LeastSquaresClassifier(
-            self.alpha,
+            float(self.alpha),
             fit_intercept=self.fit_intercept,
             rcond=self.rcond,
             missing_label=self.missing_label,
@@ -174,6 +176,14 @@ class ProjectedLeastSquaresClassifier(LinearBinaryClassifier):
             max_iter=self.max_iter,
             max_time=self.max_time,
         )
+        if not (result.certificate.converged or result.certificate.stopped_early):
+            warnings.warn(
+                "The solver made no more progress at a relative duality gap of "
+                f"{result.certificate.duality_gap:.1g}. What the certificate says is true all the "
+                "same; to improve more, rescale the features or raise tol.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
         self.supervised_ = supervised
         self.soft_labels_ = result.soft_labels
         self.certificate_ = result.certificate

@@ -6,7 +6,9 @@ from dataclasses import asdict, dataclass
 from html import escape
 from typing import Any, Literal
 
-Reason = Literal["", "no unlabeled rows", "inside", "stopped early", "rounding"]
+Reason = Literal["", "no unlabeled rows", "inside", "stopped early", "no progress", "rounding"]
+
+EXACT = 1e-6  # a relative duality gap above this is not called exact
 
 _WHY = {
     "no unlabeled rows": ("There are no unlabeled rows, so the classifier is the supervised one."),
@@ -18,6 +20,10 @@ _WHY = {
     "stopped early": (
         "The solver was stopped before it found an improvement, so the classifier is the "
         "supervised one. Raise max_iter or max_time to let it finish."
+    ),
+    "no progress": (
+        "The solver got no further before it found an improvement, so the classifier is the "
+        "supervised one. Rescaling the features may help."
     ),
     "rounding": (
         "The possible improvement is smaller than the rounding errors of floating point numbers, "
@@ -49,7 +55,9 @@ class Certificate:
     duality_gap : float
         How far the projection is from optimal, relative to its squared distance.
     converged : bool
-        Whether the duality gap is within the tolerance.
+        Whether the duality gap is within the tolerance, or within rounding errors.
+    stopped_early : bool
+        Whether `max_iter` or `max_time` ended the solver before it converged.
     rounding_bound : float
         What `worst_case` and `best_case` contain as allowance for rounding errors.
     n_labeled, n_unlabeled : int
@@ -71,6 +79,7 @@ class Certificate:
     supervised_loss: tuple[float, float]
     duality_gap: float
     converged: bool
+    stopped_early: bool
     rounding_bound: float
     n_labeled: int
     n_unlabeled: int
@@ -94,10 +103,13 @@ class Certificate:
 
     def to_dict(self) -> dict[str, Any]:
         """Return all numbers and statements as plain Python values, ready for JSON."""
+        values = asdict(self)
+        if values["duality_gap"] == float("inf"):
+            values["duality_gap"] = None  # JSON knows no infinity
         return {
             "holds": self.holds,
             "guaranteed_improvement": self.guaranteed_improvement,
-            **asdict(self),
+            **values,
             "summary": self.summary(),
         }
 
@@ -143,11 +155,14 @@ class Certificate:
             f"Of the soft labels {self.n_zero:,} are 0, {self.n_one:,} are 1 and "
             f"{self.n_fractional:,} lie between."
         )
-        if self.converged:
+        if self.converged and self.duality_gap <= EXACT:
             return f"{labels} The projection is exact: relative duality gap {self.duality_gap:.1g}."
+        if self.converged:
+            return f"{labels} The projection is as exact as floating point numbers allow."
+        how = "was stopped early" if self.stopped_early else "made no more progress"
         return (
-            f"{labels} The solver was stopped early, at a relative duality gap of "
-            f"{self.duality_gap:.1g}; what is said above holds all the same."
+            f"{labels} The solver {how}, at a relative duality gap of {self.duality_gap:.1g}; what "
+            "is said above holds all the same."
         )
 
     def _repr_html_(self) -> str:

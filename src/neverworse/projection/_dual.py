@@ -28,6 +28,7 @@ WORKING_FRACTION = 0.02  # ... this fraction of all rows if that is more
 PUSH = 0.05  # how far samples are pushed out of the constraint set, see `_Search._solve_sample`
 BAND = 3.0  # a row is undecided up to so many times the expected change of its score, ...
 WIDE_BAND = 5.0  # ... or so many where the working set shall be final
+COARSE = 0.1  # a sampled model is solved to this fraction of the angle that is uncertain
 MOST_ROUNDS = 12
 SLOW = 0.7  # give up on samples when a round leaves more of the uncertainty than this
 ZERO = 8 * EPS  # a squared distance of so small a fraction of what is added up is zero
@@ -166,8 +167,8 @@ class _Search:
         Returns None where that does not happen; what was found so far if the budget is used up.
         """
         problem, s = self.problem, self.problem.weights
-        angle = self._angle(1.0, self.n_unlabeled / n_sample)
         exact, q = False, np.empty(0)
+        moved, factor, angle = 1.0, self.n_unlabeled / n_sample, np.inf
         for _ in range(MOST_ROUNDS):
             if not exact and 0.5 * float(z @ z) <= problem.floor:
                 return None  # the sample gave no direction
@@ -180,34 +181,34 @@ class _Search:
                 z = solution.z
             if self.budget.exhausted or (exact and solution.is_optimal(tol, problem.floor)):
                 return solution
-            uncertain = angle * float(np.sqrt(np.einsum("i,i,i", s, t, t) / self.total))
-            width = WIDE_BAND * uncertain
+            typical = float(np.sqrt(np.einsum("i,i,i", s, t, t) / self.total))
+            if not exact:
+                before, angle = angle, self._angle(moved, factor, z, t, typical)
+                if angle > SLOW * before:
+                    return None
+            uncertain = angle * typical
+            exact = exact or self._count_within(t, BAND * uncertain) <= self.most
+            width = (WIDE_BAND if exact else BAND) * uncertain
             if exact:  # all rows that have changed their sign become undecided
                 changed = np.flatnonzero((q != (t < 0.0)) & (s > 0.0))
                 width = max(width, 2.0 * float(np.abs(t[changed]).max(initial=0.0)))
-            exact = exact or self._count_within(t, width) <= self.most
-            if not exact:
-                width = BAND * uncertain
             undecided, factor = self._undecided(t, width, exact)
             working = self.hinges.load(undecided, factor)
             signs = (t[undecided] < 0.0).astype(np.float64)
-            moved = minimise(
+            found = minimise(
                 working,
                 problem.linear - pulled + working.pull(working.weights * signs),
                 z,
                 q[undecided],
-                tol=0.1 * tol if exact else 0.1 * self.hinges.rank / self.most,
+                tol=0.1 * tol if exact else (COARSE * angle) ** 2,
                 floor=problem.floor,
                 budget=self.budget,
                 sigma=1.0 / max(width, 1e-12),
             )
             del working  # before the next one is loaded
-            if not exact:
-                before, angle = angle, self._angle(_angle_between(z, moved.z), factor)
-                if angle > SLOW * before:
-                    return None
-            z, q = moved.z, (t < 0.0).astype(np.float64)
-            q[undecided] = moved.q
+            moved = _angle_between(z, found.z)
+            z, q = found.z, (t < 0.0).astype(np.float64)
+            q[undecided] = found.q
         return None
 
     def _count_within(self, t: Vector, width: float) -> int:
@@ -242,14 +243,19 @@ class _Search:
         gap = 0.5 * float(point @ point) + 0.5 * float(z @ z) + slope
         return DualSolution(z, q, gap)
 
-    def _angle(self, moved: float, factor: float) -> float:
-        """Return how far the direction of a sampled optimum is off, in radians.
+    def _angle(self, moved: float, factor: float, z: Vector, t: Vector, typical: float) -> float:
+        """Return how far the direction of z is off in radians, where it comes from a sample.
 
-        Of n rows a fraction moved / π has changed its sign, and one in `factor` of them was
-        sampled: the sum over them has a sampling error of sqrt(rank · factor · moved / π) against
-        a sum over all of 0.4 sqrt(n) (for normal scores).
+        Let p be the density of the scores t at zero. When z turns by an angle `moved`, a fraction
+        of about 0.8 p · moved · typical of the rows changes sign. One in `factor` of them was
+        sampled, so the sum over them has an error of sqrt(rank · factor · fraction). It turns z
+        the less, the larger z is, and the more rows on their kink stand against it.
         """
-        return 2.5 * float(np.sqrt(self.hinges.rank * factor * moved / (np.pi * self.n_unlabeled)))
+        near = 0.2 * typical
+        density = max(1, self._count_within(t, near)) / (2.0 * near * self.n_unlabeled)
+        fraction = min(1.0, 0.8 * density * moved * typical)
+        error = np.sqrt(self.hinges.rank * factor * fraction)
+        return float(error / (np.linalg.norm(z) * (1.0 + density)))
 
 
 def _angle_between(a: Vector, b: Vector) -> float:

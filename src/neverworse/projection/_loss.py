@@ -10,6 +10,7 @@ at most at q_j = 1 where t_j < 0 and q_j = 0 elsewhere, and at least at the oppo
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,8 +18,8 @@ import numpy as np
 from neverworse._typing import Mask, Vector
 from neverworse.projection._whitening import EPS
 
-# Error of NumPy's pairwise summation, of the few operations on each term, and of the three sums
-# together, in units of EPS times the sum of the sizes of all terms; generous for any n below 2**40.
+# Error of NumPy's summation of a chunk, of the few operations on each term, and of the three sums
+# together, in units of EPS times the sum of the sizes of all terms. Chunks are added up exactly.
 SUMMATION = 128.0
 CHUNK = 2**15
 
@@ -91,7 +92,7 @@ def loss_difference(
         )
         for rows in (slice(lo, lo + CHUNK) for lo in range(0, len(t), CHUNK))
     ]
-    quadratic, linear, up, down, residual, one, low, high = np.sum(parts, axis=0).tolist()
+    quadratic, linear, up, down, residual, one, low, high = map(math.fsum, zip(*parts, strict=True))
     known = quadratic + 2.0 * linear
     norm_t, norm_residual = float(np.sqrt(quadratic)), float(np.sqrt(residual))
     sizes = quadratic + 2.0 * norm_t * norm_residual + 2.0 * (up + down)

@@ -12,12 +12,12 @@ from neverworse.rows import Rows
 # A centred sum of squares below this fraction of the raw one has lost half of its digits to
 # cancellation: shift the rows and add up again.
 CANCELLATION = 1e-8
-# Squares of features must not vanish or overflow; columns beyond cannot be told from zero.
-SMALLEST_SQUARE = 1e-290
+# Sums of squares beyond these leave too little room for what is computed from them.
+SMALLEST_SQUARE, LARGEST_SQUARE = 1e-200, 1e200
 
 
 class NonFiniteError(ValueError):
-    """The rows hold NaN or infinity (or numbers whose squares are infinite)."""
+    """The rows hold NaN or infinity (or numbers whose squares are too large)."""
 
 
 @dataclass(frozen=True)
@@ -69,9 +69,9 @@ def moments(rows: Rows, weights: Vector | None, centre: bool) -> Moments:
 
 def _sums(rows: Rows, weights: Vector | None, total: float, centre: bool) -> Moments:
     gram, sums = rows.gram(weights)
-    if not (np.isfinite(gram).all() and np.isfinite(sums).all()):
-        raise NonFiniteError("the Gram matrix of the rows is not finite")
     raw = np.diag(gram).copy()
+    if not (np.isfinite(gram).all() and np.isfinite(sums).all() and (raw < LARGEST_SQUARE).all()):
+        raise NonFiniteError("the Gram matrix of the rows is not finite, or too large")
     for j in np.flatnonzero(raw < SMALLEST_SQUARE).tolist():
         if rows.shift is None and _column(rows, weights, j).any():
             raise ValueError(

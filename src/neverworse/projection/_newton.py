@@ -28,12 +28,14 @@ EASY = 4  # ... so many Newton steps
 LEAP = 50.0  # growth of σ where such an update leaves most of the gap open
 LARGEST_SIGMA = 1e17
 MOST_STEPS = 50  # between two updates of the soft labels
-PATIENCE = 6  # updates of the soft labels that close no more of the gap
+SLOW = 0.5  # an update of the soft labels that leaves more of the gap than this is slow, and ...
+PATIENCE = 8  # ... after so many of them the solver gives up
 PIECE = 2**17  # numbers in a piece of the rows that enter the Newton matrix
 FEW = 4  # taking one in so many rows is faster than reading all
 CHUNK = 2**16  # rows for which temporary arrays are made
 FINEST = 1e-12  # relative accuracy of the Newton steps, at the end
-ROWS_PER_COLUMN = 100  # the Newton matrix is close enough when estimated from so many rows
+ROWS_PER_COLUMN = 100  # the Newton matrix is close enough when estimated from so many rows, ...
+ROUGH = 0.01  # ... as long as steps need not be more accurate than this
 
 
 @dataclass(frozen=True)
@@ -108,23 +110,21 @@ def minimise(
         if stalled or float(np.linalg.norm(gradient)) <= enough:
             point = hinges.pull(s * soft) - linear  # free of the rounding errors of the updates
             solution = DualSolution(point, soft, duality_gap(hinges.scores(point), soft, s))
-            before_gap = np.inf if best is None else best.gap
+            slow = best is not None and solution.gap > SLOW * best.gap
             if best is None or solution.gap < best.gap or solution.value <= floor:
-                best, patience = solution, PATIENCE
-            else:
-                patience -= 1
+                best = solution
+            patience = patience - 1 if slow else PATIENCE
             if best.is_optimal(tol, floor) or budget.exhausted or not patience:
                 return best
             q = soft
             if steps <= EASY:
-                slow = steps <= 1 and solution.gap > 0.5 * before_gap
-                sigma = min((LEAP if slow else GROWTH) * sigma, LARGEST_SIGMA)
+                sigma = min((LEAP if slow and steps <= 1 else GROWTH) * sigma, LARGEST_SIGMA)
             accuracy, steps, stalled = max(0.1 * accuracy, FINEST), 0, False
             continue
         budget.spend()
         steps += 1
         between = np.flatnonzero((soft > 0.0) & (soft < 1.0) & (s > 0.0))
-        step = _newton_step(hinges, between, sigma, gradient)
+        step = _newton_step(hinges, between, sigma, gradient, rough=accuracy >= ROUGH)
         change = hinges.scores(step)
         length = _line_search(_Slope(z, step, linear, t, change, s, q, sigma))
         stalled = length == 0.0  # floating point sees no descent any more
@@ -149,8 +149,10 @@ def _pull_change(hinges: Hinges, x: Vector) -> Vector:
     return hinges.pull(x)
 
 
-def _newton_step(hinges: Hinges, between: Indices, sigma: float, gradient: Vector) -> Vector:
-    """Solve (I + σ Σ s k k') step = -gradient over the rows `between`."""
+def _newton_step(
+    hinges: Hinges, between: Indices, sigma: float, gradient: Vector, rough: bool
+) -> Vector:
+    """Solve (I + σ Σ s k k') step = -gradient over the rows `between`, or a sample if `rough`."""
     rank, n = hinges.rank, len(between)
     if n == 0:
         return -gradient
@@ -161,7 +163,7 @@ def _newton_step(hinges: Hinges, between: Indices, sigma: float, gradient: Vecto
         return sigma * (_solve(matrix, rows @ gradient) @ rows) - gradient
     most = ROWS_PER_COLUMN * rank
     factor = 1.0
-    if n > most:
+    if rough and n > most:
         factor = n / most
         between = np.sort(np.random.default_rng(0).choice(between, most, replace=False))
 
@@ -226,6 +228,8 @@ def _line_search(slope: _Slope) -> float:
         f_high = slope(high)
     side = 0
     for _ in range(30):
+        if f_high <= f_low:
+            break
         length = low - f_low * (high - low) / (f_high - f_low)
         value = slope(length)
         if abs(value) <= 0.1 * abs(at_zero):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -125,6 +125,12 @@ def project(
     else:
         solution = _solve_lbfgs(problem, tol, budget)
     converged = solution.is_optimal(tol, problem.floor)
+    if solution.value <= problem.floor and not geometry.guaranteed:
+        # No farther than rounding errors in this distance, which may not tell all weights apart.
+        # If the supervised weights are in the constraint set, they are their own projection.
+        in_all_rows = solve_dual(geometry.problem_in_all_rows(), tol, budget)
+        if in_all_rows.value <= geometry.problem_in_all_rows().floor:
+            solution = in_all_rows
     return geometry.result(geometry.direction(problem, solution), solution, converged, budget)
 
 
@@ -135,6 +141,10 @@ def _solve_lbfgs(problem: Projection, tol: float, budget: Budget) -> DualSolutio
     q = np.zeros(len(problem.weights))
     q[unlabeled] = solution.q
     return DualSolution(solution.z, q, solution.gap)
+
+
+def _unfinished(budget: Budget) -> Reason:
+    return "stopped early" if budget.exhausted else "no progress"
 
 
 class _Geometry:
@@ -151,7 +161,7 @@ class _Geometry:
         self.training = training
         self.supervised = supervised
         self.distance = distance
-        self.alpha = alpha
+        self.alpha = float(alpha)
         self.fit_intercept = fit_intercept
         self.name = distance if isinstance(distance, str) else "user's matrix"
         self.guaranteed = self.name in ("all", "unlabeled")
@@ -178,12 +188,17 @@ class _Geometry:
     def problem(self) -> Projection:
         """Return the dual problem, in coordinates in which its distance is Euclidean."""
         whitening, linear = self.whitening, self.linear
-        if not self.guaranteed:
+        if not self.guaranteed and whitening.rank:
             values, vectors = linalg.eigh(self._quadratic_form())
-            kept = values > max(len(values) * 16 * EPS * values[-1], 0.0)
-            rotation = vectors[:, kept] * np.sqrt(values[kept] / values[-1])
+            largest = float(values.max(initial=0.0))
+            kept = values > len(values) * 16 * EPS * largest
+            rotation = vectors[:, kept] * np.sqrt(values[kept] / largest)
             whitening, linear = whitening.rotated(rotation), linear @ rotation
         return Projection(whitening, linear, self.hinge_weights, self.scores)
+
+    def problem_in_all_rows(self) -> Projection:
+        """Return the dual problem in the distance of the loss itself."""
+        return Projection(self.whitening, self.linear, self.hinge_weights, self.scores)
 
     def _quadratic_form(self) -> Matrix:
         """Return T'D'DT for the distance D."""
@@ -213,8 +228,7 @@ class _Geometry:
             x = self.hinge_weights * solution.q
             summed = self.whitening.rows.weighted_sum(x)
             z = self.whitening.pull(summed, float(x.sum())) - self.linear
-            in_all_rows = replace(problem, whitening=self.whitening, linear=self.linear)
-            if 0.5 * float(z @ z) <= in_all_rows.floor:
+            if 0.5 * float(z @ z) <= self.problem_in_all_rows().floor:
                 z = np.zeros_like(z)
         return self.whitening.push(z)
 
@@ -226,10 +240,10 @@ class _Geometry:
         if solution is None:
             reason = "no unlabeled rows"
         elif direction.is_zero:
-            reason = "inside" if converged else "stopped early"
+            reason = "inside" if converged else _unfinished(budget)
         weights, difference, bound = self._certified(direction, converged)
         if not reason and (weights - self.supervised).is_zero:
-            reason = "rounding" if converged else "stopped early"
+            reason = "rounding" if converged else _unfinished(budget)
         seen = self.training.unlabeled
         soft = np.clip(self.scores, 0.0, 1.0)[seen] if solution is None else solution.q[seen]
         has_hinge = self.hinge_weights[seen] > 0.0
@@ -247,6 +261,7 @@ class _Geometry:
             supervised_loss=(difference.baseline[0] + penalty, difference.baseline[1] + penalty),
             duality_gap=gap,
             converged=converged,
+            stopped_early=not converged and budget.exhausted,
             rounding_bound=float(bound),
             n_labeled=self._n_labeled(),
             n_unlabeled=len(counted),

@@ -42,6 +42,8 @@ class Whitening:
     column_norms : array of shape (n_columns,)
         Weighted Euclidean norms of the columns of `rows`, not centred: what rounding errors of
         scores are measured by.
+    idle : array of int
+        Columns in which no row differs from the mean: exactly zero once centred.
     """
 
     rows: Rows
@@ -49,6 +51,7 @@ class Whitening:
     basis: Matrix
     offset: Vector
     column_norms: Vector
+    idle: Indices
 
     @property
     def rank(self) -> int:
@@ -59,13 +62,16 @@ class Whitening:
         """Return the rows with these indices in whitened coordinates: T'(x - mean, 1)."""
         taken = self.rows.take(indices)
         taken -= self.mean
+        taken[:, self.idle] = 0.0
         whitened: Matrix = taken @ self.basis
         whitened += self.offset
         return whitened
 
     def pull(self, weighted_sum: Vector, total: float) -> Vector:
         """Return T'E'x in whitened coordinates, given E'x and the sum of x."""
-        return (weighted_sum - total * self.mean) @ self.basis + total * self.offset
+        centred = weighted_sum - total * self.mean
+        centred[self.idle] = 0.0
+        return centred @ self.basis + total * self.offset
 
     def pull_coef(self, gradient: Vector) -> Vector:
         """Return T'(gradient, 0): a vector over the coefficients alone, in whitened coordinates."""
@@ -148,9 +154,22 @@ def factor(
         Gram matrix, because there it must be part of the factorisation.
     """
     sums = moments(rows, weights, centre=fit_intercept)
-    d = rows.n_columns
-    # Columns in which no row differs carry no information, but a penalty acts on their weights.
-    active = np.arange(d) if alpha > 0.0 else np.flatnonzero(sums.varies)
+    varying = _factor_varying(sums, weights, alpha, target)
+    idle = np.flatnonzero(~sums.varies)
+    if alpha == 0.0 or not idle.size:
+        return varying
+    # Columns in which no row differs carry no information, but the penalty acts on their weights.
+    alone = np.zeros((rows.n_columns, len(idle)))
+    alone[idle, np.arange(len(idle))] = 1.0 / np.sqrt(alpha)
+    return replace(varying, basis=np.column_stack([varying.basis, alone]))
+
+
+def _factor_varying(
+    sums: Moments, weights: Vector | None, alpha: float, target: Vector | None
+) -> CentredFactor:
+    """Factor the part of the Gram matrix that belongs to columns in which rows differ."""
+    d = sums.rows.n_columns
+    active = np.flatnonzero(sums.varies)
     if not active.size:
         empty = np.zeros((d, 0))
         return CentredFactor(sums, empty, empty, None if target is None else np.zeros(d))
@@ -183,7 +202,8 @@ def _orthogonal(
     left, singular, right = linalg.svd(triangle[:k, :k], lapack_driver="gesvd")
     # What floating point cannot know: the rounding of the data, measured against their spread.
     noise = np.sqrt(np.max(sums.raw[active] * scale**2, initial=1.0))
-    rank = int(np.sum(singular > 8 * k * EPS * noise * singular[0]))
+    size = max(k, np.sqrt(sums.rows.n_rows))  # rounding errors of the factorisation grow with both
+    rank = int(np.sum(singular > 8 * size * EPS * noise * singular[0]))
     basis, null_space = np.zeros((d, rank)), np.zeros((d, k - rank))
     basis[active] = scale[:, None] * (right[:rank].T / singular[:rank])
     null_space[active] = scale[:, None] * right[rank:].T
@@ -240,4 +260,5 @@ def whiten(rows: Rows, weights: Vector | None, alpha: float, fit_intercept: bool
     if fit_intercept and sums.total > 0:
         basis = np.column_stack([basis, np.zeros(len(basis))])
         offset = np.append(offset, 1.0 / np.sqrt(sums.total))
-    return Whitening(sums.rows, sums.mean, basis, offset, np.sqrt(sums.raw))
+    idle = np.flatnonzero(~sums.varies)
+    return Whitening(sums.rows, sums.mean, basis, offset, np.sqrt(sums.raw), idle)
