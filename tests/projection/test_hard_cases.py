@@ -1,0 +1,121 @@
+"""Cases in which a plausible solver goes wrong without saying so."""
+
+import numpy as np
+import pytest
+
+from neverworse import ICLSClassifier, LeastSquaresClassifier, ProjectedLeastSquaresClassifier
+from neverworse.projection import _dual
+
+
+def _one_hot(seed, n):
+    rng = np.random.default_rng(seed)
+    k = int(rng.integers(3, 9))
+    group = rng.integers(0, k, n)
+    Z = rng.normal(size=(n, 2))
+    y = (Z[:, 0] + 0.5 * (group % 2) + rng.normal(size=n) > 0.3).astype(int)
+    return np.hstack([np.eye(k)[group], Z]), y
+
+
+@pytest.mark.parametrize("seed", [21, 27, 34])
+@pytest.mark.parametrize("n", [6000, 12_000, 100_000])
+def test_one_hot_columns_are_the_same_with_and_without_the_first(seed, n):
+    X, y = _one_hot(seed, n)
+    few = np.where(np.arange(n) < 60, y, -1)
+    cases = [
+        (LeastSquaresClassifier(), y),
+        (ProjectedLeastSquaresClassifier(tol=1e-12), few),
+        (ICLSClassifier(tol=1e-12), few),
+    ]
+    for clf, labels in cases:
+        full = clf.fit(X, labels).decision_function(X)
+        less = clf.fit(X[:, 1:], labels).decision_function(X[:, 1:])
+        np.testing.assert_allclose(full, less, atol=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_dozen_distinct_rows(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(12, 20))[rng.integers(0, 12, 20_000)]
+    y = np.full(20_000, -1)
+    y[:10] = [0, 1] * 5
+    certificate = ProjectedLeastSquaresClassifier(constraint_alpha=0.001).fit(X, y).certificate_
+    assert certificate.converged
+    assert certificate.holds
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e2, 1e4, 1e6, 1e7])
+def test_weights_in_the_constraint_set_stay_whatever_the_distance(scale):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2)) * [scale, 1.0]
+    y = np.r_[[0, 1] * 3, [-1] * 34]
+    points = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    for distance in ("all", "labeled", "euclidean", points):
+        clf = ProjectedLeastSquaresClassifier(distance).fit(X, y)
+        assert clf.certificate_.reason == "inside"
+        np.testing.assert_array_equal(clf.coef_, clf.supervised_.coef_)
+
+
+@pytest.mark.parametrize("constant", [1e3, 1e9, 1e12])
+def test_constant_column_with_a_small_penalty(constant):
+    rng = np.random.default_rng(0)
+    B = rng.normal(size=(60, 3))
+    y = np.r_[[0, 1] * 3, [-1] * 54]
+    X = np.column_stack([B, B[:, 0] - B[:, 1]])
+    with_constant = np.column_stack([X, np.full(60, constant)])
+    for settings in ({"constraint_alpha": 1e-6}, {"alpha": 1e-30}):
+        plain = ProjectedLeastSquaresClassifier(**settings).fit(X, y)
+        same = ProjectedLeastSquaresClassifier(**settings).fit(with_constant, y)
+        np.testing.assert_allclose(same.coef_[0, :4], plain.coef_[0], rtol=1e-5)
+        assert same.coef_[0, 4] == 0.0
+        assert same.certificate_.worst_case == pytest.approx(plain.certificate_.worst_case)
+
+
+@pytest.mark.parametrize("distance", ["all", "labeled", "unlabeled", "euclidean", np.eye(2)])
+def test_rows_of_zeros_without_an_intercept(distance):
+    clf = ProjectedLeastSquaresClassifier(distance, fit_intercept=False)
+    clf.fit(np.zeros((9, 2)), [0, 1] + [-1] * 7)
+    assert clf.certificate_.holds
+    np.testing.assert_array_equal(clf.coef_, 0.0)
+
+
+@pytest.mark.parametrize("separation", [0.5, 1.5, 3.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_ordinary_data_take_few_passes(separation, seed, monkeypatch):
+    rng = np.random.default_rng(seed)
+    n, d = 60_000, 50
+    truth = np.arange(n) % 2
+    mean = rng.normal(size=d)
+    X = rng.normal(size=(n, d))
+    X += np.where(truth, 1.0, -1.0)[:, None] * mean * separation / np.linalg.norm(mean)
+    y = np.where(np.arange(n) < 100, truth, -1)
+    passes = []
+    one_pass = _dual.StreamedHinges.scores_and_pull
+
+    def counted(self, *arguments):
+        passes.append(1)
+        return one_pass(self, *arguments)
+
+    monkeypatch.setattr(_dual.StreamedHinges, "scores_and_pull", counted)
+    monkeypatch.delattr(_dual.StreamedHinges, "pull")  # Newton's method on all rows would need it
+    certificate = ProjectedLeastSquaresClassifier().fit(X, y).certificate_
+    assert certificate.converged
+    assert certificate.guaranteed_improvement > 0
+    assert len(passes) <= 8
+
+
+def test_a_solver_that_gives_up_warns_and_is_certified(monkeypatch):
+    from sklearn.exceptions import ConvergenceWarning
+
+    from neverworse.projection import _newton
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 10))
+    y = np.where(np.arange(200) < 25, np.arange(200) % 2, -1)
+    monkeypatch.setattr(_newton, "PATIENCE", 1)
+    monkeypatch.setattr(_newton, "MOST_STEPS", 1)
+    monkeypatch.setattr(_newton, "SLOW", 0.0)
+    with pytest.warns(ConvergenceWarning, match="made no more progress"):
+        clf = ProjectedLeastSquaresClassifier().fit(X, y)
+    assert clf.certificate_.holds
+    assert not clf.certificate_.stopped_early
+    assert "made no more progress" in clf.certificate_.summary()
