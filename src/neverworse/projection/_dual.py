@@ -27,8 +27,8 @@ WORKING_PER_COLUMN = 30  # rows per coordinate in a working set, or ...
 WORKING_FRACTION = 0.02  # ... this fraction of all rows if that is more
 PUSH = 0.05  # how far samples are pushed out of the constraint set, see `_Search._solve_sample`
 BAND = 3.0  # a row is undecided up to so many times the expected change of its score, ...
-WIDE_BAND = 5.0  # ... or so many where the working set shall be final
-COARSE = 0.1  # a sampled model is solved to this fraction of the angle that is uncertain
+WIDE_BAND = 4.0  # ... or so many where the working set shall be final
+COARSE = 0.5  # a sampled model is solved to this fraction of the angle that is uncertain
 MOST_ROUNDS = 12
 SLOW = 0.7  # give up on samples when a round leaves more of the uncertainty than this
 ZERO = 8 * EPS  # a squared distance of so small a fraction of what is added up is zero
@@ -48,12 +48,15 @@ class Projection:
         Weights of the unlabeled rows; zero for all other rows.
     scores : array of shape (n_rows,)
         Supervised scores.
+    spectrum : array of shape (rank,)
+        Sum of the squares of all rows in each coordinate: ones in the distance of all rows.
     """
 
     whitening: Whitening
     linear: Vector
     weights: Vector
     scores: Vector
+    spectrum: Vector
 
     @property
     def floor(self) -> float:
@@ -248,14 +251,16 @@ class _Search:
 
         Let p be the density of the scores t at zero. When z turns by an angle `moved`, a fraction
         of about 0.8 p · moved · typical of the rows changes sign. One in `factor` of them was
-        sampled, so the sum over them has an error of sqrt(rank · factor · fraction). It turns z
-        the less, the larger z is, and the more rows on their kink stand against it.
+        sampled, so the sum over them has, in a coordinate of spectrum λ, an error of
+        sqrt(λ · factor · fraction). It turns z the less, the larger z is, and the more rows on
+        their kink stand against it: by a factor of 1 + p λ.
         """
         near = 0.2 * typical
         density = max(1, self._count_within(t, near)) / (2.0 * near * self.n_unlabeled)
         fraction = min(1.0, 0.8 * density * moved * typical)
-        error = np.sqrt(self.hinges.rank * factor * fraction)
-        return float(error / (np.linalg.norm(z) * (1.0 + density)))
+        spectrum = self.problem.spectrum
+        error = factor * fraction * np.sum(spectrum / (1.0 + density * spectrum) ** 2)
+        return float(np.sqrt(error) / np.linalg.norm(z))
 
 
 def _angle_between(a: Vector, b: Vector) -> float:

@@ -187,18 +187,25 @@ class _Geometry:
 
     def problem(self) -> Projection:
         """Return the dual problem, in coordinates in which its distance is Euclidean."""
-        whitening, linear = self.whitening, self.linear
-        if not self.guaranteed and whitening.rank:
-            values, vectors = linalg.eigh(self._quadratic_form())
-            largest = float(values.max(initial=0.0))
-            kept = values > len(values) * 16 * EPS * largest
-            rotation = vectors[:, kept] * np.sqrt(values[kept] / largest)
-            whitening, linear = whitening.rotated(rotation), linear @ rotation
-        return Projection(whitening, linear, self.hinge_weights, self.scores)
+        if self.guaranteed or not self.whitening.rank:
+            return self.problem_in_all_rows()
+        values, vectors = linalg.eigh(self._quadratic_form())
+        largest = float(values.max(initial=0.0))
+        kept = values > len(values) * 16 * EPS * largest
+        spectrum = values[kept] / largest
+        rotation = vectors[:, kept] * np.sqrt(spectrum)
+        return Projection(
+            self.whitening.rotated(rotation),
+            self.linear @ rotation,
+            self.hinge_weights,
+            self.scores,
+            spectrum,
+        )
 
     def problem_in_all_rows(self) -> Projection:
         """Return the dual problem in the distance of the loss itself."""
-        return Projection(self.whitening, self.linear, self.hinge_weights, self.scores)
+        ones = np.ones(self.whitening.rank)
+        return Projection(self.whitening, self.linear, self.hinge_weights, self.scores, ones)
 
     def _quadratic_form(self) -> Matrix:
         """Return T'D'DT for the distance D."""
