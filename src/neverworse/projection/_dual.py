@@ -29,6 +29,7 @@ PUSH = 0.05  # how far samples are pushed out of the constraint set, see `_Searc
 BAND = 3.0  # a row is undecided up to so many times the expected change of its score, ...
 WIDE_BAND = 4.0  # ... or so many where the working set shall be final
 COARSE = 0.5  # a sampled model is solved to this fraction of the angle that is uncertain
+STEEP = 3.0  # σ at the start, in units of one over the width of the band
 MOST_ROUNDS = 12
 SLOW = 0.7  # give up on samples when a round leaves more of the uncertainty than this
 ZERO = 8 * EPS  # a squared distance of so small a fraction of what is added up is zero
@@ -206,7 +207,7 @@ class _Search:
                 tol=0.1 * tol if exact else (COARSE * angle) ** 2,
                 floor=problem.floor,
                 budget=self.budget,
-                sigma=1.0 / max(width, 1e-12),
+                sigma=STEEP / max(width, 1e-12),
             )
             del working  # before the next one is loaded
             moved = _angle_between(z, found.z)
