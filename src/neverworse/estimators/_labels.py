@@ -40,15 +40,44 @@ def split_labels(y: Any, missing_label: Any) -> tuple[AnyArray, Vector, Mask]:
     unlabeled : boolean array of shape (n_rows,)
     """
     labels = _distinct(_as_array(y))
-    if isinstance(missing_label, str) and missing_label == "auto":
-        missing = _find_missing(labels)
-    else:
-        missing = _find_marker(labels, missing_label)
+    missing = _missing(labels, missing_label)
     classes = _check_classes(labels.values[~missing], len(labels.codes))
     order = np.full(len(labels.values), -1)
     order[~missing] = np.searchsorted(classes, _plain(labels.values[~missing]))
     codes = order[labels.codes]
     return classes, (codes == 1).astype(np.float64), codes == -1
+
+
+def find_unlabeled(y: Any, missing_label: Any = "auto") -> Mask:
+    """Find the rows without a label (or, where y is continuous, without a target).
+
+    Parameters
+    ----------
+    y : array-like of shape (n_rows,)
+        Labels of any number of classes, or targets of a regression, with a marker where there is
+        none.
+    missing_label : "auto" or scalar
+        The marker, as in `split_labels`. Continuous targets are missing where they are NaN.
+
+    Returns
+    -------
+    unlabeled : boolean array of shape (n_rows,)
+    """
+    labels = _distinct(_as_array(y))
+    return _missing(labels, missing_label)[labels.codes]
+
+
+def _missing(labels: _Labels, missing_label: Any) -> Mask:
+    """Return which of the distinct values mark unlabeled rows."""
+    if isinstance(missing_label, str) and missing_label == "auto":
+        return labels.null if _is_continuous(labels) else _find_missing(labels)
+    return _find_marker(labels, missing_label)
+
+
+def _is_continuous(labels: _Labels) -> bool:
+    """Whether the values are numbers that are no integers, as in a regression."""
+    values = labels.values[~labels.null]
+    return values.dtype.kind == "f" and bool(np.any(values != np.floor(values)))
 
 
 @dataclass(frozen=True)
