@@ -10,3 +10,5 @@ Matrix = NDArray[np.float64]
 Indices = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 AnyArray = NDArray[Any]
+# One number, or one for each class.
+Scalars = float | Vector

@@ -98,4 +98,4 @@ class LeastSquaresClassifier(LinearBinaryClassifier):
             fit_intercept=self.fit_intercept,
             rcond=self.rcond,
         )
-        self._set_weights(solution.snapped(), classes)
+        self._set_weights(solution.snapped(0.5), classes)

@@ -18,7 +18,7 @@ from sklearn.utils.validation import (
 
 from neverworse._typing import AnyArray, Matrix, Vector
 from neverworse.estimators._labels import split_labels
-from neverworse.projection import NonFiniteError, TrainingRows, Weights
+from neverworse.projection import Labels, NonFiniteError, TrainingRows, Weights
 from neverworse.rows import as_rows
 
 
@@ -122,7 +122,7 @@ class LinearBinaryClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: igno
                     "sample_weight is positive for labeled rows of one class only. Give some "
                     "labeled rows of both classes a positive weight."
                 )
-        return TrainingRows(as_rows(X), unlabeled, target, weights), classes
+        return TrainingRows(as_rows(X), Labels(target, unlabeled.astype(np.float64), weights)), classes
 
     @abstractmethod
     def _fit_rows(self, training: TrainingRows, classes: AnyArray) -> None:

@@ -1,12 +1,50 @@
-"""How much work a solver may still do."""
+"""How much work a solver may still do, and who is told about it."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a solver is.
+
+    Attributes
+    ----------
+    stage : str
+        What has just been done.
+    n_iter : int
+        Newton steps so far.
+    n_rows : int
+        Rows that took part.
+    gap : float
+        Duality gap relative to the value; NaN where it is not known.
+    seconds : float
+        Since the solver began.
+    """
+
+    stage: str
+    n_iter: int
+    n_rows: int
+    gap: float
+    seconds: float
+
+    def __str__(self) -> str:
+        gap = "" if self.gap != self.gap else f", gap {self.gap:.1e}"
+        return (
+            f"{self.seconds:8.2f} s  {self.stage} ({self.n_rows:,} rows), "
+            f"{self.n_iter} Newton steps{gap}"
+        )
+
+
+# Told about progress; the solver stops where it returns True.
+Observer = Callable[[Progress], bool | None]
 
 
 class Budget:
-    """Counts Newton steps and watches the clock.
+    """Counts Newton steps, watches the clock, and reports.
 
     Parameters
     ----------
@@ -14,11 +52,21 @@ class Budget:
         Newton steps at most.
     max_time : float, optional
         Seconds at most, from now on.
+    observer : callable, optional
+        Called with the `Progress` after every stage; the solver stops if it returns True.
     """
 
-    def __init__(self, max_iter: int | None = None, max_time: float | None = None) -> None:
+    def __init__(
+        self,
+        max_iter: int | None = None,
+        max_time: float | None = None,
+        observer: Observer | None = None,
+    ) -> None:
         self._max_iter = max_iter
-        self._deadline = None if max_time is None else time.perf_counter() + max_time
+        self._start = time.perf_counter()
+        self._deadline = None if max_time is None else self._start + max_time
+        self._observer = observer
+        self._stopped = False
         self.n_iter = 0
 
     def spend(self) -> bool:
@@ -28,9 +76,17 @@ class Budget:
         self.n_iter += 1
         return True
 
+    def report(self, stage: str, n_rows: int, gap: float = float("nan"), value: float = 1.0) -> None:
+        """Tell the observer what has been done."""
+        if self._observer is not None:
+            relative = gap / value if value > 0.0 else float("nan")
+            seconds = time.perf_counter() - self._start
+            told = self._observer(Progress(stage, self.n_iter, n_rows, relative, seconds))
+            self._stopped = self._stopped or told is True
+
     @property
     def exhausted(self) -> bool:
-        """Whether the steps or the time are used up."""
-        if self._max_iter is not None and self.n_iter >= self._max_iter:
+        """Whether the steps or the time are used up, or the observer said stop."""
+        if self._stopped or (self._max_iter is not None and self.n_iter >= self._max_iter):
             return True
         return self._deadline is not None and time.perf_counter() >= self._deadline

@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from html import escape
 from typing import Any, Literal
+
+from neverworse.projection._assumptions import Assumptions
 
 Reason = Literal["", "no unlabeled rows", "inside", "stopped early", "no progress", "rounding"]
 
 EXACT = 1e-6  # a relative duality gap above this is not called exact
 
 _WHY = {
-    "no unlabeled rows": ("There are no unlabeled rows, so the classifier is the supervised one."),
+    "no unlabeled rows": "There are no unlabeled rows, so the {model} is the supervised one.",
     "inside": (
         "Nothing could be improved: the supervised solution lies in the constraint set, which "
-        "means that some labeling of the unlabeled rows would reproduce it, so no other classifier "
-        "is better for every labeling. The classifier is the supervised one."
+        "means that some {labels} of the unlabeled rows{conditions} would reproduce it, so no other "
+        "{model} is better for all of them. The {model} is the supervised one."
     ),
     "stopped early": (
-        "The solver was stopped before it found an improvement, so the classifier is the "
+        "The solver was stopped before it found an improvement, so the {model} is the "
         "supervised one. Raise max_iter or max_time to let it finish."
     ),
     "no progress": (
-        "The solver got no further before it found an improvement, so the classifier is the "
+        "The solver got no further before it found an improvement, so the {model} is the "
         "supervised one. Rescaling the features may help."
     ),
     "rounding": (
         "The possible improvement is smaller than the rounding errors of floating point numbers, "
-        "so the classifier is the supervised one."
+        "so the {model} is the supervised one."
     ),
 }
 
@@ -63,7 +65,8 @@ class Certificate:
     n_labeled, n_unlabeled : int
         Rows with and without a label (and with a positive weight).
     n_zero, n_one, n_fractional : int
-        How many soft labels are 0, 1, or between.
+        How many soft labels are at their lower end (0), at their upper end (1), or between. With
+        several classes: `n_one` rows have one class only, `n_fractional` rows share several.
     distance : str
         In which distance the supervised solution was projected.
     rows : {"all", "unlabeled"}
@@ -72,6 +75,8 @@ class Certificate:
         Ridge penalty that the losses include.
     reason : str
         Why nothing was improved; empty if something was.
+    assumptions : Assumptions
+        What is assumed about the labels of the unlabeled rows; "all labelings" are those.
     """
 
     worst_case: float
@@ -90,6 +95,7 @@ class Certificate:
     rows: Literal["all", "unlabeled"]
     penalty: float
     reason: Reason = ""
+    assumptions: Assumptions = field(default_factory=Assumptions)
 
     @property
     def holds(self) -> bool:
@@ -115,7 +121,8 @@ class Certificate:
 
     def summary(self) -> str:
         """Return the certificate as a paragraph for people."""
-        return " ".join(part for part in (self._claim(), self._how()) if part)
+        probability = "" if not self.n_unlabeled else self.assumptions.probability()
+        return " ".join(part for part in (self._claim(), probability, self._how()) if part)
 
     def _rows(self) -> str:
         unlabeled = f"{self.n_unlabeled:,} unlabeled {_plural(self.n_unlabeled)}"
@@ -124,37 +131,37 @@ class Certificate:
         return f"all {self.n_labeled + self.n_unlabeled:,} training rows"
 
     def _loss(self) -> str:
-        return "penalised squared loss" if self.penalty else "squared loss"
+        summed = " (summed over the classes)" if self.assumptions.task == "multiclass" else ""
+        return ("penalised " if self.penalty else "") + "squared loss" + summed
 
     def _claim(self) -> str:
+        assumed = self.assumptions
+        labels, model, conditions = assumed.labels, assumed.model, assumed.conditions()
         if self.reason:
-            return _WHY[self.reason]
+            return _WHY[self.reason].format(labels=labels, model=model, conditions=conditions)
         low, high = self.supervised_loss
         where = f"on {self._rows()}"
         context = f" (the supervised loss is between {_number(low)} and {_number(high)})"
+        of_rows = f"the true {labels} of the {self.n_unlabeled:,} unlabeled "
+        of_rows += f"{_plural(self.n_unlabeled)}{conditions}"
         if self.holds:
             return (
-                f"Never worse: whatever the true labels of the {self.n_unlabeled:,} unlabeled "
-                f"{_plural(self.n_unlabeled)}, the {self._loss()} {where} is lower than that of "
-                f"the supervised classifier by at least {_number(-self.worst_case)} and at most "
+                f"Never worse: whatever {of_rows}, the {self._loss()} {where} is lower than that "
+                f"of the supervised {model} by at least {_number(-self.worst_case)} and at most "
                 f"{_number(-self.best_case)}{context}."
             )
         better = f"up to {_number(-self.best_case)} lower" if self.best_case < 0 else "never lower"
         return (
-            f"Not guaranteed: depending on the true labels of the {self.n_unlabeled:,} unlabeled "
-            f"{_plural(self.n_unlabeled)}, the {self._loss()} {where} may be up to "
+            f"Not guaranteed: depending on {of_rows}, the {self._loss()} {where} may be up to "
             f"{_number(self.worst_case)} higher or {better} than that of the supervised "
-            f"classifier{context}. Only distance='all' and distance='unlabeled' promise never to "
+            f"{model}{context}. Only distance='all' and distance='unlabeled' promise never to "
             "be worse."
         )
 
     def _how(self) -> str:
         if not self.n_unlabeled:
             return ""
-        labels = (
-            f"Of the soft labels {self.n_zero:,} are 0, {self.n_one:,} are 1 and "
-            f"{self.n_fractional:,} lie between."
-        )
+        labels = f"Of the imputed {self._counts()}"
         if self.converged and self.duality_gap <= EXACT:
             return f"{labels} The projection is exact: relative duality gap {self.duality_gap:.1g}."
         if self.converged:
@@ -165,6 +172,17 @@ class Certificate:
             "is said above holds all the same."
         )
 
+    def _counts(self) -> str:
+        zero, one, between = f"{self.n_zero:,}", f"{self.n_one:,}", f"{self.n_fractional:,}"
+        if self.assumptions.task == "multiclass":
+            return f"labels {one} are of one class and {between} are shared by several."
+        if self.assumptions.task == "regression" or self.assumptions.n_bounded:
+            return (
+                f"{self.assumptions.labels} {zero} are at their lower bound, {one} at their upper "
+                f"bound and {between} lie between."
+            )
+        return f"labels {zero} are 0, {one} are 1 and {between} lie between."
+
     def _repr_html_(self) -> str:
         verdict, colour = _verdict(self)
         numbers = [
@@ -173,10 +191,8 @@ class Certificate:
             ("best case", _number(self.best_case)),
             ("labeled rows", f"{self.n_labeled:,}"),
             ("unlabeled rows", f"{self.n_unlabeled:,}"),
-            (
-                "soft labels 0 / between / 1",
-                f"{self.n_zero:,} / {self.n_fractional:,} / {self.n_one:,}",
-            ),
+            ("imputed labels at an end", f"{self.n_zero + self.n_one:,}"),
+            ("imputed labels between", f"{self.n_fractional:,}"),
             ("relative duality gap", f"{self.duality_gap:.1g}"),
         ]
         cells = "".join(

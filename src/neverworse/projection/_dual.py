@@ -9,7 +9,7 @@ other row has changed its sign. Every pass reads the rows once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,7 +17,15 @@ from neverworse._typing import Indices, Vector
 from neverworse.projection._budget import Budget
 from neverworse.projection._hinges import LoadedHinges, StreamedHinges
 from neverworse.projection._inside import reproduce_supervised
-from neverworse.projection._newton import DualSolution, duality_gap, minimise
+from neverworse.projection._newton import (
+    DualSolution,
+    duality_gap,
+    half_square,
+    minimise,
+    totals_gap,
+)
+from neverworse.projection._shapes import Shape
+from neverworse.projection._totals import Totals
 from neverworse.projection._whitening import EPS, Whitening
 
 SAMPLE_ROWS = 2000  # at least, in samples and working sets, and ...
@@ -43,27 +51,51 @@ class Projection:
     ----------
     whitening : Whitening
         Coordinates z of the dual directions, in which the distance is Euclidean.
-    linear : array of shape (rank,)
+    linear : array of shape (rank,) or (n_classes, rank)
         The linear term l of the dual.
     weights : array of shape (n_rows,)
         Weights of the unlabeled rows; zero for all other rows.
-    scores : array of shape (n_rows,)
-        Supervised scores.
+    start : array of shape (n_rows,) or (n_classes, n_rows)
+        Supervised scores as soft labels would have to be to reproduce them, allowed or not.
     spectrum : array of shape (rank,)
         Sum of the squares of all rows in each coordinate: ones in the distance of all rows.
+    shape : Shape
+        Where soft labels lie.
+    totals : Totals, optional
+        Restriction of their totals, in the units of the last coordinate, which then belongs to it.
     """
 
     whitening: Whitening
     linear: Vector
     weights: Vector
-    scores: Vector
+    start: Vector
     spectrum: Vector
+    shape: Shape
+    totals: Totals | None = None
 
     @property
     def floor(self) -> float:
         """A squared distance (halved) that cannot be told from zero."""
         size = float(np.linalg.norm(self.linear) + np.sqrt(self.weights.sum()))
         return ZERO * size**2
+
+    def with_totals(self, totals: Totals) -> Projection:
+        """Return the problem with totals restricted: one more coordinate, of unit length.
+
+        Parameters
+        ----------
+        totals : Totals
+            Of the weighted soft labels.
+        """
+        size = 1.0 / np.sqrt(self.weights.sum())
+        nothing = np.zeros((*self.linear.shape[:-1], 1))
+        return replace(
+            self,
+            whitening=self.whitening.with_total(size),
+            linear=np.concatenate([self.linear, nothing], axis=-1),
+            spectrum=np.append(self.spectrum, 1.0),
+            totals=totals.scaled(size),
+        )
 
 
 def solve_dual(problem: Projection, tol: float, budget: Budget) -> DualSolution:
@@ -83,8 +115,10 @@ def solve_dual(problem: Projection, tol: float, budget: Budget) -> DualSolution:
     return minimise(
         hinges,
         problem.linear,
-        np.zeros(hinges.rank),
-        np.clip(problem.scores, 0.0, 1.0),
+        np.zeros_like(problem.linear),
+        problem.shape.nearest(problem.start),
+        shape=problem.shape,
+        totals=problem.totals,
         tol=tol,
         floor=problem.floor,
         budget=budget,
@@ -96,18 +130,21 @@ def _solve_loaded(
 ) -> DualSolution:
     """Solve a problem that is small enough to have all of its whitened rows in memory."""
     unlabeled = np.flatnonzero(problem.weights)
-    q = np.clip(problem.scores, 0.0, 1.0)
+    shape = problem.shape.at(unlabeled)
     solution = minimise(
         hinges.load(unlabeled),
         problem.linear,
-        np.zeros(hinges.rank),
-        q[unlabeled],
+        np.zeros_like(problem.linear),
+        shape.nearest(problem.start[..., unlabeled]),
+        shape=shape,
+        totals=problem.totals,
         tol=tol,
         floor=problem.floor,
         budget=budget,
     )
-    q[unlabeled] = solution.q
-    return DualSolution(solution.z, q, solution.gap)
+    q = np.zeros_like(problem.start)
+    q[..., unlabeled] = solution.q
+    return replace(solution, q=q)
 
 
 class _Search:
@@ -128,20 +165,22 @@ class _Search:
 
     def run(self, sizes: list[int], tol: float) -> DualSolution | None:
         """Solve by samples and working sets; None where these do not lead to the end."""
-        z = np.zeros(self.hinges.rank)
+        z = np.zeros_like(self.problem.linear)
         for size in sizes:
             chosen = self._choose(np.flatnonzero(self.problem.weights), size)
             sample = self.hinges.load(chosen, self.n_unlabeled / size)
             z = self._solve_sample(sample, chosen, z)
-        if 0.5 * float(z @ z) > self.problem.floor:
+        if half_square(z, self.problem.totals) > self.problem.floor:
             del sample  # its memory is better used by working sets
             return self._refine(z, sizes[-1], tol)
         return reproduce_supervised(
             self.hinges,
+            self.problem.shape,
+            self.problem.totals,
             self.problem.linear,
-            self.problem.scores,
+            self.problem.start,
             sample,
-            self.problem.scores[chosen],
+            chosen,
             floor=self.problem.floor,
             budget=self.budget,
         )
@@ -153,12 +192,18 @@ class _Search:
         inside, and then has no direction to give. So they are pushed away from its centre: the
         nearest point moves little, and the length of z is found on all rows anyway.
         """
-        centre = 0.5 * sample.pull(sample.weights)
+        problem, shape = self.problem, self.problem.shape.at(chosen)
+        middle = shape.middle(problem.start[..., chosen].shape)
+        pushed = problem.linear + PUSH * (problem.linear - sample.pull(sample.weights * middle))
+        if problem.totals is not None:
+            pushed[..., -1] = 0.0  # totals are what they are
         solution = minimise(
             sample,
-            centre + (1.0 + PUSH) * (self.problem.linear - centre),
+            pushed,
             z,
-            np.clip(self.problem.scores[chosen], 0.0, 1.0),
+            shape.nearest(problem.start[..., chosen]),
+            shape=shape,
+            totals=problem.totals,
             tol=0.1 * self.hinges.rank / len(chosen),
             floor=self.problem.floor,
             budget=self.budget,
@@ -171,39 +216,44 @@ class _Search:
         Returns None where that does not happen; what was found so far if the budget is used up.
         """
         problem, s = self.problem, self.problem.weights
+        shape, totals = problem.shape, problem.totals
         exact, q = False, np.empty(0)
         moved, factor, angle = 1.0, self.n_unlabeled / n_sample, np.inf
         for _ in range(MOST_ROUNDS):
-            if not exact and 0.5 * float(z @ z) <= problem.floor:
+            if not exact and half_square(z, totals) <= problem.floor:
                 return None  # the sample gave no direction
-            t, pulled = self.hinges.scores_and_pull(z, lambda t, _: (t < 0.0).astype(np.float64))
+            t, pulled = self.hinges.scores_and_pull(z, lambda t, rows: shape.at(rows).extreme(t))
             if exact:
-                solution = DualSolution(z, q, duality_gap(t, q, s))
+                solution = self._pair(z, t, q)
             else:
-                q = (t < 0.0).astype(np.float64)
+                q = shape.extreme(t)
                 solution = self._with_best_length(z, t, q, pulled)
                 z = solution.z
             if self.budget.exhausted or (exact and solution.is_optimal(tol, problem.floor)):
                 return solution
-            typical = float(np.sqrt(np.einsum("i,i,i", s, t, t) / self.total))
+            margin = shape.margin(t)
+            typical = float(np.sqrt(np.einsum("...i,...i,i->", t, t, s) / self.total))
             if not exact:
-                before, angle = angle, self._angle(moved, factor, z, t, typical)
+                before, angle = angle, self._angle(moved, factor, z, margin, typical)
                 if angle > SLOW * before:
                     return None
             uncertain = angle * typical
-            exact = exact or self._count_within(t, BAND * uncertain) <= self.most
+            exact = exact or self._count_within(margin, BAND * uncertain) <= self.most
             width = (WIDE_BAND if exact else BAND) * uncertain
-            if exact:  # all rows that have changed their sign become undecided
-                changed = np.flatnonzero((q != (t < 0.0)) & (s > 0.0))
-                width = max(width, 2.0 * float(np.abs(t[changed]).max(initial=0.0)))
-            undecided, factor = self._undecided(t, width, exact)
+            corner = shape.extreme(t)
+            if exact:  # all rows that have changed their corner become undecided
+                differs = q != corner if q.ndim == 1 else (q != corner).any(axis=0)
+                changed = np.flatnonzero(differs & (s > 0.0))
+                width = max(width, 2.0 * float(margin[changed].max(initial=0.0)))
+            undecided, factor = self._undecided(margin, width, exact)
             working = self.hinges.load(undecided, factor)
-            signs = (t[undecided] < 0.0).astype(np.float64)
             found = minimise(
                 working,
-                problem.linear - pulled + working.pull(working.weights * signs),
+                problem.linear - pulled + working.pull(working.weights * corner[..., undecided]),
                 z,
-                q[undecided],
+                q[..., undecided],
+                shape=shape.at(undecided),
+                totals=totals,
                 tol=0.1 * tol if exact else (COARSE * angle) ** 2,
                 floor=problem.floor,
                 budget=self.budget,
@@ -211,20 +261,29 @@ class _Search:
             )
             del working  # before the next one is loaded
             moved = _angle_between(z, found.z)
-            z, q = found.z, (t < 0.0).astype(np.float64)
-            q[undecided] = found.q
+            z, q = found.z, corner
+            q[..., undecided] = found.q
         return None
 
-    def _count_within(self, t: Vector, width: float) -> int:
-        return int(np.count_nonzero((np.abs(t) <= width) & (self.problem.weights > 0.0)))
+    def _pair(self, z: Vector, t: Vector, q: Vector) -> DualSolution:
+        """Return a dual point and the soft labels of its working set as a solution for all rows."""
+        problem = self.problem
+        gap = duality_gap(t, q, problem.weights, problem.shape)
+        if problem.totals is not None:
+            total = self.hinges.pull(problem.weights * q)[..., -1]
+            gap += totals_gap(problem.totals, z[..., -1], total)
+        return DualSolution(z, q, gap, half_square(z, problem.totals))
 
-    def _undecided(self, t: Vector, width: float, exact: bool) -> tuple[Indices, float]:
+    def _count_within(self, margin: Vector, width: float) -> int:
+        return int(np.count_nonzero((margin <= width) & (self.problem.weights > 0.0)))
+
+    def _undecided(self, margin: Vector, width: float, exact: bool) -> tuple[Indices, float]:
         """Return rows at most `width` from their kink, and how many rows each stands for."""
-        undecided = np.flatnonzero((np.abs(t) <= width) & (self.problem.weights > 0.0))
+        undecided = np.flatnonzero((margin <= width) & (self.problem.weights > 0.0))
         if len(undecided) <= self.most:
             return undecided, 1.0
         if exact:
-            nearest = np.argpartition(np.abs(t[undecided]), self.most)[: self.most]
+            nearest = np.argpartition(margin[undecided], self.most)[: self.most]
             return np.sort(undecided[nearest]), 1.0
         return self._choose(undecided, self.most), len(undecided) / self.most
 
@@ -237,17 +296,25 @@ class _Search:
 
         Hinges are linear along a ray, so that the dual is a parabola there. Scales t as well.
         """
-        linear, s = self.problem.linear, self.problem.weights
-        slope = float(linear @ z) - float(np.einsum("i,i,i", s, q, t))
+        problem, totals = self.problem, self.problem.totals
+        slope = float(np.vdot(problem.linear, z))
+        slope -= float(np.einsum("...i,...i,i->", q, t, problem.weights))
+        if totals is not None:
+            slope += totals.support(z[..., -1])
         if slope < 0.0:
-            length = -slope / float(z @ z)
+            length = -slope / (2.0 * half_square(z, totals))
             z, slope = length * z, length * slope
             t *= length
-        point = pulled - linear
-        gap = 0.5 * float(point @ point) + 0.5 * float(z @ z) + slope
-        return DualSolution(z, q, gap)
+        point = pulled - problem.linear
+        gap = half_square(point, totals) + half_square(z, totals) + slope
+        if totals is not None:  # the corners' own totals need not be allowed
+            off = point[..., -1] - totals.nearest(point[..., -1])
+            gap += float(np.sum(np.abs(z[..., -1] * off) + 0.5 * off**2))
+        return DualSolution(z, q, gap, half_square(z, totals))
 
-    def _angle(self, moved: float, factor: float, z: Vector, t: Vector, typical: float) -> float:
+    def _angle(
+        self, moved: float, factor: float, z: Vector, margin: Vector, typical: float
+    ) -> float:
         """Return how far the direction of z is off in radians, where it comes from a sample.
 
         Let p be the density of the scores t at zero. When z turns by an angle `moved`, a fraction
@@ -257,10 +324,11 @@ class _Search:
         their kink stand against it: by a factor of 1 + p λ.
         """
         near = 0.2 * typical
-        density = max(1, self._count_within(t, near)) / (2.0 * near * self.n_unlabeled)
+        density = max(1, self._count_within(margin, near)) / (2.0 * near * self.n_unlabeled)
         fraction = min(1.0, 0.8 * density * moved * typical)
         spectrum = self.problem.spectrum
         error = factor * fraction * np.sum(spectrum / (1.0 + density * spectrum) ** 2)
+        error *= z.size / spectrum.size  # as many times as there are classes
         return float(np.sqrt(error) / np.linalg.norm(z))
 
 
@@ -268,4 +336,4 @@ def _angle_between(a: Vector, b: Vector) -> float:
     lengths = float(np.linalg.norm(a) * np.linalg.norm(b))
     if lengths == 0.0:
         return np.pi / 2
-    return float(np.arccos(np.clip(a @ b / lengths, -1.0, 1.0)))
+    return float(np.arccos(np.clip(np.vdot(a, b) / lengths, -1.0, 1.0)))

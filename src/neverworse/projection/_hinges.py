@@ -1,4 +1,7 @@
-"""The piecewise linear part of the dual: one hinge max(0, -k_j·z) per unlabeled row."""
+"""The rows of the piecewise linear part of the dual: one hinge for each unlabeled row.
+
+With one number per label, a hinge is max(0, -k_j·z). For several classes z has a row for each.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from neverworse.rows._threads import map_in_threads
 
 
 class Hinges(Protocol):
-    """Hinges Σ s_j max(0, -k_j·z) with whitened rows k_j and weights s_j."""
+    """Whitened rows k_j and weights s_j of hinges."""
 
     @property
     def weights(self) -> Vector:
@@ -84,7 +87,7 @@ class StreamedHinges:
         """See `Hinges`."""
         direction = self.whitening.push(z)
         t = self.whitening.rows.scores(direction.coef, direction.intercept)
-        t[self._without_hinge] = 0.0
+        t[..., self._without_hinge] = 0.0
         return t
 
     def scores_and_pull(self, z: Vector, weigh: Weigh) -> tuple[Vector, Vector]:
@@ -93,12 +96,12 @@ class StreamedHinges:
         t, summed, total = self.whitening.rows.scores_and_sum(
             direction.coef, direction.intercept, lambda t, rows: s[rows] * weigh(t, rows)
         )
-        t[self._without_hinge] = 0.0
+        t[..., self._without_hinge] = 0.0
         return t, self.whitening.pull(summed, total)
 
     def pull(self, x: Vector) -> Vector:
         """See `Hinges`."""
-        return self.whitening.pull(self.whitening.rows.weighted_sum(x), float(x.sum()))
+        return self.whitening.pull(self.whitening.rows.weighted_sum(x), x.sum(axis=-1))
 
     def take(self, indices: Indices) -> Matrix:
         """See `Hinges`."""

@@ -8,7 +8,8 @@ from scipy import optimize
 from neverworse._typing import Vector
 from neverworse.projection._budget import Budget
 from neverworse.projection._hinges import Hinges
-from neverworse.projection._newton import DualSolution, duality_gap
+from neverworse.projection._newton import DualSolution, duality_gap, half_square
+from neverworse.projection._shapes import Box
 
 
 def minimise_lbfgs(
@@ -20,17 +21,18 @@ def minimise_lbfgs(
     every soft label, and here run on until the duality gap is closed or no progress is made.
     """
     s = hinges.weights
-    best = DualSolution(np.empty(0), np.full(len(s), 0.5), np.inf)
+    best = DualSolution(np.empty(0), np.full(len(s), 0.5), np.inf, np.inf)
 
     def value_and_gradient(q: Vector) -> tuple[float, Vector]:
         nonlocal best
         budget.spend()
         z = hinges.pull(s * q) - linear
         t = hinges.scores(z)
-        solution = DualSolution(z, q.copy(), duality_gap(t, q, s))
+        value = half_square(z, None)
+        solution = DualSolution(z, q.copy(), duality_gap(t, q, s, Box()), value)
         if solution.gap < best.gap:
             best = solution
-        return solution.value, s * t
+        return value, s * t
 
     def stop(_: Vector) -> None:
         if budget.exhausted or best.is_optimal(tol, floor):

@@ -1,11 +1,17 @@
 """Worst and best case of a loss difference over all labelings, with its rounding error.
 
 For scores f and g and the same row weights s, the difference of the quadratic losses is affine in
-every unknown label q_j, so its extremes over all labelings are sums of extremes over each row:
+every unknown label y_j, so its extremes over all labelings are sums of extremes over each row:
 
-    Σ s (f - q)² - Σ s (g - q)² = Σ s t (t + 2 g - 2 q)   with t = f - g,
+    Σ s (f - y)² - Σ s (g - y)² = Σ s t·(t + 2 g - 2 y)   with t = f - g.
 
-at most at q_j = 1 where t_j < 0 and q_j = 0 elsewhere, and at least at the opposite labels.
+With y_j = target_j + width_j q_j the unknown part is -2 Σ s_j width_j q_j·t_j: largest in the corner
+of the labels' shape that has the smallest q·t, and smallest in that of -t. Where the totals of the
+labels are restricted, any multiplier λ gives a bound,
+
+    max -Σ ω q·t  <=  Σ ω max_q -q·(t + λ) + max_M M·λ ,
+
+and the best one gives the maximum itself (linear programming duality).
 """
 
 from __future__ import annotations
@@ -15,7 +21,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from neverworse._typing import Mask, Vector
+from neverworse._typing import Scalars, Vector
+from neverworse.projection._multipliers import best_multiplier
+from neverworse.projection._shapes import Box, Shape
+from neverworse.projection._totals import Totals
+from neverworse.projection._training import Labels
 from neverworse.projection._whitening import EPS
 
 # Error of NumPy's summation of a chunk, of the few operations on each term, and of the three sums
@@ -34,11 +44,11 @@ class LossDifference:
         Largest and smallest difference over all labelings, as computed.
     rounding : float
         `worst` and `best` are at most so far from the true values for the given scores.
-    norm_t, norm_residual, norm_one : float
-        Weighted norms of the score differences, of the baseline's residuals (with the score itself
-        where the label is unknown), and of ones on unlabeled rows: how errors of the scores enter.
+    norm_t, norm_residual, norm_width : float
+        Weighted norms of the score differences, of the baseline's residuals (from the smallest
+        label where it is unknown), and of the widths: how errors of the scores enter.
     baseline : tuple of float
-        Smallest and largest loss of the baseline over all labelings.
+        Bounds of the loss of the baseline over all labelings.
     """
 
     worst: float
@@ -46,7 +56,7 @@ class LossDifference:
     rounding: float
     norm_t: float
     norm_residual: float
-    norm_one: float
+    norm_width: float
     baseline: tuple[float, float]
 
     def plus(self, change: float) -> LossDifference:
@@ -61,74 +71,113 @@ class LossDifference:
         of_t, of_baseline : float
             Weighted norms of the errors of the score differences and of the baseline's scores.
         """
-        spread = 2.0 * (self.norm_t + self.norm_residual + self.norm_one) + of_t
+        spread = 2.0 * (self.norm_t + self.norm_residual + self.norm_width) + of_t
         return of_t * (spread + 2.0 * of_baseline) + 2.0 * self.norm_t * of_baseline
 
 
 def loss_difference(
-    t: Vector, baseline: Vector, target: Vector, unlabeled: Mask, weights: Vector | None
+    t: Vector,
+    baseline: Vector,
+    labels: Labels,
+    weights: Vector | None,
+    multiplier: Scalars | None = None,
 ) -> LossDifference:
     """Return the extremes, over all labelings, of the loss of scores `baseline + t`.
 
     Parameters
     ----------
-    t : array of shape (n,)
+    t : array of shape (n,) or (n_classes, n)
         Scores of the candidate less those of the baseline.
-    baseline : array of shape (n,)
+    baseline : array like t
         Scores of the baseline.
-    target : array of shape (n,)
-        Known labels, 0 or 1; zero where `unlabeled`.
-    unlabeled : boolean array of shape (n,)
+    labels : Labels
     weights : array of shape (n,), optional
-        Row weights; ones if not given.
+        Row weights to use instead of those of `labels`; ones if None.
+    multiplier : float or array of shape (n_classes,), optional
+        Of the totals in the worst case, if it is known already.
     """
-    parts = [
-        _sums(
-            t[rows],
-            baseline[rows],
-            target[rows],
-            unlabeled[rows],
-            None if weights is None else weights[rows],
+    totals = labels.free_totals()
+    worst_at, best_at = (np.zeros(t.shape[:-1]) for _ in range(2))
+    if totals is not None:
+        omega, shape = labels.hinge_weights(), labels.shape
+        worst_at = np.asarray(
+            best_multiplier(t, omega, shape, totals) if multiplier is None else multiplier
         )
-        for rows in (slice(lo, lo + CHUNK) for lo in range(0, len(t), CHUNK))
+        best_at = np.asarray(best_multiplier(-t, omega, shape, totals))
+    n = t.shape[-1]
+    parts = [
+        _sums(t, baseline, labels, weights, worst_at, best_at, slice(lo, lo + CHUNK))
+        for lo in range(0, n, CHUNK)
     ]
-    quadratic, linear, up, down, residual, one, low, high = map(math.fsum, zip(*parts, strict=True))
+    quadratic, linear, up, down, free, residual, width, low, high = map(
+        math.fsum, zip(*parts, strict=True)
+    )
+    if totals is not None:
+        down += totals.support(worst_at)
+        up += totals.support(best_at)
+        free += _size(totals, worst_at) + _size(totals, best_at)
     known = quadratic + 2.0 * linear
     norm_t, norm_residual = float(np.sqrt(quadratic)), float(np.sqrt(residual))
-    sizes = quadratic + 2.0 * norm_t * norm_residual + 2.0 * (up + down)
+    sizes = quadratic + 2.0 * norm_t * norm_residual + 2.0 * free
     return LossDifference(
         worst=known + 2.0 * down,
         best=known - 2.0 * up,
         rounding=SUMMATION * EPS * sizes,
         norm_t=norm_t,
         norm_residual=norm_residual,
-        norm_one=float(np.sqrt(one)),
+        norm_width=float(np.sqrt(width)),
         baseline=(low, high),
     )
 
 
+def _size(totals: Totals, multiplier: Vector) -> float:
+    """Return the size of what is added up for the totals."""
+    return float(np.sum(np.abs(multiplier) * (np.abs(totals.low) + np.abs(totals.high))))
+
+
 def _sums(
-    t: Vector, baseline: Vector, target: Vector, unlabeled: Mask, weights: Vector | None
+    t: Vector,
+    baseline: Vector,
+    labels: Labels,
+    weights: Vector | None,
+    worst_at: Vector,
+    best_at: Vector,
+    rows: slice,
 ) -> list[float]:
     """Return what `loss_difference` adds up, over rows few enough to stay in cache."""
-    s = np.ones(len(t)) if weights is None else weights
+    t, baseline, target = t[..., rows], baseline[..., rows], labels.target[..., rows]
+    width, shape = labels.width[rows], labels.shape.at(rows)
+    s = np.ones(len(width)) if weights is None else weights[rows]
     if weights is not None:  # rows without a weight may score anything, even infinity
         t, baseline = np.where(s > 0.0, t, 0.0), np.where(s > 0.0, baseline, 0.0)
     residual = baseline - target
     weighted = s * t
-    free = np.where(unlabeled, s, 0.0)
-    free_t = free * t
-    known_loss = (s - free) * residual**2
-    outside = baseline - np.clip(baseline, 0.0, 1.0)
-    largest = np.maximum(np.abs(baseline), np.abs(1.0 - baseline))
+    omega = s * width
+    for_worst, for_best = t + worst_at[..., None], -t + best_at[..., None]
+    sizes = np.abs(for_worst) + np.abs(for_best)
+    low, high = _baseline_range(residual, width, shape)
     terms = (
         weighted * t,
         weighted * residual,
-        np.maximum(free_t, 0.0),
-        np.maximum(-free_t, 0.0),
+        omega * shape.support(for_best),
+        omega * shape.support(for_worst),
+        omega * (sizes if sizes.ndim == 1 else sizes.max(axis=0)),
         s * residual**2,
-        free,
-        known_loss + free * outside**2,
-        known_loss + free * largest**2,
+        omega * width,
+        s * low,
+        s * high,
     )
     return [float(term.sum()) for term in terms]
+
+
+def _baseline_range(residual: Vector, width: Vector, shape: Shape) -> tuple[Vector, Vector]:
+    """Return bounds of the squared error of each row over all of its labels."""
+    if isinstance(shape, Box):
+        outside = residual - np.clip(residual, 0.0, width)
+        largest = np.maximum(np.abs(residual), np.abs(residual - width))
+        return outside**2, largest**2
+    share = np.divide(residual, width, out=np.zeros_like(residual), where=width > 0.0)
+    outside = residual - width * shape.nearest(share)
+    square = (residual**2).sum(axis=0)
+    # Exact in a corner with a whole label, an upper bound in others.
+    return (outside**2).sum(axis=0), square + 2.0 * width * shape.support(residual) + width**2

@@ -1,13 +1,18 @@
-r"""Minimise a strongly convex, piecewise quadratic function exactly.
+r"""Minimise a convex, piecewise quadratic function exactly.
 
-.. math:: f(z) = \tfrac12 \lVert z \rVert^2 + l \cdot z + \sum_j s_j \max(0, -k_j \cdot z)
+.. math:: f(z) = \tfrac12 \lVert z \rVert^2 + l \cdot z + \sum_j s_j \max_{q_j} (-q_j \cdot t_j),
+          \qquad t_j = k_j \cdot z ,
 
-Each hinge is the largest value of :math:`-q_j t_j` over soft labels :math:`q_j \in [0, 1]`, with
-:math:`t_j = k_j \cdot z`. A proximal term :math:`-(q_j - \bar q_j)^2 / 2\sigma` makes it smooth,
-with :math:`q_j = \operatorname{clip}(\bar q_j - \sigma t_j)`: the augmented Lagrangian. Its
-minimum over z takes a few Newton steps, whose matrix is the identity plus σ times the Gram matrix
-of the rows with a soft label strictly between 0 and 1. Then :math:`\bar q \leftarrow q`, σ grows,
-and the signs of all :math:`t_j`, after that the exact minimum, are found in finitely many steps.
+with soft labels :math:`q_j` in [0, 1] or, for several classes (then z has a row for each), in the
+simplex. A proximal term :math:`-\lVert q_j - \bar q_j \rVert^2 / 2\sigma` makes it smooth, with
+:math:`q_j` the allowed label nearest to :math:`\bar q_j - \sigma t_j`: the augmented Lagrangian.
+Its minimum over z takes a few Newton steps, whose matrix is the identity plus σ times a Gram matrix
+of the rows whose label is not in a corner. Then :math:`\bar q \leftarrow q`, σ grows, and the
+corners of all other rows, after that the exact minimum, are found in finitely many steps.
+
+If the totals of the labels are restricted, the last coordinate of z is their multiplier μ: it has
+no quadratic term, but the support function of the interval of totals M, smoothed in the same way,
+and a proximal term of its own, :math:`(\mu - \bar\mu)^2 / 2\sigma`.
 """
 
 from __future__ import annotations
@@ -15,12 +20,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import lapack
 
-from neverworse._typing import Indices, Matrix, Vector
+from neverworse._typing import Vector
 from neverworse.projection._budget import Budget
 from neverworse.projection._hinges import Hinges
-from neverworse.rows._threads import map_in_threads
+from neverworse.projection._line_search import Slope, line_search
+from neverworse.projection._newton_step import newton_step
+from neverworse.projection._shapes import Shape
+from neverworse.projection._totals import Totals
 
 FIRST_SIGMA = 100.0  # t is a difference of scores of 0/1 targets: a hundredth is a small one
 GROWTH = 5.0  # of σ, after each update of the soft labels that took at most ...
@@ -30,12 +37,10 @@ LARGEST_SIGMA = 1e17
 MOST_STEPS = 50  # between two updates of the soft labels
 SLOW = 0.5  # an update of the soft labels that leaves more of the gap than this is slow, and ...
 PATIENCE = 8  # ... after so many of them the solver gives up
-PIECE = 2**17  # numbers in a piece of the rows that enter the Newton matrix
 FEW = 4  # taking one in so many rows is faster than reading all
 CHUNK = 2**16  # rows for which temporary arrays are made
 FINEST = 1e-12  # relative accuracy of the Newton steps, at the end
-ROWS_PER_COLUMN = 100  # the Newton matrix is close enough when estimated from so many rows, ...
-ROUGH = 0.01  # ... as long as steps need not be more accurate than this
+ROUGH = 0.01  # a Newton matrix may be estimated as long as steps need not be more accurate
 
 
 @dataclass(frozen=True)
@@ -44,22 +49,21 @@ class DualSolution:
 
     Attributes
     ----------
-    z : array of shape (rank,)
-        Σ s_j q_j k_j - l: the point that belongs to the soft labels.
-    q : array of shape (n,)
+    z : array of shape (rank,) or (n_classes, rank)
+        Σ s_j q_j k_j - l: the point that belongs to the soft labels. Its last coordinate is the
+        multiplier of the totals, if these are restricted.
+    q : array of shape (n,) or (n_classes, n)
         Soft labels.
     gap : float
         Duality gap of the pair, an upper bound of f(z) - min f.
+    value : float
+        Half the squared distance, ½‖z‖² (without the multiplier): what the soft labels minimise.
     """
 
     z: Vector
     q: Vector
     gap: float
-
-    @property
-    def value(self) -> float:
-        """Half the squared distance, ½‖z‖²: what the soft labels minimise."""
-        return 0.5 * float(self.z @ self.z)
+    value: float
 
     def is_optimal(self, tol: float, floor: float) -> bool:
         """Whether the gap is small against the value, or one of both cannot be told from zero."""
@@ -72,6 +76,8 @@ def minimise(
     z: Vector,
     q: Vector,
     *,
+    shape: Shape,
+    totals: Totals | None,
     tol: float,
     floor: float,
     budget: Budget,
@@ -82,10 +88,14 @@ def minimise(
     Parameters
     ----------
     hinges : Hinges
-    linear : array of shape (rank,)
+    linear : array like z
         The vector l.
     z, q : arrays
         Where to start.
+    shape : Shape
+        Where the soft labels of these rows lie.
+    totals : Totals, optional
+        Restriction of the totals, in the units of the last coordinate.
     tol : float
         Duality gap at the end, relative to the value.
     floor : float
@@ -100,16 +110,19 @@ def minimise(
     accuracy, steps, stalled, patience = 0.1, 0, False, PATIENCE
     best: DualSolution | None = None
     soft = q
-    point = hinges.pull(s * soft) - linear
+    pulled = hinges.pull(s * soft) - linear
+    balance = None if totals is None else _Balance.start(totals, z, pulled)
     while True:
-        before, soft = soft, np.clip(q - sigma * t, 0.0, 1.0)
-        point = point + _pull_change(hinges, s * (soft - before))
-        gradient = z - point
-        enough = accuracy * max(float(np.linalg.norm(point)), np.sqrt(2 * floor))
+        before, soft = soft, shape.nearest(q - sigma * t)
+        pulled = pulled + _pull_change(hinges, s * (soft - before))
+        gradient = z - pulled
+        if balance is not None:
+            gradient[..., -1] = balance.gradient(z, pulled, sigma)
+        size = np.sqrt(2.0 * max(half_square(pulled, totals), floor))
         stalled = stalled or steps >= MOST_STEPS or budget.exhausted
-        if stalled or float(np.linalg.norm(gradient)) <= enough:
-            point = hinges.pull(s * soft) - linear  # free of the rounding errors of the updates
-            solution = DualSolution(point, soft, duality_gap(hinges.scores(point), soft, s))
+        if stalled or float(np.linalg.norm(gradient)) <= accuracy * size:
+            pulled = hinges.pull(s * soft) - linear  # free of the rounding errors of the updates
+            solution = _pair(hinges, shape, totals, z, soft, pulled)
             slow = best is not None and solution.gap > SLOW * best.gap
             if best is None or solution.gap < best.gap or solution.value <= floor:
                 best = solution
@@ -117,129 +130,114 @@ def minimise(
             if best.is_optimal(tol, floor) or budget.exhausted or not patience:
                 return best
             q = soft
+            if balance is not None:
+                balance = balance.next(z, sigma)
             if steps <= EASY:
                 sigma = min((LEAP if slow and steps <= 1 else GROWTH) * sigma, LARGEST_SIGMA)
             accuracy, steps, stalled = max(0.1 * accuracy, FINEST), 0, False
             continue
         budget.spend()
         steps += 1
-        between = np.flatnonzero((soft > 0.0) & (soft < 1.0) & (s > 0.0))
-        step = _newton_step(hinges, between, sigma, gradient, rough=accuracy >= ROUGH)
+        curve = np.ones(z.shape)
+        if balance is not None:
+            curve[..., -1] = balance.curvature(z, sigma)
+        step = newton_step(hinges, shape, soft, curve, sigma, gradient, rough=accuracy >= ROUGH)
         change = hinges.scores(step)
-        length = _line_search(_Slope(z, step, linear, t, change, s, q, sigma))
+        slope = Slope(shape, q - sigma * t, sigma * change, s * change)
+        slope.add_quadratic(z, step, linear)
+        if balance is not None:
+            balance.add_to(slope, z, step, sigma)
+        length = line_search(slope)
         stalled = length == 0.0  # floating point sees no descent any more
         z = z + length * step
         t = t + length * change
 
 
-def duality_gap(t: Vector, q: Vector, s: Vector) -> float:
-    """Return Σ s (q t + max(0, -t)): every term says how far a soft label is from its sign."""
+def half_square(z: Vector, totals: Totals | None) -> float:
+    """Return ½‖z‖², without the multiplier of the totals if there is one."""
+    direction = z if totals is None else z[..., :-1]
+    return 0.5 * float(np.vdot(direction, direction))
+
+
+def duality_gap(t: Vector, q: Vector, s: Vector, shape: Shape) -> float:
+    """Return Σ s (q·t + max(-q·t)): every term says how far a soft label is from its corner."""
     total = 0.0
-    for lo in range(0, len(t), CHUNK):  # so that nothing as long as t is made on the way
+    for lo in range(0, len(s), CHUNK):  # so that nothing as long as t is made on the way
         rows = slice(lo, lo + CHUNK)
-        total += float(s[rows] @ (q[rows] * t[rows] + np.maximum(0.0, -t[rows])))
+        at = (q[..., rows] * t[..., rows]).reshape(-1, len(s[rows])).sum(axis=0)
+        total += float(s[rows] @ (at + shape.at(rows).support(t[..., rows])))
     return total
+
+
+def _pair(
+    hinges: Hinges, shape: Shape, totals: Totals | None, z: Vector, q: Vector, pulled: Vector
+) -> DualSolution:
+    """Return the point that belongs to the soft labels, and how far the pair is from optimal."""
+    if totals is None:
+        gap = duality_gap(hinges.scores(pulled), q, hinges.weights, shape)
+        return DualSolution(pulled, q, gap, half_square(pulled, None))
+    point = pulled.copy()
+    mu = point[..., -1] = z[..., -1]
+    gap = duality_gap(hinges.scores(point), q, hinges.weights, shape)
+    gap += totals_gap(totals, mu, pulled[..., -1])
+    return DualSolution(point, q, gap, half_square(point, totals))
+
+
+def totals_gap(totals: Totals, mu: Vector, total: Vector) -> float:
+    """Return what totals add to the gap: a multiplier without need, and totals not allowed."""
+    allowed = totals.nearest(total)
+    off = total - allowed
+    excess = totals.support(mu) - float(np.sum(mu * allowed))
+    return excess + float(np.sum(np.abs(mu * off) + 0.5 * off**2))
 
 
 def _pull_change(hinges: Hinges, x: Vector) -> Vector:
     """Return Σ x_j k_j, from a few rows where only few have changed."""
-    changed = np.flatnonzero(x)
-    if FEW * len(changed) < len(x):
-        return x[changed] @ hinges.take(changed)
+    changed = np.flatnonzero(x if x.ndim == 1 else x.any(axis=0))
+    if FEW * len(changed) < x.shape[-1]:
+        return x[..., changed] @ hinges.take(changed)
     return hinges.pull(x)
 
 
-def _newton_step(
-    hinges: Hinges, between: Indices, sigma: float, gradient: Vector, rough: bool
-) -> Vector:
-    """Solve (I + σ Σ s k k') step = -gradient over the rows `between`, or a sample if `rough`."""
-    rank, n = hinges.rank, len(between)
-    if n == 0:
-        return -gradient
-    if n < rank:
-        rows = hinges.take(between) * np.sqrt(hinges.weights[between])[:, None]
-        matrix = sigma * (rows @ rows.T)
-        matrix.flat[:: n + 1] += 1.0
-        return sigma * (_solve(matrix, rows @ gradient) @ rows) - gradient
-    most = ROWS_PER_COLUMN * rank
-    factor = 1.0
-    if rough and n > most:
-        factor = n / most
-        between = np.sort(np.random.default_rng(0).choice(between, most, replace=False))
+@dataclass(frozen=True)
+class _Balance:
+    """The part of the augmented Lagrangian that belongs to the multiplier μ of the totals.
 
-    def gram(piece: Indices) -> Matrix:
-        rows = hinges.take(piece) * np.sqrt(hinges.weights[piece])[:, None]
-        product: Matrix = rows.T @ rows
-        return product
-
-    pieces = np.array_split(between, max(1, len(between) * rank // PIECE))
-    matrix = sum(map_in_threads(gram, pieces), np.zeros((rank, rank)))
-    matrix *= sigma * factor
-    matrix.flat[:: rank + 1] += 1.0
-    return -_solve(matrix, gradient)
-
-
-def _solve(matrix: Vector, right: Vector) -> Vector:
-    triangle, _ = lapack.dpotrf(matrix, lower=1, overwrite_a=1, clean=0)
-    solution: Vector = lapack.dpotrs(triangle, right, lower=1)[0]
-    return solution
-
-
-class _Slope:
-    """The derivative of the augmented Lagrangian along a step; it increases."""
-
-    def __init__(
-        self,
-        z: Vector,
-        step: Vector,
-        linear: Vector,
-        t: Vector,
-        change: Vector,
-        s: Vector,
-        q: Vector,
-        sigma: float,
-    ) -> None:
-        self._constant = float((z + linear) @ step)
-        self._quadratic = float(step @ step)
-        self._start = q - sigma * t
-        self._change = sigma * change
-        self._weights = s * change
-
-    def __call__(self, length: float) -> float:
-        soft = self._start - length * self._change
-        np.clip(soft, 0.0, 1.0, out=soft)
-        return self._constant + length * self._quadratic - float(self._weights @ soft)
-
-
-def _line_search(slope: _Slope) -> float:
-    """Return a step length at which most of the slope is gone (0 if there is none to begin with).
-
-    Newton's length is kept when it does. Otherwise the zero of the slope is bracketed and found by
-    the Illinois variant of the secant rule.
+    Attributes
+    ----------
+    totals : Totals
+    centre, multiplier : arrays
+        Where the proximal terms of the totals M and of μ are centred.
     """
-    at_zero, at_one = slope(0.0), slope(1.0)
-    if at_zero >= 0.0:
-        return 0.0
-    if abs(at_one) <= 0.3 * abs(at_zero):
-        return 1.0
-    low, f_low, high, f_high = 0.0, at_zero, 1.0, at_one
-    while f_high < 0.0 and high < 1e6:
-        low, f_low, high = high, f_high, 2.0 * high
-        f_high = slope(high)
-    side = 0
-    for _ in range(30):
-        if f_high <= f_low:
-            break
-        length = low - f_low * (high - low) / (f_high - f_low)
-        value = slope(length)
-        if abs(value) <= 0.1 * abs(at_zero):
-            return length
-        if value < 0.0:
-            low, f_low = length, value
-            f_high *= 0.5 if side < 0 else 1.0
-            side = -1
-        else:
-            high, f_high = length, value
-            f_low *= 0.5 if side > 0 else 1.0
-            side = 1
-    return low or high
+
+    totals: Totals
+    centre: Vector
+    multiplier: Vector
+
+    @classmethod
+    def start(cls, totals: Totals, z: Vector, pulled: Vector) -> _Balance:
+        return cls(totals, np.asarray(totals.nearest(pulled[..., -1])), z[..., -1].copy())
+
+    def next(self, z: Vector, sigma: float) -> _Balance:
+        mu = z[..., -1]
+        return _Balance(self.totals, np.asarray(self._total(mu, sigma)), mu.copy())
+
+    def _total(self, mu: Vector, sigma: float) -> Vector:
+        return np.asarray(self.totals.nearest(self.centre + sigma * mu))
+
+    def gradient(self, z: Vector, pulled: Vector, sigma: float) -> Vector:
+        mu = z[..., -1]
+        return (mu - self.multiplier) / sigma + self._total(mu, sigma) - pulled[..., -1]
+
+    def curvature(self, z: Vector, sigma: float) -> Vector:
+        free = self.totals.inner(self._total(z[..., -1], sigma))
+        return 1.0 / sigma + sigma * free
+
+    def add_to(self, slope: Slope, z: Vector, step: Vector, sigma: float) -> None:
+        """Replace the quadratic term of μ in the slope by what holds here."""
+        mu, along = z[..., -1], step[..., -1]
+        slope.constant += float(np.sum(((mu - self.multiplier) / sigma - mu) * along))
+        slope.quadratic += float(np.sum(along * along)) * (1.0 / sigma - 1.0)
+        slope.more = lambda length: float(
+            np.sum(along * self._total(mu + length * along, sigma))
+        )

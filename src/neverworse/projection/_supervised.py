@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import linalg
 
-from neverworse._typing import Vector
+from neverworse._typing import Scalars, Vector
 from neverworse.projection._moments import Moments, moments
 from neverworse.projection._weights import Weights
 from neverworse.projection._whitening import CentredFactor, factor
@@ -30,7 +30,7 @@ def solve_least_squares(
     Parameters
     ----------
     rows : Rows
-    target : array of shape (n_rows,)
+    target : array of shape (n_rows,), or (n_targets, n_rows) for several at once
     weights : array of shape (n_rows,), optional
         Not negative; ones if not given.
     alpha : float
@@ -43,10 +43,10 @@ def solve_least_squares(
         scales of the columns. If not given, the solution is exact, and the shortest one where
         there are many.
     """
-    centre = 0.0
+    centre: Scalars = 0.0
     if fit_intercept:
-        centre = float(np.average(target, weights=weights))
-    residual = target - centre
+        centre = np.average(target, axis=-1, weights=weights)
+    residual = target - np.asarray(centre)[..., None]
     if rcond is not None:
         sums = moments(rows, weights, centre=fit_intercept)
         coef = _truncated(sums, residual, weights, alpha, rcond)
@@ -65,17 +65,17 @@ def _normal_equations(
 ) -> Vector:
     """Solve, then refine once: as accurate as orthogonal factors where this is chosen."""
     sums, basis = centred.moments, centred.basis
-    coef = basis @ (_cross(sums, residual, weights) @ basis)
+    coef = (_cross(sums, residual, weights) @ basis) @ basis.T
     error = residual - sums.rows.scores(coef, _intercept(sums, coef))
     gradient = _cross(sums, error, weights) - alpha * coef
-    refined: Vector = coef + basis @ (gradient @ basis)
+    refined: Vector = coef + (gradient @ basis) @ basis.T
     return refined
 
 
-def _intercept(sums: Moments, coef: Vector) -> float:
+def _intercept(sums: Moments, coef: Vector) -> Scalars:
     """Return the intercept with which `coef` scores the mean of the rows as zero."""
-    shift = 0.0 if sums.rows.shift is None else float(sums.rows.shift @ coef)
-    return -float(sums.mean @ coef) - shift
+    at_mean: Scalars = coef @ sums.mean
+    return -at_mean if sums.rows.shift is None else -at_mean - coef @ sums.rows.shift
 
 
 def _truncated(
@@ -84,12 +84,12 @@ def _truncated(
     values, vectors = linalg.eigh(sums.gram + alpha * np.eye(len(sums.gram)))
     kept = values > rcond * max(values[-1], 0.0)
     vectors = vectors[:, kept]
-    coef: Vector = vectors @ ((_cross(sums, residual, weights) @ vectors) / values[kept])
+    coef: Vector = ((_cross(sums, residual, weights) @ vectors) / values[kept]) @ vectors.T
     return coef
 
 
 def _cross(sums: Moments, residual: Vector, weights: Vector | None) -> Vector:
     """Return Σ s (x - mean) r over the rows, for columns that vary."""
     weighted = residual if weights is None else weights * residual
-    total = sums.rows.weighted_sum(weighted) - weighted.sum() * sums.mean
+    total = sums.rows.weighted_sum(weighted) - weighted.sum(axis=-1)[..., None] * sums.mean
     return np.where(sums.varies, total, 0.0)

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import linalg
 from scipy.linalg import lapack
 
-from neverworse._typing import Indices, Matrix, Vector
+from neverworse._typing import Indices, Matrix, Scalars, Vector
 from neverworse.projection._moments import Moments, NonFiniteError, moments
 from neverworse.projection._weights import Weights
 from neverworse.rows import Rows
@@ -67,11 +67,13 @@ class Whitening:
         whitened += self.offset
         return whitened
 
-    def pull(self, weighted_sum: Vector, total: float) -> Vector:
+    def pull(self, weighted_sum: Vector, total: Scalars) -> Vector:
         """Return T'E'x in whitened coordinates, given E'x and the sum of x."""
+        total = np.asarray(total)[..., None]
         centred = weighted_sum - total * self.mean
-        centred[self.idle] = 0.0
-        return centred @ self.basis + total * self.offset
+        centred[..., self.idle] = 0.0
+        pulled: Vector = centred @ self.basis + total * self.offset
+        return pulled
 
     def pull_coef(self, gradient: Vector) -> Vector:
         """Return T'(gradient, 0): a vector over the coefficients alone, in whitened coordinates."""
@@ -79,10 +81,15 @@ class Whitening:
 
     def push(self, z: Vector) -> Weights:
         """Return the weights Tz, for unshifted and uncentred features."""
-        coef = self.basis @ z
-        offset = float(self.offset @ z) - float(self.mean @ coef)
+        coef = z @ self.basis.T
+        offset = z @ self.offset - coef @ self.mean
         shift = self.rows.shift
-        return Weights(coef, offset if shift is None else offset - float(shift @ coef))
+        return Weights(coef, offset if shift is None else offset - coef @ shift)
+
+    def with_total(self, size: float) -> Whitening:
+        """Return the coordinates with one more, which adds `size` times itself to every score."""
+        basis = np.column_stack([self.basis, np.zeros(len(self.basis))])
+        return replace(self, basis=basis, offset=np.append(self.offset, size))
 
     def rotated(self, rotation: Matrix) -> Whitening:
         """Return the coordinates with basis T @ rotation."""
@@ -113,7 +120,7 @@ class CentredFactor:
         T with T'(gram + αI)T = I; its columns are orthogonal to `null_space`.
     null_space : array of shape (n_columns, nullity)
         Directions in which no row differs.
-    solution : array of shape (n_columns,) or None
+    solution : array of shape (n_columns,) or (n_targets, n_columns), or None
         The least squares solution for the target, if one was given and the orthogonal factor
         was needed.
     """
@@ -149,7 +156,7 @@ def factor(
         Ridge penalty.
     fit_intercept : bool
         Whether to centre the rows.
-    target : array of shape (n_rows,), optional
+    target : array of shape (n_rows,) or (n_targets, n_rows), optional
         Centred right-hand side. Solved for only where the rows are too ill-conditioned for the
         Gram matrix, because there it must be part of the factorisation.
     """
@@ -172,7 +179,8 @@ def _factor_varying(
     active = np.flatnonzero(sums.varies)
     if not active.size:
         empty = np.zeros((d, 0))
-        return CentredFactor(sums, empty, empty, None if target is None else np.zeros(d))
+        solution = None if target is None else np.zeros((*target.shape[:-1], d))
+        return CentredFactor(sums, empty, empty, solution)
     spread = np.diag(sums.gram)[active] + alpha
     scale = 1.0 / np.sqrt(spread)
     gram = sums.gram[np.ix_(active, active)] * np.outer(scale, scale)
@@ -211,7 +219,8 @@ def _orthogonal(
     basis = bare.minimum_norm(basis)
     solution = None
     if target is not None:
-        solution = basis @ (left[:, :rank].T @ triangle[:k, k])
+        solution = (triangle[:k, k:].T @ left[:, :rank]) @ basis.T
+        solution = solution.reshape((*target.shape[:-1], d))
     return CentredFactor(sums, basis, null_space, solution)
 
 
@@ -225,7 +234,8 @@ def _triangle(
 ) -> Matrix:
     """Return R with R'R = scaled, centred Gram matrix (bordered by the target), by rows."""
     rows, k = sums.rows, len(active)
-    width = k + (target is not None)
+    targets = np.zeros((0, rows.n_rows)) if target is None else np.atleast_2d(target)
+    width = k + len(targets)
     step = max(rows.block_rows, 2 * width)
 
     def reduce(pieces: list[Matrix]) -> Matrix:
@@ -240,8 +250,7 @@ def _triangle(
             hi = min(lo + step, bounds[1])
             block = np.empty((hi - lo, width))
             block[:, :k] = (rows.block(lo, hi)[:, active] - sums.mean[active]) * scale
-            if target is not None:
-                block[:, k] = target[lo:hi]
+            block[:, k:] = targets[:, lo:hi].T
             if weights is not None:
                 block *= np.sqrt(weights[lo:hi])[:, None]
             triangle = reduce([triangle, block])

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from neverworse._typing import AnyArray, Indices, Matrix, Vector
+from neverworse._typing import AnyArray, Indices, Matrix, Scalars, Vector
 from neverworse.rows._threads import map_in_threads
 
 # A block of rows should stay in cache, so that it is read from memory once however many things are
@@ -87,19 +87,23 @@ class Rows(ABC):
         parts = map_in_threads(part, self.parts())
         return sum((p[0] for p in parts), np.zeros((d, d))), sum((p[1] for p in parts), np.zeros(d))
 
-    def scores(self, coef: Vector, intercept: float = 0.0) -> Vector:
-        """Return coef·x + intercept for every row x of the data, before any shift."""
+    def scores(self, coef: Vector, intercept: Scalars = 0.0) -> Vector:
+        """Return coef·x + intercept for every row x of the data, before any shift.
+
+        For several linear functions, `coef` has one row and `intercept` one number for each, and
+        the scores of the functions are the rows of the result.
+        """
         return self._pass(coef, intercept, None)[0]
 
     def scores_and_sum(
-        self, coef: Vector, intercept: float, weigh: Weigh
-    ) -> tuple[Vector, Vector, float]:
+        self, coef: Vector, intercept: Scalars, weigh: Weigh
+    ) -> tuple[Vector, Vector, Scalars]:
         """Return the scores t, E'x and the sum of x = weigh(t), from one reading of the rows.
 
         Parameters
         ----------
         coef, intercept
-            The linear function of the unshifted rows that gives the scores.
+            The linear function (or functions) of the unshifted rows that gives the scores.
         weigh : callable
             ``weigh(t, rows)`` gives the weights in the sum, for the scores ``t`` of the rows in the
             slice ``rows``.
@@ -107,23 +111,27 @@ class Rows(ABC):
         return self._pass(coef, intercept, weigh)
 
     def weighted_sum(self, weights: Vector) -> Vector:
-        """Return E'weights."""
+        """Return E'weights, for each row of `weights` if there are several."""
+        shape = (*weights.shape[:-1], self.n_columns)
 
         def part(bounds: tuple[int, int]) -> Vector:
-            total = np.zeros(self.n_columns)
+            total = np.zeros(shape)
             for rows in self._slices(*bounds):
-                total += weights[rows] @ self.block(rows.start, rows.stop)
+                total += weights[..., rows] @ self.block(rows.start, rows.stop)
             return total
 
-        return sum(map_in_threads(part, self.parts()), np.zeros(self.n_columns))
+        return sum(map_in_threads(part, self.parts()), np.zeros(shape))
 
-    def offset(self, coef: Vector, intercept: float) -> float:
+    def offset(self, coef: Vector, intercept: Scalars) -> Scalars:
         """Return the intercept that belongs to `coef` once the rows are shifted.
 
         Correctly rounded: with features far from zero, the terms cancel to a fraction of each.
         """
         if self.shift is None:
             return intercept
+        if coef.ndim > 1:
+            pairs = zip(coef, np.asarray(intercept), strict=True)
+            return np.array([self.offset(c, float(b)) for c, b in pairs])
         exact = sum(
             (Fraction(c) * Fraction(s) for c, s in zip(coef, self.shift, strict=True)),
             Fraction(float(intercept)),
@@ -131,28 +139,29 @@ class Rows(ABC):
         return float(exact)
 
     def _pass(
-        self, coef: Vector, intercept: float, weigh: Weigh | None
-    ) -> tuple[Vector, Vector, float]:
-        scores = np.empty(self.n_rows)
-        offset = self.offset(coef, intercept)
+        self, coef: Vector, intercept: Scalars, weigh: Weigh | None
+    ) -> tuple[Vector, Vector, Scalars]:
+        scores = np.empty((*coef.shape[:-1], self.n_rows))
+        offset = np.asarray(self.offset(coef, intercept))[..., None]
 
-        def part(bounds: tuple[int, int]) -> tuple[Vector, float]:
-            summed, total = np.zeros(self.n_columns), 0.0
+        def part(bounds: tuple[int, int]) -> tuple[Vector, Scalars]:
+            summed, total = np.zeros(coef.shape), np.zeros(coef.shape[:-1])
             for rows in self._slices(*bounds):
                 block = self.block(rows.start, rows.stop)
-                t = np.matmul(block, coef, out=scores[rows])
+                t = scores[..., rows]
+                np.matmul(coef, block.T, out=t)
                 t += offset
                 if weigh is not None:
                     x = weigh(t, rows)
                     summed += x @ block
-                    total += float(x.sum())
+                    total = total + x.sum(axis=-1)
             return summed, total
 
         parts = map_in_threads(part, self.parts())
         return (
             scores,
-            sum((p[0] for p in parts), np.zeros(self.n_columns)),
-            sum(p[1] for p in parts),
+            sum((p[0] for p in parts), np.zeros(coef.shape)),
+            sum((p[1] for p in parts), np.zeros(coef.shape[:-1]))[()],
         )
 
     def parts(self) -> list[tuple[int, int]]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from neverworse._typing import AnyArray, Indices, Matrix, Vector
+from neverworse._typing import AnyArray, Indices, Matrix, Scalars, Vector
 from neverworse.rows._base import Rows, Weigh
 
 
@@ -55,19 +55,19 @@ class SparseRows(Rows):
         """See `Rows.weighted_sum`."""
         if self.shift is not None:
             return super().weighted_sum(weights)
-        return np.asarray(self._X.T @ weights, dtype=np.float64)
+        return np.asarray((self._X.T @ weights.T).T, dtype=np.float64)
 
     def _pass(
-        self, coef: Vector, intercept: float, weigh: Weigh | None
-    ) -> tuple[Vector, Vector, float]:
+        self, coef: Vector, intercept: Scalars, weigh: Weigh | None
+    ) -> tuple[Vector, Vector, Scalars]:
         if self.shift is not None:
             return super()._pass(coef, intercept, weigh)
-        scores = np.asarray(self._X @ coef, dtype=np.float64)
-        scores += intercept
+        scores = np.ascontiguousarray((self._X @ coef.T).T, dtype=np.float64)
+        scores += np.asarray(intercept)[..., None]
         if weigh is None:
-            return scores, np.zeros(self.n_columns), 0.0
+            return scores, np.zeros(coef.shape), 0.0
         x = weigh(scores, slice(0, self.n_rows))
-        return scores, self.weighted_sum(x), float(x.sum())
+        return scores, self.weighted_sum(x), x.sum(axis=-1)
 
     def _dense(self, X: Any) -> Matrix:
         dense: Matrix = X.astype(np.float64, copy=False).toarray()

@@ -1,0 +1,181 @@
+"""The loss, the constraint set and the distance of one projection."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from scipy import linalg
+
+from neverworse._typing import Matrix, Scalars, Vector
+from neverworse.projection._dual import Projection
+from neverworse.projection._moments import NonFiniteError
+from neverworse.projection._newton import DualSolution
+from neverworse.projection._training import TrainingRows
+from neverworse.projection._weights import Weights
+from neverworse.projection._whitening import EPS, whiten
+from neverworse.rows import as_rows
+
+Distance = Literal["all", "labeled", "unlabeled", "euclidean"] | Matrix
+
+
+class Geometry:
+    """The loss, the constraint set and the distance of one projection.
+
+    Labels are measured in units of the widest range of an unknown label, so that soft labels lie
+    in [0, 1] for the solver whatever the unit of the target is.
+
+    Parameters
+    ----------
+    training : TrainingRows
+    supervised : Weights
+        What is projected.
+    distance : {"all", "labeled", "unlabeled", "euclidean"} or array of shape (k, n_columns)
+    alpha : float
+        Ridge penalty of the loss.
+    fit_intercept : bool
+
+    Attributes
+    ----------
+    name : str
+        Of the distance.
+    guaranteed : bool
+        Whether a projection in this distance is never worse.
+    transductive : bool
+        Whether labeled rows play no part in the loss.
+    weights : array of shape (n_rows,) or None
+        Of the rows in the loss.
+    hinge_weights : array of shape (n_rows,)
+        Weights of the unlabeled rows, times the range of their label; zero for all others.
+    unit : float
+        The widest range.
+    whitening : Whitening
+    scores : array of shape (n_rows,) or (n_classes, n_rows)
+        Supervised scores.
+    """
+
+    def __init__(
+        self,
+        training: TrainingRows,
+        supervised: Weights,
+        distance: Distance,
+        alpha: float,
+        fit_intercept: bool,
+    ) -> None:
+        self.training = training
+        self.supervised = supervised
+        self.distance = distance
+        self.alpha = float(alpha)
+        self.fit_intercept = fit_intercept
+        self.name = distance if isinstance(distance, str) else "user's matrix"
+        self.guaranteed = self.name in ("all", "unlabeled")
+        self.hinge_weights = training.labels.hinge_weights()
+        self.unit = float(training.labels.width[self.hinge_weights > 0.0].max(initial=0.0)) or 1.0
+        if self.unit != 1.0:
+            self.hinge_weights = self.hinge_weights / self.unit
+        # The transductive variant drops the labeled rows from everything but the start.
+        self.transductive = self.name == "unlabeled" and bool(self.hinge_weights.any())
+        self.weights = training.labels.weights
+        if self.transductive:
+            self.weights = training.labels.weights_where(training.labels.unlabeled)
+        self.whitening = whiten(training.rows, self.weights, alpha, fit_intercept)
+        self.scores, self._linear = self._supervised_scores()
+
+    def _supervised_scores(self) -> tuple[Vector, Vector]:
+        """Return the supervised scores, and c = H w_sup - E'Sy in whitened coordinates and units.
+
+        Unknown labels enter c with their smallest value.
+        """
+        s, target = self.weights, self.training.labels.target
+
+        def residual(scores: Vector, rows: slice) -> Vector:
+            difference = scores - target[..., rows]
+            return difference if s is None else s[rows] * difference
+
+        w, whitening = self.supervised, self.whitening
+        scores, summed, total = whitening.rows.scores_and_sum(w.coef, w.intercept, residual)
+        linear = whitening.pull(summed, total) + whitening.pull_coef(self.alpha * w.coef)
+        return scores, linear / self.unit
+
+    def start(self) -> Vector:
+        """Return the soft labels that would reproduce the supervised scores, allowed or not."""
+        width = self.training.labels.width
+        excess = self.scores - self.training.labels.target
+        return np.divide(excess, width, out=excess, where=width > 0.0)
+
+    def problem(self) -> Projection:
+        """Return the dual problem, in coordinates in which its distance is Euclidean."""
+        if self.guaranteed or not self.whitening.rank:
+            return self.problem_in_all_rows()
+        values, vectors = linalg.eigh(self._quadratic_form())
+        largest = float(values.max(initial=0.0))
+        kept = values > len(values) * 16 * EPS * largest
+        spectrum = values[kept] / largest
+        rotation = vectors[:, kept] * np.sqrt(spectrum)
+        return self._with_totals(
+            Projection(
+                self.whitening.rotated(rotation),
+                self._linear @ rotation,
+                self.hinge_weights,
+                self.start(),
+                spectrum,
+                self.training.labels.shape,
+            )
+        )
+
+    def problem_in_all_rows(self) -> Projection:
+        """Return the dual problem in the distance of the loss itself."""
+        return self._with_totals(
+            Projection(
+                self.whitening,
+                self._linear,
+                self.hinge_weights,
+                self.start(),
+                np.ones(self.whitening.rank),
+                self.training.labels.shape,
+            )
+        )
+
+    def _with_totals(self, problem: Projection) -> Projection:
+        totals = self.training.labels.free_totals()
+        return problem if totals is None else problem.with_totals(totals.scaled(1.0 / self.unit))
+
+    def _quadratic_form(self) -> Matrix:
+        """Return T'D'DT for the distance D."""
+        whitening = self.whitening
+        if isinstance(self.distance, str):
+            if self.distance == "labeled":
+                rows, _, weights = self.training.labeled()
+                return whitening.quadratic_form(rows, weights, self.fit_intercept)
+            basis = whitening.push(np.eye(whitening.rank))
+            columns = np.column_stack([basis.coef, basis.intercept])
+            return columns @ columns.T
+        try:
+            return whitening.quadratic_form(as_rows(self.distance), None, self.fit_intercept)
+        except NonFiniteError:
+            raise ValueError(
+                "The values of distance are so large that their squares overflow. Rescale the "
+                "array; a factor makes no difference to the projection."
+            ) from None
+
+    def direction(self, problem: Projection, solution: DualSolution) -> Weights:
+        """Return the projected less the supervised weights."""
+        z = solution.z if problem.totals is None else solution.z[..., :-1]
+        if self.guaranteed:
+            if solution.value <= problem.floor:
+                z = np.zeros_like(z)
+        else:
+            x = self.hinge_weights * solution.q
+            pulled = self.whitening.pull(self.whitening.rows.weighted_sum(x), x.sum(axis=-1))
+            z = pulled - self._linear
+            if 0.5 * float(np.vdot(z, z)) <= self.problem_in_all_rows().floor:
+                z = np.zeros_like(z)
+        return self.whitening.push(self.unit * z)
+
+    def multiplier(self, problem: Projection, solution: DualSolution) -> Scalars | None:
+        """Return by how much restricted totals shift all scores in the worst labeling."""
+        if problem.totals is None or not self.guaranteed:
+            return None
+        size = float(problem.whitening.offset[-1])
+        shift: Vector = self.unit * size * solution.z[..., -1]
+        return shift

@@ -1,0 +1,191 @@
+"""Where the soft labels of a row may lie: between 0 and 1, or in the simplex of several classes.
+
+Arrays of labels have the rows last: shape (n_rows,) for one number per row, (n_classes, n_rows) for
+several classes. A *shape* knows, for every row, the set of labels; scores t enter with the sign of
+the dual, so that the extreme label of a row minimises q·t.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from neverworse._typing import Mask, Matrix, Vector
+
+
+class Shape(Protocol):
+    """The sets in which soft labels lie, row by row."""
+
+    def at(self, rows: Any) -> Shape:
+        """Return the sets of some rows (a slice, indices or a mask)."""
+
+    def nearest(self, x: Vector) -> Vector:
+        """Return the point of each set that is nearest to x."""
+
+    def extreme(self, t: Vector) -> Vector:
+        """Return the corner of each set with the smallest q·t."""
+
+    def support(self, t: Vector) -> Vector:
+        """Return the largest -q·t for each row."""
+
+    def margin(self, t: Vector) -> Vector:
+        """Return by how much scores may change before another corner becomes the extreme one."""
+
+    def middle(self, size: tuple[int, ...]) -> Vector:
+        """Return a label in the middle of each set, as an array of the given shape."""
+
+    def loose(self, q: Vector) -> Mask:
+        """Return which rows have a label that may move a little in some direction and back."""
+
+
+@dataclass(frozen=True)
+class Box:
+    """One number between 0 and 1 for each row."""
+
+    def at(self, rows: Any) -> Box:
+        """See `Shape`."""
+        return self
+
+    def nearest(self, x: Vector) -> Vector:
+        """See `Shape`."""
+        return np.clip(x, 0.0, 1.0)
+
+    def extreme(self, t: Vector) -> Vector:
+        """See `Shape`."""
+        return (t < 0.0).astype(np.float64)
+
+    def support(self, t: Vector) -> Vector:
+        """See `Shape`."""
+        return np.maximum(0.0, -t)
+
+    def margin(self, t: Vector) -> Vector:
+        """See `Shape`."""
+        return np.abs(t)
+
+    def middle(self, size: tuple[int, ...]) -> Vector:
+        """See `Shape`."""
+        return np.full(size, 0.5)
+
+    def loose(self, q: Vector) -> Mask:
+        """See `Shape`."""
+        return (q > 0.0) & (q < 1.0)
+
+
+@dataclass(frozen=True)
+class Simplex:
+    """Shares of several classes that add up to one, each at most its cap.
+
+    Attributes
+    ----------
+    caps : array of shape (n_classes, n_rows), or None
+        Largest share of each class, between 0 and 1; ones if None. They add up to at least one.
+    """
+
+    caps: Matrix | None = None
+
+    def at(self, rows: Any) -> Simplex:
+        """See `Shape`."""
+        return self if self.caps is None else Simplex(self.caps[:, rows])
+
+    def nearest(self, x: Vector) -> Vector:
+        """See `Shape`; most rows are far from all but one class, and take no sorting."""
+        if self.caps is not None:
+            return _nearest_capped(x, self.caps)
+        best = x.argmax(axis=0)
+        q = np.zeros_like(x)
+        q[best, np.arange(x.shape[1])] = 1.0
+        top = x.max(axis=0)
+        contested = np.flatnonzero(np.count_nonzero(x > top - 1.0, axis=0) > 1)
+        if contested.size:
+            q[:, contested] = _nearest_in_simplex(x[:, contested] - top[contested])
+        return q
+
+    def extreme(self, t: Vector) -> Vector:
+        """See `Shape`."""
+        q = np.zeros_like(t)
+        if self.caps is None:
+            q[t.argmin(axis=0), np.arange(t.shape[1])] = 1.0
+            return q
+        order = t.argsort(axis=0, kind="stable")
+        caps = np.take_along_axis(self.caps, order, axis=0)
+        filled = np.minimum(np.cumsum(caps, axis=0), 1.0)
+        np.put_along_axis(q, order, np.diff(filled, axis=0, prepend=0.0), axis=0)
+        return q
+
+    def support(self, t: Vector) -> Vector:
+        """See `Shape`."""
+        if self.caps is None:
+            smallest: Vector = -t.min(axis=0)
+            return smallest
+        return -np.einsum("ki,ki->i", self.extreme(t), t)
+
+    def margin(self, t: Vector) -> Vector:
+        """See `Shape`."""
+        if self.caps is None:
+            two = np.partition(t, 1, axis=0)[:2]
+            return two[1] - two[0]
+        return _margin_capped(t, self.extreme(t), self.caps)
+
+    def middle(self, size: tuple[int, ...]) -> Vector:
+        """See `Shape`."""
+        return self.nearest(np.zeros(size))
+
+    def loose(self, q: Vector) -> Mask:
+        """See `Shape`."""
+        return np.count_nonzero(self.inner(q), axis=0) > 1
+
+    def inner(self, q: Vector) -> Mask:
+        """Return which shares are neither zero nor at their cap."""
+        return (q > 0.0) & (q < (1.0 if self.caps is None else self.caps))
+
+
+def _nearest_in_simplex(x: Matrix) -> Matrix:
+    """Subtract from each column what makes its positive part add up to one."""
+    down = -np.sort(-x, axis=0)
+    ranks = np.arange(1, len(x) + 1)[:, None]
+    excess = (np.cumsum(down, axis=0) - 1.0) / ranks
+    last = np.count_nonzero(down > excess, axis=0) - 1
+    return np.maximum(x - excess[last, np.arange(x.shape[1])], 0.0)
+
+
+def _nearest_capped(x: Matrix, caps: Matrix) -> Matrix:
+    """Subtract from each column what makes it, clipped to its caps, add up to one.
+
+    The sum is a piecewise linear, decreasing function of what is subtracted. Its kinks are sorted,
+    and the piece in which it is one is found by bisection, for all columns at once.
+    """
+    x = x - x.max(axis=0)
+    n_classes, n = x.shape
+    kinks = np.sort(np.concatenate([x, x - caps]), axis=0)
+    columns = np.arange(n)
+
+    def total(at: Vector) -> Vector:
+        summed: Vector = np.clip(x - at, 0.0, caps).sum(axis=0)
+        return summed
+
+    low, high = np.zeros(n, np.intp), np.full(n, 2 * n_classes - 1)  # sum >= 1 and sum <= 1 there
+    while np.any(high - low > 1):
+        middle = (low + high) // 2
+        above = total(kinks[middle, columns]) >= 1.0
+        low, high = np.where(above, middle, low), np.where(above, high, middle)
+    left, right = kinks[low, columns], kinks[high, columns]
+    at_left, at_right = total(left), total(right)
+    fall = at_left - at_right
+    share = np.divide(at_left - 1.0, fall, out=np.zeros(n), where=fall > 0.0)
+    return np.clip(x - (left + np.clip(share, 0.0, 1.0) * (right - left)), 0.0, caps)
+
+
+def _margin_capped(t: Matrix, q: Matrix, caps: Matrix) -> Vector:
+    """Return the smallest t_k - t_l over pairs where some share can move from class l to k."""
+    rising = np.where(q < caps, t, np.inf)
+    falling = np.where(q > 0.0, t, -np.inf)
+    first_up, first_down = rising.argmin(axis=0), falling.argmax(axis=0)
+    columns = np.arange(t.shape[1])
+    up, down = rising[first_up, columns], falling[first_down, columns]
+    same = first_up == first_down  # no share moves from a class to itself
+    rising[first_up, columns] = np.inf
+    falling[first_down, columns] = -np.inf
+    other = np.minimum(rising.min(axis=0) - down, up - falling.max(axis=0))
+    return np.maximum(np.where(same, other, up - down), 0.0)

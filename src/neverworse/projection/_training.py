@@ -1,0 +1,91 @@
+"""What is known about the labels of rows: some exactly, the others within a set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from neverworse._typing import Mask, Vector
+from neverworse.projection._shapes import Box, Shape
+from neverworse.projection._totals import Totals
+from neverworse.rows import Rows, as_rows
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Labels of rows, of which some are known.
+
+    An unknown label is ``target + width * q`` with a soft label q in `shape`: a number in [0, 1],
+    or shares of several classes.
+
+    Attributes
+    ----------
+    target : array of shape (n_rows,) or (n_classes, n_rows)
+        Known labels; the smallest possible one where it is unknown.
+    width : array of shape (n_rows,)
+        How far the unknown label may exceed `target`; zero where it is known.
+    weights : array of shape (n_rows,) or None
+        Row weights, not negative; ones if None.
+    shape : Shape
+        Where soft labels lie.
+    totals : Totals or None
+        Restriction of the weighted sum of the unknown labels.
+    """
+
+    target: Vector
+    width: Vector
+    weights: Vector | None = None
+    shape: Shape = field(default_factory=Box)
+    totals: Totals | None = None
+
+    @cached_property
+    def unlabeled(self) -> Mask:
+        """Which rows have an unknown label."""
+        return self.width > 0.0
+
+    def weights_where(self, mask: Mask) -> Vector:
+        """Return the weights of some rows, and zero for all others."""
+        return mask.astype(np.float64) if self.weights is None else np.where(mask, self.weights, 0)
+
+    def hinge_weights(self) -> Vector:
+        """Return weight times width: how much the label of each row matters."""
+        return self.width if self.weights is None else self.weights * self.width
+
+    def free_totals(self) -> Totals | None:
+        """Return the restriction of Σ s · width · q that follows from that of the labels."""
+        if self.totals is None:
+            return None
+        known = (self.weights_where(self.unlabeled) * self.target).sum(axis=-1)
+        return Totals(self.totals.low - known, self.totals.high - known)
+
+
+@dataclass(frozen=True)
+class TrainingRows:
+    """Rows of features with their labels.
+
+    Attributes
+    ----------
+    rows : Rows
+        All rows, labeled and unlabeled in any order.
+    labels : Labels
+    """
+
+    rows: Rows
+    labels: Labels
+
+    def labeled(self) -> tuple[Rows, Vector, Vector | None]:
+        """Return rows, target and weights of the labeled rows.
+
+        A few rows are copied out; many are left in place, and the others given no weight.
+        """
+        labels = self.labels
+        n_rows, n_unlabeled = len(labels.width), int(np.count_nonzero(labels.unlabeled))
+        if not n_unlabeled:
+            return self.rows, labels.target, labels.weights
+        if 10 * (n_rows - n_unlabeled) > n_rows:
+            return self.rows, labels.target, labels.weights_where(~labels.unlabeled)
+        chosen = np.flatnonzero(~labels.unlabeled)
+        weights = None if labels.weights is None else labels.weights[chosen]
+        return as_rows(self.rows.take(chosen)), labels.target[..., chosen], weights
