@@ -422,10 +422,11 @@ def test_sign_of_the_decision_function_is_the_class(classifier):
 
 
 @every_classifier
-def test_score_of_exactly_zero_is_the_second_class(classifier):
+def test_score_of_exactly_zero_is_the_first_class_as_in_scikit_learn(classifier):
     clf = classifier().fit([[-1.0], [1.0]], [0, 1])
     assert clf.decision_function([[0.0]]).tolist() == [0.0]
-    assert clf.predict([[0.0]]).tolist() == [1]
+    assert clf.predict([[0.0]]).tolist() == [0]
+    assert clf.to_sklearn().predict([[0.0]]).tolist() == [0]
 
 
 @every_classifier

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from neverworse import LeastSquaresClassifier, ProjectedLeastSquaresClassifier
 from neverworse._typing import AnyArray, Vector
-from neverworse.estimators._linear import LinearBinaryClassifier
+from neverworse.estimators._classifier import LinearClassifier
 from neverworse.plots import ConstraintSetDisplay
 from neverworse.plots._constraint_set import BLUE, GREEN, GREY, ORANGE, equidistant
 
@@ -50,7 +50,7 @@ def _draw_scores(
     x: Vector,
     y: AnyArray,
     projected: ProjectedLeastSquaresClassifier,
-    oracle: LinearBinaryClassifier,
+    oracle: LinearClassifier,
 ) -> None:
     """Draw the labels, and each classifier's score as a line."""
     labeled = y >= 0

@@ -25,7 +25,7 @@ from neverworse import (
 from neverworse._typing import AnyArray, Matrix
 from neverworse.cli._errors import UsageError
 from neverworse.cli._files import write_whole
-from neverworse.estimators._linear import LinearBinaryClassifier
+from neverworse.estimators._classifier import LinearClassifier
 
 TEST_SHARE = 0.3
 PICTURE = "constraint-set.png"
@@ -176,12 +176,12 @@ def _print_table(problem: Problem, projected: ProjectedLeastSquaresClassifier) -
     )
 
 
-def _measures(classifier: LinearBinaryClassifier, X: Matrix, y: AnyArray) -> str:
+def _measures(classifier: LinearClassifier, X: Matrix, y: AnyArray) -> str:
     error = np.mean(classifier.predict(X) != y)
     return f"{error:>8.1%} {_total_loss(classifier, X, y) / len(y):>8.4f}"
 
 
-def _total_loss(classifier: LinearBinaryClassifier, X: Matrix, y: AnyArray) -> float:
+def _total_loss(classifier: LinearClassifier, X: Matrix, y: AnyArray) -> float:
     scores = classifier.decision_function(X) + 0.5
     return float(np.sum((scores - y) ** 2))
 

@@ -16,7 +16,7 @@ from sklearn.utils.validation import column_or_1d
 
 from neverworse._typing import AnyArray, Indices, Mask, Vector
 
-_FEW = 4  # two classes and a marker, and one to spare
+_FEW = 8  # a few classes and a marker
 # What NumPy makes of a missing label when a list of strings is turned into an array.
 _LOOKS_MISSING = ("-1", "nan", "NaN", "None", "<NA>", "NaT")
 
@@ -33,10 +33,10 @@ def split_labels(y: Any, missing_label: Any) -> tuple[AnyArray, Vector, Mask]:
 
     Returns
     -------
-    classes : array of shape (2,)
+    classes : array of shape (n_classes,)
         The classes in sorted order.
     target : array of shape (n_rows,)
-        1 for rows of the second class, 0 for all other rows.
+        The position of the row's class among them; 0 for unlabeled rows.
     unlabeled : boolean array of shape (n_rows,)
     """
     labels = _distinct(_as_array(y))
@@ -45,7 +45,44 @@ def split_labels(y: Any, missing_label: Any) -> tuple[AnyArray, Vector, Mask]:
     order = np.full(len(labels.values), -1)
     order[~missing] = np.searchsorted(classes, _plain(labels.values[~missing]))
     codes = order[labels.codes]
-    return classes, (codes == 1).astype(np.float64), codes == -1
+    return classes, np.maximum(codes, 0).astype(np.float64), codes == -1
+
+
+def split_targets(y: Any, missing_label: Any) -> tuple[Vector, Mask]:
+    """Find the targets of a regression, and which rows have one.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_rows,)
+        Numbers, with a marker where there is none.
+    missing_label : scalar
+        The marker. NaN, None and pd.NA all mean any null value.
+
+    Returns
+    -------
+    target : array of shape (n_rows,)
+        Zero for unlabeled rows.
+    unlabeled : boolean array of shape (n_rows,)
+    """
+    labels = _distinct(_as_array(y))
+    missing = _find_marker(labels, missing_label)
+    try:
+        values = np.where(missing, 0.0, labels.values).astype(np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            "y has targets that are no numbers. Convert them, or use a classifier if they are "
+            "classes."
+        ) from None
+    if not np.isfinite(values).all():
+        raise ValueError(
+            "Input y contains infinity or a value too large for dtype('float64'). Mark rows "
+            "without a target with NaN."
+        )
+    if missing.all():
+        raise ValueError(
+            f"y has no target at all: all {len(labels.codes)} are missing. Some rows need one."
+        )
+    return values[labels.codes], missing[labels.codes]
 
 
 def find_unlabeled(y: Any, missing_label: Any = "auto") -> Mask:
@@ -187,6 +224,13 @@ def _find_missing(labels: _Labels) -> Mask:
                 f"a string. Pass missing_label={text!r} if it marks unlabeled rows; if it is a "
                 "class, pass missing_label=np.nan (then NaN, None and pd.NA mark unlabeled rows)."
             )
+    if labels.values.dtype.kind == "u" and labels.equal(np.iinfo(labels.values.dtype).max).any():
+        largest = int(np.iinfo(labels.values.dtype).max)
+        raise ValueError(
+            f"y has the value {largest} in unsigned integers ({labels.values.dtype}), which is "
+            f"what -1 turns into there. Pass missing_label={largest} if it marks unlabeled rows; if it "
+            "is a class, pass missing_label=np.nan or signed integers."
+        )
     minus_one = labels.equal(-1)
     if not minus_one.any():
         return labels.null
@@ -225,7 +269,7 @@ def _find_marker(labels: _Labels, missing_label: Any) -> Mask:
 
 
 def _check_classes(known: AnyArray, n_rows: int) -> AnyArray:
-    """Return the two classes in sorted order, or say why there are not two."""
+    """Return the classes in sorted order, or say why there are none, or one only."""
     if not len(known):
         raise ValueError(
             f"y has no labeled row: all {n_rows} labels are missing. At least one row of each of "
@@ -238,15 +282,8 @@ def _check_classes(known: AnyArray, n_rows: int) -> AnyArray:
     classes = np.unique(known)
     if len(classes) < 2:
         raise ValueError(
-            f"y has labels of one class only ({_shown(classes[0])}). The labeled rows need two "
-            "classes; unlabeled rows cannot provide one."
-        )
-    if len(classes) > 2:
-        shown = ", ".join(_shown(c) for c in classes[:5]) + (", ..." if len(classes) > 5 else "")
-        raise ValueError(
-            "Only binary classification is supported. The type of the target is multiclass: y has "
-            f"{len(classes)} classes ({shown}). Merge classes, or fit one class against the rest. "
-            "If one of them marks unlabeled rows, say so with missing_label."
+            f"y has labels of one class only ({_shown(classes[0])}). The labeled rows need at "
+            "least two classes; neither unlabeled rows nor bounds can provide one."
         )
     return classes
 

@@ -7,18 +7,22 @@ from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import Interval
 
-from neverworse._typing import AnyArray
-from neverworse.estimators._linear import LinearBinaryClassifier
-from neverworse.projection import TrainingRows, solve_least_squares
+from neverworse._typing import AnyArray, Vector
+from neverworse.estimators._classifier import LinearClassifier
+from neverworse.estimators._known_labels import known_labels
+from neverworse.projection import Observer, TrainingRows, solve_least_squares
+from neverworse.rows import Rows
 
 
-class LeastSquaresClassifier(LinearBinaryClassifier):
+class LeastSquaresClassifier(LinearClassifier):
     r"""Least squares classifier on the labeled rows only.
 
     Minimises, over the labeled rows with targets :math:`y_i \in \{0, 1\}` for the classes in
     sorted order,
 
     .. math:: \sum_i s_i (x_i \cdot w + b - y_i)^2 + \alpha \lVert w \rVert^2 .
+
+    More than two classes have one such target each, 1 for the rows of the class.
 
     Unlabeled rows are ignored. This is the supervised counterpart of
     `ProjectedLeastSquaresClassifier`, and is also known as Fisher's linear discriminant.
@@ -43,11 +47,11 @@ class LeastSquaresClassifier(LinearBinaryClassifier):
 
     Attributes
     ----------
-    classes_ : array of shape (2,)
-        The classes in sorted order; the second one is coded 1.
-    coef_ : array of shape (1, n_features)
+    classes_ : array of shape (n_classes,)
+        The classes in sorted order; the second of two is coded 1.
+    coef_ : array of shape (1, n_features) or (n_classes, n_features)
         The weights w.
-    intercept_ : array of shape (1,)
+    intercept_ : array of shape (1,) or (n_classes,)
         b - 0.5, so that ``X @ coef_.T + intercept_`` is the decision function.
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features_in_,)
@@ -88,7 +92,14 @@ class LeastSquaresClassifier(LinearBinaryClassifier):
         self.rcond = rcond
         self.missing_label = missing_label
 
-    def _fit_rows(self, training: TrainingRows, classes: AnyArray) -> None:
+    def _fit_rows(
+        self, rows: Rows, y: Any, weights: Vector | None, bounds: Any, observer: Observer | None
+    ) -> None:
+        known = known_labels(y, self.missing_label, rows.n_rows, weights, bounds)
+        self._fit_training(TrainingRows(rows, known.labels), known.classes)
+
+    def _fit_training(self, training: TrainingRows, classes: AnyArray) -> None:
+        """Fit to checked rows."""
         rows, target, weights = training.labeled()
         solution = solve_least_squares(
             rows,
@@ -98,4 +109,5 @@ class LeastSquaresClassifier(LinearBinaryClassifier):
             fit_intercept=self.fit_intercept,
             rcond=self.rcond,
         )
-        self._set_weights(solution.snapped(0.5), classes)
+        self.classes_ = classes
+        self._set_weights(solution.snapped(self._threshold))

@@ -1,4 +1,4 @@
-"""What the linear binary classifiers share: input checks, scores and predictions."""
+"""What all linear models share: checks of the input, and a fit that is whole or not at all."""
 
 from __future__ import annotations
 
@@ -7,63 +7,67 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.base import BaseEstimator
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import (
     _check_sample_weight,
-    check_consistent_length,
     check_is_fitted,
     validate_data,
 )
 
-from neverworse._typing import AnyArray, Matrix, Vector
-from neverworse.estimators._labels import split_labels
-from neverworse.projection import Labels, NonFiniteError, TrainingRows, Weights
-from neverworse.rows import as_rows
+from neverworse._typing import Matrix, Vector
+from neverworse.estimators._progress import CallbackSupportMixin, observed_fit
+from neverworse.projection import NonFiniteError, Observer, Weights
+from neverworse.rows import Rows, as_rows
 
 
-class LinearBinaryClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
-    """Base of classifiers with the score coef·x + b on targets coded 0 and 1.
+class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
+    """Base of models with the score coef·x + intercept, or one score for each class.
 
-    Subclasses have the parameter ``missing_label`` and fit through `_fit_rows`.
+    Subclasses fit through `_fit_rows`.
     """
 
     # Whether some rows may not be read at all. If all are, NaN show in their Gram matrix, and
     # looking for them beforehand would be one more pass.
     _skips_rows: ClassVar[bool]
+    # What is subtracted from the intercept of the score when it is stored.
+    _threshold: ClassVar[float]
 
-    missing_label: Any
-    classes_: AnyArray
     coef_: Matrix
-    intercept_: Vector
+    intercept_: Any
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the classifier.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Labeled and unlabeled rows, in any order.
-        y : array-like of shape (n_samples,)
-            Labels of two classes, and a marker for rows without one.
-        sample_weight : array-like of shape (n_samples,), optional
-            Not negative. A row of weight zero is as good as absent.
-
-        Returns
-        -------
-        self : object
-        """
-        X = validate_data(
-            self,
-            X,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=self._skips_rows,
-        )
-        training, classes = self._training_rows(X, y, sample_weight)
+    def _fit(self, X: Any, y: Any, sample_weight: Any, bounds: Any) -> Self:
+        """Fit, and be unfitted if that does not come to an end, for whatever reason."""
         try:
-            self._fit_rows(training, classes)
+            X = validate_data(
+                self,
+                X,
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                ensure_all_finite=self._skips_rows,
+            )
+            weights = None
+            if sample_weight is not None:
+                weights = _check_sample_weight(
+                    sample_weight, X, dtype=np.float64, ensure_non_negative=True
+                )
+            given = {"sample_weight": sample_weight, self._bounds_name: bounds}
+            metadata = {name: value for name, value in given.items() if value is not None}
+            with observed_fit(self, X, y, metadata, getattr(self, "verbose", 0)) as observer:
+                self._fit_finite(X, y, weights, bounds, observer)
+        except BaseException:  # an interrupt from the keyboard too
+            _forget_fit(self)
+            raise
+        return self
+
+    # What bounds of unknown labels are called in `fit`.
+    _bounds_name: ClassVar[str]
+
+    def _fit_finite(
+        self, X: Any, y: Any, weights: Vector | None, bounds: Any, observer: Observer | None
+    ) -> None:
+        try:
+            self._fit_rows(as_rows(X), y, weights, bounds, observer)
         except NonFiniteError:
             assert_all_finite(
                 X.data if sparse.issparse(X) else X,
@@ -74,73 +78,47 @@ class LinearBinaryClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: igno
                 "The values of X are so large that their squares overflow. Rescale the columns, "
                 "for example with sklearn.preprocessing.StandardScaler."
             ) from None
-        return self
-
-    def decision_function(self, X: Any) -> Vector:
-        """Return the scores of the rows less one half: positive for the second class.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        scores : array of shape (n_samples,)
-        """
-        check_is_fitted(self, "coef_")
-        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
-        return as_rows(X).scores(self.coef_[0], float(self.intercept_[0]))
-
-    def predict(self, X: Any) -> AnyArray:
-        """Return the class of each row.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        classes : array of shape (n_samples,)
-        """
-        # A score of exactly one half counts for the second class, as in the paper.
-        codes = (self.decision_function(X) >= 0.0).astype(np.intp)
-        classes: AnyArray = self.classes_[codes]
-        return classes
-
-    def _training_rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[TrainingRows, AnyArray]:
-        """Check y and the weights; return what to fit to, and the classes."""
-        classes, target, unlabeled = split_labels(y, self.missing_label)
-        check_consistent_length(X, target)
-        weights: Vector | None = None
-        if sample_weight is not None:
-            weights = _check_sample_weight(
-                sample_weight, X, dtype=np.float64, ensure_non_negative=True
-            )
-            counted = weights[~unlabeled] > 0.0
-            if len(np.unique(target[~unlabeled][counted])) < 2:
-                raise ValueError(
-                    "sample_weight is positive for labeled rows of one class only. Give some "
-                    "labeled rows of both classes a positive weight."
-                )
-        return TrainingRows(as_rows(X), Labels(target, unlabeled.astype(np.float64), weights)), classes
 
     @abstractmethod
-    def _fit_rows(self, training: TrainingRows, classes: AnyArray) -> None:
-        """Fit to checked rows; sets attributes only when nothing can go wrong any more."""
+    def _fit_rows(
+        self, rows: Rows, y: Any, weights: Vector | None, bounds: Any, observer: Observer | None
+    ) -> None:
+        """Check y and the bounds, fit, and set the attributes."""
 
-    def _set_weights(self, weights: Weights, classes: AnyArray) -> None:
-        """Store weights with a snapped intercept; the half of the decision rule sits in it."""
-        self.classes_ = classes
-        self.coef_ = weights.coef[None, :]
-        self.intercept_ = np.array([weights.intercept - 0.5])
+    def _scores(self, X: Any) -> Vector:
+        """Return ``X @ coef_.T + intercept_``, with one row for each class if there are several."""
+        check_is_fitted(self, "coef_")
+        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
+        stored = stored_weights(self)
+        return as_rows(X).scores(stored.coef, stored.intercept - self._threshold)
+
+    def _set_weights(self, weights: Weights) -> None:
+        """Store weights with a snapped intercept."""
+        self.coef_ = np.atleast_2d(weights.coef)
+        self.intercept_ = np.atleast_1d(weights.intercept - self._threshold)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.classifier_tags.multi_class = False
         return tags
 
 
-def stored_weights(classifier: LinearBinaryClassifier) -> Weights:
-    """Return the weights of a fitted classifier, on targets coded 0 and 1."""
-    return Weights(classifier.coef_[0], float(classifier.intercept_[0]) + 0.5)
+def stored_weights(model: LinearModel) -> Weights:
+    """Return the weights of a fitted model; for a classifier, on targets coded 0 and 1."""
+    intercept = np.atleast_1d(model.intercept_) + model._threshold
+    coef = np.atleast_2d(model.coef_)
+    return Weights(coef, intercept) if len(coef) > 1 else Weights(coef[0], float(intercept[0]))
+
+
+def copy_input_checks(fitted: Any, model: Any) -> None:
+    """Let a model expect the same columns as a fitted one."""
+    for name in ("n_features_in_", "feature_names_in_"):
+        if hasattr(fitted, name):
+            setattr(model, name, getattr(fitted, name))
+
+
+def _forget_fit(estimator: Any) -> None:
+    """Remove what a fit has set, as scikit-learn's `check_is_fitted` sees it."""
+    for name in list(vars(estimator)):
+        if name.endswith("_") and not name.startswith("__"):
+            delattr(estimator, name)

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
-import numpy as np
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_array
+from scipy import sparse
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
 
-from neverworse._typing import AnyArray, Matrix, Vector
+from neverworse._typing import Vector
+from neverworse.estimators._class_prior import with_class_prior
+from neverworse.estimators._classifier import LinearClassifier
+from neverworse.estimators._known_labels import known_labels
 from neverworse.estimators._least_squares import LeastSquaresClassifier
-from neverworse.estimators._linear import LinearBinaryClassifier, stored_weights
-from neverworse.projection import Certificate, TrainingRows, project
+from neverworse.estimators._linear import copy_input_checks
+from neverworse.estimators._run_projection import DISTANCES, checked_distance, run_projection
+from neverworse.estimators._soft_labels import SoftLabels
+from neverworse.projection import Certificate, Labels, Observer, TrainingRows
+from neverworse.rows import Rows
 
-DISTANCES = ("all", "labeled", "unlabeled", "euclidean")
 
-
-class ProjectedLeastSquaresClassifier(LinearBinaryClassifier):
+class ProjectedLeastSquaresClassifier(LinearClassifier):
     r"""Semi-supervised least squares classifier that is never worse than the supervised one.
 
     The constraint set Θ holds every weight vector that least squares on all rows would give for
@@ -31,6 +33,16 @@ class ProjectedLeastSquaresClassifier(LinearBinaryClassifier):
     "all", :math:`\lVert w - w' \rVert_H`, they are never worse: for *every* labeling of the
     unlabeled rows, the quadratic loss on all training rows is at most that of the supervised
     weights. The attribute `certificate_` says by how much, for these rows.
+
+    What more is known about the labels makes Θ smaller and the classifier less conservative. The
+    guarantee then holds for every labeling that satisfies it:
+
+    - *several classes*: one-hot targets, and soft labels that are shares of the classes. The loss
+      is summed over the classes;
+    - *weak labels*: bounds of the label of a row, see `label_bounds` in `fit`;
+    - *class prior*: bounds of the share of a class among the unlabeled rows. With
+      ``class_prior="confidence"`` they hold with probability `prior_level` if labels are missing
+      at random, and so does the guarantee.
 
     Parameters
     ----------
@@ -51,6 +63,18 @@ class ProjectedLeastSquaresClassifier(LinearBinaryClassifier):
         Ridge penalty of the supervised solution, as in `LeastSquaresClassifier`.
     constraint_alpha : float, default=0.0
         Ridge penalty inside the constraint set, and in the loss that the guarantee is about.
+    class_prior : None, number, interval, array, dict or "confidence", default=None
+        What is known about the share of classes among the unlabeled rows (weighted, if there are
+        weights).
+
+        - a number: the share of the second of two classes; (low, high): an interval for it.
+        - an array of shape (n_classes,) or (n_classes, 2): the share of every class, or intervals.
+        - a dict from classes to shares or intervals; other classes are not restricted.
+        - "confidence": the exact confidence interval for the number of rows of every class among
+          the unlabeled ones, from the labeled rows as a random subset of all rows: the
+          hypergeometric test inverted, with Bonferroni's correction for more than two classes.
+    prior_level : float, default=0.95
+        Probability with which "confidence" intervals hold.
     fit_intercept : bool, default=True
         Whether to fit an intercept; it is never penalised.
     rcond : float or None, default=None
@@ -67,19 +91,25 @@ class ProjectedLeastSquaresClassifier(LinearBinaryClassifier):
         when stopped early is certified all the same.
     max_time : float or None, default=None
         Stop the solver after so many seconds.
+    verbose : int, default=0
+        Whether to write a line to stderr for every stage of the solver. Callbacks of scikit-learn
+        (1.9 or newer) see the same stages.
 
     Attributes
     ----------
-    classes_ : array of shape (2,)
-        The classes in sorted order; the second one is coded 1.
-    coef_ : array of shape (1, n_features)
+    classes_ : array of shape (n_classes,)
+        The classes in sorted order; the second of two is coded 1.
+    coef_ : array of shape (1, n_features) or (n_classes, n_features)
         Projected weights.
-    intercept_ : array of shape (1,)
+    intercept_ : array of shape (1,) or (n_classes,)
         Their intercept less 0.5, so that ``X @ coef_.T + intercept_`` is the decision function.
     supervised_ : LeastSquaresClassifier
         The supervised baseline, fitted to the labeled rows.
-    soft_labels_ : array of shape (n_unlabeled,)
-        Imputed labels of the unlabeled rows, in their order, as the share of the second class.
+    soft_labels_ : array of shape (n_unlabeled,) or (n_unlabeled, n_classes)
+        Imputed labels of the unlabeled rows, in their order, as the share of the second of two
+        classes, or of every class. Kept in a compact form, because almost all are 0 or 1.
+    sparse_soft_labels_ : sparse array of shape (n_unlabeled, 1) or (n_unlabeled, n_classes)
+        The same as a sparse array.
     certificate_ : Certificate
         What is proved about the projected against the supervised weights.
     n_iter_ : int
@@ -117,15 +147,17 @@ class ProjectedLeastSquaresClassifier(LinearBinaryClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
         "distance": [StrOptions(set(DISTANCES)), "array-like"],
         "constraint_alpha": [Interval(Real, 0, None, closed="left")],
+        "class_prior": "no_validation",
+        "prior_level": [Interval(Real, 0, 1, closed="neither")],
         "solver": [StrOptions({"exact", "lbfgs"})],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
         "max_time": [Interval(Real, 0, None, closed="left"), None],
+        "verbose": ["verbose"],
         **LeastSquaresClassifier._parameter_constraints,
     }
 
     supervised_: LeastSquaresClassifier
-    soft_labels_: Vector
     certificate_: Certificate
 
     def __init__(
@@ -134,6 +166,8 @@ class ProjectedLeastSquaresClassifier(LinearBinaryClassifier):
         *,
         alpha: float = 0.0,
         constraint_alpha: float = 0.0,
+        class_prior: Any = None,
+        prior_level: float = 0.95,
         fit_intercept: bool = True,
         rcond: float | None = None,
         missing_label: Any = "auto",
@@ -141,10 +175,13 @@ class ProjectedLeastSquaresClassifier(LinearBinaryClassifier):
         tol: float = 1e-9,
         max_iter: int | None = None,
         max_time: float | None = None,
+        verbose: int = 0,
     ) -> None:
         self.distance = distance
         self.alpha = alpha
         self.constraint_alpha = constraint_alpha
+        self.class_prior = class_prior
+        self.prior_level = prior_level
         self.fit_intercept = fit_intercept
         self.rcond = rcond
         self.missing_label = missing_label
@@ -152,57 +189,50 @@ class ProjectedLeastSquaresClassifier(LinearBinaryClassifier):
         self.tol = tol
         self.max_iter = max_iter
         self.max_time = max_time
+        self.verbose = verbose
 
-    def _fit_rows(self, training: TrainingRows, classes: AnyArray) -> None:
-        distance = self._checked_distance()
+    def _fit_rows(
+        self, rows: Rows, y: Any, weights: Vector | None, bounds: Any, observer: Observer | None
+    ) -> None:
+        distance = checked_distance(self)
+        known = known_labels(y, self.missing_label, rows.n_rows, weights, bounds)
+        labels, assumptions = with_class_prior(known, self.class_prior, self.prior_level)
+        self._check_solver(labels)
+        training = TrainingRows(rows, labels)
         supervised = LeastSquaresClassifier(
             float(self.alpha),
             fit_intercept=self.fit_intercept,
             rcond=self.rcond,
             missing_label=self.missing_label,
         )
-        supervised._fit_rows(training, classes)
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self, name):
-                setattr(supervised, name, getattr(self, name))
-        result = project(
-            training,
-            stored_weights(supervised),
-            distance=distance,
-            alpha=self.constraint_alpha,
-            fit_intercept=self.fit_intercept,
-            solver=self.solver,  # type: ignore[arg-type]
-            tol=self.tol,
-            max_iter=self.max_iter,
-            max_time=self.max_time,
-        )
-        if not (result.certificate.converged or result.certificate.stopped_early):
-            warnings.warn(
-                "The solver made no more progress at a relative duality gap of "
-                f"{result.certificate.duality_gap:.1g}. What the certificate says is true all the "
-                "same; to improve more, rescale the features or raise tol.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
-        self.supervised_ = supervised
-        self.soft_labels_ = result.soft_labels
-        self.certificate_ = result.certificate
-        self.n_iter_ = max(1, result.n_iter)  # scikit-learn wants at least one
-        self._set_weights(result.weights, classes)
+        supervised._fit_training(training, known.classes)
+        copy_input_checks(self, supervised)
+        result = run_projection(self, training, supervised, distance, assumptions, observer)
+        self.classes_ = known.classes
+        self._soft_labels_ = SoftLabels.compress(result.soft_labels)
 
-    def _checked_distance(self) -> Any:
-        if isinstance(self.distance, str):
-            return self.distance
-        D: Matrix = check_array(self.distance, dtype=np.float64, input_name="distance")
-        if D.shape[1] != self.n_features_in_:
+    @property
+    def soft_labels_(self) -> Vector:
+        """Imputed labels of the unlabeled rows, in their order.
+
+        Of shape (n_unlabeled,), the share of the second of two classes, or of shape
+        (n_unlabeled, n_classes).
+        """
+        check_is_fitted(self, "coef_")
+        return self._soft_labels_.to_array()
+
+    @property
+    def sparse_soft_labels_(self) -> sparse.csr_array:
+        """The same as a sparse array of shape (n_unlabeled, 1) or (n_unlabeled, n_classes)."""
+        check_is_fitted(self, "coef_")
+        return self._soft_labels_.to_sparse()
+
+    def _check_solver(self, labels: Labels) -> None:
+        if self.solver == "lbfgs" and (labels.target.ndim > 1 or labels.totals is not None):
             raise ValueError(
-                f"distance is an array with {D.shape[1]} columns, but X has "
-                f"{self.n_features_in_} features. Its rows are points at which two classifiers "
-                "are compared, so it needs the columns of X."
+                "solver='lbfgs' is a reference for two classes without class_prior. Use "
+                "solver='exact'."
             )
-        if not D.any() and not self.fit_intercept:
-            raise ValueError("distance is an array of zeros: it cannot tell classifiers apart.")
-        return D
 
 
 class ICLSClassifier(ProjectedLeastSquaresClassifier):
@@ -215,7 +245,9 @@ class ICLSClassifier(ProjectedLeastSquaresClassifier):
 
     Parameters
     ----------
-    alpha, constraint_alpha, fit_intercept, rcond, missing_label, solver, tol, max_iter, max_time
+    alpha, constraint_alpha, class_prior, prior_level, fit_intercept, rcond, missing_label
+        See `ProjectedLeastSquaresClassifier`.
+    solver, tol, max_iter, max_time, verbose
         See `ProjectedLeastSquaresClassifier`.
 
     References
@@ -243,6 +275,8 @@ class ICLSClassifier(ProjectedLeastSquaresClassifier):
         *,
         alpha: float = 0.0,
         constraint_alpha: float = 0.0,
+        class_prior: Any = None,
+        prior_level: float = 0.95,
         fit_intercept: bool = True,
         rcond: float | None = None,
         missing_label: Any = "auto",
@@ -250,11 +284,14 @@ class ICLSClassifier(ProjectedLeastSquaresClassifier):
         tol: float = 1e-9,
         max_iter: int | None = None,
         max_time: float | None = None,
+        verbose: int = 0,
     ) -> None:
         super().__init__(
             "labeled",
             alpha=alpha,
             constraint_alpha=constraint_alpha,
+            class_prior=class_prior,
+            prior_level=prior_level,
             fit_intercept=fit_intercept,
             rcond=rcond,
             missing_label=missing_label,
@@ -262,4 +299,5 @@ class ICLSClassifier(ProjectedLeastSquaresClassifier):
             tol=tol,
             max_iter=max_iter,
             max_time=max_time,
+            verbose=verbose,
         )

@@ -14,8 +14,9 @@ from sklearn.utils.validation import (
 
 from neverworse._typing import Matrix, Vector
 from neverworse.estimators import ProjectedLeastSquaresClassifier
+from neverworse.estimators._classifier import LinearClassifier
 from neverworse.estimators._labels import split_labels
-from neverworse.estimators._linear import LinearBinaryClassifier, stored_weights
+from neverworse.estimators._linear import stored_weights
 from neverworse.plots._weight_plane import WeightPlane
 
 
@@ -123,7 +124,7 @@ def oracle_of(
     return plane.least_squares(target[plane.unlabeled])
 
 
-def as_point(classifier: LinearBinaryClassifier) -> Vector:
+def as_point(classifier: LinearClassifier) -> Vector:
     """Return the two weights of a classifier, the intercept last."""
     weights = stored_weights(classifier)
     return np.array([*weights.coef, weights.intercept])[:2]

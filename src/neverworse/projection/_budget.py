@@ -76,7 +76,9 @@ class Budget:
         self.n_iter += 1
         return True
 
-    def report(self, stage: str, n_rows: int, gap: float = float("nan"), value: float = 1.0) -> None:
+    def report(
+        self, stage: str, n_rows: int, gap: float = float("nan"), value: float = 1.0
+    ) -> None:
         """Tell the observer what has been done."""
         if self._observer is not None:
             relative = gap / value if value > 0.0 else float("nan")

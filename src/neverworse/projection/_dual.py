@@ -229,10 +229,11 @@ class _Search:
                 q = shape.extreme(t)
                 solution = self._with_best_length(z, t, q, pulled)
                 z = solution.z
+            self.budget.report("pass over all rows", len(s), solution.gap, solution.value)
             if self.budget.exhausted or (exact and solution.is_optimal(tol, problem.floor)):
                 return solution
             margin = shape.margin(t)
-            typical = float(np.sqrt(np.einsum("...i,...i,i->", t, t, s) / self.total))
+            typical = float(np.sqrt(_weighted_dot(t, t, s) / self.total))
             if not exact:
                 before, angle = angle, self._angle(moved, factor, z, margin, typical)
                 if angle > SLOW * before:
@@ -298,7 +299,7 @@ class _Search:
         """
         problem, totals = self.problem, self.problem.totals
         slope = float(np.vdot(problem.linear, z))
-        slope -= float(np.einsum("...i,...i,i->", q, t, problem.weights))
+        slope -= _weighted_dot(q, t, problem.weights)
         if totals is not None:
             slope += totals.support(z[..., -1])
         if slope < 0.0:
@@ -330,6 +331,11 @@ class _Search:
         error = factor * fraction * np.sum(spectrum / (1.0 + density * spectrum) ** 2)
         error *= z.size / spectrum.size  # as many times as there are classes
         return float(np.sqrt(error) / np.linalg.norm(z))
+
+
+def _weighted_dot(a: Vector, b: Vector, weights: Vector) -> float:
+    """Return Σ s_j a_j·b_j without making anything as long as a."""
+    return float(np.einsum("...i,...i,i->...", a, b, weights).sum())
 
 
 def _angle_between(a: Vector, b: Vector) -> float:

@@ -127,6 +127,7 @@ def minimise(
             if best is None or solution.gap < best.gap or solution.value <= floor:
                 best = solution
             patience = patience - 1 if slow else PATIENCE
+            budget.report("working set", len(s), best.gap, best.value)
             if best.is_optimal(tol, floor) or budget.exhausted or not patience:
                 return best
             q = soft
@@ -238,6 +239,4 @@ class _Balance:
         mu, along = z[..., -1], step[..., -1]
         slope.constant += float(np.sum(((mu - self.multiplier) / sigma - mu) * along))
         slope.quadratic += float(np.sum(along * along)) * (1.0 / sigma - 1.0)
-        slope.more = lambda length: float(
-            np.sum(along * self._total(mu + length * along, sigma))
-        )
+        slope.more = lambda length: float(np.sum(along * self._total(mu + length * along, sigma)))

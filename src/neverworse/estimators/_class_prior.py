@@ -1,0 +1,223 @@
+"""What a class prior says about the labels of the unlabeled rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from scipy import optimize, sparse
+
+from neverworse._typing import AnyArray, Matrix, Vector
+from neverworse.estimators._known_labels import KnownLabels
+from neverworse.projection import Assumptions, Labels, Simplex, Totals
+from neverworse.projection._population import count_intervals
+
+SAME = 1e-9  # shares that add up to one but for this do so
+
+
+def with_class_prior(
+    known: KnownLabels, class_prior: Any, prior_level: float
+) -> tuple[Labels, Assumptions]:
+    """Restrict the totals of the labels to what the prior says.
+
+    Parameters
+    ----------
+    known : KnownLabels
+    class_prior : None, "confidence", number, or array-like, or dict
+        As the parameter of the classifiers.
+    prior_level : float
+        Of "confidence".
+    """
+    labels, classes = known.labels, known.classes
+    task = "binary" if labels.target.ndim == 1 else "multiclass"
+    assumed = Assumptions(task=task, n_bounded=known.n_bounded)
+    weight = float(labels.weights_where(labels.unlabeled).sum())
+    if class_prior is None or weight == 0.0:
+        if class_prior is not None and not _is_confidence(class_prior):
+            _shares(class_prior, classes)  # wrong is wrong, even if it makes no difference
+        return labels, assumed
+    level = None
+    if _is_confidence(class_prior):
+        level = float(prior_level)
+        low, high = _confidence(known, level)
+    else:
+        low, high = _shares(class_prior, classes)
+    low, high = _feasible(labels, classes, low, high, weight)
+    restricted = (low > 0.0) | (high < 1.0)
+    if labels.target.ndim == 1:
+        restricted[0] = False  # the second class says it all
+        totals = Totals(float(low[1]) * weight, float(high[1]) * weight)
+    else:
+        totals = Totals(low * weight, high * weight)
+    if not restricted.any():
+        return labels, assumed
+    named = tuple(
+        (str(classes[k]), float(low[k]), float(high[k])) for k in np.flatnonzero(restricted)
+    )
+    assumed = replace(assumed, class_prior=named, prior_level=level)
+    return replace(labels, totals=totals), assumed
+
+
+def _is_confidence(class_prior: Any) -> bool:
+    if not isinstance(class_prior, str):
+        return False
+    if class_prior != "confidence":
+        raise ValueError(
+            f"class_prior={class_prior!r} is no prior. Pass 'confidence', a share, an interval of "
+            "shares, or a dict from classes to shares or intervals."
+        )
+    return True
+
+
+def _confidence(known: KnownLabels, level: float) -> tuple[Vector, Vector]:
+    """Return bounds of the shares that hold with the given probability."""
+    labels = known.labels
+    if known.counts is None:
+        raise ValueError(
+            "class_prior='confidence' counts labeled rows of each class, but some rows have soft "
+            "labels (equal label_bounds), which cannot be counted. Give class_prior as an interval."
+        )
+    s = labels.weights
+    if s is not None and np.ptp(s[s > 0.0]) > 0.0:
+        raise ValueError(
+            "class_prior='confidence' counts rows, but sample_weight gives them different weights. "
+            "Give class_prior as an interval of weighted shares, or leave out sample_weight."
+        )
+    n_unlabeled = int(np.count_nonzero(labels.weights_where(labels.unlabeled)))
+    n_labeled = int(known.counts.sum())
+    intervals = count_intervals(
+        n_labeled + n_unlabeled, n_labeled, [int(c) for c in known.counts], level
+    )
+    shares = np.asarray(intervals, dtype=np.float64) / n_unlabeled
+    return shares[:, 0], shares[:, 1]
+
+
+def _shares(class_prior: Any, classes: AnyArray) -> tuple[Vector, Vector]:
+    """Return lower and upper bounds of the share of every class."""
+    n = len(classes)
+    names = ", ".join(map(str, classes))
+    if isinstance(class_prior, dict):
+        pairs = _from_dict(class_prior, classes)
+    else:
+        try:
+            given = np.asarray(class_prior, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"class_prior={class_prior!r} cannot be read as shares of the classes {names}."
+            ) from None
+        if n == 2 and given.shape in ((), (2,)):
+            low, high = (float(given), float(given)) if given.ndim == 0 else map(float, given)
+            pairs = np.array([[1.0 - high, 1.0 - low], [low, high]])
+        elif given.shape == (n,):
+            if abs(float(given.sum()) - 1.0) > SAME:
+                raise ValueError(
+                    f"class_prior has shares that add up to {given.sum():.6g}, not to 1: give the "
+                    f"share of each of the classes {names} among the unlabeled rows."
+                )
+            pairs = np.column_stack([given, given])
+        elif given.shape == (n, 2):
+            pairs = given
+        else:
+            wanted = f"{n} shares or {n} intervals (low, high)"
+            if n == 2:
+                wanted = f"the share of class {classes[1]}, or an interval (low, high) for it"
+            raise ValueError(
+                f"class_prior has shape {given.shape}, but y has {n} classes ({names}): give "
+                f"{wanted}, or a dict from classes to shares."
+            )
+    low, high = pairs.T
+    if not ((pairs >= -SAME) & (pairs <= 1.0 + SAME)).all():
+        raise ValueError(
+            "class_prior leaves the range from 0 to 1. It is the share of a class among the "
+            "unlabeled rows, not a percentage or a number of rows."
+        )
+    if (low > high + SAME).any():
+        raise ValueError(
+            "class_prior has an interval whose lower end is above its upper end. Swap them."
+        )
+    return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
+
+
+def _from_dict(class_prior: dict[Any, Any], classes: AnyArray) -> Matrix:
+    pairs = np.column_stack([np.zeros(len(classes)), np.ones(len(classes))])
+    known = {c.item() if hasattr(c, "item") else c: k for k, c in enumerate(classes)}
+    for name, share in class_prior.items():
+        if name not in known:
+            raise ValueError(
+                f"class_prior names the class {name!r}, but the classes in y are "
+                f"{', '.join(map(repr, known))}."
+            )
+        interval = (share, share) if isinstance(share, Real) else share
+        try:
+            low, high = interval
+            pairs[known[name]] = float(low), float(high)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"class_prior[{name!r}] = {share!r} is neither a share nor an interval (low, high)."
+            ) from None
+    return pairs
+
+
+def _feasible(
+    labels: Labels, classes: AnyArray, low: Vector, high: Vector, weight: float
+) -> tuple[Vector, Vector]:
+    """Return the bounds, made tight; raise if no labels within their own bounds satisfy them."""
+    smallest, largest = _possible(labels, weight)
+    for k in range(len(classes)):
+        if low[k] > largest[k] + SAME or high[k] < smallest[k] - SAME:
+            raise ValueError(
+                f"class_prior is infeasible: the share of class {classes[k]} is to lie between "
+                f"{low[k]:.6g} and {high[k]:.6g}, but the bounds of the labels allow "
+                f"{smallest[k]:.6g} to {largest[k]:.6g} only."
+            )
+    low, high = np.maximum(low, smallest), np.minimum(high, largest)
+    if low.sum() > 1.0 + SAME or high.sum() < 1.0 - SAME:
+        raise ValueError(
+            "class_prior is infeasible: the shares of all classes have to add up to 1, but they "
+            f"add up to between {low.sum():.6g} and {high.sum():.6g}. Widen the intervals."
+        )
+    # No share is smaller than what the others leave, or larger.
+    others = high.sum() - high, low.sum() - low
+    low, high = np.maximum(low, 1.0 - others[0]), np.minimum(high, 1.0 - others[1])
+    low = np.minimum(low, high)
+    if isinstance(labels.shape, Simplex) and labels.shape.caps is not None:
+        _check_together(labels, labels.shape.caps, low, high, weight)
+    return low, high
+
+
+def _possible(labels: Labels, weight: float) -> tuple[Vector, Vector]:
+    """Return the smallest and largest share of every class within the bounds of the labels."""
+    s = labels.weights_where(labels.unlabeled)
+    base = (s * labels.target).sum(axis=-1) / weight
+    if labels.target.ndim == 1:
+        top = base + labels.hinge_weights().sum() / weight
+        return np.array([1.0 - top, base]), np.array([1.0 - base, top])
+    caps = 1.0 if not isinstance(labels.shape, Simplex) else labels.shape.caps
+    room = labels.hinge_weights() * (1.0 if caps is None else caps)
+    top = base + np.broadcast_to(room, labels.target.shape).sum(axis=-1) / weight
+    return base, np.minimum(top, 1.0)
+
+
+def _check_together(labels: Labels, caps: Matrix, low: Vector, high: Vector, weight: float) -> None:
+    """Raise if bounds of labels and shares, each possible alone, are impossible together."""
+    free = np.flatnonzero(labels.hinge_weights() > 0.0)
+    omega = labels.hinge_weights()[free] / weight
+    base = (labels.weights_where(labels.unlabeled) * labels.target).sum(axis=-1) / weight
+    n, n_classes = len(free), len(low)
+    totals = sparse.kron(sparse.eye_array(n_classes), omega[None, :])
+    found = optimize.linprog(
+        np.zeros(n * n_classes),
+        A_ub=sparse.vstack([totals, -totals]),
+        b_ub=np.concatenate([high - base + SAME, base - low + SAME]),
+        A_eq=sparse.kron(sparse.csr_array(np.ones((1, n_classes))), sparse.eye_array(n)),
+        b_eq=np.ones(n),
+        bounds=np.column_stack([np.zeros(n * n_classes), caps[:, free].ravel()]),
+        method="highs",
+    )
+    if found.status == 2:
+        raise ValueError(
+            "class_prior is infeasible together with label_bounds: no labels within their bounds "
+            "give these shares. Widen the intervals of the prior or the bounds of the labels."
+        )

@@ -1,0 +1,125 @@
+"""What the linear classifiers share: classes, predictions and probabilities."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.linear_model import RidgeClassifier
+from sklearn.preprocessing import LabelBinarizer
+from sklearn.utils.validation import check_is_fitted
+
+from neverworse._typing import AnyArray, Matrix, Vector
+from neverworse.estimators._linear import LinearModel, copy_input_checks
+from neverworse.projection import Box, Simplex
+
+
+class LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
+    """Base of classifiers with a linear score for targets coded 0 and 1.
+
+    Two classes have one score, for the second class; more have one score for each.
+    """
+
+    _threshold: ClassVar[float] = 0.5
+    _bounds_name: ClassVar[str] = "label_bounds"
+
+    fit_intercept: bool
+    classes_: AnyArray
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, label_bounds: Any = None) -> Self:
+        """Fit the classifier.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Labeled and unlabeled rows, in any order.
+        y : array-like of shape (n_samples,)
+            Labels of two or more classes, and a marker for rows without one.
+        sample_weight : array-like of shape (n_samples,), optional
+            Not negative. A row of weight zero is as good as absent.
+        label_bounds : array-like of shape (n_samples, 2) or (n_samples, n_classes, 2), optional
+            Weak labels: lower and upper bound of the label of each unlabeled row, as the share of
+            the second of two classes, or as the share of every class. NaN where nothing is known.
+            A row whose bounds are equal counts as labeled with that soft label.
+
+        Returns
+        -------
+        self : object
+        """
+        return self._fit(X, y, sample_weight, label_bounds)
+
+    def decision_function(self, X: Any) -> Vector:
+        """Return the scores of the rows less one half.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        scores : array of shape (n_samples,) or (n_samples, n_classes)
+            For two classes, positive for the second one.
+        """
+        return self._scores(X).T
+
+    def predict(self, X: Any) -> AnyArray:
+        """Return the class of each row: the one with the largest score.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        classes : array of shape (n_samples,)
+            Where scores are equal, the first class of them.
+        """
+        scores = self._scores(X)
+        codes = scores.argmax(axis=0) if scores.ndim > 1 else (scores > 0.0).astype(np.intp)
+        classes: AnyArray = self.classes_[codes]
+        return classes
+
+    def predict_proba(self, X: Any) -> Matrix:
+        """Return the probabilities nearest to the scores.
+
+        A least squares score on targets 0 and 1 estimates the probability of a class, but may lie
+        outside of [0, 1]. It is clipped, or for several classes projected onto the simplex. The
+        result is at most as far from *every* label as the score was, so its Brier score is never
+        larger than the quadratic loss of the scores. For calibrated probabilities wrap the
+        classifier in scikit-learn's `CalibratedClassifierCV`, with a splitter of
+        `neverworse.model_selection`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        probabilities : array of shape (n_samples, n_classes)
+        """
+        scores = self._scores(X) + self._threshold
+        if scores.ndim > 1:
+            return Simplex().nearest(scores).T
+        second = Box().nearest(scores)
+        return np.column_stack([1.0 - second, second])
+
+    def to_sklearn(self) -> RidgeClassifier:
+        """Return a plain scikit-learn classifier with the same weights.
+
+        Returns
+        -------
+        classifier : sklearn.linear_model.RidgeClassifier
+            Fitted, with the same `decision_function` and the same predictions. It knows nothing of
+            neverworse, so that it can be used where that is not installed.
+        """
+        check_is_fitted(self, "coef_")
+        model = RidgeClassifier(fit_intercept=self.fit_intercept)
+        model.coef_, model.intercept_ = self.coef_.copy(), self.intercept_.copy()
+        model._label_binarizer = LabelBinarizer(pos_label=1, neg_label=-1).fit(self.classes_)
+        if "classes_" not in vars(RidgeClassifier):  # before 1.9, a property of the binarizer
+            model.classes_ = self.classes_
+        model.n_iter_, model.solver_ = None, "cholesky"
+        copy_input_checks(self, model)
+        return model

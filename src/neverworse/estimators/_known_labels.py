@@ -1,0 +1,210 @@
+"""From y, bounds and priors to what is known about every label."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_consistent_length
+
+from neverworse._typing import AnyArray, Mask, Matrix, Vector
+from neverworse.estimators._labels import split_labels
+from neverworse.projection import Box, Labels, Simplex
+
+# Bounds that leave less room than this are equal but for rounding errors.
+SAME = 1e-12
+
+
+@dataclass(frozen=True)
+class KnownLabels:
+    """Labels of a classification, as the projection needs them.
+
+    Attributes
+    ----------
+    classes : array of shape (n_classes,)
+    labels : Labels
+        With one number per row for two classes, one for each class otherwise.
+    n_bounded : int
+        Unlabeled rows whose label is restricted by bounds.
+    counts : array of shape (n_classes,), or None
+        Labeled rows (of positive weight) of each class; None if some labels are soft.
+    """
+
+    classes: AnyArray
+    labels: Labels
+    n_bounded: int = 0
+    counts: AnyArray | None = None
+
+
+def known_labels(
+    y: Any,
+    missing_label: Any,
+    n_rows: int,
+    weights: Vector | None = None,
+    bounds: Any = None,
+    *,
+    one_hot: bool = False,
+) -> KnownLabels:
+    """Check y and the bounds of labels.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_rows,)
+    missing_label : "auto" or scalar
+    n_rows : int
+    weights : array of shape (n_rows,) or None
+    bounds : array-like or None
+        As the parameter `label_bounds` of the classifiers.
+    one_hot : bool
+        Whether to treat two classes as if there were more.
+    """
+    classes, target, unlabeled = split_labels(y, missing_label)
+    check_consistent_length(np.empty((n_rows, 0)), target)
+    _check_weights(classes, target, unlabeled, weights)
+    codes = target.astype(np.intp)
+    counted = ~unlabeled if weights is None else ~unlabeled & (weights > 0.0)
+    counts = np.bincount(codes[counted], minlength=len(classes))
+    lower, upper = _bounds(bounds, classes, codes, unlabeled)
+    if len(classes) == 2 and not one_hot:
+        return _two_classes(classes, target, unlabeled, weights, lower, upper, counts)
+    return _several_classes(classes, codes, unlabeled, weights, lower, upper, counts)
+
+
+def _check_weights(
+    classes: AnyArray, target: Vector, unlabeled: Mask, weights: Vector | None
+) -> None:
+    if weights is None:
+        return
+    present = np.unique(target[~unlabeled & (weights > 0.0)])
+    if len(present) < len(classes):
+        raise ValueError(
+            "sample_weight is positive for labeled rows of "
+            f"{'one class' if len(present) == 1 else f'{len(present)} classes'} only, of "
+            f"{len(classes)}. Give some labeled rows of every class a positive weight."
+        )
+
+
+def _bounds(
+    bounds: Any, classes: AnyArray, codes: AnyArray, unlabeled: Mask
+) -> tuple[Matrix | None, Matrix | None]:
+    """Return lower and upper bounds as arrays of shape (n_classes, n_rows), checked and tight."""
+    if bounds is None:
+        return None, None
+    given = np.asarray(bounds, dtype=np.float64)
+    n_classes, n = len(classes), len(codes)
+    if given.shape == (n, 2) and n_classes == 2:
+        one_less = 1.0 - given[:, ::-1]  # bounds of the first class
+        given = np.stack([one_less, given], axis=1)
+    if given.shape != (n, n_classes, 2):
+        _raise_wrong_shape(given, classes, n)
+    lower, upper = given[:, :, 0].T.copy(), given[:, :, 1].T.copy()
+    lower[np.isnan(lower)] = 0.0
+    upper[np.isnan(upper)] = 1.0
+    _raise_where(
+        (lower < 0.0) | (upper > 1.0) | (lower > 1.0) | (upper < 0.0),
+        "label_bounds leave the range from 0 to 1",
+        "Bounds are shares of a class: give numbers from 0 to 1, or NaN where nothing is known.",
+        lower,
+        upper,
+    )
+    _raise_where(
+        lower > upper + SAME,
+        "label_bounds cross: the lower bound is above the upper one",
+        "Swap them, or give NaN where nothing is known.",
+        lower,
+        upper,
+    )
+    sums = np.array([lower.sum(axis=0), upper.sum(axis=0)])
+    _raise_where(
+        np.broadcast_to((sums[0] > 1.0 + SAME) | (sums[1] < 1.0 - SAME), lower.shape),
+        "label_bounds leave no label: the shares of all classes cannot add up to 1",
+        "Lower the lower bounds or raise the upper ones.",
+        lower,
+        upper,
+    )
+    known = (np.arange(n_classes)[:, None] == codes).astype(np.float64)
+    _raise_where(
+        ~unlabeled & ((known < lower - SAME) | (known > upper + SAME)),
+        "label_bounds exclude the label in y",
+        "Mark the row as unlabeled in y if the bounds are right; give NaN bounds if the label is.",
+        lower,
+        upper,
+    )
+    # No share is smaller than what the others leave, or larger.
+    others = upper.sum(axis=0) - upper, lower.sum(axis=0) - lower
+    return np.maximum(lower, 1.0 - others[0]), np.minimum(upper, 1.0 - others[1])
+
+
+def _raise_wrong_shape(given: AnyArray, classes: AnyArray, n: int) -> None:
+    n_classes = len(classes)
+    wanted = f"({n}, {n_classes}, 2)" + (f" or ({n}, 2)" if n_classes == 2 else "")
+    message = f"label_bounds has shape {given.shape}, but {wanted} is needed: lower and upper bound"
+    if given.ndim == 3 and given.shape[0] == n and given.shape[1] > n_classes:
+        message = (
+            f"label_bounds has bounds for {given.shape[1]} classes, but y has labeled rows of "
+            f"{n_classes} only ({', '.join(map(str, classes))}). A class that occurs in bounds "
+            "only has no labeled row to learn from: label at least one row of it, or leave it out"
+        )
+    elif given.ndim == 3 and given.shape[0] == n:
+        message += f" for each of the classes {', '.join(map(str, classes))}"
+    raise ValueError(f"{message}.")
+
+
+def _raise_where(wrong: Mask, what: str, fix: str, lower: Matrix, upper: Matrix) -> None:
+    if wrong.any():
+        k, j = np.argwhere(wrong.T)[0][::-1]
+        raise ValueError(
+            f"{what} in row {j} (class {k}: from {lower[k, j]:.6g} to {upper[k, j]:.6g}). {fix}"
+        )
+
+
+def _two_classes(
+    classes: AnyArray,
+    target: Vector,
+    unlabeled: Mask,
+    weights: Vector | None,
+    lower: Matrix | None,
+    upper: Matrix | None,
+    counts: AnyArray,
+) -> KnownLabels:
+    if lower is None or upper is None:
+        width = unlabeled.astype(np.float64)
+        return KnownLabels(classes, Labels(target, width, weights, Box()), 0, counts)
+    low, high = lower[1], upper[1]
+    width = np.where(unlabeled & (high - low > SAME), high - low, 0.0)
+    soft = unlabeled & (width == 0.0)
+    base = np.where(unlabeled, low, target)
+    n_bounded = int(np.sum(unlabeled & (width > 0.0) & (width < 1.0)))
+    labels = Labels(base, width, weights, Box())
+    return KnownLabels(classes, labels, n_bounded, None if soft.any() else counts)
+
+
+def _several_classes(
+    classes: AnyArray,
+    codes: AnyArray,
+    unlabeled: Mask,
+    weights: Vector | None,
+    lower: Matrix | None,
+    upper: Matrix | None,
+    counts: AnyArray,
+) -> KnownLabels:
+    one_hot = (np.arange(len(classes))[:, None] == codes).astype(np.float64)
+    if lower is None or upper is None:
+        one_hot[:, unlabeled] = 0.0
+        width = unlabeled.astype(np.float64)
+        return KnownLabels(classes, Labels(one_hot, width, weights, Simplex()), 0, counts)
+    room = 1.0 - lower.sum(axis=0)
+    fixed = (upper - lower).max(axis=0) <= SAME
+    width = np.where(unlabeled & ~fixed & (room > SAME), room, 0.0)
+    free = width > 0.0
+    soft = unlabeled & ~free
+    base = np.where(unlabeled, lower, one_hot)
+    base[:, soft] += (room / len(classes))[soft]  # rounding errors of bounds that are equal
+    caps = np.ones_like(base)
+    caps[:, free] = np.clip((upper - lower)[:, free] / width[free], 0.0, 1.0)
+    narrowed = (caps < 1.0).any(axis=0) | (width < 1.0)
+    shape = Simplex(caps if (caps < 1.0).any() else None)
+    n_bounded = int(np.sum(free & narrowed))
+    labels = Labels(base, width, weights, shape)
+    return KnownLabels(classes, labels, n_bounded, None if soft.any() else counts)

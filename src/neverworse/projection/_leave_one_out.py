@@ -1,0 +1,399 @@
+"""What every row would be scored by the least squares fit to all other rows, in closed form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy import linalg
+from scipy.linalg import lapack
+
+from neverworse._typing import Indices, Mask, Matrix, Vector
+from neverworse.projection._moments import Moments, moments
+from neverworse.rows import Rows
+from neverworse.rows._threads import map_in_threads, single_threaded_blas
+
+EPS = float(np.finfo(np.float64).eps)
+# Singular values that differ by no more than this factor are all known to twelve digits.
+EVEN = 1e4
+# Errors are divided by one minus the leverage. Without penalty, that has too few digits if it is
+# smaller than the first of these; or than the second, where leverages are inaccurate themselves.
+DOUBTFUL = (1e-6, 1e-4)
+
+
+@single_threaded_blas()
+def leave_one_out(
+    rows: Rows,
+    target: Vector,
+    weights: Vector | None,
+    alphas: Vector,
+    fit_intercept: bool = True,
+) -> Vector:
+    r"""Return the score that the fit without a row gives to that row, for every row and penalty.
+
+    The fit without row i minimises
+
+    .. math:: \sum_{j \ne i} s_j (x_j \cdot w + b - y_j)^2 + \alpha \lVert w \rVert^2
+
+    (and is the shortest one of many, where the penalty is zero). It need not be made: with the
+    error :math:`e_i` of the fit to all rows and the leverage :math:`h_i`, which is the derivative
+    of its score for row i by :math:`y_i`, the error without row i is :math:`e_i / (1 - h_i)`.
+
+    Let :math:`\sqrt{s_i} z_i` with :math:`z_i = (x_i - \bar x) V \Lambda^{-1/2}` be the rows in
+    coordinates that make them orthonormal: :math:`V \Lambda V'` is the weighted, centred Gram
+    matrix. With :math:`c = \sum_i s_i z_i (y_i - \bar y)`,
+
+    .. math::
+        e_i = y_i - \bar y - \sum_k z_{ik} c_k \frac{\lambda_k}{\lambda_k + \alpha}, \qquad
+        h_i = \frac{s_i}{\sum_j s_j} + s_i \sum_k z_{ik}^2 \frac{\lambda_k}{\lambda_k + \alpha}
+
+    so that one decomposition serves all penalties. (Without intercept, the means and the first
+    term of :math:`h_i` are zero.)
+
+    Where :math:`1 - h_i` is zero but for the penalty, or so small that it has no digits left, there
+    are other ways:
+
+    - With no more rows than weights to fit, all rows have leverage one without penalty. So
+      :math:`\alpha` is a factor of all errors and of :math:`1 - h_i`. It cancels, and what remains
+      holds without penalty as well:
+
+      .. math::
+          \frac{e_i}{1 - h_i} = \sum_k \frac{z_{ik} c_k}{\lambda_k + \alpha} \bigg/
+          s_i \sum_k \frac{z_{ik}^2}{\lambda_k + \alpha}
+
+    - Otherwise, a row has leverage one if it is alone in some direction of the features, such as a
+      column that is zero in all other rows. These rows are taken out all at once. Let r be their
+      errors by the fit to the rest, N their components in directions where no row of the rest
+      differs, and z, λ and s belong to that fit. Then, with all of them but row i put back, the
+      error of row i is :math:`(M^{-1} r)_i / (M^{-1})_{ii}` for
+
+      .. math::
+          M = N N' + \alpha \Big(z \Lambda (\Lambda + \alpha I)^{-1} z' + \frac{1}{\sum_j s_j}
+          + \operatorname{diag}(1 / s_i)\Big)
+
+    - Rows that are far from all others, or of far more weight, are left out one by one.
+
+    Parameters
+    ----------
+    rows : Rows
+    target : array of shape (n_rows,) or (n_classes, n_rows)
+    weights : array of shape (n_rows,) or None
+        Not negative, not all zero; ones if None. Rows without weight play no part in any fit; they
+        get the score of the fit to all rows.
+    alphas : array of shape (n_alphas,)
+        Ridge penalties, not negative, in any order; the intercept is not penalised.
+    fit_intercept : bool
+        Whether b is fitted, or zero.
+
+    Returns
+    -------
+    array of shape (n_alphas, n_rows) or (n_alphas, n_classes, n_rows)
+        NaN only where one single row has weight and there is an intercept: without that row,
+        nothing is left to fit.
+
+    Notes
+    -----
+    Rows are read block by block; beside blocks and the result, no array is larger than
+    (n_columns, n_columns).
+
+    Accurate for columns of any scale and any distance from zero: errors are about 1e-15 times the
+    condition number of the columns brought to equal length and the same mean.
+    """
+    if not np.all(np.greater_equal(alphas, 0.0)):
+        raise ValueError(f"alphas must not be negative, got {list(alphas)}.")
+    if weights is None:
+        weights = np.ones(rows.n_rows)
+    if not weights.any():
+        raise ValueError("weights must not all be zero: give some row a positive weight.")
+    fit = _Fit(rows, np.atleast_2d(target), weights, np.asarray(alphas), fit_intercept)
+    errors, doubtful = fit.errors()
+    if fit.interpolates:
+        for chosen in _pieces(np.flatnonzero(weights), rows.block_rows):
+            errors[:, :, chosen] = fit.errors_of_interpolation(chosen)
+    elif doubtful.size:
+        alone = fit.are_alone(doubtful)
+        errors[:, :, doubtful[alone]] = fit.errors_of_alone(doubtful[alone])
+        for i in doubtful[~alone]:
+            errors[:, :, [i]] = fit.without(i).errors_outside(np.array([i]))
+    for chosen in _pieces(np.flatnonzero(weights == 0), rows.block_rows):
+        errors[:, :, chosen] = fit.errors_outside(chosen)
+    scores: Vector = fit.targets - errors
+    return scores[:, 0] if target.ndim == 1 else scores
+
+
+def _pieces(indices: Indices, size: int) -> list[Indices]:
+    return [indices[start : start + size] for start in range(0, len(indices), size)]
+
+
+def _are_independent(rows: Matrix) -> Mask:
+    """Say which rows are no combination of the others (of zero rows, none is)."""
+    # Neither the lengths of the rows nor those of the columns matter, so they shall not.
+    for axis in (0, 1):
+        length = np.sqrt(np.sum(rows**2, axis=axis, keepdims=True))
+        rows = np.divide(rows, length, out=np.zeros_like(rows), where=length > 0)
+    if not rows.size:
+        return np.zeros(len(rows), dtype=bool)
+    left, singular, _ = linalg.svd(rows, full_matrices=False, check_finite=False)
+    left = left[:, singular > max(rows.shape) * EPS * singular[0]]
+    return np.sum(left**2, axis=1) > 1.0 - DOUBTFUL[0]
+
+
+@dataclass(frozen=True)
+class _Coordinates:
+    """Coordinates in which weighted, centred rows are orthonormal.
+
+    Attributes
+    ----------
+    basis : array of shape (n_columns, rank)
+        Eigenvectors of the Gram matrix, divided by the roots of their eigenvalues: times rows.
+    shortest : array of shape (n_columns, rank)
+        The same for other rows, which may differ where these do not.
+    eigenvalues : array of shape (rank,)
+    condition : float
+        By how much rounding errors have grown.
+    """
+
+    basis: Matrix
+    shortest: Matrix
+    eigenvalues: Vector
+    condition: float
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """Least squares for some targets and some penalties; letters as in `leave_one_out`."""
+
+    rows: Rows
+    targets: Matrix
+    weights: Vector
+    alphas: Vector
+    fit_intercept: bool
+
+    def without(self, indices: Indices | np.intp) -> _Fit:
+        """Return the fit without some rows."""
+        weights = self.weights.copy()
+        weights[indices] = 0.0
+        return replace(self, weights=weights)
+
+    def errors(self) -> tuple[Vector, Indices]:
+        """Return e / (1 - h), of shape (n_alphas, n_classes, n_rows), and where not to trust it."""
+        kept = self.kept
+        coefs = self._coefs(kept)
+        free = np.ones(self.rows.n_rows)
+        if self.fit_intercept:
+            free -= self.weights / self.moments.total
+        errors = np.empty((len(self.alphas), *self.targets.shape))
+
+        def part(blocks: list[slice]) -> None:
+            for rows in blocks:
+                z = self._block(rows) @ self.coordinates.basis
+                found = self.residuals[:, rows] - self._scores(coefs, z)
+                z *= z * self.weights[rows, None]
+                with np.errstate(divide="ignore", invalid="ignore"):  # not to be trusted, then
+                    found /= (free[rows] - (z @ kept).T)[:, None]
+                errors[:, :, rows] = found
+                free[rows] -= z.sum(axis=1)
+
+        map_in_threads(part, self._parts())
+        least, most = DOUBTFUL
+        doubt = min(max(least, self.rounding * self.coordinates.condition), most)
+        return errors, np.flatnonzero(free <= doubt)
+
+    def errors_of_interpolation(self, indices: Indices) -> Vector:
+        """Return e / (1 - h) with α cancelled."""
+        z = self._taken(indices)[:, self.columns] @ self.coordinates.basis
+        errors = self._scores(self._coefs(self.damping), z)
+        z *= z * self.weights[indices, None]
+        with np.errstate(invalid="ignore"):  # the only row: 0 / 0
+            errors /= (z @ self.damping).T[:, None]
+        return errors
+
+    def errors_of_alone(self, indices: Indices) -> Vector:
+        """Return the errors of rows that are alone, each by the fit without it."""
+        rest = self.without(indices)
+        errors = rest.errors_outside(indices)
+        z, outside = rest.split(indices)
+        noise = np.diag(1.0 / np.sqrt(self.weights[indices]))
+        common = np.full((len(z), int(self.fit_intercept)), 1.0 / np.sqrt(rest.moments.total))
+        for alpha, kept, error in zip(self.alphas, rest.kept.T, errors, strict=True):
+            # M is the product of this with its transpose, and so of the triangle.
+            factor = np.column_stack([z * np.sqrt(kept), common, noise]) * np.sqrt(alpha)
+            factor = np.column_stack([outside, factor])
+            triangle = linalg.qr(factor.T, mode="r", check_finite=False)[0][: len(z)]
+            inverse = linalg.solve_triangular(triangle, np.eye(len(z)))
+            error[:] = (error @ inverse) @ inverse.T / np.sum(inverse**2, axis=1)
+        return errors
+
+    def errors_outside(self, indices: Indices) -> Vector:
+        """Return e of rows that have no weight."""
+        z, _ = self.split(indices)
+        errors: Vector = self.residuals[:, indices] - self._scores(self._coefs(self.kept), z)
+        return errors
+
+    def split(self, indices: Indices) -> tuple[Matrix, Matrix]:
+        """Return z of rows that have no weight, and their components where no other row differs."""
+        taken = self._taken(indices)
+        idle, varying = taken[:, ~self.moments.varies], taken[:, self.columns]
+        z = varying @ self.coordinates.shortest
+        if len(self.coordinates.eigenvalues) == len(self.columns):
+            return z, idle
+        varying -= (z * self.coordinates.eigenvalues) @ self.coordinates.shortest.T
+        return z, np.column_stack([idle, varying])
+
+    def are_alone(self, doubtful: Indices) -> Mask:
+        """Say of which rows it is certain that they are alone."""
+        others = self.weights > 0
+        others[doubtful] = False
+        # Columns in which all others are equal; without intercept, equal to zero.
+        lowest = np.full(len(self.columns), np.inf if self.fit_intercept else 0.0)
+        highest = -lowest
+        for rows in (rows for blocks in self._parts() for rows in blocks):
+            block = self._block(rows)[others[rows]]
+            lowest = np.minimum(lowest, block.min(axis=0, initial=np.inf))
+            highest = np.maximum(highest, block.max(axis=0, initial=-np.inf))
+        own = np.flatnonzero(lowest == highest)
+        return _are_independent(self._taken(doubtful)[:, self.columns[own]] - lowest[own])
+
+    @cached_property
+    def moments(self) -> Moments:
+        """The weighted mean of the rows, and the columns in which they differ."""
+        return moments(self.rows, self.weights, centre=self.fit_intercept)
+
+    @cached_property
+    def columns(self) -> Indices:
+        """Columns in which rows differ: what rounding leaves of others is no information."""
+        return np.flatnonzero(self.moments.varies)
+
+    @cached_property
+    def residuals(self) -> Matrix:
+        """The targets less their means."""
+        if not self.fit_intercept:
+            return self.targets
+        means = np.average(self.targets, axis=1, weights=self.weights)
+        residuals: Matrix = self.targets - means[:, None]
+        return residuals
+
+    @cached_property
+    def projected(self) -> Matrix:
+        """The vectors c, of shape (n_classes, rank)."""
+        weighted = self.residuals * self.weights
+
+        def part(blocks: list[slice]) -> Matrix:
+            total = np.zeros((len(weighted), len(self.columns)))
+            for rows in blocks:
+                total += weighted[:, rows] @ self._block(rows)
+            return total
+
+        cross: Matrix = np.sum(map_in_threads(part, self._parts()), axis=0)
+        return cross @ self.coordinates.basis
+
+    @cached_property
+    def damping(self) -> Matrix:
+        """1 / (λ + α), of shape (rank, n_alphas)."""
+        return 1.0 / (self.coordinates.eigenvalues[:, None] + self.alphas)
+
+    @cached_property
+    def kept(self) -> Matrix:
+        """λ / (λ + α), of shape (rank, n_alphas)."""
+        return self.coordinates.eigenvalues[:, None] * self.damping
+
+    @cached_property
+    def rounding(self) -> float:
+        """The relative error of orthogonal factors, which grows with both sides of the matrix."""
+        return 8.0 * EPS * max(len(self.columns), float(np.sqrt(self.rows.n_rows)))
+
+    @cached_property
+    def coordinates(self) -> _Coordinates:
+        """The eigenvectors, found without squaring the condition number of the rows."""
+        if not self.columns.size:
+            empty = np.zeros((0, 0))
+            return _Coordinates(empty, empty, np.zeros(0), 1.0)
+        triangle = self._triangle()
+        _, singular, right = linalg.svd(triangle, full_matrices=False, check_finite=False)
+        if len(right) < len(self.columns) or EVEN * singular[-1] < singular[0]:
+            return self._uneven_coordinates(triangle)
+        basis = right.T / singular
+        return _Coordinates(basis, basis, singular**2, float(singular[0] / singular[-1]))
+
+    def _uneven_coordinates(self, triangle: Matrix) -> _Coordinates:
+        """Find the eigenvectors of rows whose columns have any scale, or depend on each other.
+
+        Which directions there are is decided for columns of equal length: it must not depend on
+        their scales. But the penalty is one of the columns as they are. One-sided Jacobi rotations
+        find their singular values, each to full accuracy, from the factor of full rank.
+        """
+        length = np.sqrt(np.sum(triangle**2, axis=0))
+        _, singular, right = linalg.svd(triangle / length, full_matrices=False, check_finite=False)
+        # What floating point cannot know: the rounding of the data, measured against their spread.
+        noise = np.max(np.sqrt(self.moments.raw[self.columns]) / length, initial=1.0)
+        rank = int(np.sum(singular > self.rounding * noise * singular[0]))
+        condition = float(singular[0] / singular[rank - 1])
+        singular, right = singular[:rank, None], right[:rank]
+        # 2: rows and columns of any scale; 0: with singular vectors on this side.
+        uneven, vectors, rotation, scale, _, failed = lapack.dgejsv(
+            (singular * right * length).T, joba=2, jobu=0, jobv=0
+        )
+        if failed:
+            raise linalg.LinAlgError("the singular values of the rows were not found")
+        uneven *= scale[0] / scale[1]
+        # The eigenvectors have entries that are small beside others, and known less well. This
+        # product has not; it differs only in directions in which no row does.
+        basis = (right / singular / length).T @ rotation
+        shortest = basis if rank == len(length) else vectors / uneven
+        return _Coordinates(basis, shortest, uneven**2, condition)
+
+    def _triangle(self) -> Matrix:
+        """Return R with R'R = weighted, centred Gram matrix, by orthogonal factors of the rows."""
+        width = len(self.columns)
+
+        def reduce(pieces: list[Matrix]) -> Matrix:
+            triangle: Matrix = linalg.qr(
+                np.vstack(pieces), mode="r", overwrite_a=True, check_finite=False
+            )[0][:width]
+            return triangle
+
+        def part(blocks: list[slice]) -> Matrix:
+            triangle = np.zeros((0, width))
+            for rows in blocks:
+                block = self._block(rows) * np.sqrt(self.weights[rows, None])
+                triangle = reduce([triangle, block])
+            return triangle
+
+        # At least twice as many rows as columns: the triangle on top is then little extra work.
+        return reduce(map_in_threads(part, self._parts(2 * width)))
+
+    @property
+    def interpolates(self) -> bool:
+        """Whether there are no more rows than weights to fit."""
+        n_fitted = len(self.coordinates.eigenvalues) + self.fit_intercept
+        return int(np.count_nonzero(self.weights)) <= n_fitted
+
+    def _coefs(self, factors: Matrix) -> Matrix:
+        """Return c_k f_k for factors f, of shape (n_alphas * n_classes, rank)."""
+        coefs: Matrix = factors.T[:, None, :] * self.projected
+        return coefs.reshape(len(self.alphas) * len(self.targets), len(factors))
+
+    def _scores(self, coefs: Matrix, z: Matrix) -> Vector:
+        """Return coefs·z, of shape (n_alphas, n_classes, n_rows)."""
+        return (coefs @ z.T).reshape(len(self.alphas), len(self.targets), len(z))
+
+    def _parts(self, step: int = 0) -> list[list[slice]]:
+        """Return what threads share, each part in blocks (of `step` rows or more)."""
+        step = max(step, self.rows.block_rows)
+        return [
+            [slice(lo, min(lo + step, stop)) for lo in range(start, stop, step)]
+            for start, stop in self.rows.parts()
+        ]
+
+    def _block(self, rows: slice) -> Matrix:
+        """Return rows less their mean, in the columns in which they differ."""
+        block: Matrix = self.moments.rows.block(rows.start, rows.stop) - self.moments.mean
+        return block if self.moments.varies.all() else block[:, self.columns]
+
+    def _taken(self, indices: Indices) -> Matrix:
+        """Return rows less their mean, without rounding where all rows with weight are equal."""
+        like_all = self.moments.rows.take(np.flatnonzero(self.weights)[:1])
+        taken: Matrix = self.moments.rows.take(indices)
+        taken -= np.where(self.moments.varies, self.moments.mean, like_all)
+        return taken
