@@ -12,6 +12,7 @@ from scipy import optimize, sparse
 from neverworse._typing import AnyArray, Matrix, Vector
 from neverworse.estimators._known_labels import KnownLabels
 from neverworse.projection import Assumptions, Labels, Simplex, Totals
+from neverworse.projection._assumptions import Task
 from neverworse.projection._population import count_intervals
 
 SAME = 1e-9  # shares that add up to one but for this do so
@@ -31,7 +32,7 @@ def with_class_prior(
         Of "confidence".
     """
     labels, classes = known.labels, known.classes
-    task = "binary" if labels.target.ndim == 1 else "multiclass"
+    task: Task = "binary" if labels.target.ndim == 1 else "multiclass"
     assumed = Assumptions(task=task, n_bounded=known.n_bounded)
     weight = float(labels.weights_where(labels.unlabeled).sum())
     if class_prior is None or weight == 0.0:

@@ -228,8 +228,8 @@ def _find_missing(labels: _Labels) -> Mask:
         largest = int(np.iinfo(labels.values.dtype).max)
         raise ValueError(
             f"y has the value {largest} in unsigned integers ({labels.values.dtype}), which is "
-            f"what -1 turns into there. Pass missing_label={largest} if it marks unlabeled rows; if it "
-            "is a class, pass missing_label=np.nan or signed integers."
+            f"what -1 turns into there. Pass missing_label={largest} if it marks unlabeled "
+            "rows; if it is a class, pass missing_label=np.nan or signed integers."
         )
     minus_one = labels.equal(-1)
     if not minus_one.any():

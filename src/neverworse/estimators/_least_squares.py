@@ -93,7 +93,12 @@ class LeastSquaresClassifier(LinearClassifier):
         self.missing_label = missing_label
 
     def _fit_rows(
-        self, rows: Rows, y: Any, weights: Vector | None, bounds: Any, observer: Observer | None
+        self,
+        rows: Rows,
+        y: Any,
+        weights: Vector | None,
+        bounds: Any,
+        observer: Observer | None,  # noqa: ARG002
     ) -> None:
         known = known_labels(y, self.missing_label, rows.n_rows, weights, bounds)
         self._fit_training(TrainingRows(rows, known.labels), known.classes)

@@ -9,6 +9,8 @@ from typing import Any
 
 from neverworse.projection import Observer, Progress
 
+__all__ = ["CallbackSupportMixin", "observed_fit"]
+
 try:
     from sklearn.callback import CallbackSupportMixin
 except ImportError:  # scikit-learn before 1.9 has no callbacks

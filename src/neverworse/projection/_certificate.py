@@ -16,8 +16,8 @@ _WHY = {
     "no unlabeled rows": "There are no unlabeled rows, so the {model} is the supervised one.",
     "inside": (
         "Nothing could be improved: the supervised solution lies in the constraint set, which "
-        "means that some {labels} of the unlabeled rows{conditions} would reproduce it, so no other "
-        "{model} is better for all of them. The {model} is the supervised one."
+        "means that some {labels} of the unlabeled rows{conditions} would reproduce it, so no "
+        "other {model} is better for all of them. The {model} is the supervised one."
     ),
     "stopped early": (
         "The solver was stopped before it found an improvement, so the {model} is the "

@@ -5,9 +5,9 @@ every unknown label y_j, so its extremes over all labelings are sums of extremes
 
     Σ s (f - y)² - Σ s (g - y)² = Σ s t·(t + 2 g - 2 y)   with t = f - g.
 
-With y_j = target_j + width_j q_j the unknown part is -2 Σ s_j width_j q_j·t_j: largest in the corner
-of the labels' shape that has the smallest q·t, and smallest in that of -t. Where the totals of the
-labels are restricted, any multiplier λ gives a bound,
+With y_j = target_j + width_j q_j the unknown part is -2 Σ s_j width_j q_j·t_j: largest in the
+corner of the labels' shape that has the smallest q·t, and smallest in that of -t. Where the totals
+of the labels are restricted, any multiplier λ gives a bound,
 
     max -Σ ω q·t  <=  Σ ω max_q -q·(t + λ) + max_M M·λ ,
 

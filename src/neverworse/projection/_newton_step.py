@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from scipy import linalg
 from scipy.linalg import lapack
@@ -82,7 +84,7 @@ def _gram(hinges: Hinges, indices: Indices, weights: Vector) -> Matrix:
 
     n_pieces = max(1, len(indices) * rank // PIECE)
     edges = np.linspace(0, len(indices), n_pieces + 1).astype(int)
-    pieces = [slice(lo, hi) for lo, hi in zip(edges[:-1], edges[1:], strict=True)]
+    pieces = [slice(lo, hi) for lo, hi in pairwise(edges)]
     return sum(map_in_threads(gram, pieces), np.zeros((rank, rank)))
 
 
@@ -129,7 +131,7 @@ class _ClassSystem:
         self.weights = sigma * hinges.weights[indices]
 
     def solve(self, right: Vector) -> Vector:
-        """Solve by the rows if there are few, by the classes otherwise; without a matrix if large."""
+        """Solve by the rows if there are few, by the weights otherwise; iterate if it is large."""
         equations = int(self.count.sum()) - len(self.count)
         unknowns = right.size
         if min(equations, unknowns) > LARGEST_SYSTEM:
@@ -144,20 +146,14 @@ class _ClassSystem:
         matrix = np.zeros((n_classes, rank, n_classes, rank))
         share = self.weights / self.count
 
-        def fill(pair: tuple[int, int]) -> None:
-            k, l = pair
-            both = np.flatnonzero(self.inner[k] & self.inner[l])
-            if not both.size:
-                return
-            if k == l:
-                block = _gram(self.hinges, self.indices[both], (self.weights - share)[both])
-            else:
-                block = -_gram(self.hinges, self.indices[both], share[both])
-            matrix[k, :, l] = block
-
         for k in range(n_classes):
-            for l in range(k + 1):
-                fill((k, l))
+            for other in range(k + 1):
+                both = np.flatnonzero(self.inner[k] & self.inner[other])
+                if other == k:
+                    block = _gram(self.hinges, self.indices[both], (self.weights - share)[both])
+                else:
+                    block = -_gram(self.hinges, self.indices[both], share[both])
+                matrix[k, :, other] = block
         square = matrix.reshape(n_classes * rank, n_classes * rank)
         square.flat[:: len(square) + 1] += self.curve.ravel()
         return square
@@ -167,11 +163,10 @@ class _ClassSystem:
         row, contrast = self._contrasts()
         rows = self.hinges.take(self.indices)
         rows = (rows * np.sqrt(self.weights)[:, None])[row]
-        n_classes, rank = self.curve.shape
         # The rows of B are contrast ⊗ row; so are those of B C⁻¹, one class after the other.
         matrix = np.eye(len(row))
         at_right = np.zeros(len(row))
-        for k in range(n_classes):
+        for k in range(len(self.curve)):
             used = np.flatnonzero(contrast[:, k])
             part = contrast[used, k, None] * rows[used]
             scaled = part / self.curve[k]

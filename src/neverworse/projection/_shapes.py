@@ -44,7 +44,7 @@ class Shape(Protocol):
 class Box:
     """One number between 0 and 1 for each row."""
 
-    def at(self, rows: Any) -> Box:
+    def at(self, rows: Any) -> Box:  # noqa: ARG002
         """See `Shape`."""
         return self
 

@@ -38,4 +38,4 @@ class Totals:
 
     def inner(self, total: Scalars) -> Vector:
         """Return which totals are strictly inside their interval, as zeros and ones."""
-        return ((total > self.low) & (total < self.high)).astype(np.float64)
+        return np.asarray((total > self.low) & (total < self.high), dtype=np.float64)

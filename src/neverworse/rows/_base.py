@@ -161,7 +161,7 @@ class Rows(ABC):
         return (
             scores,
             sum((p[0] for p in parts), np.zeros(coef.shape)),
-            sum((p[1] for p in parts), np.zeros(coef.shape[:-1]))[()],
+            sum((p[1] for p in parts), np.zeros(coef.shape[:-1])),
         )
 
     def parts(self) -> list[tuple[int, int]]:
