@@ -102,7 +102,8 @@ def solve_dual(problem: Projection, tol: float, budget: Budget) -> DualSolution:
     """Minimise the dual of the projection over all unlabeled rows to a relative gap of `tol`."""
     hinges = StreamedHinges(problem.whitening, problem.weights)
     n_unlabeled = int(np.count_nonzero(problem.weights))
-    first, most = (max(SAMPLE_ROWS, k * hinges.rank) for k in SAMPLE_PER_COLUMN)
+    n_unknowns = problem.linear.size
+    first, most = (max(SAMPLE_ROWS, k * n_unknowns) for k in SAMPLE_PER_COLUMN)
     if n_unlabeled <= 2 * first:
         return _solve_loaded(problem, hinges, tol, budget)
     second = min(most, int(SAMPLE_FRACTION * n_unlabeled))
@@ -160,7 +161,7 @@ class _Search:
         self.random = np.random.default_rng(0)  # only the path depends on it, not the result
         self.total = float(problem.weights.sum())
         self.most = max(
-            SAMPLE_ROWS, WORKING_PER_COLUMN * hinges.rank, int(WORKING_FRACTION * n_unlabeled)
+            SAMPLE_ROWS, WORKING_PER_COLUMN * problem.linear.size, int(WORKING_FRACTION * n_unlabeled)
         )
 
     def run(self, sizes: list[int], tol: float) -> DualSolution | None:

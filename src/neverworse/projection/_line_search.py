@@ -9,6 +9,8 @@ import numpy as np
 from neverworse._typing import Vector
 from neverworse.projection._shapes import Shape
 
+FEW = 4  # it pays to look at one in so many rows only
+
 
 class Slope:
     """The derivative of the augmented Lagrangian along a step; it increases.
@@ -20,13 +22,19 @@ class Slope:
         The soft labels at length a are the allowed ones nearest to start - a · change.
     weights : array
         What the soft labels are multiplied with in the derivative.
+    soft : array
+        The soft labels at length 0.
     """
 
-    def __init__(self, shape: Shape, start: Vector, change: Vector, weights: Vector) -> None:
+    def __init__(
+        self, shape: Shape, start: Vector, change: Vector, weights: Vector, soft: Vector
+    ) -> None:
         self._shape = shape
         self._start = start
         self._change = change
         self._weights = weights
+        self._soft = soft
+        self._between: Slope | None = None
         self.constant = 0.0
         self.quadratic = 0.0
         self.more: Callable[[float], float] | None = None
@@ -37,9 +45,33 @@ class Slope:
         self.quadratic += float(np.vdot(step, step))
 
     def __call__(self, length: float) -> float:
-        soft = self._shape.nearest(self._start - length * self._change)
-        value = self.constant + length * self.quadratic - float(np.vdot(self._weights, soft))
+        """Return the derivative at some length."""
+        value = self.constant + length * self.quadratic - self._labels_part(length)
         return value if self.more is None else value + self.more(length)
+
+    def _labels_part(self, length: float) -> float:
+        """Return Σ w·q.
+
+        All points with the same nearest label form a convex set. So labels that are the same at
+        both ends of the step are the same all along, and only the others are looked at.
+        """
+        if length == 0.0:
+            return float(np.vdot(self._weights, self._soft))
+        if self._between is not None and length < 1.0:
+            return self._fixed + self._between._labels_part(length)
+        soft = self._shape.nearest(self._start - length * self._change)
+        if length == 1.0:
+            self._look_between(soft)
+        return float(np.vdot(self._weights, soft))
+
+    def _look_between(self, soft_at_one: Vector) -> None:
+        differs = soft_at_one != self._soft
+        moving = np.flatnonzero(differs if differs.ndim == 1 else differs.any(axis=0))
+        if FEW * len(moving) < len(self._start.T):
+            parts = (a[..., moving] for a in (self._start, self._change, self._weights, self._soft))
+            self._between = Slope(self._shape.at(moving), *parts)
+            everything = float(np.vdot(self._weights, self._soft))
+            self._fixed = everything - self._between._labels_part(0.0)
 
 
 def line_search(slope: Slope) -> float:

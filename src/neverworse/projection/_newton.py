@@ -144,7 +144,7 @@ def minimise(
             curve[..., -1] = balance.curvature(z, sigma)
         step = newton_step(hinges, shape, soft, curve, sigma, gradient, rough=accuracy >= ROUGH)
         change = hinges.scores(step)
-        slope = Slope(shape, q - sigma * t, sigma * change, s * change)
+        slope = Slope(shape, q - sigma * t, sigma * change, s * change, soft)
         slope.add_quadratic(z, step, linear)
         if balance is not None:
             balance.add_to(slope, z, step, sigma)

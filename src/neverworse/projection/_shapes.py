@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from neverworse._typing import Mask, Matrix, Vector
+from neverworse._typing import Indices, Mask, Matrix, Vector
 
 
 class Shape(Protocol):
@@ -93,21 +93,20 @@ class Simplex:
         """See `Shape`; most rows are far from all but one class, and take no sorting."""
         if self.caps is not None:
             return _nearest_capped(x, self.caps)
-        best = x.argmax(axis=0)
-        q = np.zeros_like(x)
-        q[best, np.arange(x.shape[1])] = 1.0
         top = x.max(axis=0)
-        contested = np.flatnonzero(np.count_nonzero(x > top - 1.0, axis=0) > 1)
+        q, contested = _indicator(x > top - 1.0)
         if contested.size:
             q[:, contested] = _nearest_in_simplex(x[:, contested] - top[contested])
         return q
 
     def extreme(self, t: Vector) -> Vector:
         """See `Shape`."""
-        q = np.zeros_like(t)
         if self.caps is None:
-            q[t.argmin(axis=0), np.arange(t.shape[1])] = 1.0
+            q, tied = _indicator(t == t.min(axis=0))
+            if tied.size:
+                q[:, tied] = np.eye(len(t))[:, t[:, tied].argmin(axis=0)]
             return q
+        q = np.zeros_like(t)
         order = t.argsort(axis=0, kind="stable")
         caps = np.take_along_axis(self.caps, order, axis=0)
         filled = np.minimum(np.cumsum(caps, axis=0), 1.0)
@@ -139,6 +138,11 @@ class Simplex:
     def inner(self, q: Vector) -> Mask:
         """Return which shares are neither zero nor at their cap."""
         return (q > 0.0) & (q < (1.0 if self.caps is None else self.caps))
+
+
+def _indicator(chosen: Mask) -> tuple[Matrix, Indices]:
+    """Return the choice as zeros and ones, and the columns with more than one chosen class."""
+    return chosen.astype(np.float64), np.flatnonzero(chosen.sum(axis=0, dtype=np.int16) > 1)
 
 
 def _nearest_in_simplex(x: Matrix) -> Matrix:
