@@ -1,0 +1,23 @@
+"""Splitters, scorers and masks for data in which most rows have no label."""
+
+from neverworse.model_selection._mask import mask_labels
+from neverworse.model_selection._scorer import labeled_scorer
+from neverworse.model_selection._split import (
+    GroupLabeledKFold,
+    LabeledKFold,
+    RepeatedLabeledKFold,
+    RepeatedStratifiedLabeledKFold,
+    StratifiedGroupLabeledKFold,
+    StratifiedLabeledKFold,
+)
+
+__all__ = [
+    "GroupLabeledKFold",
+    "LabeledKFold",
+    "RepeatedLabeledKFold",
+    "RepeatedStratifiedLabeledKFold",
+    "StratifiedGroupLabeledKFold",
+    "StratifiedLabeledKFold",
+    "labeled_scorer",
+    "mask_labels",
+]

@@ -1,0 +1,237 @@
+"""Hide labels: what to do to a labeled data set to see how a method does with few labels."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from neverworse._typing import AnyArray, Indices, Mask
+from neverworse.estimators._labels import _as_array, _is_null, find_unlabeled
+from neverworse.model_selection._labeled import (
+    is_auto,
+    is_continuous,
+    labeled_codes,
+    labeled_rows,
+)
+
+
+def mask_labels(
+    y: Any,
+    *,
+    n_labeled: int | None = None,
+    fraction: float | None = None,
+    stratify: Any = None,
+    random_state: Any = None,
+    missing_label: Any = "auto",
+) -> Any:
+    """Hide all labels but a random few.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_rows,)
+        Labels, or targets of a regression. Rows that are unlabeled already stay so.
+    n_labeled : int, optional
+        How many rows keep their label. Pass this or `fraction`.
+    fraction : float, optional
+        Which share of the labeled rows keep their label, rounded to whole rows.
+    stratify : None, True or array-like of shape (n_rows,), default=None
+        Whether to keep the share of each class (True) or of each value in an array, as nearly
+        as whole rows allow. Each class or value keeps one row at least. None draws rows
+        without regard to their labels.
+    random_state : int, RandomState or None, default=None
+        Seed. An int hides the same labels in every call.
+    missing_label : "auto" or scalar, default="auto"
+        What to put in place of a label. "auto" is the marker that y has already, or else -1 for
+        integers, NaN for floats, None for everything else, and in a nullable or categorical
+        column of pandas its null value. Any other marker is put as it is; y gets another type
+        if its own cannot hold the marker.
+
+    Returns
+    -------
+    masked : array of shape (n_rows,) or pandas.Series
+        A copy of y: a Series with the same index and name if y is one, or else an array.
+
+    Notes
+    -----
+    With stratification the numbers of rows to keep are those nearest to the exact shares: of all
+    whole numbers that are at least one and add up to `n_labeled`, they have the smallest sum of
+    squared differences. Ties are broken at random.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from neverworse.model_selection import mask_labels
+    >>> y = np.array([0, 0, 0, 0, 1, 1])
+    >>> mask_labels(y, n_labeled=3, stratify=True, random_state=0)
+    array([-1,  0,  0, -1,  1, -1])
+    >>> mask_labels(["a", "b", "a", "b"], fraction=0.5, random_state=0)
+    array([None, None, 'a', 'b'], dtype=object)
+    """
+    labeled, known = labeled_rows(y, missing_label, "There are no labels to hide.")
+    column = _as_array(y)
+    n_keep = _number_to_keep(n_labeled, fraction, len(labeled))
+    strata = _strata(stratify, labeled, known, len(column))
+    hidden = np.zeros(len(column), bool)
+    hidden[labeled] = _draw_hidden(n_keep, strata, check_random_state(random_state))
+    marker = _usual_marker(column, labeled) if is_auto(missing_label) else missing_label
+    masked = _put(y, column, hidden, marker)
+    try:
+        find_unlabeled(masked, missing_label)
+    except ValueError as error:
+        raise ValueError(
+            f"With the {n_keep} labels that are kept, the masked y would be ambiguous. Keep labels "
+            "of more classes (n_labeled, stratify=True), or name the marker with missing_label, "
+            f"here and wherever the result is used. {error}"
+        ) from error
+    return masked
+
+
+def _number_to_keep(n_labeled: Any, fraction: Any, n_known: int) -> int:
+    if (n_labeled is None) == (fraction is None):
+        raise ValueError(
+            f"Pass either n_labeled or fraction (got n_labeled={n_labeled!r} and "
+            f"fraction={fraction!r}); y has {n_known} labeled rows."
+        )
+    if fraction is None:
+        if not _is_a(Integral, n_labeled) or not 1 <= n_labeled <= n_known:
+            raise ValueError(
+                f"n_labeled={n_labeled!r} must be an integer from 1 to {n_known}: y has {n_known} "
+                "labeled rows. For a share of them, pass fraction."
+            )
+        return int(n_labeled)
+    if not _is_a(Real, fraction) or not 0 < fraction <= 1:
+        raise ValueError(
+            f"fraction={fraction!r} must be a number above 0 and at most 1: the share of the "
+            f"{n_known} labeled rows that keep their label. For a number of rows, pass n_labeled."
+        )
+    n_keep = round(float(fraction) * n_known)
+    if n_keep == 0:
+        raise ValueError(
+            f"fraction={fraction!r} of {n_known} labeled rows rounds to 0: no label would be left. "
+            "Raise fraction, or pass n_labeled."
+        )
+    return n_keep
+
+
+def _is_a(number: type, value: Any) -> bool:
+    """Whether a value is a number of this type; to Python, True is one."""
+    return isinstance(value, number) and not isinstance(value, bool)
+
+
+def _strata(stratify: Any, labeled: Indices, known: AnyArray, n_rows: int) -> Indices:
+    """Return the number of the stratum of each labeled row."""
+    if stratify is None:
+        return np.zeros(len(labeled), np.intp)
+    if stratify is True:
+        if is_continuous(known):
+            raise ValueError(
+                "stratify=True needs classes, but y is continuous. Pass an array such as bins of "
+                "y, or stratify=None."
+            )
+        codes: Indices = np.unique(known, return_inverse=True)[1]
+        return codes
+    if np.ndim(stratify) == 0:
+        raise ValueError(
+            f"stratify={stratify!r} must be None, True (by the classes of y), or an array with "
+            "one entry for every row."
+        )
+    return labeled_codes("stratify", stratify, labeled, n_rows)
+
+
+def _draw_hidden(n_keep: int, strata: Indices, rng: np.random.RandomState) -> Mask:
+    """Draw which of the labeled rows lose their label."""
+    sizes = np.bincount(strata)
+    keep = _numbers_to_keep(n_keep, sizes, rng)
+    order = rng.permutation(len(strata))
+    order = order[np.argsort(strata[order], kind="stable")]
+    rank = np.arange(len(strata)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    hidden = np.empty(len(strata), bool)
+    hidden[order] = rank >= np.repeat(keep, sizes)
+    return hidden
+
+
+def _numbers_to_keep(n_keep: int, sizes: Indices, rng: np.random.RandomState) -> Indices:
+    """Share out the labels: in proportion to the sizes, but one for each stratum at least.
+
+    Starts from the exact shares rounded down, and takes or gives single rows where the share is
+    farthest off, until the numbers add up. The sum of squared differences is a separable convex
+    function, for which such steps lead to the minimum.
+    """
+    if n_keep < len(sizes):
+        raise ValueError(
+            f"{n_keep} labels are to be kept, fewer than the {len(sizes)} classes or values to "
+            f"stratify by, each of which keeps one. Keep {len(sizes)} at least, or pass "
+            "stratify=None."
+        )
+    # In units of 1 / sum(sizes), in which everything is an integer and ties are ties.
+    total, share = int(sizes.sum()), n_keep * sizes
+    keep = np.maximum(1, share // total)
+    order = rng.permutation(len(sizes))
+    while missing := n_keep - int(keep.sum()):
+        step = 1 if missing > 0 else -1
+        gain = step * (share - keep * total)
+        if step < 0:
+            gain[keep == 1] = np.iinfo(gain.dtype).min
+        keep[order[np.argmax(gain[order])]] += step
+    return keep
+
+
+def _usual_marker(column: AnyArray, labeled: Indices) -> Any:
+    """Return the marker that is there already, or else the usual one for this type of labels."""
+    if len(labeled) < len(column):
+        return np.delete(column, labeled)[0]
+    return {"i": -1, "u": -1, "f": np.nan}.get(column.dtype.kind)
+
+
+def _put(y: Any, column: AnyArray, hidden: Mask, marker: Any) -> Any:
+    """Return a copy of y with the marker in the hidden rows."""
+    values = column.astype(_type_for(column, marker))
+    values[hidden] = marker
+    if not (hasattr(y, "iloc") and y.ndim == 1):
+        return values
+    if not isinstance(y.dtype, np.dtype):
+        series = _in_extension_type(y, values, marker)
+        if series is not None and find_unlabeled(series, marker)[hidden].all():
+            return series
+    # Told the type, pandas does not look for one: objects stay objects.
+    return type(y)(values, index=y.index, name=y.name, dtype=values.dtype)
+
+
+def _in_extension_type(y: Any, values: AnyArray, marker: Any) -> Any:
+    """Return values in the nullable or categorical type of a Series; None if they do not fit."""
+    numbers = np.dtype(getattr(y.dtype, "numpy_dtype", object))
+    if numbers.kind in "iu" and _is_a(Integral, marker) and not _fits(np.array([marker]), numbers):
+        return None  # NumPy 1 would warn and wrap it round
+    try:
+        if hasattr(y, "cat") and not _is_null(marker) and marker not in y.cat.categories:
+            y = y.cat.add_categories([marker])
+        return type(y)(values, index=y.index, name=y.name, dtype=y.dtype)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _type_for(column: AnyArray, marker: Any) -> np.dtype[Any]:
+    """Return a type that holds the labels and the marker as they are."""
+    kinds = column.dtype.kind + np.asarray(marker).dtype.kind
+    if kinds in ("UU", "bb"):
+        return np.result_type(column, np.asarray(marker))
+    if set(kinds) <= set("iuf"):
+        for dtype in (column.dtype, np.dtype(np.float64 if "f" in kinds else np.int64)):
+            if _fits(column, dtype) and _fits(np.atleast_1d(marker), dtype):
+                return dtype
+    return np.dtype(object)
+
+
+def _fits(numbers: AnyArray, dtype: np.dtype[Any]) -> bool:
+    """Whether numbers stay the same in another type."""
+    if numbers.dtype == dtype:
+        return True
+    distinct = np.unique(numbers)
+    with np.errstate(invalid="ignore", over="ignore"):
+        cast = distinct.astype(dtype)
+    # Python compares integers and floats without rounding either.
+    pairs = zip(distinct.tolist(), cast.tolist(), strict=True)
+    return all(a == b or (a != a and b != b) for a, b in pairs)

@@ -1,0 +1,173 @@
+"""Scorers that look at labeled rows only."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from inspect import signature
+from typing import Any, Self
+
+from sklearn.metrics import check_scoring
+from sklearn.utils import _safe_indexing, check_consistent_length, indexable
+from sklearn.utils.metadata_routing import get_routing_for_object
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import _is_arraylike_not_scalar, _num_samples
+
+from neverworse._typing import Indices
+from neverworse.model_selection._labeled import is_auto, labeled_rows
+
+
+def labeled_scorer(scoring: Any, missing_label: Any = "auto") -> Any:
+    """Make a scorer that leaves out the rows without a label.
+
+    A marker such as -1 is never predicted, so that every unlabeled row would count as an error. It
+    is needed wherever a score is computed on rows of which some are unlabeled: on training folds
+    (``return_train_score=True``), with a splitter that puts unlabeled rows in test folds, or on a
+    whole data set. With the splitters of this module, test folds have labeled rows only.
+
+    Parameters
+    ----------
+    scoring : str, callable, None, list, tuple or dict
+        What to compute on the labeled rows:
+
+        - the name of a scorer of scikit-learn, such as "accuracy";
+        - a callable ``scorer(estimator, X, y)``, such as `sklearn.metrics.make_scorer` returns;
+        - None: the estimator's own ``score``;
+        - a list or tuple of names, or a dict of any of these.
+    missing_label : "auto" or scalar, default="auto"
+        What marks unlabeled rows in y, as in `neverworse.LeastSquaresClassifier`. Name it if there
+        may be test folds with labels of one class only: -1 beside one other value is ambiguous.
+
+    Returns
+    -------
+    scorer : callable, or dict of str to callable
+        For ``scoring=`` in `sklearn.model_selection.cross_validate`, `GridSearchCV` and the like.
+        Keyword arguments with one entry for each row, such as ``sample_weight``, lose the entries
+        of unlabeled rows as well. The labels are passed on in a type of their own, for example as
+        integers where None made them objects.
+
+    Notes
+    -----
+    Metadata are requested as by the given scorer, and where that has ``set_score_request``, so
+    has the result. A function, or None, requests nothing.
+
+    Examples
+    --------
+    >>> from neverworse import LeastSquaresClassifier
+    >>> from neverworse.model_selection import labeled_scorer
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0], [4.0]], [0, 0, 1, 1, -1]
+    >>> clf = LeastSquaresClassifier().fit(X, y)
+    >>> clf.score(X, y)
+    0.8
+    >>> scorer = labeled_scorer("accuracy")
+    >>> scorer(clf, X, y)
+    1.0
+    >>> labeled_scorer(["accuracy", "roc_auc"])
+    {'accuracy': labeled_scorer('accuracy'), 'roc_auc': labeled_scorer('roc_auc')}
+    """
+    if isinstance(scoring, (list, tuple)):
+        if not all(isinstance(name, str) for name in scoring):
+            raise ValueError(
+                f"scoring={scoring!r} has entries that are no names of scorers. Pass a dict from "
+                "names to scorers."
+            )
+        scoring = dict(zip(scoring, scoring, strict=True))
+    if isinstance(scoring, dict):
+        return {name: _LabeledScorer(each, missing_label) for name, each in scoring.items()}
+    return _LabeledScorer(scoring, missing_label)
+
+
+class _LabeledScorer:
+    """What `labeled_scorer` returns for one scorer."""
+
+    def __init__(self, scoring: Any, missing_label: Any) -> None:
+        self.scoring = scoring
+        self.missing_label = missing_label
+        self._scorer: Callable[..., Any] = (
+            _own_score if scoring is None else check_scoring(scoring=scoring)
+        )
+
+    def __call__(self, estimator: Any, X: Any, y: Any = None, **metadata: Any) -> Any:
+        """Score the estimator on the labeled rows.
+
+        Parameters
+        ----------
+        estimator : object
+            A fitted estimator.
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+            Labels, with a marker where there is none.
+        **metadata : object
+            Passed on to the scorer; of what has one entry for each row, those of labeled rows.
+
+        Returns
+        -------
+        score : float
+        """
+        if y is None:
+            raise ValueError(f"{self!r} needs y: there is no score without labels.")
+        check_consistent_length(X, y)
+        labeled, known = labeled_rows(
+            y,
+            self.missing_label,
+            "There is nothing to score. In a cross-validation, pass cv=LabeledKFold(...) or "
+            "another splitter of neverworse.model_selection: all its test rows are labeled.",
+        )
+        n_rows = _num_samples(X)
+        if len(labeled) < n_rows:
+            X = _safe_indexing(indexable(X)[0], labeled)
+            metadata = {key: _of_rows(value, labeled, n_rows) for key, value in metadata.items()}
+        return self._scorer(estimator, X, known, **metadata)
+
+    def get_metadata_routing(self) -> Any:
+        """Return what the wrapped scorer requests.
+
+        Returns
+        -------
+        routing : MetadataRequest
+        """
+        return get_routing_for_object(self._scorer)
+
+    @available_if(lambda self: hasattr(self._scorer, "set_score_request"))  # type: ignore[untyped-decorator]
+    def set_score_request(self, **requests: Any) -> Self:
+        """Set what the scorer requests when metadata routing is enabled.
+
+        Parameters
+        ----------
+        **requests : bool, str or None
+            One for each metadatum, as in scikit-learn: ``sample_weight=True``, for example.
+
+        Returns
+        -------
+        self : object
+        """
+        # A copy: the scorer belongs to whoever passed it.
+        self._scorer = copy.deepcopy(self._scorer).set_score_request(**requests)  # type: ignore[attr-defined]
+        return self
+
+    def _accept_sample_weight(self) -> bool:
+        """Answer the searches of scikit-learn, which ask this while metadata routing is off."""
+        if hasattr(self._scorer, "_accept_sample_weight"):
+            return bool(self._scorer._accept_sample_weight())
+        return "sample_weight" in signature(self._scorer).parameters
+
+    def __repr__(self) -> str:
+        shown = getattr(self.scoring, "__name__", None) or repr(self.scoring)
+        marker = "" if is_auto(self.missing_label) else f", missing_label={self.missing_label!r}"
+        return f"labeled_scorer({shown}{marker})"
+
+    def __sklearn_clone__(self) -> Self:
+        return copy.deepcopy(self)
+
+
+def _own_score(estimator: Any, X: Any, y: Any, *, sample_weight: Any = None) -> Any:
+    weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+    return estimator.score(X, y, **weights)
+
+
+def _of_rows(value: Any, labeled: Indices, n_rows: int) -> Any:
+    """Return the entries of the labeled rows, if there is one entry for each row."""
+    # A name such as average="macro" has a length too.
+    if not _is_arraylike_not_scalar(value) or isinstance(value, Mapping):
+        return value
+    return _safe_indexing(value, labeled) if _num_samples(value) == n_rows else value
