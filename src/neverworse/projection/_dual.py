@@ -39,6 +39,8 @@ WIDE_BAND = 4.0  # ... or so many where the working set shall be final
 COARSE = 0.5  # a sampled model is solved to this fraction of the angle that is uncertain
 STEEP = 3.0  # σ at the start, in units of one over the width of the band
 MOST_ROUNDS = 12
+ENOUGH = 1e-3  # a gap at which working sets can take over from Newton's method on all rows, ...
+FEW = 2  # ... if they hold at most one in so many rows
 SLOW = 0.7  # give up on samples when a round leaves more of the uncertainty than this
 ZERO = 8 * EPS  # a squared distance of so small a fraction of what is added up is zero
 
@@ -100,68 +102,37 @@ class Projection:
 
 def solve_dual(problem: Projection, tol: float, budget: Budget) -> DualSolution:
     """Minimise the dual of the projection over all unlabeled rows to a relative gap of `tol`."""
-    hinges = StreamedHinges(problem.whitening, problem.weights)
     n_unlabeled = int(np.count_nonzero(problem.weights))
-    n_unknowns = problem.linear.size
-    first, most = (max(SAMPLE_ROWS, k * n_unknowns) for k in SAMPLE_PER_COLUMN)
-    if n_unlabeled <= 2 * first:
-        return _solve_loaded(problem, hinges, tol, budget)
-    second = min(most, int(SAMPLE_FRACTION * n_unlabeled))
-    sizes = [first, second] if second > 2 * first else [first]
-    solution = _Search(problem, hinges, n_unlabeled, budget).run(sizes, tol)
-    if solution is not None:
-        return solution
-    # So many rows on their kink that no working set holds them, or a few rows so heavy that
-    # no sample stands for them. Newton's method on all rows, with passes for each step.
-    return minimise(
-        hinges,
-        problem.linear,
-        np.zeros_like(problem.linear),
-        problem.shape.nearest(problem.start),
-        shape=problem.shape,
-        totals=problem.totals,
-        tol=tol,
-        floor=problem.floor,
-        budget=budget,
-    )
-
-
-def _solve_loaded(
-    problem: Projection, hinges: StreamedHinges, tol: float, budget: Budget
-) -> DualSolution:
-    """Solve a problem that is small enough to have all of its whitened rows in memory."""
-    unlabeled = np.flatnonzero(problem.weights)
-    shape = problem.shape.at(unlabeled)
-    solution = minimise(
-        hinges.load(unlabeled),
-        problem.linear,
-        np.zeros_like(problem.linear),
-        shape.nearest(problem.start[..., unlabeled]),
-        shape=shape,
-        totals=problem.totals,
-        tol=tol,
-        floor=problem.floor,
-        budget=budget,
-    )
-    q = np.zeros_like(problem.start)
-    q[..., unlabeled] = solution.q
-    return replace(solution, q=q)
+    search = _Search(problem, n_unlabeled, budget)
+    first, most = (max(SAMPLE_ROWS, k * problem.linear.size) for k in SAMPLE_PER_COLUMN)
+    # Several classes need a larger share of the rows before a sample stands for them.
+    in_memory = n_unlabeled <= (2 if problem.linear.ndim == 1 else 3) * first
+    if not in_memory:
+        second = min(most, int(SAMPLE_FRACTION * n_unlabeled))
+        sizes = [first, second] if second > 2 * first else [first]
+        solution = search.run(sizes, tol)
+        if solution is not None:
+            return solution
+    # A small problem; or so many rows on their kink that no working set holds them, or a few rows
+    # so heavy that no sample stands for them. Newton's method on all rows.
+    return search.run_on_all_rows(in_memory, tol)
 
 
 class _Search:
     """Rounds of one pass over all rows and one small problem."""
 
-    def __init__(
-        self, problem: Projection, hinges: StreamedHinges, n_unlabeled: int, budget: Budget
-    ) -> None:
+    def __init__(self, problem: Projection, n_unlabeled: int, budget: Budget) -> None:
         self.problem = problem
-        self.hinges = hinges
+        self.hinges = StreamedHinges(problem.whitening, problem.weights)
         self.n_unlabeled = n_unlabeled
         self.budget = budget
         self.random = np.random.default_rng(0)  # only the path depends on it, not the result
         self.total = float(problem.weights.sum())
+        self.last = np.zeros_like(problem.linear)  # where samples have led to
         self.most = max(
-            SAMPLE_ROWS, WORKING_PER_COLUMN * problem.linear.size, int(WORKING_FRACTION * n_unlabeled)
+            SAMPLE_ROWS,
+            WORKING_PER_COLUMN * problem.linear.size,
+            int(WORKING_FRACTION * n_unlabeled),
         )
 
     def run(self, sizes: list[int], tol: float) -> DualSolution | None:
@@ -173,7 +144,7 @@ class _Search:
             z = self._solve_sample(sample, chosen, z)
         if half_square(z, self.problem.totals) > self.problem.floor:
             del sample  # its memory is better used by working sets
-            return self._refine(z, sizes[-1], tol)
+            return self._refine(z, self.n_unlabeled / sizes[-1], None, tol)
         return reproduce_supervised(
             self.hinges,
             self.problem.shape,
@@ -185,6 +156,32 @@ class _Search:
             floor=self.problem.floor,
             budget=self.budget,
         )
+
+    def run_on_all_rows(self, in_memory: bool, tol: float) -> DualSolution:
+        """Solve by Newton's method on all rows, roughly at first if working sets can take over."""
+        problem = self.problem
+        rows = np.flatnonzero(problem.weights) if in_memory else slice(None)
+        hinges = self.hinges.load(rows) if isinstance(rows, np.ndarray) else self.hinges
+        shape = problem.shape.at(rows)
+        settings = {"shape": shape, "totals": problem.totals, "floor": problem.floor}
+        start = shape.nearest(problem.start[..., rows])
+        roughly = max(tol, ENOUGH) if self.n_unlabeled > FEW * self.most else tol
+
+        def solve(z: Vector, q: Vector, tol: float) -> DualSolution:
+            return minimise(hinges, problem.linear, z, q, tol=tol, budget=self.budget, **settings)
+
+        def for_all(solution: DualSolution) -> DualSolution:
+            q = np.zeros_like(problem.start)
+            q[..., rows] = solution.q
+            return replace(solution, q=q)
+
+        solution = for_all(solve(self.last, start, roughly))
+        if roughly == tol or self.budget.exhausted or solution.is_optimal(tol, problem.floor):
+            return solution
+        finished = self._refine(solution.z, 1.0, solution, tol)
+        if finished is None:
+            finished = for_all(solve(solution.z, solution.q[..., rows], tol))
+        return finished
 
     def _solve_sample(self, sample: LoadedHinges, chosen: Indices, z: Vector) -> Vector:
         """Solve a random sample of the rows, no better than a sample deserves, for a direction.
@@ -211,15 +208,27 @@ class _Search:
         )
         return solution.z
 
-    def _refine(self, z: Vector, n_sample: int, tol: float) -> DualSolution | None:
+    def _refine(
+        self, z: Vector, factor: float, rough: DualSolution | None, tol: float
+    ) -> DualSolution | None:
         """Alternate passes over all rows with working sets until the gap is closed.
 
         Returns None where that does not happen; what was found so far if the budget is used up.
+
+        Parameters
+        ----------
+        z : array
+            Where to start.
+        factor : float
+            How many rows each row stands for that z comes from.
+        rough : DualSolution or None
+            What z belongs to, if it comes from all rows.
+        tol : float
         """
         problem, s = self.problem, self.problem.weights
         shape, totals = problem.shape, problem.totals
-        exact, q = False, np.empty(0)
-        moved, factor, angle = 1.0, self.n_unlabeled / n_sample, np.inf
+        exact, q = rough is not None, np.empty(0) if rough is None else rough.q
+        moved, angle = 1.0, np.inf
         for _ in range(MOST_ROUNDS):
             if not exact and half_square(z, totals) <= problem.floor:
                 return None  # the sample gave no direction
@@ -238,7 +247,11 @@ class _Search:
             if not exact:
                 before, angle = angle, self._angle(moved, factor, z, margin, typical)
                 if angle > SLOW * before:
+                    self.last = z
                     return None
+            elif rough is not None:
+                # The dual is strongly convex: the gap bounds the distance to the optimum.
+                angle = float(np.sqrt(max(solution.gap, 0.0) / solution.value))
             uncertain = angle * typical
             exact = exact or self._count_within(margin, BAND * uncertain) <= self.most
             width = (WIDE_BAND if exact else BAND) * uncertain

@@ -17,62 +17,56 @@ from neverworse.rows._threads import map_in_threads, single_threaded_blas
 EPS = float(np.finfo(np.float64).eps)
 # Singular values that differ by no more than this factor are all known to twelve digits.
 EVEN = 1e4
-# Errors are divided by one minus the leverage. Without penalty, that has too few digits if it is
-# smaller than the first of these; or than the second, where leverages are inaccurate themselves.
+# One minus the leverage, which errors are divided by, is trusted if it is this many times larger
+# than rounding errors: never below the first of these bounds, and always beyond the second.
+TRUSTED = 1e5
 DOUBTFUL = (1e-6, 1e-4)
+# Where rows are interpolated, there is a formula at no cost for all that is smaller than this.
+CLOSE = 1e-2
 
 
 @single_threaded_blas()
 def leave_one_out(
-    rows: Rows,
-    target: Vector,
-    weights: Vector | None,
-    alphas: Vector,
-    fit_intercept: bool = True,
+    rows: Rows, target: Vector, weights: Vector | None, alphas: Vector, fit_intercept: bool = True
 ) -> Vector:
     r"""Return the score that the fit without a row gives to that row, for every row and penalty.
 
-    The fit without row i minimises
+    The fit without row i minimises (and is the shortest one of many, if the penalty is zero)
 
     .. math:: \sum_{j \ne i} s_j (x_j \cdot w + b - y_j)^2 + \alpha \lVert w \rVert^2
 
-    (and is the shortest one of many, where the penalty is zero). It need not be made: with the
-    error :math:`e_i` of the fit to all rows and the leverage :math:`h_i`, which is the derivative
-    of its score for row i by :math:`y_i`, the error without row i is :math:`e_i / (1 - h_i)`.
-
-    Let :math:`\sqrt{s_i} z_i` with :math:`z_i = (x_i - \bar x) V \Lambda^{-1/2}` be the rows in
-    coordinates that make them orthonormal: :math:`V \Lambda V'` is the weighted, centred Gram
-    matrix. With :math:`c = \sum_i s_i z_i (y_i - \bar y)`,
+    It need not be made: with the error :math:`e_i` of the fit to all rows and the leverage
+    :math:`h_i`, the derivative of its score for row i by :math:`y_i`, the error without row i is
+    :math:`e_i / (1 - h_i)`. One decomposition serves all penalties. Let :math:`V \Lambda V'` be the
+    weighted, centred Gram matrix, :math:`z_i = (x_i - \bar x) V \Lambda^{-1/2}` and
+    :math:`c = \sum_i s_i z_i (y_i - \bar y)`. Then
 
     .. math::
         e_i = y_i - \bar y - \sum_k z_{ik} c_k \frac{\lambda_k}{\lambda_k + \alpha}, \qquad
         h_i = \frac{s_i}{\sum_j s_j} + s_i \sum_k z_{ik}^2 \frac{\lambda_k}{\lambda_k + \alpha}
 
-    so that one decomposition serves all penalties. (Without intercept, the means and the first
-    term of :math:`h_i` are zero.)
+    where the means and the first term of :math:`h_i` are zero if there is no intercept. Other ways
+    are needed where :math:`1 - h_i` is zero but for the penalty, or has no digits left:
 
-    Where :math:`1 - h_i` is zero but for the penalty, or so small that it has no digits left, there
-    are other ways:
-
-    - With no more rows than weights to fit, all rows have leverage one without penalty. So
-      :math:`\alpha` is a factor of all errors and of :math:`1 - h_i`. It cancels, and what remains
-      holds without penalty as well:
+    - With no more rows than weights to fit, :math:`\alpha` is a factor of all errors and of all
+      :math:`1 - h_i`. It cancels, and what remains holds without penalty as well:
 
       .. math::
           \frac{e_i}{1 - h_i} = \sum_k \frac{z_{ik} c_k}{\lambda_k + \alpha} \bigg/
           s_i \sum_k \frac{z_{ik}^2}{\lambda_k + \alpha}
 
-    - Otherwise, a row has leverage one if it is alone in some direction of the features, such as a
-      column that is zero in all other rows. These rows are taken out all at once. Let r be their
-      errors by the fit to the rest, N their components in directions where no row of the rest
-      differs, and z, λ and s belong to that fit. Then, with all of them but row i put back, the
-      error of row i is :math:`(M^{-1} r)_i / (M^{-1})_{ii}` for
+    - Otherwise, :math:`1 - h_i` is zero without penalty if row i is alone in some direction, such
+      as that of a column which is zero in all other rows. Such rows are taken out all at once. Let
+      r be their errors by the fit to the rest, N their components in directions in which the rest
+      does not differ, and z and λ what belongs to that fit. With all of them but row i put back,
+      the error of row i is :math:`(M^{-1} r)_i / (M^{-1})_{ii}` with
 
       .. math::
-          M = N N' + \alpha \Big(z \Lambda (\Lambda + \alpha I)^{-1} z' + \frac{1}{\sum_j s_j}
+          M = N N' + \alpha \Big(z \Lambda (\Lambda + \alpha I)^{-1} z' + \frac{1}{\sum_{rest} s_j}
           + \operatorname{diag}(1 / s_i)\Big)
 
-    - Rows that are far from all others, or of far more weight, are left out one by one.
+    - Rows far from all others, or of far more weight, are left out one by one; there are never
+      more of them than weights to fit.
 
     Parameters
     ----------
@@ -89,16 +83,13 @@ def leave_one_out(
     Returns
     -------
     array of shape (n_alphas, n_rows) or (n_alphas, n_classes, n_rows)
-        NaN only where one single row has weight and there is an intercept: without that row,
-        nothing is left to fit.
+        NaN only for a row that alone has weight, with an intercept: nothing is left to fit.
 
     Notes
     -----
     Rows are read block by block; beside blocks and the result, no array is larger than
-    (n_columns, n_columns).
-
-    Accurate for columns of any scale and any distance from zero: errors are about 1e-15 times the
-    condition number of the columns brought to equal length and the same mean.
+    (n_columns, n_columns). Columns may have any scale and be far from zero: errors are about 1e-15
+    times the condition number of the centred columns brought to equal length.
     """
     if not np.all(np.greater_equal(alphas, 0.0)):
         raise ValueError(f"alphas must not be negative, got {list(alphas)}.")
@@ -107,11 +98,12 @@ def leave_one_out(
     if not weights.any():
         raise ValueError("weights must not all be zero: give some row a positive weight.")
     fit = _Fit(rows, np.atleast_2d(target), weights, np.asarray(alphas), fit_intercept)
-    errors, doubtful = fit.errors()
+    errors, left = fit.errors()
     if fit.interpolates:
         for chosen in _pieces(np.flatnonzero(weights), rows.block_rows):
-            errors[:, :, chosen] = fit.errors_of_interpolation(chosen)
-    elif doubtful.size:
+            fit.correct_interpolation(chosen, errors, left)
+    else:
+        doubtful = np.flatnonzero(left.min(axis=0, initial=1.0) <= fit.doubt)
         alone = fit.are_alone(doubtful)
         errors[:, :, doubtful[alone]] = fit.errors_of_alone(doubtful[alone])
         for i in doubtful[~alone]:
@@ -176,50 +168,49 @@ class _Fit:
         weights[indices] = 0.0
         return replace(self, weights=weights)
 
-    def errors(self) -> tuple[Vector, Indices]:
-        """Return e / (1 - h), of shape (n_alphas, n_classes, n_rows), and where not to trust it."""
-        kept = self.kept
-        coefs = self._coefs(kept)
-        free = np.ones(self.rows.n_rows)
-        if self.fit_intercept:
-            free -= self.weights / self.moments.total
+    def errors(self) -> tuple[Vector, Matrix]:
+        """Return e / (1 - h), of shape (n_alphas, n_classes, n_rows), and 1 - h."""
+        kept, coefs = self.kept, self._coefs(self.kept)
         errors = np.empty((len(self.alphas), *self.targets.shape))
+        left = np.ones((len(self.alphas), self.rows.n_rows))
+        if self.fit_intercept:
+            left -= self.weights / self.moments.total
 
         def part(blocks: list[slice]) -> None:
             for rows in blocks:
                 z = self._block(rows) @ self.coordinates.basis
-                found = self.residuals[:, rows] - self._scores(coefs, z)
+                errors[:, :, rows] = self.residuals[:, rows] - self._scores(coefs, z)
                 z *= z * self.weights[rows, None]
-                with np.errstate(divide="ignore", invalid="ignore"):  # not to be trusted, then
-                    found /= (free[rows] - (z @ kept).T)[:, None]
-                errors[:, :, rows] = found
-                free[rows] -= z.sum(axis=1)
+                left[:, rows] -= (z @ kept).T
 
         map_in_threads(part, self._parts())
-        least, most = DOUBTFUL
-        doubt = min(max(least, self.rounding * self.coordinates.condition), most)
-        return errors, np.flatnonzero(free <= doubt)
+        with np.errstate(divide="ignore", invalid="ignore"):  # where zero, that is corrected
+            errors /= left[:, None]
+        return errors, left
 
-    def errors_of_interpolation(self, indices: Indices) -> Vector:
-        """Return e / (1 - h) with α cancelled."""
+    def correct_interpolation(self, indices: Indices, errors: Vector, left: Matrix) -> None:
+        """Put e / (1 - h) with α cancelled where 1 - h is small."""
         z = self._taken(indices)[:, self.columns] @ self.coordinates.basis
-        errors = self._scores(self._coefs(self.damping), z)
+        corrected = self._scores(self._coefs(self.damping), z)
         z *= z * self.weights[indices, None]
         with np.errstate(invalid="ignore"):  # the only row: 0 / 0
-            errors /= (z @ self.damping).T[:, None]
-        return errors
+            corrected /= (z @ self.damping).T[:, None]
+        small = left[:, None, indices] <= CLOSE
+        errors[:, :, indices] = np.where(small, corrected, errors[:, :, indices])
 
     def errors_of_alone(self, indices: Indices) -> Vector:
         """Return the errors of rows that are alone, each by the fit without it."""
+        if not indices.size:
+            return np.empty((len(self.alphas), len(self.targets), 0))
         rest = self.without(indices)
         errors = rest.errors_outside(indices)
         z, outside = rest.split(indices)
         noise = np.diag(1.0 / np.sqrt(self.weights[indices]))
         common = np.full((len(z), int(self.fit_intercept)), 1.0 / np.sqrt(rest.moments.total))
         for alpha, kept, error in zip(self.alphas, rest.kept.T, errors, strict=True):
-            # M is the product of this with its transpose, and so of the triangle.
-            factor = np.column_stack([z * np.sqrt(kept), common, noise]) * np.sqrt(alpha)
-            factor = np.column_stack([outside, factor])
+            # M = factor @ factor' = triangle' @ triangle
+            shared = np.column_stack([z * np.sqrt(kept), common, noise])
+            factor = np.column_stack([outside, np.sqrt(alpha) * shared])
             triangle = linalg.qr(factor.T, mode="r", check_finite=False)[0][: len(z)]
             inverse = linalg.solve_triangular(triangle, np.eye(len(z)))
             error[:] = (error @ inverse) @ inverse.T / np.sum(inverse**2, axis=1)
@@ -243,6 +234,8 @@ class _Fit:
 
     def are_alone(self, doubtful: Indices) -> Mask:
         """Say of which rows it is certain that they are alone."""
+        if not doubtful.size:
+            return np.zeros(0, dtype=bool)
         others = self.weights > 0
         others[doubtful] = False
         # Columns in which all others are equal; without intercept, equal to zero.
@@ -303,6 +296,18 @@ class _Fit:
         """The relative error of orthogonal factors, which grows with both sides of the matrix."""
         return 8.0 * EPS * max(len(self.columns), float(np.sqrt(self.rows.n_rows)))
 
+    @property
+    def interpolates(self) -> bool:
+        """Whether there are no more rows than weights to fit."""
+        n_fitted = len(self.coordinates.eigenvalues) + self.fit_intercept
+        return int(np.count_nonzero(self.weights)) <= n_fitted
+
+    @property
+    def doubt(self) -> float:
+        """How small 1 - h can be without doubt."""
+        smallest, largest = DOUBTFUL
+        return min(max(TRUSTED * self.rounding * self.coordinates.condition, smallest), largest)
+
     @cached_property
     def coordinates(self) -> _Coordinates:
         """The eigenvectors, found without squaring the condition number of the rows."""
@@ -327,7 +332,7 @@ class _Fit:
         _, singular, right = linalg.svd(triangle / length, full_matrices=False, check_finite=False)
         # What floating point cannot know: the rounding of the data, measured against their spread.
         noise = np.max(np.sqrt(self.moments.raw[self.columns]) / length, initial=1.0)
-        rank = int(np.sum(singular > self.rounding * noise * singular[0]))
+        rank = max(1, int(np.sum(singular > self.rounding * noise * singular[0])))
         condition = float(singular[0] / singular[rank - 1])
         singular, right = singular[:rank, None], right[:rank]
         # 2: rows and columns of any scale; 0: with singular vectors on this side.
@@ -362,12 +367,6 @@ class _Fit:
 
         # At least twice as many rows as columns: the triangle on top is then little extra work.
         return reduce(map_in_threads(part, self._parts(2 * width)))
-
-    @property
-    def interpolates(self) -> bool:
-        """Whether there are no more rows than weights to fit."""
-        n_fitted = len(self.coordinates.eigenvalues) + self.fit_intercept
-        return int(np.count_nonzero(self.weights)) <= n_fitted
 
     def _coefs(self, factors: Matrix) -> Matrix:
         """Return c_k f_k for factors f, of shape (n_alphas * n_classes, rank)."""

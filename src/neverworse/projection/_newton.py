@@ -34,7 +34,9 @@ GROWTH = 5.0  # of σ, after each update of the soft labels that took at most ..
 EASY = 4  # ... so many Newton steps
 LEAP = 50.0  # growth of σ where such an update leaves most of the gap open
 LARGEST_SIGMA = 1e17
-MOST_STEPS = 50  # between two updates of the soft labels
+MOST_STEPS = 50  # between two updates of the soft labels, and ...
+IDLE = 10  # ... so many without a smaller gradient, or just one below ...
+FINE = 1e-9  # ... this relative accuracy: rounding errors allow no more
 SLOW = 0.5  # an update of the soft labels that leaves more of the gap than this is slow, and ...
 PATIENCE = 8  # ... after so many of them the solver gives up
 FEW = 4  # taking one in so many rows is faster than reading all
@@ -81,7 +83,7 @@ def minimise(
     tol: float,
     floor: float,
     budget: Budget,
-    sigma: float = FIRST_SIGMA,
+    sigma: float | None = None,
 ) -> DualSolution:
     """Minimise f, starting from the dual point `z` and the soft labels `q`.
 
@@ -102,25 +104,32 @@ def minimise(
         A value of at most this counts as zero.
     budget : Budget
         Newton steps and time; when they end, the best pair so far is returned.
-    sigma : float
+    sigma : float, optional
         The first σ. Larger is faster from a good start, slower from a poor one.
     """
     s = hinges.weights
+    if sigma is None:  # with several classes, scores are the smaller the more there are
+        sigma = FIRST_SIGMA * max(1.0, len(q) / 2 if q.ndim > 1 else 1.0)
     t = hinges.scores(z)
     accuracy, steps, stalled, patience = 0.1, 0, False, PATIENCE
+    smallest, since = np.inf, 0
     best: DualSolution | None = None
     soft = q
     pulled = hinges.pull(s * soft) - linear
     balance = None if totals is None else _Balance.start(totals, z, pulled)
     while True:
-        before, soft = soft, shape.nearest(q - sigma * t)
+        shifted = q - sigma * t
+        before, soft = soft, shape.nearest(shifted)
         pulled = pulled + _pull_change(hinges, s * (soft - before))
         gradient = z - pulled
         if balance is not None:
             gradient[..., -1] = balance.gradient(z, pulled, sigma)
         size = np.sqrt(2.0 * max(half_square(pulled, totals), floor))
-        stalled = stalled or steps >= MOST_STEPS or budget.exhausted
-        if stalled or float(np.linalg.norm(gradient)) <= accuracy * size:
+        norm = float(np.linalg.norm(gradient))
+        smallest, since = (norm, steps) if norm < 0.9 * smallest else (smallest, since)
+        idle = IDLE if norm > FINE * size else 1
+        stalled = stalled or steps >= MOST_STEPS or steps > since + idle or budget.exhausted
+        if stalled or norm <= accuracy * size:
             pulled = hinges.pull(s * soft) - linear  # free of the rounding errors of the updates
             solution = _pair(hinges, shape, totals, z, soft, pulled)
             slow = best is not None and solution.gap > SLOW * best.gap
@@ -136,6 +145,7 @@ def minimise(
             if steps <= EASY:
                 sigma = min((LEAP if slow and steps <= 1 else GROWTH) * sigma, LARGEST_SIGMA)
             accuracy, steps, stalled = max(0.1 * accuracy, FINEST), 0, False
+            smallest, since = np.inf, 0
             continue
         budget.spend()
         steps += 1
@@ -144,7 +154,7 @@ def minimise(
             curve[..., -1] = balance.curvature(z, sigma)
         step = newton_step(hinges, shape, soft, curve, sigma, gradient, rough=accuracy >= ROUGH)
         change = hinges.scores(step)
-        slope = Slope(shape, q - sigma * t, sigma * change, s * change, soft)
+        slope = Slope(shape, shifted, sigma * change, s * change, soft)
         slope.add_quadratic(z, step, linear)
         if balance is not None:
             balance.add_to(slope, z, step, sigma)

@@ -82,10 +82,13 @@ def _gram(hinges: Hinges, indices: Indices, weights: Vector) -> Matrix:
         product: Matrix = rows.T @ rows
         return product
 
-    n_pieces = max(1, len(indices) * rank // PIECE)
-    edges = np.linspace(0, len(indices), n_pieces + 1).astype(int)
-    pieces = [slice(lo, hi) for lo, hi in pairwise(edges)]
-    return sum(map_in_threads(gram, pieces), np.zeros((rank, rank)))
+    return sum(map_in_threads(gram, _pieces(len(indices), rank)), np.zeros((rank, rank)))
+
+
+def _pieces(n: int, rank: int) -> list[slice]:
+    """Return slices of so many rows, of at most about `PIECE` numbers each."""
+    edges = np.linspace(0, n, max(1, n * rank // PIECE) + 1).astype(int)
+    return [slice(lo, hi) for lo, hi in pairwise(edges)]
 
 
 def _solve_by_rows(rows: Matrix, curve: Vector, right: Vector) -> Vector:
@@ -144,16 +147,27 @@ class _ClassSystem:
         """Return the matrix of the system; its lower triangle is enough."""
         n_classes, rank = self.curve.shape
         matrix = np.zeros((n_classes, rank, n_classes, rank))
-        share = self.weights / self.count
+        for piece in _pieces(len(self.indices), rank):
+            rows = self.hinges.take(self.indices[piece])
+            inner, weights = self.inner[:, piece], self.weights[piece]
+            share = weights / self.count[piece]
 
-        for k in range(n_classes):
-            for other in range(k + 1):
-                both = np.flatnonzero(self.inner[k] & self.inner[other])
-                if other == k:
-                    block = _gram(self.hinges, self.indices[both], (self.weights - share)[both])
-                else:
-                    block = -_gram(self.hinges, self.indices[both], share[both])
-                matrix[k, :, other] = block
+            def add(
+                k: int,
+                rows: Matrix = rows,
+                inner: Mask = inner,
+                own: Vector = weights,
+                share: Vector = share,
+            ) -> None:
+                chosen = np.flatnonzero(inner[k])
+                ours = rows[chosen]
+                weighted = ours * share[chosen, None]
+                for other in range(k):
+                    both = np.flatnonzero(inner[other, chosen])
+                    matrix[k, :, other] -= ours[both].T @ weighted[both]
+                matrix[k, :, k] += ours.T @ (ours * (own - share)[chosen, None])
+
+            map_in_threads(add, range(n_classes))
         square = matrix.reshape(n_classes * rank, n_classes * rank)
         square.flat[:: len(square) + 1] += self.curve.ravel()
         return square
