@@ -14,6 +14,7 @@ from neverworse.estimators._class_prior import with_class_prior
 from neverworse.estimators._classifier import LinearClassifier
 from neverworse.estimators._known_labels import known_labels
 from neverworse.estimators._least_squares import LeastSquaresClassifier
+from neverworse.estimators._least_squares_cv import LeastSquaresClassifierCV
 from neverworse.estimators._linear import copy_input_checks
 from neverworse.estimators._run_projection import DISTANCES, checked_distance, run_projection
 from neverworse.estimators._soft_labels import SoftLabels
@@ -59,8 +60,9 @@ class ProjectedLeastSquaresClassifier(LinearClassifier):
 
         or, for "euclidean", by the Euclidean norm of the difference of their weights, intercept
         included.
-    alpha : float, default=0.0
-        Ridge penalty of the supervised solution, as in `LeastSquaresClassifier`.
+    alpha : float or "loo", default=0.0
+        Ridge penalty of the supervised solution, as in `LeastSquaresClassifier`, or chosen by
+        leave-one-out on the labeled rows, as in `LeastSquaresClassifierCV`.
     constraint_alpha : float, default=0.0
         Ridge penalty inside the constraint set, and in the loss that the guarantee is about.
     class_prior : None, number, interval, array, dict or "confidence", default=None
@@ -103,7 +105,7 @@ class ProjectedLeastSquaresClassifier(LinearClassifier):
         Projected weights.
     intercept_ : array of shape (1,) or (n_classes,)
         Their intercept less 0.5, so that ``X @ coef_.T + intercept_`` is the decision function.
-    supervised_ : LeastSquaresClassifier
+    supervised_ : LeastSquaresClassifier or LeastSquaresClassifierCV
         The supervised baseline, fitted to the labeled rows.
     soft_labels_ : array of shape (n_unlabeled,) or (n_unlabeled, n_classes)
         Imputed labels of the unlabeled rows, in their order, as the share of the second of two
@@ -155,16 +157,17 @@ class ProjectedLeastSquaresClassifier(LinearClassifier):
         "max_time": [Interval(Real, 0, None, closed="left"), None],
         "verbose": ["verbose"],
         **LeastSquaresClassifier._parameter_constraints,
+        "alpha": [Interval(Real, 0, None, closed="left"), StrOptions({"loo"})],
     }
 
-    supervised_: LeastSquaresClassifier
+    supervised_: LeastSquaresClassifier | LeastSquaresClassifierCV
     certificate_: Certificate
 
     def __init__(
         self,
         distance: Any = "all",
         *,
-        alpha: float = 0.0,
+        alpha: float | str = 0.0,
         constraint_alpha: float = 0.0,
         class_prior: Any = None,
         prior_level: float = 0.95,
@@ -199,12 +202,7 @@ class ProjectedLeastSquaresClassifier(LinearClassifier):
         labels, assumptions = with_class_prior(known, self.class_prior, self.prior_level)
         self._check_solver(labels)
         training = TrainingRows(rows, labels)
-        supervised = LeastSquaresClassifier(
-            float(self.alpha),
-            fit_intercept=self.fit_intercept,
-            rcond=self.rcond,
-            missing_label=self.missing_label,
-        )
+        supervised = self._baseline()
         supervised._fit_training(training, known.classes)
         copy_input_checks(self, supervised)
         result = run_projection(self, training, supervised, distance, assumptions, observer)
@@ -226,6 +224,14 @@ class ProjectedLeastSquaresClassifier(LinearClassifier):
         """The same as a sparse array of shape (n_unlabeled, 1) or (n_unlabeled, n_classes)."""
         check_is_fitted(self, "coef_")
         return self._soft_labels_.to_sparse()
+
+    def _baseline(self) -> LeastSquaresClassifier | LeastSquaresClassifierCV:
+        settings = {"fit_intercept": self.fit_intercept, "missing_label": self.missing_label}
+        if self.alpha != "loo":
+            return LeastSquaresClassifier(float(self.alpha), rcond=self.rcond, **settings)
+        if self.rcond is not None:
+            raise ValueError("alpha='loo' takes no rcond. Set alpha to a number, or rcond to None.")
+        return LeastSquaresClassifierCV(**settings)
 
     def _check_solver(self, labels: Labels) -> None:
         if self.solver == "lbfgs" and (labels.target.ndim > 1 or labels.totals is not None):
@@ -273,7 +279,7 @@ class ICLSClassifier(ProjectedLeastSquaresClassifier):
     def __init__(
         self,
         *,
-        alpha: float = 0.0,
+        alpha: float | str = 0.0,
         constraint_alpha: float = 0.0,
         class_prior: Any = None,
         prior_level: float = 0.95,

@@ -6,6 +6,7 @@ Knows arrays and rows, knows no scikit-learn.
 from neverworse.projection._assumptions import Assumptions
 from neverworse.projection._budget import Observer, Progress
 from neverworse.projection._certificate import Certificate
+from neverworse.projection._leave_one_out import leave_one_out
 from neverworse.projection._moments import NonFiniteError
 from neverworse.projection._project import ProjectionResult, project
 from neverworse.projection._shapes import Box, Simplex
@@ -27,6 +28,7 @@ __all__ = [
     "Totals",
     "TrainingRows",
     "Weights",
+    "leave_one_out",
     "project",
     "solve_least_squares",
 ]

@@ -163,12 +163,21 @@ class _Search:
         rows = np.flatnonzero(problem.weights) if in_memory else slice(None)
         hinges = self.hinges.load(rows) if isinstance(rows, np.ndarray) else self.hinges
         shape = problem.shape.at(rows)
-        settings = {"shape": shape, "totals": problem.totals, "floor": problem.floor}
         start = shape.nearest(problem.start[..., rows])
         roughly = max(tol, ENOUGH) if self.n_unlabeled > FEW * self.most else tol
 
         def solve(z: Vector, q: Vector, tol: float) -> DualSolution:
-            return minimise(hinges, problem.linear, z, q, tol=tol, budget=self.budget, **settings)
+            return minimise(
+                hinges,
+                problem.linear,
+                z,
+                q,
+                shape=shape,
+                totals=problem.totals,
+                tol=tol,
+                floor=problem.floor,
+                budget=self.budget,
+            )
 
         def for_all(solution: DualSolution) -> DualSolution:
             q = np.zeros_like(problem.start)

@@ -9,7 +9,7 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-# A total whose tail equals its bound to within rounding is kept: that costs at most width.
+# A total whose tail equals its bound to within rounding is kept: that can only widen an interval.
 TIE = 1e-9
 # How many terms of a tail are added up at once, and when the rest is beneath notice.
 CHUNK = 2048
@@ -45,13 +45,14 @@ def count_intervals(
     """
     if len(counts) < 2 or sum(counts) != n_labeled:
         raise ValueError(
-            f"counts must hold the labeled rows of two classes or more and add up to "
+            "counts must hold the labeled rows of two classes or more and add up to "
             f"n_labeled={n_labeled}, got {list(counts)}."
         )
     _check_level(level)
     if len(counts) > 2:
         level = 1.0 - (1.0 - level) / len(counts)
-    intervals = np.array([count_interval(n_rows, n_labeled, int(x), level) for x in counts])
+    found = [count_interval(n_rows, n_labeled, int(x), level) for x in counts]
+    intervals = np.array(found, dtype=np.int64)
     # Never empty. Suppose that the smallest totals L_k added up to more than all rows. Then there
     # are totals M_k <= L_k that do add up, one of them smaller than L_k. With these, P(X_k > x_k)
     # is at most P(X_k >= x_k | L_k - 1), which is at most (1 - level) / 2: small for every k at
@@ -128,7 +129,8 @@ def _at_most(x: int, others: int, count: int, rest: int) -> float:
 
     From term to term the probabilities change by simple fractions, so all are known relative to
     P(X = x), to within a few units in the last place for each term between: no factorial of a
-    large number is ever computed, and no small number from a difference of large ones.
+    large number is ever computed, and no small number from a difference of large ones. (Tails from
+    gamma functions, as in SciPy, lose seven digits for ten million rows.)
     """
     below = _sum_of_terms(x, rest, count, others)
     above = _sum_of_terms(count, others, x, rest)

@@ -1,0 +1,151 @@
+"""Least squares with the ridge penalty that leave-one-out prefers."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils import check_array
+from sklearn.utils._param_validation import StrOptions
+
+from neverworse._typing import AnyArray, Vector
+from neverworse.estimators._classifier import LinearClassifier
+from neverworse.estimators._known_labels import known_labels
+from neverworse.projection import Observer, TrainingRows, leave_one_out, solve_least_squares
+from neverworse.projection._moments import moments
+from neverworse.rows import Rows
+
+# Penalties that are tried, in units of the mean sum of squares of the centred columns.
+GRID = np.logspace(-6, 2, 25)
+
+
+class LeastSquaresClassifierCV(LinearClassifier):
+    r"""Least squares classifier that chooses its ridge penalty by leave-one-out.
+
+    For every penalty α, every labeled row i is scored by the fit to all other labeled rows. That
+    takes no fits: with the error :math:`e_i` of the fit to all of them and its leverage
+    :math:`h_i`, the error without row i is :math:`e_i / (1 - h_i)`, exactly, and one
+    decomposition serves all penalties. Unlabeled rows are ignored; they are never scored.
+
+    Parameters
+    ----------
+    alphas : array-like of shape (n_alphas,) or None, default=None
+        Penalties to choose from. None: 25 values from 1e-6 to 100 times the mean sum of squares of
+        the centred columns of the labeled rows, so that the units of the features do not matter.
+    scoring : {"brier", "accuracy"}, default="brier"
+        What is compared: the mean squared error of the left-out scores, or the accuracy of the
+        left-out predictions (and the squared error where that is equal).
+    fit_intercept : bool, default=True
+        Whether to fit an intercept; it is never penalised.
+    missing_label : "auto" or scalar, default="auto"
+        What marks unlabeled rows in y, as in `LeastSquaresClassifier`.
+
+    Attributes
+    ----------
+    alpha_ : float
+        The penalty that was chosen; the largest of equally good ones.
+    alphas_ : array of shape (n_alphas,)
+        The penalties that were tried.
+    loo_brier_, loo_accuracy_ : arrays of shape (n_alphas,)
+        Mean squared error (summed over the classes) and accuracy of the left-out scores.
+    classes_, coef_, intercept_, n_features_in_, feature_names_in_
+        As in `LeastSquaresClassifier`.
+
+    See Also
+    --------
+    ProjectedLeastSquaresClassifier : ``alpha="loo"`` chooses the penalty of its supervised
+        solution in this way.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from neverworse import LeastSquaresClassifierCV
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 2, 60)
+    >>> X = rng.normal(size=(60, 20)) + 0.5 * y[:, None]
+    >>> y[40:] = -1
+    >>> clf = LeastSquaresClassifierCV(alphas=[0.1, 1, 10, 100, 1000]).fit(X, y)
+    >>> clf.alpha_
+    100.0
+    >>> clf.loo_brier_.round(3)
+    array([0.435, 0.385, 0.25 , 0.205, 0.245])
+    """
+
+    _skips_rows: ClassVar[bool] = True
+    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
+        "alphas": ["array-like", None],
+        "scoring": [StrOptions({"brier", "accuracy"})],
+        "fit_intercept": ["boolean"],
+        "missing_label": "no_validation",
+    }
+
+    def __init__(
+        self,
+        alphas: Any = None,
+        *,
+        scoring: str = "brier",
+        fit_intercept: bool = True,
+        missing_label: Any = "auto",
+    ) -> None:
+        self.alphas = alphas
+        self.scoring = scoring
+        self.fit_intercept = fit_intercept
+        self.missing_label = missing_label
+
+    def _fit_rows(
+        self,
+        rows: Rows,
+        y: Any,
+        weights: Vector | None,
+        bounds: Any,
+        observer: Observer | None,  # noqa: ARG002
+    ) -> None:
+        known = known_labels(y, self.missing_label, rows.n_rows, weights, bounds)
+        self._fit_training(TrainingRows(rows, known.labels), known.classes)
+
+    def _fit_training(self, training: TrainingRows, classes: AnyArray) -> None:
+        """Fit to checked rows."""
+        rows, target, weights = training.labeled()
+        alphas = self._checked_alphas(rows, weights)
+        scores = leave_one_out(rows, target, weights, alphas, self.fit_intercept)
+        brier, accuracy = _compare(scores, target, weights)
+        loss = brier if self.scoring == "brier" else 1.0 - accuracy
+        usable = np.flatnonzero(np.isfinite(loss) & np.isfinite(brier))
+        if not usable.size:
+            raise ValueError(
+                "Leave-one-out needs at least two labeled rows with a positive weight. Label more "
+                "rows, or set alpha yourself in LeastSquaresClassifier."
+            )
+        best = max(usable, key=lambda a: (-loss[a], -brier[a], alphas[a]))
+        solution = solve_least_squares(
+            rows, target, weights, alpha=float(alphas[best]), fit_intercept=self.fit_intercept
+        )
+        self.alpha_, self.alphas_ = float(alphas[best]), alphas
+        self.loo_brier_, self.loo_accuracy_ = brier, accuracy
+        self.classes_ = classes
+        self._set_weights(solution.snapped(self._threshold))
+
+    def _checked_alphas(self, rows: Rows, weights: Vector | None) -> Vector:
+        if self.alphas is None:
+            spread = moments(rows, weights, self.fit_intercept).gram.trace() / rows.n_columns
+            return GRID * (spread or 1.0)
+        alphas: Vector = check_array(
+            np.atleast_1d(self.alphas), ensure_2d=False, dtype=np.float64, input_name="alphas"
+        )
+        if alphas.ndim != 1 or (alphas < 0.0).any():
+            raise ValueError("alphas must be a list of penalties that are not negative.")
+        return alphas
+
+
+def _compare(scores: Vector, target: Vector, weights: Vector | None) -> tuple[Vector, Vector]:
+    """Return mean squared error and accuracy of the scores of every penalty."""
+    squares = (scores - target) ** 2
+    if target.ndim > 1:
+        squares = squares.sum(axis=1)
+        hits = np.take_along_axis(target[None], scores.argmax(axis=1)[:, None], axis=1)[:, 0]
+    else:  # a soft label counts as a hit in part
+        hits = np.where(scores > 0.5, target, 1.0 - target)
+    s = np.ones(target.shape[-1]) if weights is None else weights
+    counted = s > 0.0
+    s = s[counted] / s[counted].sum()
+    return squares[:, counted] @ s, hits[:, counted] @ s
