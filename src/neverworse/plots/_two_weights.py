@@ -29,6 +29,17 @@ def check_estimator(estimator: Any) -> None:
             "that step, and X as the steps before it leave it."
         )
     check_is_fitted(estimator)
+    assumed = estimator.certificate_.assumptions
+    if assumed.task != "binary":
+        raise ValueError(
+            f"ConstraintSetDisplay shows classifiers of two classes, but this one has "
+            f"{len(estimator.classes_)}, with weights for each of them."
+        )
+    if assumed.n_bounded or assumed.class_prior:
+        raise ValueError(
+            "ConstraintSetDisplay shows the constraint set of all labelings, but this classifier "
+            "was fitted with label_bounds or class_prior, which make it smaller. Fit it without."
+        )
 
 
 def check_two_weights(estimator: ProjectedLeastSquaresClassifier) -> None:
