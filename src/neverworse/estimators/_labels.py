@@ -144,14 +144,14 @@ def _as_array(y: Any) -> AnyArray:
     if y is None:
         raise ValueError(
             "This estimator requires y to be passed, but the target y is None: give a label for "
-            "every row, with a marker such as -1 where there is none."
+            "every row, with a marker where there is none (-1 or NaN for classes, NaN for numbers)."
         )
     if isinstance(y, np.ma.MaskedArray):
         masked, y = np.ma.getmaskarray(y), y.data.astype(object)
         y[masked] = None
     elif hasattr(y, "to_list") and not isinstance(getattr(y, "dtype", None), np.dtype):
         # A nullable or categorical column: as an array, its integers might turn into floats.
-        y = np.array([*y.to_list(), None], dtype=object)[:-1]
+        y = np.array([*y, None], dtype=object)[:-1]
     elif hasattr(y, "to_numpy"):
         y = y.to_numpy()
     elif not isinstance(y, np.ndarray):
@@ -255,7 +255,7 @@ def _find_marker(labels: _Labels, missing_label: Any) -> Mask:
     """Find the rows that carry the given marker."""
     if isinstance(missing_label, (list, tuple, dict, set)) or np.ndim(missing_label) > 0:
         raise ValueError(
-            f"missing_label={missing_label!r} is not a scalar. Pass 'auto' or the value in y that "
+            f"missing_label={missing_label!r} is not a scalar. Pass the value in y that "
             "marks unlabeled rows, for example -1, np.nan, None or '?'."
         )
     if _is_null(missing_label):

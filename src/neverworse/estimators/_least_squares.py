@@ -10,7 +10,8 @@ from sklearn.utils._param_validation import Interval
 from neverworse._typing import AnyArray, Vector
 from neverworse.estimators._classifier import LinearClassifier
 from neverworse.estimators._known_labels import known_labels
-from neverworse.projection import Observer, TrainingRows, solve_least_squares
+from neverworse.estimators._linear import fit_least_squares
+from neverworse.projection import Observer, TrainingRows
 from neverworse.rows import Rows
 
 
@@ -105,14 +106,5 @@ class LeastSquaresClassifier(LinearClassifier):
 
     def _fit_training(self, training: TrainingRows, classes: AnyArray) -> None:
         """Fit to checked rows."""
-        rows, target, weights = training.labeled()
-        solution = solve_least_squares(
-            rows,
-            target,
-            weights,
-            alpha=float(self.alpha),
-            fit_intercept=self.fit_intercept,
-            rcond=self.rcond,
-        )
+        fit_least_squares(self, training, float(self.alpha), self.rcond)
         self.classes_ = classes
-        self._set_weights(solution.snapped(self._threshold))

@@ -11,7 +11,8 @@ from sklearn.utils._param_validation import StrOptions
 from neverworse._typing import AnyArray, Vector
 from neverworse.estimators._classifier import LinearClassifier
 from neverworse.estimators._known_labels import known_labels
-from neverworse.projection import Observer, TrainingRows, leave_one_out, solve_least_squares
+from neverworse.estimators._linear import fit_least_squares
+from neverworse.projection import Observer, TrainingRows, leave_one_out
 from neverworse.projection._moments import moments
 from neverworse.rows import Rows
 
@@ -117,13 +118,10 @@ class LeastSquaresClassifierCV(LinearClassifier):
                 "rows, or set alpha yourself in LeastSquaresClassifier."
             )
         best = max(usable, key=lambda a: (-loss[a], -brier[a], alphas[a]))
-        solution = solve_least_squares(
-            rows, target, weights, alpha=float(alphas[best]), fit_intercept=self.fit_intercept
-        )
+        fit_least_squares(self, training, float(alphas[best]))
         self.alpha_, self.alphas_ = float(alphas[best]), alphas
         self.loo_brier_, self.loo_accuracy_ = brier, accuracy
         self.classes_ = classes
-        self._set_weights(solution.snapped(self._threshold))
 
     def _checked_alphas(self, rows: Rows, weights: Vector | None) -> Vector:
         if self.alphas is None:

@@ -17,7 +17,13 @@ from sklearn.utils.validation import (
 
 from neverworse._typing import Matrix, Vector
 from neverworse.estimators._progress import CallbackSupportMixin, observed_fit
-from neverworse.projection import NonFiniteError, Observer, Weights
+from neverworse.projection import (
+    NonFiniteError,
+    Observer,
+    TrainingRows,
+    Weights,
+    solve_least_squares,
+)
 from neverworse.rows import Rows, as_rows
 
 
@@ -108,6 +114,17 @@ def stored_weights(model: LinearModel) -> Weights:
     intercept = np.atleast_1d(model.intercept_) + model._threshold
     coef = np.atleast_2d(model.coef_)
     return Weights(coef, intercept) if len(coef) > 1 else Weights(coef[0], float(intercept[0]))
+
+
+def fit_least_squares(
+    model: Any, training: TrainingRows, alpha: float, rcond: float | None = None
+) -> None:
+    """Give a model the least squares weights of the labeled rows."""
+    rows, target, weights = training.labeled()
+    solution = solve_least_squares(
+        rows, target, weights, alpha=alpha, fit_intercept=model.fit_intercept, rcond=rcond
+    )
+    model._set_weights(solution.snapped(model._threshold))
 
 
 def copy_input_checks(fitted: Any, model: Any) -> None:

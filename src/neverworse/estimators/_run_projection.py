@@ -84,9 +84,9 @@ def checked_distance(estimator: Any) -> Any:
     if D.shape[1] != estimator.n_features_in_:
         raise ValueError(
             f"distance is an array with {D.shape[1]} columns, but X has "
-            f"{estimator.n_features_in_} features. Its rows are points at which two classifiers "
-            "are compared, so it needs the columns of X."
+            f"{estimator.n_features_in_} features. Its rows are points at which two models are "
+            "compared, so it needs the columns of X."
         )
     if not D.any() and not estimator.fit_intercept:
-        raise ValueError("distance is an array of zeros: it cannot tell classifiers apart.")
+        raise ValueError("distance is an array of zeros: it cannot tell models apart.")
     return D

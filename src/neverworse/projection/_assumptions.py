@@ -43,7 +43,7 @@ class Assumptions:
         """What is fitted."""
         return "regression" if self.task == "regression" else "classifier"
 
-    def conditions(self) -> str:
+    def conditions(self, lead: str = "as long as") -> str:
         """Return what the labels have to satisfy, to be put behind a statement about them."""
         found = []
         if self.target_range is not None:
@@ -54,7 +54,7 @@ class Assumptions:
         if self.class_prior:
             shares = " and ".join(_share(*prior) for prior in self.class_prior)
             found.append(f"{shares} of the unlabeled rows")
-        return f" (as long as {', and '.join(found)})" if found else ""
+        return f" ({lead} {', and '.join(found)})" if found else ""
 
     def probability(self) -> str:
         """Return with what probability this is so, as a sentence; empty if it is assumed."""

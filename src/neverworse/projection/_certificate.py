@@ -136,14 +136,15 @@ class Certificate:
 
     def _claim(self) -> str:
         assumed = self.assumptions
-        labels, model, conditions = assumed.labels, assumed.model, assumed.conditions()
+        labels, model = assumed.labels, assumed.model
         if self.reason:
+            conditions = assumed.conditions("where")
             return _WHY[self.reason].format(labels=labels, model=model, conditions=conditions)
         low, high = self.supervised_loss
         where = f"on {self._rows()}"
         context = f" (the supervised loss is between {_number(low)} and {_number(high)})"
         of_rows = f"the true {labels} of the {self.n_unlabeled:,} unlabeled "
-        of_rows += f"{_plural(self.n_unlabeled)}{conditions}"
+        of_rows += f"{_plural(self.n_unlabeled)}{assumed.conditions()}"
         if self.holds:
             return (
                 f"Never worse: whatever {of_rows}, the {self._loss()} {where} is lower than that "

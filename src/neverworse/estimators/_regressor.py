@@ -1,0 +1,367 @@
+"""Regression: least squares on rows with a target, and its projection within a known range."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import RegressorMixin, _fit_context
+from sklearn.linear_model import LinearRegression
+from sklearn.utils.validation import check_is_fitted
+
+from neverworse._typing import Vector
+from neverworse.estimators._known_targets import known_targets, within_range
+from neverworse.estimators._least_squares import LeastSquaresClassifier
+from neverworse.estimators._linear import LinearModel, copy_input_checks, fit_least_squares
+from neverworse.estimators._projected import ProjectedLeastSquaresClassifier
+from neverworse.estimators._run_projection import checked_distance, run_projection
+from neverworse.projection import Certificate, Labels, Observer, TrainingRows, Weights
+from neverworse.rows import Rows
+
+
+class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
+    """Base of regressions with the prediction coef·x + intercept."""
+
+    _threshold: ClassVar[float] = 0.0
+    _bounds_name: ClassVar[str] = "target_bounds"
+
+    fit_intercept: bool
+    coef_: Vector
+    intercept_: float
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, target_bounds: Any = None) -> Self:
+        """Fit the regression.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Labeled and unlabeled rows, in any order.
+        y : array-like of shape (n_samples,)
+            Targets, and a marker (NaN, unless `missing_label` says otherwise) for rows without one.
+        sample_weight : array-like of shape (n_samples,), optional
+            Not negative. A row of weight zero is as good as absent.
+        target_bounds : array-like of shape (n_samples, 2), optional
+            Smallest and largest possible target of each row. NaN where nothing is known but what
+            was said in the constructor; what is given here takes precedence over that. A row whose
+            bounds are equal counts as labeled with that target.
+
+        Returns
+        -------
+        self : object
+        """
+        return self._fit(X, y, sample_weight, target_bounds)
+
+    def predict(self, X: Any) -> Vector:
+        """Return ``X @ coef_ + intercept_``.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        targets : array of shape (n_samples,)
+        """
+        return self._scores(X)
+
+    def to_sklearn(self) -> LinearRegression:
+        """Return a plain scikit-learn regression with the same weights.
+
+        Returns
+        -------
+        regression : sklearn.linear_model.LinearRegression
+            Fitted, with the same predictions. It knows nothing of neverworse, so that it can be
+            used where that is not installed.
+        """
+        check_is_fitted(self, "coef_")
+        model = LinearRegression(fit_intercept=self.fit_intercept)
+        model.coef_, model.intercept_ = self.coef_.copy(), self.intercept_
+        copy_input_checks(self, model)
+        return model
+
+    def _set_weights(self, weights: Weights) -> None:
+        self.coef_ = weights.coef
+        self.intercept_ = float(weights.intercept) + 0.0  # without intercept, it may be -0.0
+
+
+class LeastSquaresRegressor(LinearRegressor):
+    r"""Least squares regression on the rows that have a target.
+
+    Minimises, over these rows,
+
+    .. math:: \sum_i s_i (x_i \cdot w + b - y_i)^2 + \alpha \lVert w \rVert^2 .
+
+    Rows without a target are ignored. This is the supervised counterpart of
+    `ProjectedLeastSquaresRegressor`. Where all rows have a target, it is scikit-learn's
+    `LinearRegression` or `Ridge`.
+
+    Parameters
+    ----------
+    alpha : float, default=0.0
+        Ridge penalty, as in scikit-learn's `Ridge`: not scaled by the number of rows, and without
+        the intercept.
+    fit_intercept : bool, default=True
+        Whether to fit b.
+    rcond : float or None, default=None
+        How rank deficiency is decided, as in `LeastSquaresClassifier`. None: an accurate solve,
+        with the shortest solution where there are many.
+    missing_label : scalar, default=np.nan
+        What marks rows without a target in y. NaN, None or pd.NA: any null value. Any other value:
+        that value. Unlike among classes, -1 marks nothing unless it is given here: it may well be a
+        target.
+
+    Attributes
+    ----------
+    coef_ : array of shape (n_features,)
+        The weights w.
+    intercept_ : float
+        b; zero without intercept.
+    n_features_in_ : int
+    feature_names_in_ : array of shape (n_features_in_,)
+        Only if X has column names that are all strings.
+
+    See Also
+    --------
+    ProjectedLeastSquaresRegressor : Never worse, and uses rows without a target.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from neverworse import LeastSquaresRegressor
+    >>> X = [[0.0], [1.0], [2.0], [10.0]]
+    >>> reg = LeastSquaresRegressor().fit(X, [1.0, 3.0, 5.0, np.nan])
+    >>> reg.predict([[3.0]]).round(6)
+    array([7.])
+    """
+
+    _skips_rows: ClassVar[bool] = True
+    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
+        **LeastSquaresClassifier._parameter_constraints
+    }
+
+    def __init__(
+        self,
+        alpha: float = 0.0,
+        *,
+        fit_intercept: bool = True,
+        rcond: float | None = None,
+        missing_label: Any = np.nan,
+    ) -> None:
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.rcond = rcond
+        self.missing_label = missing_label
+
+    def _fit_rows(
+        self,
+        rows: Rows,
+        y: Any,
+        weights: Vector | None,
+        bounds: Any,
+        observer: Observer | None,  # noqa: ARG002
+    ) -> None:
+        targets = known_targets(y, self.missing_label, rows.n_rows, weights, bounds)
+        # How far unknown targets may range is nothing to this model.
+        ignored = (~targets.known).astype(np.float64)
+        self._fit_training(TrainingRows(rows, Labels(targets.target, ignored, weights)))
+
+    def _fit_training(self, training: TrainingRows) -> None:
+        """Fit to checked rows."""
+        fit_least_squares(self, training, float(self.alpha), self.rcond)
+
+
+class ProjectedLeastSquaresRegressor(LinearRegressor):
+    r"""Semi-supervised least squares regression that is never worse than the supervised one.
+
+    For targets that are known to lie within bounds: shares, ratings, marks, ages, anything on a
+    scale with two ends. The constraint set Θ holds every weight vector that least squares on all
+    rows would give for some targets :math:`q_j \in [l_j, u_j]` of the unlabeled rows,
+
+    .. math:: w(q) = H^{-1} (X'Sy + U'Sq), \qquad H = X'SX + U'SU + \alpha P .
+
+    The projected weights are the point of Θ nearest to the supervised weights. In the distance
+    "all", :math:`\lVert w - w' \rVert_H`, they are never worse: for *all* targets of the unlabeled
+    rows within their bounds, the squared error on all training rows is at most that of the
+    supervised weights. The attribute `certificate_` says by how much, for these rows.
+
+    The narrower the bounds, the smaller Θ, and the more there is to gain. Bounds so wide that some
+    targets within them would reproduce the supervised weights leave nothing to improve for certain:
+    then these weights are returned, and the certificate says so.
+
+    Parameters
+    ----------
+    target_bounds : (low, high), "labeled" or None, default=None
+        Smallest and largest possible target of the unlabeled rows.
+
+        - (low, high): two finite numbers. All known targets have to lie between them.
+        - "labeled": the smallest and the largest known target. That is an assumption, and the
+          fewer rows have a target the bolder it is: the guarantee is void if the target of an
+          unlabeled row lies outside of the range of the known ones.
+        - None: nothing. Then every unlabeled row needs bounds of its own, see `target_bounds` in
+          `fit`.
+    distance : {"all", "labeled", "unlabeled", "euclidean"} or array, default="all"
+        How the distance between two regressions is measured, as in
+        `ProjectedLeastSquaresClassifier`. Never worse on all rows with "all", on the unlabeled rows
+        with "unlabeled"; no guarantee with the others.
+    alpha : float, default=0.0
+        Ridge penalty of the supervised solution, as in `LeastSquaresRegressor`.
+    constraint_alpha : float, default=0.0
+        Ridge penalty inside the constraint set, and in the loss that the guarantee is about.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept; it is never penalised.
+    rcond : float or None, default=None
+        Cut-off for the supervised solution, as in `LeastSquaresRegressor`.
+    missing_label : scalar, default=np.nan
+        What marks unlabeled rows in y, as in `LeastSquaresRegressor`.
+    solver : {"exact", "lbfgs"}, default="exact"
+        "exact" solves the dual, at the cost of a few passes over the rows. "lbfgs" runs L-BFGS-B
+        on the unknown targets, the slow reference.
+    tol : float, default=1e-9
+        Duality gap to reach, relative to the squared distance.
+    max_iter : int or None, default=None
+        Stop after so many Newton steps (or function evaluations of L-BFGS-B). What is returned
+        when stopped early is certified all the same.
+    max_time : float or None, default=None
+        Stop the solver after so many seconds.
+    verbose : int, default=0
+        Whether to write a line to stderr for every stage of the solver. Callbacks of scikit-learn
+        (1.9 or newer) see the same stages.
+
+    Attributes
+    ----------
+    coef_ : array of shape (n_features,)
+        Projected weights.
+    intercept_ : float
+        Their intercept.
+    supervised_ : LeastSquaresRegressor
+        The supervised baseline, fitted to the labeled rows.
+    imputed_targets_ : array of shape (n_unlabeled,)
+        Targets of the unlabeled rows, in their order and within their bounds, for which least
+        squares on all rows gives the projected weights. Most of them lie at one of their bounds;
+        they are no predictions. Rows whose bounds are equal are labeled, and not among them.
+    certificate_ : Certificate
+        What is proved about the projected against the supervised weights.
+    n_iter_ : int
+        Newton steps (or function evaluations of L-BFGS-B).
+    n_features_in_ : int
+    feature_names_in_ : array of shape (n_features_in_,)
+        Only if X has column names that are all strings.
+
+    See Also
+    --------
+    LeastSquaresRegressor : The supervised baseline.
+    ProjectedLeastSquaresClassifier : The same for classes.
+
+    Notes
+    -----
+    Predictions are not kept within the range. If the targets are, ``np.clip(reg.predict(X), low,
+    high)`` is at most as far from each of them.
+
+    `score` needs the targets of all rows it is given. For rows of which some have none, there are
+    `labeled_scorer` and the splitters of `neverworse.model_selection`.
+
+    References
+    ----------
+    J. H. Krijthe and M. Loog, "Projected estimators for robust semi-supervised classification",
+    Machine Learning 106 (2017), 993-1008.
+
+    Examples
+    --------
+    Ratings of 1 to 5 stars, known for 30 of 1000 books with 20 features each:
+
+    >>> import numpy as np
+    >>> from neverworse import ProjectedLeastSquaresRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(1000, 20))
+    >>> stars = 3 + 0.5 * X.sum(axis=1) + rng.normal(scale=0.8, size=1000)
+    >>> stars = np.clip(np.round(stars), 1, 5)
+    >>> y = np.where(np.arange(1000) < 30, stars, np.nan)
+    >>> reg = ProjectedLeastSquaresRegressor((1, 5)).fit(X, y)
+    >>> reg.certificate_.holds
+    True
+    >>> round(reg.certificate_.guaranteed_improvement)  # of the sum of squared errors
+    189
+
+    That is certain whatever the other 970 ratings are. Here they are known:
+
+    >>> round(reg.supervised_.score(X, stars), 2), round(reg.score(X, stars), 2)
+    (0.1, 0.36)
+
+    Of the next 300 books, it is known which ones got four stars or more:
+
+    >>> bounds = np.full((1000, 2), np.nan)
+    >>> bounds[30:330] = np.where(stars[30:330, None] >= 4, [4, 5], [1, 3])
+    >>> reg.fit(X, y, target_bounds=bounds).certificate_.holds
+    True
+    >>> round(reg.score(X, stars), 2)
+    0.43
+    """
+
+    _skips_rows: ClassVar[bool] = False
+    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
+        "target_bounds": "no_validation",
+        **{
+            name: constraint
+            for name, constraint in ProjectedLeastSquaresClassifier._parameter_constraints.items()
+            if name not in ("class_prior", "prior_level")
+        },
+        **LeastSquaresRegressor._parameter_constraints,
+    }
+
+    supervised_: LeastSquaresRegressor
+    imputed_targets_: Vector
+    certificate_: Certificate
+
+    def __init__(
+        self,
+        target_bounds: Any = None,
+        *,
+        distance: Any = "all",
+        alpha: float = 0.0,
+        constraint_alpha: float = 0.0,
+        fit_intercept: bool = True,
+        rcond: float | None = None,
+        missing_label: Any = np.nan,
+        solver: str = "exact",
+        tol: float = 1e-9,
+        max_iter: int | None = None,
+        max_time: float | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.target_bounds = target_bounds
+        self.distance = distance
+        self.alpha = alpha
+        self.constraint_alpha = constraint_alpha
+        self.fit_intercept = fit_intercept
+        self.rcond = rcond
+        self.missing_label = missing_label
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.verbose = verbose
+
+    def _fit_rows(
+        self, rows: Rows, y: Any, weights: Vector | None, bounds: Any, observer: Observer | None
+    ) -> None:
+        distance = checked_distance(self)
+        targets = known_targets(y, self.missing_label, rows.n_rows, weights, bounds)
+        targets = within_range(targets, self.target_bounds)
+        training = TrainingRows(rows, targets.labels())
+        supervised = LeastSquaresRegressor(
+            float(self.alpha),
+            fit_intercept=self.fit_intercept,
+            rcond=self.rcond,
+            missing_label=self.missing_label,
+        )
+        supervised._fit_training(training)
+        copy_input_checks(self, supervised)
+        result = run_projection(
+            self, training, supervised, distance, targets.assumptions(), observer
+        )
+        unknown = ~targets.known
+        # Lower bound plus a share of the range may be off by a rounding error.
+        self.imputed_targets_ = np.clip(
+            result.soft_labels, targets.lower[unknown], targets.upper[unknown]
+        )
