@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.linear_model import Ridge
 
-from data import paper_gaussians, two_gaussians
+from data import gaussian_classes, paper_gaussians, two_gaussians
 from neverworse import LeastSquaresClassifier, ProjectedLeastSquaresClassifier
 from timing import peak_memory, ratio, side_by_side
 
@@ -132,6 +132,50 @@ def storage(quick, repeats):
     ]
 
 
+def classes(quick, repeats):
+    """Time several classes against one of them and the rest."""
+    results = []
+    sizes = [(200, 5_000, 20, 3), (200, 5_000, 20, 10)]
+    if not quick:
+        sizes += [(500, 200_000, 50, 3), (500, 200_000, 50, 10), (2000, 50_000, 20, 26)]
+    for n_labeled, n, d, k in sizes:
+        X, y, _ = gaussian_classes(n_labeled, n, d, k)
+        rest = [np.where(y == -1, -1, y == j) for j in range(3)]
+        fits = {"all": lambda X=X, y=y: _fit(X, y)}
+        fits |= {j: lambda X=X, one=one: _fit(X, one) for j, one in enumerate(rest)}
+        times = side_by_side(fits, repeats)
+        one = np.median([times[j].min() for j in range(3)])
+        case = f"n_u = {n:,}, d = {d}, {k} classes"
+        what = f"fit ({times['all'].min():.2f} s) / {k} binary fits"
+        results.append(Result(case, what, times["all"].min() / (k * one), 1.5))
+    return results
+
+
+def restricted(quick, repeats):
+    """Time what more knowledge about the labels costs."""
+    n = 20_000 if quick else 200_000
+    X, y, truth = two_gaussians(500, n, 50)
+    rng = np.random.default_rng(0)
+    bounds = np.full((len(y), 2), np.nan)
+    sure = rng.random(len(y)) < 0.3
+    bounds[sure] = np.where(truth[sure, None] == 1, [0.5, 1.0], [0.0, 0.5])
+    bounds[y != -1] = np.nan
+    weak = ProjectedLeastSquaresClassifier()
+    times = side_by_side(
+        {
+            "plain": lambda: _fit(X, y),
+            "prior": lambda: _fit(X, y, class_prior=0.5),
+            "confidence": lambda: _fit(X, y, class_prior="confidence"),
+            "bounds": lambda: weak.fit(X, y, label_bounds=bounds),
+        },
+        repeats,
+    )
+    case = f"n_u = {n:,}, d = 50"
+    names = {"prior": "class_prior=0.5", "confidence": 'class_prior="confidence"'}
+    names["bounds"] = "label_bounds"
+    return [Result(case, f"{names[k]} / plain fit", ratio(times, k, "plain")) for k in names]
+
+
 CASES = {
     "million": million,
     "wide": wide,
@@ -139,4 +183,6 @@ CASES = {
     "growth": growth,
     "inside": inside,
     "storage": storage,
+    "classes": classes,
+    "restricted": restricted,
 }

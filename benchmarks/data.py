@@ -25,6 +25,16 @@ def paper_gaussians(n_labeled, n_unlabeled, d, *, seed=0):
     return two_gaussians(n_labeled, n_unlabeled, d, separation=np.sqrt(d), seed=seed)
 
 
+def gaussian_classes(n_labeled, n_unlabeled, d, n_classes, seed=0):
+    """Return rows of Gaussian classes with random means, their labels with -1, and the truth."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, n_classes, n_labeled + n_unlabeled)
+    truth[:n_classes] = np.arange(n_classes)
+    means = rng.normal(size=(n_classes, d)) * 3.0 / np.sqrt(d)
+    X = rng.normal(size=(len(truth), d)) + means[truth]
+    return X, np.where(np.arange(len(truth)) < n_labeled, truth, -1), truth
+
+
 def box_least_squares(X, y):
     """Return A (d x n) and b of the projection as min ‖Aq - b‖² over 0 <= q <= 1."""
     labeled = y >= 0

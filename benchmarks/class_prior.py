@@ -1,0 +1,347 @@
+"""What a class prior adds to the projection: ``python benchmarks/class_prior.py --help``.
+
+The experiment is the one on robustness of Krijthe and Loog (2017), see docs/class_prior.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from neverworse import ICLSClassifier, ProjectedLeastSquaresClassifier
+from paper_data import NAMES, VARIABLE, load
+
+SEED = 2017
+N_UNLABELED = 1000
+MARGIN = 0.05
+RCOND = np.sqrt(np.finfo(np.float64).eps)  # of the generalised inverse in the paper's code
+ROUNDING = 1e-12  # relative: losses that differ by less may be equal
+
+PROJECTION, CONFIDENCE, INTERVAL, SHARE, ICLS = METHODS = (
+    "Projection",
+    "+ confidence",
+    f"+ share ± {MARGIN:g}",
+    "+ share",
+    "ICLS",
+)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A classifier against the supervised one, for one draw of the rows."""
+
+    loss: float  # on labeled and unlabeled rows, relative to that of the supervised classifier
+    error: float  # on the unlabeled rows
+    worst_case: float  # loss less the supervised one for the worst labeling; relative as well
+    converged: bool
+
+    @property
+    def is_worse(self):
+        """Whether the loss is higher than that of the supervised classifier."""
+        return self.loss > 1.0 + ROUNDING
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """All classifiers for one draw of the rows, and the confidence interval for the share."""
+
+    supervised_error: float
+    fits: dict[str, Fit]
+    width: float
+    covers: bool  # the true share
+    binds: bool  # does not contain the share of the labels that Projection imputes
+
+    def promises(self, method):
+        """Whether the classifier must not be worse than the supervised one."""
+        return {CONFIDENCE: self.covers, ICLS: False}.get(method, True)
+
+
+@dataclass(frozen=True)
+class Study:
+    """All draws from one data set."""
+
+    name: str
+    n_labeled: int
+    repeats: list[Repeat]
+
+    def mean(self, what):
+        """Return the mean of a number of the draws."""
+        return float(np.mean([getattr(repeat, what) for repeat in self.repeats]))
+
+    def values(self, method, what):
+        """Return a number of the fits, for all draws."""
+        return np.array([getattr(repeat.fits[method], what) for repeat in self.repeats])
+
+    def means(self, what):
+        """Return the means of a number of the fits, for all methods."""
+        return [float(self.values(method, what).mean()) for method in METHODS]
+
+    def n_worse(self, method, promised):
+        """Return how often a classifier was worse, of the draws in which it must not, or may."""
+        chosen = [r.fits[method] for r in self.repeats if r.promises(method) == promised]
+        return sum(fit.is_worse for fit in chosen)
+
+    def sign(self, method, what):
+        """Return the sign of the mean difference to Projection, 0 within two standard errors."""
+        difference = self.values(method, what) - self.values(PROJECTION, what)
+        mean, n = difference.mean(), len(difference)
+        if n < 2 or abs(mean) <= max(2.0 * difference.std(ddof=1) / np.sqrt(n), ROUNDING):
+            return 0
+        return int(np.sign(mean))
+
+
+def main(argv=None):
+    """Run the study, print tables in Markdown, and return 1 if a guarantee was broken."""
+    parser = argparse.ArgumentParser(description="What a class prior adds to the projection.")
+    parser.add_argument("--repeats", type=_positive, default=100, help="draws (default: 100)")
+    parser.add_argument("--level", type=_level, default=0.95, help="prior_level (default: 0.95)")
+    parser.add_argument(
+        "--datasets",
+        nargs="+",
+        choices=NAMES,
+        default=NAMES,
+        metavar="NAME",
+        help=f"of {', '.join(NAMES)} (default: all)",
+    )
+    parser.add_argument(
+        "--data-home",
+        default=os.environ.get(VARIABLE),
+        help=f"folder of the data sets (default: the environment variable {VARIABLE})",
+    )
+    parser.add_argument("--out", type=Path, help="save the tables in this file as well")
+    parser.add_argument("--picture", type=Path, help="draw the losses in this file")
+    arguments = parser.parse_args(argv)
+    for path in (arguments.out, arguments.picture):
+        if path and not path.resolve().parent.is_dir():
+            parser.error(f"there is no folder {path.parent} to save {path.name} in")
+    try:
+        data = {name: load(name, arguments.data_home) for name in arguments.datasets}
+    except FileNotFoundError as error:
+        parser.error(str(error))
+    studies = [study(name, *data[name], arguments.repeats, arguments.level) for name in data]
+    text = _report(studies)
+    print(text, end="")
+    if arguments.out:
+        arguments.out.write_text(text, encoding="utf-8")
+    if arguments.picture:
+        draw(studies).savefig(arguments.picture, dpi=150)
+    return int(_n_broken(studies) > 0)
+
+
+def study(name, X, truth, repeats, level=0.95):
+    """Run the experiment on one data set."""
+    X = principal_components(X)
+    n_labeled = max(2 * X.shape[1], 10)
+    found = []
+    for k in range(repeats):
+        _say(f"{name}: {k + 1} of {repeats}")
+        rng = np.random.default_rng([SEED, NAMES.index(name), k])
+        found.append(one_repeat(X, truth, n_labeled, level, rng))
+    _say("")
+    return Study(name, n_labeled, found)
+
+
+def principal_components(X, share=0.99):
+    """Return the scores of as many principal components as it takes for a share of the variance."""
+    centred = X - X.mean(axis=0)
+    _, singular, directions = np.linalg.svd(centred, full_matrices=False)
+    explained = np.cumsum(singular**2) / np.sum(singular**2)
+    n_components = 1 + np.count_nonzero(explained < share)
+    return centred @ directions[:n_components].T
+
+
+def one_repeat(X, truth, n_labeled, level, rng):
+    """Draw rows, hide labels, fit and measure everything."""
+    labeled = draw_labeled(truth, n_labeled, rng)
+    rows = np.concatenate([labeled, rng.integers(len(truth), size=N_UNLABELED)])
+    X, truth = X[rows], truth[rows]
+    y = np.where(np.arange(len(rows)) < n_labeled, truth, -1)
+    share = float(truth[n_labeled:].mean())
+    about = (max(share - MARGIN, 0.0), min(share + MARGIN, 1.0))
+    projected = partial(ProjectedLeastSquaresClassifier, rcond=RCOND)
+    classifiers = {
+        PROJECTION: projected(),
+        CONFIDENCE: projected(class_prior="confidence", prior_level=level),
+        INTERVAL: projected(class_prior=about),
+        SHARE: projected(class_prior=share),
+        ICLS: ICLSClassifier(rcond=RCOND),
+    }
+    for clf in classifiers.values():
+        clf.fit(X, y)
+    baseline, supervised_error = _measure(classifiers[PROJECTION].supervised_, X, truth, n_labeled)
+    fits = {}
+    for method, clf in classifiers.items():
+        loss, error = _measure(clf, X, truth, n_labeled)
+        proved = clf.certificate_
+        fits[method] = Fit(loss / baseline, error, proved.worst_case / baseline, proved.converged)
+    low, high = _interval(classifiers[CONFIDENCE])
+    imputed = float(classifiers[PROJECTION].soft_labels_.mean())
+    covers = low - ROUNDING <= share <= high + ROUNDING
+    return Repeat(supervised_error, fits, high - low, covers, not low <= imputed <= high)
+
+
+def draw_labeled(truth, n_labeled, rng):
+    """Return one random row of each class, and others at random, none of them twice."""
+    first = [rng.choice(np.flatnonzero(truth == label)) for label in (0, 1)]
+    others = rng.permutation(np.setdiff1d(np.arange(len(truth)), first))
+    return np.concatenate([first, others[: n_labeled - 2]])
+
+
+def _measure(clf, X, truth, n_labeled):
+    """Return the quadratic loss on all rows, and the error on the unlabeled ones."""
+    score = clf.decision_function(X) + 0.5
+    wrong = (score >= 0.5) != (truth == 1)
+    return float(np.sum((score - truth) ** 2)), float(wrong[n_labeled:].mean())
+
+
+def _interval(clf):
+    """Return the interval for the share of the class that is coded 1."""
+    prior = clf.certificate_.assumptions.class_prior
+    return prior[0][1:] if prior else (0.0, 1.0)
+
+
+def _report(studies):
+    def rows(numbers):
+        return [[s.name, s.n_labeled, *numbers(s)] for s in studies]
+
+    columns = ["data set", "labels", *METHODS]
+    worse = [f"worse: {name}" for name in WORSE]
+    signs = ["loss: lower", "loss: higher", "error: lower", "error: higher"]
+    parts = {
+        LOSS: _table(columns, _with_mean(rows(lambda s: s.means("loss"))), ".3f"),
+        ERROR: _table([*columns[:2], "supervised", *METHODS], _with_mean(rows(_errors)), ".1f"),
+        GUARANTEED: _table(columns, _with_mean(rows(_guaranteed)), ".1f"),
+        CONFIDENT: _table([*columns[:2], "width", "covers", "binds"], rows(_of_interval), ".0f"),
+        HARM: _table([*columns[:2], *worse], rows(_counts), "d"),
+        COMPARED: _table(["", *signs], [[m, *_signs(studies, m)] for m in METHODS[1:]], "d"),
+    }
+    texts = [f"{title}:\n\n{table}" for title, table in parts.items()]
+    return "\n\n".join([*texts, _in_words(studies)]) + "\n"
+
+
+LOSS = "Loss on labeled and unlabeled rows, divided by that of the supervised classifier"
+ERROR = "Error on the unlabeled rows, in percent"
+GUARANTEED = (
+    "Guaranteed improvement, in percent of the supervised loss (negative: harm that is possible)"
+)
+CONFIDENT = (
+    "The confidence interval: its mean width, how often it covers the true share, and how often it "
+    "excludes the share that Projection imputes, in percent"
+)
+HARM = "Draws in which the loss was higher than that of the supervised classifier"
+COMPARED = (
+    "Data sets on which the mean is lower or higher than that of Projection, by more than two "
+    "standard errors"
+)
+
+
+def _errors(s):
+    return [100.0 * value for value in (s.mean("supervised_error"), *s.means("error"))]
+
+
+def _guaranteed(s):
+    return [0.0 - 100.0 * value for value in s.means("worst_case")]
+
+
+def _of_interval(s):
+    return [100.0 * s.mean(what) for what in ("width", "covers", "binds")]
+
+
+WORSE = {
+    PROJECTION: (PROJECTION, True),
+    f"{CONFIDENCE}, covered": (CONFIDENCE, True),
+    f"{CONFIDENCE}, not covered": (CONFIDENCE, False),
+    INTERVAL: (INTERVAL, True),
+    SHARE: (SHARE, True),
+    ICLS: (ICLS, False),
+}
+
+
+def _counts(s):
+    return [s.n_worse(*which) for which in WORSE.values()]
+
+
+def _signs(studies, method):
+    signs = {what: [s.sign(method, what) for s in studies] for what in ("loss", "error")}
+    return [signs[what].count(sign) for what in signs for sign in (-1, 1)]
+
+
+def _n_broken(studies):
+    return sum(s.n_worse(method, promised=True) for s in studies for method in METHODS)
+
+
+def _in_words(studies):
+    fits = [fit for s in studies for r in s.repeats for fit in r.fits.values()]
+    stopped = sum(not fit.converged for fit in fits)
+    return f"Guarantees broken: {_n_broken(studies)}. Not converged: {stopped} of {len(fits)} fits."
+
+
+def _with_mean(rows):
+    if len(rows) < 2:
+        return rows
+    values = np.array([row[2:] for row in rows])
+    return [*rows, ["mean", "", *values.mean(axis=0).tolist()]]
+
+
+def _table(header, rows, form):
+    lines = [header, ["---"] + ["---:"] * (len(header) - 1)]
+    lines += [[format(v, form) if isinstance(v, float) else str(v) for v in row] for row in rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+STYLES = {  # colours of Okabe and Ito; shapes differ as well
+    PROJECTION: {"marker": "o", "color": "#0072B2", "s": 70},
+    CONFIDENCE: {"marker": "o", "facecolor": "white", "edgecolor": "#56B4E9", "s": 22},
+    INTERVAL: {"marker": "D", "facecolor": "white", "edgecolor": "#D55E00", "s": 42},
+    SHARE: {"marker": "D", "color": "#D55E00", "s": 42},
+    ICLS: {"marker": "x", "color": "#595959", "s": 46},
+}
+
+
+def draw(studies):
+    """Draw the mean losses, one line for each data set."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8.5, 1.6 + 0.32 * len(studies)), layout="constrained")
+    ax = figure.subplots()
+    heights = np.arange(len(studies))[::-1]
+    losses = np.array([s.means("loss") for s in studies])
+    ax.hlines(heights, losses.min(axis=1), losses.max(axis=1), color="#cccccc", zorder=1)
+    for method, mean in zip(METHODS, losses.T, strict=True):
+        ax.scatter(mean, heights, label=method, zorder=2, linewidth=1.5, **STYLES[method])
+    ax.axvline(1.0, color="black", linewidth=0.8, zorder=0)
+    ax.set_yticks(heights, [f"{s.name} ({s.n_labeled})" for s in studies])
+    ax.set_xlabel("mean quadratic loss on all rows, divided by that of the supervised classifier")
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    ax.tick_params(axis="y", length=0)
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=len(METHODS), frameon=False)
+    return figure
+
+
+def _positive(text):
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError("must be 1 or more")
+    return value
+
+
+def _level(text):
+    value = float(text)
+    if not 0.0 < value < 1.0:
+        raise argparse.ArgumentTypeError("must lie between 0 and 1")
+    return value
+
+
+def _say(text):
+    if sys.stderr.isatty():
+        print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

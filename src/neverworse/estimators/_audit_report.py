@@ -1,0 +1,202 @@
+"""What an audit found, in numbers and in words."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from html import escape
+from typing import Any, Literal
+
+from neverworse.projection import Assumptions
+from neverworse.projection._certificate import _number, _plural
+
+Response = Literal["predict_proba", "score", "predict"]
+
+_LOSS = {
+    "predict_proba": "Brier score",
+    "score": "mean squared loss of the scores",
+    "predict": "mean squared error",
+}
+_MEANS = {
+    "predict_proba": (
+        "The Brier score is the mean squared loss of the probabilities: this is about these rows, "
+        "not about others, and not about accuracy."
+    ),
+    "score": (
+        "This is about the squared loss of scores on targets coded 0 and 1, on these rows: not "
+        "about others, and not about accuracy."
+    ),
+    "predict": "This is about the squared errors on these rows, not on others.",
+}
+
+
+@dataclass(frozen=True)
+class Audit:
+    """Worst and best case of a candidate against a baseline, over all labelings of some rows.
+
+    A loss is the mean squared error over the rows (weighted, if there are weights), summed over
+    the classes if there are more than two. For probabilities that is the Brier score. A difference
+    is the loss of the candidate less that of the baseline: negative is better. The numbers are
+    about the probabilities or scores that the two return, and are rounded so that they are true in
+    spite of floating point.
+
+    Attributes
+    ----------
+    worst_case, best_case : float
+        Upper bound of the largest, lower bound of the smallest difference over all labelings of
+        the unlabeled rows, per row.
+    worst_case_sum, best_case_sum : float
+        The same, summed over the rows: `total_weight` times as large.
+    holds : bool
+        Whether the candidate is never worse: `worst_case` is at most zero.
+    guaranteed_improvement : float
+        The candidate's loss is lower than the baseline's by at least this, whatever the labels.
+    candidate_loss, baseline_loss : tuple of float
+        Bounds of the loss of each over all labelings, per row. They regard bounds of labels, but
+        no class prior.
+    known_difference : float or None
+        Difference on the labeled rows alone, per labeled row; None if there are none.
+    n_labeled, n_unlabeled : int
+        Rows with and without a label (and with a positive weight).
+    total_weight : float
+        Sum of the weights; the number of rows if there are none.
+    response : {"predict_proba", "score", "predict"}
+        What was compared: probabilities, scores on targets coded 0 and 1, or predictions of a
+        regression.
+    assumptions : Assumptions
+        What is assumed about the labels of the unlabeled rows; "all labelings" are those.
+    """
+
+    worst_case: float
+    best_case: float
+    worst_case_sum: float
+    best_case_sum: float
+    candidate_loss: tuple[float, float]
+    baseline_loss: tuple[float, float]
+    known_difference: float | None
+    n_labeled: int
+    n_unlabeled: int
+    total_weight: float
+    response: Response
+    assumptions: Assumptions = field(default_factory=Assumptions)
+
+    @property
+    def holds(self) -> bool:
+        """Whether the candidate is never worse than the baseline on these rows."""
+        return self.worst_case <= 0.0
+
+    @property
+    def guaranteed_improvement(self) -> float:
+        """By how much the loss per row is lower at least, whatever the true labels."""
+        return max(0.0, -self.worst_case)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all numbers and statements as plain Python values, ready for JSON."""
+        return {
+            "holds": self.holds,
+            "guaranteed_improvement": self.guaranteed_improvement,
+            **asdict(self),
+            "summary": self.summary(),
+        }
+
+    def summary(self) -> str:
+        """Return the audit as a paragraph for people, with what it does not mean."""
+        parts = [self._claim(), self._known(), "", _MEANS[self.response]]
+        if self.n_unlabeled:
+            parts[2] = self.assumptions.probability()
+        return " ".join(part for part in parts if part)
+
+    @property
+    def _is_same(self) -> bool:
+        """Whether both have the same loss, or one that only rounding errors tell apart."""
+        known = not self.n_unlabeled or self.worst_case == self.best_case
+        return known and self.best_case <= 0.0 <= self.worst_case
+
+    def _claim(self) -> str:
+        n, loss = self.n_labeled + self.n_unlabeled, self._loss()
+        these = f"these {n:,} {_plural(n)}"
+        if self._is_same:
+            return f"No difference: on {these}, candidate and baseline have the same {loss}."
+        subject = f"the {loss} of the candidate on {these}"
+        low, high = self.baseline_loss
+        context = f" (between {_number(low)} and {_number(high)})"
+        if not self.n_unlabeled:
+            middle = (self.worst_case + self.best_case) / 2.0
+            return (
+                f"{self._verdict()[0]}: all {self.assumptions.labels} are known, and {subject} is "
+                f"{_change(middle)} than that of the baseline ({_number(low)})."
+            )
+        of_rows = f"the true {self.assumptions.labels} of the {self.n_unlabeled:,} unlabeled "
+        of_rows += f"{_plural(self.n_unlabeled)}{self.assumptions.conditions()}"
+        if self.holds or self.best_case >= 0.0:
+            # Both ends are on the same side of zero, and the nearer one is what is certain.
+            near, far = sorted((abs(self.worst_case), abs(self.best_case)))
+            direction = "lower" if self.holds else "higher"
+            return (
+                f"{self._verdict()[0]}: whatever {of_rows}, {subject} is {direction} than that of "
+                f"the baseline{context} by at least {_number(near)} and at most {_number(far)}."
+            )
+        return (
+            f"{self._verdict()[0]}: depending on {of_rows}, {subject} may be up to "
+            f"{_change(self.worst_case)} or up to {_change(self.best_case)} than that of the "
+            f"baseline{context}."
+        )
+
+    def _loss(self) -> str:
+        summed = " (summed over the classes)" if self.assumptions.task == "multiclass" else ""
+        return _LOSS[self.response] + summed
+
+    def _known(self) -> str:
+        if self.known_difference is None or not self.n_unlabeled or self._is_same:
+            return ""
+        rows = f"On the {self.n_labeled:,} labeled {_plural(self.n_labeled)} alone, "
+        change = self.known_difference
+        return rows + (f"it is {_change(change)}." if change else "it is the same.")
+
+    def _verdict(self) -> tuple[str, str]:
+        """Return the audit in two words, and the colour of a page that shows it."""
+        if self._is_same:
+            return "No difference", "#6b7280"
+        if self.holds:
+            return ("Never worse" if self.n_unlabeled else "Better"), "#15803d"
+        if self.best_case >= 0.0:
+            return ("Never better" if self.n_unlabeled else "Worse"), "#b91c1c"
+        return "Not guaranteed", "#b45309"
+
+    def _repr_html_(self) -> str:
+        known = self.known_difference
+        numbers = [
+            ("guaranteed improvement per row", _number(self.guaranteed_improvement)),
+            ("worst case per row", _number(self.worst_case)),
+            ("best case per row", _number(self.best_case)),
+            ("worst case, sum", _number(self.worst_case_sum)),
+            ("best case, sum", _number(self.best_case_sum)),
+            ("difference per labeled row", "none" if known is None else _number(known)),
+            ("labeled rows", f"{self.n_labeled:,}"),
+            ("unlabeled rows", f"{self.n_unlabeled:,}"),
+        ]
+        return _card(*self._verdict(), self.summary(), numbers)
+
+    def __str__(self) -> str:
+        return self.summary()
+
+
+def _change(difference: float) -> str:
+    return f"{_number(abs(difference))} {'lower' if difference < 0.0 else 'higher'}"
+
+
+def _card(title: str, colour: str, text: str, numbers: list[tuple[str, str]]) -> str:
+    """Return HTML for notebooks, in the style of the certificate."""
+    cells = "".join(
+        "<tr><td style='text-align:left;padding:.15em 1.5em .15em 0;opacity:.7'>"
+        f"{escape(name)}</td><td style='text-align:right;padding:.15em 0;"
+        f"font-variant-numeric:tabular-nums'>{escape(value)}</td></tr>"
+        for name, value in numbers
+    )
+    return (
+        "<div style='font-family:system-ui,sans-serif;max-width:44em;line-height:1.45;"
+        f"border:1px solid rgba(128,128,128,.35);border-left:5px solid {colour};"
+        "border-radius:6px;padding:.8em 1.1em;margin:.4em 0'>"
+        f"<div style='font-weight:600;color:{colour};margin-bottom:.35em'>{escape(title)}</div>"
+        f"<div style='margin-bottom:.6em'>{escape(text)}</div>"
+        f"<table style='border-collapse:collapse;font-size:.92em'>{cells}</table></div>"
+    )
