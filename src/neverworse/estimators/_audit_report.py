@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from html import escape
 from typing import Any, Literal
 
 from neverworse.projection import Assumptions
-from neverworse.projection._certificate import _number, _plural
+from neverworse.projection._words import card, number, plural
 
 Response = Literal["predict_proba", "score", "predict"]
 
@@ -113,27 +112,27 @@ class Audit:
 
     def _claim(self) -> str:
         n, loss = self.n_labeled + self.n_unlabeled, self._loss()
-        these = f"these {n:,} {_plural(n)}"
+        these = f"these {n:,} {plural(n)}"
         if self._is_same:
             return f"No difference: on {these}, candidate and baseline have the same {loss}."
         subject = f"the {loss} of the candidate on {these}"
         low, high = self.baseline_loss
-        context = f" (between {_number(low)} and {_number(high)})"
+        context = f" (between {number(low)} and {number(high)})"
         if not self.n_unlabeled:
             middle = (self.worst_case + self.best_case) / 2.0
             return (
                 f"{self._verdict()[0]}: all {self.assumptions.labels} are known, and {subject} is "
-                f"{_change(middle)} than that of the baseline ({_number(low)})."
+                f"{_change(middle)} than that of the baseline ({number(low)})."
             )
         of_rows = f"the true {self.assumptions.labels} of the {self.n_unlabeled:,} unlabeled "
-        of_rows += f"{_plural(self.n_unlabeled)}{self.assumptions.conditions()}"
+        of_rows += f"{plural(self.n_unlabeled)}{self.assumptions.conditions()}"
         if self.holds or self.best_case >= 0.0:
             # Both ends are on the same side of zero, and the nearer one is what is certain.
             near, far = sorted((abs(self.worst_case), abs(self.best_case)))
             direction = "lower" if self.holds else "higher"
             return (
                 f"{self._verdict()[0]}: whatever {of_rows}, {subject} is {direction} than that of "
-                f"the baseline{context} by at least {_number(near)} and at most {_number(far)}."
+                f"the baseline{context} by at least {number(near)} and at most {number(far)}."
             )
         return (
             f"{self._verdict()[0]}: depending on {of_rows}, {subject} may be up to "
@@ -148,7 +147,7 @@ class Audit:
     def _known(self) -> str:
         if self.known_difference is None or not self.n_unlabeled or self._is_same:
             return ""
-        rows = f"On the {self.n_labeled:,} labeled {_plural(self.n_labeled)} alone, "
+        rows = f"On the {self.n_labeled:,} labeled {plural(self.n_labeled)} alone, "
         change = self.known_difference
         return rows + (f"it is {_change(change)}." if change else "it is the same.")
 
@@ -165,38 +164,20 @@ class Audit:
     def _repr_html_(self) -> str:
         known = self.known_difference
         numbers = [
-            ("guaranteed improvement per row", _number(self.guaranteed_improvement)),
-            ("worst case per row", _number(self.worst_case)),
-            ("best case per row", _number(self.best_case)),
-            ("worst case, sum", _number(self.worst_case_sum)),
-            ("best case, sum", _number(self.best_case_sum)),
-            ("difference per labeled row", "none" if known is None else _number(known)),
+            ("guaranteed improvement per row", number(self.guaranteed_improvement)),
+            ("worst case per row", number(self.worst_case)),
+            ("best case per row", number(self.best_case)),
+            ("worst case, sum", number(self.worst_case_sum)),
+            ("best case, sum", number(self.best_case_sum)),
+            ("difference per labeled row", "none" if known is None else number(known)),
             ("labeled rows", f"{self.n_labeled:,}"),
             ("unlabeled rows", f"{self.n_unlabeled:,}"),
         ]
-        return _card(*self._verdict(), self.summary(), numbers)
+        return card(*self._verdict(), self.summary(), numbers)
 
     def __str__(self) -> str:
         return self.summary()
 
 
 def _change(difference: float) -> str:
-    return f"{_number(abs(difference))} {'lower' if difference < 0.0 else 'higher'}"
-
-
-def _card(title: str, colour: str, text: str, numbers: list[tuple[str, str]]) -> str:
-    """Return HTML for notebooks, in the style of the certificate."""
-    cells = "".join(
-        "<tr><td style='text-align:left;padding:.15em 1.5em .15em 0;opacity:.7'>"
-        f"{escape(name)}</td><td style='text-align:right;padding:.15em 0;"
-        f"font-variant-numeric:tabular-nums'>{escape(value)}</td></tr>"
-        for name, value in numbers
-    )
-    return (
-        "<div style='font-family:system-ui,sans-serif;max-width:44em;line-height:1.45;"
-        f"border:1px solid rgba(128,128,128,.35);border-left:5px solid {colour};"
-        "border-radius:6px;padding:.8em 1.1em;margin:.4em 0'>"
-        f"<div style='font-weight:600;color:{colour};margin-bottom:.35em'>{escape(title)}</div>"
-        f"<div style='margin-bottom:.6em'>{escape(text)}</div>"
-        f"<table style='border-collapse:collapse;font-size:.92em'>{cells}</table></div>"
-    )
+    return f"{number(abs(difference))} {'lower' if difference < 0.0 else 'higher'}"

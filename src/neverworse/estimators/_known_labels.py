@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_consistent_length
 
-from neverworse._typing import AnyArray, Mask, Matrix, Vector
+from neverworse._typing import AnyArray, Indices, Mask, Matrix, Vector
 from neverworse.estimators._labels import split_labels
 from neverworse.projection import Box, Labels, Simplex
 
@@ -43,8 +43,6 @@ def known_labels(
     n_rows: int,
     weights: Vector | None = None,
     bounds: Any = None,
-    *,
-    one_hot: bool = False,
 ) -> KnownLabels:
     """Check y and the bounds of labels.
 
@@ -56,17 +54,32 @@ def known_labels(
     weights : array of shape (n_rows,) or None
     bounds : array-like or None
         As the parameter `label_bounds` of the classifiers.
-    one_hot : bool
-        Whether to treat two classes as if there were more.
     """
     classes, target, unlabeled = split_labels(y, missing_label)
     check_consistent_length(np.empty((n_rows, 0)), target)
     _check_weights(classes, target, unlabeled, weights)
-    codes = target.astype(np.intp)
+    return coded_labels(classes, target.astype(np.intp), unlabeled, weights, bounds)
+
+
+def coded_labels(
+    classes: AnyArray, codes: Indices, unlabeled: Mask, weights: Vector | None, bounds: Any
+) -> KnownLabels:
+    """Check the bounds of labels that are given as positions of classes.
+
+    Parameters
+    ----------
+    classes : array of shape (n_classes,)
+    codes : array of shape (n_rows,)
+        Position of the class of each row; zero where `unlabeled`.
+    unlabeled : boolean array of shape (n_rows,)
+    weights : array of shape (n_rows,) or None
+    bounds : array-like or None
+    """
     counted = ~unlabeled if weights is None else ~unlabeled & (weights > 0.0)
     counts = np.bincount(codes[counted], minlength=len(classes))
     lower, upper = _bounds(bounds, classes, codes, unlabeled)
-    if len(classes) == 2 and not one_hot:
+    if len(classes) == 2:
+        target = codes.astype(np.float64)
         return _two_classes(classes, target, unlabeled, weights, lower, upper, counts)
     return _several_classes(classes, codes, unlabeled, weights, lower, upper, counts)
 
@@ -142,7 +155,7 @@ def _raise_wrong_shape(given: AnyArray, classes: AnyArray, n: int) -> None:
     message = f"label_bounds has shape {given.shape}, but {wanted} is needed: lower and upper bound"
     if given.ndim == 3 and given.shape[0] == n and given.shape[1] > n_classes:
         message = (
-            f"label_bounds has bounds for {given.shape[1]} classes, but y has labeled rows of "
+            f"label_bounds has bounds for {given.shape[1]} classes, but there are "
             f"{n_classes} only ({', '.join(map(str, classes))}). A class that occurs in bounds "
             "only has no labeled row to learn from: label at least one row of it, or leave it out"
         )

@@ -111,8 +111,8 @@ def known_targets(
             "sample_weight is zero for all rows with a target. Give some of them a positive weight."
         )
     known, unknown = targets.known, ~targets.known
-    _raise_if_too_large("y", targets.target[known])
-    _raise_if_too_large("target_bounds", lower[unknown], upper[unknown])
+    raise_if_too_large("y", targets.target[known])
+    raise_if_too_large("target_bounds", lower[unknown], upper[unknown])
     return targets
 
 
@@ -190,7 +190,7 @@ def _common_range(targets: KnownTargets, target_bounds: Any) -> tuple[float, flo
         raise ValueError(
             f"target_bounds=({low}, {high}) has its lower end above its upper end. Swap them."
         )
-    _raise_if_too_large("target_bounds", pair)
+    raise_if_too_large("target_bounds", pair)
     return low, high
 
 
@@ -224,7 +224,7 @@ def _raise_if_crossed(lower: Vector, upper: Vector, fix: str) -> None:
         )
 
 
-def _raise_if_too_large(name: str, *values: Vector) -> None:
+def raise_if_too_large(name: str, *values: Vector) -> None:
     # Bounds may be NaN where there are none.
     if any(np.any(np.abs(v) > LARGEST) for v in values):
         raise ValueError(

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from neverworse._typing import AnyArray, Indices, Mask, Vector
@@ -39,11 +38,11 @@ def split_labels(y: Any, missing_label: Any) -> tuple[AnyArray, Vector, Mask]:
         The position of the row's class among them; 0 for unlabeled rows.
     unlabeled : boolean array of shape (n_rows,)
     """
-    labels = _distinct(_as_array(y))
-    missing = _missing(labels, missing_label)
-    classes = _check_classes(labels.values[~missing], len(labels.codes))
+    labels = distinct(as_array(y))
+    missing = missing_values(labels, missing_label)
+    classes = check_classes(labels.values[~missing], len(labels.codes))
     order = np.full(len(labels.values), -1)
-    order[~missing] = np.searchsorted(classes, _plain(labels.values[~missing]))
+    order[~missing] = np.searchsorted(classes, plain(labels.values[~missing]))
     codes = order[labels.codes]
     return classes, np.maximum(codes, 0).astype(np.float64), codes == -1
 
@@ -64,7 +63,7 @@ def split_targets(y: Any, missing_label: Any) -> tuple[Vector, Mask]:
         Zero for unlabeled rows.
     unlabeled : boolean array of shape (n_rows,)
     """
-    labels = _distinct(_as_array(y))
+    labels = distinct(as_array(y))
     missing = _find_marker(labels, missing_label)
     try:
         values = np.where(missing, 0.0, labels.values).astype(np.float64)
@@ -100,11 +99,11 @@ def find_unlabeled(y: Any, missing_label: Any = "auto") -> Mask:
     -------
     unlabeled : boolean array of shape (n_rows,)
     """
-    labels = _distinct(_as_array(y))
-    return _missing(labels, missing_label)[labels.codes]
+    labels = distinct(as_array(y))
+    return missing_values(labels, missing_label)[labels.codes]
 
 
-def _missing(labels: _Labels, missing_label: Any) -> Mask:
+def missing_values(labels: _Labels, missing_label: Any) -> Mask:
     """Return which of the distinct values mark unlabeled rows."""
     if isinstance(missing_label, str) and missing_label == "auto":
         return labels.null if _is_continuous(labels) else _find_missing(labels)
@@ -135,11 +134,11 @@ class _Labels:
 
     def equal(self, value: Any) -> Mask:
         """Compare, where numbers, booleans and strings are never equal to each other."""
-        found = (not _is_null(v) and _kind(v) == _kind(value) and v == value for v in self.values)
+        found = (not is_null(v) and _kind(v) == _kind(value) and v == value for v in self.values)
         return np.fromiter(found, bool, len(self.values))
 
 
-def _as_array(y: Any) -> AnyArray:
+def as_array(y: Any) -> AnyArray:
     """Return y as a one-dimensional array in which missing labels are still to be seen."""
     if y is None:
         raise ValueError(
@@ -164,11 +163,11 @@ def _as_array(y: Any) -> AnyArray:
     return labels.astype(object) if labels.dtype.kind == "T" else labels
 
 
-def _distinct(labels: AnyArray) -> _Labels:
+def distinct(labels: AnyArray) -> _Labels:
     if labels.dtype.kind != "O":
         return _few_distinct(labels) or _many_distinct(labels)
     seen: dict[Any, int] = {}
-    keys = (None if _is_null(v) else (_kind(v), v) for v in labels)
+    keys = (None if is_null(v) else (_kind(v), v) for v in labels)
     codes = np.fromiter((seen.setdefault(key, len(seen)) for key in keys), np.intp, len(labels))
     values = np.array([*(None if key is None else key[1] for key in seen), None], object)[:-1]
     null = np.fromiter((key is None for key in seen), bool, len(seen))
@@ -196,7 +195,7 @@ def _many_distinct(labels: AnyArray) -> _Labels:
     return _Labels(values, values != values, codes.ravel())
 
 
-def _is_null(value: Any) -> bool:
+def is_null(value: Any) -> bool:
     """Whether a value is None, NaN, NaT or pd.NA: nothing that equals itself."""
     if value is None:
         return True
@@ -245,7 +244,7 @@ def _find_missing(labels: _Labels) -> Mask:
     others = labels.values[~minus_one]
     if len(others) == 1:
         raise ValueError(
-            f"y has the values -1 and {_shown(others[0])} only, which may be two classes, or one "
+            f"y has the values -1 and {shown(others[0])} only, which may be two classes, or one "
             f"class and unlabeled rows. {advice}"
         )
     return minus_one
@@ -258,7 +257,7 @@ def _find_marker(labels: _Labels, missing_label: Any) -> Mask:
             f"missing_label={missing_label!r} is not a scalar. Pass the value in y that "
             "marks unlabeled rows, for example -1, np.nan, None or '?'."
         )
-    if _is_null(missing_label):
+    if is_null(missing_label):
         return labels.null
     if labels.null.any():
         raise ValueError(
@@ -268,27 +267,32 @@ def _find_marker(labels: _Labels, missing_label: Any) -> Mask:
     return labels.equal(missing_label)
 
 
-def _check_classes(known: AnyArray, n_rows: int) -> AnyArray:
+def check_classes(known: AnyArray, n_rows: int) -> AnyArray:
     """Return the classes in sorted order, or say why there are none, or one only."""
     if not len(known):
         raise ValueError(
             f"y has no labeled row: all {n_rows} labels are missing. At least one row of each of "
             "two classes needs a label."
         )
-    known = _plain(known)
+    known = plain(known)
     if known.dtype.kind == "f" and np.isinf(known).any():
         raise ValueError("y contains infinity, which is no label. Mark unlabeled rows with NaN.")
-    check_classification_targets(known)
+    if known.dtype.kind == "f" and np.any(known != np.floor(known)):
+        raise ValueError(
+            "Unknown label type: continuous. y has numbers that are no integers, which are targets "
+            "of a regression, not classes: use ProjectedLeastSquaresRegressor, or turn them into "
+            "classes first."
+        )
     classes = np.unique(known)
     if len(classes) < 2:
         raise ValueError(
-            f"y has labels of one class only ({_shown(classes[0])}). The labeled rows need at "
+            f"y has labels of one class only ({shown(classes[0])}). The labeled rows need at "
             "least two classes; neither unlabeled rows nor bounds can provide one."
         )
     return classes
 
 
-def _plain(known: AnyArray) -> AnyArray:
+def plain(known: AnyArray) -> AnyArray:
     """Give labels that were mixed with markers their own type again."""
     if known.dtype.kind != "O":
         return known
@@ -307,6 +311,6 @@ def _plain(known: AnyArray) -> AnyArray:
     )
 
 
-def _shown(label: Any) -> str:
+def shown(label: Any) -> str:
     """Return a label as people would write it."""
     return repr(label.item() if hasattr(label, "item") else label)

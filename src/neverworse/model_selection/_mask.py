@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from neverworse._typing import AnyArray, Indices, Mask
-from neverworse.estimators._labels import _as_array, _is_null, find_unlabeled
+from neverworse.estimators._labels import as_array, find_unlabeled, is_null
 from neverworse.model_selection._labeled import (
     is_auto,
     is_continuous,
@@ -71,7 +71,7 @@ def mask_labels(
     array([None, None, 'a', 'b'], dtype=object)
     """
     labeled, known = labeled_rows(y, missing_label, "There are no labels to hide.")
-    column = _as_array(y)
+    column = as_array(y)
     n_keep = _number_to_keep(n_labeled, fraction, len(labeled))
     strata = _strata(stratify, labeled, known, len(column))
     hidden = np.zeros(len(column), bool)
@@ -206,7 +206,7 @@ def _in_extension_type(y: Any, values: AnyArray, marker: Any) -> Any:
     if numbers.kind in "iu" and _is_a(Integral, marker) and not _fits(np.array([marker]), numbers):
         return None  # NumPy 1 would warn and wrap it round
     try:
-        if hasattr(y, "cat") and not _is_null(marker) and marker not in y.cat.categories:
+        if hasattr(y, "cat") and not is_null(marker) and marker not in y.cat.categories:
             y = y.cat.add_categories([marker])
         return type(y)(values, index=y.index, name=y.name, dtype=y.dtype)
     except (TypeError, ValueError, OverflowError):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from html import escape
 from typing import Any, Literal
 
 from neverworse.projection._assumptions import Assumptions
+from neverworse.projection._words import card, number, plural
 
 Reason = Literal["", "no unlabeled rows", "inside", "stopped early", "no progress", "rounding"]
 
@@ -125,7 +125,7 @@ class Certificate:
         return " ".join(part for part in (self._claim(), probability, self._how()) if part)
 
     def _rows(self) -> str:
-        unlabeled = f"{self.n_unlabeled:,} unlabeled {_plural(self.n_unlabeled)}"
+        unlabeled = f"{self.n_unlabeled:,} unlabeled {plural(self.n_unlabeled)}"
         if self.rows == "unlabeled":
             return f"the {unlabeled}"
         return f"all {self.n_labeled + self.n_unlabeled:,} training rows"
@@ -142,19 +142,19 @@ class Certificate:
             return _WHY[self.reason].format(labels=labels, model=model, conditions=conditions)
         low, high = self.supervised_loss
         where = f"on {self._rows()}"
-        context = f" (the supervised loss is between {_number(low)} and {_number(high)})"
+        context = f" (the supervised loss is between {number(low)} and {number(high)})"
         of_rows = f"the true {labels} of the {self.n_unlabeled:,} unlabeled "
-        of_rows += f"{_plural(self.n_unlabeled)}{assumed.conditions()}"
+        of_rows += f"{plural(self.n_unlabeled)}{assumed.conditions()}"
         if self.holds:
             return (
                 f"Never worse: whatever {of_rows}, the {self._loss()} {where} is lower than that "
-                f"of the supervised {model} by at least {_number(-self.worst_case)} and at most "
-                f"{_number(-self.best_case)}{context}."
+                f"of the supervised {model} by at least {number(-self.worst_case)} and at most "
+                f"{number(-self.best_case)}{context}."
             )
-        better = f"up to {_number(-self.best_case)} lower" if self.best_case < 0 else "never lower"
+        better = f"up to {number(-self.best_case)} lower" if self.best_case < 0 else "never lower"
         return (
             f"Not guaranteed: depending on {of_rows}, the {self._loss()} {where} may be up to "
-            f"{_number(self.worst_case)} higher or {better} than that of the supervised "
+            f"{number(self.worst_case)} higher or {better} than that of the supervised "
             f"{model}{context}. Only distance='all' and distance='unlabeled' promise never to "
             "be worse."
         )
@@ -187,30 +187,16 @@ class Certificate:
     def _repr_html_(self) -> str:
         verdict, colour = _verdict(self)
         numbers = [
-            ("guaranteed improvement", _number(self.guaranteed_improvement)),
-            ("worst case", _number(self.worst_case)),
-            ("best case", _number(self.best_case)),
+            ("guaranteed improvement", number(self.guaranteed_improvement)),
+            ("worst case", number(self.worst_case)),
+            ("best case", number(self.best_case)),
             ("labeled rows", f"{self.n_labeled:,}"),
             ("unlabeled rows", f"{self.n_unlabeled:,}"),
             ("imputed labels at an end", f"{self.n_zero + self.n_one:,}"),
             ("imputed labels between", f"{self.n_fractional:,}"),
             ("relative duality gap", f"{self.duality_gap:.1g}"),
         ]
-        cells = "".join(
-            "<tr><td style='text-align:left;padding:.15em 1.5em .15em 0;opacity:.7'>"
-            f"{escape(name)}</td><td style='text-align:right;padding:.15em 0;"
-            f"font-variant-numeric:tabular-nums'>{escape(value)}</td></tr>"
-            for name, value in numbers
-        )
-        return (
-            "<div style='font-family:system-ui,sans-serif;max-width:44em;line-height:1.45;"
-            f"border:1px solid rgba(128,128,128,.35);border-left:5px solid {colour};"
-            "border-radius:6px;padding:.8em 1.1em;margin:.4em 0'>"
-            f"<div style='font-weight:600;color:{colour};margin-bottom:.35em'>"
-            f"{escape(verdict)}</div>"
-            f"<div style='margin-bottom:.6em'>{escape(self.summary())}</div>"
-            f"<table style='border-collapse:collapse;font-size:.92em'>{cells}</table></div>"
-        )
+        return card(verdict, colour, self.summary(), numbers)
 
     def __str__(self) -> str:
         return self.summary()
@@ -223,11 +209,3 @@ def _verdict(certificate: Certificate) -> tuple[str, str]:
     if certificate.holds:
         return "Never worse", "#15803d"
     return "Not guaranteed", "#b45309"
-
-
-def _number(value: float) -> str:
-    return f"{value:,.4g}" if abs(value) < 1e6 else f"{value:.3e}"
-
-
-def _plural(count: int) -> str:
-    return "row" if count == 1 else "rows"

@@ -41,6 +41,7 @@ STEEP = 3.0  # σ at the start, in units of one over the width of the band
 MOST_ROUNDS = 12
 ENOUGH = 1e-3  # a gap at which working sets can take over from Newton's method on all rows, ...
 FEW = 2  # ... if they hold at most one in so many rows
+WORSE = 10.0  # give up on working sets when one leaves a gap so many times the smallest
 SLOW = 0.7  # give up on samples when a round leaves more of the uncertainty than this
 ZERO = 8 * EPS  # a squared distance of so small a fraction of what is added up is zero
 
@@ -237,13 +238,16 @@ class _Search:
         problem, s = self.problem, self.problem.weights
         shape, totals = problem.shape, problem.totals
         exact, q = rough is not None, np.empty(0) if rough is None else rough.q
-        moved, angle = 1.0, np.inf
+        moved, angle, lowest = 1.0, np.inf, np.inf
         for _ in range(MOST_ROUNDS):
             if not exact and half_square(z, totals) <= problem.floor:
                 return None  # the sample gave no direction
             t, pulled = self.hinges.scores_and_pull(z, lambda t, rows: shape.at(rows).extreme(t))
             if exact:
                 solution = self._pair(z, t, q)
+                lowest = min(lowest, solution.gap)
+                if solution.gap > WORSE * lowest:
+                    return None
             else:
                 q = shape.extreme(t)
                 solution = self._with_best_length(z, t, q, pulled)
@@ -284,7 +288,7 @@ class _Search:
                 sigma=STEEP / max(width, 1e-12),
             )
             del working  # before the next one is loaded
-            moved = _angle_between(z, found.z)
+            moved = _angle_between(self._seen(z), self._seen(found.z))
             z, q = found.z, corner
             q[..., undecided] = found.q
         return None
@@ -353,7 +357,17 @@ class _Search:
         spectrum = self.problem.spectrum
         error = factor * fraction * np.sum(spectrum / (1.0 + density * spectrum) ** 2)
         error *= z.size / spectrum.size  # as many times as there are classes
-        return float(np.sqrt(error) / np.linalg.norm(z))
+        return float(np.sqrt(error) / np.linalg.norm(self._seen(z)))
+
+    def _seen(self, z: Vector) -> Vector:
+        """Return z as scores see it: intercept and multiplier shift them alike, and may cancel."""
+        if self.problem.totals is None:
+            return z
+        whitening = self.problem.whitening
+        shifts = ~whitening.basis.any(axis=0)
+        seen = np.where(shifts, 0.0, z)
+        seen[..., -1] = z[..., shifts] @ (whitening.offset[shifts] / whitening.offset[-1])
+        return seen
 
 
 def _weighted_dot(a: Vector, b: Vector, weights: Vector) -> float:

@@ -24,7 +24,6 @@ import numpy as np
 from neverworse._typing import Scalars, Vector
 from neverworse.projection._multipliers import best_multiplier
 from neverworse.projection._shapes import Box, Shape
-from neverworse.projection._totals import Totals
 from neverworse.projection._training import Labels
 from neverworse.projection._whitening import EPS
 
@@ -115,7 +114,7 @@ def loss_difference(
     if totals is not None:
         down += totals.support(worst_at)
         up += totals.support(best_at)
-        free += _size(totals, worst_at) + _size(totals, best_at)
+        free += _size(labels, worst_at) + _size(labels, best_at)
     known = quadratic + 2.0 * linear
     norm_t, norm_residual = float(np.sqrt(quadratic)), float(np.sqrt(residual))
     sizes = quadratic + 2.0 * norm_t * norm_residual + 2.0 * free
@@ -130,9 +129,14 @@ def loss_difference(
     )
 
 
-def _size(totals: Totals, multiplier: Vector) -> float:
-    """Return the size of what is added up for the totals."""
-    return float(np.sum(np.abs(multiplier) * (np.abs(totals.low) + np.abs(totals.high))))
+def _size(labels: Labels, multiplier: Vector) -> float:
+    """Return the size of what is added up for the totals: bounds, and what is known of them."""
+    totals = labels.totals
+    if totals is None:
+        return 0.0
+    known = (labels.weights_where(labels.unlabeled) * np.abs(labels.target)).sum(axis=-1)
+    sizes = np.abs(totals.low) + np.abs(totals.high) + 2.0 * known
+    return float(np.sum(np.abs(multiplier) * sizes))
 
 
 def _sums(
