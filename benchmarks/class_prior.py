@@ -22,6 +22,7 @@ N_UNLABELED = 1000
 MARGIN = 0.05
 RCOND = np.sqrt(np.finfo(np.float64).eps)  # of the generalised inverse in the paper's code
 ROUNDING = 1e-12  # relative: losses that differ by less may be equal
+NOTICEABLE = 1e-6  # smaller differences of means are left to the tolerance of the solver
 
 PROJECTION, CONFIDENCE, INTERVAL, SHARE, ICLS = METHODS = (
     "Projection",
@@ -53,9 +54,26 @@ class Repeat:
 
     supervised_error: float
     fits: dict[str, Fit]
-    width: float
-    covers: bool  # the true share
-    binds: bool  # does not contain the share of the labels that Projection imputes
+    share: float  # true, of the unlabeled rows
+    imputed: float  # by Projection
+    interval: tuple[float, float]
+
+    @property
+    def width(self):
+        """Width of the confidence interval."""
+        return self.interval[1] - self.interval[0]
+
+    @property
+    def covers(self):
+        """Whether the interval contains the true share."""
+        low, high = self.interval
+        return low - ROUNDING <= self.share <= high + ROUNDING
+
+    @property
+    def binds(self):
+        """Whether the interval excludes what Projection imputes, so that it makes a difference."""
+        low, high = self.interval
+        return not low <= self.imputed <= high
 
     def promises(self, method):
         """Whether the classifier must not be worse than the supervised one."""
@@ -91,7 +109,7 @@ class Study:
         """Return the sign of the mean difference to Projection, 0 within two standard errors."""
         difference = self.values(method, what) - self.values(PROJECTION, what)
         mean, n = difference.mean(), len(difference)
-        if n < 2 or abs(mean) <= max(2.0 * difference.std(ddof=1) / np.sqrt(n), ROUNDING):
+        if n < 2 or abs(mean) <= max(2.0 * difference.std(ddof=1) / np.sqrt(n), NOTICEABLE):
             return 0
         return int(np.sign(mean))
 
@@ -180,10 +198,9 @@ def one_repeat(X, truth, n_labeled, level, rng):
         loss, error = _measure(clf, X, truth, n_labeled)
         proved = clf.certificate_
         fits[method] = Fit(loss / baseline, error, proved.worst_case / baseline, proved.converged)
-    low, high = _interval(classifiers[CONFIDENCE])
     imputed = float(classifiers[PROJECTION].soft_labels_.mean())
-    covers = low - ROUNDING <= share <= high + ROUNDING
-    return Repeat(supervised_error, fits, high - low, covers, not low <= imputed <= high)
+    interval = _interval(classifiers[CONFIDENCE])
+    return Repeat(supervised_error, fits, share, imputed, interval)
 
 
 def draw_labeled(truth, n_labeled, rng):
@@ -203,7 +220,7 @@ def _measure(clf, X, truth, n_labeled):
 def _interval(clf):
     """Return the interval for the share of the class that is coded 1."""
     prior = clf.certificate_.assumptions.class_prior
-    return prior[0][1:] if prior else (0.0, 1.0)
+    return prior[0][1:] if prior else (0.0, 1.0)  # nothing is said where all is possible
 
 
 def _report(studies):
@@ -217,7 +234,7 @@ def _report(studies):
         LOSS: _table(columns, _with_mean(rows(lambda s: s.means("loss"))), ".3f"),
         ERROR: _table([*columns[:2], "supervised", *METHODS], _with_mean(rows(_errors)), ".1f"),
         GUARANTEED: _table(columns, _with_mean(rows(_guaranteed)), ".1f"),
-        CONFIDENT: _table([*columns[:2], "width", "covers", "binds"], rows(_of_interval), ".0f"),
+        CONFIDENT: _table([*columns[:2], *OF_INTERVAL], rows(_of_interval), ".0f"),
         HARM: _table([*columns[:2], *worse], rows(_counts), "d"),
         COMPARED: _table(["", *signs], [[m, *_signs(studies, m)] for m in METHODS[1:]], "d"),
     }
@@ -231,8 +248,9 @@ GUARANTEED = (
     "Guaranteed improvement, in percent of the supervised loss (negative: harm that is possible)"
 )
 CONFIDENT = (
-    "The confidence interval: its mean width, how often it covers the true share, and how often it "
-    "excludes the share that Projection imputes, in percent"
+    "The true share of the class coded 1, the share that Projection imputes, and the confidence "
+    "interval: its mean width, how often it contains the true share, and how often it excludes the "
+    "imputed one, in percent"
 )
 HARM = "Draws in which the loss was higher than that of the supervised classifier"
 COMPARED = (
@@ -250,9 +268,16 @@ def _guaranteed(s):
 
 
 def _of_interval(s):
-    return [100.0 * s.mean(what) for what in ("width", "covers", "binds")]
+    return [100.0 * s.mean(what) for what in OF_INTERVAL.values()]
 
 
+OF_INTERVAL = {
+    "true share": "share",
+    "imputed share": "imputed",
+    "width": "width",
+    "covers": "covers",
+    "binds": "binds",
+}
 WORSE = {
     PROJECTION: (PROJECTION, True),
     f"{CONFIDENCE}, covered": (CONFIDENCE, True),
@@ -296,31 +321,35 @@ def _table(header, rows, form):
 
 
 STYLES = {  # colours of Okabe and Ito; shapes differ as well
-    PROJECTION: {"marker": "o", "color": "#0072B2", "s": 70},
-    CONFIDENCE: {"marker": "o", "facecolor": "white", "edgecolor": "#56B4E9", "s": 22},
-    INTERVAL: {"marker": "D", "facecolor": "white", "edgecolor": "#D55E00", "s": 42},
-    SHARE: {"marker": "D", "color": "#D55E00", "s": 42},
-    ICLS: {"marker": "x", "color": "#595959", "s": 46},
+    PROJECTION: {"marker": "o", "color": "#0072B2"},
+    CONFIDENCE: {"marker": "o", "facecolor": "white", "edgecolor": "#0072B2"},
+    INTERVAL: {"marker": "D", "facecolor": "white", "edgecolor": "#D55E00"},
+    SHARE: {"marker": "D", "color": "#D55E00"},
+    ICLS: {"marker": "x", "color": "#595959"},
 }
+APART = 0.16  # of the lines of one data set, which are 1 from those of the next
 
 
 def draw(studies):
-    """Draw the mean losses, one line for each data set."""
+    """Draw the mean losses, in a band for each data set."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8.5, 1.6 + 0.32 * len(studies)), layout="constrained")
+    figure = Figure(figsize=(8.5, 1.2 + 0.42 * len(studies)), layout="constrained")
     ax = figure.subplots()
-    heights = np.arange(len(studies))[::-1]
+    bands = np.arange(len(studies))
+    for band in bands[::2]:
+        ax.axhspan(band - 0.5, band + 0.5, color="#f2f2f2", zorder=0)
     losses = np.array([s.means("loss") for s in studies])
-    ax.hlines(heights, losses.min(axis=1), losses.max(axis=1), color="#cccccc", zorder=1)
-    for method, mean in zip(METHODS, losses.T, strict=True):
-        ax.scatter(mean, heights, label=method, zorder=2, linewidth=1.5, **STYLES[method])
-    ax.axvline(1.0, color="black", linewidth=0.8, zorder=0)
-    ax.set_yticks(heights, [f"{s.name} ({s.n_labeled})" for s in studies])
-    ax.set_xlabel("mean quadratic loss on all rows, divided by that of the supervised classifier")
+    for k, method in enumerate(METHODS):
+        heights = bands + APART * (k - (len(METHODS) - 1) / 2)
+        ax.scatter(losses[:, k], heights, s=26, linewidth=1.3, label=method, **STYLES[method])
+    ax.axvline(1.0, color="black", linewidth=0.8)
+    ax.set_ylim(len(studies) - 0.5, -0.5)
+    ax.set_yticks(bands, [f"{s.name}, {s.n_labeled} labels" for s in studies])
+    ax.set_xlabel("mean loss on labeled and unlabeled rows, divided by the supervised one")
     ax.spines[["top", "right", "left"]].set_visible(False)
     ax.tick_params(axis="y", length=0)
-    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=len(METHODS), frameon=False)
+    figure.legend(loc="outside upper center", ncols=len(METHODS), frameon=False)
     return figure
 
 

@@ -43,7 +43,7 @@ class ProjectedLeastSquaresClassifier(LinearClassifier):
     - *weak labels*: bounds of the label of a row, see `label_bounds` in `fit`;
     - *class prior*: bounds of the share of a class among the unlabeled rows. With
       ``class_prior="confidence"`` they hold with probability `prior_level` if labels are missing
-      at random, and so does the guarantee.
+      completely at random, and so does the guarantee.
 
     Parameters
     ----------

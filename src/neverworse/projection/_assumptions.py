@@ -21,8 +21,8 @@ class Assumptions:
     class_prior : tuple of (class, low, high)
         Bounds of the share of a class among the unlabeled rows.
     prior_level : float or None
-        With what probability the shares are within these bounds, if labels are missing at random;
-        None if they are taken for granted.
+        With what probability the shares are within these bounds, if the labeled rows are a random
+        subset; None if they are taken for granted.
     target_range : tuple of float or None
         Range of the unknown targets of a regression.
     """
@@ -61,8 +61,8 @@ class Assumptions:
         if self.prior_level is None:
             return ""
         return (
-            f"If labels are missing at random, the condition on the shares is met with a "
-            f"probability of at least {self.prior_level:.4g}, and so is what follows from it."
+            "If labels are missing completely at random, the condition on the shares is met with "
+            f"a probability of at least {self.prior_level:.4g}, and so is what follows from it."
         )
 
 

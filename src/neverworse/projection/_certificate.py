@@ -53,7 +53,8 @@ class Certificate:
     holds : bool
         Whether the classifier is never worse: `worst_case` is at most zero.
     supervised_loss : tuple of float
-        Smallest and largest loss of the supervised baseline over all labelings.
+        Bounds of the loss of the supervised baseline over all labelings, soft ones included. A
+        class prior is not taken into account here.
     duality_gap : float
         How far the projection is from optimal, relative to its squared distance.
     converged : bool
