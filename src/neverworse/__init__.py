@@ -1,4 +1,4 @@
-"""Safe semi-supervised classification: never worse than the supervised classifier."""
+"""Safe semi-supervised learning: never worse than the supervised model."""
 
 from neverworse.estimators import (
     Audit,

@@ -1,4 +1,4 @@
-"""What people import: classifiers that feel native to scikit-learn."""
+"""What people import: estimators that feel native to scikit-learn."""
 
 from neverworse.estimators._audit import audit
 from neverworse.estimators._audit_report import Audit

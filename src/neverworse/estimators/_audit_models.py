@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from neverworse._typing import AnyArray, Mask, Matrix, Vector
 from neverworse.estimators._audit_report import Response
-from neverworse.estimators._classifier import LinearClassifier
+from neverworse.estimators._classifier import IndicatorClassifier
 from neverworse.estimators._known_targets import LARGEST
 
 # Probabilities add up to one but for this, even if they were computed in single precision.
@@ -71,7 +71,7 @@ def _has_score(model: Any) -> bool:
         elif hasattr(model, "steps"):
             model = model.steps[-1][1]
         else:
-            return isinstance(model, LinearClassifier)
+            return isinstance(model, IndicatorClassifier)
 
 
 def _raise_no_response(name: str, model: Any, response: str) -> None:
@@ -101,7 +101,7 @@ def scores_of(
             scores = scores[:, np.argsort(model.classes_, kind="stable")]
     else:
         scores = np.asarray(model.decision_function(X), dtype=np.float64)
-        scores = scores + LinearClassifier._threshold
+        scores = scores + IndicatorClassifier._threshold
     subject = called(name, model)
     _check_shape(subject, scores, len(used), len(classes))
     # Whatever rows without a weight have is ignored, and equal shares pass all checks.

@@ -16,12 +16,12 @@ from neverworse.projection import Box, Simplex
 
 
 class LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
-    """Base of classifiers with a linear score for targets coded 0 and 1.
+    """Base of classifiers with a linear decision function.
 
     Two classes have one score, for the second class; more have one score for each.
     """
 
-    _threshold: ClassVar[float] = 0.5
+    _threshold: ClassVar[float] = 0.0
     _bounds_name: ClassVar[str] = "label_bounds"
 
     fit_intercept: bool
@@ -51,7 +51,7 @@ class LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
         return self._fit(X, y, sample_weight, label_bounds)
 
     def decision_function(self, X: Any) -> Vector:
-        """Return the scores of the rows less one half.
+        """Return the scores of the rows, less what a row needs to be in the class.
 
         Parameters
         ----------
@@ -81,6 +81,34 @@ class LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
         classes: AnyArray = self.classes_[codes]
         return classes
 
+    def to_sklearn(self) -> RidgeClassifier:
+        """Return a plain scikit-learn classifier with the same weights.
+
+        Returns
+        -------
+        classifier : sklearn.linear_model.RidgeClassifier
+            Fitted, with the same `decision_function` and the same predictions. It knows nothing of
+            neverworse, so that it can be used where that is not installed.
+        """
+        check_is_fitted(self, "coef_")
+        model = RidgeClassifier(fit_intercept=self.fit_intercept)
+        model.coef_, model.intercept_ = self.coef_.copy(), self.intercept_.copy()
+        model._label_binarizer = LabelBinarizer(pos_label=1, neg_label=-1).fit(self.classes_)
+        if "classes_" not in vars(RidgeClassifier):  # before 1.9, a property of the binarizer
+            model.classes_ = self.classes_
+        model.n_iter_, model.solver_ = None, "cholesky"
+        copy_input_checks(self, model)
+        return model
+
+
+class IndicatorClassifier(LinearClassifier):
+    """Base of linear classifiers whose score estimates targets coded 0 and 1.
+
+    The half that separates the classes sits in ``intercept_``.
+    """
+
+    _threshold: ClassVar[float] = 0.5
+
     def predict_proba(self, X: Any) -> Matrix:
         """Return the probabilities nearest to the scores.
 
@@ -104,22 +132,3 @@ class LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
             return Simplex().nearest(scores).T
         second = Box().nearest(scores)
         return np.column_stack([1.0 - second, second])
-
-    def to_sklearn(self) -> RidgeClassifier:
-        """Return a plain scikit-learn classifier with the same weights.
-
-        Returns
-        -------
-        classifier : sklearn.linear_model.RidgeClassifier
-            Fitted, with the same `decision_function` and the same predictions. It knows nothing of
-            neverworse, so that it can be used where that is not installed.
-        """
-        check_is_fitted(self, "coef_")
-        model = RidgeClassifier(fit_intercept=self.fit_intercept)
-        model.coef_, model.intercept_ = self.coef_.copy(), self.intercept_.copy()
-        model._label_binarizer = LabelBinarizer(pos_label=1, neg_label=-1).fit(self.classes_)
-        if "classes_" not in vars(RidgeClassifier):  # before 1.9, a property of the binarizer
-            model.classes_ = self.classes_
-        model.n_iter_, model.solver_ = None, "cholesky"
-        copy_input_checks(self, model)
-        return model

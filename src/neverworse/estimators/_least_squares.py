@@ -8,14 +8,14 @@ from typing import Any, ClassVar
 from sklearn.utils._param_validation import Interval
 
 from neverworse._typing import AnyArray, Vector
-from neverworse.estimators._classifier import LinearClassifier
+from neverworse.estimators._classifier import IndicatorClassifier
 from neverworse.estimators._known_labels import known_labels
 from neverworse.estimators._linear import fit_least_squares
 from neverworse.projection import Observer, TrainingRows
 from neverworse.rows import Rows
 
 
-class LeastSquaresClassifier(LinearClassifier):
+class LeastSquaresClassifier(IndicatorClassifier):
     r"""Least squares classifier on the labeled rows only.
 
     Minimises, over the labeled rows with targets :math:`y_i \in \{0, 1\}` for the classes in

@@ -9,7 +9,7 @@ from sklearn.utils import check_array
 from sklearn.utils._param_validation import StrOptions
 
 from neverworse._typing import AnyArray, Vector
-from neverworse.estimators._classifier import LinearClassifier
+from neverworse.estimators._classifier import IndicatorClassifier
 from neverworse.estimators._known_labels import known_labels
 from neverworse.estimators._linear import fit_least_squares
 from neverworse.projection import Observer, TrainingRows, leave_one_out
@@ -20,7 +20,7 @@ from neverworse.rows import Rows
 GRID = np.logspace(-6, 2, 25)
 
 
-class LeastSquaresClassifierCV(LinearClassifier):
+class LeastSquaresClassifierCV(IndicatorClassifier):
     r"""Least squares classifier that chooses its ridge penalty by leave-one-out.
 
     For every penalty α, every labeled row i is scored by the fit to all other labeled rows. That

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from neverworse._typing import Vector
 from neverworse.estimators._class_prior import with_class_prior
-from neverworse.estimators._classifier import LinearClassifier
+from neverworse.estimators._classifier import IndicatorClassifier
 from neverworse.estimators._known_labels import known_labels
 from neverworse.estimators._least_squares import LeastSquaresClassifier
 from neverworse.estimators._least_squares_cv import LeastSquaresClassifierCV
@@ -22,7 +22,7 @@ from neverworse.projection import Certificate, Labels, Observer, TrainingRows
 from neverworse.rows import Rows
 
 
-class ProjectedLeastSquaresClassifier(LinearClassifier):
+class ProjectedLeastSquaresClassifier(IndicatorClassifier):
     r"""Semi-supervised least squares classifier that is never worse than the supervised one.
 
     The constraint set Θ holds every weight vector that least squares on all rows would give for
