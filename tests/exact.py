@@ -1,10 +1,16 @@
-"""The worst and the best labeling, in rational arithmetic: no rounding anywhere."""
+"""The worst and the best labeling, in rational arithmetic, and problems with restricted labels."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+from scipy import optimize, sparse
+
+from neverworse import ProjectedLeastSquaresClassifier
+
+MOST_STEPS = 3000  # of Newton's method; ordinary problems take a tenth of a hundredth
 
 
 def exact_extremes(clf, problem):
@@ -39,3 +45,400 @@ def _weights(clf):
 def _score(row, weights):
     coef, intercept = weights
     return sum((x * w for x, w in zip(row, coef, strict=True)), intercept)
+
+
+# Several classes, bounds of labels and class priors
+
+
+def full_bounds(y, n_classes, bounds=None):
+    """Lower and upper bound of the share of every class in every row, as nested Fractions.
+
+    Parameters
+    ----------
+    y : array of int
+        Codes of the classes, -1 where unlabeled.
+    n_classes : int
+    bounds : array of shape (n, 2) or (n, n_classes, 2), optional
+        As `label_bounds`; NaN where nothing is known.
+
+    Returns
+    -------
+    list with a list of pairs for each row
+    """
+    rows = []
+    for j, label in enumerate(y):
+        if label >= 0:
+            rows.append([(Fraction(int(k == label)),) * 2 for k in range(n_classes)])
+            continue
+        pairs = [(Fraction(0), Fraction(1))] * n_classes
+        if bounds is not None:
+            given = np.asarray(bounds)[j]
+            if given.ndim == 1:
+                low, high = _pair(given)
+                pairs = [(1 - high, 1 - low), (low, high)]
+            else:
+                pairs = [_pair(pair) for pair in given]
+        rows.append(pairs)
+    return rows
+
+
+def _pair(given):
+    low, high = given
+    low = Fraction(0) if np.isnan(low) else Fraction(float(low))
+    return low, Fraction(1) if np.isnan(high) else Fraction(float(high))
+
+
+@dataclass
+class ExactDifference:
+    """The loss of a classifier less that of its supervised one, as a function of the labels.
+
+    The difference is ``known - 2 Σ s_j y_j·t_j`` for labels y_j that are shares of the classes
+    (two classes have one score, but labels of two shares here as well: their first share has no
+    effect).
+
+    Attributes
+    ----------
+    known : Fraction
+    t : list of lists of Fraction
+        Difference of the scores of each row that counts, for every class.
+    s : list of Fraction
+        Weights of these rows.
+    bounds : list of lists of pairs
+        Bounds of their labels.
+    open : list of bool
+        Which of them are unlabeled.
+    """
+
+    known: Fraction
+    t: list
+    s: list
+    bounds: list
+    open: list
+
+    @classmethod
+    def of(cls, clf, X, y, weights=None, bounds=None):
+        """Evaluate the stored weights of a classifier; y holds codes of its classes and -1."""
+        n_classes = len(clf.classes_)
+        semi, supervised = _all_weights(clf), _all_weights(clf.supervised_)
+        alpha = Fraction(clf.constraint_alpha)
+        squares = [sum(w * w for coef, _ in m for w in coef) for m in (semi, supervised)]
+        known = alpha * (squares[0] - squares[1])
+        per_row = full_bounds(y, n_classes, bounds)
+        transductive = isinstance(clf.distance, str) and clf.distance == "unlabeled"
+        found = cls(known, [], [], [], [])
+        for j, x in enumerate(X):
+            s = Fraction(1) if weights is None else Fraction(float(weights[j]))
+            is_open = any(high > low for low, high in per_row[j])
+            if s == 0 or (transductive and not is_open):
+                continue
+            row = [Fraction(float(value)) for value in x]
+            g = [_score(row, w) for w in supervised]
+            t = [_score(row, w) - at for w, at in zip(semi, g, strict=True)]
+            found.known += s * sum(a * (a + 2 * b) for a, b in zip(t, g, strict=True))
+            found.t.append([Fraction(0), *t] if len(t) == 1 else t)
+            found.s.append(s)
+            found.bounds.append(per_row[j])
+            found.open.append(is_open)
+        return found
+
+    def at(self, labels):
+        """Return the difference for labels of all rows that count, as lists of shares."""
+        pulled = sum(
+            s * sum(a * b for a, b in zip(label, t, strict=True))
+            for s, label, t in zip(self.s, labels, self.t, strict=True)
+        )
+        return self.known - 2 * pulled
+
+    def extremes(self):
+        """Return the largest and the smallest difference over all labels within their bounds."""
+        worst = self.at([fill(t, b) for t, b in zip(self.t, self.bounds, strict=True)])
+        other = [[-a for a in t] for t in self.t]
+        best = self.at([fill(t, b) for t, b in zip(other, self.bounds, strict=True)])
+        return worst, best
+
+    def weight(self):
+        """Return the weight of all unlabeled rows."""
+        return sum(s for s, is_open in zip(self.s, self.open, strict=True) if is_open)
+
+    def extremes_of_two_classes(self, low, high):
+        """The same where the share of the second class among the unlabeled rows is restricted.
+
+        A fractional knapsack: labels are moved where that costs least.
+        """
+        worst = self.at(self._knapsack(low, high, 1))
+        return worst, self.at(self._knapsack(low, high, -1))
+
+    def _knapsack(self, low, high, sign):
+        weight = self.weight()
+        low, high = low * weight, high * weight
+        labels, movable, total = [], [], Fraction(0)
+        for j, (s, t, b, is_open) in enumerate(
+            zip(self.s, self.t, self.bounds, self.open, strict=True)
+        ):
+            cost, (bottom, top) = sign * t[1], b[1]
+            share = top if cost < 0 else bottom
+            labels.append(share)
+            if is_open:
+                total += s * share
+                movable.append((cost, j))
+        if total > high:  # less where it costs least: from the labels with the smallest gain
+            for _, j in sorted(movable, reverse=True):
+                step = min((total - high) / self.s[j], labels[j] - self.bounds[j][1][0])
+                labels[j] -= step
+                total -= step * self.s[j]
+        elif total < low:
+            for _, j in sorted(movable):
+                step = min((low - total) / self.s[j], self.bounds[j][1][1] - labels[j])
+                labels[j] += step
+                total += step * self.s[j]
+        assert low <= total <= high  # else, the problem has no labeling at all
+        return [[1 - share, share] for share in labels]
+
+    def upper_bound(self, shares, multiplier):
+        """Return a bound of the largest difference where the shares of classes are restricted.
+
+        Linear programming duality: true for every multiplier of the totals, and equal to the
+        largest difference for the best one.
+        """
+        weight = self.weight()
+        pulled = sum(
+            max(low * weight * m, high * weight * m)
+            for (low, high), m in zip(shares, multiplier, strict=True)
+        )
+        for s, t, b, is_open in zip(self.s, self.t, self.bounds, self.open, strict=True):
+            shift = multiplier if is_open else [Fraction(0)] * len(t)
+            shifted = [a + m for a, m in zip(t, shift, strict=True)]
+            label = fill(shifted, b)
+            pulled -= s * sum(a * c for a, c in zip(label, shifted, strict=True))
+        return self.known + 2 * pulled
+
+    def extremes_with_shares(self, shares):
+        """Bounds of the largest and the smallest difference where shares are restricted.
+
+        Proved, and as tight as the multiplier that a linear program finds: exactly the largest
+        and the smallest difference, unless the program is degenerate.
+        """
+        flipped = ExactDifference(
+            -self.known, [[-a for a in t] for t in self.t], self.s, self.bounds, self.open
+        )
+        return self._best_upper_bound(shares), -flipped._best_upper_bound(shares)
+
+    def _best_upper_bound(self, shares):
+        t, s, (lower, upper) = self.as_floats()
+        low, high = np.array([[float(v) for v in pair] for pair in shares]).T * s.sum()
+        _, labels, rough = share_program(t, s, lower, upper, low, high)
+        totals = labels @ s
+        inside = (totals > low + 1e-9 * s.sum()) & (totals < high - 1e-9 * s.sum())
+        moving = (labels > lower + 1e-9) & (labels < upper - 1e-9)
+        fine = self._exact_multiplier(as_fractions(rough), inside, moving)
+        return min(self.upper_bound(shares, m) for m in (as_fractions(rough), fine))
+
+    def _exact_multiplier(self, rough, inside, moving):
+        """Return the multiplier that makes all classes equal between which a label lies."""
+        exact = [Fraction(0) if is_free else None for is_free in inside]
+        rows = [t for t, is_open in zip(self.t, self.open, strict=True) if is_open]
+        while None in exact:
+            links = [
+                (k, known, t)
+                for t, between in zip(rows, moving.T, strict=True)
+                for k in np.flatnonzero(between)
+                for known in np.flatnonzero(between)
+                if exact[k] is None and exact[known] is not None
+            ]
+            if links:
+                k, known, t = links[0]
+                exact[k] = exact[known] + t[known] - t[k]
+            else:
+                k = exact.index(None)
+                exact[k] = rough[k]
+        return exact
+
+    def as_floats(self):
+        """Return t, s and bounds of the unlabeled rows as arrays: (K, n), (n,) and (2, K, n)."""
+        rows = [j for j, is_open in enumerate(self.open) if is_open]
+        t = np.array([[float(a) for a in self.t[j]] for j in rows]).T
+        s = np.array([float(self.s[j]) for j in rows])
+        bounds = np.array([[[float(v) for v in pair] for pair in self.bounds[j]] for j in rows])
+        return t, s, bounds.transpose(2, 1, 0)
+
+
+def fill(t, bounds):
+    """Return the label within its bounds that minimises label·t, shares adding up to one."""
+    label = [low for low, _ in bounds]
+    room = 1 - sum(label)
+    for k in sorted(range(len(t)), key=lambda k: t[k]):
+        step = max(min(room, bounds[k][1] - label[k]), Fraction(0))
+        label[k] += step
+        room -= step
+    return label
+
+
+def as_fractions(values):
+    """Return an array as nested lists of Fractions of exactly these floating point numbers."""
+    array = np.asarray(values, dtype=float)
+    if array.ndim == 0:
+        return Fraction(float(array))
+    return [as_fractions(value) for value in array]
+
+
+def _all_weights(clf):
+    half = Fraction(1, 2)
+    return [
+        ([Fraction(float(w)) for w in coef], Fraction(float(intercept)) + half)
+        for coef, intercept in zip(clf.coef_, clf.intercept_, strict=True)
+    ]
+
+
+# Random problems with restricted labels
+
+
+@dataclass
+class Restricted:
+    """A problem of `tests.problems` with more classes, bounds of labels or a class prior.
+
+    Attributes
+    ----------
+    X, y, weights, settings
+        As in `tests.problems.Problem`; y holds codes of `n_classes` classes and -1.
+    bounds : array or None
+        As `label_bounds`.
+    shares : array of shape (n_classes, 2) or None
+        Bounds of the shares of all classes among the unlabeled rows.
+    """
+
+    X: np.ndarray
+    y: np.ndarray
+    weights: np.ndarray | None
+    settings: dict
+    n_classes: int
+    bounds: np.ndarray | None = None
+    shares: np.ndarray | None = None
+
+    def fit(self, **more):
+        prior = self.shares
+        if prior is not None and self.n_classes == 2:
+            prior = tuple(prior[1])
+        # A solver that never ends would be found by its steps, not by a clock.
+        given = {"class_prior": prior, "max_iter": MOST_STEPS, **self.settings, **more}
+        clf = ProjectedLeastSquaresClassifier(**given)
+        return clf.fit(self.X, self.y, sample_weight=self.weights, label_bounds=self.bounds)
+
+    def exact(self, clf):
+        return ExactDifference.of(clf, self.X, self.y, self.weights, self.bounds)
+
+    def s(self):
+        return np.ones(len(self.y)) if self.weights is None else self.weights
+
+    def float_bounds(self):
+        """Lower and upper bounds as arrays of shape (n_classes, n)."""
+        found = np.array(full_bounds(self.y, self.n_classes, self.bounds), dtype=float)
+        return found[:, :, 0].T, found[:, :, 1].T
+
+    def open(self):
+        """Which rows are unlabeled: not fixed by their bounds either, and of some weight."""
+        lower, upper = self.float_bounds()
+        return (upper > lower).any(axis=0) & (self.s() > 0)
+
+    def random_labels(self, rng):
+        """Labels of all rows within their bounds, of shape (n_classes, n): corners and others."""
+        lower, upper = self.float_bounds()
+        labels = np.empty_like(lower)
+        toward = rng.normal(size=lower.shape)
+        for j in range(lower.shape[1]):
+            pairs = list(zip(as_fractions(lower[:, j]), as_fractions(upper[:, j]), strict=True))
+            labels[:, j] = [float(v) for v in fill(list(toward[:, j]), pairs)]
+            if rng.random() < 0.3:
+                other = [float(v) for v in fill(list(rng.normal(size=len(pairs))), pairs)]
+                labels[:, j] += rng.random() * (other - labels[:, j])
+        return labels
+
+
+def with_classes(problem, rng, n_classes):
+    """Replace the two classes of a problem by more, each with a labeled row of some weight."""
+    n, y = len(problem.y), problem.y.copy()
+    signal = np.asarray(problem.X, dtype=float)
+    signal = (signal - signal.mean(axis=0)) / (signal.std(axis=0) + 1e-300)
+    scores = rng.normal(size=(n_classes, signal.shape[1])) @ signal.T
+    truth = (rng.uniform(0, 2) * scores + rng.normal(size=(n_classes, n))).argmax(axis=0)
+    labeled = np.flatnonzero(y != -1)
+    missing = n_classes - len(labeled)
+    if missing > 0:
+        labeled = np.r_[labeled, np.flatnonzero(y == -1)[:missing]]
+    labeled = rng.permutation(labeled)
+    truth[labeled[:n_classes]] = rng.permutation(n_classes)[: len(labeled)]
+    y[:] = -1
+    y[labeled] = truth[labeled]
+    weights = None if problem.weights is None else problem.weights.copy()
+    if weights is not None:
+        first = labeled[:n_classes]
+        weights[first] = np.maximum(weights[first], 0.1)
+    return Restricted(problem.X, y, weights, dict(problem.settings), n_classes)
+
+
+def with_bounds(problem, rng, share=0.6):
+    """Restrict the labels of some unlabeled rows: intervals, sets of classes, soft labels."""
+    n, k = len(problem.y), problem.n_classes
+    bounds = np.full((n, k, 2), np.nan)
+    for j in np.flatnonzero((problem.y == -1) & (rng.random(n) < share)):
+        kind = rng.integers(4)
+        if kind == 0 and k > 2:  # one of some classes
+            excluded = rng.permutation(k)[: rng.integers(1, k - 1)]
+            bounds[j, excluded, 1] = 0.0
+        elif kind == 1 and rng.random() < 0.4:  # a soft label, in numbers that add up exactly
+            parts = rng.multinomial(64, np.ones(k) / k) / 64
+            bounds[j] = parts[:, None]
+        else:
+            at = rng.dirichlet(np.ones(k))
+            lower = at - rng.uniform(0.02, 0.5, k)
+            upper = at + rng.uniform(0.02, 0.5, k)
+            bounds[j] = np.column_stack([np.maximum(lower, 0), np.minimum(upper, 1)])
+            bounds[j][rng.random((k, 2)) < 0.2] = np.nan
+    problem.bounds = bounds if k > 2 else bounds[:, 1]
+    return problem
+
+
+def with_shares(problem, rng):
+    """Restrict the shares of classes to an interval, sometimes a point, that can be met."""
+    problem.shares = None
+    seen = problem.open()
+    if not seen.any():
+        return problem
+    s = problem.s()[seen]
+    labels = sum(problem.random_labels(rng)[:, seen] for _ in range(8)) / 8
+    shares = labels @ s / s.sum()
+    if rng.random() < 0.3:  # a point: numbers that add up exactly
+        shares = np.round(shares * 2**40) / 2**40
+        largest = shares.argmax()
+        shares[largest] -= shares.sum() - 1.0
+        problem.shares = np.column_stack([shares, shares])
+        return problem
+    around = rng.uniform(0.001, rng.choice([0.01, 0.2]), (2, problem.n_classes))
+    low, high = np.maximum(shares - around[0], 0.0), np.minimum(shares + around[1], 1.0)
+    if rng.random() < 0.3:
+        free = rng.random(problem.n_classes) < 0.5
+        low[free], high[free] = 0.0, 1.0
+    problem.shares = np.column_stack([low, high])
+    return problem
+
+
+def share_program(t, s, lower, upper, low, high):
+    """Minimise Σ s y·t over labels y within bounds whose totals Σ s y are within low and high.
+
+    Returns the value, the labels of shape (n_classes, n), and the multiplier of the totals.
+    """
+    n_classes, n = t.shape
+    size, total = float(np.abs(t).max()) or 1.0, float(s.sum())
+    each = sparse.kron(sparse.eye_array(n_classes), s[None, :] / total)
+    found = optimize.linprog(
+        (s * t).ravel() / (size * total),
+        A_ub=sparse.vstack([each, -each]),
+        b_ub=np.concatenate([high / total + 1e-13, 1e-13 - low / total]),
+        A_eq=sparse.kron(np.ones((1, n_classes)), sparse.eye_array(n)),
+        b_eq=np.ones(n),
+        bounds=np.column_stack([lower.ravel(), upper.ravel()]),
+        method="highs",
+        options={"dual_feasibility_tolerance": 1e-10, "primal_feasibility_tolerance": 1e-10},
+    )
+    assert found.status == 0, found.message
+    above, below = found.ineqlin.marginals.reshape(2, n_classes)
+    return found.fun * size * total, found.x.reshape(n_classes, n), size * (below - above)
