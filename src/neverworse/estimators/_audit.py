@@ -78,7 +78,7 @@ def audit(
     y : array-like of shape (n_samples,)
         Labels, and a marker for rows without one. Classes that the classifiers know may be
         missing, and there may be no label at all.
-    response : {"auto", "predict_proba", "score"}, default="auto"
+    response : {"auto", "predict_proba", "score", "error"}, default="auto"
         What is compared.
 
         - "predict_proba": probabilities. The loss is the Brier score, as computed by
@@ -86,6 +86,7 @@ def audit(
         - "score": scores on targets coded 0 and 1, as the classifiers of neverworse have them
           (also as the last step of a pipeline, or the best estimator of a search). The loss is
           that of their certificate.
+        - "error": predicted classes. The loss is the error rate, and any classifier will do.
         - "auto": "predict_proba" if every estimator has it; "score" otherwise, or if both are
           arrays.
     sample_weight : array-like of shape (n_samples,), optional
@@ -163,19 +164,21 @@ def _evaluate(
     difference = loss_difference(t, g, labels, s)
     # Taken as they are, the scores have no error; their difference was rounded once.
     bound = difference.rounding + difference.score_error(EPS * difference.norm_t, 0.0)
-    worst, best = difference.worst + bound, difference.best - bound
+    # A wrong class misses two of several indicators, but is one error.
+    share = 0.5 if response == "error" and f.ndim > 1 else 1.0
+    worst, best = share * (difference.worst + bound), share * (difference.best - bound)
     free = replace(labels, totals=None)
     labeled = labels.weights_where(~labels.unlabeled)
     known_weight, known = math.fsum(labeled), None
     if known_weight > 0.0:
-        known = loss_difference(t, g, free, labeled).worst / known_weight
+        known = share * loss_difference(t, g, free, labeled).worst / known_weight
     return Audit(
         worst_case=_up(worst / total),
         best_case=_down(best / total),
         worst_case_sum=worst,
         best_case_sum=best,
-        candidate_loss=_loss_range(loss_difference(-t, f, free, s), total),
-        baseline_loss=_loss_range(difference, total),
+        candidate_loss=_loss_range(loss_difference(-t, f, free, s), total / share),
+        baseline_loss=_loss_range(difference, total / share),
         known_difference=known,
         n_labeled=int(np.count_nonzero(labeled)),
         n_unlabeled=int(np.count_nonzero(used & labels.unlabeled)),

@@ -48,11 +48,18 @@ def check_fitted(name: str, model: Any) -> None:
 
 def chosen_response(models: Models, response: str) -> Response:
     """Return what to compare, after a check that all models have it."""
-    if response not in ("auto", "predict_proba", "score"):
+    if response not in ("auto", "predict_proba", "score", "error"):
         raise ValueError(
-            f"response={response!r} is unknown. Pass 'auto', 'predict_proba' or 'score'."
+            f"response={response!r} is unknown. Pass 'auto', 'predict_proba', 'score' or 'error'."
         )
     estimators = {name: model for name, model in models.items() if not is_array(model)}
+    if response == "error":
+        if len(estimators) < len(models):
+            raise ValueError(
+                "response='error' compares the classes that fitted classifiers predict. Pass "
+                "classifiers instead of arrays."
+            )
+        return "error"
     without = {n: m for n, m in estimators.items() if not hasattr(m, "predict_proba")}
     chosen: Response = "predict_proba"
     if response == "score" or (response == "auto" and (without or not estimators)):
@@ -79,6 +86,7 @@ def _raise_no_response(name: str, model: Any, response: str) -> None:
         fix = "Pass response='predict_proba' if the other one has probabilities too"
     else:
         fix = "Wrap it in sklearn.calibration.CalibratedClassifierCV, which has probabilities"
+    fix += ", or compare predicted classes with response='error'"
     lacks = [] if hasattr(model, "predict_proba") else ["no predict_proba"]
     if response != "predict_proba":
         lacks.append("no decision_function that is known as a score on targets coded 0 and 1")
@@ -94,6 +102,8 @@ def scores_of(
     """Return one score for each row, or one row of scores for each of several classes."""
     if is_array(model):
         scores = _as_numbers(name, model)
+    elif response == "error":
+        scores = _indicators(name, model, X, classes)
     elif response == "predict_proba":
         scores = _as_numbers(name, model.predict_proba(X))
         # The columns are in the order of the classifier's own classes, whatever that is.
@@ -115,6 +125,17 @@ def scores_of(
         return np.ascontiguousarray(scores.T)
     _check_one_score(subject, scores)
     return scores[:, 1].copy()
+
+
+def _indicators(name: str, model: Any, X: Any, classes: AnyArray) -> Matrix:
+    """Return a column for each class, 1 where it is predicted."""
+    predicted = np.asarray(model.predict(X))
+    found = predicted[:, None] == classes[None, :] if predicted.ndim == 1 else np.zeros((0, 0))
+    if not (found.sum(axis=1) == 1).all() or not found.size:
+        raise ValueError(
+            f"{called(name, model)} predicts something else than one of its classes for each row."
+        )
+    return found.astype(np.float64)
 
 
 def predictions_of(name: str, model: Any, X: Any, used: Mask) -> Vector:

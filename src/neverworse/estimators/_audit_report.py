@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Literal
 
 from neverworse.projection import Assumptions
+from neverworse.projection._claim import Claim
 from neverworse.projection._words import card, number, plural
 
-Response = Literal["predict_proba", "score", "predict"]
+Response = Literal["predict_proba", "score", "error", "predict"]
 
 _LOSS = {
     "predict_proba": "Brier score",
     "score": "mean squared loss of the scores",
+    "error": "error rate",
     "predict": "mean squared error",
 }
 _MEANS = {
@@ -24,16 +26,18 @@ _MEANS = {
         "This is about the squared loss of scores on targets coded 0 and 1, on these rows: not "
         "about others, and not about accuracy."
     ),
+    "error": "This is about the errors on these rows, not on others.",
     "predict": "This is about the squared errors on these rows, not on others.",
 }
 
 
 @dataclass(frozen=True)
-class Audit:
+class Audit(Claim):
     """Worst and best case of a candidate against a baseline, over all labelings of some rows.
 
     A loss is the mean squared error over the rows (weighted, if there are weights), summed over
-    the classes if there are more than two. For probabilities that is the Brier score. A difference
+    the classes if there are more than two. For probabilities that is the Brier score, for predicted
+    classes the error rate (half of the sum, if there are more than two). A difference
     is the loss of the candidate less that of the baseline: negative is better. The numbers are
     about the probabilities or scores that the two return, and are rounded so that they are true in
     spite of floating point.
@@ -58,9 +62,9 @@ class Audit:
         Rows with and without a label (and with a positive weight).
     total_weight : float
         Sum of the weights; the number of rows if there are none.
-    response : {"predict_proba", "score", "predict"}
-        What was compared: probabilities, scores on targets coded 0 and 1, or predictions of a
-        regression.
+    response : {"predict_proba", "score", "error", "predict"}
+        What was compared: probabilities, scores on targets coded 0 and 1, predicted classes, or
+        predictions of a regression.
     assumptions : Assumptions
         What is assumed about the labels of the unlabeled rows; "all labelings" are those.
     """
@@ -77,25 +81,6 @@ class Audit:
     total_weight: float
     response: Response
     assumptions: Assumptions = field(default_factory=Assumptions)
-
-    @property
-    def holds(self) -> bool:
-        """Whether the candidate is never worse than the baseline on these rows."""
-        return self.worst_case <= 0.0
-
-    @property
-    def guaranteed_improvement(self) -> float:
-        """By how much the loss per row is lower at least, whatever the true labels."""
-        return max(0.0, -self.worst_case)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all numbers and statements as plain Python values, ready for JSON."""
-        return {
-            "holds": self.holds,
-            "guaranteed_improvement": self.guaranteed_improvement,
-            **asdict(self),
-            "summary": self.summary(),
-        }
 
     def summary(self) -> str:
         """Return the audit as a paragraph for people, with what it does not mean."""
@@ -141,8 +126,8 @@ class Audit:
         )
 
     def _loss(self) -> str:
-        summed = " (summed over the classes)" if self.assumptions.task == "multiclass" else ""
-        return _LOSS[self.response] + summed
+        several = self.assumptions.task == "multiclass" and self.response != "error"
+        return _LOSS[self.response] + (" (summed over the classes)" if several else "")
 
     def _known(self) -> str:
         if self.known_difference is None or not self.n_unlabeled or self._is_same:
@@ -174,9 +159,6 @@ class Audit:
             ("unlabeled rows", f"{self.n_unlabeled:,}"),
         ]
         return card(*self._verdict(), self.summary(), numbers)
-
-    def __str__(self) -> str:
-        return self.summary()
 
 
 def _change(difference: float) -> str:

@@ -25,6 +25,7 @@ class LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
     _bounds_name: ClassVar[str] = "label_bounds"
 
     fit_intercept: bool
+    missing_label: Any
     classes_: AnyArray
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]

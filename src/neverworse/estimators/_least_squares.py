@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -15,7 +16,28 @@ from neverworse.projection import Observer, TrainingRows
 from neverworse.rows import Rows
 
 
-class LeastSquaresClassifier(IndicatorClassifier):
+class LabeledRowsClassifier(IndicatorClassifier):
+    """Base of classifiers that ignore unlabeled rows, and are fitted by `_fit_training`."""
+
+    _skips_rows: ClassVar[bool] = True
+
+    def _fit_rows(
+        self,
+        rows: Rows,
+        y: Any,
+        weights: Vector | None,
+        bounds: Any,
+        observer: Observer | None,  # noqa: ARG002
+    ) -> None:
+        known = known_labels(y, self.missing_label, rows.n_rows, weights, bounds)
+        self._fit_training(TrainingRows(rows, known.labels), known.classes)
+
+    @abstractmethod
+    def _fit_training(self, training: TrainingRows, classes: AnyArray) -> None:
+        """Fit to the labeled ones of checked rows."""
+
+
+class LeastSquaresClassifier(LabeledRowsClassifier):
     r"""Least squares classifier on the labeled rows only.
 
     Minimises, over the labeled rows with targets :math:`y_i \in \{0, 1\}` for the classes in
@@ -72,7 +94,6 @@ class LeastSquaresClassifier(IndicatorClassifier):
     array([0, 1])
     """
 
-    _skips_rows: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
         "alpha": [Interval(Real, 0, None, closed="left")],
         "fit_intercept": ["boolean"],
@@ -93,18 +114,6 @@ class LeastSquaresClassifier(IndicatorClassifier):
         self.rcond = rcond
         self.missing_label = missing_label
 
-    def _fit_rows(
-        self,
-        rows: Rows,
-        y: Any,
-        weights: Vector | None,
-        bounds: Any,
-        observer: Observer | None,  # noqa: ARG002
-    ) -> None:
-        known = known_labels(y, self.missing_label, rows.n_rows, weights, bounds)
-        self._fit_training(TrainingRows(rows, known.labels), known.classes)
-
     def _fit_training(self, training: TrainingRows, classes: AnyArray) -> None:
-        """Fit to checked rows."""
         fit_least_squares(self, training, float(self.alpha), self.rcond)
         self.classes_ = classes

@@ -9,10 +9,9 @@ from sklearn.utils import check_array
 from sklearn.utils._param_validation import StrOptions
 
 from neverworse._typing import AnyArray, Vector
-from neverworse.estimators._classifier import IndicatorClassifier
-from neverworse.estimators._known_labels import known_labels
+from neverworse.estimators._least_squares import LabeledRowsClassifier
 from neverworse.estimators._linear import fit_least_squares
-from neverworse.projection import Observer, TrainingRows, leave_one_out
+from neverworse.projection import TrainingRows, leave_one_out
 from neverworse.projection._moments import moments
 from neverworse.rows import Rows
 
@@ -20,7 +19,7 @@ from neverworse.rows import Rows
 GRID = np.logspace(-6, 2, 25)
 
 
-class LeastSquaresClassifierCV(IndicatorClassifier):
+class LeastSquaresClassifierCV(LabeledRowsClassifier):
     r"""Least squares classifier that chooses its ridge penalty by leave-one-out.
 
     For every penalty α, every labeled row i is scored by the fit to all other labeled rows. That
@@ -72,7 +71,6 @@ class LeastSquaresClassifierCV(IndicatorClassifier):
     array([0.435, 0.385, 0.25 , 0.205, 0.245])
     """
 
-    _skips_rows: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
         "alphas": ["array-like", None],
         "scoring": [StrOptions({"brier", "accuracy"})],
@@ -93,19 +91,7 @@ class LeastSquaresClassifierCV(IndicatorClassifier):
         self.fit_intercept = fit_intercept
         self.missing_label = missing_label
 
-    def _fit_rows(
-        self,
-        rows: Rows,
-        y: Any,
-        weights: Vector | None,
-        bounds: Any,
-        observer: Observer | None,  # noqa: ARG002
-    ) -> None:
-        known = known_labels(y, self.missing_label, rows.n_rows, weights, bounds)
-        self._fit_training(TrainingRows(rows, known.labels), known.classes)
-
     def _fit_training(self, training: TrainingRows, classes: AnyArray) -> None:
-        """Fit to checked rows."""
         rows, target, weights = training.labeled()
         alphas = self._checked_alphas(rows, weights)
         scores = leave_one_out(rows, target, weights, alphas, self.fit_intercept)

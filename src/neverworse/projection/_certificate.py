@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Literal
 
 from neverworse.projection._assumptions import Assumptions
+from neverworse.projection._claim import Claim
 from neverworse.projection._words import card, number, plural
 
 Reason = Literal["", "no unlabeled rows", "inside", "stopped early", "no progress", "rounding"]
@@ -35,7 +36,7 @@ _WHY = {
 
 
 @dataclass(frozen=True)
-class Certificate:
+class Certificate(Claim):
     """What is proved about a classifier against its supervised baseline, for these rows.
 
     All losses are sums of squared errors of the scores over the rows (weighted, and penalised if
@@ -97,28 +98,6 @@ class Certificate:
     penalty: float
     reason: Reason = ""
     assumptions: Assumptions = field(default_factory=Assumptions)
-
-    @property
-    def holds(self) -> bool:
-        """Whether the classifier is never worse than the supervised one on these rows."""
-        return self.worst_case <= 0.0
-
-    @property
-    def guaranteed_improvement(self) -> float:
-        """By how much the loss is lower at least, whatever the true labels."""
-        return max(0.0, -self.worst_case)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all numbers and statements as plain Python values, ready for JSON."""
-        values = asdict(self)
-        if values["duality_gap"] == float("inf"):
-            values["duality_gap"] = None  # JSON knows no infinity
-        return {
-            "holds": self.holds,
-            "guaranteed_improvement": self.guaranteed_improvement,
-            **values,
-            "summary": self.summary(),
-        }
 
     def summary(self) -> str:
         """Return the certificate as a paragraph for people."""
@@ -198,9 +177,6 @@ class Certificate:
             ("relative duality gap", f"{self.duality_gap:.1g}"),
         ]
         return card(verdict, colour, self.summary(), numbers)
-
-    def __str__(self) -> str:
-        return self.summary()
 
 
 def _verdict(certificate: Certificate) -> tuple[str, str]:
