@@ -95,7 +95,7 @@ class LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
         model = RidgeClassifier(fit_intercept=self.fit_intercept)
         model.coef_, model.intercept_ = self.coef_.copy(), self.intercept_.copy()
         model._label_binarizer = LabelBinarizer(pos_label=1, neg_label=-1).fit(self.classes_)
-        if "classes_" not in vars(RidgeClassifier):  # before 1.9, a property of the binarizer
+        if not hasattr(RidgeClassifier, "classes_"):  # before 1.9, a property of the binarizer
             model.classes_ = self.classes_
         model.n_iter_, model.solver_ = None, "cholesky"
         copy_input_checks(self, model)

@@ -12,7 +12,7 @@ corners of all other rows, after that the exact minimum, are found in finitely m
 
 If the totals of the labels are restricted, the last coordinate of z is their multiplier μ: it has
 no quadratic term, but the support function of the interval of totals M, smoothed in the same way,
-and a proximal term of its own, :math:`(\mu - \bar\mu)^2 / 2\sigma`.
+and a proximal term of its own, about :math:`(\mu - \bar\mu)^2 / 2\sigma`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FIRST_SIGMA = 100.0  # t is a difference of scores of 0/1 targets: a hundredth i
 GROWTH = 5.0  # of σ, after each update of the soft labels that took at most ...
 EASY = 4  # ... so many Newton steps
 LEAP = 50.0  # growth of σ where such an update leaves most of the gap open
-LARGEST_SIGMA = 1e17
+LARGEST_SIGMA = (1e17, 1e13)  # for labels of one number, and of several classes
 MOST_STEPS = 50  # between two updates of the soft labels, and ...
 IDLE = 10  # ... so many without a smaller gradient, or just one below ...
 FINE = 1e-9  # ... this relative accuracy: rounding errors allow no more
@@ -42,6 +42,8 @@ PATIENCE = 8  # ... after so many of them the solver gives up
 FEW = 4  # taking one in so many rows is faster than reading all
 CHUNK = 2**16  # rows for which temporary arrays are made
 FINEST = 1e-12  # relative accuracy of the Newton steps, at the end
+NOISE = 1e-11  # rounding errors that leave more than this of the gradient ask for a smaller σ
+SINGULAR = 1e-11  # what makes a matrix with elements of size one invertible
 ROUGH = 0.01  # a Newton matrix may be estimated as long as steps need not be more accurate
 
 
@@ -108,10 +110,15 @@ def minimise(
         The first σ. Larger is faster from a good start, slower from a poor one.
     """
     s = hinges.weights
+    # Two classes that cannot be improved against each other tie in all rows, and restricted totals
+    # tie rows as well: then a large σ amplifies rounding errors instead of finding corners.
+    degenerate = q.ndim > 1 or totals is not None
+    # Sums of all classes have curvature 1 beside σ: their ratio must leave digits.
+    largest = LARGEST_SIGMA[q.ndim - 1]
     if sigma is None:  # with several classes, scores are the smaller the more there are
         sigma = FIRST_SIGMA * max(1.0, len(q) / 2 if q.ndim > 1 else 1.0)
     t = hinges.scores(z)
-    accuracy, steps, stalled, patience = 0.1, 0, False, PATIENCE
+    accuracy, steps, noisy, patience = 0.1, 0, False, PATIENCE
     smallest, since = np.inf, 0
     best: DualSolution | None = None
     soft = q
@@ -127,9 +134,8 @@ def minimise(
         size = np.sqrt(2.0 * max(half_square(pulled, totals), floor))
         norm = float(np.linalg.norm(gradient))
         smallest, since = (norm, steps) if norm < 0.9 * smallest else (smallest, since)
-        idle = IDLE if norm > FINE * size else 1
-        stalled = stalled or steps >= MOST_STEPS or steps > since + idle or budget.exhausted
-        if stalled or norm <= accuracy * size:
+        noisy = noisy or steps > since + (IDLE if norm > FINE * size else 1)
+        if noisy or steps >= MOST_STEPS or budget.exhausted or norm <= accuracy * size:
             pulled = hinges.pull(s * soft) - linear  # free of the rounding errors of the updates
             solution = _pair(hinges, shape, totals, z, soft, pulled)
             slow = best is not None and solution.gap > SLOW * best.gap
@@ -142,9 +148,11 @@ def minimise(
             q = soft
             if balance is not None:
                 balance = balance.next(z, sigma)
-            if steps <= EASY:
-                sigma = min((LEAP if slow and steps <= 1 else GROWTH) * sigma, LARGEST_SIGMA)
-            accuracy, steps, stalled = max(0.1 * accuracy, FINEST), 0, False
+            if noisy and degenerate and norm > NOISE * size:
+                sigma = max(sigma / LEAP, FIRST_SIGMA)
+            elif steps <= EASY:
+                sigma = min((LEAP if slow and steps <= 1 else GROWTH) * sigma, largest)
+            accuracy, steps, noisy = max(0.1 * accuracy, FINEST), 0, False
             smallest, since = np.inf, 0
             continue
         budget.spend()
@@ -159,7 +167,7 @@ def minimise(
         if balance is not None:
             balance.add_to(slope, z, step, sigma)
         length = line_search(slope)
-        stalled = length == 0.0  # floating point sees no descent any more
+        noisy = length == 0.0  # floating point sees no descent any more
         z = z + length * step
         t = t + length * change
 
@@ -233,20 +241,30 @@ class _Balance:
         mu = z[..., -1]
         return _Balance(self.totals, np.asarray(self._total(mu, sigma)), mu.copy())
 
+    @staticmethod
+    def _proximal(sigma: float) -> float:
+        """Return the curvature of the proximal term: small, but not against σ.
+
+        A shift of all classes changes nothing else, and must not make the Newton matrix singular.
+        """
+        return 1.0 / sigma + SINGULAR * sigma
+
     def _total(self, mu: Vector, sigma: float) -> Vector:
         return np.asarray(self.totals.nearest(self.centre + sigma * mu))
 
     def gradient(self, z: Vector, pulled: Vector, sigma: float) -> Vector:
         mu = z[..., -1]
-        return (mu - self.multiplier) / sigma + self._total(mu, sigma) - pulled[..., -1]
+        near = self._proximal(sigma) * (mu - self.multiplier)
+        return near + self._total(mu, sigma) - pulled[..., -1]
 
     def curvature(self, z: Vector, sigma: float) -> Vector:
         free = self.totals.inner(self._total(z[..., -1], sigma))
-        return 1.0 / sigma + sigma * free
+        return self._proximal(sigma) + sigma * free
 
     def add_to(self, slope: Slope, z: Vector, step: Vector, sigma: float) -> None:
         """Replace the quadratic term of μ in the slope by what holds here."""
         mu, along = z[..., -1], step[..., -1]
-        slope.constant += float(np.sum(((mu - self.multiplier) / sigma - mu) * along))
-        slope.quadratic += float(np.sum(along * along)) * (1.0 / sigma - 1.0)
+        near = self._proximal(sigma)
+        slope.constant += float(np.sum((near * (mu - self.multiplier) - mu) * along))
+        slope.quadratic += float(np.sum(along * along)) * (near - 1.0)
         slope.more = lambda length: float(np.sum(along * self._total(mu + length * along, sigma)))

@@ -16,6 +16,7 @@ from neverworse.rows._threads import map_in_threads
 
 PIECE = 2**17  # numbers in a piece of the rows that enter the Newton matrix
 ROWS_PER_COLUMN = 100  # the Newton matrix is close enough when estimated from so many rows
+EPS = float(np.finfo(np.float64).eps)
 LARGEST_SYSTEM = 4000  # unknowns (or equations) up to which a matrix is factored
 CG_TOLERANCE, CG_STEPS = 1e-6, 200  # beyond
 
@@ -101,7 +102,12 @@ def _solve_by_rows(rows: Matrix, curve: Vector, right: Vector) -> Vector:
 
 
 def _solve(matrix: Matrix, right: Vector) -> Vector:
-    triangle, _ = lapack.dpotrf(matrix, lower=1, overwrite_a=1, clean=0)
+    triangle, failed = lapack.dpotrf(matrix, lower=1, clean=0)
+    shift = EPS * float(np.diag(matrix).max())
+    while failed:  # rounding errors have left no positive definite matrix: a bit more of it
+        shift *= 100.0
+        matrix.flat[:: len(matrix) + 1] += shift
+        triangle, failed = lapack.dpotrf(matrix, lower=1, clean=0)
     solution: Vector = lapack.dpotrs(triangle, right, lower=1)[0]
     return solution
 
