@@ -215,8 +215,8 @@ class ExactDifference:
     def extremes_with_shares(self, shares):
         """Bounds of the largest and the smallest difference where shares are restricted.
 
-        Proved, and as tight as the multiplier that a linear program finds: exactly the largest
-        and the smallest difference, unless the program is degenerate.
+        Proved, and as tight as the multiplier that a linear program finds: to about 1e-9 times
+        `size`, because many labels are all but on their kink.
         """
         flipped = ExactDifference(
             -self.known, [[-a for a in t] for t in self.t], self.s, self.bounds, self.open
@@ -252,6 +252,10 @@ class ExactDifference:
                 k = exact.index(None)
                 exact[k] = rough[k]
         return exact
+
+    def size(self):
+        """Return what differences are made of: what a linear program's accuracy refers to."""
+        return float(sum(s * max(map(abs, t)) for s, t in zip(self.s, self.t, strict=True)))
 
     def as_floats(self):
         """Return t, s and bounds of the unlabeled rows as arrays: (K, n), (n,) and (2, K, n)."""
@@ -356,6 +360,7 @@ class Restricted:
 def with_classes(problem, rng, n_classes):
     """Replace the two classes of a problem by more, each with a labeled row of some weight."""
     n, y = len(problem.y), problem.y.copy()
+    n_classes = min(n_classes, n - 1)
     signal = np.asarray(problem.X, dtype=float)
     signal = (signal - signal.mean(axis=0)) / (signal.std(axis=0) + 1e-300)
     scores = rng.normal(size=(n_classes, signal.shape[1])) @ signal.T
@@ -365,7 +370,7 @@ def with_classes(problem, rng, n_classes):
     if missing > 0:
         labeled = np.r_[labeled, np.flatnonzero(y == -1)[:missing]]
     labeled = rng.permutation(labeled)
-    truth[labeled[:n_classes]] = rng.permutation(n_classes)[: len(labeled)]
+    truth[labeled[:n_classes]] = rng.permutation(n_classes)
     y[:] = -1
     y[labeled] = truth[labeled]
     weights = None if problem.weights is None else problem.weights.copy()
@@ -417,6 +422,8 @@ def with_shares(problem, rng):
     if rng.random() < 0.3:
         free = rng.random(problem.n_classes) < 0.5
         low[free], high[free] = 0.0, 1.0
+    if problem.n_classes == 2:  # the second class says it all
+        low[0], high[0] = 1.0 - high[1], 1.0 - low[1]
     problem.shares = np.column_stack([low, high])
     return problem
 

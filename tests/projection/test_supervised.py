@@ -152,3 +152,19 @@ def test_orthogonal_factors_agree_in_one_block_and_in_many():
     solution = factor(as_rows(X), None, 0.0, True, y - y.mean()).solution
     expected = np.linalg.lstsq(centred, y - y.mean(), rcond=None)[0]
     np.testing.assert_allclose(centred @ solution, centred @ expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1.0])
+def test_rows_that_play_no_part_may_score_infinity(alpha):
+    rng = np.random.default_rng(0)
+    y = np.arange(40) % 2
+    X = 0.1 * rng.normal(size=(40, 1)) + 0.1 * y[:, None]
+    without = LeastSquaresClassifier(alpha).fit(X[:30], y[:30])
+    y[30:] = -1
+    X[35] = 1e308
+    np.testing.assert_allclose(
+        LeastSquaresClassifier(alpha).fit(X, y).coef_, without.coef_, rtol=1e-12
+    )
+    weights = np.where(np.arange(40) < 30, 1.0, 0.0)
+    weighted = LeastSquaresClassifier(alpha).fit(X, np.arange(40) % 2, sample_weight=weights)
+    np.testing.assert_allclose(weighted.coef_, without.coef_, rtol=1e-12)

@@ -77,6 +77,8 @@ def _has_score(model: Any) -> bool:
             model = model.best_estimator_
         elif hasattr(model, "steps"):
             model = model.steps[-1][1]
+        elif not isinstance(model, IndicatorClassifier) and hasattr(model, "estimator_"):
+            model = model.estimator_
         else:
             return isinstance(model, IndicatorClassifier)
 

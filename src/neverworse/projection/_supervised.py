@@ -90,6 +90,8 @@ def _truncated(
 
 def _cross(sums: Moments, residual: Vector, weights: Vector | None) -> Vector:
     """Return Σ s (x - mean) r over the rows, for columns that vary."""
-    weighted = residual if weights is None else weights * residual
+    weighted = residual
+    if weights is not None:  # rows without a weight may score anything, even infinity
+        weighted = np.multiply(weights, residual, out=np.zeros_like(residual), where=weights > 0.0)
     total = sums.rows.weighted_sum(weighted) - weighted.sum(axis=-1)[..., None] * sums.mean
     return np.where(sums.varies, total, 0.0)

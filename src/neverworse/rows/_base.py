@@ -144,6 +144,7 @@ class Rows(ABC):
         scores = np.empty((*coef.shape[:-1], self.n_rows))
         offset = np.asarray(self.offset(coef, intercept))[..., None]
 
+        @np.errstate(over="ignore", invalid="ignore")  # rows that play no part may score infinity
         def part(bounds: tuple[int, int]) -> tuple[Vector, Scalars]:
             summed, total = np.zeros(coef.shape), np.zeros(coef.shape[:-1])
             for rows in self._slices(*bounds):

@@ -1,0 +1,188 @@
+"""What the discriminant classifiers share: parameters, fit, probabilities and densities."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from numbers import Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy import special
+from sklearn.base import _fit_context
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from neverworse._typing import AnyArray, Matrix, Vector
+from neverworse.estimators._classifier import LinearClassifier
+from neverworse.estimators._known_labels import known_labels
+from neverworse.estimators._linear import copy_input_checks
+from neverworse.estimators.discriminant._family import Family, checked_priors
+from neverworse.estimators.discriminant._gaussian import GaussianClasses, uncentred
+from neverworse.estimators.discriminant._subspace import SingularCovarianceError
+from neverworse.projection import Observer, TrainingRows, Weights
+from neverworse.rows import Rows, as_rows
+from neverworse.rows._threads import single_threaded_blas
+
+
+class DiscriminantClassifier(LinearClassifier):
+    """Base of classifiers that model the classes as Gaussians with a common covariance."""
+
+    # NaN in unlabeled rows would not show where soft labels give these no weight.
+    _skips_rows: ClassVar[bool] = True
+    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
+        "covariance": [StrOptions({"full", "spherical"})],
+        "priors": [None, StrOptions({"uniform"}), "array-like"],
+        "alpha": [Interval(Real, 0, None, closed="left")],
+        "missing_label": "no_validation",
+    }
+
+    covariance: str
+    priors: Any
+    alpha: float
+    missing_label: Any
+
+    priors_: Vector
+    means_: Matrix
+    covariance_: Matrix
+    rank_: int
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the classifier.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Labeled and unlabeled rows, in any order.
+        y : array-like of shape (n_samples,)
+            Labels of two or more classes, and a marker for rows without one.
+        sample_weight : array-like of shape (n_samples,), optional
+            Not negative. A row of weight zero is as good as absent.
+
+        Returns
+        -------
+        self : object
+        """
+        return self._fit(X, y, sample_weight, None)
+
+    def predict_proba(self, X: Any) -> Matrix:
+        """Return the probabilities of the classes, by Bayes' rule.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        probabilities : array of shape (n_samples, n_classes)
+        """
+        scores = self._scores(X)
+        if scores.ndim > 1:
+            return special.softmax(scores, axis=0).T
+        return np.column_stack([special.expit(-scores), special.expit(scores)])
+
+    def predict_log_proba(self, X: Any) -> Matrix:
+        """Return the logarithms of the probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        log_probabilities : array of shape (n_samples, n_classes)
+        """
+        scores = self._scores(X)
+        if scores.ndim > 1:
+            return special.log_softmax(scores, axis=0).T
+        return np.column_stack([special.log_expit(-scores), special.log_expit(scores)])
+
+    def predict_joint_log_proba(self, X: Any) -> Matrix:
+        """Return the logarithms of the joint densities of rows and classes.
+
+        Where `rank_` is smaller than the number of columns, they are densities of what the rows
+        have in the subspace.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        log_densities : array of shape (n_samples, n_classes)
+            log p(x, k). Their sum over labeled rows is the log-likelihood.
+        """
+        check_is_fitted(self, "coef_")
+        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
+        return self._model_.log_joint(as_rows(X)).T
+
+    def to_sklearn(self) -> LinearDiscriminantAnalysis:
+        """Return a plain scikit-learn classifier with the same weights.
+
+        Returns
+        -------
+        classifier : sklearn.discriminant_analysis.LinearDiscriminantAnalysis
+            Fitted, with the same scores, probabilities and predictions. It knows nothing of
+            neverworse, so that it can be used where that is not installed.
+        """
+        check_is_fitted(self, "coef_")
+        model = LinearDiscriminantAnalysis(solver="lsqr")
+        for name in ("coef_", "intercept_", "classes_", "priors_", "means_", "covariance_"):
+            setattr(model, name, getattr(self, name).copy())
+        copy_input_checks(self, model)
+        return model
+
+    @single_threaded_blas()
+    def _fit_rows(
+        self,
+        rows: Rows,
+        y: Any,
+        weights: Vector | None,
+        bounds: Any,  # noqa: ARG002
+        observer: Observer | None,
+    ) -> None:
+        known = known_labels(y, self.missing_label, rows.n_rows, weights)
+        family = Family(
+            self.covariance == "spherical",
+            float(self.alpha),
+            checked_priors(self.priors, known.classes),
+        )
+        try:
+            model = self._fit_training(
+                TrainingRows(rows, known.labels), known.classes, family, observer
+            )
+        except SingularCovarianceError:
+            raise ValueError(_singular(known.labels.unlabeled)) from None
+        self._set_model(model, known.classes)
+
+    @abstractmethod
+    def _fit_training(
+        self,
+        training: TrainingRows,
+        classes: AnyArray,
+        family: Family,
+        observer: Observer | None,
+    ) -> GaussianClasses:
+        """Fit to checked rows, set the attributes of the method, and return what was found."""
+
+    def _set_model(self, model: GaussianClasses, classes: AnyArray) -> None:
+        linear = model.linear
+        weights = uncentred(linear if len(linear) > 2 else linear[1:] - linear[:1], model.centre)
+        self._set_weights(Weights(weights.coef, weights.intercept))
+        self.classes_ = classes
+        self.priors_ = model.priors
+        self.means_ = model.means + model.centre
+        self.covariance_ = model.covariance
+        self.rank_ = model.space.rank
+        self._model_ = model
+
+
+def _singular(unlabeled: AnyArray) -> str:
+    n_labeled = int(np.count_nonzero(~unlabeled))
+    return (
+        f"The {n_labeled} labeled rows do not vary within their classes (or hardly so, compared "
+        "with all rows), so that their common covariance is singular. Label more rows, or pass "
+        "alpha > 0, which is added to all variances: scale the columns first, for example with "
+        "sklearn.preprocessing.StandardScaler."
+    )
