@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
+from neverworse import LeastSquaresClassifier
 from neverworse.projection import solve_least_squares
 from neverworse.projection._moments import moments
 from neverworse.projection._whitening import factor, whiten
