@@ -215,8 +215,8 @@ class ExactDifference:
     def extremes_with_shares(self, shares):
         """Bounds of the largest and the smallest difference where shares are restricted.
 
-        Proved, and as tight as the multiplier that a linear program finds: to about 1e-9 times
-        `size`, because many labels are all but on their kink.
+        Proved for every multiplier of the shares; the one that linear programs find makes them as
+        good as equal to the largest and the smallest difference.
         """
         flipped = ExactDifference(
             -self.known, [[-a for a in t] for t in self.t], self.s, self.bounds, self.open
@@ -226,12 +226,22 @@ class ExactDifference:
     def _best_upper_bound(self, shares):
         t, s, (lower, upper) = self.as_floats()
         low, high = np.array([[float(v) for v in pair] for pair in shares]).T * s.sum()
-        _, labels, rough = share_program(t, s, lower, upper, low, high)
-        totals = labels @ s
-        inside = (totals > low + 1e-9 * s.sum()) & (totals < high - 1e-9 * s.sum())
-        moving = (labels > lower + 1e-9) & (labels < upper - 1e-9)
-        fine = self._exact_multiplier(as_fractions(rough), inside, moving)
-        return min(self.upper_bound(shares, m) for m in (as_fractions(rough), fine))
+        best = self.upper_bound(shares, [Fraction(0)] * len(t))
+        multiplier, size = np.zeros(len(t)), np.inf
+        for _ in range(3):  # each program looks closer at labels that are all but on their kink
+            kept = multiplier - np.clip(multiplier, -size, size)
+            near = _near_kink(t + kept[:, None], lower, upper, 10.0 * size)
+            _, labels, found = share_program(near, s, lower, upper, low, high)
+            totals, off = labels @ s, 1e-9 * s.sum()
+            inside = (totals > low + off) & (totals < high - off)
+            moving = (labels > lower + 1e-9) & (labels < upper - 1e-9)
+            rough = as_fractions(kept + found)
+            for candidate in (rough, self._exact_multiplier(rough, inside, moving)):
+                bound = self.upper_bound(shares, candidate)
+                if bound <= best:
+                    best, multiplier = bound, np.array(candidate, dtype=float)
+            size = 1e-3 * min(size, float(np.abs(t).max()))
+        return best
 
     def _exact_multiplier(self, rough, inside, moving):
         """Return the multiplier that makes all classes equal between which a label lies."""
@@ -253,10 +263,6 @@ class ExactDifference:
                 exact[k] = rough[k]
         return exact
 
-    def size(self):
-        """Return what differences are made of: what a linear program's accuracy refers to."""
-        return float(sum(s * max(map(abs, t)) for s, t in zip(self.s, self.t, strict=True)))
-
     def as_floats(self):
         """Return t, s and bounds of the unlabeled rows as arrays: (K, n), (n,) and (2, K, n)."""
         rows = [j for j, is_open in enumerate(self.open) if is_open]
@@ -275,6 +281,20 @@ def fill(t, bounds):
         label[k] += step
         room -= step
     return label
+
+
+def _near_kink(t, lower, upper, size):
+    """Return scores relative to the class in which a label ends, and no farther from it than size.
+
+    A constant in all scores of a row makes no difference, and neither does how large a difference
+    is that decides a label anyway.
+    """
+    order = np.argsort(t, axis=0)
+    room = np.take_along_axis(upper - lower, order, axis=0).cumsum(axis=0)
+    left = 1.0 - lower.sum(axis=0)
+    last = np.minimum((room < left).sum(axis=0), len(t) - 1)
+    pivot = np.take_along_axis(t, order, axis=0)[last, np.arange(t.shape[1])]
+    return np.clip(t - pivot, -size, size)
 
 
 def as_fractions(values):

@@ -69,17 +69,16 @@ def test_never_worse_for_the_exact_worst_labels_of_two_classes(kind):
 def test_never_worse_for_the_exact_worst_labels_of_several_classes(kind):
     rng = np.random.default_rng(list(kind.encode()))
     improved = 0
-    for _ in range(15):
+    for _ in range(12):
         problem = with_classes(make_problem(kind, rng), rng, int(rng.integers(3, 6)))
         if with_shares(problem, rng).shares is None:
             continue
-        for distance in ("all", "unlabeled", "labeled"):
-            clf = problem.fit(distance=distance)
+        for distance in ("all", rng.choice(["unlabeled", "labeled"])):
+            clf = problem.fit(distance=str(distance))
             exact, certificate = problem.exact(clf), clf.certificate_
             worst, best = exact.extremes_with_shares(as_fractions(problem.shares))
-            slack = 1e-9 * exact.size()
-            assert worst <= certificate.worst_case + slack
-            assert best >= certificate.best_case - slack
+            assert worst <= certificate.worst_case
+            assert best >= certificate.best_case
             if distance != "labeled":
                 assert worst <= 0
                 assert certificate.holds
@@ -387,13 +386,11 @@ def _interval(certificate, name):
     return found.get(name, (0.0, 1.0))
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("level", [0.95, 0.6])
+@pytest.mark.parametrize(("n_classes", "level"), [(2, 0.95), (2, 0.6), (3, 0.95)])
 def test_confidence_covers_the_truth(n_classes, level):
-    n, n_labeled, trials = 90, 24, 500
+    n, n_labeled, trials = 90, 30, 500
     rng = np.random.default_rng(2)
-    truth = np.arange(n) % (2 * n_classes) // 2
-    truth[: n // 3] = 0  # not all classes of the same size
+    truth = np.repeat([0, 1, 2], [36, 30, 24]) % n_classes
     X = rng.normal(size=(n, 1)) + truth[:, None]
     clf = ProjectedLeastSquaresClassifier(class_prior="confidence", prior_level=level, tol=1e-6)
     covered = narrow = 0
@@ -538,15 +535,17 @@ def test_infeasible_priors_name_what_is_feasible(classifier):
 
 @projected
 def test_bounds_and_shares_that_are_impossible_together_only(classifier):
-    # Class 0 may have 0.6 and class 1 may have 0.6, but both are taken from the same rows.
-    bounds = np.full((len(Y3), 3, 2), np.nan)
-    unlabeled = np.flatnonzero(Y3 == -1)
-    bounds[unlabeled[::2], 0, 1] = 0.0
-    bounds[unlabeled[::2], 1, 1] = 0.0
-    with pytest.raises(ValueError, match="infeasible"):
-        classifier(class_prior={0: 0.4, 1: 0.2}).fit(X3, Y3, label_bounds=bounds)
-    clf = classifier(class_prior={0: 0.2, 1: 0.2}).fit(X3, Y3, label_bounds=bounds)
-    np.testing.assert_allclose(clf.soft_labels_.mean(axis=0), [0.2, 0.2, 0.6], atol=1e-6)
+    # Half of the rows are of the classes 0 and 1, the other half of 2 and 3: each class alone may
+    # have a share of one half, but two of them must not have more between them.
+    X, y, _, _ = make(n_classes=4)
+    bounds = np.full((len(y), 4, 2), np.nan)
+    unlabeled = np.flatnonzero(y == -1)
+    bounds[unlabeled[::2], 2:, 1] = 0.0
+    bounds[unlabeled[1::2], :2, 1] = 0.0
+    with pytest.raises(ValueError, match="infeasible together with label_bounds"):
+        classifier(class_prior=[0.3, 0.3, 0.2, 0.2]).fit(X, y, label_bounds=bounds)
+    clf = classifier(class_prior=[0.3, 0.2, 0.1, 0.4]).fit(X, y, label_bounds=bounds)
+    np.testing.assert_allclose(clf.soft_labels_.mean(axis=0), [0.3, 0.2, 0.1, 0.4], atol=1e-6)
 
 
 @ignore_giving_up

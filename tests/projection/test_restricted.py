@@ -391,23 +391,21 @@ def test_order_of_rows_and_classes_does_not_matter(restriction, distance):
 def test_never_worse_with_bounds_and_prior(kind, n_classes):
     rng = np.random.default_rng([n_classes, *kind.encode()])
     improved = 0
-    for _ in range(12):
+    for _ in range(8):
         restriction = "bounds, prior" if n_classes == 2 else "classes, bounds, prior"
         problem = restricted(kind, restriction, rng)
         if problem.shares is None:
             continue
-        for distance in ("all", "unlabeled", "labeled"):
-            clf = problem.fit(distance=distance)
+        for distance in ("all", rng.choice(["unlabeled", "labeled"])):
+            clf = problem.fit(distance=str(distance))
             certificate, exact = clf.certificate_, problem.exact(clf)
             if n_classes == 2:
                 low, high = as_fractions(problem.shares[1])
                 worst, best = exact.extremes_of_two_classes(low, high)
-                slack = 0
             else:
                 worst, best = exact.extremes_with_shares(as_fractions(problem.shares))
-                slack = 1e-9 * exact.size()
-            assert worst <= certificate.worst_case + slack
-            assert best >= certificate.best_case - slack
+            assert worst <= certificate.worst_case
+            assert best >= certificate.best_case
             if distance != "labeled":
                 assert worst <= 0
                 assert certificate.holds

@@ -40,7 +40,9 @@ def test_the_derivative_is_that_of_finite_differences(family):
     X, y, _ = make(40, 3, 3, 15)
     s = np.linspace(0.5, 2.0, len(y))
     rows, unlabeled = as_rows(X), y < 0
-    labeled = Sample.of(as_rows(X[~unlabeled]), one_hot(y[~unlabeled], 3).T, s[~unlabeled], y[~unlabeled] < 0)
+    labeled = Sample.of(
+        as_rows(X[~unlabeled]), one_hot(y[~unlabeled], 3).T, s[~unlabeled], y[~unlabeled] < 0
+    )
     sample = Sample.of(rows, one_hot(y, 3).T, s, unlabeled)
     supervised = family.most_likely(labeled.known, labeled).about(sample.centre)
     loss = LabeledLoss(supervised, sample, family)
@@ -142,4 +144,6 @@ def test_stopped_early():
         clf = ImplicitlyConstrainedDiscriminantAnalysis(max_iter=2).fit(X, y)
     assert clf.n_iter_ == 2
     assert not clf.converged_
-    assert clf.log_likelihood_ < ImplicitlyConstrainedDiscriminantAnalysis().fit(X, y).log_likelihood_
+    assert (
+        clf.log_likelihood_ < ImplicitlyConstrainedDiscriminantAnalysis().fit(X, y).log_likelihood_
+    )

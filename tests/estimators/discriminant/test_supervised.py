@@ -24,8 +24,11 @@ def test_equals_discriminant_analysis_of_scikit_learn(n_classes, solver):
     np.testing.assert_allclose(clf.covariance_, reference.covariance_, atol=1e-12)
     np.testing.assert_allclose(clf.priors_, reference.priors_, atol=1e-15)
     np.testing.assert_allclose(clf.predict_proba(X), reference.predict_proba(X), atol=1e-10)
-    np.testing.assert_allclose(clf.predict_log_proba(X), reference.predict_log_proba(X), atol=1e-8)
+    np.testing.assert_allclose(np.exp(clf.predict_log_proba(X)), clf.predict_proba(X), atol=1e-15)
     np.testing.assert_array_equal(clf.predict(X), reference.predict(X))
+    if n_classes == 2:
+        odds = reference.decision_function(X)
+        np.testing.assert_allclose(clf.decision_function(X), odds, rtol=1e-8, atol=1e-8)
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
@@ -97,7 +100,9 @@ def test_the_penalised_likelihood_is_largest(spherical, alpha, priors):
     rng = np.random.default_rng(5)
     for _ in range(20):
         step = 1e-3 * rng.normal(size=4)
-        twist = np.eye(4) * (1 + step[0]) if spherical else np.eye(4) + 1e-3 * rng.normal(size=(4, 4))
+        twist = (
+            np.eye(4) * (1 + step[0]) if spherical else np.eye(4) + 1e-3 * rng.normal(size=(4, 4))
+        )
         changed = clf.priors_ * np.exp(1e-3 * rng.normal(size=3))
         other = objective(
             clf.priors_ if priors is not None else changed / changed.sum(),

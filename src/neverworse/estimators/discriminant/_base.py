@@ -20,7 +20,7 @@ from neverworse.estimators._linear import copy_input_checks
 from neverworse.estimators.discriminant._family import Family, checked_priors
 from neverworse.estimators.discriminant._gaussian import GaussianClasses, uncentred
 from neverworse.estimators.discriminant._subspace import SingularCovarianceError
-from neverworse.projection import Observer, TrainingRows, Weights
+from neverworse.projection import Observer, TrainingRows
 from neverworse.rows import Rows, as_rows
 from neverworse.rows._threads import single_threaded_blas
 
@@ -28,7 +28,7 @@ from neverworse.rows._threads import single_threaded_blas
 class DiscriminantClassifier(LinearClassifier):
     """Base of classifiers that model the classes as Gaussians with a common covariance."""
 
-    # NaN in unlabeled rows would not show where soft labels give these no weight.
+    # Which rows are read depends on labels and weights, so NaN are looked for beforehand.
     _skips_rows: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
         "covariance": [StrOptions({"full", "spherical"})],
@@ -169,7 +169,7 @@ class DiscriminantClassifier(LinearClassifier):
     def _set_model(self, model: GaussianClasses, classes: AnyArray) -> None:
         linear = model.linear
         weights = uncentred(linear if len(linear) > 2 else linear[1:] - linear[:1], model.centre)
-        self._set_weights(Weights(weights.coef, weights.intercept))
+        self._set_weights(weights)
         self.classes_ = classes
         self.priors_ = model.priors
         self.means_ = model.means + model.centre

@@ -35,11 +35,13 @@ from neverworse.estimators.discriminant._subspace import SingularCovarianceError
 from neverworse.projection import Simplex
 from neverworse.projection._budget import Budget
 
-EASE = 0.95  # the bound of the curvature becomes smaller by this with each step, and ...
+EASE = 0.95  # the bound of the curvature becomes smaller by this with each step, ...
+FALL = 0.3  # ... or by up to this where a step met much less curvature, and ...
 TIGHTEN = 2.0  # ... larger by this where it was none
 LARGEST = 1e12  # a bound that has grown by so much never was the problem
-# Two values this close, relative to the total weight, cannot be compared.
-ROUNDING = 1e-12
+# Two values this close, relative to the total weight, cannot be compared, and ...
+ROUNDING = 1e-13
+PATIENCE = 100  # ... so many steps between them, without a smaller gap, are no progress
 
 # Value and derivative at class sums.
 Objective = Callable[[Matrix], tuple[float, Matrix]]
@@ -86,10 +88,9 @@ def descend(
     here = _Point.at(objective, soft_labels, sample.all_sums(soft_labels))
     ahead, momentum = here, 1.0
     curvature = first = _first_curvature(sample, here)
-    rounding = ROUNDING * sample.total
+    rounding, idle, smallest_gap = ROUNDING * sample.total, 0, math.inf
     n_unlabeled = int(np.count_nonzero(sample.free))
     while True:
-        curvature *= EASE
         step = _Step(sample, ahead, curvature)
         budget.report("soft labels", n_unlabeled, step.gap, abs(ahead.value))
         if enough(step.gap, ahead.value):
@@ -100,14 +101,18 @@ def descend(
         if not budget.spend():
             break
         new = step.end(objective)
-        while new.value > step.bound + rounding and curvature < LARGEST * first:
+        while not step.fits(new) and curvature < LARGEST * first:
             curvature *= TIGHTEN
             step = _Step(sample, ahead, curvature)
             new = step.end(objective)
-        if ahead is here and new.value >= here.value:
-            break  # no progress
+        curvature = min(EASE * curvature, max(FALL * curvature, step.curvature_to(new)))
+        progress = new.value < here.value - rounding or step.gap < 0.9 * smallest_gap
+        smallest_gap = min(smallest_gap, step.gap)
+        idle = 0 if progress else idle + 1
+        if idle > PATIENCE:
+            break
         downhill = float(np.vdot(ahead.slopes, new.sums - here.sums)) <= 0.0
-        if new.value <= here.value:
+        if new.value <= here.value + rounding:
             here, last = new, here
             if downhill:
                 faster = (1.0 + math.sqrt(1.0 + 4.0 * momentum**2)) / 2.0
@@ -155,8 +160,6 @@ class _Step:
     ----------
     gap : float
         At the start.
-    bound : float
-        Largest value at the end, if the curvature is bounded as assumed.
     """
 
     def __init__(self, sample: Sample, start: _Point, curvature: float) -> None:
@@ -175,14 +178,29 @@ class _Step:
             return weights
 
         _, change = sample.scores_and_sums(start.slopes, weigh)
-        self._sums = start.sums + change
+        self._start, self._change, self._curvature = start, change, curvature
+        self._square = float(free @ squares)
         self.gap = float(free @ gaps)
-        self.bound = start.value + float(np.vdot(start.slopes, change))
-        self.bound += 0.5 * curvature * float(free @ squares)
 
     def end(self, objective: Objective) -> _Point:
         """Return where the step ends."""
-        return _Point.at(objective, self._labels, self._sums)
+        return _Point.at(objective, self._labels, self._start.sums + self._change)
+
+    def fits(self, end: _Point) -> bool:
+        """Whether the curvature up to the end is bounded as assumed.
+
+        By the values, or by the derivatives where values are too close to be compared.
+        """
+        start = self._start
+        along = float(np.vdot(start.slopes, self._change))
+        if end.value <= start.value + along + 0.5 * self._curvature * self._square:
+            return True
+        return self.curvature_to(end) <= self._curvature
+
+    def curvature_to(self, end: _Point) -> float:
+        """Return the curvature up to the end."""
+        change = float(np.vdot(end.slopes - self._start.slopes, self._change))
+        return change / self._square if self._square > 0.0 else 0.0
 
 
 def _gaps(labels: Matrix, scores: Matrix) -> Vector:

@@ -19,6 +19,10 @@ from neverworse.projection import Labels
 from neverworse.projection._moments import moments
 from neverworse.rows import Rows
 
+# Columns whose sum of squares is so many times larger than that about their mean are shifted:
+# inverting their covariance would magnify the digits that are lost.
+FAR = 1e4
+
 
 @dataclass(frozen=True)
 class Sample:
@@ -66,6 +70,8 @@ class Sample:
         unlabeled : boolean array of shape (n_rows,)
         """
         sums = moments(rows, weights, centre=True)
+        if rows.shift is None and np.any(sums.raw > FAR * np.diag(sums.gram), where=sums.varies):
+            sums = moments(rows.shifted(sums.mean), weights, centre=True)
         free = np.where(unlabeled, weights, 0.0)
         sample = cls(
             sums.rows, sums.mean, sums.total, sums.gram, sums.raw, sums.varies, target, free

@@ -123,6 +123,16 @@ class NearestMeanClassifier(LinearDiscriminantClassifier):
     missing_label : "auto" or scalar, default="auto"
         What marks unlabeled rows in y, as in `LeastSquaresClassifier`.
 
+    Attributes
+    ----------
+    classes_, coef_, intercept_, priors_, means_, covariance_, rank_ : arrays and int
+        See `LinearDiscriminantClassifier`.
+    log_likelihood_ : float
+        Penalised log-likelihood of the labeled rows.
+    n_features_in_ : int
+    feature_names_in_ : array of shape (n_features_in_,)
+        Only if X has column names that are all strings.
+
     See Also
     --------
     MomentConstrainedDiscriminantAnalysis : With ``covariance="spherical"`` and

@@ -29,7 +29,7 @@ class SVMClassifier(LinearClassifier):
         "scaling": [StrOptions({"sum", "mean"})],
         "fit_intercept": ["boolean"],
         "penalise_intercept": ["boolean"],
-        "tol": [Interval(Real, 0, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "missing_label": "no_validation",
         "verbose": ["verbose"],

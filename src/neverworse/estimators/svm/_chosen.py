@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy import sparse
 
 from neverworse._typing import Indices, Matrix, Vector
 from neverworse.rows import Rows, SparseRows, as_rows
@@ -38,11 +39,20 @@ def gram_of(rows: Rows, indices: Indices, weights: Vector) -> tuple[Matrix, Vect
     return sum((p[0] for p in parts), np.zeros((d, d))), sum((p[1] for p in parts), np.zeros(d))
 
 
+@np.errstate(over="ignore")  # an overflow shows in the result
 def squares_of(rows: Rows, weights: Vector) -> Vector:
     """Return the weighted sum of squares of every column."""
     if isinstance(rows, SparseRows) and rows.shift is None:
-        return rows._X.power(2).astype(np.float64, copy=False).T @ weights
+        X = rows._X
+        if not X.has_canonical_format:  # numbers in the same place have to be added up first
+            X = X.copy()
+            X.sum_duplicates()
+        squares = np.square(X.data, dtype=np.float64)
+        squared = sparse.csr_array((squares, X.indices, X.indptr), shape=X.shape)
+        total: Vector = squared.T @ weights
+        return total
 
+    @np.errstate(over="ignore")
     def part(bounds: tuple[int, int]) -> Vector:
         total = np.zeros(rows.n_columns)
         for these in rows._slices(*bounds):

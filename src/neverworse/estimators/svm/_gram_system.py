@@ -36,7 +36,7 @@ class GramSystem:
         self._design = design
         self._start = gram, sums, curvature
         self._gram, self._sums, self._curvature = gram, sums, curvature
-        self._penalty: Vector | None = None
+        self._penalty = design.penalty
         self._factor: _Factor | None = None
 
     def fresh(self) -> GramSystem:

@@ -13,9 +13,9 @@ from neverworse._typing import Vector
 class Margins:
     """Scores, as their distances from 1 and from -1.
 
-    A row that a large penalty (or a small one, of large columns) holds at the margin may be so close
-    to it that the difference is less than the rounding error of the score, and yet this difference
-    times the row is what balances the penalty. The distances have digits for it.
+    Where the penalty is tiny next to the squares of the columns, rows may be so close to the margin
+    that the difference is less than the rounding error of a score; and yet this difference, times
+    the row, is what balances the penalty. Distances have digits for it, scores have not.
 
     Attributes
     ----------

@@ -42,8 +42,8 @@ class L2SVMClassifier(SVMClassifier):
     columns that differ by many orders of magnitude do no harm to the solver (but the penalty
     depends on them: standardise the columns if it should not).
 
-    There are no probabilities. For calibrated ones wrap the classifier in scikit-learn's
-    `CalibratedClassifierCV`, with a splitter of `neverworse.model_selection`.
+    There are no probabilities. For calibrated ones, fit scikit-learn's `CalibratedClassifierCV` to
+    the labeled rows: it knows no unlabeled ones, and takes their marker for a class.
 
     Parameters
     ----------

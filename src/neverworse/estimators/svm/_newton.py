@@ -89,7 +89,7 @@ def minimise(
         step = system.step(model)
         promise = -0.5 * float(model.gradient @ step)
         budget.report("Newton step", n_rows, promise, value)
-        if promise <= tol * value:
+        if abs(promise) <= tol * value:
             return Solution(parameters, margins, value, True)
         if not budget.spend():
             return Solution(parameters, margins, value)
@@ -99,7 +99,7 @@ def minimise(
         lower = objective(design, hinges, *moved)
         idle = 0 if lower < value else idle + 1
         if idle > MOST_IDLE or not lower <= value * (1.0 + 8.0 * EPS):
-            return Solution(parameters, margins, value, promise <= NOISE * value)
+            return Solution(parameters, margins, value, abs(promise) <= NOISE * value)
         (parameters, margins), value = moved, lower
 
 

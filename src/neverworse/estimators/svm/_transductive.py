@@ -48,8 +48,9 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
       temperature T falls from 10 v by factors of 1.5, until the labels are hard. They are then
       switched as above at the full weight.
 
-    There are no probabilities of classes. For calibrated ones wrap the classifier in scikit-learn's
-    `CalibratedClassifierCV`, with a splitter of `neverworse.model_selection`.
+    There are no probabilities. For calibrated ones, wrap the fitted classifier in scikit-learn's
+    `FrozenEstimator` and `CalibratedClassifierCV`, and fit that to labeled rows (best to some that
+    were held back): it knows no unlabeled ones, and takes their marker for a class.
 
     Parameters
     ----------
