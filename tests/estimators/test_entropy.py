@@ -331,7 +331,9 @@ def test_plain_scikit_learn_classifier(n_classes):
     clf = EntropyRegularizedLogisticRegression().fit(X, y)
     theirs = clf.to_sklearn()
     assert type(theirs) is LogisticRegression
-    np.testing.assert_allclose(theirs.predict_proba(X), clf.predict_proba(X), rtol=1e-10, atol=1e-14)
+    np.testing.assert_allclose(
+        theirs.predict_proba(X), clf.predict_proba(X), rtol=1e-10, atol=1e-14
+    )
     np.testing.assert_allclose(theirs.decision_function(X), clf.decision_function(X), atol=1e-12)
     np.testing.assert_array_equal(theirs.predict(X), clf.predict(X))
 

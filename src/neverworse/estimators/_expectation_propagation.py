@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy import linalg
-from scipy.linalg import lapack
 
-from neverworse._typing import Matrix, Vector
+from neverworse._typing import Vector
 
 EPS = float(np.finfo(np.float64).eps)
 # Steps are damped from the start, and more so where they lead away from the fixed point.

@@ -70,11 +70,12 @@ def test_no_exchange_of_two_labels_within_the_margin_lowers_the_loss(method):
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("options", [{}, {"scaling": "sum"}, {"max_switches": 1}], ids=repr)
 def test_objective_never_increases_within_a_stage(method, seed, options):
-    X, y, _ = make(n=150, d=6, n_labeled=8, seed=seed)
+    X, y, _ = clusters(seed, n=300, d=20, gap=2.0, n_labeled=10)
     clf = TransductiveSVMClassifier(method=method, **options).fit(X, y)
     stages = np.split(clf.history_[:, 1], np.flatnonzero(np.diff(clf.history_[:, 0])) + 1)
     for values in stages:
         assert np.all(np.diff(values) <= 1e-11 * np.abs(values[:-1]))
+    assert len(clf.history_) > len(stages) + 3  # or there would be little to see
     assert clf.objective_ == pytest.approx(clf.history_[-1, 1], rel=1e-12)
 
 
@@ -141,24 +142,24 @@ def test_reaches_the_oracle_on_separated_gaussians_with_four_labels(method, seed
 @every_method
 def test_better_than_supervised_where_classes_are_clusters(method):
     clf = TransductiveSVMClassifier(method=method)
-    supervised, transductive = errors(clf, lambda seed: clusters(seed, d=5, gap=5.0))
+    supervised, transductive = errors(clf, lambda seed: clusters(seed, d=5, gap=5.0), 6)
     assert transductive < 0.5 * supervised
 
 
 @every_method
 def test_worse_than_supervised_where_clusters_are_not_the_classes(method):
-    supervised, transductive = errors(TransductiveSVMClassifier(method=method), raw_units)
+    supervised, transductive = errors(TransductiveSVMClassifier(method=method), raw_units, 6)
     assert transductive > supervised + 0.02
 
 
 @every_method
 def test_worse_than_supervised_where_the_share_is_wrong(method):
-    supervised, transductive = errors(TransductiveSVMClassifier(method=method), rare_class)
+    supervised, transductive = errors(TransductiveSVMClassifier(method=method), rare_class, 6)
     assert supervised < 0.1
     assert transductive > 0.2
     # It is the share: with the right one, the clusters help.
     clf = TransductiveSVMClassifier(method=method, positive_fraction=0.1)
-    assert errors(clf, rare_class)[1] < supervised
+    assert errors(clf, rare_class, 6)[1] < supervised
 
 
 # Scales
@@ -168,7 +169,7 @@ def test_worse_than_supervised_where_the_share_is_wrong(method):
 @pytest.mark.parametrize("penalise_intercept", [False, True])
 def test_measurements_in_raw_units(method, penalise_intercept):
     """What SVMlin answers with NaN."""
-    for seed in range(4):
+    for seed in range(2):
         X, y, truth = raw_units(seed)
         clf = TransductiveSVMClassifier(method=method, penalise_intercept=penalise_intercept)
         clf.fit(X, y)
@@ -290,13 +291,6 @@ def test_probabilities_are_the_minimum():
     for _ in range(200):
         move = rng.normal(size=6) * 1e-3
         assert free_energy(p) < free_energy(p + move - move.mean())
-
-
-@every_method
-def test_stages_of_these_tests_have_several_trainings(method):
-    X, y, _ = make(n=150, d=6, n_labeled=8, seed=0)
-    clf = TransductiveSVMClassifier(method=method).fit(X, y)
-    assert len(clf.history_) > len(np.unique(clf.history_[:, 0])) + 3
 
 
 # How it ends, and costs

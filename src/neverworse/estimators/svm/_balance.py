@@ -26,8 +26,8 @@ def label_shares(scores: Vector, low: float, high: float) -> Mask:
     Returns
     -------
     positive : boolean array of shape (n_rows,)
-        For every loss that decreases with the score of positive rows and increases with that of
-        negative ones, no other labels with such a share have a smaller one.
+        If the loss of a positive label less that of a negative one decreases with the score, and is
+        zero where that is, no other labels with such a share have a smaller loss.
     """
     n = len(scores)
     fewest = int(np.floor(low * n + WHOLE))

@@ -6,7 +6,6 @@ import warnings
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
-import numpy as np
 from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -95,8 +94,3 @@ class SVMClassifier(LinearClassifier):
             ConvergenceWarning,
             stacklevel=2,
         )
-
-
-def one_or_many(values: list[float]) -> Any:
-    """Return the number of a classifier with one score, or an array with that of each class."""
-    return values[0] if len(values) == 1 else np.array(values)

@@ -12,9 +12,9 @@ from neverworse.rows._threads import map_in_threads
 
 
 def choose(rows: Rows, indices: Indices) -> Rows:
-    """Return a copy of some rows, which is sparse if they are."""
+    """Return a copy of some rows (which are not shifted), sparse if they are."""
     if isinstance(rows, SparseRows):
-        return SparseRows(rows._X[indices], rows.shift)
+        return SparseRows(rows._X[indices])
     return as_rows(rows.take(indices))
 
 

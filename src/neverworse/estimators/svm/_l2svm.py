@@ -8,7 +8,7 @@ import numpy as np
 
 from neverworse._typing import Vector
 from neverworse.estimators._known_labels import KnownLabels, known_labels
-from neverworse.estimators.svm._base import SVMClassifier, one_or_many
+from neverworse.estimators.svm._base import SVMClassifier
 from neverworse.estimators.svm._chosen import choose
 from neverworse.estimators.svm._hinge import Hinges
 from neverworse.estimators.svm._newton import minimise
@@ -152,11 +152,14 @@ class L2SVMClassifier(SVMClassifier):
         for target in targets:
             budget = Budget(self.max_iter, None, observer)
             hinges = Hinges(weights * target, weights * (1.0 - target))
-            solutions.append(minimise(design, hinges, system.fresh(), budget, self.tol))
+            solutions.append(
+                minimise(design, hinges, system.fresh(), budget, self.tol, stage="Newton step")
+            )
             n_iter = max(n_iter, budget.n_iter)
-        found = [design.weights(s.parameters) for s in solutions]
-        coef = np.array([w.coef for w in found])
-        self._set_weights(Weights(coef, np.array([w.intercept for w in found])))
+        found = [design.weights(solution.parameters) for solution in solutions]
+        coef, intercept = [w.coef for w in found], [w.intercept for w in found]
+        self._set_weights(Weights(np.array(coef), np.array(intercept)))
         self.classes_ = known.classes
-        self.objective_ = one_or_many([s.value for s in solutions])
-        self._set_end(all(s.converged for s in solutions), n_iter, budget)
+        values = [solution.value for solution in solutions]
+        self.objective_ = np.array(values) if len(values) > 1 else values[0]
+        self._set_end(all(solution.converged for solution in solutions), n_iter, budget)

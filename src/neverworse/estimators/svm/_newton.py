@@ -52,6 +52,7 @@ def minimise(
     budget: Budget,
     tol: float,
     start: Solution | None = None,
+    stage: str | None = None,
 ) -> Solution:
     r"""Minimise the loss of the hinges plus the penalty of the design.
 
@@ -71,6 +72,8 @@ def minimise(
         Stop when a step promises less than this fraction of the objective.
     start : Solution, optional
         Where to start, perhaps the solution for other hinges; zeros if not given.
+    stage : str, optional
+        What a step is called when it is reported; no reports if not given.
 
     References
     ----------
@@ -88,7 +91,8 @@ def minimise(
         model = LocalModel.at(parameters, margins, design, hinges)
         step = system.step(model)
         promise = -0.5 * float(model.gradient @ step)
-        budget.report("Newton step", n_rows, promise, value)
+        if stage is not None:
+            budget.report(stage, n_rows, promise, value)
         if abs(promise) <= tol * value:
             return Solution(parameters, margins, value, True)
         if not budget.spend():

@@ -75,7 +75,7 @@ class SafeSVMClassifier(SemiSupervisedSVM):
     missing_label : "auto" or scalar, default="auto"
         What marks unlabeled rows in y, as in `LeastSquaresClassifier`.
     verbose : int, default=0
-        Whether to write a line to stderr for every Newton step and separator.
+        Whether to write a line to stderr for every separator.
 
     Attributes
     ----------

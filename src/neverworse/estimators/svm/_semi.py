@@ -46,15 +46,17 @@ class SemiSupervisedSVM(SVMClassifier):
     ) -> None:
         known = known_labels(y, self.missing_label, rows.n_rows, weights)
         _check_two_classes(known.classes)
+        budget = Budget(self.max_iter, None, observer)
         supervised = L2SVMClassifier(**self._settings())
-        supervised._fit_known(rows, known, observer)
+        supervised._fit_known(rows, known, None)
         copy_input_checks(self, supervised)
+        budget.report("supervised machine", int(np.count_nonzero(~known.labels.unlabeled)))
         self.classes_, self.supervised_ = known.classes, supervised
         unlabeled = known.labels.unlabeled
         used = known.labels.weights_where(unlabeled) > 0.0
         codes = np.zeros(rows.n_rows, np.intp)
         if used.any():
-            problem = self._problem(rows, known, used, Budget(self.max_iter, None, observer))
+            problem = self._problem(rows, known, used, budget)
             found, codes[used] = self._fit_partly(problem, self._share(known))
         else:
             found = stored_weights(supervised)
@@ -81,8 +83,9 @@ class SemiSupervisedSVM(SVMClassifier):
         labeled = Hinges(weights * labels.target, weights * (1.0 - labels.target))
         where = np.flatnonzero(unlabeled)
         costs = self._scaled(labels.weights_where(unlabeled)[where])
-        weights[where] = float(self.unlabeled_weight) * costs
-        design, system = self._prepare(rows, weights)
+        full = weights / float(self.unlabeled_weight)  # the form that `PartlyLabeled` solves
+        full[where] = costs
+        design, system = self._prepare(rows, full)
         parameters = design.parameters(stored_weights(self.supervised_))
         start = Solution(parameters, Margins.of(design.scores(parameters)), float("nan"))
         return PartlyLabeled(design, system, labeled, where, costs, start, self.tol, budget)

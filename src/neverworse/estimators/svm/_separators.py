@@ -89,7 +89,7 @@ def _local_minimum(
     solution, value = None, np.inf
     while True:
         solution = problem.solve(labels.astype(np.float64), weight, solution, ROUGH)
-        better = label_shares(problem.scores(solution), *shares)
+        better = label_shares(-problem.preference(problem.scores(solution)), *shares)
         small_gain = value - solution.value <= SMALL_GAIN * solution.value
         if small_gain or problem.budget.exhausted or np.array_equal(better, labels):
             break

@@ -76,7 +76,7 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
     missing_label : "auto" or scalar, default="auto"
         What marks unlabeled rows in y, as in `LeastSquaresClassifier`.
     verbose : int, default=0
-        Whether to write a line to stderr for every Newton step and stage.
+        Whether to write a line to stderr for every stage.
 
     Attributes
     ----------
