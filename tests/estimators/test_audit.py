@@ -1071,10 +1071,8 @@ def test_assumptions_in_words():
     found = audit(f, g, None, y, class_prior="confidence", response="predict_proba")
     assert "(as long as class 0 makes up between " in found.summary()
     assert "the Brier score (summed over the classes) of the candidate" in found.summary()
-    assert (
-        "If labels are missing completely at random, the condition on the shares is met"
-        in found.summary()
-    )
+    met = "If labels are missing completely at random, the condition on the shares is met"
+    assert met in found.summary()
     bounds = np.full((40, 3, 2), np.nan)
     bounds[np.flatnonzero(y == -1)[:4], 0, 1] = 0.5
     found = audit(f, g, None, y, label_bounds=bounds)

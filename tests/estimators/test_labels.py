@@ -336,7 +336,7 @@ def test_unsigned_integers_have_no_minus_one(dtype):
 def test_minus_one_stored_in_unsigned_integers_is_not_taken_for_a_class():
     with pytest.raises(ValueError, match=r"255 in unsigned integers.*missing_label=255"):
         split_labels(CODES.astype(np.uint8), "auto")
-    _, target, unlabeled = split_labels(CODES.astype(np.uint8), 255)
+    _, _, unlabeled = split_labels(CODES.astype(np.uint8), 255)
     np.testing.assert_array_equal(unlabeled, UNLABELED)
     assert split_labels(CODES.astype(np.uint8), np.nan)[0].tolist() == [0, 1, 255]
 
