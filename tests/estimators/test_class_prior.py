@@ -115,6 +115,25 @@ def test_labels_with_such_shares_lie_between_the_extremes(n_classes):
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_certificate_is_tight(n_classes):
+    rng = np.random.default_rng(2)
+    checked = 0
+    for kind in ("gaussian", "many labels", "binary features"):
+        for _ in range(10):
+            problem = with_classes(make_problem(kind, rng), rng, n_classes)
+            if with_shares(problem, rng).shares is None:
+                continue
+            certificate, exact = (clf := problem.fit()).certificate_, problem.exact(clf)
+            worst, best = exact.extremes_with_shares(as_fractions(problem.shares))
+            slack = 1e-8 * (abs(certificate.worst_case) + abs(certificate.best_case))
+            slack += 3 * certificate.rounding_bound
+            assert certificate.worst_case - float(worst) <= slack
+            assert float(best) - certificate.best_case <= slack
+            checked += certificate.reason == ""
+    assert checked > 15
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("room", [0.0, 0.05])
 def test_true_labels_are_no_worse_if_the_prior_is_true(n_classes, room):
     for seed in range(10):

@@ -196,6 +196,17 @@ def test_equal_bounds_are_soft_labels(classifier, n_classes, alpha, weighted):
         assert len(clf.soft_labels_) == np.sum(~used)
 
 
+@every_classifier
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_rows_with_a_soft_label_are_read(classifier, value):
+    X, y, _, _ = make()
+    bounds = np.full((len(y), 2), nan)
+    bounds[50] = 0.5
+    X[50, 1] = value
+    with pytest.raises(ValueError, match="contains (NaN|infinity)"):
+        classifier().fit(X, y, label_bounds=bounds)
+
+
 @projected
 def test_all_labels_are_known_softly(classifier):
     X, y, _, rng = make()

@@ -272,10 +272,13 @@ def test_an_answer_that_is_true_but_not_true_stops_as_well():
     assert clf.certificate_.holds
 
 
-@pytest.mark.parametrize("restriction", ["classes", "prior", "bounds and prior"])
-def test_max_time_of_large_problems(restriction):
+@pytest.mark.parametrize(
+    ("restriction", "n"),
+    [("classes", 100_000), ("prior", 100_000), ("bounds and prior", 20_000)],
+)
+def test_max_time_of_large_problems(restriction, n):
     n_classes = 4
-    X, y = make(n=100_000, n_classes=n_classes, d=10)
+    X, y = make(n=n, n_classes=n_classes, d=10)
     prior = bounds = None
     if "prior" in restriction:
         prior = np.array([[0.2, 0.3]] * n_classes)
@@ -288,7 +291,7 @@ def test_max_time_of_large_problems(restriction):
     clf = ProjectedLeastSquaresClassifier(class_prior=prior, max_time=0.05)
     clf.fit(X, y, label_bounds=bounds)
     # What comes before the solver and after it is not stopped, but it should not be endless.
-    assert time.process_time() - start < 20
+    assert time.process_time() - start < 5
     certificate = clf.certificate_
     assert certificate.holds
     assert certificate.stopped_early or certificate.converged

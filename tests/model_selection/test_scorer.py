@@ -65,7 +65,7 @@ def test_the_problem_is_not_trivial():
         (lambda estimator, X, y: float(len(y)), LABELED.sum()),
         (labeled_scorer("accuracy"), ACCURACY),
     ],
-    ids=str,
+    ids=["accuracy", "none", "scorer", "auc", "fbeta", "loss", "function", "lambda", "labeled"],
 )
 def test_scores_of_labeled_rows(scoring, expected):
     assert labeled_scorer(scoring)(CLF, X, CODES) == pytest.approx(expected, abs=1e-12)

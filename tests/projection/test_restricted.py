@@ -1,17 +1,29 @@
 """Several classes, bounds of labels and class priors: the projection against other solvers."""
 
+import warnings
 from itertools import product
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import sparse
 from scipy.optimize import minimize
+from sklearn.exceptions import ConvergenceWarning
 
 from neverworse import ProjectedLeastSquaresClassifier
 from neverworse.projection import Box, Labels, Simplex, Totals, TrainingRows, project
 from neverworse.projection import solve_least_squares as solve_supervised
 from neverworse.rows import as_rows
-from tests.exact import Restricted, as_fractions, with_bounds, with_classes, with_shares
+from tests.exact import (
+    Restricted,
+    as_fractions,
+    fill,
+    share_program,
+    with_bounds,
+    with_classes,
+    with_shares,
+)
 from tests.problems import KINDS, make_problem
 
 clarabel = pytest.importorskip("clarabel")
@@ -259,8 +271,6 @@ def test_no_other_weights_have_a_better_worst_case(n_classes, restriction):
 
 def _worst_case_of(problem, reference):
     """The closed form of the largest loss difference, or a linear program where shares matter."""
-    from tests.exact import fill, share_program
-
     s, lower, upper = problem.s(), *problem.float_bounds()
     if problem.n_classes == 2:
         lower, upper = lower[-1:], upper[-1:]
@@ -411,6 +421,33 @@ def test_never_worse_with_bounds_and_prior(kind, n_classes):
                 assert certificate.holds
             improved += certificate.guaranteed_improvement > 0
     assert improved > 0
+
+
+@given(
+    kind=st.sampled_from(KINDS),
+    restriction=st.sampled_from(RESTRICTIONS),
+    seed=st.integers(0, 2**32 - 1),
+    max_iter=st.integers(1, 6),
+)
+@settings(max_examples=150, deadline=None)
+def test_early_stopping_stays_certified(kind, restriction, seed, max_iter):
+    rng = np.random.default_rng(seed)
+    problem = restricted(kind, restriction, rng)
+    for distance in ("all", "unlabeled"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            clf = problem.fit(distance=distance, max_iter=max_iter)
+        certificate, exact = clf.certificate_, problem.exact(clf)
+        assert clf.n_iter_ <= max_iter
+        if problem.shares is None:
+            worst, best = exact.extremes()
+        elif problem.n_classes == 2:
+            worst, best = exact.extremes_of_two_classes(*as_fractions(problem.shares[1]))
+        else:
+            worst, best = exact.extremes_with_shares(as_fractions(problem.shares))
+        assert worst <= min(certificate.worst_case, 0)
+        assert best >= certificate.best_case
+        assert certificate.holds
 
 
 # Large problems: samples, passes and working sets

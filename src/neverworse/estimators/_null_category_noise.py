@@ -8,27 +8,11 @@ import numpy as np
 from scipy import special
 
 from neverworse._typing import Vector
+from neverworse.estimators._expectation_propagation import Evidence
 
 # Left of this, u plus its hazard is computed by a continued fraction of so many terms; to the
 # right, the two do not cancel.
 TAIL, TERMS = -3.0, 60
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """Normaliser of a likelihood times a Gaussian N(m, v), and its derivatives over m.
-
-    Attributes
-    ----------
-    log_z : array of shape (n,)
-        log Z.
-    first, second : arrays of shape (n,)
-        Its first and second derivative.
-    """
-
-    log_z: Vector
-    first: Vector
-    second: Vector
 
 
 @dataclass(frozen=True)
