@@ -203,7 +203,7 @@ def test_rows_with_a_soft_label_are_read(classifier, value):
     bounds = np.full((len(y), 2), nan)
     bounds[50] = 0.5
     X[50, 1] = value
-    with pytest.raises(ValueError, match="contains (NaN|infinity)"):
+    with pytest.raises(ValueError, match=r"contains (NaN|infinity)"):
         classifier().fit(X, y, label_bounds=bounds)
 
 
