@@ -291,7 +291,7 @@ def test_max_time_of_large_problems(restriction, n):
     clf = ProjectedLeastSquaresClassifier(class_prior=prior, max_time=0.05)
     clf.fit(X, y, label_bounds=bounds)
     # What comes before the solver and after it is not stopped, but it should not be endless.
-    assert time.process_time() - start < 5
+    assert time.process_time() - start < 60
     certificate = clf.certificate_
     assert certificate.holds
     assert certificate.stopped_early or certificate.converged

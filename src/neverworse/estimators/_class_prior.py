@@ -167,7 +167,7 @@ def _feasible(
 ) -> tuple[Vector, Vector]:
     """Return the bounds, made tight; raise if no labels within their own bounds satisfy them."""
     smallest, largest = _possible(labels, weight)
-    for k in range(len(classes)):
+    for k in reversed(range(len(classes))):  # of two classes, the second is spoken of
         if low[k] > largest[k] + SAME or high[k] < smallest[k] - SAME:
             raise ValueError(
                 f"class_prior is infeasible: the share of class {classes[k]} is to lie between "

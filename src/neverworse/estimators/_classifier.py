@@ -22,7 +22,6 @@ class LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
     """
 
     _threshold: ClassVar[float] = 0.0
-    _bounds_name: ClassVar[str] = "label_bounds"
 
     fit_intercept: bool
     missing_label: Any

@@ -57,17 +57,14 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[mis
                 weights = _check_sample_weight(
                     sample_weight, X, dtype=np.float64, ensure_non_negative=True
                 )
-            given = {"sample_weight": sample_weight, self._bounds_name: bounds}
-            metadata = {name: value for name, value in given.items() if value is not None}
+            # Callbacks may pass it on to a metric, which knows weights but no bounds.
+            metadata = {} if sample_weight is None else {"sample_weight": sample_weight}
             with observed_fit(self, X, y, metadata, getattr(self, "verbose", 0)) as observer:
                 self._fit_finite(X, y, weights, bounds, observer)
         except BaseException:  # an interrupt from the keyboard too
             _forget_fit(self)
             raise
         return self
-
-    # What bounds of unknown labels are called in `fit`.
-    _bounds_name: ClassVar[str]
 
     def _fit_finite(
         self, X: Any, y: Any, weights: Vector | None, bounds: Any, observer: Observer | None

@@ -23,7 +23,6 @@ class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
     """Base of regressions with the prediction coef·x + intercept."""
 
     _threshold: ClassVar[float] = 0.0
-    _bounds_name: ClassVar[str] = "target_bounds"
 
     fit_intercept: bool
     coef_: Vector

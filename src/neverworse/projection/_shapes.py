@@ -94,7 +94,7 @@ class Simplex:
         if self.caps is not None:
             return _nearest_capped(x, self.caps)
         top = x.max(axis=0)
-        q, contested = _indicator(x > top - 1.0)
+        q, contested = _indicator(x - top > -1.0)  # top - 1 may be top
         if contested.size:
             q[:, contested] = _nearest_in_simplex(x[:, contested] - top[contested])
         return q
