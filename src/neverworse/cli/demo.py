@@ -24,7 +24,7 @@ from neverworse import (
 )
 from neverworse._typing import AnyArray, Matrix
 from neverworse.cli._errors import UsageError
-from neverworse.cli._files import write_whole
+from neverworse._files import write_whole
 from neverworse.estimators._classifier import LinearClassifier
 
 TEST_SHARE = 0.3

@@ -1,0 +1,57 @@
+"""The data sets of the paper, and generators of artificial ones."""
+
+from neverworse.datasets._folders import user_cache
+from neverworse.datasets._gaussians import make_g241c, make_g241d, make_two_gaussians
+from neverworse.datasets._loaders import (
+    PAPER_DATASETS,
+    load_bci,
+    load_coil2,
+    load_diabetes,
+    load_digit1,
+    load_g241c,
+    load_g241d,
+    load_haberman,
+    load_ionosphere,
+    load_mammography,
+    load_paper_dataset,
+    load_parkinsons,
+    load_sonar,
+    load_spect,
+    load_spectf,
+    load_transfusion,
+    load_usps,
+    load_wdbc,
+)
+from neverworse.datasets._secstr import load_secstr
+from neverworse.datasets._sources import DataNotFoundError
+from neverworse.datasets._toys import make_helpful, make_misleading, make_neutral
+
+__all__ = [
+    "PAPER_DATASETS",
+    "DataNotFoundError",
+    "load_bci",
+    "load_coil2",
+    "load_diabetes",
+    "load_digit1",
+    "load_g241c",
+    "load_g241d",
+    "load_haberman",
+    "load_ionosphere",
+    "load_mammography",
+    "load_paper_dataset",
+    "load_parkinsons",
+    "load_secstr",
+    "load_sonar",
+    "load_spect",
+    "load_spectf",
+    "load_transfusion",
+    "load_usps",
+    "load_wdbc",
+    "make_g241c",
+    "make_g241d",
+    "make_helpful",
+    "make_misleading",
+    "make_neutral",
+    "make_two_gaussians",
+    "user_cache",
+]
