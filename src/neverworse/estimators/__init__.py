@@ -24,6 +24,7 @@ from neverworse.estimators.discriminant import (
     MomentConstrainedDiscriminantAnalysis,
     NearestMeanClassifier,
 )
+from neverworse.estimators.null_category import NullCategoryNoiseModel
 from neverworse.estimators.svm import (
     L2SVMClassifier,
     SafeSVMClassifier,
@@ -47,6 +48,7 @@ __all__ = [
     "MetricModelSelection",
     "MomentConstrainedDiscriminantAnalysis",
     "NearestMeanClassifier",
+    "NullCategoryNoiseModel",
     "OracleClassifier",
     "ProjectedLeastSquaresClassifier",
     "ProjectedLeastSquaresRegressor",
