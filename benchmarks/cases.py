@@ -8,9 +8,16 @@ from itertools import pairwise
 import numpy as np
 from scipy import sparse
 from sklearn.linear_model import Ridge
+from sklearn.svm import LinearSVC
 
 from data import gaussian_classes, paper_gaussians, two_gaussians
-from neverworse import LeastSquaresClassifier, ProjectedLeastSquaresClassifier
+from neverworse import (
+    L2SVMClassifier,
+    LeastSquaresClassifier,
+    ProjectedLeastSquaresClassifier,
+    SelfLearningClassifier,
+    TransductiveSVMClassifier,
+)
 from timing import peak_memory, ratio, side_by_side
 
 
@@ -176,6 +183,40 @@ def restricted(quick, repeats):
     return [Result(case, f"{names[k]} / plain fit", ratio(times, k, "plain")) for k in names]
 
 
+def svm(quick, repeats):
+    """Time the support vector machine against scikit-learn's, on the same objective."""
+    n = 10_000 if quick else 100_000
+    X, _, truth = two_gaussians(0, n, 100)
+    ours = L2SVMClassifier(1.0, penalise_intercept=True)
+    theirs = LinearSVC(C=0.5, dual=False)
+    times = side_by_side(
+        {"ours": lambda: ours.fit(X, truth), "theirs": lambda: theirs.fit(X, truth)}, repeats
+    )
+    what = "L2SVMClassifier / LinearSVC(dual=False)"
+    return [Result(f"n = {n:,}, d = 100, all labeled", what, ratio(times, "ours", "theirs"), 1.0)]
+
+
+def iterations(quick, repeats):
+    """Time iterations over twice the rows: their cost must grow no faster than they do."""
+    n = 10_000 if quick else 100_000
+    X, y, _ = two_gaussians(500, 2 * n, 100)
+    half = slice(n + 500)
+    results = []
+    for make in (SelfLearningClassifier, TransductiveSVMClassifier):
+        small, large = make(), make()
+        times = side_by_side(
+            {
+                "small": lambda model=small: model.fit(X[half], y[half]),
+                "large": lambda model=large: model.fit(X, y),
+            },
+            repeats,
+        )
+        grown = ratio(times, "large", "small") * small.n_iter_ / large.n_iter_
+        case = f"n_u = {n:,} and {2 * n:,}, d = 100"
+        results.append(Result(case, f"{make.__name__}, per iteration", grown, 2.2))
+    return results
+
+
 CASES = {
     "million": million,
     "wide": wide,
@@ -185,4 +226,6 @@ CASES = {
     "storage": storage,
     "classes": classes,
     "restricted": restricted,
+    "svm": svm,
+    "iterations": iterations,
 }

@@ -6,7 +6,6 @@ The experiment is the one on robustness of Krijthe and Loog (2017), see docs/cla
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from dataclasses import dataclass
 from functools import partial
@@ -15,14 +14,22 @@ from pathlib import Path
 import numpy as np
 
 from neverworse import ICLSClassifier, ProjectedLeastSquaresClassifier
-from paper_data import NAMES, VARIABLE, load
+from neverworse.datasets import DataNotFoundError, load_paper_dataset
+from neverworse.experiments._protocol import GINV_CUTOFF, PROTOCOLS
+from neverworse.experiments._robustness import principal_components
+from neverworse.experiments._samples import draw_labeled
 
 SEED = 2017
 N_UNLABELED = 1000
 MARGIN = 0.05
-RCOND = np.sqrt(np.finfo(np.float64).eps)  # of the generalised inverse in the paper's code
 ROUNDING = 1e-12  # relative: losses that differ by less may be equal
 NOTICEABLE = 1e-6  # smaller differences of means are left to the tolerance of the solver
+
+# Seeds follow this order.
+NAMES = (
+    *("Haberman", "Ionosphere", "Parkinsons", "Diabetes", "Sonar", "SPECT", "SPECTF"),
+    *("Transfusion", "WDBC", "Mammography", "Digit1", "USPS", "COIL2", "BCI", "g241c", "g241d"),
+)
 
 PROJECTION, CONFIDENCE, INTERVAL, SHARE, ICLS = METHODS = (
     "Projection",
@@ -129,8 +136,7 @@ def main(argv=None):
     )
     parser.add_argument(
         "--data-home",
-        default=os.environ.get(VARIABLE),
-        help=f"folder of the data sets (default: the environment variable {VARIABLE})",
+        help="folder of the data sets, looked at first (see docs/datasets.md)",
     )
     parser.add_argument("--out", type=Path, help="save the tables in this file as well")
     parser.add_argument("--picture", type=Path, help="draw the losses in this file")
@@ -140,7 +146,7 @@ def main(argv=None):
             parser.error(f"there is no folder {path.parent} to save {path.name} in")
     try:
         data = {name: load(name, arguments.data_home) for name in arguments.datasets}
-    except FileNotFoundError as error:
+    except DataNotFoundError as error:
         parser.error(str(error))
     studies = [study(name, *data[name], arguments.repeats, arguments.level) for name in data]
     text = _report(studies)
@@ -152,10 +158,16 @@ def main(argv=None):
     return int(_n_broken(studies) > 0)
 
 
+def load(name, data_home):
+    """Return rows and labels; 1 is the class that the paper codes 1, the first one."""
+    X, y = load_paper_dataset(name, data_home=data_home, return_X_y=True)
+    return X, 1 - y
+
+
 def study(name, X, truth, repeats, level=0.95):
     """Run the experiment on one data set."""
-    X = principal_components(X)
-    n_labeled = max(2 * X.shape[1], 10)
+    X = principal_components(X, PROTOCOLS["code"])
+    n_labeled = PROTOCOLS["code"].n_labeled(X.shape[1])
     found = []
     for k in range(repeats):
         _say(f"{name}: {k + 1} of {repeats}")
@@ -165,30 +177,21 @@ def study(name, X, truth, repeats, level=0.95):
     return Study(name, n_labeled, found)
 
 
-def principal_components(X, share=0.99):
-    """Return the scores of as many principal components as it takes for a share of the variance."""
-    centred = X - X.mean(axis=0)
-    _, singular, directions = np.linalg.svd(centred, full_matrices=False)
-    explained = np.cumsum(singular**2) / np.sum(singular**2)
-    n_components = 1 + np.count_nonzero(explained < share)
-    return centred @ directions[:n_components].T
-
-
 def one_repeat(X, truth, n_labeled, level, rng):
     """Draw rows, hide labels, fit and measure everything."""
-    labeled = draw_labeled(truth, n_labeled, rng)
+    labeled, _ = draw_labeled(truth, np.arange(len(truth)), n_labeled, rng)
     rows = np.concatenate([labeled, rng.integers(len(truth), size=N_UNLABELED)])
     X, truth = X[rows], truth[rows]
     y = np.where(np.arange(len(rows)) < n_labeled, truth, -1)
     share = float(truth[n_labeled:].mean())
     about = (max(share - MARGIN, 0.0), min(share + MARGIN, 1.0))
-    projected = partial(ProjectedLeastSquaresClassifier, rcond=RCOND)
+    projected = partial(ProjectedLeastSquaresClassifier, rcond=GINV_CUTOFF)
     classifiers = {
         PROJECTION: projected(),
         CONFIDENCE: projected(class_prior="confidence", prior_level=level),
         INTERVAL: projected(class_prior=about),
         SHARE: projected(class_prior=share),
-        ICLS: ICLSClassifier(rcond=RCOND),
+        ICLS: ICLSClassifier(rcond=GINV_CUTOFF),
     }
     for clf in classifiers.values():
         clf.fit(X, y)
@@ -201,13 +204,6 @@ def one_repeat(X, truth, n_labeled, level, rng):
     imputed = float(classifiers[PROJECTION].soft_labels_.mean())
     interval = _interval(classifiers[CONFIDENCE])
     return Repeat(supervised_error, fits, share, imputed, interval)
-
-
-def draw_labeled(truth, n_labeled, rng):
-    """Return one random row of each class, and others at random, none of them twice."""
-    first = [rng.choice(np.flatnonzero(truth == label)) for label in (0, 1)]
-    others = rng.permutation(np.setdiff1d(np.arange(len(truth)), first))
-    return np.concatenate([first, others[: n_labeled - 2]])
 
 
 def _measure(clf, X, truth, n_labeled):

@@ -9,14 +9,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import machine
+import methods
 import solvers
+import tables
 from cases import CASES
 
 
 def main(argv=None):
     """Run the benchmarks, print tables in Markdown, and return 1 if a limit was not kept."""
     parser = argparse.ArgumentParser(description="Speed of neverworse, as ratios in one run.")
-    names = [*CASES, "solvers"]
+    names = [*CASES, "methods", "solvers"]
     parser.add_argument("--cases", nargs="+", choices=names, default=names, metavar="CASE")
     parser.add_argument("--repeats", type=int, default=5, help="of everything (default: 5)")
     parser.add_argument("--quick", action="store_true", help="small sizes, where limits say little")
@@ -31,11 +33,14 @@ def main(argv=None):
             results += [replace(r, limit=None) for r in found] if arguments.quick else found
     parts = []
     if results:
-        parts.append(_table_of_results(results))
+        parts.append(tables.of_results(results))
     kept = all(result.ok != "NO" for result in results)
+    if "methods" in arguments.cases:
+        rows = methods.compare(methods.SIZES[: 1 if arguments.quick else None], _say)
+        parts.append(tables.of_methods(rows))
     if "solvers" in arguments.cases:
         rows = solvers.compare(solvers.SIZES[: 1 if arguments.quick else None], _say)
-        parts.append(_table_of_solvers(rows))
+        parts.append(tables.of_solvers(rows))
         kept = kept and all(row.ok for row in rows)
     parts.append(f"Measured on {machine.describe()}.")
     text = "\n\n".join(parts) + "\n"
@@ -43,30 +48,6 @@ def main(argv=None):
     if arguments.out:
         _write_whole(arguments.out, text)
     return 0 if kept or arguments.quick else 1
-
-
-def _table_of_results(results):
-    lines = ["| case | what | measured | must reach | ok |", "|---|---|---|---|---|"]
-    for r in results:
-        limit = "" if r.limit is None else f"≤ {r.limit:g}"
-        lines.append(f"| {r.case} | {r.what} | {r.measured:.2f} | {limit} | {r.ok} |")
-    return "\n".join(lines)
-
-
-def _table_of_solvers(rows):
-    sizes = list(dict.fromkeys(row.size for row in rows))
-    header = " | ".join(f"d = {d}, n = {n:,}" for d, n in sizes)
-    lines = [f"| solver: seconds (relative excess) | {header} |", "|---" * (len(sizes) + 1) + "|"]
-    for name in dict.fromkeys(row.solver for row in rows):
-        cells = [_cell(row) for row in rows if row.solver == name]
-        lines.append(f"| {name} | {' | '.join(cells)} |")
-    return "\n".join(lines)
-
-
-def _cell(row):
-    if row.seconds is None:
-        return "skipped"
-    return f"{row.seconds:.3g} ({max(row.excess, 0.0):.0e})"
 
 
 def _say(text):

@@ -41,6 +41,33 @@ def test_solvers_agree(load):
     assert rows[0].excess <= 1e-9
 
 
+def test_methods_beside_each_other(load):
+    methods, tables = load("methods"), load("tables")
+    rows = methods.compare([300], say=lambda _: None)
+    assert [row.method for row in rows] == list(methods.METHODS)
+    assert all(row.seconds > 0 and row.error < 0.5 for row in rows)
+    table = tables.of_methods(rows)
+    assert table.count("\n") == len(rows) + 1
+    (line,) = (line for line in table.splitlines() if methods.REFERENCE in line)
+    assert "(1)" in line
+
+
+def test_methods_that_need_too_much_memory(load, monkeypatch):
+    methods, tables = load("methods"), load("tables")
+    wanted = [methods.REFERENCE, "scikit-learn LabelSpreading()"]
+    monkeypatch.setattr(methods, "METHODS", {name: methods.METHODS[name] for name in wanted})
+    monkeypatch.setattr(methods, "LARGEST_MATRIX", 1e6)
+    rows = methods.compare([300], say=lambda _: None)
+    assert rows[1].seconds is None
+    assert "not run" in tables.of_methods(rows)
+
+
+@pytest.mark.parametrize("case", ["svm", "iterations"])
+def test_support_vector_machines_and_iterations(load, case):
+    results = load("cases").CASES[case](quick=True, repeats=1)
+    assert all(result.measured > 0 for result in results)
+
+
 def test_the_box_problem_is_the_projection(load):
     from neverworse import ProjectedLeastSquaresClassifier
 
