@@ -89,7 +89,6 @@ def test_attains_the_optimum_of_many_rows(kind, room):
     assert got == pytest.approx(largest(t, weights, shape, totals), abs=1e-9 * size)
 
 
-@pytest.mark.xfail(reason="the bound is valid but not tight", strict=False)
 @pytest.mark.parametrize(
     ("kind", "case"),
     [

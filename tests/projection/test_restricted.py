@@ -165,11 +165,15 @@ def test_same_as_clarabel(restriction, distance):
             weights, half, tolerance = reference.solve()
             got = reference.half_square(clf)
             size = float(np.sum(reference.s))
-            assert got == pytest.approx(half, rel=1e-7, abs=1e-11 * size), kind
+            slack = 1e-8 * half + 1e-11 * size
             compared += 1
+            # Both labels are allowed, so the lower value is the better one. Where Clarabel cannot
+            # reach 1e-14, as for some duplicate rows, its value was found to be too high by 1e-7.
+            assert got <= half + slack, kind
+            assert got >= half - (1.0 if tolerance < 1e-13 else 30.0) * slack, kind
             if tolerance < 1e-13:
                 difference = reference.scores(reference.weights_of(clf)) - reference.scores(weights)
-                assert np.abs(difference).max(initial=0.0) <= 3e-7, kind
+                assert np.abs(difference).max(initial=0.0) <= 1e-7, kind
                 same += 1
     assert same > 0.7 * compared > 15
 

@@ -7,13 +7,13 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from scipy import optimize, sparse
 
 from neverworse._typing import AnyArray, Matrix, Vector
 from neverworse.estimators._known_labels import KnownLabels
 from neverworse.projection import Assumptions, Labels, Simplex, Totals
 from neverworse.projection._assumptions import Task
 from neverworse.projection._population import count_intervals
+from neverworse.projection._reachable import reachable
 
 SAME = 1e-9  # shares that add up to one but for this do so
 MISSED = 1e-6  # shares that miss their intervals by more than this do so
@@ -185,7 +185,7 @@ def _feasible(
     low, high = np.maximum(low, 1.0 - others[0]), np.minimum(high, 1.0 - others[1])
     low = np.minimum(low, high)
     if isinstance(labels.shape, Simplex) and labels.shape.caps is not None:
-        _check_together(labels, labels.shape.caps, low, high, weight)
+        _check_together(labels, labels.shape, low, high, weight)
     return low, high
 
 
@@ -202,32 +202,17 @@ def _possible(labels: Labels, weight: float) -> tuple[Vector, Vector]:
     return base, np.minimum(top, 1.0)
 
 
-def _check_together(labels: Labels, caps: Matrix, low: Vector, high: Vector, weight: float) -> None:
+def _check_together(
+    labels: Labels, shape: Simplex, low: Vector, high: Vector, weight: float
+) -> None:
     """Raise if bounds of labels and shares, each possible alone, are impossible together."""
     free = np.flatnonzero(labels.hinge_weights() > 0.0)
-    omega = labels.hinge_weights()[free] / weight
-    base = (labels.weights_where(labels.unlabeled) * labels.target).sum(axis=-1) / weight
-    n, n_classes = len(free), len(low)
-    totals = sparse.kron(sparse.eye_array(n_classes), omega[None, :])
-    # By how much the shares miss their intervals at least: rounding errors alone are no reason.
-    too_much = sparse.hstack([totals, -sparse.eye_array(n_classes)])
-    too_little = sparse.hstack([-totals, -sparse.eye_array(n_classes)])
-    add_up = sparse.kron(sparse.csr_array(np.ones((1, n_classes))), sparse.eye_array(n))
-    found = optimize.linprog(
-        np.concatenate([np.zeros(n * n_classes), np.ones(n_classes)]),
-        A_ub=sparse.vstack([too_much, too_little]),
-        b_ub=np.concatenate([high - base, base - low]),
-        A_eq=sparse.hstack([add_up, sparse.csr_array((n, n_classes))]),
-        b_eq=np.ones(n),
-        bounds=np.column_stack(
-            [
-                np.zeros((n + 1) * n_classes),
-                np.concatenate([caps[:, free].ravel() + SAME, np.full(n_classes, np.inf)]),
-            ]
-        ),
-        method="highs",
-    )
-    if found.status == 0 and found.fun > MISSED:
+    omega = labels.hinge_weights()[free]
+    base = (labels.weights_where(labels.unlabeled) * labels.target).sum(axis=-1)
+    totals = Totals(low * weight - base, high * weight - base)
+    # Rounding errors alone are no reason.
+    missed = MISSED * weight / float(omega.sum())
+    if reachable(omega, shape.at(free), totals, missed) is False:
         raise ValueError(
             "class_prior is infeasible together with label_bounds: no labels within their bounds "
             "give these shares. Widen the intervals of the prior or the bounds of the labels."

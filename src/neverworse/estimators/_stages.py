@@ -3,19 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 
 from neverworse.projection import Observer, Progress
-
-
-@dataclass(frozen=True)
-class StageProgress(Progress):
-    """What `Progress` says, in the words of a method that counts iterations."""
-
-    def __str__(self) -> str:
-        return (
-            f"{self.seconds:8.2f} s  {self.stage} ({self.n_rows:,} rows), {self.n_iter} iterations"
-        )
 
 
 class Stages:
@@ -36,5 +25,6 @@ class Stages:
         """Tell the observer what has just been done."""
         if self._observer is not None:
             seconds = time.perf_counter() - self._start
-            told = self._observer(StageProgress(stage, n_iter, n_rows, float("nan"), seconds))
+            progress = Progress(stage, n_iter, n_rows, float("nan"), seconds, "iterations")
+            told = self._observer(progress)
             self.stopped = self.stopped or told is True

@@ -16,13 +16,15 @@ class Progress:
     stage : str
         What has just been done.
     n_iter : int
-        Newton steps so far.
+        Steps so far.
     n_rows : int
         Rows that took part.
     gap : float
         Duality gap relative to the value; NaN where it is not known.
     seconds : float
         Since the solver began.
+    steps : str
+        What the steps are called.
     """
 
     stage: str
@@ -30,12 +32,13 @@ class Progress:
     n_rows: int
     gap: float
     seconds: float
+    steps: str = "Newton steps"
 
     def __str__(self) -> str:
         gap = "" if self.gap != self.gap else f", gap {self.gap:.1e}"
         return (
             f"{self.seconds:8.2f} s  {self.stage} ({self.n_rows:,} rows), "
-            f"{self.n_iter} Newton steps{gap}"
+            f"{self.n_iter} {self.steps}{gap}"
         )
 
 
@@ -44,16 +47,18 @@ Observer = Callable[[Progress], bool | None]
 
 
 class Budget:
-    """Counts Newton steps, watches the clock, and reports.
+    """Counts steps, watches the clock, and reports.
 
     Parameters
     ----------
     max_iter : int, optional
-        Newton steps at most.
+        Steps at most.
     max_time : float, optional
         Seconds at most, from now on.
     observer : callable, optional
         Called with the `Progress` after every stage; the solver stops if it returns True.
+    steps : str
+        What the steps are called.
     """
 
     def __init__(
@@ -61,11 +66,13 @@ class Budget:
         max_iter: int | None = None,
         max_time: float | None = None,
         observer: Observer | None = None,
+        steps: str = "Newton steps",
     ) -> None:
         self._max_iter = max_iter
         self._start = time.perf_counter()
         self._deadline = None if max_time is None else self._start + max_time
         self._observer = observer
+        self._steps = steps
         self._stopped = False
         self.n_iter = 0
 
@@ -83,7 +90,9 @@ class Budget:
         if self._observer is not None:
             relative = gap / value if value > 0.0 else float("nan")
             seconds = time.perf_counter() - self._start
-            told = self._observer(Progress(stage, self.n_iter, n_rows, relative, seconds))
+            told = self._observer(
+                Progress(stage, self.n_iter, n_rows, relative, seconds, self._steps)
+            )
             self._stopped = self._stopped or told is True
 
     @property

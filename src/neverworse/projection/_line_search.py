@@ -6,72 +6,127 @@ from collections.abc import Callable
 
 import numpy as np
 
-from neverworse._typing import Vector
+from neverworse._typing import Indices, Vector
 from neverworse.projection._shapes import Shape
+from neverworse.rows._threads import map_in_threads
 
 FEW = 4  # it pays to look at one in so many rows only
+BLOCK = 2**15  # numbers in arrays of a block of rows: a handful of them stay in cache
+
+
+def blocks(x: Vector) -> list[slice]:
+    """Return slices of the rows (the last axis) of about `BLOCK` numbers each, at least one."""
+    n = x.shape[-1]
+    step = max(1, BLOCK * n // max(x.size, 1))
+    return [slice(lo, lo + step) for lo in range(0, max(n, 1), step)]
 
 
 class Slope:
     """The derivative of the augmented Lagrangian along a step; it increases.
 
+    The soft labels at length a are the allowed ones nearest to q - σ (t + a · change).
+
     Parameters
     ----------
     shape : Shape
-    start, change : arrays
-        The soft labels at length a are the allowed ones nearest to start - a · change.
-    weights : array
-        What the soft labels are multiplied with in the derivative.
+    q, t, change : arrays
+    sigma : float
+        The number σ.
+    weights : array of shape (n_rows,)
+        In the derivative, soft labels are multiplied with weights · change.
     soft : array
         The soft labels at length 0.
     """
 
     def __init__(
-        self, shape: Shape, start: Vector, change: Vector, weights: Vector, soft: Vector
+        self,
+        shape: Shape,
+        q: Vector,
+        t: Vector,
+        change: Vector,
+        sigma: float,
+        weights: Vector,
+        soft: Vector,
     ) -> None:
         self._shape = shape
-        self._start = start
+        self._q = q
+        self._t = t
         self._change = change
+        self._sigma = sigma
         self._weights = weights
         self._soft = soft
-        self._between: Slope | None = None
-        self.constant = 0.0
+        self._between: tuple[Slope, Indices] | None = None
+        self._found: tuple[float, Indices, Vector] | None = None
+        self.at_zero = 0.0
         self.quadratic = 0.0
         self.more: Callable[[float], float] | None = None
 
-    def add_quadratic(self, z: Vector, step: Vector, linear: Vector) -> None:
-        """Add the derivative of ½‖z‖² + l·z."""
-        self.constant += float(np.vdot(z + linear, step))
-        self.quadratic += float(np.vdot(step, step))
-
     def __call__(self, length: float) -> float:
         """Return the derivative at some length."""
-        value = self.constant + length * self.quadratic - self._labels_part(length)
+        value = self.at_zero + length * self.quadratic
+        if length != 0.0:
+            value -= self._labels_part(length)
         return value if self.more is None else value + self.more(length)
 
+    def labels(self, length: float) -> tuple[Indices, Vector]:
+        """Return the rows whose labels at some length differ from those at 0, and these labels."""
+        if self._found is None or self._found[0] != length:
+            self._labels_part(length)
+        assert self._found is not None
+        return self._found[1:]
+
     def _labels_part(self, length: float) -> float:
-        """Return Σ w·q.
+        """Return by how much Σ w·q differs from that at length 0.
 
         All points with the same nearest label form a convex set. So labels that are the same at
         both ends of the step are the same all along, and only the others are looked at.
         """
-        if length == 0.0:
-            return float(np.vdot(self._weights, self._soft))
         if self._between is not None and length < 1.0:
-            return self._fixed + self._between._labels_part(length)
-        soft = self._shape.nearest(self._start - length * self._change)
-        if length == 1.0:
-            self._look_between(soft)
-        return float(np.vdot(self._weights, soft))
+            between, chosen = self._between
+            total, rows, labels = between._evaluate(length)
+            rows = chosen[rows]
+        else:
+            total, rows, labels = self._evaluate(length)
+        if length == 1.0 and FEW * len(rows) < len(self._weights):
+            between = Slope(
+                self._shape.at(rows),
+                self._q[..., rows],
+                self._t[..., rows],
+                self._change[..., rows],
+                self._sigma,
+                self._weights[rows],
+                self._soft[..., rows],
+            )
+            self._between = between, rows
+        self._found = length, rows, labels
+        return total
 
-    def _look_between(self, soft_at_one: Vector) -> None:
-        differs = soft_at_one != self._soft
-        moving = np.flatnonzero(differs if differs.ndim == 1 else differs.any(axis=0))
-        if FEW * len(moving) < len(self._start.T):
-            parts = (a[..., moving] for a in (self._start, self._change, self._weights, self._soft))
-            self._between = Slope(self._shape.at(moving), *parts)
-            everything = float(np.vdot(self._weights, self._soft))
-            self._fixed = everything - self._between._labels_part(0.0)
+    def _evaluate(self, length: float) -> tuple[float, Indices, Vector]:
+        """Return by how much Σ w·q differs from that at 0; the rows that do, and their labels."""
+
+        def part(block: slice) -> tuple[float, Indices, Vector]:
+            change, soft = self._change[..., block], self._soft[..., block]
+            at = length * change
+            at += self._t[..., block]
+            at *= -self._sigma
+            at += self._q[..., block]
+            q = self._shape.at(block).nearest(at)
+            rows = rows_that_differ(q, soft)
+            labels = q[..., rows]
+            products = (labels - soft[..., rows]) * change[..., rows]
+            if products.ndim > 1:
+                products = products.sum(axis=0)
+            return float(self._weights[block][rows] @ products), rows + block.start, labels
+
+        parts = map_in_threads(part, blocks(self._change))
+        totals, rows, labels = zip(*parts, strict=True)
+        return sum(totals), np.concatenate(rows), np.concatenate(labels, axis=-1)
+
+
+def rows_that_differ(a: Vector, b: Vector) -> Indices:
+    """Return the rows in which labels are not the same."""
+    differs = a != b
+    return np.flatnonzero(differs if differs.ndim == 1 else differs.any(axis=0))
 
 
 def line_search(slope: Slope) -> float:

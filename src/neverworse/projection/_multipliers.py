@@ -11,12 +11,14 @@ from __future__ import annotations
 import numpy as np
 from scipy import optimize, sparse
 
-from neverworse._typing import Indices, Matrix, Scalars, Vector
+from neverworse._typing import Matrix, Scalars, Vector
 from neverworse.projection._shapes import Shape, Simplex
 from neverworse.projection._totals import Totals
 
+PATIENCE = 8  # rounds after which more rows take part
+MOST_ROUNDS = 12  # where classes tie in most rows, the bound may stay a little loose
 FIRST_ROWS = 2000  # in the first linear program, where there are many rows
-MOST_ROUNDS = 20
+TIGHT = 1e-13  # what rows outside of a linear program may add to the bound, relative to its size
 
 
 def best_multiplier(t: Vector, weights: Vector, shape: Shape, totals: Totals) -> Scalars:
@@ -48,62 +50,128 @@ def best_multiplier(t: Vector, weights: Vector, shape: Shape, totals: Totals) ->
 
 
 def _of_classes(t: Matrix, weights: Vector, shape: Simplex, totals: Totals) -> Vector:
-    """Solve programs of few rows, all others in the corner that the last multiplier gives them."""
-    n = t.shape[1]
-    if n <= 2 * FIRST_ROWS:
-        return _solve(t, weights, shape, totals, np.arange(n), np.zeros_like(t))
-    random = np.random.default_rng(0)  # only the path depends on it, not the result
-    chosen = np.sort(random.choice(n, FIRST_ROWS, replace=False))
-    multiplier = _solve(
-        t, (n / FIRST_ROWS) * weights, shape, totals, chosen, np.zeros_like(t[:, :1])
-    )
-    n_rows = FIRST_ROWS
-    for _ in range(MOST_ROUNDS):
-        shifted = t + multiplier[:, None]
-        corner = shape.extreme(shifted)
-        n_rows = min(2 * n_rows, n)
-        nearest = np.argpartition(shape.margin(shifted), n_rows - 1)[:n_rows]
-        multiplier = _solve(t, weights, shape, totals, np.sort(nearest), corner)
-        same = (shape.extreme(t + multiplier[:, None]) == corner).all(axis=0)
-        same[nearest] = True
-        if same.all():
-            break
-    return multiplier
+    """Minimise the bound over multipliers, in boxes around the best one so far.
+
+    In each box a linear program of few rows is solved, all others in the corner that they have now.
+    Corners are no better than the best labels, so its value is not above the bound; where it is
+    the same, no multiplier in the box is better. A box of half the margin of the nearest row that
+    takes no part is exact. Larger ones are tried as long as they are, too. If that takes many
+    rounds, more rows take part.
+    """
+    if shape.caps is None:  # rows with the same scores are one row
+        t, which = np.unique(t, axis=1, return_inverse=True)
+        weights = np.bincount(which.ravel(), weights).astype(np.float64)
+    n_classes, n = t.shape
+    # The bound is linear between ties of classes, so that it is lowest where chains of ties lead
+    # from every class to one whose multiplier is zero: none need be farther away than this.
+    farthest = 2.0 * n_classes * (float(np.abs(t).max(initial=0.0)) or 1.0)
+    best, n_rows, radius = np.zeros(n_classes), n, farthest
+    if n > 2 * FIRST_ROWS:
+        random = np.random.default_rng(0)  # only the path depends on it, not the result
+        chosen = np.sort(random.choice(n, FIRST_ROWS, replace=False))
+        factor = float(weights.sum() / weights[chosen].sum())
+        args = t[:, chosen], factor * weights[chosen], shape.at(chosen), totals
+        best += _solve(*args, best, np.zeros(n_classes), farthest)
+        n_rows, radius = 2 * FIRST_ROWS, 0.0
+    size = float(weights @ np.abs(t).max(axis=0))
+
+    def bound(multiplier: Vector) -> float:
+        return float(weights @ shape.support(t + multiplier[:, None])) + totals.support(multiplier)
+
+    value, rounds = bound(best), 0
+    while True:
+        shifted = t + best[:, None]
+        corner, margin = shape.extreme(shifted), shape.margin(shifted)
+        nearest = np.sort(np.argpartition(margin, n_rows - 1)[:n_rows])
+        radius = min(max(radius, 0.5 * float(margin[nearest].max(initial=0.0))), farthest)
+        if n_rows == n:
+            radius = farthest
+        others = weights.copy()
+        others[nearest] = 0.0
+        step = _solve(
+            t[:, nearest],
+            weights[nearest],
+            shape.at(nearest),
+            totals,
+            best,
+            corner @ others,
+            radius,
+        )
+        shifted += step[:, None]
+        found = bound(best + step)
+        lost = others @ (np.einsum("ki,ki->i", corner, shifted) + shape.support(shifted))
+        if found < value:
+            best, value = best + step, found
+        if n_rows == n:
+            return best
+        exact = lost <= TIGHT * size
+        if exact and (np.abs(step).max() < 0.999 * radius or radius == farthest):
+            return best
+        radius *= 10.0 if exact else 0.03
+        rounds += 1
+        if rounds == MOST_ROUNDS:
+            return best
+        if rounds % PATIENCE == 0:
+            n_rows = min(2 * n_rows, n)
 
 
 def _solve(
-    t: Matrix, weights: Vector, shape: Simplex, totals: Totals, chosen: Indices, fixed: Matrix
+    t: Matrix,
+    weights: Vector,
+    shape: Simplex,
+    totals: Totals,
+    centre: Vector,
+    known: Vector,
+    radius: float,
 ) -> Vector:
-    """Return the multiplier of the linear program over the chosen rows, all others fixed.
+    """Return the step to the best multiplier in a box, by the linear program over some rows.
 
-    If `fixed` has no column for every row, there are no others.
+    That a multiplier is not farther than `radius` from the centre is the same as to allow that
+    totals are missed, at this price: min Σ ω q·(t + λ) - λ·M + radius · |Σ ω q + known - M|.
+
+    Parameters
+    ----------
+    t, weights, shape
+        Of these rows.
+    totals : Totals
+        Of all rows.
+    centre : array of shape (n_classes,)
+        λ.
+    known : array of shape (n_classes,)
+        Totals of the other rows.
+    radius : float
     """
-    n_classes, n = len(t), len(chosen)
-    known = np.zeros(n_classes)
-    if fixed.shape[1] == t.shape[1]:
-        others = weights.copy()
-        others[chosen] = 0.0
-        known = fixed @ others
-    omega = weights[chosen]
-    scale = float(omega.sum())
-    ones = sparse.csr_array(np.ones((1, n_classes)))
-    add_up = sparse.kron(ones, sparse.eye_array(n))
-    per_class = sparse.kron(sparse.eye_array(n_classes), omega[None, :] / scale)
-    caps = np.ones((n_classes, n)) if shape.caps is None else shape.caps[:, chosen]
-    size = float(np.abs(t[:, chosen]).max(initial=0.0)) or 1.0
-    low, high = ((np.asarray(bound) - known) / scale for bound in (totals.low, totals.high))
-    slack = 1e-12  # totals that can just be reached must not fail for rounding errors
+    n_classes, n = t.shape
+    scale = float(weights.sum())
+    size = float(np.abs(t).max(initial=0.0)) or 1.0
+    caps = np.ones((n_classes, n)) if shape.caps is None else shape.caps
+    low, high = (np.broadcast_to(bound, n_classes) / scale for bound in (totals.low, totals.high))
+    # Of the unknowns q, M, too much and too little.
+    cost = [
+        (weights * (t + centre[:, None])).ravel() / scale,
+        -centre,
+        np.full(2 * n_classes, radius),
+    ]
+    each, one_total = sparse.eye_array(n_classes), weights[None, :] / scale
+    add_up = sparse.kron(np.ones((1, n_classes)), sparse.eye_array(n))
     found = optimize.linprog(
-        (omega * t[:, chosen]).ravel() / (size * scale),
-        A_ub=sparse.vstack([per_class, -per_class]),
-        b_ub=np.concatenate([high + slack, slack - low]),
-        A_eq=add_up,
-        b_eq=np.ones(n),
-        bounds=np.column_stack([np.zeros(n_classes * n), caps.ravel()]),
+        np.concatenate(cost) / size,
+        A_eq=sparse.vstack(
+            [
+                sparse.hstack([sparse.kron(each, one_total), -each, -each, each]),
+                sparse.hstack([add_up, sparse.csr_array((n, 3 * n_classes))]),
+            ]
+        ),
+        b_eq=np.concatenate([-known / scale, np.ones(n)]),
+        bounds=np.column_stack(
+            [
+                np.concatenate([np.zeros(n_classes * n), low, np.zeros(2 * n_classes)]),
+                np.concatenate([caps.ravel(), high, np.full(2 * n_classes, np.inf)]),
+            ]
+        ),
         method="highs",
     )
-    if found.status != 0:  # no labels of so few rows give these totals: no help from here
+    if found.status != 0:  # no step: the multiplier at the centre gives a bound as well
         return np.zeros(n_classes)
-    upper, lower = found.ineqlin.marginals.reshape(2, n_classes)
-    multiplier: Vector = size * (lower - upper)
-    return multiplier
+    step: Vector = -size * found.eqlin.marginals[:n_classes]
+    return step

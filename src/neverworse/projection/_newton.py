@@ -21,13 +21,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neverworse._typing import Vector
+from neverworse._typing import Indices, Vector
 from neverworse.projection._budget import Budget
 from neverworse.projection._hinges import Hinges
-from neverworse.projection._line_search import Slope, line_search
+from neverworse.projection._line_search import Slope, blocks, line_search, rows_that_differ
 from neverworse.projection._newton_step import newton_step
 from neverworse.projection._shapes import Shape
 from neverworse.projection._totals import Totals
+from neverworse.rows._threads import map_in_threads
 
 FIRST_SIGMA = 100.0  # t is a difference of scores of 0/1 targets: a hundredth is a small one
 GROWTH = 5.0  # of σ, after each update of the soft labels that took at most ...
@@ -41,6 +42,7 @@ SLOW = 0.5  # an update of the soft labels that leaves more of the gap than this
 PATIENCE = 8  # ... after so many of them the solver gives up
 FEW = 4  # taking one in so many rows is faster than reading all
 CHUNK = 2**16  # rows for which temporary arrays are made
+INNER = 0.1  # relative accuracy of the Newton steps, as a fraction of the relative gap
 FINEST = 1e-12  # relative accuracy of the Newton steps, at the end
 NOISE = 1e-11  # rounding errors that leave more than this of the gradient ask for a smaller σ
 SINGULAR = 1e-11  # what makes a matrix with elements of size one invertible
@@ -121,13 +123,14 @@ def minimise(
     accuracy, steps, noisy, patience = 0.1, 0, False, PATIENCE
     smallest, since = np.inf, 0
     best: DualSolution | None = None
-    soft = q
-    pulled = hinges.pull(s * soft) - linear
+    pulled = hinges.pull(s * q) - linear
     balance = None if totals is None else _Balance.start(totals, z, pulled)
+    soft = None
     while True:
-        shifted = q - sigma * t
-        before, soft = soft, shape.nearest(shifted)
-        pulled = pulled + _pull_change(hinges, s * (soft - before))
+        if soft is None:
+            soft = _nearest(shape, q, sigma, t)
+            rows = rows_that_differ(soft, q)
+            pulled = pulled + _pull_some(hinges, rows, soft[..., rows] - q[..., rows])
         gradient = z - pulled
         if balance is not None:
             gradient[..., -1] = balance.gradient(z, pulled, sigma)
@@ -145,14 +148,16 @@ def minimise(
             budget.report("working set", len(s), best.gap, best.value)
             if best.is_optimal(tol, floor) or budget.exhausted or not patience:
                 return best
-            q = soft
+            q, soft = soft, None
             if balance is not None:
                 balance = balance.next(z, sigma)
             if noisy and degenerate and norm > NOISE * size:
                 sigma = max(sigma / LEAP, FIRST_SIGMA)
             elif steps <= EASY:
                 sigma = min((LEAP if slow and steps <= 1 else GROWTH) * sigma, largest)
-            accuracy, steps, noisy = max(0.1 * accuracy, FINEST), 0, False
+            enough = INNER * solution.gap / max(solution.value, floor)
+            accuracy = max(min(0.1 * accuracy if slow else accuracy, enough), FINEST)
+            steps, noisy = 0, False
             smallest, since = np.inf, 0
             continue
         budget.spend()
@@ -162,14 +167,19 @@ def minimise(
             curve[..., -1] = balance.curvature(z, sigma)
         step = newton_step(hinges, shape, soft, curve, sigma, gradient, rough=accuracy >= ROUGH)
         change = hinges.scores(step)
-        slope = Slope(shape, shifted, sigma * change, s * change, soft)
-        slope.add_quadratic(z, step, linear)
+        slope = Slope(shape, q, t, change, sigma, s, soft)
+        slope.at_zero = float(np.vdot(gradient, step))
+        slope.quadratic = float(np.vdot(step, step))
         if balance is not None:
             balance.add_to(slope, z, step, sigma)
         length = line_search(slope)
         noisy = length == 0.0  # floating point sees no descent any more
+        rows, labels = slope.labels(length)
+        pulled = pulled + _pull_some(hinges, rows, labels - soft[..., rows])
+        soft[..., rows] = labels
         z = z + length * step
-        t = t + length * change
+        change *= length
+        t += change
 
 
 def half_square(z: Vector, totals: Totals | None) -> float:
@@ -210,12 +220,26 @@ def totals_gap(totals: Totals, mu: Vector, total: Vector) -> float:
     return excess + float(np.sum(np.abs(mu * off) + 0.5 * off**2))
 
 
-def _pull_change(hinges: Hinges, x: Vector) -> Vector:
-    """Return Σ x_j k_j, from a few rows where only few have changed."""
-    changed = np.flatnonzero(x if x.ndim == 1 else x.any(axis=0))
-    if FEW * len(changed) < x.shape[-1]:
-        return x[..., changed] @ hinges.take(changed)
-    return hinges.pull(x)
+def _nearest(shape: Shape, q: Vector, sigma: float, t: Vector) -> Vector:
+    """Return the allowed labels nearest to q - σt."""
+    soft = np.empty_like(t)
+
+    def part(rows: slice) -> None:
+        soft[..., rows] = shape.at(rows).nearest(q[..., rows] - sigma * t[..., rows])
+
+    map_in_threads(part, blocks(t))
+    return soft
+
+
+def _pull_some(hinges: Hinges, rows: Indices, x: Vector) -> Vector:
+    """Return Σ s_j x_j k_j over some rows."""
+    s = hinges.weights
+    x = s[rows] * x
+    if FEW * len(rows) < len(s):
+        return x @ hinges.take(rows)
+    every = np.zeros((*x.shape[:-1], len(s)))
+    every[..., rows] = x
+    return hinges.pull(every)
 
 
 @dataclass(frozen=True)
@@ -264,7 +288,8 @@ class _Balance:
     def add_to(self, slope: Slope, z: Vector, step: Vector, sigma: float) -> None:
         """Replace the quadratic term of μ in the slope by what holds here."""
         mu, along = z[..., -1], step[..., -1]
-        near = self._proximal(sigma)
-        slope.constant += float(np.sum((near * (mu - self.multiplier) - mu) * along))
-        slope.quadratic += float(np.sum(along * along)) * (near - 1.0)
-        slope.more = lambda length: float(np.sum(along * self._total(mu + length * along, sigma)))
+        slope.quadratic += float(np.sum(along * along)) * (self._proximal(sigma) - 1.0)
+        total = self._total(mu, sigma)
+        slope.more = lambda length: float(
+            np.sum(along * (self._total(mu + length * along, sigma) - total))
+        )

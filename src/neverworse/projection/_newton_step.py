@@ -15,7 +15,8 @@ from neverworse.projection._shapes import Shape, Simplex
 from neverworse.rows._threads import map_in_threads
 
 PIECE = 2**17  # numbers in a piece of the rows that enter the Newton matrix
-ROWS_PER_COLUMN = 100  # the Newton matrix is close enough when estimated from so many rows
+ROWS_PER_COLUMN = 100  # the Newton matrix is close enough when estimated from so many rows, ...
+EQUATIONS_PER_UNKNOWN = 20  # ... or, with several classes, so many equations
 EPS = float(np.finfo(np.float64).eps)
 LARGEST_SYSTEM = 4000  # unknowns (or equations) up to which a matrix is factored
 CG_TOLERANCE, CG_STEPS = 1e-6, 200  # beyond
@@ -49,13 +50,14 @@ def newton_step(
     between = np.flatnonzero(shape.loose(soft) & (hinges.weights > 0.0))
     if not between.size:
         return -gradient / curve
+    if isinstance(shape, Simplex):
+        inner = shape.at(between).inner(soft[:, between])
+        system = _ClassSystem(hinges, between, inner, curve, sigma)
+        return (system.sampled() if rough else system).solve(-gradient)
     most = ROWS_PER_COLUMN * hinges.rank
     if rough and len(between) > most:
         sigma *= len(between) / most
-        between = np.sort(np.random.default_rng(0).choice(between, most, replace=False))
-    if isinstance(shape, Simplex):
-        inner = shape.at(between).inner(soft[:, between])
-        return _ClassSystem(hinges, between, inner, curve, sigma).solve(-gradient)
+        between = _sample(between, most)
     if len(between) < hinges.rank:
         rows = hinges.take(between) * np.sqrt(sigma * hinges.weights[between])[:, None]
         return _solve_by_rows(rows, curve, -gradient)
@@ -72,6 +74,11 @@ def newton_matrix(hinges: Hinges, shape: Shape, soft: Vector) -> Matrix:
         nothing = np.zeros((len(soft), hinges.rank))
         return _ClassSystem(hinges, between, inner, nothing, 1.0).matrix()
     return _gram(hinges, between, hinges.weights[between])
+
+
+def _sample(rows: Indices, size: int) -> Indices:
+    """Return so many of the rows at random, in their order."""
+    return np.sort(np.random.default_rng(0).choice(rows, size, replace=False))
 
 
 def _gram(hinges: Hinges, indices: Indices, weights: Vector) -> Matrix:
@@ -137,15 +144,30 @@ class _ClassSystem:
         self.inner = inner
         self.curve = curve
         self.count = np.count_nonzero(inner, axis=0)
+        self.sigma = sigma
         self.weights = sigma * hinges.weights[indices]
+        self.equations = int(self.count.sum()) - len(self.count)
+
+    def sampled(self) -> _ClassSystem:
+        """Return an estimate of the system from some of the rows, if there are many."""
+        factor = self.equations / (EQUATIONS_PER_UNKNOWN * self.curve.size)
+        if factor <= 1.0:
+            return self
+        n = len(self.indices)
+        chosen = _sample(np.arange(n), max(1, int(n / factor)))
+        return _ClassSystem(
+            self.hinges,
+            self.indices[chosen],
+            self.inner[:, chosen],
+            self.curve,
+            self.sigma * n / len(chosen),
+        )
 
     def solve(self, right: Vector) -> Vector:
         """Solve by the rows if there are few, by the weights otherwise; iterate if it is large."""
-        equations = int(self.count.sum()) - len(self.count)
-        unknowns = right.size
-        if min(equations, unknowns) > LARGEST_SYSTEM:
+        if min(self.equations, right.size) > LARGEST_SYSTEM:
             return self._solve_iteratively(right)
-        if equations < unknowns:
+        if self.equations < right.size:
             return self._solve_by_contrasts(right)
         return _solve(self.matrix(), right.ravel()).reshape(right.shape)
 

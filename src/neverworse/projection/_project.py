@@ -13,10 +13,12 @@ from neverworse.projection._budget import Budget, Observer
 from neverworse.projection._certificate import Certificate, Reason
 from neverworse.projection._certify import Certifier
 from neverworse.projection._dual import Projection, solve_dual
+from neverworse.projection._few_shared import share_few
 from neverworse.projection._geometry import Distance, Geometry
 from neverworse.projection._hinges import StreamedHinges
 from neverworse.projection._lbfgs import minimise_lbfgs
 from neverworse.projection._newton import DualSolution
+from neverworse.projection._shapes import Simplex
 from neverworse.projection._training import TrainingRows
 from neverworse.projection._weights import Weights
 from neverworse.rows._threads import single_threaded_blas
@@ -84,7 +86,8 @@ def project(
     observer : callable, optional
         Told about the progress of the solver; stops it by returning True.
     """
-    budget = Budget(max_iter, max_time, observer)
+    steps = "Newton steps" if solver == "exact" else "function evaluations"
+    budget = Budget(max_iter, max_time, observer, steps)
     geometry = Geometry(training, supervised, distance, alpha, fit_intercept)
     budget.report("Gram matrix", training.rows.n_rows)
     outcome = _Outcome(Weights(np.zeros_like(supervised.coef)), None, None, converged=True)
@@ -178,6 +181,9 @@ def _solve(geometry: Geometry, solver: Solver, tol: float, budget: Budget) -> _O
         in_all_rows = solve_dual(all_rows, tol, budget)
         if in_all_rows.value <= all_rows.floor:
             solution = in_all_rows
+    if isinstance(problem.shape, Simplex) and solution.value > problem.floor:
+        hinges = StreamedHinges(problem.whitening, problem.weights)
+        solution = replace(solution, q=share_few(hinges, problem.shape, solution.q))
     direction = geometry.direction(problem, solution)
     return _Outcome(direction, geometry.multiplier(problem, solution), solution, converged)
 

@@ -90,13 +90,13 @@ class Simplex:
         return self if self.caps is None else Simplex(self.caps[:, rows])
 
     def nearest(self, x: Vector) -> Vector:
-        """See `Shape`; most rows are far from all but one class, and take no sorting."""
+        """See `Shape`; most rows are far from all but one corner, and take no sorting."""
         if self.caps is not None:
             return _nearest_capped(x, self.caps)
-        top = x.max(axis=0)
-        q, contested = _indicator(x - top > -1.0)  # top - 1 may be top
+        x = x - x.max(axis=0)  # top - 1 may be top
+        q, contested = _indicator(x > -1.0)
         if contested.size:
-            q[:, contested] = _nearest_in_simplex(x[:, contested] - top[contested])
+            q[:, contested] = _nearest_in_simplex(x[:, contested])
         return q
 
     def extreme(self, t: Vector) -> Vector:
@@ -106,12 +106,7 @@ class Simplex:
             if tied.size:
                 q[:, tied] = np.eye(len(t))[:, t[:, tied].argmin(axis=0)]
             return q
-        q = np.zeros_like(t)
-        order = t.argsort(axis=0, kind="stable")
-        caps = np.take_along_axis(self.caps, order, axis=0)
-        filled = np.minimum(np.cumsum(caps, axis=0), 1.0)
-        np.put_along_axis(q, order, np.diff(filled, axis=0, prepend=0.0), axis=0)
-        return q
+        return _fill(t, self.caps)[0]
 
     def support(self, t: Vector) -> Vector:
         """See `Shape`."""
@@ -145,9 +140,25 @@ def _indicator(chosen: Mask) -> tuple[Matrix, Indices]:
     return chosen.astype(np.float64), np.flatnonzero(chosen.sum(axis=0, dtype=np.int16) > 1)
 
 
+def _fill(t: Matrix, caps: Matrix) -> tuple[Matrix, Indices]:
+    """Fill classes up to their caps in the order of t; return the shares and the last class.
+
+    A class is either full, with its cap to the last digit, or takes what is left.
+    """
+    order = t.argsort(axis=0, kind="stable")
+    caps = np.take_along_axis(caps, order, axis=0)
+    before = np.zeros_like(caps)
+    np.cumsum(caps[:-1], axis=0, out=before[1:])
+    filled = np.clip(1.0 - before, 0.0, caps)
+    last = len(t) - 1 - (filled[::-1] > 0.0).argmax(axis=0)
+    q = np.empty_like(caps)
+    np.put_along_axis(q, order, filled, axis=0)
+    return q, order[last, np.arange(t.shape[1])]
+
+
 def _nearest_in_simplex(x: Matrix) -> Matrix:
     """Subtract from each column what makes its positive part add up to one."""
-    down = -np.sort(-x, axis=0)
+    down = np.sort(x, axis=0)[::-1]
     ranks = np.arange(1, len(x) + 1)[:, None]
     excess = (np.cumsum(down, axis=0) - 1.0) / ranks
     last = np.count_nonzero(down > excess, axis=0) - 1
@@ -157,10 +168,30 @@ def _nearest_in_simplex(x: Matrix) -> Matrix:
 def _nearest_capped(x: Matrix, caps: Matrix) -> Matrix:
     """Subtract from each column what makes it, clipped to its caps, add up to one.
 
+    Let class m be the last that gets a share when classes are filled in the order of x. Classes
+    before it alone do not add up to one, so what is subtracted is at most x_m; with it they do,
+    each full if x_m - 1 is subtracted. So all that counts is how x differs from x_m, by up to one:
+    no digits are lost however large x is.
+    """
+    q, last = _fill(-x, caps)
+    columns = np.arange(x.shape[1])
+    x = np.clip(x - x[last, columns], -1.0, 1.0)
+    # Filled classes are the nearest point if no class comes near enough to share with the last.
+    at = -q[last, columns]
+    settled = np.where(q > 0.0, x - at >= q, (x <= at) | (caps == 0.0))
+    settled[last, columns] = True
+    contested = np.flatnonzero(~settled.all(axis=0))
+    if contested.size:
+        q[:, contested] = _share_capped(x[:, contested], caps[:, contested])
+    return q
+
+
+def _share_capped(x: Matrix, caps: Matrix) -> Matrix:
+    """Subtract what makes each column add up to one.
+
     The sum is a piecewise linear, decreasing function of what is subtracted. Its kinks are sorted,
     and the piece in which it is one is found by bisection, for all columns at once.
     """
-    x = x - x.max(axis=0)
     n_classes, n = x.shape
     kinks = np.sort(np.concatenate([x, x - caps]), axis=0)
     columns = np.arange(n)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from dataclasses import astuple, replace
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -15,7 +15,6 @@ from sklearn.utils._param_validation import Interval
 
 from neverworse._typing import AnyArray, Mask, Matrix, Vector
 from neverworse.estimators._linear import copy_input_checks
-from neverworse.estimators._stages import StageProgress
 from neverworse.estimators.discriminant._base import DiscriminantClassifier
 from neverworse.estimators.discriminant._family import Family
 from neverworse.estimators.discriminant._gaussian import GaussianClasses, uncentred
@@ -114,7 +113,7 @@ class SoftLabelDiscriminant(SemiSupervisedDiscriminant):
         tell = observer
 
         def told(progress: Progress) -> bool | None:
-            return tell(StageProgress(*astuple(progress)))
+            return tell(replace(progress, steps="iterations"))
 
         return Budget(self.max_iter, self.max_time, told)
 

@@ -1,0 +1,62 @@
+"""Labels that are shared by two classes without need become whole, and add up to the same."""
+
+import numpy as np
+import pytest
+
+from neverworse.projection import Simplex
+from neverworse.projection._few_shared import share_few
+from neverworse.projection._hinges import LoadedHinges
+from neverworse.rows import DenseRows
+
+
+def make(kind, n=900, rank=5, n_classes=4, seed=0):
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(n, rank))
+    if kind == "duplicates":
+        rows = rows[rng.integers(0, 4, n)]
+    elif kind == "binary":
+        rows = (rows > 0).astype(float)
+    elif kind == "huge":
+        rows *= 1e8
+    weights = rng.uniform(0.1, 2.0, n)
+    weights[rng.random(n) < 0.1] = 0.0
+    caps = rng.uniform(0.5, 1.0, (n_classes, n)) if kind == "capped" else None
+    shape = Simplex(caps)
+    x = rng.normal(size=(n_classes, n))
+    x[1, ::2] = x[0, ::2] + rng.uniform(-0.5, 0.5, n)[::2]
+    return LoadedHinges(DenseRows(rows), weights), shape, shape.nearest(x)
+
+
+@pytest.mark.parametrize("kind", ["plain", "duplicates", "binary", "huge", "capped"])
+def test_few_rows_are_shared_by_two_classes(kind):
+    hinges, shape, q = make(kind)
+    before = q.copy()
+    found = share_few(hinges, shape, q)
+    np.testing.assert_array_equal(q, before)
+    # Allowed, with the same sums.
+    assert found.min() >= 0.0
+    assert (found <= (1.0 if shape.caps is None else shape.caps)).all()
+    np.testing.assert_allclose(found.sum(axis=0), 1.0, atol=1e-14)
+    s, rows = hinges.weights, hinges.take(np.arange(q.shape[1]))
+    size = np.abs(rows).max()
+    np.testing.assert_allclose((s * found) @ rows, (s * q) @ rows, atol=1e-11 * size)
+    # Few rows for every pair of classes; all others, and rows without a weight, stay as they are.
+    inner = shape.inner(q)
+    two = (inner.sum(axis=0) == 2) & (s > 0.0)
+    np.testing.assert_array_equal(found[:, ~two], q[:, ~two])
+    left = shape.inner(found) & two
+    for a in range(4):
+        for b in range(a):
+            of_pair = inner[a] & inner[b] & two
+            if of_pair.sum() > 5:
+                assert (left[a] & left[b] & of_pair).sum() <= 5
+    if shape.caps is None:
+        whole = (left.sum(axis=0) < 2) & two
+        assert set(np.unique(found[:, whole])) == {0.0, 1.0}
+    assert two.sum() > 100
+
+
+def test_nothing_to_do():
+    hinges, shape, q = make("plain")
+    once = share_few(hinges, shape, q)
+    np.testing.assert_array_equal(share_few(hinges, shape, once), once)
