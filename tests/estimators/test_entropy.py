@@ -20,6 +20,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from neverworse import EntropyRegularizedLogisticRegression, audit
 from neverworse.estimators._entropy_objective import MANY_COLUMNS
 from neverworse.model_selection import LabeledKFold
+from tests.estimators.callbacks import Callback, interrupt
 from tests.estimators.test_labels import CODES, ENCODINGS
 
 DEFAULT_FAILURES = {
@@ -335,6 +336,10 @@ def test_plain_scikit_learn_classifier(n_classes):
         theirs.predict_proba(X), clf.predict_proba(X), rtol=1e-10, atol=1e-14
     )
     np.testing.assert_allclose(theirs.decision_function(X), clf.decision_function(X), atol=1e-12)
+    np.testing.assert_allclose(theirs.predict_log_proba(X), clf.predict_log_proba(X), rtol=1e-8)
+    far = clf.predict_log_proba(1e3 * X)  # where probabilities themselves vanish
+    assert np.isfinite(far).all()
+    assert far.min() < -800.0
     np.testing.assert_array_equal(theirs.predict(X), clf.predict(X))
 
 
@@ -381,29 +386,6 @@ def test_verbose_writes_a_line_for_every_stage(capsys):
     for line, weight in zip(lines[1:], ["0.25", "0.5", "1"], strict=True):
         assert f"entropy weight {weight} (120 rows)" in line
         assert "iterations" in line
-
-
-class Callback:
-    """Does something at the end of a stage."""
-
-    def __init__(self, act):
-        self.act = act
-
-    def setup(self, estimator, context):
-        pass
-
-    def teardown(self, estimator, context):
-        pass
-
-    def on_fit_task_begin(self, estimator, context):
-        pass
-
-    def on_fit_task_end(self, estimator, context):
-        return self.act(context.task_name)
-
-
-def interrupt(stage):
-    raise KeyboardInterrupt
 
 
 def test_callback_may_stop_it():

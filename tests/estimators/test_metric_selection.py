@@ -21,8 +21,9 @@ from sklearn.svm import LinearSVC
 from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from neverworse import MetricModelSelection, audit
+from neverworse import L2SVMClassifier, LeastSquaresClassifier, MetricModelSelection, audit
 from neverworse.model_selection import LabeledKFold
+from tests.estimators.callbacks import Callback, interrupt
 from tests.estimators.test_labels import CODES, ENCODINGS
 
 DEFAULT_FAILURES = {
@@ -366,6 +367,17 @@ def test_label_conventions(name):
 MINUS_ONE = -1.0  # a target, unless it is said to be none
 
 
+def test_minus_one_stays_a_class_for_candidates_that_would_take_it_for_a_marker():
+    X, y, _ = make(n_classes=3)
+    names = np.array([-1, 1, 2])
+    candidates = [("ls", LeastSquaresClassifier()), ("svm", L2SVMClassifier())]
+    reference = MetricModelSelection(candidates).fit(X, y)
+    clf = MetricModelSelection(candidates, missing_label=0).fit(X, np.where(y < 0, 0, names[y]))
+    assert [e.classes_.tolist() for e in clf.estimators_] == [[-1, 1, 2]] * 2
+    np.testing.assert_array_equal(clf.predict(X), names[reference.predict(X)])
+    np.testing.assert_array_equal(clf.unlabeled_distances_, reference.unlabeled_distances_)
+
+
 @pytest.mark.parametrize("missing", [np.nan, None, pd.NA, MINUS_ONE])
 def test_missing_targets(missing):
     X, y = curve(2)[:2]
@@ -483,29 +495,6 @@ def test_verbose_writes_a_line_for_every_candidate(capsys):
     assert "candidate 'strong' (24 rows)" in lines[0]
 
 
-class Callback:
-    """Does something at the end of a stage."""
-
-    def __init__(self, act):
-        self.act = act
-
-    def setup(self, estimator, context):
-        pass
-
-    def teardown(self, estimator, context):
-        pass
-
-    def on_fit_task_begin(self, estimator, context):
-        pass
-
-    def on_fit_task_end(self, estimator, context):
-        return self.act(context.task_name)
-
-
-def interrupt(stage):
-    raise KeyboardInterrupt
-
-
 def test_callback_may_stop_it():
     pytest.importorskip("sklearn.callback")
     X, y, _ = make()
@@ -583,6 +572,7 @@ def test_bad_targets(y, weights, message):
         ({"estimators": [("a", LinearSVC())], "distance": "predict_proba"}, "'a' has not"),
         ({"estimators": REGRESSORS, "distance": "predict_proba"}, "is for classifiers"),
         ({"estimators": LogisticRegression(), "param_list": [{"D": 1}]}, "Invalid parameter 'D'"),
+        ({"estimators": LogisticRegression(), "param_list": ["C"]}, "list of dicts"),
     ],
 )
 def test_candidates_that_cannot_be_used(parameters, message):

@@ -269,6 +269,33 @@ def test_other_markers():
     assert clf.classes_.tolist() == ["no", "yes"]
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        LeastSquaresClassifier(),
+        make_pipeline(StandardScaler(), LeastSquaresClassifier()),
+        SelfLearningClassifier(),
+    ],
+    ids=["plain", "in a pipeline", "with another inside"],
+)
+def test_minus_one_stays_a_class_for_classifiers_that_would_take_it_for_a_marker(
+    estimator, n_classes
+):
+    X, y, truth = make(n_classes)
+    names = np.array([-1, 1, 2])  # and 0 where there is no label
+    marked = np.where(y < 0, 0, names[y])
+    supervised = SupervisedClassifier(estimator, missing_label=0).fit(X, marked)
+    expected = clone(estimator).fit(X[y >= 0], y[y >= 0])
+    assert supervised.estimator_.classes_.tolist() == names[:n_classes].tolist()
+    np.testing.assert_array_equal(supervised.predict(X), names[expected.predict(X)])
+    oracle = OracleClassifier(estimator, missing_label=0).fit(X, marked, y_true=names[truth])
+    expected = clone(estimator).fit(X, truth)
+    np.testing.assert_array_equal(oracle.predict(X), names[expected.predict(X)])
+    if isinstance(estimator, LeastSquaresClassifier):
+        assert estimator.missing_label == "auto"
+
+
 # Rows of every kind, weights and metadata
 
 

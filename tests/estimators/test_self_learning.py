@@ -25,7 +25,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from neverworse import LeastSquaresClassifier, SelfLearningClassifier, audit
+from neverworse import L2SVMClassifier, LeastSquaresClassifier, SelfLearningClassifier, audit
 from neverworse.estimators import _self_learning_least_squares as fast_path
 from neverworse.model_selection import LabeledKFold
 from neverworse.rows import DenseRows
@@ -674,6 +674,17 @@ def test_other_markers():
     np.testing.assert_array_equal(named.estimator_.coef_, reference.estimator_.coef_)
 
 
+@pytest.mark.parametrize("estimator", [LeastSquaresClassifier(), L2SVMClassifier()])
+def test_minus_one_stays_a_class_for_classifiers_that_would_take_it_for_a_marker(estimator):
+    X, y, _ = make(n_classes=3)
+    names = np.array([-1, 1, 2])
+    reference = SelfLearningClassifier(estimator).fit(X, y)
+    clf = SelfLearningClassifier(estimator, missing_label=0).fit(X, np.where(y < 0, 0, names[y]))
+    assert clf.estimator_.classes_.tolist() == clf.supervised_.classes_.tolist() == [-1, 1, 2]
+    np.testing.assert_array_equal(clf.predict(X), names[reference.predict(X)])
+    np.testing.assert_array_equal(clf.labels_, names[reference.labels_])
+
+
 # Bad input
 
 
@@ -715,6 +726,16 @@ def test_bad_input_is_explained_and_leaves_it_unfitted(name, estimator):
     assert not [name for name in vars(clf) if name.endswith("_")]
 
 
+@pytest.mark.parametrize(
+    "change", [lambda X: spoiled(X, np.nan), lambda X: X[:0], lambda X: X[..., None]]
+)
+def test_errors_name_no_class_that_nobody_knows(change):
+    X, y, _ = make()
+    X = change(X)
+    with pytest.raises(ValueError, match=r"by SelfLearningClassifier|SelfLearningClassifier does"):
+        SelfLearningClassifier().fit(X, y[: len(X)])
+
+
 @pytest.mark.parametrize("method", ["predict", "predict_proba", "decision_function"])
 def test_predict_before_fit(method):
     with pytest.raises(NotFittedError, match="SelfLearningClassifier instance is not fitted yet"):
@@ -739,6 +760,23 @@ def test_parameters_that_cannot_be_used(parameters, error, message):
     X, y, _ = make()
     with pytest.raises(error, match=message):
         SelfLearningClassifier(**parameters).fit(X, y)
+
+
+class Rejecting(GaussianNB):
+    """Gives no class to some rows."""
+
+    def predict(self, X):
+        return np.where(X[:, 0] > 2.0, 99, super().predict(X))
+
+
+def test_predictions_that_are_no_class():
+    X, y, _ = make()
+    assert X[y < 0, 0].max() > 2.0
+    clf = SelfLearningClassifier(Rejecting())
+    with pytest.raises(ValueError, match=r"Rejecting predicts 99, .* none of the classes .*0, 1"):
+        clf.fit(X, y)
+    with pytest.raises(NotFittedError):
+        clf.predict(X)
 
 
 class Interrupted(ClassifierMixin, BaseEstimator):

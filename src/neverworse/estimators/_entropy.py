@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import warnings
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
-from scipy import special
-from sklearn.base import _fit_context, clone
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from neverworse._typing import AnyArray, Matrix, Vector
-from neverworse.estimators._classifier import LinearClassifier
+from neverworse._typing import AnyArray, Vector
 from neverworse.estimators._entropy_objective import Descent, EntropyObjective, descend
 from neverworse.estimators._known_labels import known_labels
 from neverworse.estimators._linear import copy_input_checks
+from neverworse.estimators._log_odds import LogOddsClassifier
 from neverworse.estimators._stages import Stages
 from neverworse.projection import Labels, Observer, TrainingRows, Weights
 from neverworse.rows import Rows
@@ -27,7 +26,7 @@ from neverworse.rows import Rows
 COARSE = 1e-3
 
 
-class EntropyRegularizedLogisticRegression(LinearClassifier):
+class EntropyRegularizedLogisticRegression(LogOddsClassifier):
     r"""Logistic regression with minimum entropy on the unlabeled rows.
 
     Minimises, over labeled rows i and unlabeled rows j,
@@ -147,42 +146,6 @@ class EntropyRegularizedLogisticRegression(LinearClassifier):
         self.max_iter = max_iter
         self.missing_label = missing_label
         self.verbose = verbose
-
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the classifier.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Labeled and unlabeled rows, in any order.
-        y : array-like of shape (n_samples,)
-            Labels of two or more classes, and a marker for rows without one.
-        sample_weight : array-like of shape (n_samples,), optional
-            Not negative. A row of weight zero is as good as absent.
-
-        Returns
-        -------
-        self : object
-        """
-        return self._fit(X, y, sample_weight, None)
-
-    def predict_proba(self, X: Any) -> Matrix:
-        """Return the probabilities of the classes.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        probabilities : array of shape (n_samples, n_classes)
-        """
-        scores = self._scores(X)
-        if scores.ndim > 1:
-            probabilities: Matrix = special.softmax(scores, axis=0).T
-            return probabilities
-        return np.column_stack([special.expit(-scores), special.expit(scores)])
 
     def to_sklearn(self) -> LogisticRegression:
         """Return a plain scikit-learn classifier with the same weights.

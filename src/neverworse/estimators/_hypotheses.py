@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier, is_regressor
+from sklearn.base import is_classifier
 from sklearn.utils.validation import check_consistent_length
 
 from neverworse._typing import AnyArray, Mask, Matrix, Vector
+from neverworse.estimators._candidates import Named
 from neverworse.estimators._hypothesis_distances import Distances, disagreement, root_mean_square
-from neverworse.estimators._known_labels import _check_weights
-from neverworse.estimators._labels import plain, split_labels, split_targets
-
-Named = list[tuple[str, Any]]  # estimators with their names
+from neverworse.estimators._known_labels import check_weights
+from neverworse.estimators._labels import split_labels, split_targets
+from neverworse.estimators._wrapped import predicted_codes
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Hypotheses:
             given = given.astype(np.float64)
             self._check(name, given)
             return given
-        return np.searchsorted(self.classes, plain(given))
+        return predicted_codes(f"Candidate {name!r}", given, self.classes)
 
     def distances(self, responses: list[AnyArray]) -> Distances:
         """Return the distances of the responses to the targets and from each other."""
@@ -89,17 +89,6 @@ class Hypotheses:
             )
 
 
-def check_kind(candidates: Named) -> None:
-    """Check that the candidates are all classifiers, or all regressors."""
-    kinds = [
-        "classifier" if is_classifier(e) else "regressor" if is_regressor(e) else "neither"
-        for _, e in candidates
-    ]
-    if "neither" in kinds or len(set(kinds)) > 1:
-        told = ", ".join(f"{n!r}: {kind}" for (n, _), kind in zip(candidates, kinds, strict=True))
-        raise ValueError(f"Candidates have to be all classifiers, or all regressors. Got: {told}.")
-
-
 def hypotheses(
     candidates: Named, X: Any, y: Any, weights: Vector, distance: str, missing_label: Any
 ) -> Hypotheses:
@@ -132,7 +121,7 @@ def hypotheses(
         )
     classes, codes, unlabeled = split_labels(y, missing_label)
     check_consistent_length(X, codes)
-    _check_weights(classes, codes, unlabeled, weights)
+    check_weights(classes, codes, unlabeled, weights)
     labels = classes[codes.astype(np.intp)]
     if distance == "predict" or without:
         return Hypotheses(labels, codes, unlabeled, weights, classes, "predict")

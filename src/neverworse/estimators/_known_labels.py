@@ -57,7 +57,7 @@ def known_labels(
     """
     classes, target, unlabeled = split_labels(y, missing_label)
     check_consistent_length(np.empty((n_rows, 0)), target)
-    _check_weights(classes, target, unlabeled, weights)
+    check_weights(classes, target, unlabeled, weights)
     return coded_labels(classes, target.astype(np.intp), unlabeled, weights, bounds)
 
 
@@ -84,9 +84,10 @@ def coded_labels(
     return _several_classes(classes, codes, unlabeled, weights, lower, upper, counts)
 
 
-def _check_weights(
+def check_weights(
     classes: AnyArray, target: Vector, unlabeled: Mask, weights: Vector | None
 ) -> None:
+    """Check that labeled rows of every class have a positive weight."""
     if weights is None:
         return
     present = np.unique(target[~unlabeled & (weights > 0.0)])

@@ -16,6 +16,7 @@ from sklearn.utils.validation import column_or_1d
 from neverworse._typing import AnyArray, Indices, Mask, Vector
 
 _FEW = 8  # a few classes and a marker
+_MOST_SHOWN = 5  # classes in a message
 # What NumPy makes of a missing label when a list of strings is turned into an array.
 _LOOKS_MISSING = ("-1", "nan", "NaN", "None", "<NA>", "NaT")
 
@@ -314,3 +315,9 @@ def plain(known: AnyArray) -> AnyArray:
 def shown(label: Any) -> str:
     """Return a label as people would write it."""
     return repr(label.item() if hasattr(label, "item") else label)
+
+
+def shown_classes(classes: AnyArray) -> str:
+    """Return the first few classes as people would write them."""
+    more = ", ..." if len(classes) > _MOST_SHOWN else ""
+    return ", ".join(shown(k) for k in classes[:_MOST_SHOWN]) + more

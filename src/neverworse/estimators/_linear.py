@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -59,28 +61,15 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[mis
                 )
             # Callbacks may pass it on to a metric, which knows weights but no bounds.
             metadata = {} if sample_weight is None else {"sample_weight": sample_weight}
-            with observed_fit(self, X, y, metadata, getattr(self, "verbose", 0)) as observer:
-                self._fit_finite(X, y, weights, bounds, observer)
+            with (
+                explained_overflow(X, type(self).__name__),
+                observed_fit(self, X, y, metadata, getattr(self, "verbose", 0)) as observer,
+            ):
+                self._fit_rows(as_rows(X), y, weights, bounds, observer)
         except BaseException:  # an interrupt from the keyboard too
-            _forget_fit(self)
+            forget_fit(self)
             raise
         return self
-
-    def _fit_finite(
-        self, X: Any, y: Any, weights: Vector | None, bounds: Any, observer: Observer | None
-    ) -> None:
-        try:
-            self._fit_rows(as_rows(X), y, weights, bounds, observer)
-        except NonFiniteError:
-            assert_all_finite(
-                X.data if sparse.issparse(X) else X,
-                input_name="X",
-                estimator_name=type(self).__name__,
-            )
-            raise ValueError(
-                "The values of X are so large that their squares overflow. Rescale the columns, "
-                "for example with sklearn.preprocessing.StandardScaler."
-            ) from None
 
     @abstractmethod
     def _fit_rows(
@@ -104,6 +93,21 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[mis
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+@contextmanager
+def explained_overflow(X: Any, estimator_name: str) -> Iterator[None]:
+    """Say what is wrong with X where sums over its rows are found not to be finite."""
+    try:
+        yield
+    except NonFiniteError:
+        assert_all_finite(
+            X.data if sparse.issparse(X) else X, input_name="X", estimator_name=estimator_name
+        )
+        raise ValueError(
+            "The values of X are so large (or the weights of rows) that weighted squares overflow. "
+            "Rescale the columns, for example with sklearn.preprocessing.StandardScaler."
+        ) from None
 
 
 def stored_weights(model: LinearModel) -> Weights:
@@ -131,7 +135,7 @@ def copy_input_checks(fitted: Any, model: Any) -> None:
             setattr(model, name, getattr(fitted, name))
 
 
-def _forget_fit(estimator: Any) -> None:
+def forget_fit(estimator: Any) -> None:
     """Remove what a fit has set, as scikit-learn's `check_is_fitted` sees it."""
     for name in list(vars(estimator)):
         if name.endswith("_") and not name.startswith("__"):

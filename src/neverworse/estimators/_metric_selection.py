@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import MetaEstimatorMixin, _fit_context, clone
+from sklearn.base import _fit_context
 from sklearn.utils import Bunch, _safe_indexing, get_tags, indexable
 from sklearn.utils._param_validation import HasMethods, StrOptions
-from sklearn.utils.metaestimators import _BaseComposition, available_if
-from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted
+from sklearn.utils.metaestimators import _BaseComposition
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from neverworse._typing import AnyArray, Matrix, Vector
-from neverworse.estimators._delegating import _check_takes_weights
-from neverworse.estimators._hypotheses import Named, check_kind, hypotheses
-from neverworse.estimators._linear import _forget_fit, copy_input_checks
+from neverworse._typing import AnyArray, Vector
+from neverworse.estimators._candidates import Named, candidates_to_fit, named_candidates
+from neverworse.estimators._hypotheses import hypotheses
+from neverworse.estimators._linear import copy_input_checks, forget_fit
+from neverworse.estimators._predictions import PassesPredictionsOn
 from neverworse.estimators._progress import CallbackSupportMixin, observed_fit
 from neverworse.estimators._stages import Stages
+from neverworse.estimators._wrapped import weights_for
 
 
-def _candidates_have(method: str) -> Callable[[Any], bool]:
-    """Return a check for `available_if`: whether the chosen model, or any candidate, can do it."""
-
-    def check(self: Any) -> bool:
-        if hasattr(self, "best_estimator_"):
-            return hasattr(self.best_estimator_, method)
-        return all(hasattr(estimator, method) for _, estimator in self._candidates())
-
-    return check
-
-
-class MetricModelSelection(CallbackSupportMixin, MetaEstimatorMixin, _BaseComposition):  # type: ignore[misc]
+class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseComposition):  # type: ignore[misc]
     r"""Choice among models by their differences on unlabeled rows.
 
     Candidates :math:`h_0, h_1, \ldots`, ordered from simple to complex, are fitted to the labeled
@@ -150,6 +140,7 @@ class MetricModelSelection(CallbackSupportMixin, MetaEstimatorMixin, _BaseCompos
         "verbose": ["verbose"],
     }
 
+    _predictor: ClassVar[str] = "best_estimator_"
     best_estimator_: Any
     classes_: AnyArray
 
@@ -188,63 +179,19 @@ class MetricModelSelection(CallbackSupportMixin, MetaEstimatorMixin, _BaseCompos
         self : object
         """
         try:
-            _forget_fit(self)
-            candidates = self._checked_candidates()
+            forget_fit(self)
+            candidates = self._candidates_to_fit()
             (X,) = indexable(X)
             weights = None
             if sample_weight is not None:
-                weights = _row_weights(candidates, X, sample_weight)
+                weights = weights_for((e for _, e in candidates), X, sample_weight)
             metadata = {} if weights is None else {"sample_weight": weights}
             with observed_fit(self, X, y, metadata, self.verbose) as observer:
                 self._choose(candidates, X, y, weights, Stages(observer))
         except BaseException:  # an interrupt from the keyboard too
-            _forget_fit(self)
+            forget_fit(self)
             raise
         return self
-
-    def predict(self, X: Any) -> AnyArray:
-        """Return what the chosen model predicts.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), or anything else that it accepts
-
-        Returns
-        -------
-        predictions : array of shape (n_samples,)
-        """
-        check_is_fitted(self, "best_estimator_")
-        return self.best_estimator_.predict(X)
-
-    @available_if(_candidates_have("predict_proba"))  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> Matrix:
-        """Return the probabilities of the chosen model, if it has them.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), or anything else that it accepts
-
-        Returns
-        -------
-        probabilities : array of shape (n_samples, n_classes)
-        """
-        check_is_fitted(self, "best_estimator_")
-        return self.best_estimator_.predict_proba(X)
-
-    @available_if(_candidates_have("decision_function"))  # type: ignore[untyped-decorator]
-    def decision_function(self, X: Any) -> Vector:
-        """Return the decision function of the chosen model, if it has one.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), or anything else that it accepts
-
-        Returns
-        -------
-        scores : array of shape (n_samples,) or (n_samples, n_classes)
-        """
-        check_is_fitted(self, "best_estimator_")
-        return self.best_estimator_.decision_function(X)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the score of the chosen model: accuracy, or the coefficient of determination.
@@ -297,45 +244,21 @@ class MetricModelSelection(CallbackSupportMixin, MetaEstimatorMixin, _BaseCompos
             super().set_params(**params)
         return self
 
+    def _can(self, method: str) -> bool:
+        if hasattr(self, "best_estimator_"):
+            return hasattr(self.best_estimator_, method)
+        return all(hasattr(estimator, method) for _, estimator in self._candidates())
+
     def _candidates(self) -> Named:
         """Return the candidates with their names."""
-        if isinstance(self.estimators, list):
-            return self.estimators
-        return [
-            (", ".join(f"{name}={value!r}" for name, value in params.items()), self.estimators)
-            for params in self.param_list or [{}]
-        ]
+        return named_candidates(self.estimators, self.param_list)
 
-    def _checked_candidates(self) -> Named:
-        """Return copies of the candidates with their names, to be fitted."""
-        if not isinstance(self.estimators, list):
-            if not self.param_list:
-                raise ValueError(
-                    "estimators is one estimator: pass a list of parameters as param_list, from "
-                    "simple to complex, or a list of (name, estimator) as estimators."
-                )
-            check_kind(self._candidates())
-            return [
-                (name, clone(estimator).set_params(**params))
-                for (name, estimator), params in zip(
-                    self._candidates(), self.param_list, strict=True
-                )
-            ]
-        if self.param_list is not None:
-            raise ValueError(
-                "param_list is for one estimator, but estimators is a list. Leave one of them out."
-            )
-        if not self.estimators or not all(
-            isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str)
-            for pair in self.estimators
-        ):
-            raise ValueError(
-                "estimators has to be a list of (name, estimator), from simple to complex, with "
-                f"at least one of them. Got: {self.estimators!r}"
-            )
-        self._validate_names([name for name, _ in self.estimators])
-        check_kind(self.estimators)
-        return [(name, clone(estimator)) for name, estimator in self.estimators]
+    def _candidates_to_fit(self) -> Named:
+        """Return copies of the candidates with their names, after a check."""
+        candidates = candidates_to_fit(self.estimators, self.param_list)
+        if isinstance(self.estimators, list):
+            self._validate_names([name for name, _ in candidates])
+        return candidates
 
     def _choose(
         self,
@@ -391,14 +314,3 @@ class MetricModelSelection(CallbackSupportMixin, MetaEstimatorMixin, _BaseCompos
             tags.input_tags.sparse = all(their.input_tags.sparse for their in theirs)
             tags.input_tags.allow_nan = all(their.input_tags.allow_nan for their in theirs)
         return tags
-
-
-def _row_weights(candidates: Named, X: Any, sample_weight: Any) -> Vector:
-    """Return checked weights, which all candidates take."""
-    for _, estimator in candidates:
-        _check_takes_weights(estimator)
-    nothing = np.empty((_num_samples(X), 0))
-    weights: Vector = _check_sample_weight(
-        sample_weight, nothing, dtype=np.float64, ensure_non_negative=True
-    )
-    return weights

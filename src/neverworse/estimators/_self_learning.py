@@ -13,7 +13,6 @@ from sklearn.utils._param_validation import Interval
 
 from neverworse._typing import AnyArray, Vector
 from neverworse.estimators._delegating import DelegatingClassifier, LabeledRows
-from neverworse.estimators._labels import plain
 from neverworse.estimators._least_squares import LeastSquaresClassifier
 from neverworse.estimators._progress import CallbackSupportMixin, observed_fit
 from neverworse.estimators._self_learning_least_squares import LeastSquaresSelfLearner
@@ -23,6 +22,7 @@ from neverworse.estimators._self_learning_loop import (
     StopReason,
     learn_from_itself,
 )
+from neverworse.estimators._wrapped import predicted_codes
 from neverworse.projection import Observer
 
 
@@ -235,7 +235,7 @@ class _RefittingTrainer:
         rows = self.rows
         # Of all rows, because taking the unlabeled ones out would copy most of X.
         predicted = np.asarray(self.model.predict(rows.X))[rows.unlabeled]
-        codes = np.searchsorted(rows.classes, plain(predicted))
+        codes = predicted_codes(type(self.model).__name__, predicted, rows.classes)
         rows.codes[rows.unlabeled] = codes
         return codes.astype(np.min_scalar_type(len(rows.classes) - 1))
 

@@ -22,18 +22,24 @@ from neverworse._typing import AnyArray, Vector
 from neverworse.estimators._classifier import IndicatorClassifier
 from neverworse.estimators._known_labels import KnownLabels, known_labels
 from neverworse.estimators._least_squares import LeastSquaresClassifier
-from neverworse.estimators._linear import copy_input_checks, stored_weights
+from neverworse.estimators._linear import (
+    copy_input_checks,
+    explained_overflow,
+    stored_weights,
+)
 from neverworse.estimators._self_learning_loop import NOTHING_TO_LEARN, Learned, learn_from_itself
 from neverworse.projection import Observer, TrainingRows, Weights, solve_least_squares
 from neverworse.projection._moments import moments
 from neverworse.projection._whitening import EPS, Whitening, whiten
-from neverworse.rows import Rows
+from neverworse.rows import Rows, as_rows
 from neverworse.rows._threads import single_threaded_blas
 
 # Rounding errors of the sums over rows are measured by the lengths of the columns. What they make
 # of the scores, relative to the residuals, must not exceed this; otherwise every labeling is solved
 # for anew.
 ACCURATE = 1e-10
+# Who refuses bad input, as people see it.
+NAME = "SelfLearningClassifier"
 
 
 class LeastSquaresSelfLearner(IndicatorClassifier):
@@ -70,9 +76,15 @@ class LeastSquaresSelfLearner(IndicatorClassifier):
         """Check X, and learn from it."""
         self.estimator._validate_params()
         X = validate_data(
-            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite=False
+            self,
+            X,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=False,
+            estimator=NAME,
         )
-        self._fit_finite(X, y, weights, None, observer)
+        with explained_overflow(X, NAME):
+            self._fit_rows(as_rows(X), y, weights, None, observer)
         return self
 
     @single_threaded_blas()

@@ -216,6 +216,20 @@ def test_no_variance_within_the_classes(classifier, X):
     assert np.isfinite(clf.predict_proba(X)).all()
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_rounding_errors_are_no_variance(seed):
+    # One labeled row of each class, and a column in which they are equal: of what is left of the
+    # variance within the classes after rounding, that column has as much as of the total one.
+    X = np.random.default_rng(seed).normal(size=(60, 100))
+    X[1, 0] = X[0, 0]
+    y = np.r_[0, 1, np.full(58, -1)]
+    with pytest.raises(ValueError, match="do not vary within their classes"):
+        NearestMeanClassifier().fit(X, y)
+    clf = NearestMeanClassifier(alpha=1.0).fit(X, y)
+    distances = np.linalg.norm(X[:, None] - X[:2], axis=2)
+    np.testing.assert_array_equal(clf.predict(X), distances.argmin(axis=1))
+
+
 @pytest.mark.parametrize(
     ("priors", "message"),
     [

@@ -243,7 +243,10 @@ BAD_FITS = {
     "infinity": ("contains infinity", lambda X, y: (spoil(X, np.inf), y)),
     "no labels": ("no labeled row", lambda X, y: (X, np.full(len(y), np.nan))),
     "one class": ("one class only", lambda X, y: (X, np.where(y == -1, None, "a"))),
-    "three classes": ("Only binary classification", lambda X, y: (X, np.arange(len(y)) % 3)),
+    "three classes": (
+        "Only binary.*one classifier for each",
+        lambda X, y: (X, np.arange(len(y)) % 3),
+    ),
     "targets": ("continuous", lambda X, y: (X, y + 0.5)),
     "strings": ("could not convert", lambda X, y: (np.full(X.shape, "a"), y)),
     "y too short": ("inconsistent numbers", lambda X, y: (X, y[:-1])),

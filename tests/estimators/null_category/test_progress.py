@@ -6,6 +6,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.gaussian_process.kernels import RBF
 
 from neverworse import NullCategoryNoiseModel
+from tests.estimators.callbacks import Callback, interrupt
 from tests.estimators.null_category.problems import fixed, make
 
 
@@ -15,29 +16,6 @@ def test_verbose_writes_a_line_for_every_step(capsys):
     lines = capsys.readouterr().err.splitlines()
     assert any("(12 rows)" in line for line in lines)
     assert f"log marginal likelihood {clf.log_marginal_likelihood_:.6g} (60 rows)" in "".join(lines)
-
-
-class Callback:
-    """Does something at the end of a stage."""
-
-    def __init__(self, act):
-        self.act = act
-
-    def setup(self, estimator, context):
-        pass
-
-    def teardown(self, estimator, context):
-        pass
-
-    def on_fit_task_begin(self, estimator, context):
-        pass
-
-    def on_fit_task_end(self, estimator, context):
-        return self.act(context.task_name)
-
-
-def interrupt(stage):
-    raise KeyboardInterrupt
 
 
 def test_callback_may_stop_the_search():

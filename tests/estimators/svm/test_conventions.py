@@ -20,6 +20,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from neverworse import L2SVMClassifier, SafeSVMClassifier, TransductiveSVMClassifier, audit
 from neverworse.model_selection import StratifiedLabeledKFold, labeled_scorer
+from tests.estimators.callbacks import Callback, interrupt
 from tests.estimators.svm.problems import make
 from tests.estimators.test_labels import CODES, ENCODINGS
 
@@ -396,34 +397,11 @@ def test_verbose_writes_lines(variant, capsys):
     assert not capsys.readouterr().err
 
 
-class Callback:
-    """Does something at the end of a stage."""
-
-    def __init__(self, act):
-        self.act = act
-
-    def setup(self, estimator, context):
-        pass
-
-    def teardown(self, estimator, context):
-        pass
-
-    def on_fit_task_begin(self, estimator, context):
-        pass
-
-    def on_fit_task_end(self, estimator, context):
-        return self.act()
-
-
-def interrupt():
-    raise KeyboardInterrupt
-
-
 @every_variant
 def test_callback_may_stop_it(variant):
     pytest.importorskip("sklearn.callback")
     X, y, _ = make()
-    clf = new(variant).set_callbacks(Callback(lambda: True)).fit(X, y)
+    clf = new(variant).set_callbacks(Callback(lambda stage: True)).fit(X, y)
     assert not clf.converged_
     assert np.isfinite(clf.decision_function(X)).all()
 

@@ -10,7 +10,7 @@ from sklearn.svm import LinearSVC
 from neverworse import L2SVMClassifier
 from neverworse.estimators.svm import _prepare
 from neverworse.estimators.svm._chosen import gram_of, squares_of
-from neverworse.rows import as_rows
+from neverworse.rows import SparseRows, as_rows
 from tests.estimators.svm.problems import make, objective
 
 
@@ -96,16 +96,18 @@ def test_objective_of_svmlin():
 
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_matrix])
 @pytest.mark.parametrize("alpha", [0.01, 1.0, 100.0])
-def test_agrees_with_linear_svc(container, alpha):
+@pytest.mark.parametrize("weighted", [False, True])
+def test_agrees_with_linear_svc(container, alpha, weighted):
     X, y, _ = make(n=300, d=8, n_labeled=300)
+    s = np.linspace(0.1, 2.0, 300) if weighted else np.ones(300)
     reference = LinearSVC(C=0.5 / alpha, dual=False, tol=1e-14, max_iter=100_000)
-    reference.fit(container(X), y)
-    clf = L2SVMClassifier(alpha, penalise_intercept=True).fit(container(X), y)
+    reference.fit(container(X), y, s)
+    clf = L2SVMClassifier(alpha, penalise_intercept=True).fit(container(X), y, s)
     np.testing.assert_allclose(clf.coef_, reference.coef_, rtol=1e-6, atol=1e-8)
     np.testing.assert_allclose(clf.intercept_, reference.intercept_, rtol=1e-6, atol=1e-8)
     theirs = L2SVMClassifier(alpha)
     theirs.coef_, theirs.intercept_ = reference.coef_, reference.intercept_
-    value = objective(theirs, X, 2.0 * y - 1.0, np.ones(300), penalise_intercept=True)
+    value = objective(theirs, X, 2.0 * y - 1.0, s, penalise_intercept=True)
     assert clf.objective_ == pytest.approx(value, rel=1e-6)
     assert clf.objective_ <= value * (1.0 + 1e-12)
 
@@ -251,6 +253,27 @@ def test_many_columns(container):
     scale = np.abs(X[labeled]).sum(axis=0) > 0.0  # columns that no labeled row has
     np.testing.assert_allclose(found[:-1][scale], 0.0, atol=1e-4)
     assert found[-1] == pytest.approx(0.0, abs=1e-5)
+
+
+def test_columns_that_no_labeled_row_has_are_not_looked_at_one_by_one(monkeypatch):
+    rng = np.random.default_rng(4)
+    X = sparse.random_array((60, 3000), density=0.01, rng=rng, format="csr")
+    y = np.where(np.arange(60) < 40, np.arange(60) % 2, -1)
+    held = np.diff(X[:40].tocsc().indptr) > 0
+    assert 0 < held.sum() < 2000
+    reference = L2SVMClassifier(0.1).fit(X[:, held], y)
+    read = []
+    column = SparseRows.column
+
+    def counted(rows, index):
+        read.append(index)
+        return column(rows, index)
+
+    monkeypatch.setattr(SparseRows, "column", counted)
+    clf = L2SVMClassifier(0.1).fit(X, y)
+    assert not read
+    assert not clf.coef_[0, ~held].any()
+    np.testing.assert_allclose(clf.coef_[0, held], reference.coef_[0], rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e200])

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
-from scipy import special
-from sklearn.base import _fit_context
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from neverworse._typing import AnyArray, Matrix, Vector
-from neverworse.estimators._classifier import LinearClassifier
 from neverworse.estimators._known_labels import known_labels
 from neverworse.estimators._linear import copy_input_checks
+from neverworse.estimators._log_odds import LogOddsClassifier
 from neverworse.estimators.discriminant._family import Family, checked_priors
 from neverworse.estimators.discriminant._gaussian import GaussianClasses, uncentred
 from neverworse.estimators.discriminant._subspace import SingularCovarianceError
@@ -25,7 +23,7 @@ from neverworse.rows import Rows, as_rows
 from neverworse.rows._threads import single_threaded_blas
 
 
-class DiscriminantClassifier(LinearClassifier):
+class DiscriminantClassifier(LogOddsClassifier):
     """Base of classifiers that model the classes as Gaussians with a common covariance."""
 
     # Which rows are read depends on labels and weights, so NaN are looked for beforehand.
@@ -46,57 +44,6 @@ class DiscriminantClassifier(LinearClassifier):
     means_: Matrix
     covariance_: Matrix
     rank_: int
-
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the classifier.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Labeled and unlabeled rows, in any order.
-        y : array-like of shape (n_samples,)
-            Labels of two or more classes, and a marker for rows without one.
-        sample_weight : array-like of shape (n_samples,), optional
-            Not negative. A row of weight zero is as good as absent.
-
-        Returns
-        -------
-        self : object
-        """
-        return self._fit(X, y, sample_weight, None)
-
-    def predict_proba(self, X: Any) -> Matrix:
-        """Return the probabilities of the classes, by Bayes' rule.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        probabilities : array of shape (n_samples, n_classes)
-        """
-        scores = self._scores(X)
-        if scores.ndim > 1:
-            return special.softmax(scores, axis=0).T
-        return np.column_stack([special.expit(-scores), special.expit(scores)])
-
-    def predict_log_proba(self, X: Any) -> Matrix:
-        """Return the logarithms of the probabilities of the classes.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        log_probabilities : array of shape (n_samples, n_classes)
-        """
-        scores = self._scores(X)
-        if scores.ndim > 1:
-            return special.log_softmax(scores, axis=0).T
-        return np.column_stack([special.log_expit(-scores), special.log_expit(scores)])
 
     def predict_joint_log_proba(self, X: Any) -> Matrix:
         """Return the logarithms of the joint densities of rows and classes.

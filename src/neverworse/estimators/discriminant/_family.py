@@ -59,6 +59,8 @@ class Family:
         space = self.space
         if space is None:
             totals = np.diag(sample.scatter) / sample.total
+            if self.spherical:  # all columns have one unit: none is small on its own
+                totals = np.full(len(totals), totals.mean())
             space = Subspace.of(covariance, np.maximum(totals, np.diag(covariance)))
         return GaussianClasses(priors, means, covariance, sample.centre, space)
 

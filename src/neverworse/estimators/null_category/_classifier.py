@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from neverworse._typing import AnyArray, Matrix, Vector
-from neverworse.estimators._linear import _forget_fit, copy_input_checks
+from neverworse.estimators._linear import copy_input_checks, forget_fit
 from neverworse.estimators._progress import CallbackSupportMixin, observed_fit
 from neverworse.estimators._stages import Stages
 from neverworse.estimators.null_category._active import BATCH
@@ -201,7 +201,7 @@ class NullCategoryNoiseModel(CallbackSupportMixin, ClassifierMixin, BaseEstimato
             with observed_fit(self, X, y, {}, self.verbose) as observer:
                 self._fit_signs(X, sign, classes, Stages(observer))
         except BaseException:  # an interrupt from the keyboard too
-            _forget_fit(self)
+            forget_fit(self)
             raise
         return self
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from neverworse._typing import AnyArray, Matrix, Vector
-from neverworse.estimators._labels import shown, split_labels
+from neverworse.estimators._labels import split_labels
+from neverworse.estimators._two_classes import check_two_classes
 from neverworse.estimators.null_category._active import ActiveRows, choose_active
 from neverworse.estimators.null_category._expectation_propagation import (
     Approximation,
@@ -22,12 +23,7 @@ from neverworse.estimators.null_category._noise import NullCategoryNoise
 def signed_labels(y: Any, missing_label: Any) -> tuple[AnyArray, Vector]:
     """Return the classes, and 1, -1 or 0 for rows of the second, the first or no class."""
     classes, codes, unlabeled = split_labels(y, missing_label)
-    if len(classes) > 2:
-        raise ValueError(
-            "Only binary classification is supported. The type of the target is multiclass: "
-            f"y has {len(classes)} classes ({', '.join(shown(k) for k in classes[:5])}"
-            f"{', ...' if len(classes) > 5 else ''})."
-        )
+    check_two_classes(classes)
     return classes, np.where(unlabeled, 0.0, 2.0 * codes - 1.0)
 
 

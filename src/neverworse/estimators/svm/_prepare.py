@@ -55,14 +55,16 @@ def _centre(rows: Rows, weights: Vector, centred: bool) -> tuple[Rows, Vector, I
     if not (squares < LARGEST_SQUARE).all():
         raise NonFiniteError("the squares of the rows are not finite, or too large")
     mean = np.zeros(rows.n_columns)
+    empty = np.flatnonzero(squares == 0.0)
     if not centred:
-        return rows, mean, np.flatnonzero(squares == 0.0)
+        return rows, mean, empty
     total = float(weights.sum())
     mean = rows.weighted_sum(weights) / total
     left = squares - total * mean**2
-    doubtful = np.flatnonzero(left <= CANCELLATION * squares)
+    # Most columns of texts are empty: looking at each of them would take longer than the fit.
+    doubtful = np.flatnonzero((left <= CANCELLATION * squares) & (squares > 0.0))
     used = weights > 0.0
-    idle = [j for j in doubtful.tolist() if np.ptp(rows.column(j)[used]) == 0.0]
-    if len(idle) < len(doubtful) and not isinstance(rows, SparseRows):
+    constant = [j for j in doubtful.tolist() if np.ptp(rows.column(j)[used]) == 0.0]
+    if len(constant) < len(doubtful) and not isinstance(rows, SparseRows):
         rows, mean = rows.shifted(mean), np.zeros(rows.n_columns)
-    return rows, mean, np.array(idle, dtype=np.intp)
+    return rows, mean, np.union1d(empty, constant).astype(np.intp)

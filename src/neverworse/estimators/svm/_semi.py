@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval
 from neverworse._typing import AnyArray, Mask, Vector
 from neverworse.estimators._known_labels import KnownLabels, known_labels
 from neverworse.estimators._linear import copy_input_checks, stored_weights
+from neverworse.estimators._two_classes import check_two_classes
 from neverworse.estimators.svm._base import SVMClassifier
 from neverworse.estimators.svm._hinge import Hinges, Margins
 from neverworse.estimators.svm._l2svm import L2SVMClassifier
@@ -45,7 +46,7 @@ class SemiSupervisedSVM(SVMClassifier):
         observer: Observer | None,
     ) -> None:
         known = known_labels(y, self.missing_label, rows.n_rows, weights)
-        _check_two_classes(known.classes)
+        check_two_classes(known.classes)
         budget = Budget(self.max_iter, None, observer)
         supervised = L2SVMClassifier(**self._settings())
         supervised._fit_known(rows, known, None)
@@ -101,15 +102,3 @@ class SemiSupervisedSVM(SVMClassifier):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
-
-
-def _check_two_classes(classes: AnyArray) -> None:
-    if len(classes) > 2:
-        raise ValueError(
-            "Only binary classification is supported. The type of the target is multiclass: y has "
-            f"labels of {len(classes)} classes. Fit one classifier for each class, on labels that "
-            "say whether a row is of this class and that keep the marker of unlabeled rows, and "
-            "predict the class with the largest decision_function. (OneVsRestClassifier of "
-            "scikit-learn would take unlabeled rows for rows of another class.) Or use "
-            "L2SVMClassifier or ProjectedLeastSquaresClassifier, which know several classes."
-        )
