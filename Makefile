@@ -6,21 +6,27 @@ VENV ?= .venv
 PIP = "$(VENV)/bin/python" -m pip --disable-pip-version-check -qq
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench clean
+.PHONY: help demo reproduce test lint bench clean
 .DELETE_ON_ERROR:
 
 help:
-	@echo "make demo    a comparison, a certificate and a picture, in seconds"
-	@echo "make test    all tests and the examples in the docstrings"
-	@echo "make lint    style and types"
-	@echo "make bench   speed against other solvers"
-	@echo "make clean   remove the environment and everything that was made"
+	@echo "make demo       a comparison, a certificate and a picture, in seconds"
+	@echo "make reproduce  some of the paper's experiments with few repeats, in minutes"
+	@echo "make test       all tests and the examples in the docstrings"
+	@echo "make lint       style and types"
+	@echo "make bench      speed against other solvers"
+	@echo "make clean      remove the environment and everything that was made"
 	@echo
 	@echo "Each sets up its own environment in $(VENV) on first use."
 	@echo "Another Python (3.11 or later): make PYTHON=python3.13 test"
 
 demo: $(VENV)/.has-plots
 	@"$(VENV)/bin/neverworse" demo
+
+# Data sets that come with packages, so that nothing is downloaded. The timing takes longer.
+reproduce: $(VENV)/.has-paper
+	@"$(VENV)/bin/neverworse" reproduce robustness curves table --repeats 5 \
+	  --datasets BCI COIL2 Digit1 g241c g241d SPECT SPECTF USPS WDBC --out build/reproduction
 
 test: $(VENV)/.has-test
 	MPLBACKEND=Agg "$(VENV)/bin/python" -m pytest -n auto --doctest-modules src/neverworse tests

@@ -7,8 +7,8 @@ import os
 import sys
 
 from neverworse import __version__
-from neverworse.cli import demo
-from neverworse.cli._errors import UsageError
+from neverworse.cli import demo, reproduce
+from neverworse.cli._errors import FailureError, UsageError
 
 # What shells expect: 1 for what went wrong, 2 for what was asked wrongly, 128 + n for signal n.
 FAILURE, USAGE, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
@@ -41,6 +41,8 @@ def main(argv: list[str] | None = None) -> int:
         sys.stdout.flush()
     except UsageError as error:
         return _complain(f"{prefix}: error: {error}", USAGE)
+    except FailureError as error:
+        return _complain(f"{prefix}: error: {error}", FAILURE)
     except BrokenPipeError:
         # The reader, for example head, has seen enough. Python would complain once more when it
         # flushes at exit, so what is left goes nowhere.
@@ -50,8 +52,8 @@ def main(argv: list[str] | None = None) -> int:
         path = error.filename2 or error.filename  # of a renaming, the name that was asked for
         where = f"{path}: " if path else ""
         return _complain(f"{prefix}: error: {where}{error.strerror or error}", FAILURE)
-    except KeyboardInterrupt:
-        return _complain(f"{prefix}: stopped", INTERRUPTED)
+    except KeyboardInterrupt as stop:
+        return _complain(f"{prefix}: stopped{f'. {stop}' if str(stop) else ''}", INTERRUPTED)
     return 0
 
 
@@ -64,6 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"neverworse {__version__}")
     commands = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND")
     demo.add_parser(commands)
+    reproduce.add_parser(commands)
     return parser
 
 

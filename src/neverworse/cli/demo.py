@@ -22,9 +22,9 @@ from neverworse import (
     ProjectedLeastSquaresClassifier,
     __version__,
 )
+from neverworse._files import write_whole
 from neverworse._typing import AnyArray, Matrix
 from neverworse.cli._errors import UsageError
-from neverworse._files import write_whole
 from neverworse.estimators._classifier import LinearClassifier
 
 TEST_SHARE = 0.3

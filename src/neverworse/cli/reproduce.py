@@ -1,0 +1,240 @@
+"""``neverworse reproduce``: the experiments of the paper, beside what was published."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import os
+import shlex
+import shutil
+import sys
+import textwrap
+import time
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from neverworse import __version__
+from neverworse.cli._errors import FailureError, UsageError
+
+if TYPE_CHECKING:
+    from neverworse.experiments import Reproduction
+
+# Named here, so that help is printed without importing what runs them; a test compares.
+EXPERIMENTS = ("robustness", "curves", "table", "timing")
+AVAILABLE = "available"
+NEEDED = ("joblib", "matplotlib", "pandas", "tqdm")
+WIDEST = 88  # longer lines are hard to read, however wide the terminal
+INSTALL = 'pip install "neverworse[paper]"'
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the sub-command to those of the command line."""
+    parser = commands.add_parser(
+        "reproduce",
+        help="run the experiments of the paper, and compare with what was published",
+        description="Run the experiments of Krijthe and Loog (2017) and write figures, Table 1, "
+        "all measurements and a report beside the published numbers. An interrupted run goes on "
+        "where it was; more repeats later cost only themselves.",
+    )
+    parser.add_argument(
+        "experiments",
+        nargs="*",
+        metavar="EXPERIMENT",
+        help=f"{', '.join(EXPERIMENTS)}, or all (default)",
+    )
+    parser.add_argument(
+        "--datasets",
+        nargs="+",
+        metavar="NAME",
+        help="some of the data sets of the paper, or: available, for all that are found "
+        "(default: all)",
+    )
+    parser.add_argument(
+        "--repeats",
+        type=int,
+        metavar="N",
+        help="repeats of each experiment (default: as published)",
+    )
+    parser.add_argument(
+        "--protocol",
+        choices=("code", "text"),
+        default="code",
+        help="as the published code did it, or as the text says (default: code)",
+    )
+    parser.add_argument(
+        "--correction",
+        choices=("bonferroni", "holm"),
+        default="bonferroni",
+        help="for the number of tests in Table 1 (default: bonferroni)",
+    )
+    parser.add_argument(
+        "--jobs", type=int, metavar="N", help="processes (default: one for each core)"
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("neverworse-reproduction"),
+        metavar="DIR",
+        help="folder for results (default: neverworse-reproduction)",
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="of all random numbers (default: 0)"
+    )
+    parser.add_argument("--data-home", metavar="DIR", help="where data sets are looked for first")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Run the experiments, write the results, and print what matters most."""
+    _check_packages()
+    _check_numbers(arguments)
+    experiments, datasets = _chosen(arguments)
+    _check_folder(arguments.out)
+    start = time.monotonic()
+    try:
+        reproduction = _reproduce(arguments, experiments, datasets)
+        took = _duration(time.monotonic() - start)
+        paths = reproduction.save(arguments.out, command=_command(arguments), took=took)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(
+            "All repeats that were finished are stored; the same command goes on from there."
+        ) from None
+    for paragraph in _summary(reproduction):
+        print(paragraph)
+    print(f"\nAll results, in {took}: {paths[-1]}")
+
+
+def _check_packages() -> None:
+    missing = [name for name in NEEDED if sys.modules.get(name, ...) is None or not _found(name)]
+    if missing:
+        needs = " and ".join(missing)
+        raise FailureError(f"This needs {needs}, not installed here. Run: {INSTALL}")
+
+
+def _found(name: str) -> bool:
+    return name in sys.modules or find_spec(name) is not None
+
+
+def _check_folder(folder: Path) -> None:
+    """Make the folder now, so that one that cannot be used is known before anything is run."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder)) from None
+    if not os.access(folder, os.W_OK):
+        raise OSError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
+
+
+def _check_numbers(arguments: argparse.Namespace) -> None:
+    for name, least in (("repeats", 1), ("jobs", 1), ("seed", 0)):
+        value = getattr(arguments, name)
+        if value is not None and value < least:
+            raise UsageError(f"--{name} must be at least {least}, not {value}.")
+
+
+def _chosen(arguments: argparse.Namespace) -> tuple[list[str], list[str] | str]:
+    """Return the experiments and the data sets, by their own names however they were written."""
+    from neverworse.datasets import PAPER_DATASETS
+
+    experiments = _known("experiment", arguments.experiments or ["all"], EXPERIMENTS)
+    if arguments.datasets == [AVAILABLE]:
+        return experiments, AVAILABLE
+    return experiments, _known("data set", arguments.datasets or ["all"], PAPER_DATASETS)
+
+
+def _known(what: str, names: Sequence[str], known: Sequence[str]) -> list[str]:
+    spelled = {name.lower(): name for name in known}
+    if "all" in names:
+        return list(known)
+    for name in names:
+        if name.lower() not in spelled:
+            raise UsageError(f"There is no {what} {name!r}: choose from {', '.join(known)}.")
+    return [spelled[name.lower()] for name in names]
+
+
+def _reproduce(
+    arguments: argparse.Namespace, experiments: list[str], datasets: list[str] | str
+) -> Reproduction:
+    """Run the experiments, with errors in the words of the command line."""
+    from neverworse.datasets import DataNotFoundError
+    from neverworse.experiments import reproduce
+
+    try:
+        reproduction = reproduce(
+            experiments,
+            datasets=datasets,
+            repeats=arguments.repeats,
+            protocol=arguments.protocol,
+            correction=arguments.correction,
+            jobs=arguments.jobs,
+            out=arguments.out,
+            seed=arguments.seed,
+            data_home=arguments.data_home,
+            quiet=arguments.quiet,
+        )
+    except DataNotFoundError as error:
+        raise FailureError(f"{error}\nWithout it: --datasets {AVAILABLE}") from None
+    if not reproduction.measurements:
+        raise UsageError(
+            "Nothing to run: learning curves are those of Ionosphere, SPECT and USPS only."
+        )
+    return reproduction
+
+
+def _command(arguments: argparse.Namespace) -> str:
+    """Return a command that does the same; folders are nobody else's business."""
+    words = ["neverworse", "reproduce", *(arguments.experiments or ["all"])]
+    if arguments.datasets:
+        words += ["--datasets", *arguments.datasets]
+    if arguments.repeats is not None:
+        words += ["--repeats", str(arguments.repeats)]
+    words += ["--protocol", arguments.protocol, "--correction", arguments.correction]
+    words += ["--seed", str(arguments.seed)]
+    return shlex.join(words)
+
+
+def _summary(reproduction: Reproduction) -> Iterator[str]:
+    """Yield the headline of the report as text."""
+    from neverworse.experiments import _findings
+
+    plan = reproduction.plan
+    n_datasets = len(plan.datasets)
+    yield (
+        f"neverworse {__version__}: Krijthe and Loog (2017), protocol {plan.protocol}, "
+        f"{n_datasets} data set{'s' if n_datasets > 1 else ''}, seed {plan.seed}\n"
+    )
+    holds = _findings.guarantee_holds(reproduction)
+    if holds is not None:
+        yield "The guarantee holds." if holds else "The guarantee is VIOLATED."
+        for sentence in _findings.guarantee_sentences(reproduction):
+            yield _wrapped(sentence)
+    if "curves" in reproduction.measurements:
+        said = _findings.claims_sentence(reproduction.measurements["curves"])
+        yield f"\n{_wrapped(said)}"
+    cells = reproduction.summaries.get("table")
+    if cells is None:
+        return
+    yield f"\n{_wrapped(_findings.agreement_sentence(cells))}\n"
+    yield f"{'win / draw / loss':18} {'ours':>12}  {'published':>12}"
+    for total in _findings.totals(cells):
+        ours, theirs = _findings.as_text(total.ours), _findings.as_text(total.published)
+        yield f"{total.method:18} {ours:>12}  {theirs:>12}"
+    few = _findings.too_few_repeats(cells)
+    if few:
+        yield _wrapped(few)
+
+
+def _wrapped(text: str) -> str:
+    width = min(WIDEST, max(40, shutil.get_terminal_size().columns - 1))
+    return textwrap.fill(text, width)
+
+
+def _duration(seconds: float) -> str:
+    """Write how long something took."""
+    if seconds < 60.0:
+        return f"{seconds:.0f} seconds"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest:02d} s"

@@ -1,0 +1,196 @@
+"""Re-run the experiments of the paper, and write down what came out beside what was published."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import joblib
+import pandas as pd
+
+from neverworse.datasets import PAPER_DATASETS, DataNotFoundError, load_paper_dataset
+from neverworse.experiments import _analysis
+from neverworse.experiments._catalogue import EXPERIMENTS
+from neverworse.experiments._protocol import PROTOCOLS, Protocol
+from neverworse.experiments._published import compare_table
+from neverworse.experiments._runner import Plan, run
+
+AVAILABLE = "available"
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """What came out of the experiments.
+
+    Attributes
+    ----------
+    plan : Plan
+        What was run.
+    correction : {"bonferroni", "holm"}
+        How the tests of Table 1 were corrected for their number.
+    measurements : dict of str to DataFrame
+        For each experiment, a row for every fit.
+    summaries : dict of str to DataFrame
+        For each experiment, the numbers in the paper's figure or table; for "table", with the
+        published ones beside them.
+    guarantees : dict of str to dict
+        For experiments that measure the loss on training rows, how often that of the projection
+        exceeded that of the supervised classifier: "fits", "higher" and "largest_ratio".
+    """
+
+    plan: Plan
+    correction: str
+    measurements: dict[str, pd.DataFrame]
+    summaries: dict[str, pd.DataFrame]
+    guarantees: dict[str, dict[str, float]]
+
+    @property
+    def protocol(self) -> Protocol:
+        """How the experiments were run."""
+        return PROTOCOLS[self.plan.protocol]
+
+    def save(
+        self, out: str | Path, *, command: str | None = None, took: str | None = None
+    ) -> list[Path]:
+        """Write measurements, summaries, figures, tables and ``report.html`` into a folder.
+
+        Parameters
+        ----------
+        out : path
+            The folder; made if need be.
+        command, took : str, optional
+            What was typed, and how long it took, for the report.
+
+        Returns
+        -------
+        paths : list of Path
+            What was written; the report last.
+        """
+        # Not before it is needed: to run experiments and count takes no matplotlib.
+        from neverworse.experiments._outputs import save
+
+        return save(self, out, command=command, took=took)
+
+
+def reproduce(
+    experiments: str | Sequence[str] = "all",
+    *,
+    datasets: str | Sequence[str] | None = None,
+    repeats: int | None = None,
+    protocol: str = "code",
+    correction: str = "bonferroni",
+    jobs: int | None = None,
+    out: str | Path = "neverworse-reproduction",
+    seed: int = 0,
+    data_home: str | None = None,
+    quiet: bool = False,
+) -> Reproduction:
+    """Run the experiments of the paper.
+
+    What was run before into the same folder is not run again, so that an interrupted run goes on
+    where it was, and more repeats cost only themselves. Results do not depend on the number of
+    processes.
+
+    Parameters
+    ----------
+    experiments : "all", or one or more of "robustness", "curves", "table" and "timing"
+    datasets : sequence of str, or "available", optional
+        Names of data sets; those of the paper if not given. "available": those that are found.
+        Learning curves are drawn for three of them only, and the timing is of artificial data.
+    repeats : int, optional
+        Repeats of each experiment; as many as in the paper if not given.
+    protocol : {"code", "text"}, default="code"
+        Whether to do what the published code did, or what the text of the paper says.
+    correction : {"bonferroni", "holm"}, default="bonferroni"
+        For the number of tests in Table 1.
+    jobs : int, optional
+        Processes; one for each core if not given.
+    out : path, default="neverworse-reproduction"
+        Folder for repeats; see `Reproduction.save` for what else is put there.
+    seed : int, default=0
+        All random numbers follow from it.
+    data_home : path, optional
+        Where data sets are looked for first, see `neverworse.datasets`.
+    quiet : bool, default=False
+        Whether to show no progress; there is none either if stderr is not a terminal.
+
+    Returns
+    -------
+    reproduction : Reproduction
+    """
+    plan = Plan(
+        _chosen("experiment", experiments, list(EXPERIMENTS)),
+        _chosen_datasets(datasets, data_home),
+        _positive("repeats", repeats),
+        _chosen("protocol", protocol, list(PROTOCOLS))[0],
+        seed,
+        None if data_home is None else str(data_home),
+    )
+    _chosen("correction", correction, ["bonferroni", "holm"])
+    results = run(
+        plan,
+        Path(out) / "repeats",
+        jobs=_positive("jobs", jobs) or joblib.cpu_count(only_physical_cores=True),
+        say=lambda text: print(text, file=sys.stderr),
+        quiet=quiet or not sys.stderr.isatty(),
+    )
+    return summarise(plan, correction, {k: _analysis.tidy(v) for k, v in results.items() if v})
+
+
+def summarise(plan: Plan, correction: str, measurements: dict[str, pd.DataFrame]) -> Reproduction:
+    """Compute the numbers of the paper's figures and table from all measurements."""
+    protocol = PROTOCOLS[plan.protocol]
+    summarisers = {
+        "robustness": _analysis.robustness,
+        "curves": _analysis.curves,
+        "table": lambda found: compare_table(_analysis.table(found, protocol, correction)),
+        "timing": _analysis.timing,
+    }
+    return Reproduction(
+        plan,
+        correction,
+        measurements,
+        {name: summarisers[name](found) for name, found in measurements.items()},
+        {
+            name: _analysis.guarantee(found)
+            for name, found in measurements.items()
+            if "training_loss" in found
+        },
+    )
+
+
+def _chosen(what: str, wanted: str | Sequence[str], known: Sequence[str]) -> list[str]:
+    """Return the known names that are wanted, in their own order."""
+    if wanted == "all":
+        return list(known)
+    names = [wanted] if isinstance(wanted, str) else list(wanted)
+    unknown = [name for name in names if name not in known]
+    if unknown or not names:
+        found = ", ".join(map(repr, unknown)) or "none"
+        raise ValueError(f"There is no {what} {found}: choose from {', '.join(known)}.")
+    return [name for name in known if name in names]
+
+
+def _chosen_datasets(wanted: str | Sequence[str] | None, data_home: str | None) -> list[str]:
+    """Return the names of the data sets that were asked for."""
+    if wanted is None:
+        wanted = "all"
+    if wanted == AVAILABLE:
+        wanted = [name for name in PAPER_DATASETS if _is_available(name, data_home)]
+    return _chosen("data set", wanted, PAPER_DATASETS)
+
+
+def _is_available(name: str, data_home: str | None) -> bool:
+    try:
+        load_paper_dataset(name, data_home=data_home)
+    except DataNotFoundError:
+        return False
+    return True
+
+
+def _positive(name: str, value: int | None) -> int | None:
+    if value is not None and value < 1:
+        raise ValueError(f"{name}={value} must be at least 1.")
+    return value

@@ -1,0 +1,206 @@
+"""``neverworse reproduce``, as it is typed."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pandas as pd
+import pytest
+
+from neverworse.cli import main, reproduce
+from neverworse.experiments import _runner
+from neverworse.experiments._catalogue import EXPERIMENTS
+from neverworse.experiments._store import only_one
+
+WDBC = ("--datasets", "WDBC", "--jobs", "1")
+
+
+@pytest.fixture(autouse=True)
+def nothing_of_this_machine(monkeypatch, tmp_path):
+    monkeypatch.delenv("NEVERWORSE_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def run(capsys, tmp_path):
+    """Run with these arguments: exit code, output and complaints."""
+
+    def call(*arguments, out=tmp_path / "out"):
+        code = main(["reproduce", *arguments, "--out", str(out)])
+        return code, *capsys.readouterr()
+
+    return call
+
+
+def test_a_small_run(run, tmp_path):
+    code, out, err = run("robustness", "table", "--repeats", "2", *WDBC)
+    assert (code, err) == (0, "")
+    words = " ".join(out.split())
+    assert "The guarantee holds." in words
+    assert "2 of 2 resamplings" in words
+    assert "20 of 20 folds" in words
+    assert re.search(r"\d of 6 cells of Table 1 are within three standard errors", words)
+    assert "Self-Learning 0 / 1 / 0 0 / 0 / 1" in words
+    assert "With 2 repeats and 4 tests no difference can be significant" in words
+    assert out.rstrip().endswith(str(tmp_path / "out" / "report.html"))
+    report = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "neverworse reproduce robustness table --datasets WDBC --repeats 2" in report
+    assert str(tmp_path) not in report
+
+
+def test_more_repeats_compute_only_the_new_ones(run, tmp_path, monkeypatch):
+    assert run("robustness", "--repeats", "1", *WDBC)[0] == 0
+    first = pd.read_csv(tmp_path / "out/measurements/robustness.csv")
+    done = []
+    original = _runner.Task.run
+
+    def counted(task):
+        done.append(task.repeat)
+        return original(task)
+
+    monkeypatch.setattr(_runner.Task, "run", counted)
+    assert run("robustness", "--repeats", "3", *WDBC)[0] == 0
+    assert done == [1, 2]
+    more = pd.read_csv(tmp_path / "out/measurements/robustness.csv")
+    pd.testing.assert_frame_equal(more[more["repeat"] == 0].reset_index(drop=True), first)
+
+
+def test_a_damaged_file_is_reported_and_set_aside(run, tmp_path):
+    assert run("robustness", "--repeats", "2", *WDBC)[0] == 0
+    before = (tmp_path / "out/measurements/robustness.csv").read_bytes()
+    (path,) = (tmp_path / "out/repeats").rglob("WDBC.jsonl")
+    path.write_bytes(path.read_bytes().replace(b"Supervised", b"Supervized", 1))
+    code, _, err = run("robustness", "--repeats", "2", *WDBC)
+    assert code == 0
+    assert "1 of 2 repeats are damaged. It was set aside as WDBC.jsonl.damaged-1" in err
+    assert (tmp_path / "out/measurements/robustness.csv").read_bytes() == before
+
+
+def command(folder, *arguments):
+    return [
+        *(sys.executable, "-m", "neverworse", "reproduce", "table", *WDBC),
+        *("--out", str(folder), *arguments),
+    ]
+
+
+def test_a_killed_run_goes_on_and_gives_the_same(run, tmp_path):
+    folder = tmp_path / "killed"
+    process = subprocess.Popen(command(folder, "--repeats", "4"))
+    stored = folder / "repeats/code/table/WDBC.jsonl"
+    end = time.monotonic() + 60.0
+    while not (stored.exists() and stored.read_bytes().count(b"\n") >= 2):  # header, one repeat
+        assert process.poll() is None
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    process.kill()
+    process.wait()
+    n_stored = stored.read_bytes().count(b"\n") - 1
+    assert 1 <= n_stored < 4
+    assert not (folder / "report.html").exists()
+    with stored.open("ab") as file:
+        file.write(b"0badc0de {")  # killed while it wrote
+    subprocess.run(command(folder, "--repeats", "4"), check=True, capture_output=True)
+    assert run("table", "--repeats", "4", *WDBC)[0] == 0
+    for name in ("measurements/table.csv", "summaries/table.csv", "table1.md"):
+        assert (folder / name).read_bytes() == (tmp_path / "out" / name).read_bytes()
+
+
+def test_interrupted_by_hand(tmp_path):
+    process = subprocess.Popen(
+        command(tmp_path, "--repeats", "500"), stderr=subprocess.PIPE, text=True
+    )
+    while not list(tmp_path.rglob("*.jsonl")):
+        assert process.poll() is None
+        time.sleep(0.02)
+    os.kill(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert err == (
+        "neverworse reproduce: stopped. All repeats that were finished are stored; the same "
+        "command goes on from there.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("tables",), "There is no experiment 'tables': choose from robustness, curves"),
+        (("--datasets", "Iris"), "There is no data set 'Iris': choose from BCI"),
+        (("--datasets", "available", "WDBC"), "There is no data set 'available'"),
+        (("--repeats", "0"), "--repeats must be at least 1, not 0."),
+        (("--jobs", "-1"), "--jobs must be at least 1, not -1."),
+        (("--seed", "-1"), "--seed must be at least 0, not -1."),
+        (("--protocol", "paper"), "invalid choice: 'paper'"),
+        (("--correction", "none"), "invalid choice: 'none'"),
+    ],
+)
+def test_impossible_arguments(run, tmp_path, arguments, message):
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert not (tmp_path / "out").exists()
+
+
+def test_nothing_to_run(run):
+    code, out, err = run("curves", *WDBC)
+    assert (code, out) == (2, "")
+    assert "learning curves are those of Ionosphere, SPECT and USPS only" in err
+
+
+def test_missing_data(run, monkeypatch):
+    def offline(*_, **__):
+        raise OSError("no network")
+
+    monkeypatch.setattr("neverworse.datasets._sources.read_openml", offline)
+    code, out, err = run("table", "--datasets", "sonar", "--repeats", "1")
+    assert (code, out) == (1, "")
+    assert "The data set Sonar was not found." in err
+    assert err.endswith("Without it: --datasets available\n")
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("name", reproduce.NEEDED)
+def test_missing_packages(run, monkeypatch, name):
+    monkeypatch.setitem(sys.modules, name, None)
+    code, out, err = run("table", *WDBC)
+    assert (code, out) == (1, "")
+    assert err == (
+        f"neverworse reproduce: error: This needs {name}, not installed here. "
+        'Run: pip install "neverworse[paper]"\n'
+    )
+
+
+def test_another_run_in_the_same_folder(run, tmp_path):
+    pytest.importorskip("fcntl")
+    with only_one(tmp_path / "out" / "repeats"):
+        code, out, err = run("table", *WDBC)
+    assert (code, out) == (1, "")
+    assert "Another run is writing to" in err
+
+
+def test_out_is_a_file(run, tmp_path):
+    path = tmp_path / "file"
+    path.write_text("mine")
+    code, _, err = run("table", *WDBC, out=path)
+    assert code == 1
+    assert err == f"neverworse reproduce: error: {path}: Not a directory\n"
+
+
+def test_help_needs_none_of_what_runs_experiments(tmp_path):
+    script = (
+        "import sys; from neverworse.cli import main; main(['reproduce', '--help'])\n"
+        "assert not {'matplotlib', 'tqdm', 'neverworse.experiments'} & set(sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert "--protocol {code,text}" in done.stdout
+
+
+def test_names_are_those_of_the_experiments():
+    assert tuple(EXPERIMENTS) == reproduce.EXPERIMENTS

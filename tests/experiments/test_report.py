@@ -1,0 +1,265 @@
+"""report.html: one page, nothing else, and the numbers that were measured."""
+
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from neverworse.experiments import _claims, _html
+from neverworse.experiments._figures import draw
+from neverworse.experiments._findings import MAMMOGRAPHY, guarantee_sentences
+from neverworse.experiments._protocol import CORRECTIONS
+from neverworse.experiments._published import compare_table, published
+from neverworse.experiments._report import Circumstances, write_report
+from neverworse.experiments._reproduction import Reproduction
+from neverworse.experiments._runner import Plan
+from tests.experiments import runs
+
+VOID = {"meta", "link", "img"}
+
+
+class Page(HTMLParser):
+    """Elements, links, images and the cells of tables; complains about what is not closed."""
+
+    def __init__(self, content):
+        super().__init__()
+        self.open, self.images, self.tables, self.addresses, self.ids = [], [], [], [], []
+        self.text = ""
+        self.feed(content)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        attributes = dict(attrs)
+        if tag not in VOID:
+            self.open.append(tag)
+        if tag == "img":
+            self.images.append(attributes)
+        if tag == "table":
+            self.tables.append([])
+        if tag == "tr":
+            self.tables[-1].append([])
+        if tag in ("td", "th"):
+            self.tables[-1][-1].append("")
+        if "id" in attributes:
+            self.ids.append(attributes["id"])
+        self.addresses += [attributes[key] for key in ("src", "href") if key in attributes]
+        assert tag not in ("script", "iframe", "object")
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if "style" in self.open:
+            return
+        self.text += data
+        if "td" in self.open or "th" in self.open:
+            self.tables[-1][-1][-1] += data
+
+    def table(self, *head):
+        (found,) = [table for table in self.tables if tuple(table[0][: len(head)]) == head]
+        return found[1:]
+
+
+def page(reproduction, **circumstances):
+    return Page(content(reproduction, **circumstances))
+
+
+def content(reproduction, **circumstances):
+    return write_report(reproduction, draw(reproduction), Circumstances.now(**circumstances))
+
+
+@pytest.fixture(scope="module")
+def small_page():
+    return page(runs.small(), command="neverworse reproduce <all> & more", took="3 seconds")
+
+
+def test_the_page_needs_nothing_else(small_page):
+    for address in small_page.addresses:
+        assert address.startswith(("data:", "#")), address[:80]
+    for address in small_page.addresses:
+        assert not address.startswith("#") or address[1:] in small_page.ids
+    css = re.search(r"<style>(.*)</style>", content(runs.small(("table",), 1)), re.S)[1]
+    assert "@import" not in css
+    assert "url(" not in css
+    assert "prefers-color-scheme: dark" in css
+    assert "@media print" in css
+
+
+def test_images_say_what_they_show(small_page):
+    assert len(small_page.images) == 2
+    for image in small_page.images:
+        assert "loss on" in image["alt"]
+        assert len(image["alt"]) > 80
+
+
+def test_headline_and_circumstances(small_page):
+    text = small_page.text
+    assert "The guarantee holds." in text
+    for sentence in guarantee_sentences(runs.small()):
+        assert sentence in text
+    assert "2 of 2 resamplings" in text
+    assert "20 of 20 folds" in text
+    assert "neverworse reproduce <all> & more" in text  # escaped, and then read again
+    assert "3 seconds" in text
+    assert "2 repeats (published: 100) on WDBC" in text
+    for correction in CORRECTIONS.values():
+        assert correction[1:] in text
+    assert published()["source"] in text
+
+
+def test_numbers_beside_the_published_ones(small_page):
+    cells = runs.small().summaries["table"].set_index("method")
+    rows = small_page.table("Dataset", "Method", "Ours", "Published")
+    assert len(rows) == 6
+    for dataset, method, ours, theirs, difference, z, within in rows:
+        cell = cells.loc[method]
+        assert dataset == "WDBC"
+        assert ours == f"{cell['mean']:.3f} ± {cell['sd']:.3f}"
+        assert theirs == f"{cell['published']:.2f} ± {cell['published_sd']:.2f}"
+        number = float(difference.replace("\N{MINUS SIGN}", "-"))
+        assert number == pytest.approx(cell["difference"], abs=6e-4)
+        assert float(z.replace("\N{MINUS SIGN}", "-")) == pytest.approx(cell["z"], abs=0.06)
+        assert within == ("yes" if cell["agrees"] else "no")
+
+
+def test_counts_of_the_robustness_experiment(small_page):
+    summary = runs.small().summaries["robustness"].set_index(["rows", "method"])
+    tables = [table for table in small_page.tables if table[0][1:3] == ["Self-Learning", "ICLS"]]
+    for rows, table in zip(("training", "test"), tables, strict=True):
+        for name, cell in zip(table[0][1:], table[1][1:], strict=True):
+            assert cell.startswith(f"{summary.loc[(rows, name), 'higher']} of 2; ")
+        assert table[-1][0] == "All"
+
+
+def test_a_violation_is_not_hidden():
+    found = runs.small()
+    worse = {"robustness": {"fits": 2, "higher": 1, "largest_ratio": 1.0 + 2e-6}}
+    broken = Reproduction(found.plan, found.correction, found.measurements, found.summaries, worse)
+    text = page(broken).text
+    assert "The guarantee is violated." in text
+    assert "1 of 2 resamplings" in text
+    assert "1 + 2.0e-06" in text
+
+
+@pytest.mark.parametrize("make", [runs.timing, runs.curves, lambda: runs.small(("table",), 1)])
+def test_parts_of_the_paper(make):
+    found = make()
+    read = page(found)
+    assert "nan" not in re.findall(r"\b\w+\b", read.text.lower().replace("returns nan", ""))
+    assert len(read.tables) >= 1
+
+
+def test_timing_beside_the_published_one():
+    rows = page(runs.timing()).table("Unlabeled rows", "Projection")
+    summary = runs.timing().summaries["timing"].set_index(["method", "n_unlabeled"])
+    (row,) = [row for row in rows if row[0] == "1,024"]
+    assert row[-1] == "84"
+    assert float(row[1].split(" ± ")[0]) == pytest.approx(
+        summary.loc[("Projection", 1024), "ratio"], abs=0.051
+    )
+    assert rows[-1][0] == "2,048"
+
+
+def test_claims_are_checked_by_what_was_measured():
+    read = page(runs.curves())
+    rows = read.table("Dataset", "The paper says")
+    assert [row[0] for row in rows] == ["SPECT"] * 3
+    measured = runs.curves().measurements["curves"]
+    last = measured[measured["n_unlabeled"] == measured["n_unlabeled"].max()]
+    means = last.groupby("method")["error"].mean()
+    assert f"{means['Supervised']:.4f} → {means['ICLS']:.4f}" in rows[2][2]
+
+
+def test_the_known_exception_is_explained():
+    cells = pd.DataFrame(
+        [
+            {"dataset": "Mammography", "method": name, **cell, "repeats": 20}
+            for name, cell in published()["table"]["Mammography"].items()
+        ]
+    ).assign(p_less=1.0, p_greater=1.0)
+    cells.loc[0, "mean"] = 0.27
+    measured = pd.DataFrame({"dataset": ["Mammography"], "repeat": [0]})
+    found = Reproduction(
+        Plan(["table"], ["Mammography"]),
+        "bonferroni",
+        {"table": measured},
+        {"table": compare_table(cells)},
+        {},
+    )
+    assert MAMMOGRAPHY in page(found).text
+
+
+def test_large_figures_are_pixels(monkeypatch):
+    monkeypatch.setattr(_html, "LARGEST_SVG", 10)
+    read = page(runs.small(("robustness",), 2))
+    assert all(image["src"].startswith("data:image/png;base64,") for image in read.images)
+
+
+def curves_like(after, spread, n=400):
+    """Errors of 0.3 of one method, and others on average `after` of another, in every repeat."""
+    rng = np.random.default_rng(0)
+    before = pd.Series(0.3 + 0.01 * rng.standard_normal(n))
+    noise = rng.standard_normal(n)
+    return before, before + after + spread * (noise - noise.mean())
+
+
+@pytest.mark.parametrize(
+    ("after", "spread", "effect", "none"),
+    [
+        (-0.05, 0.01, "agrees", "differs"),
+        (+0.05, 0.01, "differs", "agrees"),
+        (0.0, 0.01, "undecided", "agrees"),
+        (0.0, 0.2, "undecided", "undecided"),  # too noisy to say that there is nothing
+        (-0.0005, 0.001, "agrees", "agrees"),  # there, but not to be seen in the figure
+    ],
+)
+def test_judging_claims(after, spread, effect, none):
+    change = _claims.Change.of(*curves_like(after, spread))
+    assert change.difference == pytest.approx(after)
+    assert change.is_effect(-1) == effect
+    assert change.is_none(-1) == none
+
+
+def test_a_single_repeat_decides_nothing():
+    change = _claims.Change.of(pd.Series([0.3]), pd.Series([0.2]))
+    assert change.is_effect(-1) == change.is_none(-1) == "undecided"
+
+
+def made_up_curves(errors, n=200):
+    """Ionosphere with these mean errors of Self-Learning, and others that fall."""
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(
+        [
+            {
+                "dataset": "Ionosphere",
+                "repeat": repeat,
+                "method": method,
+                "n_unlabeled": 2 ** (k + 1),
+                "error": (error if method == "Self-Learning" else 0.3 - 0.02 * k) + noise,
+                "test_loss": (0.5 if method == "Supervised" else 0.4 - 0.03 * k) + noise,
+            }
+            for repeat in range(n)
+            for method in ("Supervised", "Self-Learning", "ICLS", "Projection")
+            for k, error in enumerate(errors)
+            for noise in [0.01 * rng.standard_normal()]
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("errors", "n", "verdict"),
+    [
+        ([0.3, 0.2, 0.25], 200, "agrees"),
+        ([0.3, 0.25, 0.2], 200, "differs"),
+        ([0.3, 0.2, 0.2], 200, "undecided"),
+        ([0.3, 0.2, 0.25], 1, "undecided"),
+    ],
+)
+def test_claims_about_curves_that_turn(errors, n, verdict):
+    claims = _claims.check(made_up_curves(errors, n))
+    assert claims[0].verdict == verdict
+    others = {claim.verdict for claim in claims[2:]}
+    assert others == ({"undecided"} if n == 1 else {"agrees"})

@@ -1,0 +1,148 @@
+"""Runs give the same numbers in whatever way they are made."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer
+
+from neverworse.experiments._catalogue import EXPERIMENTS
+from neverworse.experiments._experiment import Sample
+from neverworse.experiments._protocol import PROTOCOLS
+from neverworse.experiments._robustness import principal_components
+from neverworse.experiments._runner import Plan, Task, run
+from neverworse.experiments._timing import LARGE_SIZES
+
+
+@pytest.fixture(scope="module")
+def cancer():
+    """WDBC in the order of the paper: malignant first."""
+    return load_breast_cancer(return_X_y=True)
+
+
+@pytest.fixture
+def said():
+    return []
+
+
+def quick(repeats, **settings):
+    return Plan(["robustness"], ["WDBC"], repeats, **settings)
+
+
+def test_any_number_of_processes_and_interruptions(tmp_path, said):
+    """The same bits from one process, from two, and from a run that goes on where another was."""
+    alone = run(quick(6), tmp_path / "alone", jobs=1, say=said.append)
+    together = run(quick(6), tmp_path / "together", jobs=2, say=said.append)
+    run(quick(1), tmp_path / "resumed", jobs=1, say=said.append)
+    resumed = run(quick(6), tmp_path / "resumed", jobs=2, say=said.append)
+    assert alone == together == resumed
+    assert list(alone["robustness"]["WDBC"]) == [0, 1, 2, 3, 4, 5]
+    assert not said
+
+
+def test_only_what_is_missing_is_run(tmp_path, said, monkeypatch):
+    first = run(quick(2), tmp_path, jobs=1, say=said.append)
+    ran = []
+    original = Task.run
+    monkeypatch.setattr(Task, "run", lambda task: ran.append(task.repeat) or original(task))
+    more = run(quick(3), tmp_path, jobs=1, say=said.append)
+    assert ran == [2]
+    assert more["robustness"]["WDBC"][1] == first["robustness"]["WDBC"][1]
+    fewer = run(quick(1), tmp_path, jobs=1, say=said.append)
+    assert ran == [2]
+    assert list(fewer["robustness"]["WDBC"]) == [0]
+
+
+def test_other_settings_give_other_numbers(tmp_path, said):
+    found = [
+        run(quick(1, **settings), tmp_path / str(k), jobs=1, say=said.append)
+        for k, settings in enumerate([{}, {"seed": 1}, {"protocol": "text"}])
+    ]
+    assert found[0] != found[1]
+    assert found[0] != found[2]
+
+
+def test_another_seed_does_not_reuse_results(tmp_path, said):
+    run(quick(1), tmp_path, jobs=1, say=said.append)
+    again = run(quick(1, seed=1), tmp_path, jobs=1, say=said.append)
+    assert again == run(quick(1, seed=1), tmp_path / "fresh", jobs=1, say=said.append)
+    (message,) = said
+    assert "another seed" in message
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_the_projection_is_never_worse(cancer, protocol):
+    for name in ("robustness", "table"):
+        experiment = EXPERIMENTS[name]
+        X = experiment.prepare(cancer[0], PROTOCOLS[protocol])
+        for repeat in range(1 if name == "table" else 5):
+            rng = np.random.default_rng(repeat)
+            records = experiment.run((X, cancer[1]), PROTOCOLS[protocol], rng, repeat)
+            assert {record["method"] for record in records} == set(experiment.methods)
+            losses = {
+                (record["method"], record.get("fold")): record["training_loss"]
+                for record in records
+            }
+            for (method, fold), loss in losses.items():
+                if method == "Projection":
+                    assert loss <= losses["Supervised", fold]
+
+
+def test_numbers_of_labels(cancer):
+    X, _ = cancer
+    code, text = PROTOCOLS["code"], PROTOCOLS["text"]
+    assert principal_components(X, code).shape == (569, 2)
+    assert principal_components(X, text) is X
+    assert [code.n_labeled(d) for d in (2, 30)] == [10, 60]
+    assert [text.n_labeled(d) for d in (2, 30)] == [4, 60]
+    assert [code.n_labeled_in_folds(d) for d in (3, 30)] == [20, 35]
+    assert [text.n_labeled_in_folds(d) for d in (3, 30)] == [8, 35]
+
+
+def test_principal_components_are_scores(cancer):
+    X, _ = cancer
+    scores = principal_components(X, PROTOCOLS["code"])
+    assert scores.mean(axis=0) == pytest.approx(0.0, abs=1e-9)
+    covariance = np.cov(scores.T)
+    assert covariance[0, 1] == pytest.approx(0.0, abs=1e-6 * covariance[0, 0])
+    largest = np.linalg.eigvalsh(np.cov(X.T))[::-1]
+    assert np.diag(covariance) == pytest.approx(largest[:2])
+    assert largest[0] < 0.99 * largest.sum() <= largest[:2].sum()
+
+
+def test_learning_curves(cancer):
+    """Unlabeled sets are nested, all other rows are tested, and the oracle knows everything."""
+    X, y = cancer[0][:300, :5], cancer[1][:300]
+    rng = np.random.default_rng(0)
+    records = EXPERIMENTS["curves"].run((X, y), PROTOCOLS["code"], rng, 0)
+    sizes = sorted({record["n_unlabeled"] for record in records})
+    assert sizes == [2, 4, 8, 16, 32, 64, 128, 256]  # of 290 that are left
+    for record in records:
+        n_test = 290 - record["n_unlabeled"]
+        assert record["error"] * n_test == pytest.approx(round(record["error"] * n_test))
+    assert len(records) == len(sizes) * 6
+
+
+def test_labels_are_hidden_from_all_but_the_oracle(cancer):
+    X, y = cancer
+    sample = Sample.of((X, y), np.arange(40), np.arange(40, 200), np.arange(200, 300))
+    other = Sample.of((X, np.r_[y[:40], 1 - y[40:]]), np.arange(40), np.arange(40, 200), [])
+    protocol = PROTOCOLS["code"]
+    names = ("Supervised", "Self-Learning", "USM", "ICLS", "Projection", "Oracle", "SVM", "TSVM")
+    for (method, model), (_, blind) in zip(
+        sample.fit(names, protocol), other.fit(names, protocol), strict=True
+    ):
+        same = np.array_equal(model.decision_function(X), blind.decision_function(X))
+        assert same == (method.name != "Oracle")
+
+
+def test_timing(monkeypatch):
+    from neverworse.experiments import _timing
+
+    monkeypatch.setattr(_timing, "LARGE_SIZES", (2048,))
+    rng = np.random.default_rng(0)
+    records = EXPERIMENTS["timing"].run(None, PROTOCOLS["code"], rng, 0)
+    sizes = [2**k for k in range(1, 12)]
+    assert [r["n_unlabeled"] for r in records if r["method"] == "TSVM"] == sizes
+    assert all(record["seconds"] > 0.0 for record in records)
+    assert max(LARGE_SIZES) == 1_000_000
+    few = EXPERIMENTS["timing"].run(None, PROTOCOLS["code"], rng, repeat=9)
+    assert max(record["n_unlabeled"] for record in few) == 1024
