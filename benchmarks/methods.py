@@ -56,11 +56,11 @@ METHODS = {
     ),
     "NullCategoryNoiseModel": lambda: neverworse.NullCategoryNoiseModel(random_state=0),
     REFERENCE: lambda: SelfTrainingClassifier(LogisticRegression(max_iter=1000)),
-    "scikit-learn LabelSpreading()": lambda: LabelSpreading(gamma=1.0 / D),
+    "scikit-learn LabelSpreading(gamma=1 / d)": lambda: LabelSpreading(gamma=1.0 / D),
     'scikit-learn LabelSpreading(kernel="knn")': lambda: LabelSpreading(kernel="knn"),
 }
 # Methods that hold a matrix of all rows by all rows.
-PAIRWISE = {"scikit-learn LabelSpreading()"}
+PAIRWISE = {"scikit-learn LabelSpreading(gamma=1 / d)"}
 
 
 def compare(sizes, say):

@@ -54,7 +54,7 @@ def test_methods_beside_each_other(load):
 
 def test_methods_that_need_too_much_memory(load, monkeypatch):
     methods, tables = load("methods"), load("tables")
-    wanted = [methods.REFERENCE, "scikit-learn LabelSpreading()"]
+    wanted = [methods.REFERENCE, "scikit-learn LabelSpreading(gamma=1 / d)"]
     monkeypatch.setattr(methods, "METHODS", {name: methods.METHODS[name] for name in wanted})
     monkeypatch.setattr(methods, "LARGEST_MATRIX", 1e6)
     rows = methods.compare([300], say=lambda _: None)

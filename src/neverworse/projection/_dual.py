@@ -243,13 +243,14 @@ class _Search:
             if not exact and half_square(z, totals) <= problem.floor:
                 return None  # the sample gave no direction
             t, pulled = self.hinges.scores_and_pull(z, lambda t, rows: shape.at(rows).extreme(t))
+            corner = shape.extreme(t)
             if exact:
                 solution = self._pair(z, t, q)
                 lowest = min(lowest, solution.gap)
                 if solution.gap > WORSE * lowest:
                     return None
             else:
-                q = shape.extreme(t)
+                q = corner
                 solution = self._with_best_length(z, t, q, pulled)
                 z = solution.z
             self.budget.report("pass over all rows", len(s), solution.gap, solution.value)
@@ -268,18 +269,19 @@ class _Search:
             uncertain = angle * typical
             exact = exact or self._count_within(margin, BAND * uncertain) <= self.most
             width = (WIDE_BAND if exact else BAND) * uncertain
-            corner = shape.extreme(t)
             if exact:  # all rows that have changed their corner become undecided
                 differs = q != corner if q.ndim == 1 else (q != corner).any(axis=0)
                 changed = np.flatnonzero(differs & (s > 0.0))
                 width = max(width, 2.0 * float(margin[changed].max(initial=0.0)))
             undecided, factor = self._undecided(margin, width, exact)
+            start = q[..., undecided]
+            del t, margin, q, solution  # as long as all rows
             working = self.hinges.load(undecided, factor)
             found = minimise(
                 working,
                 problem.linear - pulled + working.pull(working.weights * corner[..., undecided]),
                 z,
-                q[..., undecided],
+                start,
                 shape=shape.at(undecided),
                 totals=totals,
                 tol=0.1 * tol if exact else (COARSE * angle) ** 2,
