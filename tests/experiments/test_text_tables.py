@@ -105,7 +105,12 @@ def test_differences_are_named(as_published):
 
 @pytest.mark.parametrize(
     ("method", "mean", "known"),
-    [("Supervised", 0.27, True), ("Supervised", 0.34, False), ("SVM", 0.27, True), ("SVM", 0.34, False)],
+    [
+        ("Supervised", 0.27, True),
+        ("Supervised", 0.34, False),
+        ("SVM", 0.27, True),
+        ("SVM", 0.34, False),
+    ],
 )
 def test_only_the_known_exception_is_excused(as_published, method, mean, known):
     cells = as_published[["dataset", "method", "mean", "sd", "repeats", "mark"]].copy()
