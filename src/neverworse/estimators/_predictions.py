@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -23,9 +24,9 @@ class PassesPredictionsOn(MetaEstimatorMixin):  # type: ignore[misc]
     # The attribute with the other estimator, once it is fitted.
     _predictor: ClassVar[str]
 
+    @abstractmethod
     def _can(self, method: str) -> bool:
         """Whether the other estimator has a method, or will have it after `fit`."""
-        raise NotImplementedError
 
     def _fitted(self) -> Any:
         check_is_fitted(self, self._predictor)
