@@ -377,6 +377,16 @@ class Restricted:
         return labels
 
 
+def check_certificate(certificate, worst, best):
+    """Compare a certificate with the exact extremes over all labelings."""
+    assert worst <= certificate.worst_case
+    assert best >= certificate.best_case
+    if certificate.distance in ("all", "unlabeled"):
+        assert worst <= 0
+        assert certificate.holds
+        assert certificate.guaranteed_improvement >= 0
+
+
 def with_classes(problem, rng, n_classes):
     """Replace the two classes of a problem by more, each with a labeled row of some weight."""
     n, y = len(problem.y), problem.y.copy()
