@@ -1,0 +1,5 @@
+"""The report of a fit to a table: its numbers, and the page that shows them."""
+
+from neverworse.report._study import Study
+
+__all__ = ["Study"]
