@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from neverworse.experiments import _claims, _html
+from neverworse.experiments import _claims, _figure_html
 from neverworse.experiments._figures import draw
 from neverworse.experiments._findings import MAMMOGRAPHY, guarantee_sentences
 from neverworse.experiments._protocol import CORRECTIONS
@@ -193,7 +193,7 @@ def test_the_known_exception_is_explained():
 
 
 def test_large_figures_are_pixels(monkeypatch):
-    monkeypatch.setattr(_html, "LARGEST_SVG", 10)
+    monkeypatch.setattr(_figure_html, "LARGEST_SVG", 10)
     read = page(runs.small(("robustness",), 2))
     assert all(image["src"].startswith("data:image/png;base64,") for image in read.images)
 

@@ -7,11 +7,8 @@ import os
 import sys
 
 from neverworse import __version__
-from neverworse.cli import demo, reproduce
-from neverworse.cli._errors import FailureError, UsageError
-
-# What shells expect: 1 for what went wrong, 2 for what was asked wrongly, 128 + n for signal n.
-FAILURE, USAGE, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
+from neverworse.cli import audit, completion, demo, fit, predict, report, reproduce
+from neverworse.cli._errors import BROKEN_PIPE, FAILURE, INTERRUPTED, CommandError
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -27,7 +24,7 @@ def main(argv: list[str] | None = None) -> int:
     code : int
         Exit code of the process: 0 if all went well.
     """
-    parser = _parser()
+    parser = build_parser()
     try:
         arguments = parser.parse_args(argv)
     except SystemExit as stop:  # argparse has said why
@@ -37,12 +34,12 @@ def main(argv: list[str] | None = None) -> int:
         return 0
     prefix = f"{parser.prog} {arguments.command}"
     try:
-        arguments.run(arguments)
+        code: int | None = arguments.run(arguments)
         sys.stdout.flush()
-    except UsageError as error:
-        return _complain(f"{prefix}: error: {error}", USAGE)
-    except FailureError as error:
-        return _complain(f"{prefix}: error: {error}", FAILURE)
+    except CommandError as error:
+        return _complain(f"{prefix}: error: {error}", error.code)
+    except MemoryError:
+        return _complain(f"{prefix}: error: There is not enough memory for this.", FAILURE)
     except BrokenPipeError:
         # The reader, for example head, has seen enough. Python would complain once more when it
         # flushes at exit, so what is left goes nowhere.
@@ -54,19 +51,22 @@ def main(argv: list[str] | None = None) -> int:
         return _complain(f"{prefix}: error: {where}{error.strerror or error}", FAILURE)
     except KeyboardInterrupt as stop:
         return _complain(f"{prefix}: stopped{f'. {stop}' if str(stop) else ''}", INTERRUPTED)
-    return 0
+    return code or 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line, with all sub-commands."""
     parser = argparse.ArgumentParser(
         prog="neverworse",
         description="Safe semi-supervised classification: never worse than the supervised "
         "classifier, with a certificate on every fit.",
+        epilog="Exit codes: 0 done; 1 something went wrong; 2 a wrong argument; 3 an audit found "
+        "no guarantee; 4 a table cannot be used as it is; 5 a model file is refused.",
     )
     parser.add_argument("--version", action="version", version=f"neverworse {__version__}")
     commands = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND")
-    demo.add_parser(commands)
-    reproduce.add_parser(commands)
+    for command in (fit, predict, audit, report, demo, reproduce, completion):
+        command.add_parser(commands)
     return parser
 
 

@@ -10,7 +10,8 @@ from neverworse import LeastSquaresClassifier, ProjectedLeastSquaresClassifier
 from neverworse._typing import AnyArray, Vector
 from neverworse.estimators._classifier import LinearClassifier
 from neverworse.plots import ConstraintSetDisplay
-from neverworse.plots._constraint_set import BLUE, GREEN, GREY, ORANGE, equidistant
+from neverworse.plots._constraint_set import equidistant
+from neverworse.plots._drawing import BLUE, GREEN, GREY, ORANGE
 
 N_LABELED, N_ROWS = 4, 40
 

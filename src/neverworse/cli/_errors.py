@@ -1,9 +1,38 @@
-"""What a sub-command raises when it cannot do what it was asked for."""
+"""What a sub-command raises when it cannot do what it was asked for, and its exit code."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+# What shells expect: 1 for what went wrong, 2 for what was asked wrongly, 128 + n for signal n.
+FAILURE, USAGE, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
+# Ours: the answer of an audit is no; a table, or a model file, cannot be used as it is.
+NOT_GUARANTEED, BAD_TABLE, BAD_MODEL = 3, 4, 5
 
 
-class UsageError(Exception):
+class CommandError(Exception):
+    """Something that the user can put right; the message says how."""
+
+    code: ClassVar[int] = FAILURE
+
+
+class FailureError(CommandError):
+    """Something is missing or went wrong."""
+
+
+class UsageError(CommandError):
     """An argument that parses but makes no sense; the message says what would."""
 
+    code = USAGE
 
-class FailureError(Exception):
-    """Something is missing or went wrong that the user can put right; the message says how."""
+
+class BadTableError(CommandError):
+    """A table that cannot be used as it is."""
+
+    code = BAD_TABLE
+
+
+class BadModelError(CommandError):
+    """A model file that is refused."""
+
+    code = BAD_MODEL

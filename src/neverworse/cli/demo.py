@@ -4,28 +4,23 @@ from __future__ import annotations
 
 import argparse
 import errno
+import math
 import os
 import shutil
 import textwrap
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import numpy as np
-from sklearn.datasets import load_breast_cancer
-from sklearn.model_selection import train_test_split
-from sklearn.preprocessing import StandardScaler
-
-from neverworse import (
-    ICLSClassifier,
-    LeastSquaresClassifier,
-    ProjectedLeastSquaresClassifier,
-    __version__,
-)
+from neverworse import __version__
 from neverworse._files import write_whole
-from neverworse._typing import AnyArray, Matrix
 from neverworse.cli._errors import UsageError
-from neverworse.estimators._classifier import LinearClassifier
+
+if TYPE_CHECKING:
+    from neverworse import ProjectedLeastSquaresClassifier
+    from neverworse._typing import AnyArray, Matrix
+    from neverworse.estimators._classifier import LinearClassifier
 
 TEST_SHARE = 0.3
 PICTURE = "constraint-set.png"
@@ -88,9 +83,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(arguments: argparse.Namespace) -> None:
     """Print the comparison and the certificate, and save the picture."""
+    from neverworse import ProjectedLeastSquaresClassifier
+
     if not 0 <= arguments.seed <= LARGEST_SEED:
         raise UsageError(f"--seed must be between 0 and {LARGEST_SEED}, not {arguments.seed}.")
-    if not 0.0 <= arguments.alpha < np.inf:
+    if not 0.0 <= arguments.alpha < math.inf:
         raise UsageError(f"--alpha must be zero or a positive number, not {arguments.alpha}.")
     problem = hide_labels(arguments.labels, arguments.seed)
     picture = _prepare_picture(arguments.out)
@@ -111,6 +108,11 @@ def hide_labels(n_labels: int, seed: int) -> Problem:
         How many labels stay: one of each class, and the others at random.
     seed : int
     """
+    import numpy as np
+    from sklearn.datasets import load_breast_cancer
+    from sklearn.model_selection import train_test_split
+    from sklearn.preprocessing import StandardScaler
+
     X, y = load_breast_cancer(return_X_y=True)
     X_train, X_test, y_train, y_test = train_test_split(
         X, y, test_size=TEST_SHARE, stratify=y, random_state=seed
@@ -131,7 +133,7 @@ def hide_labels(n_labels: int, seed: int) -> Problem:
 
 
 def _print_settings(problem: Problem, alpha: float, seed: int) -> None:
-    n_labels = int(np.sum(problem.y_known >= 0))
+    n_labels = int((problem.y_known >= 0).sum())
     n_train, n_features = problem.X_train.shape
     print(f"neverworse {__version__}: breast cancer data of scikit-learn, seed {seed}\n")
     penalty = f"the ridge penalty alpha = {alpha:g}" if alpha else "no penalty (alpha = 0)"
@@ -144,10 +146,12 @@ def _print_settings(problem: Problem, alpha: float, seed: int) -> None:
 
 
 def _print_table(problem: Problem, projected: ProjectedLeastSquaresClassifier) -> None:
+    from neverworse import ICLSClassifier, LeastSquaresClassifier
+
     icls = ICLSClassifier(alpha=projected.alpha).fit(problem.X_train, problem.y_known)
     oracle = LeastSquaresClassifier().fit(problem.X_train, problem.y_train)
     n_train = len(problem.y_train)
-    n_labels = int(np.sum(problem.y_known >= 0))
+    n_labels = int((problem.y_known >= 0).sum())
     both = f"{n_labels} labels, {n_train} rows"
     lines = [
         ("supervised", f"{n_labels} labels", projected.supervised_),
@@ -177,13 +181,13 @@ def _print_table(problem: Problem, projected: ProjectedLeastSquaresClassifier) -
 
 
 def _measures(classifier: LinearClassifier, X: Matrix, y: AnyArray) -> str:
-    error = np.mean(classifier.predict(X) != y)
+    error = (classifier.predict(X) != y).mean()
     return f"{error:>8.1%} {_total_loss(classifier, X, y) / len(y):>8.4f}"
 
 
 def _total_loss(classifier: LinearClassifier, X: Matrix, y: AnyArray) -> float:
     scores = classifier.decision_function(X) + 0.5
-    return float(np.sum((scores - y) ** 2))
+    return float(((scores - y) ** 2).sum())
 
 
 def _print_certificate(problem: Problem, projected: ProjectedLeastSquaresClassifier) -> None:

@@ -22,11 +22,11 @@ from neverworse.experiments._findings import (
     too_few_repeats,
     totals,
 )
-from neverworse.experiments._html import Markup, facts, section, tag, text
 from neverworse.experiments._protocol import CORRECTIONS, PROTOCOLS
 from neverworse.experiments._published import published
 from neverworse.experiments._report_sections import curves, robustness, table_one, timing
 from neverworse.experiments._reproduction import Reproduction
+from neverworse.report._html import Markup, contents, document, facts, section, tag, text
 
 TITLE = "The experiments of “Projected estimators for robust semi-supervised classification”"
 SECTIONS = {
@@ -95,31 +95,15 @@ def write_report(
             ),
         ),
         tag("ul", *_headline(reproduction), class_="headline"),
-        tag(
-            "nav",
-            tag("ul", *(tag("li", tag("a", what, href=f"#{k}")) for k, what in links.items())),
-            aria_label="Contents",
-        ),
+        contents(links.items()),
         section("run", links["run"], facts(_run(reproduction, circumstances))),
         section("differently", links["differently"], *_differently(reproduction)),
         *parts.values(),
         tag("footer", tag("p", f"Published numbers: {published()['source']}", class_="soft")),
     ]
-    style = files("neverworse.experiments").joinpath("report.css").read_text("utf-8")
-    head = "\n".join(
-        [
-            '<meta charset="utf-8">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            '<link rel="icon" href="data:,">',  # or browsers ask for one
-            tag("title", TITLE),
-            f"<style>\n{style}</style>",
-        ]
-    )
-    content = "\n".join(body)
-    return (
-        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n{head}\n</head>\n'
-        f"<body>\n<main>\n{content}\n</main>\n</body>\n</html>\n"
-    )
+    sheets = ("neverworse.report", "page.css"), ("neverworse.experiments", "report.css")
+    style = "".join(files(room).joinpath(name).read_text("utf-8") for room, name in sheets)
+    return document(TITLE, body, style)
 
 
 def _headline(reproduction: Reproduction) -> Iterator[Markup]:

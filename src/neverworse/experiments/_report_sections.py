@@ -9,6 +9,7 @@ import pandas as pd
 
 from neverworse.experiments import _analysis, _claims
 from neverworse.experiments._drawing import Drawing
+from neverworse.experiments._figure_html import figure
 from neverworse.experiments._figures import CURVE_METHODS, ROBUSTNESS_METHODS
 from neverworse.experiments._findings import (
     MAMMOGRAPHY,
@@ -17,10 +18,10 @@ from neverworse.experiments._findings import (
     too_few_repeats,
     totals,
 )
-from neverworse.experiments._html import Markup, figure, table, tag, text
 from neverworse.experiments._published import published
 from neverworse.experiments._reproduction import Reproduction
 from neverworse.experiments._text_tables import COLUMNS, comparison, mean_and_sd
+from neverworse.report._html import Markup, table, tag, text
 
 MARKS = {
     _analysis.BETTER: lambda content: tag("b", content),

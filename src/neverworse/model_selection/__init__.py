@@ -1,5 +1,10 @@
-"""Splitters, scorers and masks for data in which most rows have no label."""
+"""Splitters, scorers, learning curves and masks for data in which most rows have no label."""
 
+from neverworse.model_selection._learning_curves import (
+    LearningCurve,
+    labeled_learning_curve,
+    unlabeled_learning_curve,
+)
 from neverworse.model_selection._mask import mask_labels
 from neverworse.model_selection._scorer import labeled_scorer
 from neverworse.model_selection._split import (
@@ -14,10 +19,13 @@ from neverworse.model_selection._split import (
 __all__ = [
     "GroupLabeledKFold",
     "LabeledKFold",
+    "LearningCurve",
     "RepeatedLabeledKFold",
     "RepeatedStratifiedLabeledKFold",
     "StratifiedGroupLabeledKFold",
     "StratifiedLabeledKFold",
+    "labeled_learning_curve",
     "labeled_scorer",
     "mask_labels",
+    "unlabeled_learning_curve",
 ]

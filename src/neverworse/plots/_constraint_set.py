@@ -8,6 +8,7 @@ import numpy as np
 
 from neverworse._typing import Matrix, Vector
 from neverworse.estimators import ProjectedLeastSquaresClassifier
+from neverworse.plots._drawing import BLUE, GREEN, GREY, ORANGE, SKY, axes_for
 from neverworse.plots._two_weights import (
     as_point,
     check_estimator,
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Colours of Okabe and Ito, which people with any colour vision can tell apart. Markers and line
-# styles differ as well, for print without colour.
-BLUE, ORANGE, GREEN, SKY, GREY = "#0072B2", "#D55E00", "#009E73", "#56B4E9", "#595959"
 INVISIBLE = 1e-6  # as a share of the size of the constraint set
 
 
@@ -159,8 +157,7 @@ class ConstraintSetDisplay:
         legend : bool, default=True
             Whether to explain the parts in a legend.
         """
-        if ax is None:
-            ax = _new_axes()
+        ax = axes_for(ax, "ConstraintSetDisplay")
         ax.fill(
             *self.constraint_set.T,
             **{
@@ -278,14 +275,3 @@ def equidistant(centre: Vector, through: Vector, metric: Matrix) -> Matrix | Non
     circle = radius * np.array([np.cos(angles), np.sin(angles)])
     points: Matrix = centre + np.linalg.solve(triangle.T, circle).T
     return points
-
-
-def _new_axes() -> Axes:
-    try:
-        from matplotlib import pyplot as plt
-    except ImportError as error:
-        raise ImportError(
-            "ConstraintSetDisplay draws with matplotlib, which is not installed. Install it with: "
-            "pip install neverworse[plots]"
-        ) from error
-    return plt.figure(layout="constrained").add_subplot()

@@ -1,15 +1,11 @@
-"""Pieces of HTML."""
+"""Pieces of HTML, and the page around them."""
 
 from __future__ import annotations
 
 import base64
+import hashlib
 from collections.abc import Iterable, Sequence
 from html import escape
-
-from neverworse.experiments._drawing import Drawing
-from neverworse.experiments._rendering import render
-
-LARGEST_SVG = 500_000  # bytes; drawing more points than fit takes a browser longer than pixels
 
 
 class Markup(str):
@@ -50,12 +46,19 @@ def section(identity: str, title: str, *content: object) -> Markup:
     return tag("section", tag("h2", title), *(text(part) + "\n" for part in content), id=identity)
 
 
+def contents(links: Iterable[tuple[str, str]]) -> Markup:
+    """Return links to sections, given their identities and titles."""
+    items = (tag("li", tag("a", title, href=f"#{identity}")) for identity, title in links)
+    return tag("nav", tag("ul", *items), aria_label="Contents")
+
+
 def table(
     caption: str,
     head: Sequence[object],
     rows: Iterable[Sequence[object]],
     *,
     numbers_from: int = 1,
+    kind: str | None = None,
 ) -> Markup:
     """Return a table that scrolls by itself where the page is narrow.
 
@@ -68,6 +71,8 @@ def table(
         Their first cells name them.
     numbers_from : int
         Columns from this one on are aligned to the right.
+    kind : str, optional
+        Classes of the box that the table is in, for style sheets and scripts.
     """
     names = [tag("th", cell, scope="col", class_=_side(k, numbers_from)) for k, cell in _each(head)]
     body = [
@@ -86,7 +91,8 @@ def table(
         aria_label=caption,
     )
     # The caption stays where it is while the table scrolls; who has no mouse can scroll as well.
-    scrolling = tag("div", whole, class_="scroll", tabindex=0, role="region", aria_label=caption)
+    classes = f"scroll {kind}" if kind else "scroll"
+    scrolling = tag("div", whole, class_=classes, tabindex=0, role="region", aria_label=caption)
     return tag("p", caption, class_="caption") + scrolling
 
 
@@ -95,18 +101,49 @@ def facts(pairs: Iterable[tuple[str, object]]) -> Markup:
     return tag("dl", *(tag("div", tag("dt", name), tag("dd", what)) for name, what in pairs))
 
 
-def figure(drawing: Drawing) -> Markup:
-    """Return a figure that is part of the page itself: vectors, or pixels if these are many."""
-    content, kind = render(drawing.figure, "svg"), "svg+xml"
-    if len(content) > LARGEST_SVG:
-        content, kind = render(drawing.figure, "png"), "png"
-    width, height = (round(96 * inches) for inches in drawing.figure.get_size_inches())
-    source = f"data:image/{kind};base64,{base64.b64encode(content).decode('ascii')}"
-    image = Markup(
-        f'<img src="{source}" alt="{escape(drawing.description)}" width="{width}" '
-        f'height="{height}">'
+def document(title: str, body: Iterable[str], style: str, script: str = "") -> str:
+    """Return a page that needs nothing else, and that loads and runs nothing else.
+
+    Parameters
+    ----------
+    title : str
+    body : iterable of str
+        What is in it, as HTML.
+    style : str
+        Its only style sheet: attributes named ``style`` have no effect.
+    script : str
+        Its only script, if any.
+    """
+    policy = [
+        "default-src 'none'",
+        "img-src data:",
+        f"style-src '{_digest(style)}'",
+        *([f"script-src '{_digest(script)}'"] if script else []),
+        "base-uri 'none'",
+        "form-action 'none'",
+    ]
+    head = "\n".join(
+        [
+            '<meta charset="utf-8">',
+            f'<meta http-equiv="Content-Security-Policy" content="{"; ".join(policy)}">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            '<link rel="icon" href="data:,">',  # or browsers ask for one
+            tag("title", title),
+            f"<style>{style}</style>",
+        ]
     )
-    return tag("figure", image, tag("figcaption", drawing.title))
+    content = "\n".join(body)
+    after = f"<script>{script}</script>\n" if script else ""
+    return (
+        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n{head}\n</head>\n'
+        f"<body>\n<main>\n{content}\n</main>\n{after}</body>\n</html>\n"
+    )
+
+
+def _digest(content: str) -> str:
+    """Return how a content security policy names an inline style sheet or script."""
+    found = hashlib.sha256(content.encode("utf-8")).digest()
+    return f"sha256-{base64.b64encode(found).decode('ascii')}"
 
 
 def _each(row: Sequence[object]) -> Iterable[tuple[int, object]]:

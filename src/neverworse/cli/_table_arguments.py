@@ -1,0 +1,108 @@
+"""Arguments that all sub-commands with tables have in common."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from neverworse.cli._errors import BadModelError, BadTableError, FailureError, UsageError
+
+if TYPE_CHECKING:
+    from neverworse.tables import ReadOptions
+
+INSTALL = 'pip install "neverworse[tables]"'
+NEEDED = ("pyarrow", "skops", "matplotlib")
+
+
+def add_reading(parser: argparse.ArgumentParser) -> None:
+    """Add what says how tables are read."""
+    group = parser.add_argument_group("reading")
+    group.add_argument(
+        "--delimiter", metavar="C", help="between cells of CSV (default: found by itself)"
+    )
+    group.add_argument("--decimal", metavar="C", default=".", help="decimal point (default: .)")
+    group.add_argument("--encoding", metavar="NAME", help="of text (default: UTF-8)")
+    group.add_argument(
+        "--missing",
+        action="append",
+        default=[],
+        metavar="WORD",
+        help="a word that means a missing value, besides empty cells, NA, NaN and null; repeatable",
+    )
+    group.add_argument("--sheet", metavar="NAME", help="of a workbook (default: the first)")
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """Add what says how results are printed."""
+    group = parser.add_argument_group("output")
+    group.add_argument("--json", action="store_true", help="print the results as JSON")
+    group.add_argument("--quiet", action="store_true", help="print errors only; no progress bar")
+
+
+def read_options(arguments: argparse.Namespace, text: frozenset[str]) -> ReadOptions:
+    """Return how tables are to be read.
+
+    Parameters
+    ----------
+    arguments : Namespace
+    text : frozenset of str
+        Columns that hold names, whatever they look like.
+    """
+    from neverworse.tables import ReadOptions
+
+    delimiter = {"\\t": "\t", "tab": "\t", "comma": ",", "semicolon": ";"}.get(
+        arguments.delimiter, arguments.delimiter
+    )
+    if delimiter is not None and len(delimiter) != 1:
+        raise UsageError(f"--delimiter is one character (or tab), not {delimiter!r}.")
+    if len(arguments.decimal) != 1:
+        raise UsageError(f"--decimal is one character, not {arguments.decimal!r}.")
+    if arguments.decimal == delimiter:
+        raise UsageError("--decimal and --delimiter cannot be the same.")
+    return ReadOptions(
+        delimiter=delimiter,
+        encoding=arguments.encoding,
+        decimal=arguments.decimal,
+        missing=tuple(arguments.missing),
+        sheet=arguments.sheet,
+        text=text,
+    )
+
+
+@contextmanager
+def explaining() -> Iterator[None]:
+    """Give what is wrong with tables and model files the exit codes of the command line."""
+    check_packages()
+    from neverworse.tables import ModelFileError, TableError
+
+    try:
+        yield
+    except TableError as error:
+        raise BadTableError(str(error)) from None
+    except ModelFileError as error:
+        raise BadModelError(str(error)) from None
+
+
+def check_packages() -> None:
+    """Say what to install if a package is missing."""
+    missing = [name for name in NEEDED if find_spec(name) is None]
+    if missing:
+        raise FailureError(
+            f"This needs {' and '.join(missing)}, not installed here. Run: {INSTALL}"
+        )
+
+
+def check_folder(folder: Path) -> None:
+    """Say now, before anything is computed, if results could not be written."""
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is a file. Name a folder: --out DIR.")
+    parent = folder
+    while not parent.exists():
+        parent = parent.parent
+    if not os.access(parent, os.W_OK):
+        raise FailureError(f"{parent} cannot be written to. Name another folder: --out DIR.")

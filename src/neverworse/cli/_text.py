@@ -1,0 +1,50 @@
+"""Text for terminals."""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+from collections.abc import Sequence
+
+WIDEST = 88  # longer lines are hard to read, however wide the terminal
+NARROWEST = 40
+
+
+def width() -> int:
+    """Return how long lines are."""
+    return min(WIDEST, max(NARROWEST, shutil.get_terminal_size().columns - 1))
+
+
+def wrapped(text: str) -> str:
+    """Break a paragraph into lines."""
+    return textwrap.fill(text, width())
+
+
+def aligned(head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
+    """Return a table, with columns as wide as they must be.
+
+    Parameters
+    ----------
+    head : sequence of str
+        Titles of the columns.
+    rows : sequence of sequences of str
+    right : sequence of int
+        Columns with numbers, which are aligned to the right.
+    """
+    cells = [[_plain(cell) for cell in row] for row in (head, *rows)]
+    widths = [max(len(row[k]) for row in cells) for k in range(len(head))]
+    lines = [
+        "  ".join(
+            cell.rjust(size) if k in right else cell.ljust(size)
+            for k, (cell, size) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in cells
+    ]
+    lines.insert(1, "-" * min(width(), max(map(len, lines))))
+    return "\n".join(lines)
+
+
+def _plain(cell: str, longest: int = 60) -> str:
+    """Return a cell on one line and without characters that would move the cursor."""
+    plain = "".join(c if c.isprintable() else " " for c in cell)
+    return plain if len(plain) <= longest else f"{plain[: longest - 1]}…"

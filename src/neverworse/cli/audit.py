@@ -1,0 +1,123 @@
+"""``neverworse audit``: what is certain about two saved models on a table, whatever its labels."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from neverworse.cli._errors import NOT_GUARANTEED, UsageError
+from neverworse.cli._table_arguments import add_output, add_reading, explaining, read_options
+from neverworse.cli._text import wrapped
+from neverworse.cli.fit import parse_prior
+
+if TYPE_CHECKING:
+    from neverworse.tables import LoadedModel
+
+RESPONSES = ("auto", "predict_proba", "score", "error")
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the sub-command to those of the command line."""
+    parser = commands.add_parser(
+        "audit",
+        help="prove how much worse or better a saved model may be than another",
+        description="Compare a saved model with another on a table, for every possible labeling of "
+        "its unlabeled rows. Any scikit-learn classifier will do that was saved with skops. "
+        "Exit code 0: never worse; 3: it may be worse.",
+    )
+    parser.add_argument("model", type=Path, metavar="MODEL", help="a file of skops")
+    parser.add_argument("table", nargs="+", metavar="TABLE", help="files of any format, or -")
+    parser.add_argument(
+        "--against",
+        type=Path,
+        metavar="MODEL",
+        help="the other model (default: the supervised one inside a model of neverworse fit)",
+    )
+    parser.add_argument("--target", required=True, metavar="COLUMN", help="labels, or empty cells")
+    parser.add_argument(
+        "--response",
+        choices=RESPONSES,
+        default="auto",
+        help="what is compared: probabilities, scores on targets 0 and 1, or classes (default: "
+        "auto, which is score for models of neverworse)",
+    )
+    parser.add_argument("--weight", metavar="COLUMN", help="how much each row counts")
+    parser.add_argument("--drop", nargs="+", default=[], metavar="COLUMN", help="are no features")
+    parser.add_argument(
+        "--missing-label", action="append", default=[], metavar="VALUE", help="marks unlabeled rows"
+    )
+    parser.add_argument(
+        "--prior",
+        action="append",
+        default=[],
+        metavar="CLASS=LOW..HIGH",
+        help="share of a class among the unlabeled rows; repeatable",
+    )
+    parser.add_argument(
+        "--trust-trees",
+        action="store_true",
+        help="open models with decision trees or neighbours: their files could crash this program, "
+        "so only if you know where they come from",
+    )
+    add_reading(parser)
+    add_output(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Load the models, read the table, and print what is certain."""
+    prior = parse_prior(arguments.prior)
+    if not isinstance(prior, str) and None in prior:
+        raise UsageError("--prior names the class here: CLASS=LOW..HIGH.")
+    with explaining():
+        from neverworse.tables import load_any_model, read_table, table_files
+        from neverworse.tables._audit import audit_table
+
+        loaded = load_any_model(arguments.model, compiled=arguments.trust_trees)
+        candidate = loaded.model
+        if arguments.against is None:
+            baseline = _supervised(loaded, arguments.model)
+        else:
+            baseline = load_any_model(arguments.against, compiled=arguments.trust_trees).model
+        table = read_table(
+            table_files(arguments.table), read_options(arguments, frozenset({arguments.target}))
+        )
+        found = audit_table(
+            candidate,
+            baseline,
+            table,
+            arguments.target,
+            markers=tuple(arguments.missing_label),
+            weight=arguments.weight,
+            ignored=tuple(arguments.drop),
+            response=_response(arguments.response, candidate, baseline),
+            class_prior=prior or None,
+        )
+    if arguments.json:
+        print(json.dumps(found.to_dict(), ensure_ascii=False))
+    elif not arguments.quiet:
+        print(wrapped(found.summary()))
+    return 0 if found.holds else NOT_GUARANTEED
+
+
+def _supervised(loaded: LoadedModel, path: Path) -> Any:
+    """Return the supervised model that is inside a model of neverworse."""
+    from neverworse.tables import TableClassifier
+
+    model = loaded.model
+    if not isinstance(model, TableClassifier) or not hasattr(model.estimator_, "supervised_"):
+        raise UsageError(
+            f"{path} has no supervised model inside to be compared with. Name one: --against MODEL."
+        )
+    return model.supervised()
+
+
+def _response(response: str, *models: Any) -> str:
+    """Choose scores where all models have them: it is what their certificate is about."""
+    from neverworse.tables import TableClassifier
+
+    if response == "auto" and all(isinstance(model, TableClassifier) for model in models):
+        return "score"
+    return response

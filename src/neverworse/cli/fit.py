@@ -1,0 +1,267 @@
+"""``neverworse fit``: from a table with few labels to a certified model and a report."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from neverworse.cli._errors import UsageError
+from neverworse.cli._table_arguments import (
+    add_output,
+    add_reading,
+    check_folder,
+    explaining,
+    read_options,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from neverworse.report._fit import FitSettings
+    from neverworse.report._study import FileFacts
+    from neverworse.tables import TableFile
+
+DISTANCES = ("all", "labeled", "unlabeled", "euclidean")
+BLOCK = 1 << 20
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the sub-command to those of the command line."""
+    parser = commands.add_parser(
+        "fit",
+        help="fit a model to a table in which some rows have no label",
+        description="Fit a classifier to a table in which the target is empty for most rows. The "
+        "classifier is never worse than one of the labeled rows alone, in squared error on all "
+        "rows, whatever the missing labels are: a certificate says by how much it is better. "
+        "Writes model.skops, predictions.csv, certificate.json and report.html.",
+    )
+    parser.add_argument(
+        "table",
+        nargs="+",
+        metavar="TABLE",
+        help="CSV, TSV, Parquet, Feather, Arrow, JSON lines or Excel, compressed or not; several "
+        "files with the same columns, a folder of them, or - for standard input",
+    )
+    parser.add_argument(
+        "--target", required=True, metavar="COLUMN", help="labels; empty cells are unlabeled rows"
+    )
+    parser.add_argument(
+        "--unlabeled",
+        nargs="+",
+        default=[],
+        metavar="TABLE",
+        help="further rows without labels, with the same columns",
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("neverworse-fit"),
+        metavar="DIR",
+        help="folder for results (default: neverworse-fit)",
+    )
+    _add_columns(parser)
+    _add_model(parser)
+    add_reading(parser)
+    add_output(parser)
+    parser.set_defaults(run=run)
+
+
+def _add_columns(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("columns")
+    group.add_argument("--id", metavar="COLUMN", help="names the rows in results; no feature")
+    group.add_argument("--weight", metavar="COLUMN", help="how much each row counts")
+    group.add_argument("--drop", nargs="+", default=[], metavar="COLUMN", help="leave these out")
+    group.add_argument(
+        "--categorical",
+        nargs="+",
+        default=[],
+        metavar="COLUMN",
+        help="these are categories, though they look like numbers or dates",
+    )
+    group.add_argument(
+        "--missing-label",
+        action="append",
+        default=None,
+        metavar="VALUE",
+        help="a value of the target that marks unlabeled rows, besides empty cells; repeatable",
+    )
+
+
+def _add_model(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("model")
+    group.add_argument(
+        "--prior",
+        action="append",
+        default=[],
+        metavar="[CLASS=]LOW..HIGH",
+        help="share of a class (of two: the second in sorted order) among the unlabeled rows, as "
+        "0.4 or 0.3..0.5, or: confidence, for an interval from the labels; repeatable",
+    )
+    group.add_argument(
+        "--distance",
+        choices=DISTANCES,
+        default="all",
+        help="in which the supervised model is projected; all and unlabeled give a guarantee "
+        "(default: all)",
+    )
+    group.add_argument(
+        "--alpha",
+        default="cv",
+        metavar="A",
+        help="ridge penalty of the supervised model: a number, or cv to choose it by leave-one-out "
+        "on the labeled rows (default: cv)",
+    )
+    group.add_argument(
+        "--compare",
+        action="store_true",
+        help="compare with self-learning, TSVM and label spreading as well",
+    )
+    group.add_argument(
+        "--no-curves", action="store_true", help="leave the learning curves out of the report"
+    )
+    group.add_argument("--seed", type=int, default=0, metavar="N", help="of folds and subsets")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Read the table, fit, assess, write the results, and print what matters most."""
+    if arguments.seed < 0:
+        raise UsageError(f"--seed must be at least 0, not {arguments.seed}.")
+    check_folder(arguments.out)
+    with explaining():
+        _run(arguments)
+
+
+def _run(arguments: argparse.Namespace) -> None:
+    from neverworse.cli._fit_words import as_json, summary
+    from neverworse.cli._progress import Bar
+    from neverworse.report._assess import assess
+    from neverworse.report._fit import fit_table
+    from neverworse.report._outputs import write_outputs
+
+    settings = _settings(arguments)
+    with Bar(quiet=arguments.quiet or arguments.json) as bar, ThreadPoolExecutor(1) as pool:
+        bar("reading", 0.0)
+        files, table = _read(arguments, settings)
+        facts = pool.submit(lambda: [_facts(file) for file in files])
+        n_missing = {
+            n: table.column(n).null_count for n in settings.text if n in table.column_names
+        }
+        bar("fitting", 0.0)
+        fit = fit_table(table, settings)
+        del table  # its features are what is needed from here on
+        study, scored = assess(
+            fit,
+            settings,
+            files=facts.result(),
+            command=_command(),
+            n_missing=n_missing,
+            more_methods=arguments.compare,
+            curves=not arguments.no_curves,
+            seed=arguments.seed,
+            progress=bar,
+        )
+        bar("writing", 0.0)
+        for file in files:
+            file.check_unchanged()
+        paths = write_outputs(arguments.out, fit, study, scored, settings.id)
+    if arguments.json:
+        print(as_json(study, paths))
+    elif not arguments.quiet:
+        for paragraph in summary(study, paths):
+            print(paragraph)
+
+
+def _settings(arguments: argparse.Namespace) -> FitSettings:
+    from neverworse.report._fit import FitSettings
+
+    return FitSettings(
+        target=arguments.target,
+        id=arguments.id,
+        weight=arguments.weight,
+        drop=tuple(arguments.drop),
+        categorical=tuple(arguments.categorical),
+        markers=None if arguments.missing_label is None else tuple(arguments.missing_label),
+        distance=arguments.distance,
+        alpha=parse_alpha(arguments.alpha),
+        prior=parse_prior(arguments.prior),
+    )
+
+
+def parse_alpha(text: str) -> float | str:
+    """Return the penalty that is meant: a number, or the estimator's word for choosing it."""
+    if text == "cv":
+        return "loo"
+    try:
+        alpha = float(text)
+    except ValueError:
+        raise UsageError(f"--alpha is a number or cv, not {text!r}.") from None
+    if not 0.0 <= alpha < float("inf"):
+        raise UsageError(f"--alpha must not be negative or infinite, but is {text}.")
+    return alpha
+
+
+def parse_prior(texts: list[str]) -> dict[str | None, tuple[float, float]] | str:
+    """Return the shares of classes that are meant; see --prior."""
+    if texts == ["confidence"]:
+        return "confidence"
+    found: dict[str | None, tuple[float, float]] = {}
+    for text in texts:
+        name, _, interval = text.rpartition("=")
+        match = re.fullmatch(r"([0-9.eE+-]+?)(?:\.\.([0-9.eE+-]+))?", interval)
+        try:
+            if match is None:
+                raise ValueError
+            low = float(match[1])
+            high = low if match[2] is None else float(match[2])
+        except ValueError:
+            raise UsageError(
+                f"--prior is a share such as 0.4, 0.3..0.5 or CLASS=0.3..0.5, or confidence, not "
+                f"{text!r}."
+            ) from None
+        if not 0.0 <= low <= high <= 1.0:
+            raise UsageError(f"--prior is between 0 and 1, and the lower end first, not {text!r}.")
+        if (name or None) in found:
+            raise UsageError(f"--prior says two things about {name or 'the second class'!r}.")
+        found[name or None] = (low, high)
+    return found
+
+
+def _read(arguments: argparse.Namespace, settings: FitSettings) -> tuple[list[TableFile], pa.Table]:
+    from neverworse.report._fit import add_unlabeled
+    from neverworse.tables import read_table, table_files
+
+    options = read_options(arguments, settings.text)
+    files = table_files(arguments.table)
+    table = read_table(files, options)
+    if arguments.unlabeled:
+        others = table_files(arguments.unlabeled)
+        other = read_table(others, options)
+        table = add_unlabeled(table, other, arguments.target, others[0].name)
+        files += others
+    return files, table
+
+
+def _facts(file: TableFile) -> FileFacts:
+    """Return the size of a file and a hash that tells whether it is the same one later."""
+    import hashlib
+
+    from neverworse.report._study import FileFacts
+
+    if file.path == "-":
+        return FileFacts(file.name, None, None)
+    sha256 = hashlib.sha256()
+    n_bytes = 0
+    with Path(file.path).open("rb") as stream:
+        while block := stream.read(BLOCK):
+            sha256.update(block)
+            n_bytes += len(block)
+    return FileFacts(Path(file.path).name, n_bytes, sha256.hexdigest())
+
+
+def _command() -> str:
+    return shlex.join(["neverworse", *sys.argv[1:]])

@@ -1,0 +1,39 @@
+"""``neverworse report``: make the report of a fit again."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from neverworse.cli._table_arguments import add_output, explaining
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the sub-command to those of the command line."""
+    parser = commands.add_parser(
+        "report",
+        help="make the report of a fit again",
+        description="Make report.html again from what neverworse fit left in a folder.",
+    )
+    parser.add_argument("folder", type=Path, metavar="DIR", help="--out of neverworse fit")
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="where to write it (default: DIR/report.html)"
+    )
+    add_output(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Read the numbers and write the page."""
+    with explaining():
+        from neverworse.report import write_report
+        from neverworse.report._outputs import REPORT, read_study
+
+        study = read_study(arguments.folder)
+        path = arguments.out or arguments.folder / REPORT
+        write_report(study, path)
+    if arguments.json:
+        print(json.dumps({"report": str(path), "claim": study.claim}))
+    elif not arguments.quiet:
+        print(f"Written: {path}")

@@ -1,0 +1,353 @@
+"""Scores on held-out labeled rows as training gets more unlabeled, or more labeled, rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import check_cv
+from sklearn.utils import _safe_indexing, check_random_state, indexable
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import _num_samples
+
+from neverworse._typing import AnyArray, Indices, Matrix, Vector
+from neverworse.estimators._wrapped import weights_for
+from neverworse.model_selection._curve_sizes import chosen_sizes, stratified_order
+from neverworse.model_selection._labeled import is_continuous, labeled_rows
+from neverworse.model_selection._scorer import labeled_scorer
+from neverworse.model_selection._split import LabeledKFold, StratifiedLabeledKFold
+
+LARGEST_SEED = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class LearningCurve:
+    """What `unlabeled_learning_curve` and `labeled_learning_curve` return.
+
+    Attributes
+    ----------
+    rows : {"unlabeled", "labeled"}
+        Which training rows grow in number.
+    sizes : array of shape (n_sizes,)
+        How many of them there were, ascending.
+    test_scores : array of shape (n_sizes, n_splits), or dict of str to such arrays
+        Scores on the labeled rows that were held out, one column for each split: all folds of the
+        first repeat, then those of the second. A dict if several scores were asked for.
+    fit_times : array of shape (n_sizes, n_splits)
+        Seconds that each fit took.
+    n_others : array of shape (n_splits,)
+        Training rows of the other kind in each split, the same for all sizes.
+    n_tests : array of shape (n_splits,)
+        Test rows in each split.
+    n_repeats : int
+    """
+
+    rows: Literal["unlabeled", "labeled"]
+    sizes: Indices
+    test_scores: Any
+    fit_times: Matrix
+    n_others: Indices
+    n_tests: Indices
+    n_repeats: int
+
+
+def unlabeled_learning_curve(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    unlabeled_sizes: Any = None,
+    cv: Any = None,
+    n_repeats: int = 5,
+    groups: Any = None,
+    scoring: Any = None,
+    sample_weight: Any = None,
+    missing_label: Any = "auto",
+    random_state: Any = None,
+    n_jobs: int | None = None,
+) -> LearningCurve:
+    """Score an estimator that gets more and more unlabeled rows.
+
+    It answers whether more of them are worth collecting. In every split, some labeled rows are held
+    out to be scored. Training rows are all other labeled rows, and a random subset of the unlabeled
+    ones. Within a repeat, all folds share these subsets, and each contains the smaller ones.
+
+    Parameters
+    ----------
+    estimator : classifier or regressor
+        Cloned, and fitted to labeled and unlabeled rows.
+    X : array-like or sparse matrix of shape (n_rows, n_features)
+    y : array-like of shape (n_rows,)
+        Labels, or targets of a regression, with a marker where there is none.
+    unlabeled_sizes : array-like, default=None
+        Integers: numbers of unlabeled rows, 0 included. Floats: shares, above 0 and at most 1, of
+        those that are there. None: all of them, and five times half as many.
+    cv : int, splitter, iterable or None, default=None
+        An integer is a number of folds, None is 5: of `StratifiedLabeledKFold`, or of
+        `LabeledKFold` for a regression, shuffled anew in every repeat. With anything else,
+        unlabeled rows train only where the splitter puts them in the training fold, and are never
+        scored.
+    n_repeats : int, default=5
+        How often all folds are scored, with new random subsets.
+    groups : array-like of shape (n_rows,), optional
+        Passed to the splitter.
+    scoring : str, callable, list, tuple, dict or None, default=None
+        As in `labeled_scorer`. A callable may return a dict of scores.
+    sample_weight : array-like of shape (n_rows,), optional
+        Passed to `fit`, and to all scorers that take it.
+    missing_label : "auto" or scalar, default="auto"
+        What marks unlabeled rows in y, as in `neverworse.LeastSquaresClassifier`.
+    random_state : int, RandomState or None, default=None
+        Seed. With an int, all estimators get the same folds and the same subsets.
+    n_jobs : int, default=None
+        How many fits run at the same time, as in scikit-learn.
+
+    Returns
+    -------
+    curve : LearningCurve
+
+    See Also
+    --------
+    labeled_learning_curve : The same for labeled rows.
+    neverworse.plots.UnlabeledLearningCurveDisplay : Draws it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from neverworse import ProjectedLeastSquaresClassifier
+    >>> from neverworse.model_selection import unlabeled_learning_curve
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 2, 1000)
+    >>> X = rng.normal(size=(1000, 60)) + 0.3 * y[:, None]
+    >>> y[100:] = -1
+    >>> curve = unlabeled_learning_curve(
+    ...     ProjectedLeastSquaresClassifier(), X, y, unlabeled_sizes=[0, 100, 900], random_state=0
+    ... )
+    >>> curve.sizes
+    array([  0, 100, 900])
+    >>> curve.test_scores.shape
+    (3, 25)
+    >>> curve.test_scores.mean(axis=1).round(2)
+    array([0.65, 0.67, 0.67])
+    """
+
+    def training(split: _Split, size: int) -> Indices:
+        return np.concatenate([split.labeled, split.unlabeled[:size]])
+
+    run = _Run.prepare(estimator, X, y, sample_weight, scoring, missing_label)
+    splits = list(run.splits(cv, groups, n_repeats, random_state))
+    n_max = min(len(split.unlabeled) for split in splits)
+    if n_max == 0:
+        raise ValueError(
+            "There are no unlabeled rows in training, so that there is nothing to grow. Pass "
+            "unlabeled rows too, marked in y, or use labeled_learning_curve."
+        )
+    sizes = chosen_sizes("unlabeled_sizes", unlabeled_sizes, 0, n_max, 6)
+    n_others = np.array([len(split.labeled) for split in splits])
+    return run.curve("unlabeled", sizes, splits, training, n_others, n_repeats, n_jobs)
+
+
+def labeled_learning_curve(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    labeled_sizes: Any = None,
+    cv: Any = None,
+    n_repeats: int = 5,
+    groups: Any = None,
+    scoring: Any = None,
+    sample_weight: Any = None,
+    missing_label: Any = "auto",
+    random_state: Any = None,
+    n_jobs: int | None = None,
+) -> LearningCurve:
+    """Score an estimator that gets more and more labeled rows.
+
+    It answers whether more of them are worth labeling. In every split, some labeled rows are held
+    out to be scored. Training rows are all unlabeled rows, and a random subset of the other labeled
+    ones, with the same share of each class as far as possible and every class at least once. Each
+    subset contains the smaller ones. Labeled rows outside of it are left out, also as unlabeled
+    rows.
+
+    Parameters
+    ----------
+    estimator, X, y
+        See `unlabeled_learning_curve`.
+    labeled_sizes : array-like, default=None
+        Integers: numbers of labeled rows, at least one for each class. Floats: shares, above 0
+        and at most 1, of those in the smallest training fold. None: all of them, and four times
+        half as many.
+    cv, n_repeats, groups, scoring, sample_weight, missing_label, random_state, n_jobs
+        See `unlabeled_learning_curve`.
+
+    Returns
+    -------
+    curve : LearningCurve
+
+    See Also
+    --------
+    unlabeled_learning_curve : The same for unlabeled rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from neverworse import ProjectedLeastSquaresClassifier
+    >>> from neverworse.model_selection import labeled_learning_curve
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 2, 1000)
+    >>> X = rng.normal(size=(1000, 20)) + 0.5 * y[:, None]
+    >>> y[200:] = -1
+    >>> curve = labeled_learning_curve(
+    ...     ProjectedLeastSquaresClassifier(), X, y, labeled_sizes=[40, 160], random_state=0
+    ... )
+    >>> curve.test_scores.mean(axis=1).round(2)
+    array([0.73, 0.86])
+    """
+    run = _Run.prepare(estimator, X, y, sample_weight, scoring, missing_label)
+    splits = list(run.splits(cv, groups, n_repeats, random_state))
+    n_max = min(len(split.labeled) for split in splits)
+    n_classes = 1 if is_continuous(run.known) else len(np.unique(run.known))
+    sizes = chosen_sizes("labeled_sizes", labeled_sizes, n_classes, n_max, 5)
+
+    def training(split: _Split, size: int) -> Indices:
+        return np.concatenate([split.labeled[:size], split.unlabeled])
+
+    n_others = np.array([len(split.unlabeled) for split in splits])
+    return run.curve("labeled", sizes, splits, training, n_others, n_repeats, n_jobs)
+
+
+@dataclass(frozen=True)
+class _Split:
+    """Positions of training rows, in the order in which they join, and of test rows."""
+
+    labeled: Indices
+    unlabeled: Indices
+    test: Indices
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What is fitted, to which rows, and how it is scored."""
+
+    estimator: Any
+    X: Any
+    y: Any
+    weights: Vector | None
+    scorers: dict[str, Any] | Any
+    missing_label: Any
+    labeled: Indices
+    known: AnyArray
+
+    @classmethod
+    def prepare(
+        cls, estimator: Any, X: Any, y: Any, sample_weight: Any, scoring: Any, missing_label: Any
+    ) -> _Run:
+        X, y = indexable(X, y)
+        labeled, known = labeled_rows(
+            y, missing_label, "A learning curve is scored on labeled rows: label some."
+        )
+        weights = None if sample_weight is None else weights_for([estimator], X, sample_weight)
+        # Test labels are all known, so that only null values could mark others.
+        scorers = labeled_scorer(scoring, missing_label=None)
+        return cls(estimator, X, y, weights, scorers, missing_label, labeled, known)
+
+    def splits(self, cv: Any, groups: Any, n_repeats: int, random_state: Any) -> Iterator[_Split]:
+        """Yield all splits of all repeats."""
+        if n_repeats < 1:
+            raise ValueError(f"n_repeats={n_repeats} must be 1 at least.")
+        rng = check_random_state(random_state)
+        n_rows = _num_samples(self.X)
+        unlabeled = np.setdiff1d(np.arange(n_rows), self.labeled, assume_unique=True)
+        for _ in range(n_repeats):
+            splitter = self._splitter(cv, rng)
+            order = rng.permutation(unlabeled)
+            for train, test in splitter.split(self.X, self.y, groups):
+                trains = np.zeros(n_rows, bool)
+                trains[train] = True
+                joins = trains[order]
+                tested = np.intersect1d(test, self.labeled)
+                if not len(tested):
+                    raise ValueError(
+                        "cv has a test fold without a labeled row. Pass a number of folds, or a "
+                        "splitter of neverworse.model_selection: all its test rows are labeled."
+                    )
+                # Unlabeled rows may be many: no copy for each split if all of them train.
+                others = order if joins.all() else order[joins]
+                yield _Split(self._labeled_order(trains, rng), others, tested)
+
+    def _splitter(self, cv: Any, rng: np.random.RandomState) -> Any:
+        if cv is not None and not isinstance(cv, int):
+            return check_cv(cv)
+        kind = LabeledKFold if is_continuous(self.known) else StratifiedLabeledKFold
+        return kind(
+            5 if cv is None else cv,
+            shuffle=True,
+            random_state=rng.randint(LARGEST_SEED),
+            missing_label=self.missing_label,
+        )
+
+    def _labeled_order(self, trains: AnyArray, rng: np.random.RandomState) -> Indices:
+        chosen = trains[self.labeled]
+        strata = np.zeros(np.count_nonzero(chosen), np.intp)
+        if not is_continuous(self.known):
+            strata = np.unique(self.known[chosen], return_inverse=True)[1]
+        return self.labeled[chosen][stratified_order(strata, rng)]
+
+    def curve(
+        self,
+        rows: Literal["unlabeled", "labeled"],
+        sizes: Indices,
+        splits: list[_Split],
+        training: Callable[[_Split, int], Indices],
+        n_others: Indices,
+        n_repeats: int,
+        n_jobs: int | None,
+    ) -> LearningCurve:
+        """Fit and score everything."""
+        results = Parallel(n_jobs=n_jobs)(
+            delayed(self._fit_and_score)(np.sort(training(split, size)), split.test)
+            for size in sizes.tolist()
+            for split in splits
+        )
+        shape = len(sizes), len(splits)
+
+        def table(values: list[Any]) -> Matrix:
+            return np.array(values, dtype=np.float64).reshape(shape)
+
+        scores = [score for score, _ in results]
+        several = isinstance(scores[0], dict)
+        return LearningCurve(
+            rows,
+            sizes,
+            {name: table([s[name] for s in scores]) for name in scores[0]}
+            if several
+            else table(scores),
+            table([seconds for _, seconds in results]),
+            n_others,
+            np.array([len(split.test) for split in splits]),
+            n_repeats,
+        )
+
+    def _fit_and_score(self, train: Indices, test: Indices) -> tuple[Any, float]:
+        model = clone(self.estimator)
+        X, y = _safe_indexing(self.X, train), _safe_indexing(self.y, train)
+        weights = {} if self.weights is None else {"sample_weight": self.weights[train]}
+        start = perf_counter()
+        model.fit(X, y, **weights)
+        seconds = perf_counter() - start
+        X_test = _safe_indexing(self.X, test)
+        y_test = self.known[np.searchsorted(self.labeled, test)]
+
+        def score(scorer: Any) -> Any:
+            if self.weights is None or not scorer._accept_sample_weight():
+                return scorer(model, X_test, y_test)
+            return scorer(model, X_test, y_test, sample_weight=self.weights[test])
+
+        if isinstance(self.scorers, dict):
+            return {name: score(scorer) for name, scorer in self.scorers.items()}, seconds
+        return score(self.scorers), seconds

@@ -1,0 +1,69 @@
+"""What the displays share: colours, a place to draw on, and estimators inside of pipelines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from sklearn.pipeline import Pipeline
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Colours of Okabe and Ito, which people with any colour vision can tell apart. Markers and line
+# styles differ as well, for print without colour.
+BLUE, ORANGE, GREEN, SKY, GREY = "#0072B2", "#D55E00", "#009E73", "#56B4E9", "#595959"
+LIGHT_GREY = "#BFBFBF"
+
+
+def axes_for(
+    ax: Axes | None, display: str, size: tuple[float, float] | None = None
+) -> Axes:
+    """Return where to draw; a new figure if nothing is given.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes or None
+    display : str
+        Name of the display, for the message if matplotlib is missing.
+    size : pair of float, optional
+        Size of a new figure in inches.
+    """
+    if ax is not None:
+        return ax
+    try:
+        from matplotlib import pyplot as plt
+    except ImportError as error:
+        raise ImportError(
+            f"{display} draws with matplotlib, which is not installed. Install it with: "
+            "pip install neverworse[plots]"
+        ) from error
+    return plt.figure(layout="constrained", figsize=size).add_subplot()
+
+
+def last_step(estimator: Any) -> tuple[Any, list[Any]]:
+    """Return the estimator at the end of searches and pipelines, and the steps before it."""
+    before: list[Any] = []
+    while True:
+        if hasattr(estimator, "best_estimator_"):
+            estimator = estimator.best_estimator_
+        elif isinstance(estimator, Pipeline):
+            before += [step for _, step in estimator.steps[:-1]]
+            estimator = estimator.steps[-1][1]
+        else:
+            return estimator, before
+
+
+def feature_names(estimator: Any, before: Sequence[Any]) -> list[str]:
+    """Return the names of the features that an estimator sees, as far as they are known."""
+    names = getattr(estimator, "feature_names_in_", None)
+    for step in before:
+        if step in (None, "passthrough"):
+            continue
+        try:
+            names = step.get_feature_names_out(names)
+        except (AttributeError, ValueError):
+            names = None
+    if names is None or len(names) != estimator.n_features_in_:
+        return [f"x{k + 1}" for k in range(estimator.n_features_in_)]
+    return [str(name) for name in names]

@@ -1,0 +1,259 @@
+"""Look at a fit from all sides: the numbers of a report."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+
+import numpy as np
+
+from neverworse import __version__
+from neverworse.projection import Certificate
+from neverworse.projection._words import number
+from neverworse.report._coefficients import coefficients
+from neverworse.report._comparison import compare
+from neverworse.report._curves import labeled_curve, unlabeled_curve
+from neverworse.report._fit import FitSettings, TableFit
+from neverworse.report._methods import standard_methods
+from neverworse.report._scored import ScoredRows, penalty_of, penalty_term
+from neverworse.report._study import (
+    ClassFacts,
+    ColumnFacts,
+    Comparison,
+    Curve,
+    DataFacts,
+    FileFacts,
+    Scalar,
+    Study,
+)
+
+PACKAGES = ("numpy", "scipy", "scikit-learn", "pyarrow", "skops")
+
+Progress = Callable[[str, float], None]
+
+
+def assess(
+    fit: TableFit,
+    settings: FitSettings,
+    *,
+    files: Sequence[FileFacts],
+    command: str,
+    n_missing: Mapping[str, int],
+    more_methods: bool = False,
+    curves: bool = True,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> tuple[Study, ScoredRows]:
+    """Compute everything that a report says about a fit.
+
+    Parameters
+    ----------
+    fit : TableFit
+    settings : FitSettings
+    files : sequence of FileFacts
+    command : str
+        That does the same again.
+    n_missing : mapping of str to int
+        Missing values of the columns that are no features.
+    more_methods : bool
+        Whether to compare with self-learning, TSVM and label spreading as well.
+    curves : bool
+        Whether to compute learning curves.
+    seed : int
+    progress : callable, optional
+        Called with what is being done, and which share of it is done.
+
+    Returns
+    -------
+    study : Study
+    scored : ScoredRows
+    """
+    told = progress or _silent
+    names = fit.target.class_names
+    scored = ScoredRows.of(
+        fit.classifier, fit.features, fit.target.codes, names, fit.weights, fit.row_names
+    )
+    notes: list[str] = []
+    comparison = _comparison(fit, more_methods, seed, told, notes)
+    unlabeled, labeled = _curves(fit, seed, told, notes) if curves and comparison else (None, None)
+    weights, intercepts = coefficients(fit.classifier, fit.model.preparation_, fit.features, names)
+    certificate = named_certificate(fit)
+    study = Study(
+        version=__version__,
+        made=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+        command=command,
+        settings=_settings(fit, settings, seed),
+        packages=_packages(),
+        data=_data(fit, settings, files, n_missing, scored),
+        certificate=certificate.to_dict(),
+        claim=claim(certificate),
+        certificate_words=certificate.summary(),
+        scores=scored.scores(),
+        changes=scored.changes(),
+        coefficients=weights,
+        intercepts=intercepts,
+        pulls=scored.pulls(penalty_term(fit.classifier)),
+        unlabeled_curve=unlabeled,
+        labeled_curve=labeled,
+        comparison=comparison,
+        notes=tuple(notes),
+    )
+    return study, scored
+
+
+def _silent(what: str, share: float) -> None:
+    """Show no progress."""
+
+
+def named_certificate(fit: TableFit) -> Certificate:
+    """Return the certificate with the names of classes, which the classifier knows by number."""
+    certificate = fit.model.certificate_
+    names = fit.target.class_names
+    prior = tuple(
+        (names[int(float(code))], low, high)
+        for code, low, high in certificate.assumptions.class_prior
+    )
+    assumptions = dataclasses.replace(certificate.assumptions, class_prior=prior)
+    return dataclasses.replace(certificate, assumptions=assumptions)
+
+
+def claim(certificate: Certificate) -> str:
+    """Return what is proved, in one sentence for people who know nothing of squared losses."""
+    where = (
+        f"the {certificate.n_unlabeled:,} unlabeled rows"
+        if certificate.rows == "unlabeled"
+        else f"all {certificate.n_labeled + certificate.n_unlabeled:,} rows"
+    )
+    conditions = certificate.assumptions.conditions()
+    if certificate.reason:
+        return (
+            "This model is the supervised one: the unlabeled rows leave no room for an improvement "
+            f"that is certain whatever their classes are{conditions}."
+        )
+    if not certificate.holds:
+        return (
+            "No guarantee: with some classes of the unlabeled rows, this model's squared error on "
+            f"{where} would be larger than that of the model of the labeled rows alone."
+        )
+    least = certificate.guaranteed_improvement
+    highest = certificate.supervised_loss[1]
+    share = f", that is {100.0 * least / highest:.2g} %," if 0.0 < highest < np.inf else ""
+    return (
+        f"Whatever the true classes of the {certificate.n_unlabeled:,} unlabeled rows are"
+        f"{conditions}, this model's squared error on {where} is lower than that of the model "
+        f"trained on the {certificate.n_labeled:,} labeled rows alone, by at least "
+        f"{number(least)}{share} and at most {number(-certificate.best_case)}."
+    )
+
+
+def _comparison(
+    fit: TableFit, more_methods: bool, seed: int, told: Progress, notes: list[str]
+) -> Comparison | None:
+    methods = standard_methods(
+        fit.classifier, compare=more_methods, n_classes=len(fit.target.classes)
+    )
+    try:
+        return compare(
+            methods,
+            fit.features,
+            fit.target.codes,
+            sample_weight=fit.weights,
+            seed=seed,
+            progress=lambda done, total: told("comparing methods", done / total),
+        )
+    except ValueError as error:
+        notes.append(f"Methods were not compared. {error}")
+        return None
+
+
+def _curves(
+    fit: TableFit, seed: int, told: Progress, notes: list[str]
+) -> tuple[Curve | None, Curve | None]:
+    found: list[Curve | None] = []
+    for name, curve in (("unlabeled", unlabeled_curve), ("labeled", labeled_curve)):
+        told(f"learning curve of {name} rows", 0.0)
+        try:
+            found.append(
+                curve(
+                    fit.classifier,
+                    fit.features,
+                    fit.target.codes,
+                    sample_weight=fit.weights,
+                    seed=seed,
+                )
+            )
+        except ValueError as error:
+            notes.append(f"There is no learning curve of {name} rows. {error}")
+            found.append(None)
+        told(f"learning curve of {name} rows", 1.0)
+    return found[0], found[1]
+
+
+def _settings(fit: TableFit, settings: FitSettings, seed: int) -> dict[str, Scalar]:
+    prior = settings.prior
+    if not isinstance(prior, str):
+        parts = ((name or fit.target.class_names[1], *bounds) for name, bounds in prior.items())
+        prior = ", ".join(f"{name}: {low:g} to {high:g}" for name, low, high in parts) or "none"
+    chosen = ", chosen by leave-one-out" if settings.alpha == "loo" else ""
+    return {
+        "target": settings.target,
+        "distance": settings.distance,
+        "alpha": f"{penalty_of(fit.classifier.supervised_):.6g}{chosen}",
+        "class prior": prior,
+        "weights": settings.weight,
+        "seed": seed,
+    }
+
+
+def _packages() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _data(
+    fit: TableFit,
+    settings: FitSettings,
+    files: Sequence[FileFacts],
+    n_missing: Mapping[str, int],
+    scored: ScoredRows,
+) -> DataFacts:
+    target = fit.target
+    n_classes = len(target.classes)
+    before, after = (np.bincount(found, minlength=n_classes) for found in scored.predictions)
+    classes = tuple(
+        ClassFacts(name, count, int(before[k]), int(after[k]))
+        for k, (name, count) in enumerate(zip(target.class_names, target.counts(), strict=True))
+    )
+    return DataFacts(
+        files=tuple(files),
+        target=settings.target,
+        n_rows=len(target.codes),
+        n_labeled=int(target.labeled.sum()),
+        n_unlabeled=int((~target.labeled).sum()),
+        n_features=fit.features.shape[1],
+        classes=classes,
+        columns=_columns(fit, settings, n_missing),
+    )
+
+
+def _columns(
+    fit: TableFit, settings: FitSettings, n_missing: Mapping[str, int]
+) -> tuple[ColumnFacts, ...]:
+    preparation = fit.model.preparation_
+    facts = [ColumnFacts(settings.target, "target", "labels", n_missing[settings.target], 0)]
+    if settings.id is not None:
+        facts.append(ColumnFacts(settings.id, "id", "names the rows", n_missing[settings.id], 0))
+    if settings.weight is not None:
+        facts.append(ColumnFacts(settings.weight, "weight", "weights of rows", 0, 0))
+    for plan in preparation.plans_:
+        n_features = preparation.feature_columns_.count(plan.name)
+        facts.append(ColumnFacts(plan.name, plan.kind, plan.note, plan.n_missing, n_features))
+    return tuple(facts)

@@ -1,0 +1,70 @@
+"""Weights before and after the projection, in the units of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from neverworse._typing import Matrix, Vector
+from neverworse.estimators import ProjectedLeastSquaresClassifier
+from neverworse.report._study import Coefficient
+from neverworse.rows import as_rows
+from neverworse.tables import TablePreparation
+
+
+def coefficients(
+    classifier: ProjectedLeastSquaresClassifier,
+    preparation: TablePreparation,
+    features: Matrix,
+    classes: Sequence[str],
+) -> tuple[tuple[Coefficient, ...], tuple[Coefficient, ...]]:
+    """Return the weights of all features, and the intercepts.
+
+    A weight is what the score gains with one more unit of the feature: a year, a kilogram, or being
+    at a level of a category instead of the most frequent one. Times the standard deviation of the
+    feature, weights of different features can be compared. Of two classes the weights are those of
+    the second.
+    """
+    names = classes[1:] if len(classes) == 2 else classes
+    features_named = preparation.get_feature_names_out().tolist()
+    deviations = _deviations(features)
+    units, offsets = preparation.units(), preparation.offsets()
+    weights, intercepts = [], []
+    for k, class_name in enumerate(names):
+        before, after = classifier.supervised_.coef_[k], classifier.coef_[k]
+        weights += [
+            Coefficient(*words, class_name, *map(float, values))
+            for words, values in zip(
+                zip(features_named, preparation.feature_columns_, strict=True),
+                zip(
+                    before / units,
+                    after / units,
+                    before * deviations,
+                    after * deviations,
+                    strict=True,
+                ),
+                strict=True,
+            )
+        ]
+        both = [
+            float(
+                model.intercept_[k]
+                + 0.5 * (len(names) == 1)
+                - np.sum(model.coef_[k] / units * offsets)
+            )
+            for model in (classifier.supervised_, classifier)
+        ]
+        intercepts.append(Coefficient("intercept", "", class_name, *both, *both))
+    return tuple(weights), tuple(intercepts)
+
+
+def _deviations(features: Matrix) -> Vector:
+    """Return the standard deviations of the features, without a copy of them."""
+    rows = as_rows(features)
+    n_rows = len(features)
+    mean = rows.weighted_sum(np.ones(n_rows)) / n_rows
+    square = np.zeros(features.shape[1])
+    for start in range(0, n_rows, 4096):
+        square += np.square(features[start : start + 4096] - mean).sum(axis=0)
+    return np.sqrt(square / n_rows)

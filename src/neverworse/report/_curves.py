@@ -1,0 +1,198 @@
+"""Learning curves of the supervised and the projected model, and what follows from them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from neverworse._typing import Matrix, Vector
+from neverworse.estimators import ProjectedLeastSquaresClassifier
+from neverworse.model_selection import (
+    LearningCurve,
+    labeled_learning_curve,
+    unlabeled_learning_curve,
+)
+from neverworse.report._comparison_words import points
+from neverworse.report._methods import PROJECTED, SUPERVISED
+from neverworse.report._resampling import Mean
+from neverworse.report._sample import Sample, draw_sample
+from neverworse.report._study import Curve, CurveLine
+from neverworse.report._test_scores import error_and_loss
+
+# Of all rows; the last step is twice as many, which is what people are told about.
+UNLABELED_SHARES = np.array([1 / 512, 1 / 128, 1 / 32, 1 / 8, 1 / 2, 1])
+LABELED_SHARES = np.array([1 / 8, 1 / 4, 1 / 2, 1])
+
+
+def unlabeled_curve(
+    projected: ProjectedLeastSquaresClassifier,
+    X: Any,
+    y: Vector,
+    *,
+    sample_weight: Vector | None = None,
+    max_unlabeled: int = 20_000,
+    seed: int = 0,
+) -> Curve:
+    """Return the test error over growing subsets of the unlabeled rows.
+
+    Parameters
+    ----------
+    projected : ProjectedLeastSquaresClassifier
+        Cloned; its `supervised_` is the other line.
+    X : array or sparse array of shape (n_rows, n_features)
+    y : array of shape (n_rows,)
+        Codes of the classes, NaN where unlabeled.
+    sample_weight : array of shape (n_rows,), optional
+    max_unlabeled : int, default=20_000
+        The largest size at most; less if X has many columns or classes.
+    seed : int, default=0
+
+    Returns
+    -------
+    curve : Curve
+
+    Raises
+    ------
+    ValueError
+        If a class has one label only, or there are no unlabeled rows. The message is meant for
+        people.
+    """
+    shares = UNLABELED_SHARES
+    sample = draw_sample(
+        X, y, sample_weight, max_unlabeled, seed, fits_per_split=float(shares.sum())
+    )
+    if not sample.n_unlabeled:
+        raise ValueError("There are no unlabeled rows, so that there is no curve over them.")
+    curve = unlabeled_learning_curve(
+        projected, sample.X, sample.y, unlabeled_sizes=shares, **_settings(sample, seed)
+    )
+    words = _step_words(curve, sample, "unlabeled rows")
+    n_all = int(np.count_nonzero(np.isnan(y)))
+    if sample.n_unlabeled < n_all:
+        words += f" The curve stops at {sample.n_unlabeled:,} of the {n_all:,} unlabeled rows."
+    return _curve(curve, sample, words)
+
+
+def labeled_curve(
+    projected: ProjectedLeastSquaresClassifier,
+    X: Any,
+    y: Vector,
+    *,
+    sample_weight: Vector | None = None,
+    max_unlabeled: int = 2_000,
+    seed: int = 0,
+) -> Curve:
+    """Return the test error over growing subsets of the labeled rows.
+
+    Parameters
+    ----------
+    projected, X, y, sample_weight, seed
+        See `unlabeled_curve`.
+    max_unlabeled : int, default=2_000
+        So many unlabeled rows train at every size, at most: time is better spent on repeats.
+
+    Returns
+    -------
+    curve : Curve
+
+    Raises
+    ------
+    ValueError
+        If a class has one label only. The message is meant for people.
+    """
+    shares = LABELED_SHARES
+    sample = draw_sample(
+        X, y, sample_weight, max_unlabeled, seed, fits_per_split=float(len(shares))
+    )
+    curve = labeled_learning_curve(
+        projected, sample.X, sample.y, labeled_sizes=shares, **_settings(sample, seed)
+    )
+    return _curve(curve, sample, _step_words(curve, sample, "labels"))
+
+
+def _settings(sample: Sample, seed: int) -> dict[str, Any]:
+    return {
+        "cv": sample.n_folds,
+        "n_repeats": sample.n_repeats,
+        "scoring": _both_models,
+        "sample_weight": sample.weights,
+        "missing_label": np.nan,
+        "random_state": seed,
+    }
+
+
+def _both_models(
+    model: ProjectedLeastSquaresClassifier, X: Any, y: Vector, sample_weight: Vector | None = None
+) -> dict[str, float | None]:
+    """Return errors and losses of the projected model and of the supervised one inside of it."""
+    scores: dict[str, float | None] = {}
+    for name, each in ((SUPERVISED, model.supervised_), (PROJECTED, model)):
+        scores[f"{name} error"], scores[f"{name} loss"] = error_and_loss(each, X, y, sample_weight)
+    return scores
+
+
+def _curve(curve: LearningCurve, sample: Sample, words: str) -> Curve:
+    lines = []
+    for method in (SUPERVISED, PROJECTED):
+        error = _means(curve.test_scores[f"{method} error"], sample)
+        loss = _means(curve.test_scores[f"{method} loss"], sample)
+        lines.append(
+            CurveLine(
+                method,
+                tuple(mean.value for mean in error),
+                tuple(mean.se for mean in error),
+                tuple(mean.value for mean in loss),
+                tuple(mean.se for mean in loss),
+            )
+        )
+    return Curve(
+        curve.rows,
+        tuple(curve.sizes.tolist()),
+        round(float(curve.n_others.mean())),
+        curve.n_repeats,
+        tuple(lines),
+        words,
+    )
+
+
+def _means(scores: Matrix, sample: Sample) -> list[Mean]:
+    return [Mean.over_folds(of_size, sample.test_share) for of_size in scores]
+
+
+def _step_words(curve: LearningCurve, sample: Sample, rows: str) -> str:
+    """Say what the last step of the curve, to all rows from half of them, has brought."""
+    if len(curve.sizes) < 2:
+        return f"There are too few {rows} for a curve."
+    error, loss = (
+        Mean.over_folds(scores[-1] - scores[-2], sample.test_share)
+        for scores in (curve.test_scores[f"{PROJECTED} {kind}"] for kind in ("error", "loss"))
+    )
+    before, after = curve.sizes[-2:]
+    start = f"From {before:,} to {after:,} {rows}, "
+    if not error.value and not error.se:
+        return (
+            f"{start}the error of the projected model did not change on any held-out fold: nothing "
+            f"here says that more {rows} would help."
+        )
+    change = (
+        f"the error of the projected model on held-out rows changed by {100.0 * error.value:+.1f} "
+        f"(±{points(error.margin)}) percentage points, and its quadratic loss per row by "
+        f"{loss.value:+.4f} (±{loss.margin:.4f}). "
+    )
+    return start + change + _verdict(error, loss, rows)
+
+
+def _verdict(error: Mean, loss: Mean, rows: str) -> str:
+    if error.sign < 0:
+        return f"More {rows} are worth collecting: they still lower the error."
+    if error.sign > 0:
+        return f"More {rows} have not helped here: the error went up."
+    lower, higher = (points(max(0.0, error.margin + way * error.value)) for way in (-1, 1))
+    unclear = (
+        f"whether more {rows} would lower the error cannot be told from chance: this doubling may "
+        f"have lowered it by up to {lower} points, or raised it by up to {higher}."
+    )
+    if loss.sign < 0:
+        return f"More {rows} still lower the loss, but {unclear}"
+    return unclear[0].upper() + unclear[1:]

@@ -1,0 +1,107 @@
+"""The methods that a report compares, and what each of them promises."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.semi_supervised import LabelSpreading
+
+from neverworse._typing import AnyArray
+from neverworse.estimators import (
+    ICLSClassifier,
+    ProjectedLeastSquaresClassifier,
+    SelfLearningClassifier,
+    TransductiveSVMClassifier,
+)
+from neverworse.estimators._labels import split_labels
+
+SUPERVISED, PROJECTED = "supervised", "projected"
+
+
+def standard_methods(
+    projected: ProjectedLeastSquaresClassifier, *, compare: bool = False, n_classes: int = 2
+) -> dict[str, Any]:
+    """Return the methods of a comparison, unfitted, all with the settings of the projected one.
+
+    Parameters
+    ----------
+    projected : ProjectedLeastSquaresClassifier
+        Fitted or not.
+    compare : bool, default=False
+        Whether to include methods without any guarantee: self-learning, a transductive support
+        vector machine (for two classes) and label spreading.
+    n_classes : int, default=2
+
+    Returns
+    -------
+    methods : dict of str to classifier
+        The supervised one first.
+    """
+    settings = projected.get_params(deep=False)
+    supervised = projected._baseline()
+    methods: dict[str, Any] = {
+        SUPERVISED: supervised,
+        PROJECTED: clone(projected),
+        "ICLS": ICLSClassifier(**{k: v for k, v in settings.items() if k != "distance"}),
+    }
+    if compare:
+        marker = projected.missing_label
+        methods["self-learning"] = SelfLearningClassifier(clone(supervised), missing_label=marker)
+        if n_classes == 2:
+            methods["TSVM"] = TransductiveSVMClassifier(missing_label=marker)
+        methods["label spreading"] = NearestLabelSpreading(missing_label=marker)
+    return methods
+
+
+def guarantee_of(method: Any) -> str:
+    """Return in words what is proved about a method before any data are seen."""
+    if not isinstance(method, ProjectedLeastSquaresClassifier):
+        return "none"
+    distance = method.distance if isinstance(method.distance, str) else ""
+    rows = {"all": "all training rows", "unlabeled": "the unlabeled training rows"}.get(distance)
+    if rows is None:
+        return "none"
+    loss = "penalised quadratic loss" if method.constraint_alpha else "quadratic loss"
+    claim = f"never worse in {loss} on {rows}"
+    if method.class_prior is None:
+        return claim
+    if isinstance(method.class_prior, str):
+        return f"{claim}, with probability {method.prior_level:.0%}"
+    return f"{claim}, if the class prior is right"
+
+
+class NearestLabelSpreading(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Label spreading of scikit-learn over nearest neighbours, with any marker of unlabeled rows.
+
+    Its other kernel takes a matrix of all pairs of rows.
+
+    Parameters
+    ----------
+    n_neighbors : int, default=7
+    missing_label : "auto" or scalar, default="auto"
+    """
+
+    classes_: AnyArray
+
+    def __init__(self, n_neighbors: int = 7, *, missing_label: Any = "auto") -> None:
+        self.n_neighbors = n_neighbors
+        self.missing_label = missing_label
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit to labeled and unlabeled rows."""
+        self.classes_, codes, unlabeled = split_labels(y, self.missing_label)
+        self.largest_ = int(np.bincount(codes[~unlabeled].astype(np.intp)).argmax())
+        neighbors = min(self.n_neighbors, len(codes) - 1)
+        self.model_ = LabelSpreading(kernel="knn", n_neighbors=neighbors)
+        self.model_.fit(X, np.where(unlabeled, -1, codes).astype(np.intp))
+        return self
+
+    def predict(self, X: Any) -> AnyArray:
+        """Return the class of each row; the largest class where no label has spread to."""
+        with np.errstate(invalid="ignore"):
+            shares = self.model_.predict_proba(X)
+        reached = ~np.isnan(shares).any(axis=1)
+        classes: AnyArray = self.classes_[np.where(reached, shares.argmax(axis=1), self.largest_)]
+        return classes

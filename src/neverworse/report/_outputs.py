@@ -1,0 +1,124 @@
+"""The files of a fit: all of them are there when they are complete, or none."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import csv
+
+from neverworse.report._fit import TableFit
+from neverworse.report._page import write_report
+from neverworse.report._scored import ScoredRows
+from neverworse.report._study import Study
+from neverworse.tables._errors import TableError
+from neverworse.tables._model_file import save_model
+
+MODEL, PREDICTIONS, CERTIFICATE = "model.skops", "predictions.csv", "certificate.json"
+STUDY, REPORT = "study.json", "report.html"
+
+
+def write_outputs(
+    folder: Path, fit: TableFit, study: Study, scored: ScoredRows, id_name: str | None
+) -> list[Path]:
+    """Write the model, its predictions, its certificate and its report into a folder.
+
+    Everything is written beside the folder's files first, and takes their places in the end, so
+    that files of two fits are never mixed because a disk was full.
+
+    Returns
+    -------
+    paths : list of Path
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(prefix=".neverworse-", dir=folder))
+    try:
+        facts = {
+            "target": study.data.target,
+            "classes": [facts.name for facts in study.data.classes],
+            "n_labeled": study.data.n_labeled,
+            "n_unlabeled": study.data.n_unlabeled,
+            "claim": study.claim,
+            "made": study.made,
+        }
+        sha256 = save_model(fit.model.without_soft_labels(), scratch / MODEL, facts=facts)
+        csv.write_csv(predictions(scored, id_name), scratch / PREDICTIONS)
+        _write_json(scratch / CERTIFICATE, certificate_document(study, sha256))
+        _write_json(scratch / STUDY, study.to_dict())
+        write_report(study, scratch / REPORT)
+        names = (MODEL, PREDICTIONS, CERTIFICATE, STUDY, REPORT)
+        return [(scratch / name).replace(folder / name) for name in names]
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def predictions(scored: ScoredRows, id_name: str | None) -> pa.Table:
+    """Return what both models say of the unlabeled rows.
+
+    Columns are the id or the number of the row, the class that the projected model predicts, its
+    score and its soft label for this class, the class that the supervised model predicts, and
+    whether the two differ. With more than two classes, the soft labels of all of them follow.
+    """
+    first, second = scored.predictions
+    names = pa.array([str(name) for name in scored.classes])
+    each = np.arange(len(second))
+    row_names: Any = getattr(scored.row_names, "values", scored.row_names)
+    columns = {
+        id_name or "row": pa.array(row_names),
+        "prediction": names.take(pa.array(second)),
+        "score": scored.projected[scored.unlabeled][each, second],
+        "soft_label": scored.soft_labels[each, second],
+        "supervised_prediction": names.take(pa.array(first)),
+        "changed": first != second,
+    }
+    if len(scored.classes) > 2:
+        for k, name in enumerate(scored.classes):
+            columns[f"soft_label: {name}"] = scored.soft_labels[:, k]
+    return pa.table(columns)
+
+
+def certificate_document(study: Study, sha256: str) -> dict[str, Any]:
+    """Return the certificate, and what it is about."""
+    data = study.to_dict()["data"]
+    shown = ("files", "target", "n_rows", "n_labeled", "n_unlabeled")
+    return {
+        "claim": study.claim,
+        "certificate": study.certificate,
+        "model": {"file": MODEL, "sha256": sha256},
+        "data": {key: data[key] for key in shown},
+        "settings": study.settings,
+        "made": {"with": f"neverworse {study.version}", "at": study.made, "by": study.command},
+    }
+
+
+def read_study(folder: Path) -> Study:
+    """Read what `write_outputs` wrote about a fit.
+
+    Raises
+    ------
+    TableError
+        If the folder has no such file, or it is damaged.
+    """
+    path = folder / STUDY
+    if not path.is_file():
+        raise TableError(
+            f"{folder} has no {STUDY}, so it is no folder of results. Give what was --out of "
+            "neverworse fit."
+        )
+    try:
+        return Study.from_dict(json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, RecursionError) as error:
+        raise TableError(
+            f"{path} is damaged, or of another version of neverworse: {error} Run neverworse fit "
+            "again."
+        ) from None
+
+
+def _write_json(path: Path, content: Any) -> None:
+    text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
+    path.write_text(text + "\n", encoding="utf-8")

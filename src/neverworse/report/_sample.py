@@ -1,0 +1,137 @@
+"""Which rows a cross-validation in a report has, and how many folds, so that it ends soon."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from neverworse._typing import Indices, Vector
+from neverworse.model_selection import mask_labels
+
+# Of the training rows of all splits together, see `_cost_of_a_row`: a few seconds.
+MOST_COST = 30_000_000
+MOST_LABELED = 20_000
+FEWEST_UNLABELED = 1_000  # not less for the sake of time
+FEW_LABELS = 1_000  # below, five folds and several repeats; from here on ten folds
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Rows for a cross-validation: labeled ones, and unlabeled ones for training.
+
+    Attributes
+    ----------
+    X : array or sparse array of shape (n_rows, n_features)
+    y : array of shape (n_rows,)
+        Codes of classes, NaN where unlabeled.
+    weights : array of shape (n_rows,) or None
+    n_labeled, n_unlabeled : int
+    n_labels : int
+        Labeled rows that there were to choose from.
+    n_folds, n_repeats : int
+    """
+
+    X: Any
+    y: Vector
+    weights: Vector | None
+    n_labeled: int
+    n_unlabeled: int
+    n_labels: int
+    n_folds: int
+    n_repeats: int
+
+    @property
+    def test_share(self) -> float:
+        """Test rows for each labeled training row."""
+        return 1.0 / (self.n_folds - 1)
+
+    @property
+    def rows_in_words(self) -> str:
+        """The labeled rows in words, with those that were left out."""
+        if self.n_labels == self.n_labeled:
+            return f"{self.n_labeled:,} labeled rows"
+        return f"{self.n_labeled:,} of the {self.n_labels:,} labeled rows"
+
+
+def draw_sample(
+    X: Any,
+    y: Vector,
+    sample_weight: Vector | None,
+    max_unlabeled: int,
+    seed: int,
+    *,
+    fits_per_split: float = 1.0,
+) -> Sample:
+    """Draw the rows of a study, and decide on folds, so that its time is bounded.
+
+    Parameters
+    ----------
+    X : array or sparse array of shape (n_rows, n_features)
+    y : array of shape (n_rows,)
+        Codes of classes, NaN where unlabeled.
+    sample_weight : array of shape (n_rows,) or None
+        Rows of weight zero are left out.
+    max_unlabeled : int
+    seed : int
+    fits_per_split : float
+        To how many fits to all rows the fits of one split amount.
+
+    Returns
+    -------
+    sample : Sample
+
+    Raises
+    ------
+    ValueError
+        If a class has one label only. The message is meant for people.
+    """
+    used = np.ones(len(y), bool) if sample_weight is None else sample_weight > 0.0
+    labeled = np.flatnonzero(used & ~np.isnan(y))
+    unlabeled = np.flatnonzero(used & np.isnan(y))
+    n_labels = len(labeled)
+    if n_labels > MOST_LABELED:
+        kept = mask_labels(
+            y[labeled],
+            n_labeled=MOST_LABELED,
+            stratify=True,
+            random_state=seed,
+            missing_label=np.nan,
+        )
+        labeled = labeled[~np.isnan(kept)]
+    counts = np.unique(y[labeled], return_counts=True)[1]
+    if len(counts) < 2 or counts.min() < 2:
+        raise ValueError(
+            "Nothing can be tested on held-out rows: that takes two labeled rows of every class at "
+            "least, and two classes. Label more rows of the rare classes."
+        )
+    per_row = _cost_of_a_row(X.shape[1], len(counts)) * fits_per_split
+    affordable = MOST_COST / (per_row * (len(labeled) + min(len(unlabeled), max_unlabeled)))
+    wanted = 10 if len(labeled) >= FEW_LABELS and affordable >= 10 else 5
+    n_folds = int(min(wanted, counts.min()))
+    n_repeats = int(
+        np.clip(affordable // n_folds, 1, np.clip(2 * FEW_LABELS // len(labeled), 1, 10))
+    )
+    rows = int(MOST_COST / (per_row * n_folds)) - len(labeled)
+    n_unlabeled = min(len(unlabeled), max_unlabeled, max(FEWEST_UNLABELED, rows))
+    rng = np.random.default_rng(seed)
+    if n_unlabeled < len(unlabeled):
+        unlabeled = np.sort(rng.choice(unlabeled, n_unlabeled, replace=False))
+    chosen: Indices = np.concatenate([labeled, unlabeled])
+    return Sample(
+        X[chosen],
+        y[chosen],
+        None if sample_weight is None else sample_weight[chosen],
+        len(labeled),
+        len(unlabeled),
+        n_labels,
+        n_folds,
+        n_repeats,
+    )
+
+
+def _cost_of_a_row(n_features: int, n_classes: int) -> float:
+    """Return about how long a row takes in a fit, as measured, in units of one number."""
+    # Classes share a row's soft labels, which takes the solver longer than one hinge per row.
+    return (n_features + 20) * (1 if n_classes == 2 else n_classes * (n_classes - 1))

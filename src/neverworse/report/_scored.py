@@ -1,0 +1,206 @@
+"""What the supervised and the projected model say about the rows of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from neverworse._typing import AnyArray, Indices, Mask, Matrix, Vector
+from neverworse.estimators import (
+    LeastSquaresClassifier,
+    LeastSquaresClassifierCV,
+    ProjectedLeastSquaresClassifier,
+)
+from neverworse.report._study import ChangedRow, Changes, PullRow, Pulls, ScoreGroup, Scores
+
+N_BINS = 40
+MOST_CHANGED = 500
+MOST_PULLING = 200
+N_POINTS = 200  # of the curve of pulls
+
+
+@dataclass(frozen=True)
+class ScoredRows:
+    """Scores of both models on all rows of a table.
+
+    Attributes
+    ----------
+    classes : sequence of str
+        Names of the classes.
+    codes : array of shape (n_rows,)
+        The classes of labeled rows, NaN where there is no label.
+    supervised, projected : arrays of shape (n_rows, n_classes)
+        Scores for each class: 1 is what rows of the class should have, 0 what others should.
+    soft_labels : array of shape (n_unlabeled, n_classes)
+        Imputed labels of the unlabeled rows.
+    weights : array of shape (n_rows,)
+    row_names : sequence of str
+        Ids of the unlabeled rows, or their numbers.
+    """
+
+    classes: Sequence[str]
+    codes: Vector
+    supervised: Matrix
+    projected: Matrix
+    soft_labels: Matrix
+    weights: Vector
+    row_names: Sequence[str]
+
+    @classmethod
+    def of(
+        cls,
+        classifier: ProjectedLeastSquaresClassifier,
+        features: Matrix,
+        codes: Vector,
+        classes: Sequence[str],
+        weights: Vector | None,
+        row_names: Sequence[str],
+    ) -> ScoredRows:
+        """Score all rows that a classifier was fitted to."""
+        return cls(
+            classes,
+            codes,
+            scores_of(classifier.supervised_, features),
+            scores_of(classifier, features),
+            _both_classes(np.asarray(classifier.soft_labels_)),
+            np.ones(len(codes)) if weights is None else weights,
+            row_names,
+        )
+
+    @cached_property
+    def unlabeled(self) -> Mask:
+        """Which rows have no label."""
+        return np.isnan(self.codes)
+
+    @cached_property
+    def predictions(self) -> tuple[Indices, Indices]:
+        """The classes that the supervised and the projected model give to the unlabeled rows."""
+        first, second = (
+            np.argmax(scores[self.unlabeled], axis=1)
+            for scores in (self.supervised, self.projected)
+        )
+        return first, second
+
+    def scores(self) -> tuple[Scores, ...]:
+        """Count the scores; of two classes those of the second say everything."""
+        shown = [1] if len(self.classes) == 2 else range(len(self.classes))
+        return tuple(self._scores(k) for k in shown)
+
+    def _scores(self, k: int) -> Scores:
+        before, after = self.supervised[:, k], self.projected[:, k]
+        # A few far-off rows must not squeeze all others into one bin.
+        low, high = np.quantile(np.concatenate([before, after]), [0.002, 0.998])
+        edges = np.linspace(min(low, -0.05), max(high, 1.05), N_BINS + 1)
+        labeled = [(name, self.codes == j) for j, name in enumerate(self.classes)]
+        groups = []
+        for name, rows in [*labeled, ("unlabeled", self.unlabeled)]:
+            counts = (_counts(scores[rows], edges) for scores in (before, after))
+            groups.append(ScoreGroup(name, int(rows.sum()), *counts))
+        return Scores(self.classes[k], tuple(edges.tolist()), tuple(groups))
+
+    def changes(self) -> Changes:
+        """Find the unlabeled rows whose class changed."""
+        first, second = self.predictions
+        n_classes = len(self.classes)
+        counts = np.bincount(first * n_classes + second, minlength=n_classes**2)
+        changed = np.flatnonzero(first != second)
+        before = self.supervised[self.unlabeled][changed, second[changed]]
+        after = self.projected[self.unlabeled][changed, second[changed]]
+        soft = self.soft_labels[changed, second[changed]]
+        order = np.argsort(-np.abs(after - before), kind="stable")[:MOST_CHANGED]
+        rows = tuple(
+            ChangedRow(
+                str(self.row_names[changed[k]]),
+                self.classes[first[changed[k]]],
+                self.classes[second[changed[k]]],
+                float(before[k]),
+                float(after[k]),
+                float(soft[k]),
+            )
+            for k in order
+        )
+        table = counts.reshape(n_classes, n_classes).tolist()
+        return Changes(len(changed), len(first), tuple(map(tuple, table)), rows)
+
+    def pulls(self, penalty: float) -> Pulls | None:
+        r"""Divide the squared distance between the models among the unlabeled rows.
+
+        The supervised weights v and the projected weights w, with soft labels q, satisfy
+        :math:`H (w - v) = U'S(q - Uv) + (\alpha - \beta) P v`, where α and β are the penalties of
+        the supervised weights and of the constraint set. Multiplied by w - v, every unlabeled row
+        has its term, and the penalty has one.
+
+        Parameters
+        ----------
+        penalty : float
+            The term of the penalty.
+        """
+        scores = self.supervised[self.unlabeled], self.projected[self.unlabeled]
+        shift = scores[1] - scores[0]
+        # The two columns of two classes say the same thing twice.
+        once = slice(1, None) if len(self.classes) == 2 else slice(None)
+        terms = (self.soft_labels - scores[0])[:, once] * shift[:, once]
+        pull = self.weights[self.unlabeled] * terms.sum(axis=1)
+        total = float(pull.sum()) + penalty
+        if total <= 0.0 or not np.any(shift):
+            return None
+        shares = pull / total
+        order = np.argsort(-np.abs(shares), kind="stable")
+        points = np.unique(np.geomspace(1, len(order), N_POINTS).astype(int))
+        so_far = np.cumsum(shares[order])[points - 1]
+        towards = np.argmax(shift, axis=1)
+        rows = tuple(
+            PullRow(
+                str(self.row_names[k]),
+                float(shares[k]),
+                self.classes[towards[k]],
+                float(self.soft_labels[k, towards[k]]),
+                float(scores[0][k, towards[k]]),
+                float(scores[1][k, towards[k]]),
+            )
+            for k in order[:MOST_PULLING]
+        )
+        return Pulls(
+            total,
+            penalty / total,
+            int(np.count_nonzero(shares > 0.0)),
+            int(np.count_nonzero(shares < 0.0)),
+            tuple((points / len(order)).tolist()),
+            tuple(so_far.tolist()),
+            rows,
+        )
+
+
+def scores_of(classifier: Any, features: Matrix) -> Matrix:
+    """Return scores on targets 0 and 1, one column for each class."""
+    decision = np.asarray(classifier.decision_function(features))
+    return _both_classes(decision + 0.5) if decision.ndim == 1 else decision
+
+
+def penalty_term(classifier: ProjectedLeastSquaresClassifier) -> float:
+    """Return what letting go of the supervised penalty contributes, see `ScoredRows.pulls`."""
+    supervised = classifier.supervised_
+    # A constraint set of unlabeled rows alone knows nothing of how the supervised weights came.
+    alpha = 0.0 if classifier.distance == "unlabeled" else penalty_of(supervised)
+    shift = classifier.coef_ - supervised.coef_
+    difference = alpha - classifier.constraint_alpha
+    return float(difference * np.sum(supervised.coef_ * shift))
+
+
+def penalty_of(supervised: LeastSquaresClassifier | LeastSquaresClassifierCV) -> float:
+    """Return the ridge penalty that was used, given or chosen."""
+    return float(supervised.alpha_ if hasattr(supervised, "alpha_") else supervised.alpha)
+
+
+def _both_classes(second: AnyArray) -> Matrix:
+    return np.column_stack([1.0 - second, second]) if second.ndim == 1 else second
+
+
+def _counts(values: Vector, edges: Vector) -> tuple[int, ...]:
+    """Count values between edges; those beyond count for the first and the last bin."""
+    counts, _ = np.histogram(np.clip(values, edges[0], edges[-1]), edges)
+    return tuple(int(count) for count in counts)

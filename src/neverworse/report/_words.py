@@ -1,0 +1,94 @@
+"""Numbers and names as people read them."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+
+from neverworse.report._html import Markup, tag
+
+MINUS = "\N{MINUS SIGN}"
+MISSING = "\N{EN DASH}"
+
+
+def number(value: float, digits: int = 4) -> str:
+    """Return a number with so many digits that mean something."""
+    if not math.isfinite(value):
+        return MISSING if math.isnan(value) else f"{_sign(value)}\N{INFINITY}"
+    size = abs(value)
+    if size >= 10**15 or 0 < size < 1e-4:
+        mantissa, power = f"{size:.{digits - 1}e}".split("e")
+        return f"{_sign(value)}{_trimmed(mantissa)}e{_sign(int(power))}{abs(int(power))}"
+    if size >= 10 ** (digits - 1) or value == int(value):
+        return f"{_sign(value)}{size:,.0f}"
+    decimals = digits - 1 - math.floor(math.log10(size))
+    return _sign(value) + _trimmed(f"{size:,.{decimals}f}")
+
+
+def percent(share: float) -> str:
+    """Return a share as a percentage; one that is not zero never looks like it."""
+    size = 100.0 * abs(share)
+    if not math.isfinite(size):
+        return MISSING
+    if 0.0 < size < 0.01:
+        return "<0.01 %" if share > 0 else f">{MINUS}0.01 %"
+    decimals = 0 if size >= 99.95 or size == 0 else 1 if size >= 1.0 else 2
+    return f"{_sign(share)}{size:,.{decimals}f} %"
+
+
+def decimal(value: float, decimals: int = 3) -> str:
+    """Return a number as those above and below it in a column, unless it would look like 0."""
+    if not math.isfinite(value) or 0 < abs(value) < 0.5 * 10**-decimals:
+        return number(value, 2)
+    return f"{_sign(value)}{abs(value):,.{decimals}f}"
+
+
+def signed(written: str) -> str:
+    """Return a difference with its sign, given as `number` or `decimal` write it."""
+    is_positive = written[0].isdigit() and written.strip("0.") != ""
+    return f"+{written}" if is_positive else written
+
+
+def count(n: int, what: str, several: str | None = None) -> str:
+    """Return a number of things."""
+    return f"{n:,} {what if n == 1 else several or what + 's'}"
+
+
+def size(n_bytes: int) -> str:
+    """Return the size of a file."""
+    amount, units = float(n_bytes), ["bytes", "kB", "MB", "GB", "TB"]
+    while amount >= 1000 and len(units) > 1:
+        amount, units = amount / 1000, units[1:]
+    return f"{number(amount, 3)} {units[0]}"
+
+
+def exact(value: float, shown: str | None = None) -> Markup:
+    """Return a number for the eye that carries all its digits, for scripts and sorting."""
+    return tag(
+        "data",
+        number(value) if shown is None else shown,
+        value=repr(value if isinstance(value, int) else float(value)),
+    )
+
+
+def name(content: str) -> Markup:
+    """Return a name from outside, kept apart from the direction in which the page is written."""
+    return tag("bdi", content, class_="name")
+
+
+def short(content: str, longest: int) -> str:
+    """Return a name that fits on a line of a chart."""
+    line = "".join(" " if unicodedata.category(each) == "Cc" else each for each in content)
+    line = " ".join(line.split())
+    return (
+        line if len(line) <= longest else line[: longest - 1].rstrip() + "\N{HORIZONTAL ELLIPSIS}"
+    )
+
+
+def _sign(value: float) -> str:
+    return MINUS if value < 0 else ""
+
+
+def _trimmed(digits: str) -> str:
+    """Leave out zeros at the end that say nothing."""
+    return digits.rstrip("0").rstrip(".") if "." in digits else digits

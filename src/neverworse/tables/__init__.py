@@ -1,0 +1,26 @@
+"""Tables: files of rows with named columns of many types, and the features that they become."""
+
+from neverworse.tables._archive import ModelFileError
+from neverworse.tables._classifier import TableClassifier
+from neverworse.tables._errors import TableError
+from neverworse.tables._file import TableFile
+from neverworse.tables._model_file import LoadedModel, load_any_model, load_model, save_model
+from neverworse.tables._options import ReadOptions
+from neverworse.tables._preparation import TablePreparation
+from neverworse.tables._read import read_table, stream_batches, table_files
+
+__all__ = [
+    "LoadedModel",
+    "ModelFileError",
+    "ReadOptions",
+    "TableClassifier",
+    "TableError",
+    "TableFile",
+    "TablePreparation",
+    "load_any_model",
+    "load_model",
+    "read_table",
+    "save_model",
+    "stream_batches",
+    "table_files",
+]

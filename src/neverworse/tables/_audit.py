@@ -1,0 +1,131 @@
+"""Audit saved models on a table, each in the form that it knows rows in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from neverworse._typing import AnyArray
+from neverworse.estimators import Audit, audit
+from neverworse.tables._classifier import TableClassifier
+from neverworse.tables._errors import TableError
+from neverworse.tables._preparation import check_columns
+from neverworse.tables._target import find_column
+from neverworse.tables._values import coded, numbers, spells_number
+
+
+class OnTable:
+    """A fitted classifier that predicts the rows of a certain table, with classes as text.
+
+    Models that were made by others know rows as an array or a data frame, and classes as numbers
+    or booleans; here all of them can be compared.
+
+    Parameters
+    ----------
+    model : fitted classifier
+    table : pyarrow Table
+        Rows, without labels and ids.
+    """
+
+    def __init__(self, model: Any, table: pa.Table) -> None:
+        if not hasattr(model, "classes_"):
+            raise TableError(f"A {type(model).__name__} is no classifier, so it has no classes.")
+        self.estimator_ = model
+        self.classes_ = spelled(model.classes_)
+        self._rows = _rows_for(model, table)
+
+    def predict(self, X: Any) -> AnyArray:  # noqa: ARG002
+        """Return the classes of all rows."""
+        return spelled(self.estimator_.predict(self._rows))
+
+    def __getattr__(self, name: str) -> Any:
+        # Only what the model has: an audit looks for it.
+        if name not in ("predict_proba", "decision_function"):
+            raise AttributeError(name)
+        method = getattr(self.__dict__["estimator_"], name)
+        return lambda _: method(self._rows)
+
+
+def audit_table(
+    candidate: Any,
+    baseline: Any,
+    table: pa.Table,
+    target: str,
+    *,
+    markers: tuple[str, ...] = (),
+    weight: str | None = None,
+    ignored: tuple[str, ...] = (),
+    **settings: Any,
+) -> Audit:
+    """Compare two fitted classifiers on a table of which some rows are labeled.
+
+    Parameters
+    ----------
+    candidate, baseline : fitted classifiers
+    table : pyarrow Table
+    target : str
+        Column of the labels.
+    markers : tuple of str
+        What marks unlabeled rows, besides empty cells.
+    weight : str, optional
+        Column of the weights of rows.
+    ignored : tuple of str
+        Further columns that are no features.
+    **settings
+        Of `neverworse.audit`.
+    """
+    values, codes = coded(find_column(table, target, "target"))
+    texts = [None if t is None or t in markers or not t.strip() else t for t in values]
+    labels = np.array([None if t is None else spelled([t])[0] for t in texts] + [None], object)[:-1]
+    weights = None if weight is None else numbers(weight, find_column(table, weight, "weight"))
+    other = [target, *ignored] + ([] if weight is None else [weight])
+    rows = table.drop_columns(other)
+    try:
+        return audit(
+            OnTable(candidate, rows),
+            OnTable(baseline, rows),
+            rows,
+            labels[codes],
+            sample_weight=weights,
+            missing_label=None,
+            **settings,
+        )
+    except TableError:
+        raise
+    except (ValueError, TypeError) as error:
+        raise TableError(str(error)) from None
+
+
+def spelled(classes: Any) -> AnyArray:
+    """Return classes as text, the same for 1, 1.0, "1" and for True, "true"."""
+    return np.array([*(_spelled(value) for value in np.asarray(classes).tolist()), None], object)[
+        :-1
+    ]
+
+
+def _spelled(value: Any) -> str:
+    text = str(value).strip()
+    if text.casefold() in ("true", "false"):
+        return text.casefold()
+    if spells_number(text) and float(text).is_integer() and abs(float(text)) < 2.0**53:
+        return str(int(float(text)))
+    return text
+
+
+def _rows_for(model: Any, table: pa.Table) -> Any:
+    """Return rows as the model knows them: a table, a data frame, or an array."""
+    if isinstance(model, TableClassifier):
+        return table
+    names = getattr(model, "feature_names_in_", None)
+    if names is not None:
+        check_columns(table.column_names, list(names))
+        return table.select(list(names)).to_pandas()
+    expected = getattr(model, "n_features_in_", table.num_columns)
+    if expected != table.num_columns:
+        raise TableError(
+            f"This {type(model).__name__} was fitted to {expected:,} columns without names, but "
+            f"the table has {table.num_columns:,} besides the target. Leave others out: --drop."
+        )
+    return np.column_stack([numbers(n, table.column(n)) for n in table.column_names])

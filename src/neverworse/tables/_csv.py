@@ -1,0 +1,153 @@
+"""Tables as delimited text."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import csv as arrow_csv
+
+from neverworse.tables._errors import TableError, short
+from neverworse.tables._file import TableFile, not_decoded
+from neverworse.tables._options import ReadOptions
+from neverworse.tables._sniff import DELIMITERS, delimiter_of, encoding_of
+
+BLOCK_BYTES = 8 << 20  # of text at a time, when it is streamed
+TEXT = pa.dictionary(pa.int32(), pa.string())
+
+
+def read_csv(file: TableFile, options: ReadOptions) -> pa.Table:
+    """Read all rows; the type of a column is found from all of its values."""
+    names = column_names(file, options)
+    types = {name: TEXT for name in options.text if name in names}
+    with file.explained():
+        table = _read_rows(file, options, names, types)
+    if any(pa.types.is_binary(kind) for kind in table.schema.types):
+        raise not_decoded(file)
+    return table
+
+
+def _read_rows(
+    file: TableFile, options: ReadOptions, names: list[str], types: Mapping[str, pa.DataType]
+) -> pa.Table:
+    convert = _conversion(options, types)
+    convert.auto_dict_encode = True
+    read = _reading(file, options)
+    try:
+        return arrow_csv.read_csv(file.native(), read, _parsing(file, options), convert)
+    except pa.ArrowInvalid as error:
+        if "Expected" not in str(error) and "straddling" not in str(error):
+            raise
+        if file.path == "-":
+            raise _wrong_width(file, names, error) from None
+    # Perhaps there are line breaks between quotes, which are slower to allow for.
+    parse = _parsing(file, options)
+    parse.newlines_in_values = True
+    try:
+        return arrow_csv.read_csv(file.native(), read, parse, convert)
+    except pa.ArrowInvalid as error:
+        raise _wrong_width(file, names, error) from None
+
+
+def stream_csv(
+    file: TableFile, options: ReadOptions, types: Mapping[str, pa.DataType]
+) -> Iterator[pa.RecordBatch]:
+    """Read some columns, of known types, a block of rows at a time."""
+    names = column_names(file, options)
+    convert = _conversion(options, types)
+    convert.include_columns = [name for name in types if name in names]
+    read = _reading(file, options)
+    read.block_size = BLOCK_BYTES
+    parse = _parsing(file, options)
+    parse.newlines_in_values = True
+    try:
+        with arrow_csv.open_csv(file.native(), read, parse, convert) as reader:
+            yield from reader
+    except pa.ArrowInvalid as error:
+        raise _wrong_value(file, names, error) or _wrong_width(file, names, error) from None
+
+
+def column_names(file: TableFile, options: ReadOptions) -> list[str]:
+    """Return the names in the first line."""
+    text = _first_lines(file, options)
+    rows = csv.reader(io.StringIO(text), delimiter=options.delimiter or delimiter_of(text))
+    first = next((row for row in rows if row), None)
+    if first is None:
+        raise TableError(f"{file.name} is empty.")
+    return first
+
+
+def _first_lines(file: TableFile, options: ReadOptions) -> str:
+    """Return the first bytes as text; they may end within a character."""
+    try:
+        decoder = codecs.getincrementaldecoder(_encoding(file, options))()
+    except LookupError:
+        raise TableError(
+            f"There is no encoding {options.encoding!r}. Well-known ones: utf-8, cp1252, utf-16."
+        ) from None
+    try:
+        return decoder.decode(file.head, final=False).removeprefix("\ufeff")
+    except UnicodeError:
+        raise not_decoded(file) from None
+
+
+def _encoding(file: TableFile, options: ReadOptions) -> str:
+    return options.encoding or encoding_of(file.head) or "utf-8"
+
+
+def _reading(file: TableFile, options: ReadOptions) -> arrow_csv.ReadOptions:
+    encoding = _encoding(file, options)
+    utf8 = codecs.lookup(encoding).name == "utf-8"  # which PyArrow need not recode
+    return arrow_csv.ReadOptions(encoding="utf8" if utf8 else encoding)
+
+
+def _parsing(file: TableFile, options: ReadOptions) -> arrow_csv.ParseOptions:
+    delimiter = options.delimiter or delimiter_of(_first_lines(file, options))
+    return arrow_csv.ParseOptions(delimiter=delimiter)
+
+
+def _conversion(options: ReadOptions, types: Mapping[str, pa.DataType]) -> arrow_csv.ConvertOptions:
+    convert = arrow_csv.ConvertOptions(
+        column_types=dict(types), strings_can_be_null=True, decimal_point=options.decimal
+    )
+    convert.null_values = [*convert.null_values, *options.missing]
+    return convert
+
+
+def _wrong_value(file: TableFile, names: list[str], error: Exception) -> TableError | None:
+    """Say which column has a value of another type, from PyArrow's message."""
+    found = re.search(
+        r"In CSV column #(\d+):.*conversion error to (\S+): invalid value '(.*)'",
+        str(error),
+        re.DOTALL,
+    )
+    if found is None or int(found[1]) >= len(names):
+        return None
+    what = "numbers" if found[2] == "double" else "dates"
+    value = short(found[3])
+    return TableError(
+        f"Column {names[int(found[1])]!r} of {file.name} should hold {what}, as it did when the "
+        f"model was fitted, but has {value!r}. Correct it; if it marks missing values: "
+        f"--missing {value!r}."
+    )
+
+
+def _wrong_width(file: TableFile, names: list[str], error: Any) -> TableError:
+    """Say that some row has too many or too few cells."""
+    found = re.search(r"Expected (\d+) columns, got (\d+)", str(error))
+    if found is None:
+        first = str(error).strip().splitlines()[0]
+        return TableError(f"{file.name} cannot be read as CSV: {first}")
+    row = re.search(r"Row #(\d+)", str(error))
+    where = f"line {int(row[1]):,}" if row else "a line"
+    other = ", ".join(repr(d) for d in DELIMITERS if any(d in name for name in names))
+    hint = f" Perhaps the delimiter is another: --delimiter {other}." if other else ""
+    return TableError(
+        f"{file.name}: {where} has {found[2]} cells, but the header has {found[1]}. Put quotes "
+        f"around cells that contain the delimiter.{hint}"
+    )

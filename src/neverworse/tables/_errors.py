@@ -1,0 +1,35 @@
+"""What is wrong with a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+MOST_NAMED = 5
+
+
+class TableError(ValueError):
+    """A table that cannot be used as it is; the message says what to change."""
+
+
+def listed(names: Iterable[str], most: int = MOST_NAMED) -> str:
+    """Return names in quotes; of many, the first, and how many there are."""
+    every = [repr(short(name)) for name in names]
+    if len(every) <= most:
+        return ", ".join(every)
+    return f"{', '.join(every[:most])} and {len(every) - most:,} more"
+
+
+def short(text: str, longest: int = 60) -> str:
+    """Return the beginning of a long text."""
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """Return "Did you mean …?" if a name is like one of others, or else what there is."""
+    every = list(names)
+    spelled = {other.casefold().strip(): other for other in reversed(every)}
+    close = get_close_matches(name.casefold().strip(), spelled, n=1, cutoff=0.6)
+    if close:
+        return f"Did you mean {spelled[close[0]]!r}?"
+    return f"There are: {listed(every, 12)}." if every else "It has no columns."

@@ -1,0 +1,189 @@
+"""Where a table lies: a file, compressed or not, or standard input."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import lzma
+import sys
+import zipfile
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from neverworse.tables._errors import TableError
+from neverworse.tables._sniff import HEAD_BYTES, Compression, Format, compression_of, format_of
+
+STDIN = "-"
+
+
+class TableFile:
+    """A file with a table, opened as often as necessary; standard input, once.
+
+    Parameters
+    ----------
+    path : str
+        Of the file, or "-" for standard input.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._opened = False
+        self._before = self._state()
+        if not self._first_bytes:
+            raise TableError(f"{self.name} is empty.")
+
+    @property
+    def name(self) -> str:
+        """How messages call it."""
+        return "standard input" if self.path == STDIN else self.path
+
+    @cached_property
+    def compression(self) -> Compression | None:
+        """How it is compressed."""
+        return compression_of(self._first_bytes, self.name)
+
+    @cached_property
+    def head(self) -> bytes:
+        """The first bytes of the table, uncompressed."""
+        if self.compression is None:
+            return self._first_bytes
+        if self.path != STDIN:
+            with self.explained(), self.stream() as stream:
+                return _first_of(stream)
+        if self.compression == "zip":
+            raise TableError("A ZIP archive cannot be read from standard input. Give the file.")
+        with self.explained(), self._uncompressed(io.BytesIO(self._first_bytes)) as stream:
+            return _first_of(stream)
+
+    @cached_property
+    def format(self) -> Format:
+        """What it is."""
+        return format_of(self.head, self.name)
+
+    def native(self) -> Any:
+        """Return what PyArrow reads fastest: the path, if there is nothing to uncompress."""
+        if self.path != STDIN and self.compression is None:
+            return self.path
+        return self.stream()
+
+    def stream(self) -> Any:
+        """Return the uncompressed bytes as an open file."""
+        if self.path != STDIN:
+            return self._uncompressed(Path(self.path).open("rb"))
+        if self._opened:
+            raise TableError("Standard input can be read only once. Save the table in a file.")
+        self._opened = True
+        rest = _Rejoined(self._first_bytes, sys.stdin.buffer)
+        return self._uncompressed(io.BufferedReader(rest, HEAD_BYTES))
+
+    def seekable(self) -> Any:
+        """Return a path or bytes in memory, for formats that are not read from front to back."""
+        source = self.native()
+        return source if isinstance(source, str) else pa.BufferReader(source.read())
+
+    @contextlib.contextmanager
+    def explained(self) -> Iterator[None]:
+        """Turn what libraries raise for broken files into one sentence, and see that it stays."""
+        try:
+            yield
+        except TableError:
+            raise
+        except (EOFError, lzma.LZMAError, zipfile.BadZipFile) as error:
+            raise TableError(f"{self.name} is damaged or incomplete: {error}.") from None
+        except UnicodeDecodeError:
+            raise not_decoded(self) from None
+        except (pa.ArrowException, OSError, ValueError) as error:
+            if isinstance(error, OSError) and error.errno is not None and error.strerror:
+                raise
+            raise TableError(f"{self.name} cannot be read: {_first_line(error)}") from None
+        self.check_unchanged()
+
+    def check_unchanged(self) -> None:
+        """Raise if the file is not what it was when it was opened."""
+        if self._state() != self._before:
+            raise TableError(f"{self.name} changed while it was read. Run this again.")
+
+    def _state(self) -> tuple[int, int] | None:
+        if self.path == STDIN:
+            return None
+        found = Path(self.path).stat()
+        return found.st_size, found.st_mtime_ns
+
+    @cached_property
+    def _first_bytes(self) -> bytes:
+        if self.path == STDIN:
+            if sys.stdin.isatty():
+                raise TableError("Standard input is a terminal. Give a file, or pipe a table in.")
+            return _first_of(sys.stdin.buffer)
+        with Path(self.path).open("rb") as file:
+            return _first_of(file)
+
+    def _uncompressed(self, file: Any) -> Any:
+        if self.compression is None:
+            return file
+        if self.compression == "xz":
+            return lzma.open(file)
+        if self.compression == "zip":
+            return _only_member(self.name, file)
+        return pa.CompressedInputStream(pa.PythonFile(file), self.compression)
+
+
+def not_decoded(file: TableFile) -> TableError:
+    """Say that the text has another encoding."""
+    return TableError(
+        f"{file.name} is not UTF-8 text. Name its encoding, for example --encoding cp1252 "
+        "(Windows) or --encoding utf-16 (text from Excel)."
+    )
+
+
+class _Rejoined(io.RawIOBase):
+    """A stream of which the first bytes were read already."""
+
+    def __init__(self, head: bytes, rest: Any) -> None:
+        self._head = io.BytesIO(head)
+        self._rest = rest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        content = self._head.read(len(buffer)) or self._rest.read(len(buffer))
+        buffer[: len(content)] = content
+        return len(content)
+
+
+def _first_of(stream: Any) -> bytes:
+    """Read the first bytes; what is incomplete after them is no error yet."""
+    parts, missing = [], HEAD_BYTES
+    while missing:
+        try:
+            part = stream.read(missing)
+        except (EOFError, OSError, zipfile.BadZipFile, lzma.LZMAError):
+            if parts:
+                break
+            raise
+        if not part:
+            break
+        parts.append(part)
+        missing -= len(part)
+    return b"".join(parts)
+
+
+def _only_member(name: str, file: Any) -> Any:
+    archive = zipfile.ZipFile(file)
+    members = [info for info in archive.infolist() if not info.is_dir()]
+    members = [info for info in members if not info.filename.startswith("__MACOSX/")]
+    if len(members) != 1:
+        raise TableError(
+            f"{name} holds {len(members)} files. Unpack it, and give the tables that you mean."
+        )
+    return archive.open(members[0])
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0].rstrip(".") + "." if lines else f"{type(error).__name__}."

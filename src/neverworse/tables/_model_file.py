@@ -1,0 +1,273 @@
+"""Save a fitted model in a file, and open such a file without ever running what it contains.
+
+A model file is one of skops (a zip archive with a description of all objects in ``schema.json``
+and their arrays beside it), which ``skops.io.load`` reads as well, with one member more:
+``neverworse.json`` has facts about the model and the SHA-256 of everything else. It finds what was
+changed by accident or by hand. It is no signature: who can write a file can write this, too. What
+keeps a file from doing harm is in `neverworse.tables._trusted`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import sklearn
+
+from neverworse import __version__
+from neverworse._files import write_whole
+from neverworse.tables._archive import (
+    AGAIN,
+    WITH_SKOPS,
+    ModelFileError,
+    read_file,
+    refusing,
+    unzipped,
+    zipped,
+)
+from neverworse.tables._trusted import COMPILED, TRUSTED, checked_tree, nodes_with_file
+
+FORMAT = 1
+ARRAY = b"\x93NUMPY"  # how a file of an array begins
+SCHEMA, FACTS = "schema.json", "neverworse.json"
+INSTALL = 'pip install --upgrade "neverworse[tables]"'
+OLDEST_SKOPS = "0.14"  # files could make those before 0.13 run code
+OLDEST_PROTOCOL = 2  # skops reads older ones with other loaders, which are not on our lists
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """A model from a file.
+
+    Attributes
+    ----------
+    model : estimator
+        The fitted model.
+    facts : dict
+        What was saved with it; empty if it was not saved by neverworse.
+    sha256 : str
+        Of the file.
+    notes : tuple of str
+        Sentences for people: what is not as it was where the model was saved.
+    """
+
+    model: Any
+    facts: dict[str, Any]
+    sha256: str
+    notes: tuple[str, ...] = ()
+
+
+def save_model(model: Any, path: str | Path, *, facts: dict[str, Any]) -> str:
+    """Save a fitted model; `load_model` opens the file.
+
+    The same model gives the same bytes, unless it contains a set of strings, whose order Python
+    chooses anew in every process.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted model, usually a pipeline, of scikit-learn and neverworse.
+    path : str or Path
+        Where the file will be. It is there when it is complete, or not at all.
+    facts : dict
+        What else should be known of the model, as JSON has it.
+
+    Returns
+    -------
+    sha256 : str
+        Of the file.
+
+    Raises
+    ------
+    ModelFileError
+        If the model contains something with which it could not be opened again.
+    """
+    name = f"This {type(model).__name__} cannot be saved"
+    skops = _skops()
+    with refusing(name, f"{name}: skops cannot write, or not read again, what it contains."):
+        members = unzipped(skops.dumps(model))
+        tree = checked_tree(json.loads(members[SCHEMA]))
+        members = _canonical(tree, members)
+        _build(tree, members)  # what cannot be opened is known now, and not when it is needed
+    document = {
+        "format": FORMAT,
+        "neverworse": __version__,
+        "scikit-learn": sklearn.__version__,
+        "facts": facts,
+        "members": {member: _sha256(contents) for member, contents in members.items()},
+    }
+    document["seal"] = _seal(document)
+    contents = zipped(members | {FACTS: json.dumps(document, indent=1).encode()})
+    write_whole(Path(path), lambda file: file.write(contents))
+    return _sha256(contents)
+
+
+def load_model(path: str | Path) -> LoadedModel:
+    """Open a file of `save_model`; a `ModelFileError` says why it is refused, if it is.
+
+    Parameters
+    ----------
+    path : str or Path
+    """
+    members, sha256 = _open(Path(path))
+    if FACTS not in members:
+        raise ModelFileError(
+            f"{path} was not written by neverworse, so it is not known what tables it is for. "
+            "Give the model.skops that neverworse fit has written."
+        )
+    return _load(Path(path), members, sha256)
+
+
+def load_any_model(path: str | Path, *, compiled: bool = False) -> LoadedModel:
+    """Open any scikit-learn model that was saved with skops, with the same care.
+
+    Parameters
+    ----------
+    path : str or Path
+    compiled : bool
+        Whether to accept models with trees. scikit-learn's compiled code believes the numbers in
+        them, so a file that somebody made up could crash the process; say yes only if you know
+        where the file comes from.
+    """
+    members, sha256 = _open(Path(path))
+    return _load(Path(path), members, sha256, compiled)
+
+
+def _open(path: Path) -> tuple[dict[str, bytes], str]:
+    """Return the members of a file, and the SHA-256 of all of it."""
+    contents = read_file(path)
+    damaged = f"{path} is damaged: it was cut off, or changed since it was written. {AGAIN}"
+    with refusing(f"{path} is refused", damaged):
+        members = unzipped(contents)
+    if SCHEMA not in members:
+        raise ModelFileError(f"{path} is a zip archive, but no model of skops. {WITH_SKOPS}")
+    return members, _sha256(contents)
+
+
+def _load(
+    path: Path, members: dict[str, bytes], sha256: str, compiled: bool = False
+) -> LoadedModel:
+    _skops()
+    refused = f"{path} is refused"
+    facts: dict[str, Any] = {}
+    notes: tuple[str, ...] = ()
+    if FACTS in members:
+        with refusing(refused, f"{refused}: its {FACTS} is not what neverworse writes. {AGAIN}"):
+            facts, notes = _unsealed(members)
+    with refusing(refused, f"{refused}: what it describes is no model. {WITH_SKOPS}"):
+        tree = checked_tree(json.loads(members[SCHEMA]), compiled=compiled)
+        model = _build(tree, members, compiled)
+        if not hasattr(model, "predict"):
+            raise ModelFileError(f"a {type(model).__name__} predicts nothing. {WITH_SKOPS}")
+    return LoadedModel(model, facts, sha256, notes)
+
+
+def _skops() -> ModuleType:
+    """Return skops.io, if it is installed and safe."""
+    try:
+        import skops
+        import skops.io
+        from packaging.version import Version
+    except ImportError:
+        raise ModelFileError(
+            f"Model files need skops, not installed here. Run: {INSTALL}"
+        ) from None
+    if Version(skops.__version__) < Version(OLDEST_SKOPS):
+        raise ModelFileError(f"skops {skops.__version__} is too old to be safe. Run: {INSTALL}")
+    return skops.io
+
+
+def _canonical(tree: dict[str, Any], members: dict[str, bytes]) -> dict[str, bytes]:
+    """Return the members under numbers: skops names them by addresses in memory."""
+    names: dict[str, str] = {}
+    for node in nodes_with_file(tree):
+        old = node["file"]
+        node["file"] = names.setdefault(old, f"{len(names)}{Path(old).suffix}")
+    return {SCHEMA: json.dumps(tree).encode()} | {new: members[old] for old, new in names.items()}
+
+
+def _build(tree: dict[str, Any], members: dict[str, bytes], compiled: bool = False) -> Any:
+    """Return the model that a checked tree describes."""
+    from skops.io._protocol import PROTOCOL
+
+    protocol = tree.get("protocol")
+    if type(protocol) is not int or protocol < OLDEST_PROTOCOL:
+        raise ModelFileError(f"it is of an old skops. {WITH_SKOPS}")
+    if protocol > PROTOCOL:
+        raise ModelFileError(f"it is of a newer skops. Run: {INSTALL}")
+    files = {node["file"] for node in nodes_with_file(tree)}
+    if not files <= members.keys():
+        raise ModelFileError(f"a part of it is missing. {AGAIN}")
+    # NumPy opens other formats as well, one of which is a zip archive of any size.
+    if not all(members[name].startswith(ARRAY) for name in files):
+        raise ModelFileError(f"a part of it is no array. {AGAIN}")
+    # skops reads what was checked, and nothing else that the file may contain.
+    archive = zipped(
+        {SCHEMA: json.dumps(tree).encode()} | {name: members[name] for name in sorted(files)}
+    )
+    trusted = TRUSTED | (COMPILED if compiled else frozenset())
+    skops = _skops()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of other versions of scikit-learn: a note says so once
+        unknown = sorted(set(skops.get_untrusted_types(data=archive)) - trusted)
+        if unknown:
+            raise ModelFileError(
+                f"it contains {', '.join(unknown)}, of which it is not known what they do. Use "
+                "estimators of scikit-learn and neverworse only."
+            )
+        return skops.loads(archive, trusted=sorted(trusted))
+
+
+def _unsealed(members: dict[str, bytes]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return facts and notes, if nothing was changed since they were written."""
+    document = json.loads(members[FACTS])
+    if document["format"] != FORMAT:
+        raise ModelFileError(
+            f"it has format {document['format']!r} of neverworse {document['neverworse']}, and "
+            f"this neverworse {__version__} reads format {FORMAT}. Run: {INSTALL}"
+        )
+    seal = document.pop("seal")
+    found = {name: _sha256(data) for name, data in members.items() if name != FACTS}
+    changed = sorted(
+        name
+        for name in found.keys() | document["members"].keys()
+        if found.get(name) != document["members"].get(name)
+    )
+    if seal != _seal(document):
+        changed.append(FACTS)
+    if changed:
+        raise ModelFileError(f"{', '.join(changed)} was changed after the model was saved. {AGAIN}")
+    if not isinstance(document["facts"], dict):
+        raise ModelFileError(f"its facts are not in order. {AGAIN}")
+    return document["facts"], _notes(document)
+
+
+def _notes(document: dict[str, Any]) -> tuple[str, ...]:
+    from packaging.version import Version
+
+    notes = []
+    if Version(document["neverworse"]) > Version(__version__):
+        notes.append(
+            f"The model was saved by neverworse {document['neverworse']}, which is newer than "
+            f"this one, {__version__}."
+        )
+    if document["scikit-learn"] != sklearn.__version__:
+        notes.append(
+            f"The model was saved with scikit-learn {document['scikit-learn']}, and this is "
+            f"{sklearn.__version__}: predictions may differ."
+        )
+    return tuple(notes)
+
+
+def _seal(document: dict[str, Any]) -> str:
+    """Return the SHA-256 of everything in the document but the seal itself."""
+    return _sha256(json.dumps(document, sort_keys=True).encode())
+
+
+def _sha256(contents: bytes) -> str:
+    return hashlib.sha256(contents).hexdigest()

@@ -1,0 +1,33 @@
+"""How tables are to be read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """What the reader of a table is told, where it should not find out by itself.
+
+    Attributes
+    ----------
+    delimiter : str, optional
+        Between the cells of delimited text.
+    encoding : str, optional
+        Of text.
+    decimal : str
+        Before the decimals of numbers in text.
+    missing : tuple of str
+        Further words that mean a missing value.
+    sheet : str, optional
+        Of a workbook; the first one otherwise.
+    text : frozenset of str
+        Columns that hold names, whatever they look like.
+    """
+
+    delimiter: str | None = None
+    encoding: str | None = None
+    decimal: str = "."
+    missing: tuple[str, ...] = ()
+    sheet: str | None = None
+    text: frozenset[str] = frozenset()

@@ -1,0 +1,193 @@
+"""Decide what each column of a table is, and what is made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neverworse.tables._errors import TableError, listed, nearest, short
+from neverworse.tables._values import coded, days, is_date, is_number, is_text, spells_number
+
+Kind = Literal["number", "category", "date", "dropped"]
+
+FEW = 10  # so many different texts are levels of a category, however few rows there are
+MOSTLY = 0.5
+
+
+@dataclass(frozen=True)
+class ColumnPlan:
+    """A column, what it is taken for, and why.
+
+    Attributes
+    ----------
+    name : str
+    kind : {"number", "category", "date", "dropped"}
+    note : str
+        What is made of it, or why nothing is.
+    n_missing : int
+    levels : tuple of str or None
+        Of a category, the most frequent first; None stands for missing values.
+    parts : tuple of str
+        Of a date, see `date_parts`.
+    """
+
+    name: str
+    kind: Kind
+    note: str
+    n_missing: int
+    levels: tuple[str | None, ...] = ()
+    parts: tuple[str, ...] = ()
+
+
+def plan_columns(
+    table: pa.Table, *, categorical: Collection[str] = (), drop: Collection[str] = ()
+) -> list[ColumnPlan]:
+    """Decide for every column of a table.
+
+    Parameters
+    ----------
+    table : pyarrow Table
+    categorical : collection of str
+        Columns that are categories, whatever they look like.
+    drop : collection of str
+        Columns to leave out.
+    """
+    check_known(table.column_names, categorical, "categorical")
+    check_known(table.column_names, drop, "drop")
+    plans = [
+        ColumnPlan(name, "dropped", "as asked for", _n_missing(table.column(name)))
+        if name in drop
+        else _plan(name, table.column(name), name in categorical)
+        for name in table.column_names
+    ]
+    if not any(plan.kind != "dropped" for plan in plans):
+        reasons = "; ".join(f"{short(plan.name)!r} {plan.note}" for plan in plans[:3])
+        raise TableError(
+            f"There is no column to learn from: {reasons or 'the table has only its target'}."
+        )
+    return plans
+
+
+def check_known(names: Sequence[str], wanted: Collection[str], option: str) -> None:
+    """Raise if a column that was asked for is not there."""
+    for name in wanted:
+        if name not in names:
+            raise TableError(f"There is no column {name!r} for --{option}. {nearest(name, names)}")
+
+
+def _plan(name: str, column: pa.ChunkedArray, categorical: bool) -> ColumnPlan:
+    n_missing = _n_missing(column)
+    n_known = len(column) - n_missing
+    if not n_known:
+        return ColumnPlan(name, "dropped", "is empty", n_missing)
+    if categorical:
+        return _category(name, column, n_missing)
+    if is_text(column.type):
+        return _text(name, column, n_missing)
+    if is_date(column.type):
+        return _date(name, column, n_missing)
+    if not is_number(column.type):
+        note = f"holds values of the type {short(str(column.type))}"
+        return ColumnPlan(name, "dropped", note, n_missing)
+    if not name.strip() or _numbers_rows(column):
+        return ColumnPlan(name, "dropped", "numbers the rows (to keep it in results: --id)", 0)
+    return _number(name, column, n_missing)
+
+
+def _number(name: str, column: pa.ChunkedArray, n_missing: int) -> ColumnPlan:
+    values = column.cast(pa.int8()) if pa.types.is_boolean(column.type) else column
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    extremes = pc.min_max(values)
+    if extremes["min"].as_py() == extremes["max"].as_py() and not n_missing:
+        return ColumnPlan(name, "dropped", "has the same value in all rows", n_missing)
+    note = "scaled" + (", missing: mean and an indicator" if n_missing else "")
+    return ColumnPlan(name, "number", note, n_missing)
+
+
+def _text(name: str, column: pa.ChunkedArray, n_missing: int) -> ColumnPlan:
+    """Text is a category, unless it spells numbers or differs from row to row."""
+    values, codes = coded(column)
+    n_known = len(codes) - n_missing
+    spelled = np.array([text is not None and spells_number(text) for text in values])
+    n_spelled = int(np.count_nonzero(spelled[codes]))
+    if n_spelled == n_known:
+        return ColumnPlan(name, "number", "spelled as text, scaled", n_missing)
+    if n_spelled > MOSTLY * n_known:
+        raise _mixed(name, values, codes, spelled)
+    if len(values) - 1 > max(FEW, MOSTLY * n_known):
+        commas = sum(text is not None and spells_number(text.replace(",", ".")) for text in values)
+        if commas > MOSTLY * len(values):
+            raise TableError(
+                f"Column {name!r} has numbers with a decimal comma, such as {values[0]!r}. "
+                "Say so: --decimal ','."
+            )
+        note = f"text, with {len(values) - 1:,} different values in {n_known:,} rows"
+        return ColumnPlan(name, "dropped", note, n_missing)
+    return _category(name, column, n_missing)
+
+
+def _mixed(
+    name: str, values: list[str | None], codes: np.ndarray, spelled: np.ndarray
+) -> TableError:
+    others = [k for k, text in enumerate(values) if text is not None and not spelled[k]]
+    rows = np.isin(codes, others)
+    first = int(np.argmax(rows))
+    text = short(str(values[codes[first]]))
+    return TableError(
+        f"Column {name!r} has numbers, but also {listed(str(values[k]) for k in others)} in "
+        f"{int(rows.sum()):,} of its rows, first in row {first + 1:,}. If that marks missing "
+        f"values: --missing {text!r}; if the column is a category: --categorical {name!r}."
+    )
+
+
+def _category(name: str, column: pa.ChunkedArray, n_missing: int) -> ColumnPlan:
+    values, codes = coded(column)
+    counts = np.bincount(codes, minlength=len(values))
+    order = np.argsort(-counts, kind="stable")
+    levels = tuple(values[k] for k in order if counts[k])
+    if len(levels) < 2:
+        return ColumnPlan(name, "dropped", "has the same value in all rows", n_missing)
+    baseline = "missing" if levels[0] is None else short(levels[0], 30)
+    note = f"{len(levels):,} levels, compared with {baseline!r}"
+    return ColumnPlan(name, "category", note, n_missing, levels=levels)
+
+
+def _date(name: str, column: pa.ChunkedArray, n_missing: int) -> ColumnPlan:
+    """Choose the parts of a date: of rhythms, those that the dates go through."""
+    stamps = days(name, column)
+    first, last = np.nanmin(stamps), np.nanmax(stamps)
+    if first == last and not n_missing:
+        return ColumnPlan(name, "dropped", "has the same value in all rows", n_missing)
+    parts = ["day"]
+    if last - first > 180.0:
+        parts += ["year, cosine", "year, sine"]
+    if last - first > 7.0:
+        parts += ["week, cosine", "week, sine"]
+    if np.nanmax(stamps % 1.0) > 0.0:
+        parts += ["day, cosine", "day, sine"]
+    rhythms = sorted({part.split(",")[0] for part in parts[1:]}, reverse=True)
+    note = "days" + (f", and place in the {' and '.join(rhythms)}" if rhythms else "")
+    return ColumnPlan(name, "date", note, n_missing, parts=tuple(parts))
+
+
+def _numbers_rows(column: pa.ChunkedArray) -> bool:
+    """Whether a column of whole numbers counts the rows."""
+    if not pa.types.is_integer(column.type) or column.null_count or len(column) < FEW:
+        return False
+    first, last = column[0].as_py(), column[-1].as_py()
+    if last - first != len(column) - 1:
+        return False
+    return bool(np.all(np.diff(column.to_numpy()) == 1))
+
+
+def _n_missing(column: pa.ChunkedArray) -> int:
+    n_missing = column.null_count
+    if pa.types.is_floating(column.type):
+        n_missing += pc.sum(pc.is_nan(column)).as_py() or 0
+    return n_missing

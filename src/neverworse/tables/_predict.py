@@ -1,0 +1,161 @@
+"""Predict the rows of tables of any size, a batch at a time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from neverworse._typing import Matrix
+from neverworse.tables._classifier import TableClassifier
+from neverworse.tables._csv import TEXT
+from neverworse.tables._errors import TableError, listed, nearest
+from neverworse.tables._file import TableFile
+from neverworse.tables._options import ReadOptions
+from neverworse.tables._preparation import TablePreparation, check_columns
+from neverworse.tables._read import names_of, stream_batches
+
+MOST_LEVELS = 1000  # that are told apart among new ones
+
+
+@dataclass
+class Noticed:
+    """What was noticed while rows were predicted.
+
+    Attributes
+    ----------
+    n_rows : int
+    classes : Counter of str
+        How many rows each class was predicted for.
+    extra : tuple of str
+        Columns of the table that the model does not know.
+    new_levels : dict of str to Counter
+        Values of categories that the model was not fitted to.
+    """
+
+    n_rows: int = 0
+    classes: Counter[str] = field(default_factory=Counter)
+    extra: tuple[str, ...] = ()
+    new_levels: dict[str, Counter[str]] = field(default_factory=dict)
+
+    def sentences(self) -> Iterator[str]:
+        """Yield what people should know."""
+        if self.extra:
+            plural = "s were" if len(self.extra) > 1 else " was"
+            yield f"{len(self.extra):,} column{plural} ignored: {listed(self.extra)}."
+        for name, levels in self.new_levels.items():
+            n_rows = sum(levels.values())
+            most = [level for level, _ in levels.most_common(3)]
+            yield (
+                f"Column {name!r} has values that the model does not know, in {n_rows:,} rows: "
+                f"{listed(most, 3)}{' ...' if len(levels) > 3 else ''}. They count as its rare "
+                "levels, or, if it had none, as its most frequent one."
+            )
+
+
+def predict_batches(
+    model: TableClassifier,
+    files: Sequence[TableFile],
+    options: ReadOptions,
+    noticed: Noticed,
+    *,
+    id_name: str | None = None,
+    probabilities: bool = False,
+) -> Iterator[pa.Table]:
+    """Yield the predictions of one batch of rows after another.
+
+    Parameters
+    ----------
+    model : TableClassifier
+    files : sequence of TableFile
+    options : ReadOptions
+    noticed : Noticed
+        Is told what is noticed on the way.
+    id_name : str, optional
+        Column that names the rows; their numbers do otherwise.
+    probabilities : bool
+        Whether to add the probabilities of all classes.
+    """
+    preparation = model.preparation_
+    types = column_types(preparation)
+    if id_name is not None:
+        types = {**types, id_name: TEXT}
+    for file in files:
+        _check_names(names_of(file, options), preparation, id_name, noticed)
+        for batch in stream_batches(file, options, types):
+            if batch.num_rows:
+                table = pa.Table.from_batches([batch])
+                yield _predicted(model, table, noticed, id_name, probabilities)
+
+
+def column_types(preparation: TablePreparation) -> dict[str, pa.DataType]:
+    """Return the types that the text of columns is read as."""
+    types = {}
+    for name, kind in preparation.types_.items():
+        if name in preparation.category_names_:
+            types[name] = TEXT
+        elif name in preparation.date_names_:
+            types[name] = pa.timestamp("us", tz="UTC" if "tz=" in kind else None)
+        elif kind == "bool":
+            types[name] = pa.bool_()
+        elif kind.startswith("time32"):
+            types[name] = pa.time32("s")
+        else:
+            types[name] = pa.float64()
+    return types
+
+
+def _check_names(
+    names: Sequence[str], preparation: TablePreparation, id_name: str | None, noticed: Noticed
+) -> None:
+    if not names:  # of a format that tells them only with its rows
+        return
+    check_columns(names, preparation.used_names)
+    if id_name is not None and id_name not in names:
+        raise TableError(f"There is no column {id_name!r} for --id. {nearest(id_name, names)}")
+    known = {*preparation.feature_names_in_, id_name}
+    noticed.extra = tuple(dict.fromkeys([*noticed.extra, *(n for n in names if n not in known)]))
+
+
+def _predicted(
+    model: TableClassifier,
+    table: pa.Table,
+    noticed: Noticed,
+    id_name: str | None,
+    probabilities: bool,
+) -> pa.Table:
+    check_columns(table.column_names, model.preparation_.used_names)
+    for name, levels in model.preparation_.new_levels(table).items():
+        counter = noticed.new_levels.setdefault(name, Counter())
+        if len(counter) < MOST_LEVELS:
+            counter.update(levels)
+    scores = class_scores(model, table)
+    best = np.argmax(scores, axis=1)
+    names = pa.array([str(name) for name in model.classes_.tolist()])
+    if id_name is None:
+        row_names = pa.array(np.arange(noticed.n_rows, noticed.n_rows + len(best)) + 1)
+    else:
+        row_names = table.column(id_name)
+    columns = {
+        id_name or "row": row_names,
+        "prediction": names.take(pa.array(best)),
+        "score": scores[np.arange(len(best)), best],
+    }
+    if probabilities:
+        shares = model.predict_proba(table)
+        columns |= {f"probability: {n}": shares[:, k] for k, n in enumerate(names.to_pylist())}
+    noticed.n_rows += len(best)
+    counts = np.bincount(best, minlength=len(names))
+    noticed.classes.update(dict(zip(names.to_pylist(), counts.tolist(), strict=True)))
+    return pa.table(columns)
+
+
+def class_scores(model: TableClassifier, table: pa.Table) -> Matrix:
+    """Return scores on targets 0 and 1, one column for each class."""
+    decision = np.asarray(model.decision_function(table))
+    if decision.ndim == 2:
+        return decision
+    return np.column_stack([0.5 - decision, 0.5 + decision])

@@ -1,0 +1,337 @@
+"""From the columns of a table to features, with the tools of scikit-learn."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.impute import SimpleImputer
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.utils.validation import check_is_fitted
+
+from neverworse._typing import AnyArray, Matrix, Vector
+from neverworse.tables._errors import TableError, listed, nearest, short
+from neverworse.tables._plan import ColumnPlan, plan_columns
+from neverworse.tables._values import coded, date_parts, days, numbers
+
+BATCH_ROWS = 1 << 14  # which stay in the cache of a core while they are prepared
+MOST_FEATURES = 5_000
+OTHER = "(other)"
+
+
+class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Make features of the numbers, categories and dates of a table.
+
+    - *Numbers* (and whatever can be counted: booleans, durations, times) are standardised. Where a
+      value is missing, it is the mean, and an indicator says so.
+    - *Categories*, and text with few different values, get an indicator for every level but the
+      most frequent, with which the others are compared; a missing value is a level. The rarest of
+      many levels share one indicator.
+    - *Dates* become days, and points on circles for the place in the year, the week and the day.
+
+    Columns that are empty or constant, that number the rows, or whose text is different in almost
+    every row, are left out; `plans_` says which and why. No label is used, so that rows to be
+    tested on later may be among those that it is fitted to.
+
+    Parameters
+    ----------
+    categorical : sequence of str
+        Columns that are categories, whatever they look like.
+    drop : sequence of str
+        Columns to leave out.
+    max_levels : int
+        Levels of a category that get their own indicator.
+
+    Attributes
+    ----------
+    feature_names_in_ : array of str
+        Columns that it was fitted to.
+    number_names_, category_names_, date_names_ : lists of str
+        Columns that features are made of.
+    feature_columns_ : list of str
+        The column of each feature.
+    scaler_, imputer_ : transformers
+        Of numbers and parts of dates.
+    encoders_ : dict of str to OneHotEncoder
+        Of categories, whose levels are numbered by their frequency.
+    levels_ : dict of str to list
+        The levels of categories, the most frequent first; None stands for missing values.
+    parts_ : dict of str to list
+        Parts of dates.
+    types_ : dict of str to str
+        Types of the columns that features are made of, for readers of text, which has none.
+    """
+
+    plans_: list[ColumnPlan]  # only after a fit: a copy that was saved has no need of it
+
+    def __init__(
+        self, *, categorical: Sequence[str] = (), drop: Sequence[str] = (), max_levels: int = 30
+    ) -> None:
+        self.categorical = categorical
+        self.drop = drop
+        self.max_levels = max_levels
+
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
+        """Decide what each column is, and find means, scales and levels.
+
+        Parameters
+        ----------
+        X : table
+            Of PyArrow, or of any library that shares its tables with it: pandas, polars, DuckDB.
+        y : None
+            Ignored.
+        """
+        table = as_table(X)
+        if not table.num_rows:
+            raise TableError("The table has no rows.")
+        self.plans_ = plan_columns(table, categorical=self.categorical, drop=self.drop)
+        self.feature_names_in_ = np.array(table.column_names, dtype=object)
+        self.n_features_in_ = len(table.column_names)
+        self.number_names_ = [plan.name for plan in self.plans_ if plan.kind == "number"]
+        self.category_names_ = [plan.name for plan in self.plans_ if plan.kind == "category"]
+        self.date_names_ = [plan.name for plan in self.plans_ if plan.kind == "date"]
+        self.levels_ = {p.name: list(p.levels) for p in self.plans_ if p.kind == "category"}
+        self.parts_ = {p.name: list(p.parts) for p in self.plans_ if p.kind == "date"}
+        self.types_ = {name: str(table.schema.field(name).type) for name in self.used_names}
+        self._fit_numbers(table)
+        self._fit_categories(table)
+        self._name_features()
+        if len(self.feature_columns_) > MOST_FEATURES:
+            raise TableError(
+                f"The {len(table.column_names):,} columns make {len(self.feature_columns_):,} "
+                f"features, more than {MOST_FEATURES:,}. Leave columns out with --drop; if there "
+                "should be fewer, look at the delimiter, or whether rows and columns are swapped."
+            )
+        return self
+
+    def transform(self, X: Any) -> Matrix:
+        """Return the features of all rows.
+
+        Parameters
+        ----------
+        X : table
+            With the columns that it was fitted to, in any order. Others are ignored.
+        """
+        check_is_fitted(self, "feature_columns_")
+        table = as_table(X)
+        check_columns(table.column_names, self.used_names)
+        features = np.empty((table.num_rows, len(self.feature_columns_)))
+        starts = range(0, table.num_rows, BATCH_ROWS)
+        if len(starts) <= 1:
+            self._fill(table, 0, features)
+            return features
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            for _ in pool.map(lambda start: self._fill(table, start, features), starts):
+                pass
+        return features
+
+    @property
+    def used_names(self) -> list[str]:
+        """The columns that features are made of."""
+        return [*self.number_names_, *self.date_names_, *self.category_names_]
+
+    def get_feature_names_out(self, input_features: Any = None) -> AnyArray:  # noqa: ARG002
+        """Return the names of the features."""
+        check_is_fitted(self, "feature_columns_")
+        return np.array(self._feature_names, dtype=object)
+
+    def new_levels(self, X: Any) -> dict[str, dict[str, int]]:
+        """Count values of categories that it was not fitted to, by column."""
+        table, found = as_table(X), {}
+        for name in self.category_names_:
+            known = set(self.levels_[name])
+            values, codes = coded(table.column(name))
+            counts = np.bincount(codes, minlength=len(values))
+            pairs = zip(values, counts.tolist(), strict=True)
+            new = {str(v): n for v, n in pairs if n and v not in known}
+            if new:
+                found[name] = new
+        return found
+
+    def units(self) -> Vector:
+        """Return what one unit of each feature is in units of its column."""
+        ones = np.ones(len(self.feature_columns_))
+        ones[: len(self.scaler_.scale_)] = self.scaler_.scale_
+        return ones
+
+    def offsets(self) -> Vector:
+        """Return where each feature is zero, in units of its column."""
+        zeros = np.zeros(len(self.feature_columns_))
+        zeros[: len(self.scaler_.mean_)] = self.scaler_.mean_
+        return zeros
+
+    def _fit_numbers(self, table: pa.Table) -> None:
+        self.scaler_ = StandardScaler()
+        missing = np.zeros(self._n_numbers, dtype=bool)
+        if self._n_numbers:
+            # One overflow would be enough for NaN, with a warning; the check is below.
+            with np.errstate(over="ignore", invalid="ignore"):
+                for start, batch in _batches(table):
+                    raw = self._raw_numbers(batch, start)
+                    missing |= np.isnan(raw).any(axis=0)
+                    self.scaler_.partial_fit(raw)
+            self._check_scales()
+        else:
+            self.scaler_.mean_ = self.scaler_.scale_ = np.empty(0)
+        self.imputer_ = SimpleImputer(strategy="constant", fill_value=0.0, add_indicator=True)
+        if self._n_numbers:
+            # All that it learns is which columns have missing values: two rows tell.
+            self.imputer_.fit(np.vstack([np.zeros_like(missing), np.where(missing, np.nan, 0.0)]))
+        self._missing = missing
+
+    def _check_scales(self) -> None:
+        finite = np.isfinite(self.scaler_.var_) & np.isfinite(self.scaler_.mean_)
+        if not finite.all():
+            name = self._number_columns[int(np.argmin(finite))]
+            raise TableError(
+                f"Column {name!r} has numbers that are too large for their squares to be computed. "
+                f"Divide them, or leave the column out: --drop {name!r}."
+            )
+
+    def _fit_categories(self, table: pa.Table) -> None:
+        self.encoders_ = {}
+        for name in self.category_names_:
+            encoder = OneHotEncoder(
+                drop="first",
+                handle_unknown="infrequent_if_exist",
+                max_categories=self.max_levels + 1,
+                sparse_output=False,
+            )
+            values, codes = coded(table.column(name))
+            numbered = _numbered(self.levels_[name], values)
+            # Two bytes are enough for levels that matter, and sorted ten times faster than eight.
+            rows = np.minimum(numbered[codes], np.iinfo(np.int16).max).astype(np.int16)
+            self.encoders_[name] = encoder.fit(rows[:, None])
+
+    def _fill(self, table: pa.Table, start: int, features: Matrix) -> None:
+        """Write the features of some rows."""
+        batch = table.slice(start, BATCH_ROWS)
+        out = features[start : start + batch.num_rows]
+        first = 0
+        if self._n_numbers:
+            scaled = self.imputer_.transform(
+                self.scaler_.transform(self._raw_numbers(batch, start))
+            )
+            first = scaled.shape[1]
+            out[:, :first] = scaled
+        for name in self.category_names_:
+            values, codes = coded(batch.column(name))
+            numbered = np.minimum(_numbered(self.levels_[name], values), np.iinfo(np.int16).max)
+            indicators = self._indicators(name, numbered)
+            out[:, first : first + indicators.shape[1]] = indicators[codes]
+            first += indicators.shape[1]
+
+    def _indicators(self, name: str, numbered: AnyArray) -> Matrix:
+        """Return the features of levels by their number; -1 is a level never seen before."""
+        encoder = self.encoders_[name]
+        known = np.where(numbered < 0, 0, numbered)
+        indicators = encoder.transform(known.astype(np.int16)[:, None])
+        if (numbered < 0).any():
+            # scikit-learn would warn: in a table, new levels are counted (`new_levels`) and told.
+            indicators[numbered < 0] = 0.0
+            if encoder.infrequent_categories_[0] is not None:
+                indicators[numbered < 0, -1] = 1.0
+        return indicators
+
+    @property
+    def _n_numbers(self) -> int:
+        return len(self._number_columns)
+
+    @property
+    def _number_columns(self) -> list[str]:
+        """The column of each number that is scaled."""
+        of_dates = [name for name in self.date_names_ for _ in self.parts_[name]]
+        return [*self.number_names_, *of_dates]
+
+    def _raw_numbers(self, batch: pa.Table, start: int) -> Matrix:
+        raw = np.empty((batch.num_rows, self._n_numbers))
+        for k, name in enumerate(self.number_names_):
+            raw[:, k] = numbers(name, batch.column(name), first_row=start)
+        first = len(self.number_names_)
+        for name in self.date_names_:
+            parts = tuple(self.parts_[name])
+            raw[:, first : first + len(parts)] = date_parts(days(name, batch.column(name)), parts)
+            first += len(parts)
+        if np.isinf(raw).any():
+            row, column = np.argwhere(np.isinf(raw))[0]
+            name = self._number_columns[column]
+            raise TableError(
+                f"Column {name!r} has an infinite number in row {start + row + 1:,}. Correct it, "
+                "or leave the cell empty if it is not known."
+            )
+        return raw
+
+    def _name_features(self) -> None:
+        of_dates = [f"{n} ({part})" for n in self.date_names_ for part in self.parts_[n]]
+        names = [*self.number_names_, *of_dates]
+        columns = self._number_columns
+        missing = np.flatnonzero(self._missing)
+        names += [f"{names[k]} is missing" for k in missing]
+        columns += [columns[k] for k in missing]
+        for name in self.category_names_:
+            levels = self._indicated_levels(name)
+            names += [f"{name} is missing" if v is None else f"{name} = {short(v)}" for v in levels]
+            columns += [name] * len(levels)
+        self._feature_names, self.feature_columns_ = names, columns
+
+    def _indicated_levels(self, name: str) -> list[str | None]:
+        encoder, levels = self.encoders_[name], self.levels_[name]
+        infrequent = encoder.infrequent_categories_[0]
+        rare = set() if infrequent is None else set(infrequent.tolist())
+        kept = [levels[k] for k in encoder.categories_[0].tolist() if k not in rare]
+        return [*kept[1:], OTHER] if rare else kept[1:]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in super().__getstate__().items() if key != "plans_"}
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+def as_table(X: Any) -> pa.Table:
+    """Return a table of PyArrow; nothing is copied."""
+    if isinstance(X, pa.Table):
+        return X
+    if isinstance(X, pa.RecordBatch):
+        return pa.Table.from_batches([X])
+    if hasattr(X, "__arrow_c_stream__") or isinstance(X, dict):
+        return pa.table(X)
+    raise TypeError(
+        "X must be a table with named columns: of pandas, polars or PyArrow, not "
+        f"{type(X).__name__}."
+    )
+
+
+def check_columns(names: Sequence[str], needed: Sequence[str]) -> None:
+    """Raise if a column is missing that features are made of."""
+    missing = [name for name in needed if name not in names]
+    if not missing:
+        return
+    extra = [name for name in names if name not in needed]
+    hint = nearest(missing[0], extra) if len(missing) == 1 and extra else ""
+    what = "a column" if len(missing) == 1 else f"{len(missing):,} columns"
+    raise TableError(
+        f"The table lacks {what} that the model was fitted to: {listed(missing)}. Add it, with "
+        f"empty cells where values are unknown, or rename the one that it is. {hint}".rstrip()
+    )
+
+
+def _batches(table: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+    for start in range(0, table.num_rows, BATCH_ROWS):
+        yield start, table.slice(start, BATCH_ROWS)
+
+
+def _numbered(levels: list[str | None], values: list[str | None]) -> AnyArray:
+    """Return the number of each value among the levels, -1 if it is none of them."""
+    number = {level: k for k, level in enumerate(levels)}
+    return np.array([number.get(value, -1) for value in values])

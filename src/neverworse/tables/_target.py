@@ -1,0 +1,140 @@
+"""The target of a table: which rows are labeled, and what their classes are."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from neverworse._typing import AnyArray, Mask, Vector
+from neverworse.tables._errors import TableError, listed, nearest, short
+from neverworse.tables._values import coded, spells_number
+
+MOST_CLASSES = 200
+SOME_ROWS = 10
+USUAL_MARKERS = ("-1", "?", "unknown", "unlabeled", "unlabelled", "missing")
+
+
+@dataclass(frozen=True)
+class Target:
+    """The labels of a table.
+
+    Attributes
+    ----------
+    name : str
+        Of the column.
+    classes : array of shape (n_classes,)
+        In sorted order: whole numbers if all are, text otherwise.
+    codes : array of shape (n_rows,)
+        The position of each row's class among them, NaN where there is no label.
+    """
+
+    name: str
+    classes: AnyArray
+    codes: Vector
+
+    @property
+    def labeled(self) -> Mask:
+        """Which rows have a label."""
+        return ~np.isnan(self.codes)
+
+    @property
+    def class_names(self) -> list[str]:
+        """The classes as text."""
+        return [str(value) for value in self.classes.tolist()]
+
+    def counts(self) -> list[int]:
+        """Count the labeled rows of each class."""
+        counted = np.bincount(self.codes[self.labeled].astype(int), minlength=len(self.classes))
+        return [int(count) for count in counted]
+
+
+def find_column(table: pa.Table, name: str, option: str) -> pa.ChunkedArray:
+    """Return a column, or say which names are like the one that is not there."""
+    names = table.column_names
+    if name in names:
+        return table.column(name)
+    if len(names) == 1 and any(mark in names[0] for mark in (",", ";", "\t", "|")):
+        raise TableError(
+            f"There is no column {name!r} for --{option}: all of the table is in one column, named "
+            f"{short(names[0])!r}. Name the delimiter, for example --delimiter ';'."
+        )
+    raise TableError(f"There is no column {name!r} for --{option}. {nearest(name, names)}")
+
+
+def read_target(table: pa.Table, name: str, markers: Collection[str] | None = None) -> Target:
+    """Find the labels of a table.
+
+    Parameters
+    ----------
+    table : pyarrow Table
+    name : str
+        Of the column with the labels.
+    markers : collection of str, optional
+        What marks unlabeled rows, besides empty cells. Without, values that usually do are not
+        taken for classes.
+    """
+    marked = set(markers or ())
+    values, codes = coded(find_column(table, name, "target"))
+    texts = [None if text is None or text in marked else text.strip() for text in values]
+    used = set(np.unique(codes).tolist())
+    found = {text for k, text in enumerate(texts) if text and k in used}
+    classes = _sorted_classes(found)
+    number = {str(value): float(k) for k, value in enumerate(classes.tolist())}
+    position = np.array(
+        [np.nan if not text else number[_spelling(text, classes)] for text in texts]
+    )
+    target = Target(name, classes, position[codes])
+    _check(target, suspect=markers is None)
+    return target
+
+
+def _sorted_classes(found: Collection[str]) -> AnyArray:
+    """Sort classes as numbers if all are whole numbers, or else as text."""
+    if found and all(spells_number(text) for text in found):
+        values = {float(text) for text in found}
+        if all(value.is_integer() and abs(value) < 2.0**53 for value in values):
+            return np.array(sorted(int(value) for value in values))
+        if len(values) > MOST_CLASSES or len(values) > len(found) // 2:
+            return np.array(sorted(found, key=float), dtype=object)
+    return np.array(sorted(found), dtype=object)
+
+
+def _spelling(text: str, classes: AnyArray) -> str:
+    return str(int(float(text))) if classes.dtype.kind == "i" else text
+
+
+def _check(target: Target, suspect: bool) -> None:
+    n_labeled = int(target.labeled.sum())
+    n_rows, n_classes = len(target.codes), len(target.classes)
+    name = target.name
+    if not n_labeled:
+        raise TableError(
+            f"No row has a label: column {name!r} is empty. At least two classes need some."
+        )
+    if n_classes == 1:
+        only = target.class_names[0]
+        raise TableError(
+            f"All {n_labeled:,} labels in column {name!r} are {short(only)!r}. There must be rows "
+            "of at least two classes; where a class goes without saying, write it down."
+        )
+    if n_classes > MOST_CLASSES or (n_labeled >= SOME_ROWS and n_classes > n_labeled / 2):
+        kind = "a number" if all(map(spells_number, target.class_names)) else "an id or a text"
+        raise TableError(
+            f"Column {name!r} has {n_classes:,} different values in {n_labeled:,} labeled rows: it "
+            f"looks like {kind}, not like a class. Choose another target, or group its values."
+        )
+    suspicious = [v for v in target.class_names if v.casefold() in USUAL_MARKERS]
+    if suspicious and suspect and n_labeled == n_rows:
+        raise TableError(
+            f"Column {name!r} has no empty cell, but the value {suspicious[0]!r}. If it marks rows "
+            f"without a label: --missing-label={suspicious[0]}; if it is a class: --missing-label=."
+        )
+
+
+def describe_classes(target: Target) -> str:
+    """Return the classes and their numbers of labels as text."""
+    pairs = zip(target.class_names, target.counts(), strict=True)
+    return listed((f"{name}: {count:,}" for name, count in pairs), 6).replace("'", "")

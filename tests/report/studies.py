@@ -1,0 +1,355 @@
+"""Studies of small tables: real fits where numbers must be true, plain numbers elsewhere."""
+
+import dataclasses
+from functools import cache
+
+import numpy as np
+
+from neverworse import ProjectedLeastSquaresClassifier
+from neverworse.report import Study
+from neverworse.report._study import (
+    ChangedRow,
+    Changes,
+    ClassFacts,
+    Coefficient,
+    ColumnFacts,
+    Comparison,
+    Curve,
+    CurveLine,
+    DataFacts,
+    FileFacts,
+    MethodFacts,
+    PullRow,
+    Pulls,
+    ScoreGroup,
+    Scores,
+)
+
+NASTY = (
+    "<script>alert(1)</script>",
+    "\"quotes\" & 'apostrophes' --> ]]> </style></svg>",
+    "עברית وعربية",
+    "🙂 emoji 👩‍🔬",
+    "long " * 60,
+    "two\nlines\tand $math$ {{x}}",
+)
+
+
+def made_up(n_classes=2, n_labeled=12, n_unlabeled=400, n_features=6, seed=3):
+    """Rows of classes that overlap, most of them without a label."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n_labeled + n_unlabeled) % n_classes
+    centres = 0.8 * rng.standard_normal((n_classes, n_features))
+    X = centres[y] + 1.3 * rng.standard_normal((len(y), n_features))
+    X *= 10.0 ** np.arange(-2, n_features - 2)
+    return X, np.where(np.arange(len(y)) < n_labeled, y, -1)
+
+
+def study_of(X, y, names, features, notes=(), **params):
+    """Return the study of a fit, with all parts."""
+    clf = ProjectedLeastSquaresClassifier(**params).fit(X, y)
+    known, n_classes = y >= 0, len(names)
+    before, after = (_scores(model, X) for model in (clf.supervised_, clf))
+    soft = clf.soft_labels_
+    soft = np.column_stack([1 - soft, soft]) if soft.ndim == 1 else soft
+    certificate = clf.certificate_.to_dict()
+    return Study(
+        version="0.1.0",
+        made="2026-11-16 09:30 UTC",
+        command="neverworse fit patients.csv --target diagnosis --out model",
+        settings={"target": "diagnosis", "distance": "all", "alpha": 0.0, "prior": None},
+        packages={"numpy": "2.3.0", "scikit-learn": "1.9.1"},
+        data=_data(y, names, features, before[~known], after[~known]),
+        certificate=certificate,
+        claim=_claim(certificate),
+        certificate_words=certificate["summary"],
+        scores=tuple(
+            _score_groups(k, names, y, before[:, k], after[:, k])
+            for k in (range(n_classes) if n_classes > 2 else [1])
+        ),
+        changes=_changes(names, before[~known], after[~known], soft),
+        coefficients=_coefficients(clf, X, names, features),
+        intercepts=_intercepts(clf, names),
+        pulls=_pulls(names, before[~known], after[~known], soft),
+        unlabeled_curve=_curve("unlabeled", (0, 25, 50, 100, 200, 400)),
+        labeled_curve=_curve("labeled", (10, 15, 20, 30)),
+        comparison=comparison(),
+        notes=tuple(notes),
+    )
+
+
+def _claim(certificate):
+    if certificate["reason"]:
+        return "Nothing could be improved for certain: this is the supervised model."
+    if not certificate["holds"]:
+        return "This model may be better or worse than the supervised one: nothing is guaranteed."
+    return (
+        "Whatever the true labels of the unlabeled rows are, this model's quadratic loss on all "
+        f"{certificate['n_labeled'] + certificate['n_unlabeled']:,} rows is lower than that of the "
+        f"supervised model, by at least {certificate['guaranteed_improvement']:.3f}."
+    )
+
+
+def _scores(model, X):
+    found = model.decision_function(X) + 0.5
+    return np.column_stack([1 - found, found]) if found.ndim == 1 else found
+
+
+def _data(y, names, features, before, after):
+    counts = [np.bincount(each.argmax(axis=1), minlength=len(names)) for each in (before, after)]
+    return DataFacts(
+        files=(FileFacts("patients.csv", 1234, "9f86d081" * 8), FileFacts("-", None, None)),
+        target="diagnosis",
+        n_rows=len(y),
+        n_labeled=int((y >= 0).sum()),
+        n_unlabeled=int((y < 0).sum()),
+        n_features=len(features),
+        classes=tuple(
+            ClassFacts(name, int((y == k).sum()), int(counts[0][k]), int(counts[1][k]))
+            for k, name in enumerate(names)
+        ),
+        columns=(
+            *(ColumnFacts(name, "number", "scaled; median if missing", 3, 1) for name in features),
+            ColumnFacts("diagnosis", "target", "classes", int((y < 0).sum()), 0),
+            ColumnFacts("patient", "id", "names rows", 0, 0),
+        ),
+    )
+
+
+def _score_groups(k, names, y, before, after):
+    low, high = np.quantile(np.r_[before, after], [0.002, 0.998])
+    edges = np.linspace(min(low, -0.1), max(high, 1.1), 37)
+    groups = [(name, y == m) for m, name in enumerate(names)] + [("unlabeled", y < 0)]
+    return Scores(
+        names[k],
+        tuple(edges.tolist()),
+        tuple(
+            ScoreGroup(
+                name,
+                int(chosen.sum()),
+                *(
+                    tuple(np.histogram(each[chosen].clip(edges[0], edges[-1]), edges)[0].tolist())
+                    for each in (before, after)
+                ),
+            )
+            for name, chosen in groups
+        ),
+    )
+
+
+def _changes(names, before, after, soft):
+    old, new = before.argmax(axis=1), after.argmax(axis=1)
+    counts = np.zeros((len(names), len(names)), dtype=int)
+    np.add.at(counts, (old, new), 1)
+    rows = np.flatnonzero(old != new)
+    return Changes(
+        len(rows),
+        len(before),
+        tuple(map(tuple, counts.tolist())),
+        tuple(
+            ChangedRow(
+                f"P-{row:05d}",
+                names[old[row]],
+                names[new[row]],
+                float(before[row, new[row]]),
+                float(after[row, new[row]]),
+                float(soft[row, new[row]]),
+            )
+            for row in rows
+        ),
+    )
+
+
+def _coefficients(clf, X, names, features):
+    spread = X.std(axis=0)
+    classes = names if len(names) > 2 else names[1:]
+    return tuple(
+        Coefficient(
+            feature,
+            feature,
+            class_name,
+            float(clf.supervised_.coef_[k, j]),
+            float(clf.coef_[k, j]),
+            float(clf.supervised_.coef_[k, j] * spread[j]),
+            float(clf.coef_[k, j] * spread[j]),
+        )
+        for j, feature in enumerate(features)
+        for k, class_name in enumerate(classes)
+    )
+
+
+def _intercepts(clf, names):
+    classes = names if len(names) > 2 else names[1:]
+    pairs = zip(clf.supervised_.intercept_ + 0.5, clf.intercept_ + 0.5, classes, strict=True)
+    return tuple(
+        Coefficient("intercept", "", name, *map(float, (old, new, old, new)))
+        for old, new, name in pairs
+    )
+
+
+def _pulls(names, before, after, soft):
+    pull = ((soft - before) * (after - before)).sum(axis=1)
+    total = float(pull.sum())
+    if total <= 0:
+        return None
+    order = np.argsort(-pull)
+    so_far = np.cumsum(pull[order]) / total
+    at = np.unique(np.linspace(0, len(pull) - 1, 60).astype(int))
+    raised = (after - before).argmax(axis=1)
+    return Pulls(
+        total,
+        0.0,
+        int((pull > 0).sum()),
+        int((pull < 0).sum()),
+        (0.0, *((at + 1) / len(pull)).tolist()),
+        (0.0, *so_far[at].tolist()),
+        tuple(
+            PullRow(
+                f"P-{row:05d}",
+                float(pull[row] / total),
+                names[raised[row]],
+                float(soft[row, raised[row]]),
+                float(before[row, raised[row]]),
+                float(after[row, raised[row]]),
+            )
+            for row in order[:100]
+        ),
+    )
+
+
+def _curve(rows, sizes):
+    steps = np.arange(len(sizes))
+    falling = 0.12 + 0.14 * np.exp(-0.5 * steps)
+    flat = np.full(len(sizes), 0.26) if rows == "unlabeled" else falling + 0.05
+    margins = tuple((0.02 - 0.002 * steps).tolist())
+    return Curve(
+        rows,
+        sizes,
+        24 if rows == "unlabeled" else 400,
+        20,
+        tuple(
+            CurveLine(name, tuple(error.tolist()), margins, tuple((0.6 * error).tolist()), margins)
+            for name, error in (("Supervised", flat), ("Projected", falling))
+        ),
+        "The last doubling of the unlabeled rows lowered the error by 0.4 points, within its "
+        "uncertainty: more of them are unlikely to help much.",
+    )
+
+
+def comparison():
+    """A comparison in plain numbers."""
+    none, proved = "none", "quadratic loss on training rows"
+    methods = (
+        ("Supervised", 0.171, 0.012, 0.131, 0.0, 0.0, None, "the baseline", 0.002),
+        ("Projected", 0.148, 0.011, 0.112, -0.023, 0.006, 0.0012, proved, 0.012),
+        ("ICLS", 0.152, 0.011, 0.115, -0.019, 0.007, 0.011, none, 0.013),
+        ("Self-learning", 0.182, 0.016, 0.14, 0.011, 0.009, 0.24, none, 0.02),
+        ("TSVM", 0.19, 0.02, None, 0.019, 0.014, 0.19, none, 1.3),
+        ("Label spreading", 0.165, 0.013, None, -0.006, 0.01, 0.55, none, 0.1),
+    )
+    return Comparison(
+        10,
+        5,
+        400,
+        tuple(
+            MethodFacts(
+                name, error, se, loss, None if loss is None else 0.01, gap, gap_se, p, words, took
+            )
+            for name, error, se, loss, gap, gap_se, p, words, took in methods
+        ),
+        "The projected model has the lowest error, 2.3 points below the supervised one.",
+    )
+
+
+FEATURES = ("age", "blood pressure", "cholesterol", "glucose", "bmi", "smoker: yes")
+
+
+@cache
+def binary():
+    """Two classes, and something to improve."""
+    return study_of(*made_up(), ("benign", "malignant"), FEATURES, ("Column 'zip' was dropped.",))
+
+
+@cache
+def three_classes():
+    return study_of(*made_up(3, 18), ("setosa", "versicolor", "virginica"), FEATURES)
+
+
+@cache
+def nothing_improved():
+    """Scores of unlabeled rows that are labels already."""
+    y = np.array([0, 1] * 20 + [-1] * 60)
+    X = np.random.default_rng(0).random((100, 6)) * 1e-3
+    X[:40, 0] = y[:40]
+    X[40:, 0] = np.linspace(0.2, 0.8, 60)
+    return study_of(X, y, ("no", "yes"), FEATURES)
+
+
+@cache
+def not_guaranteed():
+    return study_of(*made_up(), ("benign", "malignant"), FEATURES, distance="labeled")
+
+
+@cache
+def bare():
+    """No part that is optional."""
+    parts = dict.fromkeys(("pulls", "unlabeled_curve", "labeled_curve", "comparison"))
+    return dataclasses.replace(
+        binary(), **parts, notes=("Class malignant has one label only, so nothing is compared.",)
+    )
+
+
+@cache
+def nasty():
+    """Names from outside that want to be markup."""
+    X, y = made_up(3, 18)
+    found = study_of(X, y, NASTY[:3], NASTY, notes=NASTY)
+    changes = dataclasses.replace(
+        found.changes,
+        rows=tuple(
+            dataclasses.replace(each, row=NASTY[k % len(NASTY)])
+            for k, each in enumerate(found.changes.rows)
+        ),
+    )
+    data = dataclasses.replace(
+        found.data,
+        target=NASTY[0],
+        files=tuple(FileFacts(each, 10, "0" * 64) for each in NASTY),
+    )
+    return dataclasses.replace(
+        found,
+        data=data,
+        changes=changes,
+        command=" ".join(NASTY),
+        claim=NASTY[0],
+        certificate_words=NASTY[1],
+        settings=dict.fromkeys(NASTY, NASTY[1]),
+        comparison=dataclasses.replace(
+            found.comparison,
+            words=NASTY[1],
+            methods=tuple(
+                dataclasses.replace(each, method=name)
+                for each, name in zip(found.comparison.methods, NASTY, strict=True)
+            ),
+        ),
+    )
+
+
+def big():
+    """As many rows as tables show, twelve classes, 3,000 features."""
+    names = tuple(f"class {k}" for k in range(12))
+    X, y = made_up(12, 60, 3000, 8)
+    features = tuple(f"feature {k}" for k in range(8))
+    found = study_of(X, y, names, features)
+    each = found.coefficients
+    return dataclasses.replace(found, coefficients=each * 375)
+
+
+ALL = {
+    "binary": binary,
+    "three classes": three_classes,
+    "nothing improved": nothing_improved,
+    "not guaranteed": not_guaranteed,
+    "bare": bare,
+    "nasty": nasty,
+}

@@ -1,0 +1,135 @@
+"""The report in a real browser: no errors, tables that work, and no scrolling sideways."""
+
+import json
+import re
+import shutil
+import subprocess
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+from neverworse.report import page
+from neverworse.report._html import _digest
+from tests.report import studies
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("chrome")
+pytestmark = pytest.mark.skipif(BROWSER is None, reason="there is no Chromium")
+
+# Uses the tables as a reader would, and leaves what it saw in an attribute.
+USE = """
+const seen = {};
+try {
+  const box = document.querySelector("#SECTION .sortable");
+  const table = box.querySelector("table");
+  const rows = () => Array.from(table.tBodies[0].rows);
+  const column = (k) => rows().map((row) => {
+    const number = row.cells[k].querySelector("data");
+    return number ? Number(number.value) : row.cells[k].textContent;
+  });
+  const heading = table.tHead.rows[0].cells[COLUMN];
+  const button = heading.querySelector("button");
+  seen.before = column(COLUMN);
+  button.click();
+  seen.first = [heading.getAttribute("aria-sort"), column(COLUMN)];
+  button.click();
+  seen.second = [heading.getAttribute("aria-sort"), column(COLUMN)];
+  const input = box.previousElementSibling.querySelector("input");
+  if (input) {
+    input.value = "FILTER";
+    input.dispatchEvent(new Event("input"));
+    seen.filtered = rows().filter((row) => !row.hidden).map((row) => row.cells[0].textContent);
+    seen.count = input.nextElementSibling.textContent;
+  }
+  seen.width = [document.documentElement.scrollWidth, window.innerWidth];
+  seen.buttons = document.querySelectorAll(".sortable th button").length;
+  seen.headings = document.querySelectorAll(".sortable thead th").length;
+} catch (error) {
+  seen.error = String(error);
+}
+document.documentElement.dataset.seen = JSON.stringify(seen);
+"""
+
+
+def opened(content, folder, *, width=1200):
+    """Return the page after its script ran, and what the console said."""
+    path = Path(folder) / "report.html"
+    path.write_text(content, "utf-8")
+    ran = subprocess.run(
+        [
+            BROWSER,
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            f"--user-data-dir={folder}/profile",
+            f"--window-size={width},900",
+            "--enable-logging=stderr",
+            "--v=0",
+            "--dump-dom",
+            path.as_uri(),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    return ran.stdout, [line for line in ran.stderr.splitlines() if ":CONSOLE" in line]
+
+
+def used(study, folder, section, column, word, **options):
+    """Return what somebody saw who used a table, and what the console said."""
+    content = page(study)
+    script = re.search(r"<script>(.*)</script>", content, re.S)[1]
+    use = USE.replace("SECTION", section).replace("COLUMN", str(column)).replace("FILTER", word)
+    content = content.replace(script, script + use).replace(_digest(script), _digest(script + use))
+    dom, said = opened(content, folder, **options)
+    return json.loads(unescape(re.search(r'data-seen="([^"]*)"', dom)[1])), said
+
+
+@pytest.mark.parametrize("name", studies.ALL)
+def test_the_console_stays_empty(name, tmp_path):
+    dom, said = opened(page(studies.ALL[name]()), tmp_path)
+    assert said == []
+    assert '<html lang="en" class="enhanced">' in dom
+
+
+@pytest.mark.parametrize("width", [1200, 390])
+def test_tables_sort_and_filter(width, tmp_path):
+    study = studies.not_guaranteed()
+    seen, said = used(study, tmp_path, "changes", 5, "BENIGN", width=width)
+    assert said == []
+    shifts = [each.projected_score - each.supervised_score for each in study.changes.rows]
+    assert seen["before"] == shifts
+    assert seen["first"] == ["descending", sorted(shifts, reverse=True)]
+    assert seen["second"] == ["ascending", sorted(shifts)]
+    assert len(seen["filtered"]) == study.changes.n_changed  # changed from or to benign
+    assert seen["count"] == f"{study.changes.n_changed} of {study.changes.n_changed} rows"
+    assert seen["buttons"] == seen["headings"] > 20
+    assert seen["width"] == [width, width]
+
+
+def test_words_are_sorted_from_the_first_and_numbers_in_them_as_numbers(tmp_path):
+    study = studies.binary()
+    seen, said = used(study, tmp_path, "pulls", 0, study.pulls.rows[7].row.lower())
+    assert said == []
+    names = sorted(each.row for each in study.pulls.rows)
+    assert seen["first"] == ["ascending", names]
+    assert seen["second"] == ["descending", names[::-1]]
+    assert seen["filtered"] == [study.pulls.rows[7].row]
+    assert seen["count"] == f"1 of {len(names)} rows"
+
+
+def test_names_from_outside_neither_run_nor_widen_the_page(tmp_path):
+    seen, said = used(studies.nasty(), tmp_path, "coefficients", 0, "emoji", width=390)
+    assert said == []
+    assert seen["width"] == [390, 390]
+    assert set(seen["filtered"]) == {studies.NASTY[3]}
+
+
+def test_what_is_not_of_the_page_does_not_run(tmp_path):
+    foreign = "<script>document.title = 'foreign'</script><p style='color: red'>x</p>"
+    dom, said = opened(page(studies.bare()).replace("</main>", f"{foreign}</main>"), tmp_path)
+    assert "<title>diagnosis" in dom
+    assert len(said) == 2
+    assert all("Content Security Policy" in line for line in said)

@@ -1,0 +1,162 @@
+"""Learning curves of a report, and what they say."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from neverworse import ProjectedLeastSquaresClassifier
+from neverworse.model_selection import LearningCurve, unlabeled_learning_curve
+from neverworse.report._curves import (
+    _settings,
+    _step_words,
+    labeled_curve,
+    unlabeled_curve,
+)
+from neverworse.report._sample import draw_sample
+
+CLASSIFIER = ProjectedLeastSquaresClassifier(missing_label=np.nan, alpha=0.1)
+
+
+def problem(n_labeled=60, n_unlabeled=600, n_classes=2, seed=0):
+    rng = np.random.default_rng(seed)
+    codes = rng.permutation(np.arange(n_labeled + n_unlabeled) % n_classes).astype(float)
+    X = rng.normal(size=(len(codes), 15)) + 0.4 * codes[:, None]
+    y = codes.copy()
+    y[rng.permutation(len(y))[n_labeled:]] = np.nan
+    return X, y
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_unlabeled_curve_has_the_numbers_of_direct_fits(n_classes):
+    X, y = problem(n_classes=n_classes)
+    curve = unlabeled_curve(CLASSIFIER, X, y, seed=1)
+    assert curve.rows == "unlabeled"
+    assert curve.sizes == (1, 5, 19, 75, 300, 600)
+    assert curve.n_other == 48
+    assert curve.n_repeats == 10
+    supervised, projected = curve.lines
+    assert (supervised.method, projected.method) == ("supervised", "projected")
+    # The supervised model sees no unlabeled row, so that their number does not matter to it.
+    assert len(set(supervised.error)) == len(set(supervised.loss)) == 1
+
+    # At the largest size all unlabeled rows train, so that only the folds are random.
+    errors, losses = [], []
+
+    def remember(model, X_test, y_test):
+        scores = X_test @ model.coef_.T + model.intercept_ + 0.5
+        target = np.eye(n_classes)[y_test.astype(int)]
+        target = target[:, 1:] if n_classes == 2 else target
+        losses.append(((scores - target) ** 2).sum(axis=1).mean())
+        errors.append((model.predict(X_test) != y_test).mean())
+        return errors[-1]
+
+    sample = draw_sample(X, y, None, 20_000, 1)
+    settings = _settings(sample, 1) | {"scoring": remember, "n_repeats": 10}
+    unlabeled_learning_curve(
+        clone(CLASSIFIER), sample.X, sample.y, unlabeled_sizes=[600], **settings
+    )
+    correction = np.sqrt(1 / 50 + 1 / 4)
+    assert projected.error[-1] == pytest.approx(np.mean(errors))
+    assert projected.error_se[-1] == pytest.approx(correction * np.std(errors, ddof=1))
+    assert projected.loss[-1] == pytest.approx(np.mean(losses))
+    assert projected.loss_se[-1] == pytest.approx(correction * np.std(losses, ddof=1))
+    json.dumps(asdict(curve), allow_nan=False)
+
+
+def test_labeled_curve():
+    X, y = problem()
+    curve = labeled_curve(CLASSIFIER, X, y)
+    assert curve.rows == "labeled"
+    assert curve.sizes == (6, 12, 24, 48)
+    assert curve.n_other == 600
+    for line in curve.lines:
+        assert line.loss[-1] < line.loss[0]
+        assert all(0 < se < 0.5 for se in (*line.error_se, *line.loss_se))
+    json.dumps(asdict(curve), allow_nan=False)
+
+
+def test_rows_are_capped_and_that_is_said():
+    X, y = problem()
+    curve = unlabeled_curve(CLASSIFIER, X, y, max_unlabeled=100)
+    assert curve.sizes[-1] == 100
+    assert "The curve stops at 100 of the 600 unlabeled rows." in curve.words
+    assert "stops" not in unlabeled_curve(CLASSIFIER, X, y).words
+    assert labeled_curve(CLASSIFIER, X, y, max_unlabeled=50).n_other == 50
+
+
+def test_weights_count():
+    X, y = problem()
+    weights = np.random.default_rng(0).uniform(0.1, 5.0, len(y))
+    plain, weighted = (
+        unlabeled_curve(CLASSIFIER, X, y, sample_weight=given) for given in (None, weights)
+    )
+    same = unlabeled_curve(CLASSIFIER, X, y, sample_weight=np.full(len(y), 1.0))
+    assert plain.lines[0].loss == pytest.approx(same.lines[0].loss)
+    assert plain.lines[0].loss != pytest.approx(weighted.lines[0].loss)
+
+
+def test_a_curve_takes_unlabeled_rows_and_two_labels_of_each_class():
+    X, y = problem()
+    with pytest.raises(ValueError, match="no unlabeled rows"):
+        unlabeled_curve(CLASSIFIER, X[~np.isnan(y)], y[~np.isnan(y)])
+    y[y == 1] = np.nan
+    for curve in (unlabeled_curve, labeled_curve):
+        with pytest.raises(ValueError, match="two labeled rows of every class"):
+            curve(CLASSIFIER, X, y)
+
+
+def made(error_steps, loss_steps):
+    """A curve of two sizes whose last step changes error and loss by so much in each fold."""
+    n = len(error_steps)
+    return LearningCurve(
+        "unlabeled",
+        np.array([100, 200]),
+        {
+            "projected error": np.array([np.full(n, 0.3), 0.3 + np.array(error_steps)]),
+            "projected loss": np.array([np.full(n, 0.2), 0.2 + np.array(loss_steps)]),
+        },
+        np.ones((2, n)),
+        np.full(n, 40),
+        np.full(n, 10),
+        2,
+    )
+
+
+NOISE = np.array([-0.04, 0.03, 0.01, -0.02, 0.02, -0.01, 0.04, -0.03, 0.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("error", "loss", "verdict"),
+    [
+        (NOISE - 0.1, NOISE, "More unlabeled rows are worth collecting"),
+        (NOISE + 0.1, NOISE, "More unlabeled rows have not helped here"),
+        (NOISE, NOISE, "Whether more unlabeled rows would lower the error cannot be told"),
+        (NOISE, NOISE - 0.1, "More unlabeled rows still lower the loss, but whether"),
+        (0 * NOISE, NOISE, "did not change on any held-out fold"),
+    ],
+)
+def test_verdicts(error, loss, verdict):
+    sample = draw_sample(*problem(), None, 1_000, 0)
+    words = _step_words(made(error, loss), sample, "unlabeled rows")
+    assert words.startswith("From 100 to 200 unlabeled rows, the error of the projected model")
+    assert verdict in words
+
+
+def test_words_have_the_numbers():
+    sample = draw_sample(*problem(), None, 1_000, 0)
+    words = _step_words(made(NOISE - 0.02, NOISE), sample, "unlabeled rows")
+    margin = 2.262157 * np.sqrt((1 / 10 + 1 / 4) * NOISE.var(ddof=1)) * 100
+    assert f"changed by -2.0 (±{margin:.1f}) percentage points" in words
+    assert f"by up to {margin + 2:.1f} points, or raised it by up to {margin - 2:.1f}" in words
+
+
+def test_too_few_rows_for_a_curve():
+    X, y = problem(n_unlabeled=1)
+    assert (
+        unlabeled_curve(CLASSIFIER, X, y).words == "There are too few unlabeled rows for a curve."
+    )

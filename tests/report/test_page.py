@@ -1,0 +1,351 @@
+"""report.html: one page, nothing else, and the numbers of the study."""
+
+import dataclasses
+import json
+import re
+import subprocess
+import sys
+import warnings
+from functools import cache
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from neverworse.report import Study, _pieces, _svg, page, write_report
+from neverworse.report._words import number
+from tests.report import studies
+
+VOID = {"meta", "link"}
+CERTIFICATE_NUMBERS = (
+    "worst_case",
+    "best_case",
+    "penalty",
+    "rounding_bound",
+    "duality_gap",
+    "n_labeled",
+    "n_unlabeled",
+    "n_one",
+    "n_fractional",
+)
+
+
+class Reader(HTMLParser):
+    """Reads a page as a browser would, and complains about what is not closed or not escaped."""
+
+    def __init__(self, content):
+        super().__init__()
+        self.open, self.ids, self.addresses, self.tables, self.labels = [], [], [], [], []
+        self.sections, self.section, self.numbers, self.titles, self.tags = {}, "", {}, [], set()
+        self.feed(content)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        if tag not in VOID:
+            self.open.append(tag)
+        self.seen(tag, attrs)
+
+    def handle_startendtag(self, tag, attrs):
+        assert "svg" in self.open
+        self.seen(tag, attrs)
+
+    def seen(self, tag, attrs):
+        attributes = dict(attrs)
+        assert len(attributes) == len(attrs)
+        assert not [key for key in attributes if key.startswith("on") or key == "style"]
+        self.tags.add(tag)
+        self.ids += [attributes["id"]] if "id" in attributes else []
+        self.addresses += [attributes[key] for key in ("src", "href") if key in attributes]
+        self.addresses += re.findall(r"url\((.*?)\)", attributes.get("clip-path", ""))
+        self.labels += [attributes["aria-label"]] if tag == "svg" else []
+        if tag == "section":
+            self.section = attributes["id"]
+        if tag == "table":
+            self.tables.append([])
+        if tag == "tr":
+            self.tables[-1].append([])
+        if tag in ("td", "th"):
+            self.tables[-1][-1].append("")
+        if tag == "data":
+            self.numbers.setdefault(self.section, {})[attributes["value"]] = ""
+            self.value = attributes["value"]
+        if tag == "title":
+            self.titles.append("")
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if {"style", "script"} & set(self.open):
+            return
+        self.sections[self.section] = self.sections.get(self.section, "") + data
+        if "td" in self.open or "th" in self.open:
+            self.tables[-1][-1][-1] += data
+        if "data" in self.open:
+            self.numbers[self.section][self.value] += data
+        if "title" in self.open:
+            self.titles[-1] += data
+
+    @property
+    def text(self):
+        return "".join(self.sections.values())
+
+    def table(self, *head):
+        (found,) = [table for table in self.tables if tuple(table[0][: len(head)]) == head]
+        return found[1:]
+
+
+@cache
+def content_of(make):
+    return page(make())
+
+
+@pytest.fixture(params=list(studies.ALL))
+def make(request):
+    return studies.ALL[request.param]
+
+
+def read(study):
+    return Reader(page(study))
+
+
+def test_the_page_needs_nothing_else(make):
+    content = content_of(make)
+    found = Reader(content)
+    assert len(found.ids) == len(set(found.ids))
+    for address in found.addresses:
+        assert address == "data:," or address[1:] in found.ids, address
+    assert not re.findall(r"https?://(?!www\.w3\.org/2000/svg)", content)
+    assert found.tags.isdisjoint({"iframe", "object", "embed", "img", "base", "form"})
+    assert content.count("<script>") == 1
+    style = re.search(r"<style>(.*?)</style>", content, re.S)[1]
+    for part in ("prefers-color-scheme: dark", "@media print"):
+        assert part in style
+    for part in ("@import", "url("):
+        assert part not in style
+    assert not re.findall(r"\b(nan|None|inf)\b", found.text)
+
+
+def test_numbers_are_those_of_the_certificate(make):
+    study, found = make(), Reader(content_of(make))
+    certificate = study.certificate
+    shown = found.numbers["certificate"]
+    for key in CERTIFICATE_NUMBERS:
+        value = certificate[key]
+        assert repr(value) in shown, key
+        if key != "duality_gap":
+            assert shown[repr(value)].startswith(number(value))
+    headline = found.numbers[""]
+    for value in certificate["supervised_loss"]:
+        assert repr(value) in headline
+    assert repr(abs(certificate["best_case"])) in headline
+    first = "worst_case" if not certificate["holds"] else "guaranteed_improvement"
+    assert repr(certificate[first]) in headline
+    assert study.claim in found.sections[""]
+    assert study.certificate_words in found.sections["certificate"]
+
+
+def test_all_colours_are_roles(make):
+    drawn = "".join(re.findall(r"<svg.*?</svg>", content_of(make), re.S))
+    classes = re.findall(r'class="([^"]*)"', drawn)
+    used = {each for found in classes for each in found.split()}
+    assert used <= {f"{kind}-{role}" for kind in "fs" for role in _svg.ROLES}
+    assert {"s-supervised", "f-projected"} <= used
+    assert not re.findall(r"\b(fill|stroke)=\"(?!none)", drawn)
+
+
+def test_names_from_outside_are_text():
+    found = Reader(content_of(studies.nasty))
+    for name in studies.NASTY:
+        for section in ("notes", "coefficients", "data", "reproduction"):
+            assert name in found.sections[section], section
+    assert studies.NASTY[0] in found.sections[""]
+    assert any(studies.NASTY[1] in title for title in found.titles)
+    assert any(studies.NASTY[1] in label for label in found.labels)
+    assert f"score for {studies.NASTY[0]}" in found.sections["scores"]
+    assert [row[0] for row in found.table("File")] == list(studies.NASTY)
+
+
+def test_charts_say_what_they_show(make):
+    found = Reader(content_of(make))
+    assert len(found.labels) >= 2
+    assert all(len(label) > 40 for label in found.labels)
+
+
+@pytest.mark.parametrize("make", [studies.binary, studies.three_classes])
+def test_shapes_have_titles(make):
+    study, found = make(), Reader(content_of(make))
+    group = study.scores[0].groups[-1]
+    fullest = int(np.argmax(group.projected))
+    low, high = study.scores[0].edges[fullest : fullest + 2]
+    assert (
+        f"unlabeled, scores from {number(low, 3)} to {number(high, 3)}: supervised "
+        f"{group.supervised[fullest]}, projected {group.projected[fullest]} rows"
+    ) in found.titles
+    assert "Projected, 400 unlabeled rows: 0.131 ± 0.020" in found.titles
+    assert "Projected: \N{MINUS SIGN}0.023 ± 0.012" in found.titles
+    moved = max(
+        study.coefficients, key=lambda each: abs(each.projected_scaled - each.supervised_scaled)
+    )
+    assert sum(title.startswith(f"{moved.feature}") for title in found.titles) >= 2
+
+
+def test_changed_rows_and_their_counts():
+    study, found = studies.not_guaranteed(), Reader(content_of(studies.not_guaranteed))
+    rows = found.table("Row", "Supervised", "Projected")
+    assert len(rows) == study.changes.n_changed
+    for row, each in zip(rows, study.changes.rows, strict=True):
+        assert row[:3] == [each.row, each.supervised, each.projected]
+    matrix = found.table("Supervised ↓  projected →")
+    assert [[int(n) for n in row[1:-1]] for row in matrix] == [*map(list, study.changes.counts)]
+    assert f"For {study.changes.n_changed} of 400 unlabeled rows" in found.sections["changes"]
+
+
+def test_changes_among_many_classes_are_listed_by_both():
+    names = [f"class {k:02d}" for k in range(13)]
+    counts = np.diag(np.full(13, 20))
+    counts[3, 7], counts[0, 12] = 2, 5
+    base = studies.three_classes()
+    facts = tuple(dataclasses.replace(base.data.classes[0], name=name) for name in names)
+    study = dataclasses.replace(
+        base,
+        data=dataclasses.replace(base.data, classes=facts),
+        changes=dataclasses.replace(
+            base.changes, n_changed=7, counts=tuple(map(tuple, counts.tolist()))
+        ),
+    )
+    rows = read(study).table("Supervised", "Projected", "Rows")
+    assert rows == [["class 00", "class 12", "5"], ["class 03", "class 07", "2"]]
+
+
+def test_weights_are_ordered_by_how_much_they_moved():
+    study, found = studies.binary(), Reader(content_of(studies.binary))
+    rows = found.table("Feature", "Supervised", "Projected")
+    assert rows[0][0] == "intercept"
+    weights = {each.feature: each for each in study.coefficients}
+    shifts = [
+        abs(weights[row[0]].projected_scaled - weights[row[0]].supervised_scaled)
+        for row in rows[1:]
+    ]
+    assert shifts == sorted(shifts, reverse=True)
+    for row in rows[1:]:
+        assert row[1] == number(weights[row[0]].supervised)
+        assert row[2] == number(weights[row[0]].projected)
+
+
+@pytest.mark.parametrize(
+    ("make", "word", "sentence"),
+    [
+        (studies.binary, "Never worse", "Even somebody who chose the labels to spite it"),
+        (studies.nothing_improved, "Same as supervised", "it has the same weights"),
+        (studies.not_guaranteed, "Not guaranteed", "nothing proves it"),
+    ],
+)
+def test_what_the_certificate_means(make, word, sentence):
+    found = Reader(content_of(make))
+    assert word in found.sections[""]
+    assert sentence in found.sections["meaning"]
+    assert "It is not about accuracy." in found.sections["meaning"]
+
+
+def with_certificate(study, **changed):
+    return dataclasses.replace(study, certificate={**study.certificate, **changed})
+
+
+@pytest.mark.parametrize(
+    ("level", "sentence"),
+    [
+        (None, "These shares were given"),
+        (0.95, "with a probability of at least 95.0 % if labels are missing completely at random"),
+    ],
+)
+def test_what_is_assumed(level, sentence):
+    base = studies.binary()
+    assumptions = {
+        **base.certificate["assumptions"],
+        "class_prior": [["<b>", 0.3, 0.5]],
+        "prior_level": level,
+        "n_bounded": 17,
+    }
+    found = read(with_certificate(base, assumptions=assumptions, rows="unlabeled", penalty=2.5))
+    said = found.sections["meaning"]
+    assert sentence in said
+    assert "Class <b> makes up between 30.0 % and 50.0 % of the unlabeled rows." in said
+    assert "The labels of 17 unlabeled rows" in said
+    assert "Nothing else is assumed" not in said
+    assert "over the 400 unlabeled rows, plus the ridge penalty of 2.5." in said
+    assert "Nothing else is assumed" in Reader(content_of(studies.binary)).sections["meaning"]
+
+
+def test_parts_that_are_not_there_are_left_out():
+    study, found = studies.bare(), Reader(content_of(studies.bare))
+    assert {"pulls", "curves", "comparison"}.isdisjoint(found.ids)
+    assert study.notes[0] in found.sections["notes"]
+    assert "Left out of this report: how much each" in found.sections["notes"]
+    assert {"pulls", "curves", "comparison"} <= set(Reader(content_of(studies.binary)).ids)
+
+
+def test_one_learning_curve_alone():
+    found = read(dataclasses.replace(studies.binary(), unlabeled_curve=None))
+    assert "More labels?" in found.sections["curves"]
+    assert "More unlabeled rows?" not in found.sections["curves"]
+
+
+def test_numbers_that_are_not_known():
+    base = studies.binary()
+    nan = float("nan")
+    line = base.labeled_curve.lines[0]
+    broken = dataclasses.replace(
+        line, error=(nan, *line.error[1:]), error_se=(nan,) * 4, loss=(nan,) * 4
+    )
+    curve = dataclasses.replace(base.labeled_curve, lines=(broken, *base.labeled_curve.lines[1:]))
+    methods = (
+        dataclasses.replace(base.comparison.methods[1], error=nan, error_se=nan),
+        *base.comparison.methods,
+    )
+    comparison = dataclasses.replace(base.comparison, methods=methods)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = read(
+            with_certificate(
+                dataclasses.replace(base, labeled_curve=curve, comparison=comparison),
+                duality_gap=None,
+            )
+        )
+    assert "infinite" in found.sections["certificate"]
+    assert found.table("Labeled rows")[0][1] == "\N{EN DASH}"
+
+
+def test_long_tables_say_where_the_rest_is():
+    base = studies.binary()
+    row = studies.not_guaranteed().changes.rows[0]
+    changes = dataclasses.replace(base.changes, n_changed=100_000, rows=(row,) * 1000)
+    found = read(dataclasses.replace(base, changes=changes))
+    assert len(found.table("Row", "Supervised", "Projected")) == _pieces.LONGEST_TABLE
+    assert "The 500 first of 100,000; all are in predictions.csv." in found.sections["changes"]
+    assert "On paper, 460 more rows" in found.sections["changes"]
+
+
+def test_large_studies_stay_small():
+    content = page(studies.big())
+    assert len(content.encode()) < 1_500_000
+    assert len(Reader(content).table("Feature", "Class")) == _pieces.LONGEST_TABLE
+
+
+def test_the_same_study_gives_the_same_page():
+    study = studies.binary()
+    again = Study.from_dict(json.loads(json.dumps(study.to_dict())))
+    assert page(again) == content_of(studies.binary)
+
+
+def test_the_file_is_written_whole(tmp_path):
+    half_a_pair = dataclasses.replace(studies.bare(), command="name \ud800")
+    write_report(half_a_pair, tmp_path / "report.html")
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+    assert "name ?" in (tmp_path / "report.html").read_text("utf-8")
+
+
+def test_importing_the_report_imports_no_charts():
+    code = "import neverworse.report, sys; sys.exit('matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
