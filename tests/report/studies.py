@@ -229,7 +229,7 @@ def _curve(rows, sizes):
         20,
         tuple(
             CurveLine(name, tuple(error.tolist()), margins, tuple((0.6 * error).tolist()), margins)
-            for name, error in (("Supervised", flat), ("Projected", falling))
+            for name, error in (("supervised", flat), ("projected", falling))
         ),
         "The last doubling of the unlabeled rows lowered the error by 0.4 points, within its "
         "uncertainty: more of them are unlikely to help much.",
@@ -240,12 +240,12 @@ def comparison():
     """A comparison in plain numbers."""
     none, proved = "none", "quadratic loss on training rows"
     methods = (
-        ("Supervised", 0.171, 0.012, 0.131, 0.0, 0.0, None, "the baseline", 0.002),
-        ("Projected", 0.148, 0.011, 0.112, -0.023, 0.006, 0.0012, proved, 0.012),
+        ("supervised", 0.171, 0.012, 0.131, 0.0, 0.0, None, "the baseline", 0.002),
+        ("projected", 0.148, 0.011, 0.112, -0.023, 0.006, 0.0012, proved, 0.012),
         ("ICLS", 0.152, 0.011, 0.115, -0.019, 0.007, 0.011, none, 0.013),
-        ("Self-learning", 0.182, 0.016, 0.14, 0.011, 0.009, 0.24, none, 0.02),
+        ("self-learning", 0.182, 0.016, 0.14, 0.011, 0.009, 0.24, none, 0.02),
         ("TSVM", 0.19, 0.02, None, 0.019, 0.014, 0.19, none, 1.3),
-        ("Label spreading", 0.165, 0.013, None, -0.006, 0.01, 0.55, none, 0.1),
+        ("label spreading", 0.165, 0.013, None, -0.006, 0.01, 0.55, none, 0.1),
     )
     return Comparison(
         10,

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from neverworse.plots._constraint_set import BLUE, GREEN, GREY, ORANGE, SKY
+from neverworse.plots._drawing import BLUE, GREEN, GREY, ORANGE, SKY
 
 PURPLE = "#CC79A7"  # of the same palette
 

@@ -23,7 +23,7 @@ from neverworse.experiments._drawing import (
 )
 from neverworse.experiments._published import published
 from neverworse.experiments._reproduction import Reproduction
-from neverworse.plots._constraint_set import BLUE, GREY
+from neverworse.plots._drawing import BLUE, GREY
 
 HIGHEST_RATIO = 5.0  # where the paper cuts its figure off
 RIBBON = 2.0  # standard errors

@@ -1,5 +1,13 @@
 """Displays for people who look: drawn with matplotlib, which is imported only when needed."""
 
+from neverworse.plots._certificate import CertificateDisplay
+from neverworse.plots._coefficient_shift import CoefficientShiftDisplay
 from neverworse.plots._constraint_set import ConstraintSetDisplay
+from neverworse.plots._learning_curve import UnlabeledLearningCurveDisplay
 
-__all__ = ["ConstraintSetDisplay"]
+__all__ = [
+    "CertificateDisplay",
+    "CoefficientShiftDisplay",
+    "ConstraintSetDisplay",
+    "UnlabeledLearningCurveDisplay",
+]

@@ -8,7 +8,7 @@ import numpy as np
 
 from neverworse._typing import Matrix, Vector
 from neverworse.estimators import ProjectedLeastSquaresClassifier
-from neverworse.plots._drawing import BLUE, GREEN, GREY, ORANGE, SKY, axes_for
+from neverworse.plots._drawing import BLUE, GREEN, GREY, ORANGE, SKY, axes_for, legend_above
 from neverworse.plots._two_weights import (
     as_point,
     check_estimator,
@@ -174,19 +174,7 @@ class ConstraintSetDisplay:
         ax.set_xlabel(self.weight_names[0])
         ax.set_ylabel(self.weight_names[1])
         if legend:
-            # Above the axes: inside, there is no place that never hides a point.
-            ax.legend(
-                **{
-                    "loc": "lower center",
-                    "bbox_to_anchor": (0.5, 1.0),
-                    "ncols": 3,
-                    "columnspacing": 1.2,
-                    "handlelength": 1.6,
-                    "fontsize": "small",
-                    "frameon": False,
-                    **(legend_kw or {}),
-                }
-            )
+            legend_above(ax, **(legend_kw or {}))
         self.ax_ = ax
         self.figure_ = ax.figure  # type: ignore[assignment]  # a subfigure has all that matters
         return self

@@ -16,9 +16,7 @@ BLUE, ORANGE, GREEN, SKY, GREY = "#0072B2", "#D55E00", "#009E73", "#56B4E9", "#5
 LIGHT_GREY = "#BFBFBF"
 
 
-def axes_for(
-    ax: Axes | None, display: str, size: tuple[float, float] | None = None
-) -> Axes:
+def axes_for(ax: Axes | None, display: str, size: tuple[float, float] | None = None) -> Axes:
     """Return where to draw; a new figure if nothing is given.
 
     Parameters
@@ -41,6 +39,20 @@ def axes_for(
     return plt.figure(layout="constrained", figsize=size).add_subplot()
 
 
+def legend_above(ax: Axes, **changes: Any) -> None:
+    """Explain the parts above the axes: inside, there is no place that never hides a point."""
+    look = {
+        "loc": "lower center",
+        "bbox_to_anchor": (0.5, 1.0),
+        "ncols": 3,
+        "columnspacing": 1.2,
+        "handlelength": 1.6,
+        "fontsize": "small",
+        "frameon": False,
+    }
+    ax.legend(**{**look, **changes})
+
+
 def last_step(estimator: Any) -> tuple[Any, list[Any]]:
     """Return the estimator at the end of searches and pipelines, and the steps before it."""
     before: list[Any] = []
@@ -54,7 +66,7 @@ def last_step(estimator: Any) -> tuple[Any, list[Any]]:
             return estimator, before
 
 
-def feature_names(estimator: Any, before: Sequence[Any]) -> list[str]:
+def names_of_features(estimator: Any, before: Sequence[Any]) -> list[str]:
     """Return the names of the features that an estimator sees, as far as they are known."""
     names = getattr(estimator, "feature_names_in_", None)
     for step in before:

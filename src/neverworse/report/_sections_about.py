@@ -16,7 +16,7 @@ from neverworse.report._meaning import (
 )
 from neverworse.report._pieces import drawing, long_table, side_by_side
 from neverworse.report._study import Scalar, Study
-from neverworse.report._words import count, exact, name, number, percent, size
+from neverworse.report._words import count, exact, moment, name, number, percent, size
 
 MOODS = {"never worse": "good", "same": "neutral", "not guaranteed": "bad"}
 PARTS = {
@@ -38,7 +38,7 @@ def headline(study: Study) -> Markup:
             "Model of ",
             tag("strong", name(study.data.target)),
             f" · {count(certificate['n_labeled'], 'labeled row')}, "
-            f"{count(certificate['n_unlabeled'], 'unlabeled row')} · {study.made}",
+            f"{count(certificate['n_unlabeled'], 'unlabeled row')} · {moment(study.made)}",
             class_="eyebrow",
         ),
         tag("p", VERDICTS[found], class_=f"verdict {MOODS[found]}"),
@@ -50,18 +50,19 @@ def headline(study: Study) -> Markup:
 def _tiles(study: Study) -> Iterator[Markup]:
     certificate = study.certificate
     low, high = certificate["supervised_loss"]
-    if verdict(certificate) == "not guaranteed":
-        yield _tile("Worst case", exact(certificate["worst_case"]), "higher loss than supervised")
-    else:
-        improvement = certificate["guaranteed_improvement"]
-        least = f"at least {percent(improvement / high)} of the supervised loss" if high else ""
+    best, improvement = certificate["best_case"], certificate["guaranteed_improvement"]
+    found = verdict(certificate)
+    if found == "same":
+        yield _tile("Guaranteed improvement", exact(improvement), "both models are the same")
+    elif found == "never worse":
+        # True for every labeling: none has a higher supervised loss.
+        least = f"at least {percent(improvement / high)} of the supervised loss"
         yield _tile("Guaranteed improvement", exact(improvement), least)
-    best = certificate["best_case"]
-    yield _tile(
-        "Best case",
-        exact(abs(best)),
-        f"{'lower' if best <= 0 else 'higher'} loss than supervised",
-    )
+    else:
+        yield _tile("Worst case", exact(certificate["worst_case"]), "higher loss than supervised")
+    if found != "same":
+        words = f"{'lower' if best <= 0 else 'higher'} loss than supervised"
+        yield _tile("Best case", exact(abs(best)), words)
     yield _tile(
         "Supervised loss",
         Markup(exact(low) + " to " + exact(high)),
@@ -210,7 +211,7 @@ def reproduction(study: Study) -> Iterator[Markup]:
     settings = ((key, _setting(value)) for key, value in study.settings.items())
     yield tag("div", facts(settings), class_="columns")
     versions = ", ".join(f"{key} {version}" for key, version in study.packages.items())
-    yield facts([("neverworse", study.version), ("Other packages", versions), ("Made", study.made)])
+    yield facts([("neverworse", study.version), ("Other packages", versions), ("Made", moment(study.made))])
 
 
 def _setting(value: Scalar) -> Markup:

@@ -24,7 +24,8 @@ def scores(study: Study) -> Iterator[Markup]:
             "p",
             "A score of 1 is what rows of the class should have, 0 what all others should. The "
             "area shows the projected model, the dashed line the supervised one. Heights are "
-            "relative to the fullest bar of each group of rows.",
+            "relative to the fullest bar of each group of rows. Rows beyond the ends are in the "
+            "last bars.",
         ),
         tag(
             "p",
@@ -167,7 +168,7 @@ def coefficients(study: Study) -> Iterator[Markup]:
         chart = drawing(
             coefficients_chart(moved, with_class=several),
             "weights",
-            f"The {len(moved)} of {len(ordered)} weights that moved most."
+            f"The {len(moved)} of {len(ordered):,} weights that moved most."
             if len(moved) < len(ordered)
             else None,
         )

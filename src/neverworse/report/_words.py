@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 import unicodedata
 
@@ -60,6 +61,16 @@ def size(n_bytes: int) -> str:
     while amount >= 1000 and len(units) > 1:
         amount, units = amount / 1000, units[1:]
     return f"{number(amount, 3)} {units[0]}"
+
+
+def moment(iso: str) -> str:
+    """Return a time as people write it; as it is if it is no time."""
+    try:
+        when = dt.datetime.fromisoformat(iso)
+    except ValueError:
+        return iso
+    zone = " UTC" if when.utcoffset() == dt.timedelta(0) else f"{when:%z}"
+    return f"{when:%Y-%m-%d %H:%M}{zone}"
 
 
 def exact(value: float, shown: str | None = None) -> Markup:

@@ -120,7 +120,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "feature_columns_")
         table = as_table(X)
         check_columns(table.column_names, self.used_names)
-        features = np.empty((table.num_rows, len(self.feature_columns_)))
+        features = np.zeros((table.num_rows, len(self.feature_columns_)))
         starts = range(0, table.num_rows, BATCH_ROWS)
         if len(starts) <= 1:
             self._fill(table, 0, features)
@@ -209,7 +209,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             self.encoders_[name] = encoder.fit(rows[:, None])
 
     def _fill(self, table: pa.Table, start: int, features: Matrix) -> None:
-        """Write the features of some rows."""
+        """Write the features of some rows into an array of zeros."""
         batch = table.slice(start, BATCH_ROWS)
         out = features[start : start + batch.num_rows]
         first = 0
@@ -223,7 +223,10 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             values, codes = coded(batch.column(name))
             numbered = np.minimum(_numbered(self.levels_[name], values), np.iinfo(np.int16).max)
             indicators = self._indicators(name, numbered)
-            out[:, first : first + indicators.shape[1]] = indicators[codes]
+            # A row has at most one indicator of a category: the rest of it is zero already.
+            which = np.where(indicators.any(axis=1), indicators.argmax(axis=1), -1)[codes]
+            rows = np.flatnonzero(which >= 0)
+            out[rows, first + which[rows]] = 1.0
             first += indicators.shape[1]
 
     def _indicators(self, name: str, numbered: AnyArray) -> Matrix:

@@ -18,7 +18,7 @@ from neverworse.tables._file import STDIN, TableFile
 from neverworse.tables._options import ReadOptions
 from neverworse.tables._workbook import read_workbook
 
-BATCH_ROWS = 1 << 16
+BATCH_ROWS = 1 << 14
 SUFFIXES = (
     *(".csv", ".tsv", ".txt", ".gz", ".bz2", ".zst", ".xz", ".lz4", ".parquet", ".pq", ".feather"),
     *(".arrow", ".ipc", ".jsonl", ".ndjson", ".json", ".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"),

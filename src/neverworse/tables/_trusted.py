@@ -186,7 +186,8 @@ def _check_node(node: dict[str, Any], compiled: bool) -> None:
     if not compiled and (loader in _COMPILED_LOADERS or full in COMPILED):
         raise ModelFileError(
             f"it contains {full}, compiled code that made-up numbers can crash. Use a model "
-            "without trees or, if you know who made the file, accept compiled parts."
+            "without trees or, if you know who made the file, accept it with --trust-trees (in "
+            "Python: compiled=True)."
         )
     known = (_LOADERS | _COMPILED_LOADERS).get(loader, frozenset())
     if known is None:

@@ -1,0 +1,128 @@
+"""The picture of a learning curve has the numbers of the curve."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from neverworse import LeastSquaresClassifier, ProjectedLeastSquaresClassifier
+from neverworse.model_selection import labeled_learning_curve, unlabeled_learning_curve
+from neverworse.plots import UnlabeledLearningCurveDisplay
+
+mpl.use("Agg")
+
+import matplotlib.pyplot as plt
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture
+def rows():
+    rng = np.random.default_rng(0)
+    y = np.arange(200) % 2
+    X = rng.normal(size=(200, 6)) + 0.5 * y[:, None]
+    y[50:] = -1
+    return X, y
+
+
+CLASSIFIER = ProjectedLeastSquaresClassifier()
+QUICK = {"n_repeats": 1, "cv": 3, "random_state": 0}
+
+
+@pytest.mark.parametrize("kind", ["unlabeled", "labeled"])
+def test_line_is_the_mean_of_the_curve(rows, kind):
+    curves = {"unlabeled": unlabeled_learning_curve, "labeled": labeled_learning_curve}
+    display = UnlabeledLearningCurveDisplay.from_estimator(CLASSIFIER, *rows, rows=kind, **QUICK)
+    curve = curves[kind](CLASSIFIER, *rows, **QUICK)
+    assert (display.test_scores == curve.test_scores).all()
+    (line,) = display.lines_
+    assert line.get_xdata().tolist() == curve.sizes.tolist()
+    assert line.get_ydata() == pytest.approx(curve.test_scores.mean(axis=1))
+    assert display.ax_.get_xlabel() == f"{kind} rows in training"
+    assert display.ax_.get_ylabel() == "Score on held-out rows"
+    assert display.ax_.get_xscale() == "log"
+    ticks = [label.get_text() for label in display.ax_.get_xticklabels()]
+    assert ticks == [str(size) for size in curve.sizes]
+    (band,) = display.ax_.collections
+    top = curve.test_scores[-1].mean() + curve.test_scores[-1].std()
+    assert (curve.sizes[-1], pytest.approx(top)) in [tuple(v) for v in band.get_paths()[0].vertices]
+
+
+def test_baseline_has_the_same_splits(rows):
+    display = UnlabeledLearningCurveDisplay.from_estimator(
+        make_pipeline(StandardScaler(), CLASSIFIER),
+        *rows,
+        baseline=LeastSquaresClassifier(),
+        n_repeats=2,
+        cv=3,
+        random_state=np.random.RandomState(1),
+    )
+    assert len(display.lines_) == 2
+    # Without unlabeled rows the supervised classifier has the same score whatever their number.
+    assert (display.baseline_scores == display.baseline_scores[0]).all()
+    names = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert names == ["ProjectedLeastSquaresClassifier", "LeastSquaresClassifier"]
+
+
+def test_no_seed_still_means_the_same_splits(rows):
+    display = UnlabeledLearningCurveDisplay.from_estimator(
+        CLASSIFIER, *rows, baseline=CLASSIFIER, n_repeats=1, cv=3
+    )
+    assert (display.baseline_scores == display.test_scores).all()
+
+
+def test_names_and_signs_of_scores(rows):
+    display = UnlabeledLearningCurveDisplay.from_estimator(
+        CLASSIFIER, *rows, scoring="neg_brier_score", negate_score=True, **QUICK
+    )
+    assert display.ax_.get_ylabel() == "Brier score on held-out rows"
+    assert (display.lines_[0].get_ydata() > 0).all()
+    display.plot(score_name="Loss")
+    assert display.ax_.get_ylabel() == "Loss on held-out rows"
+    assert (display.lines_[0].get_ydata() < 0).all()
+
+
+def test_styles(rows):
+    display = UnlabeledLearningCurveDisplay.from_estimator(
+        CLASSIFIER, *rows, sizes=[0, 150], std_display_style="errorbar", **QUICK
+    )
+    assert display.ax_.containers
+    assert display.ax_.get_xscale() == "linear"
+    assert display.lines_[0].get_xdata().tolist() == [0, 150]
+    _, ax = plt.subplots()
+    display.plot(ax=ax, std_display_style=None, line_kw={"color": "red"})
+    assert display.ax_ is ax
+    assert not ax.collections
+    assert display.lines_[0].get_color() == "red"
+
+
+def test_wrong_input_is_explained(rows):
+    make = UnlabeledLearningCurveDisplay.from_estimator
+    with pytest.raises(ValueError, match="rows='all' must be"):
+        make(CLASSIFIER, *rows, rows="all")
+    with pytest.raises(ValueError, match="std_display_style='bars' must be"):
+        make(CLASSIFIER, *rows, std_display_style="bars")
+    with pytest.raises(ValueError, match="draws one score"):
+        make(CLASSIFIER, *rows, scoring=["accuracy", "roc_auc"], **QUICK)
+
+
+def test_missing_matplotlib_is_explained(rows, monkeypatch):
+    display = UnlabeledLearningCurveDisplay(sizes=np.array([1]), test_scores=np.ones((1, 2)))
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match=r"pip install neverworse\[plots\]"):
+        display.plot()
+
+
+def test_the_package_does_not_import_matplotlib():
+    code = "import neverworse.plots, sys; raise SystemExit('matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
