@@ -100,6 +100,13 @@ def test_sizes_of_files():
     assert _words.size(5_000_000_000_000_000) == "5,000 TB"
 
 
+def test_moments():
+    assert _words.moment("2026-11-16T09:08:12+00:00") == "2026-11-16 09:08 UTC"
+    assert _words.moment("2026-11-16T09:08:12+02:00") == "2026-11-16 09:08+0200"
+    assert _words.moment("2026-11-16T09:08:12") == "2026-11-16 09:08"
+    assert _words.moment("yesterday") == "yesterday"
+
+
 def test_short_names_fit_on_a_line():
     assert _words.short("a\nb\t c\x00d", 20) == "a b c d"
     assert _words.short("x" * 300, 10) == "x" * 9 + "…"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sklearn.utils.validation import check_is_fitted
 
 from neverworse.estimators import Audit
-from neverworse.plots._drawing import BLUE, GREY, ORANGE, axes_for, last_step
+from neverworse.plots._drawing import BLUE, GREY, ORANGE, axes_for, ink, last_step
 from neverworse.projection import Certificate
 from neverworse.projection._words import number, plural
 
@@ -168,7 +168,7 @@ class CertificateDisplay:
         """Whether nothing can be told apart: no change, or one within rounding errors."""
         if isinstance(self.certificate, Certificate):
             return bool(self.certificate.reason)
-        return self.best_case <= 0.0 <= self.worst_case and not self.certificate.n_unlabeled
+        return self.certificate._is_same
 
     def _verdict(self) -> str:
         if isinstance(self.certificate, Audit):
@@ -202,8 +202,10 @@ class CertificateDisplay:
             n = claim.n_unlabeled if only else n
             over = f"sum over {n:,} {'unlabeled ' if only else ''}{plural(n)}"
             whose = f"the supervised {claim.assumptions.model}"
-        scale = f"\n(that of {whose} is between {number(low)} and {number(high)})"
-        return f"change of the {loss}, {over}{scale}"
+        size = f"between {number(low)} and {number(high)}"
+        if number(low) == number(high):
+            size = number(low)
+        return f"change of the {loss}, {over}\n(that of {whose} is {size})"
 
     def _draw_sides(self, ax: Axes) -> None:
         """Draw the line at zero, and say what is on either side of it."""
@@ -214,7 +216,7 @@ class CertificateDisplay:
         if low == 0.0:
             ax.set_xlim(-0.35 * size, high + 0.15 * size)
         ax.set_ylim(-1.0, 1.0)
-        ax.axvline(0.0, color="black", linewidth=1.2, zorder=3)
+        ax.axvline(0.0, color=ink(), linewidth=1.2, zorder=3)
         baseline = "baseline" if isinstance(self.certificate, Audit) else "supervised"
         left, right = ax.get_xlim()
         ax.axvspan(left, 0.0, color=BLUE, alpha=0.06, linewidth=0.0)
@@ -230,7 +232,7 @@ class CertificateDisplay:
                 textcoords="offset points",
                 ha=side,
                 va="top",
-                color=GREY,
+                alpha=0.7,
                 fontsize="small",
             )
         ax.set_yticks([])
@@ -238,6 +240,8 @@ class CertificateDisplay:
             ax.spines[name].set_visible(False)
 
     def _name_ends(self, ax: Axes) -> None:
+        from matplotlib.patheffects import withStroke
+
         left, right = ax.get_xlim()
         if self._is_same:
             ends = [((self.best_case + self.worst_case) / 2, "no difference", "center")]
@@ -262,8 +266,8 @@ class CertificateDisplay:
                 va="top",
                 fontsize="small",
                 linespacing=1.3,
-                # Above the line at zero, which would run through the text.
-                bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 1.0},
+                # The line at zero may run through the text.
+                path_effects=[withStroke(linewidth=3.0, foreground=ax.get_facecolor())],
                 zorder=4,
             )
 

@@ -14,6 +14,7 @@ from neverworse.plots._drawing import (
     LIGHT_GREY,
     ORANGE,
     axes_for,
+    ink,
     last_step,
     legend_above,
     names_of_features,
@@ -169,7 +170,7 @@ class CoefficientShiftDisplay:
         ax = axes_for(ax, "CoefficientShiftDisplay", (6.4, 1.4 + 0.28 * len(order)))
         places = np.arange(len(order))
         before, after = self.supervised[order], self.projected[order]
-        ax.axvline(0.0, color="black", linewidth=0.8)
+        ax.axvline(0.0, color=ink(), linewidth=0.8)
         ax.hlines(
             places, before, after, **{"color": LIGHT_GREY, "linewidth": 2.5, **(line_kw or {})}
         )

@@ -39,6 +39,13 @@ def axes_for(ax: Axes | None, display: str, size: tuple[float, float] | None = N
     return plt.figure(layout="constrained", figsize=size).add_subplot()
 
 
+def ink() -> str:
+    """Return the colour of text in the style that is in use, light or dark."""
+    import matplotlib as mpl
+
+    return str(mpl.rcParams["text.color"])
+
+
 def legend_above(ax: Axes, **changes: Any) -> None:
     """Explain the parts above the axes: inside, there is no place that never hides a point."""
     look = {

@@ -6,8 +6,10 @@ from html import escape
 
 
 def number(value: float) -> str:
-    """Return a number with four digits."""
-    return f"{value:,.4g}" if abs(value) < 1e6 else f"{value:.3e}"
+    """Return a number with four digits, or all of them before the decimal point."""
+    if abs(value) < 1e4:
+        return f"{value:.4g}"
+    return f"{value:,.0f}" if abs(value) < 1e6 else f"{value:.3e}"
 
 
 def plural(count: int) -> str:

@@ -24,21 +24,14 @@ def curve_chart(curve: Curve, measure: Literal["error", "loss"]) -> Chart:
         look = look_of[line.method]
         values, errors = getattr(line, measure), getattr(line, f"{measure}_se")
         known = [
-            (size, value, MARGIN * error if math.isfinite(error) else 0.0)
+            (size, value, *_interval(value, error, lowest=0.0))
             for size, value, error in zip(curve.sizes, values, errors, strict=True)
             if math.isfinite(value)
         ]
         if not known:
             continue
-        sizes, means, margins = zip(*known, strict=True)
-        ax.fill_between(
-            sizes,
-            [mean - margin for mean, margin in zip(means, margins, strict=True)],
-            [mean + margin for mean, margin in zip(means, margins, strict=True)],
-            color=look.colour,
-            alpha=0.14,
-            linewidth=0,
-        )
+        sizes, means, lows, highs = zip(*known, strict=True)
+        ax.fill_between(sizes, lows, highs, color=look.colour, alpha=0.14, linewidth=0)
         ax.plot(
             sizes,
             means,
@@ -53,8 +46,9 @@ def curve_chart(curve: Curve, measure: Literal["error", "loss"]) -> Chart:
             gid=f"line{k}",
         )
         titles = [
-            f"{line.method}, {size:,} {curve.rows} rows: {decimal(mean)} ± {decimal(margin)}"
-            for size, mean, margin in known
+            f"{line.method}, {size:,} {curve.rows} rows: {decimal(mean)}, "
+            f"between {decimal(low)} and {decimal(high)}"
+            for size, mean, low, high in known
         ]
         chart.titles[f"line{k}"] = ["", *titles]
     number_axis(ax.yaxis)
@@ -82,9 +76,9 @@ def comparison_chart(
         value, error = getattr(each, measure), getattr(each, f"{measure}_se")
         if not math.isfinite(value):
             continue
-        margin = MARGIN * error if math.isfinite(error) else 0.0
+        low, high = _interval(value, error, lowest=0.0 if measure == "error" else -1.0)
         ax.plot(
-            [value - margin, value + margin],
+            [low, high],
             [k, k],
             color=look.colour,
             linewidth=2.5,
@@ -101,7 +95,9 @@ def comparison_chart(
             gid=f"dot{k}",
             clip_on=False,
         )
-        chart.titles[f"dot{k}"] = f"{each.method}: {decimal(value)} ± {decimal(margin)}"
+        chart.titles[f"dot{k}"] = (
+            f"{each.method}: {decimal(value)}, between {decimal(low)} and {decimal(high)}"
+        )
     number_axis(ax.xaxis, 4)
     ax.yaxis.grid(True)
     ax.set_xlabel("error on held-out rows" if measure == "error" else "difference from supervised")
@@ -109,3 +105,9 @@ def comparison_chart(
         f"{each.method}: {decimal(getattr(each, measure))}." for each in methods
     )
     return chart
+
+
+def _interval(value: float, error: float, *, lowest: float) -> tuple[float, float]:
+    """Return what chance allows for; no error or loss is below 0."""
+    margin = MARGIN * error if math.isfinite(error) else 0.0
+    return max(lowest, value - margin), value + margin

@@ -108,15 +108,16 @@ def assumed(study: Study) -> Iterator[str]:
         yield (
             "These shares follow from the labeled rows, and hold with a probability of at least "
             f"{percent(assumptions['prior_level'])} if labels are missing completely at random: "
-            "which rows have one must not depend on the class."
+            "which rows have one must be pure chance."
         )
     elif prior:
         yield "These shares were given, not found in the data: if they are wrong, nothing holds."
     if assumptions["n_bounded"]:
         yield f"The labels of {assumptions['n_bounded']:,} unlabeled rows are within given bounds."
-    yield (
-        f"Every unlabeled row belongs to one of the {len(study.data.classes)} classes. "
-        + ("" if prior else "Nothing else is assumed about them: not how they were chosen, not ")
-        + ("" if prior else "how classes are spread.")
-    )
+    yield f"Every unlabeled row belongs to one of the {len(study.data.classes)} classes."
+    if not prior and not assumptions["n_bounded"]:
+        yield (
+            "Nothing else is assumed about the unlabeled rows: not how they were chosen, not how "
+            "their classes are spread."
+        )
     yield "The labels that are there are taken as true."

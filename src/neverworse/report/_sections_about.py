@@ -211,7 +211,9 @@ def reproduction(study: Study) -> Iterator[Markup]:
     settings = ((key, _setting(value)) for key, value in study.settings.items())
     yield tag("div", facts(settings), class_="columns")
     versions = ", ".join(f"{key} {version}" for key, version in study.packages.items())
-    yield facts([("neverworse", study.version), ("Other packages", versions), ("Made", moment(study.made))])
+    yield facts(
+        [("neverworse", study.version), ("Other packages", versions), ("Made", moment(study.made))]
+    )
 
 
 def _setting(value: Scalar) -> Markup:

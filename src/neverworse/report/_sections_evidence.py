@@ -70,8 +70,8 @@ def comparison(study: Study) -> Iterator[Markup]:
         "p",
         f"Cross-validation in {found.n_folds} folds{repeated}: labeled rows are held out in turn; "
         f"every fit has the other labeled rows and {count(found.n_unlabeled, 'unlabeled row')}. "
-        "Lines are two standard errors long on either side. A method is better than the supervised "
-        "one, as far as these rows can tell, if its line in the second chart does not reach 0.",
+        "Lines are two standard errors long on either side. In the second chart, methods on the "
+        "left of 0 do better than the supervised one; where a line reaches 0, it may be chance.",
     )
     yield side_by_side(
         drawing(comparison_chart(found.methods, "error"), "methods-error"),
