@@ -140,12 +140,11 @@ def claim(certificate: Certificate) -> str:
         )
     least = certificate.guaranteed_improvement
     highest = certificate.supervised_loss[1]
-    share = f", that is {100.0 * least / highest:.2g} %," if 0.0 < highest < np.inf else ""
+    share = f" ({100.0 * least / highest:.2g} %)" if 0.0 < highest < np.inf else ""
     return (
         f"Whatever the true classes of the {certificate.n_unlabeled:,} unlabeled rows are"
-        f"{conditions}, this model's squared error on {where} is lower than that of the model "
-        f"trained on the {certificate.n_labeled:,} labeled rows alone, by at least "
-        f"{number(least)}{share} and at most {number(-certificate.best_case)}."
+        f"{conditions}, this model's squared error on {where} is at least {number(least)}{share} "
+        f"lower than that of a model of the {certificate.n_labeled:,} labeled rows alone."
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,9 @@ from neverworse.estimators import Audit, audit
 from neverworse.tables._classifier import TableClassifier
 from neverworse.tables._errors import TableError
 from neverworse.tables._preparation import check_columns
-from neverworse.tables._target import find_column
-from neverworse.tables._values import coded, numbers, spells_number
+from neverworse.tables._plan import check_known
+from neverworse.tables._target import find_column, label_texts
+from neverworse.tables._values import numbers, spells_number
 
 
 class OnTable:
@@ -76,12 +78,11 @@ def audit_table(
     **settings
         Of `neverworse.audit`.
     """
-    values, codes = coded(find_column(table, target, "target"))
-    texts = [None if t is None or t in markers or not t.strip() else t for t in values]
-    labels = np.array([None if t is None else spelled([t])[0] for t in texts] + [None], object)[:-1]
+    texts, codes = label_texts(find_column(table, target, "target"), markers)
+    labels = np.array([*(None if text is None else _spelled(text) for text in texts)], object)
     weights = None if weight is None else numbers(weight, find_column(table, weight, "weight"))
-    other = [target, *ignored] + ([] if weight is None else [weight])
-    rows = table.drop_columns(other)
+    check_known(table.column_names, ignored, "drop")
+    rows = table.drop_columns({target, *ignored, *([] if weight is None else [weight])})
     try:
         return audit(
             OnTable(candidate, rows),
@@ -100,9 +101,7 @@ def audit_table(
 
 def spelled(classes: Any) -> AnyArray:
     """Return classes as text, the same for 1, 1.0, "1" and for True, "true"."""
-    return np.array([*(_spelled(value) for value in np.asarray(classes).tolist()), None], object)[
-        :-1
-    ]
+    return np.array([_spelled(value) for value in np.asarray(classes).tolist()], object)
 
 
 def _spelled(value: Any) -> str:
@@ -121,6 +120,11 @@ def _rows_for(model: Any, table: pa.Table) -> Any:
     names = getattr(model, "feature_names_in_", None)
     if names is not None:
         check_columns(table.column_names, list(names))
+        if find_spec("pandas") is None:
+            raise TableError(
+                f"This {type(model).__name__} was fitted to a data frame, and needs pandas, not "
+                "installed here. Run: pip install pandas"
+            )
         return table.select(list(names)).to_pandas()
     expected = getattr(model, "n_features_in_", table.num_columns)
     if expected != table.num_columns:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 import csv
 import io
 import re
@@ -16,9 +17,9 @@ from neverworse.tables._errors import TableError, short
 from neverworse.tables._file import TableFile, not_decoded
 from neverworse.tables._options import ReadOptions
 from neverworse.tables._sniff import DELIMITERS, delimiter_of, encoding_of
+from neverworse.tables._values import TEXT
 
 BLOCK_BYTES = 8 << 20  # of text at a time, when it is streamed
-TEXT = pa.dictionary(pa.int32(), pa.string())
 
 
 def read_csv(file: TableFile, options: ReadOptions) -> pa.Table:
@@ -38,15 +39,11 @@ def _read_rows(
     convert = _conversion(options, types)
     convert.auto_dict_encode = True
     read = _reading(file, options)
-    try:
-        return arrow_csv.read_csv(file.native(), read, _parsing(file, options), convert)
-    except pa.ArrowInvalid as error:
-        if "Expected" not in str(error) and "straddling" not in str(error):
-            raise
-        if file.path == "-":
-            raise _wrong_width(file, names, error) from None
-    # Perhaps there are line breaks between quotes, which are slower to allow for.
     parse = _parsing(file, options)
+    if not file.once:
+        # Line breaks between quotes are slower to allow for, so this is the second try.
+        with contextlib.suppress(pa.ArrowInvalid):
+            return arrow_csv.read_csv(file.native(), read, parse, convert)
     parse.newlines_in_values = True
     try:
         return arrow_csv.read_csv(file.native(), read, parse, convert)
@@ -76,7 +73,10 @@ def column_names(file: TableFile, options: ReadOptions) -> list[str]:
     """Return the names in the first line."""
     text = _first_lines(file, options)
     rows = csv.reader(io.StringIO(text), delimiter=options.delimiter or delimiter_of(text))
-    first = next((row for row in rows if row), None)
+    try:
+        first = next((row for row in rows if row), None)
+    except csv.Error as error:
+        raise TableError(f"The first line of {file.name} has no names of columns: {error}.") from None
     if first is None:
         raise TableError(f"{file.name} is empty.")
     return first
@@ -115,23 +115,24 @@ def _conversion(options: ReadOptions, types: Mapping[str, pa.DataType]) -> arrow
     convert = arrow_csv.ConvertOptions(
         column_types=dict(types), strings_can_be_null=True, decimal_point=options.decimal
     )
-    convert.null_values = [*convert.null_values, *options.missing]
+    convert.null_values = list(options.words)
     return convert
 
 
 def _wrong_value(file: TableFile, names: list[str], error: Exception) -> TableError | None:
     """Say which column has a value of another type, from PyArrow's message."""
     found = re.search(
-        r"In CSV column #(\d+):.*conversion error to (\S+): invalid value '(.*)'",
+        r"In CSV column #(\d+):.*conversion error to (.+?): .*?'(.*)'",
         str(error),
         re.DOTALL,
     )
     if found is None or int(found[1]) >= len(names):
         return None
-    what = "numbers" if found[2] == "double" else "dates"
+    kind = found[2].partition("[")[0]
+    what = {"double": "numbers", "bool": "true or false", "timestamp": "dates (2026-01-31)"}
     value = short(found[3])
     return TableError(
-        f"Column {names[int(found[1])]!r} of {file.name} should hold {what}, as it did when the "
+        f"Column {names[int(found[1])]!r} of {file.name} should hold {what.get(kind, kind)}, as it did when the "
         f"model was fitted, but has {value!r}. Correct it; if it marks missing values: "
         f"--missing {value!r}."
     )

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import io
 import lzma
+import os
 import sys
 import zipfile
+import zlib
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
@@ -14,14 +16,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from neverworse.tables._errors import TableError
+from neverworse.tables._errors import TableError, nearest
 from neverworse.tables._sniff import HEAD_BYTES, Compression, Format, compression_of, format_of
 
 STDIN = "-"
 
 
 class TableFile:
-    """A file with a table, opened as often as necessary; standard input, once.
+    """A file with a table, opened as often as necessary; standard input and pipes, once.
 
     Parameters
     ----------
@@ -31,6 +33,9 @@ class TableFile:
 
     def __init__(self, path: str) -> None:
         self.path = path
+        if path != STDIN and not Path(path).exists():
+            raise _not_there(path)
+        self.once = path == STDIN or not Path(path).is_file()
         self._opened = False
         self._before = self._state()
         if not self._first_bytes:
@@ -39,7 +44,7 @@ class TableFile:
     @property
     def name(self) -> str:
         """How messages call it."""
-        return "standard input" if self.path == STDIN else self.path
+        return "standard input" if self.path == STDIN else printable(self.path)
 
     @cached_property
     def compression(self) -> Compression | None:
@@ -51,11 +56,11 @@ class TableFile:
         """The first bytes of the table, uncompressed."""
         if self.compression is None:
             return self._first_bytes
-        if self.path != STDIN:
+        if not self.once:
             with self.explained(), self.stream() as stream:
                 return _first_of(stream)
         if self.compression == "zip":
-            raise TableError("A ZIP archive cannot be read from standard input. Give the file.")
+            raise TableError(f"A ZIP archive cannot be read from {self.name}. Give the file.")
         with self.explained(), self._uncompressed(io.BytesIO(self._first_bytes)) as stream:
             return _first_of(stream)
 
@@ -66,18 +71,18 @@ class TableFile:
 
     def native(self) -> Any:
         """Return what PyArrow reads fastest: the path, if there is nothing to uncompress."""
-        if self.path != STDIN and self.compression is None:
+        if not self.once and self.compression is None:
             return self.path
         return self.stream()
 
     def stream(self) -> Any:
         """Return the uncompressed bytes as an open file."""
-        if self.path != STDIN:
+        if not self.once:
             return self._uncompressed(Path(self.path).open("rb"))
         if self._opened:
-            raise TableError("Standard input can be read only once. Save the table in a file.")
+            raise TableError(f"{self.name} can be read only once. Save the table in a file.")
         self._opened = True
-        rest = _Rejoined(self._first_bytes, sys.stdin.buffer)
+        rest = _Rejoined(self._first_bytes, self._pipe)
         return self._uncompressed(io.BufferedReader(rest, HEAD_BYTES))
 
     def seekable(self) -> Any:
@@ -92,8 +97,12 @@ class TableFile:
             yield
         except TableError:
             raise
-        except (EOFError, lzma.LZMAError, zipfile.BadZipFile) as error:
-            raise TableError(f"{self.name} is damaged or incomplete: {error}.") from None
+        except (EOFError, lzma.LZMAError, zipfile.BadZipFile, zlib.error) as error:
+            raise TableError(f"{self.name} is damaged or incomplete: {_first_line(error)}") from None
+        except RuntimeError as error:  # of zipfile: a password, or a method that it does not know
+            raise TableError(
+                f"{self.name} cannot be unpacked here: {_first_line(error)} Unpack it first."
+            ) from None
         except UnicodeDecodeError:
             raise not_decoded(self) from None
         except (pa.ArrowException, OSError, ValueError) as error:
@@ -108,19 +117,26 @@ class TableFile:
             raise TableError(f"{self.name} changed while it was read. Run this again.")
 
     def _state(self) -> tuple[int, int] | None:
-        if self.path == STDIN:
+        if self.once:
             return None
         found = Path(self.path).stat()
         return found.st_size, found.st_mtime_ns
 
     @cached_property
     def _first_bytes(self) -> bytes:
-        if self.path == STDIN:
-            if sys.stdin.isatty():
-                raise TableError("Standard input is a terminal. Give a file, or pipe a table in.")
-            return _first_of(sys.stdin.buffer)
+        if self.once:
+            return _first_of(self._pipe)
         with Path(self.path).open("rb") as file:
             return _first_of(file)
+
+    @cached_property
+    def _pipe(self) -> Any:
+        """What can be read from front to back only."""
+        if self.path != STDIN:
+            return Path(self.path).open("rb")
+        if sys.stdin is None or sys.stdin.isatty():
+            raise TableError("There is no table in standard input. Give a file, or pipe one in.")
+        return sys.stdin.buffer
 
     def _uncompressed(self, file: Any) -> Any:
         if self.compression is None:
@@ -130,6 +146,21 @@ class TableFile:
         if self.compression == "zip":
             return _only_member(self.name, file)
         return pa.CompressedInputStream(pa.PythonFile(file), self.compression)
+
+
+def printable(path: str | os.PathLike[str]) -> str:
+    """Return the name of a file as text, though names may be any bytes."""
+    return os.fsencode(path).decode("utf-8", "replace")
+
+
+def _not_there(path: str) -> TableError:
+    folder = Path(path).parent
+    if not folder.is_dir():
+        return TableError(f"There is no folder {printable(folder)}. Check the path.")
+    others = [printable(other.name) for other in folder.iterdir() if other.is_file()]
+    hint = nearest(printable(Path(path).name), others) if others else ""
+    hint = hint if hint.startswith("Did you mean") else "Check the name and the folder."
+    return TableError(f"There is no file {printable(path)}. {hint}")
 
 
 def not_decoded(file: TableFile) -> TableError:

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+# Words for missing values, in all formats: those that pandas and PyArrow write or understand.
+MISSING = (
+    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
+    *("N/A", "NA", "NULL", "NaN", "n/a", "nan", "null"),
+)
+
 
 @dataclass(frozen=True)
 class ReadOptions:
@@ -31,3 +37,8 @@ class ReadOptions:
     missing: tuple[str, ...] = ()
     sheet: str | None = None
     text: frozenset[str] = frozenset()
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """All words that mean a missing value."""
+        return (*MISSING, *self.missing)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -11,12 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neverworse.tables._errors import TableError, listed, nearest, short
-from neverworse.tables._values import coded, days, is_date, is_number, is_text, spells_number
+from neverworse.tables._values import TEXT, coded, days, is_date, is_number, is_text, spells_number
 
 Kind = Literal["number", "category", "date", "dropped"]
 
 FEW = 10  # so many different texts are levels of a category, however few rows there are
 MOSTLY = 0.5
+# What pandas calls an index that nobody named: in memory and Parquet, and when it reads CSV.
+INDEX = re.compile(r"\s*|__index_level_\d+__|Unnamed: 0")
 
 
 @dataclass(frozen=True)
@@ -59,10 +62,11 @@ def plan_columns(
     """
     check_known(table.column_names, categorical, "categorical")
     check_known(table.column_names, drop, "drop")
+    dropped, categories = set(drop), set(categorical)
     plans = [
         ColumnPlan(name, "dropped", "as asked for", _n_missing(table.column(name)))
-        if name in drop
-        else _plan(name, table.column(name), name in categorical)
+        if name in dropped
+        else _plan(name, table.column(name), name in categories)
         for name in table.column_names
     ]
     if not any(plan.kind != "dropped" for plan in plans):
@@ -85,7 +89,8 @@ def _plan(name: str, column: pa.ChunkedArray, categorical: bool) -> ColumnPlan:
     n_known = len(column) - n_missing
     if not n_known:
         return ColumnPlan(name, "dropped", "is empty", n_missing)
-    if categorical:
+    declared = pa.types.is_dictionary(column.type) and column.type != TEXT
+    if categorical or declared:
         return _category(name, column, n_missing)
     if is_text(column.type):
         return _text(name, column, n_missing)
@@ -94,7 +99,7 @@ def _plan(name: str, column: pa.ChunkedArray, categorical: bool) -> ColumnPlan:
     if not is_number(column.type):
         note = f"holds values of the type {short(str(column.type))}"
         return ColumnPlan(name, "dropped", note, n_missing)
-    if not name.strip() or _numbers_rows(column):
+    if INDEX.fullmatch(name) or _numbers_rows(column):
         return ColumnPlan(name, "dropped", "numbers the rows (to keep it in results: --id)", 0)
     return _number(name, column, n_missing)
 
@@ -177,17 +182,17 @@ def _date(name: str, column: pa.ChunkedArray, n_missing: int) -> ColumnPlan:
 
 
 def _numbers_rows(column: pa.ChunkedArray) -> bool:
-    """Whether a column of whole numbers counts the rows."""
+    """Whether a column of whole numbers counts the rows, in whatever order."""
     if not pa.types.is_integer(column.type) or column.null_count or len(column) < FEW:
         return False
-    first, last = column[0].as_py(), column[-1].as_py()
-    if last - first != len(column) - 1:
+    extremes = pc.min_max(column)
+    if extremes["max"].as_py() - extremes["min"].as_py() != len(column) - 1:
         return False
-    return bool(np.all(np.diff(column.to_numpy()) == 1))
+    return pc.count_distinct(column).as_py() == len(column)
 
 
 def _n_missing(column: pa.ChunkedArray) -> int:
-    n_missing = column.null_count
+    n_missing = int(column.null_count)
     if pa.types.is_floating(column.type):
-        n_missing += pc.sum(pc.is_nan(column)).as_py() or 0
+        n_missing += pc.sum(pc.is_nan(column.cast(pa.float64()))).as_py() or 0
     return n_missing

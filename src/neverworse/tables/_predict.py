@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from neverworse._typing import Matrix
 from neverworse.tables._classifier import TableClassifier
-from neverworse.tables._csv import TEXT
 from neverworse.tables._errors import TableError, listed, nearest
 from neverworse.tables._file import TableFile
 from neverworse.tables._options import ReadOptions
 from neverworse.tables._preparation import TablePreparation, check_columns
-from neverworse.tables._read import names_of, stream_batches
+from neverworse.tables._read import check_unique, stream_batches
+from neverworse.tables._values import TEXT, as_text, is_text
 
 MOST_LEVELS = 1000  # that are told apart among new ones
 
@@ -30,14 +32,17 @@ class Noticed:
     n_rows : int
     classes : Counter of str
         How many rows each class was predicted for.
+    expected : tuple of str
+        Columns that the model does not use, as is no news.
     extra : tuple of str
-        Columns of the table that the model does not know.
+        Other columns of the table that the model does not know.
     new_levels : dict of str to Counter
         Values of categories that the model was not fitted to.
     """
 
     n_rows: int = 0
     classes: Counter[str] = field(default_factory=Counter)
+    expected: tuple[str, ...] = ()
     extra: tuple[str, ...] = ()
     new_levels: dict[str, Counter[str]] = field(default_factory=dict)
 
@@ -51,8 +56,8 @@ class Noticed:
             most = [level for level, _ in levels.most_common(3)]
             yield (
                 f"Column {name!r} has values that the model does not know, in {n_rows:,} rows: "
-                f"{listed(most, 3)}{' ...' if len(levels) > 3 else ''}. They count as its rare "
-                "levels, or, if it had none, as its most frequent one."
+                f"{listed(most)}{' ...' if len(levels) > 3 else ''}. They count as its rare "
+                "levels or, if it had none, as its most frequent one."
             )
 
 
@@ -83,9 +88,11 @@ def predict_batches(
     types = column_types(preparation)
     if id_name is not None:
         types = {**types, id_name: TEXT}
+    def check(file_name: str, names: Sequence[str]) -> None:
+        _check_names(file_name, names, preparation, id_name, noticed)
+
     for file in files:
-        _check_names(names_of(file, options), preparation, id_name, noticed)
-        for batch in stream_batches(file, options, types):
+        for batch in stream_batches(file, options, types, check):
             if batch.num_rows:
                 table = pa.Table.from_batches([batch])
                 yield _predicted(model, table, noticed, id_name, probabilities)
@@ -94,29 +101,34 @@ def predict_batches(
 def column_types(preparation: TablePreparation) -> dict[str, pa.DataType]:
     """Return the types that the text of columns is read as."""
     types = {}
+    categories, dates = set(preparation.category_names_), set(preparation.date_names_)
     for name, kind in preparation.types_.items():
-        if name in preparation.category_names_:
+        if name in categories:
             types[name] = TEXT
-        elif name in preparation.date_names_:
+        elif name in dates:
             types[name] = pa.timestamp("us", tz="UTC" if "tz=" in kind else None)
         elif kind == "bool":
             types[name] = pa.bool_()
-        elif kind.startswith("time32"):
-            types[name] = pa.time32("s")
+        elif kind.startswith("time"):
+            types[name] = pa.time64("us")
         else:
             types[name] = pa.float64()
     return types
 
 
 def _check_names(
-    names: Sequence[str], preparation: TablePreparation, id_name: str | None, noticed: Noticed
+    file_name: str,
+    names: Sequence[str],
+    preparation: TablePreparation,
+    id_name: str | None,
+    noticed: Noticed,
 ) -> None:
-    if not names:  # of a format that tells them only with its rows
-        return
     check_columns(names, preparation.used_names)
+    used = {*preparation.used_names, id_name}
+    check_unique(file_name, [name for name in names if name in used])
     if id_name is not None and id_name not in names:
         raise TableError(f"There is no column {id_name!r} for --id. {nearest(id_name, names)}")
-    known = {*preparation.feature_names_in_, id_name}
+    known = {*preparation.feature_names_in_, id_name, *noticed.expected}
     noticed.extra = tuple(dict.fromkeys([*noticed.extra, *(n for n in names if n not in known)]))
 
 
@@ -127,7 +139,6 @@ def _predicted(
     id_name: str | None,
     probabilities: bool,
 ) -> pa.Table:
-    check_columns(table.column_names, model.preparation_.used_names)
     for name, levels in model.preparation_.new_levels(table).items():
         counter = noticed.new_levels.setdefault(name, Counter())
         if len(counter) < MOST_LEVELS:
@@ -138,19 +149,33 @@ def _predicted(
     if id_name is None:
         row_names = pa.array(np.arange(noticed.n_rows, noticed.n_rows + len(best)) + 1)
     else:
-        row_names = table.column(id_name)
-    columns = {
-        id_name or "row": row_names,
+        row_names = id_texts(table.column(id_name))
+    columns: dict[str, Any] = {
         "prediction": names.take(pa.array(best)),
         "score": scores[np.arange(len(best)), best],
     }
     if probabilities:
         shares = model.predict_proba(table)
         columns |= {f"probability: {n}": shares[:, k] for k, n in enumerate(names.to_pylist())}
+    columns = with_names(columns, id_name, row_names)
     noticed.n_rows += len(best)
     counts = np.bincount(best, minlength=len(names))
     noticed.classes.update(dict(zip(names.to_pylist(), counts.tolist(), strict=True)))
     return pa.table(columns)
+
+
+def with_names(columns: Mapping[str, Any], id_name: str | None, names: Any) -> dict[str, Any]:
+    """Put the names of rows before other columns, called as in the table unless one of them is."""
+    name = "row" if not id_name or id_name in columns else id_name
+    return {name: names, **columns}
+
+
+def id_texts(column: Any) -> pa.Array:
+    """Return ids as text, whatever they are in the file: those of several files may differ."""
+    plain = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+    if is_text(plain.type):
+        return pc.fill_null(plain.cast(pa.string()), "").combine_chunks()
+    return pa.array(["" if text is None else text for text in as_text(plain)], pa.string())
 
 
 def class_scores(model: TableClassifier, table: pa.Table) -> Matrix:

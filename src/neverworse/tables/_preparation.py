@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Self
@@ -148,7 +150,9 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             values, codes = coded(table.column(name))
             counts = np.bincount(codes, minlength=len(values))
             pairs = zip(values, counts.tolist(), strict=True)
-            new = {str(v): n for v, n in pairs if n and v not in known}
+            new = {
+                "(missing)" if v is None else v: n for v, n in pairs if n and v not in known
+            }
             if new:
                 found[name] = new
         return found
@@ -180,6 +184,9 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             self.scaler_.mean_ = self.scaler_.scale_ = np.empty(0)
         self.imputer_ = SimpleImputer(strategy="constant", fill_value=0.0, add_indicator=True)
         if self._n_numbers:
+            # Parts of a date are missing together: one indicator is enough.
+            columns = self._number_columns
+            missing[1:] &= [a != b for a, b in itertools.pairwise(columns)]
             # All that it learns is which columns have missing values: two rows tell.
             self.imputer_.fit(np.vstack([np.zeros_like(missing), np.where(missing, np.nan, 0.0)]))
         self._missing = missing
@@ -274,7 +281,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         names = [*self.number_names_, *of_dates]
         columns = self._number_columns
         missing = np.flatnonzero(self._missing)
-        names += [f"{names[k]} is missing" for k in missing]
+        names += [f"{columns[k]} is missing" for k in missing]
         columns += [columns[k] for k in missing]
         for name in self.category_names_:
             levels = self._indicated_levels(name)
@@ -307,8 +314,14 @@ def as_table(X: Any) -> pa.Table:
         return X
     if isinstance(X, pa.RecordBatch):
         return pa.Table.from_batches([X])
-    if hasattr(X, "__arrow_c_stream__") or isinstance(X, dict):
-        return pa.table(X)
+    pandas = sys.modules.get("pandas")  # a data frame of it is there only if this is
+    try:
+        if pandas is not None and isinstance(X, pandas.DataFrame):
+            return pa.Table.from_pandas(X, preserve_index=False)
+        if hasattr(X, "__arrow_c_stream__") or isinstance(X, dict):
+            return pa.table(X)
+    except pa.ArrowException as error:
+        raise TableError(f"A column has values of several types: {error}") from None
     raise TypeError(
         "X must be a table with named columns: of pandas, polars or PyArrow, not "
         f"{type(X).__name__}."
@@ -317,15 +330,17 @@ def as_table(X: Any) -> pa.Table:
 
 def check_columns(names: Sequence[str], needed: Sequence[str]) -> None:
     """Raise if a column is missing that features are made of."""
-    missing = [name for name in needed if name not in names]
+    there, wanted = set(names), set(needed)
+    missing = [name for name in needed if name not in there]
     if not missing:
         return
-    extra = [name for name in names if name not in needed]
+    extra = [name for name in names if name not in wanted]
     hint = nearest(missing[0], extra) if len(missing) == 1 and extra else ""
     what = "a column" if len(missing) == 1 else f"{len(missing):,} columns"
     raise TableError(
-        f"The table lacks {what} that the model was fitted to: {listed(missing)}. Add it, with "
-        f"empty cells where values are unknown, or rename the one that it is. {hint}".rstrip()
+        f"The table lacks {what} that the model was fitted to: {listed(missing)}. Add "
+        f"{'it' if len(missing) == 1 else 'them'}, with empty cells where values are unknown, or "
+        f"correct the names. {hint}".rstrip()
     )
 
 

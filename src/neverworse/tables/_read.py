@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import feather, ipc, parquet
 from pyarrow import json as arrow_json
 
 from neverworse.tables._csv import column_names, read_csv, stream_csv
 from neverworse.tables._errors import TableError, listed
-from neverworse.tables._file import STDIN, TableFile
+from neverworse.tables._file import STDIN, TableFile, printable
 from neverworse.tables._options import ReadOptions
+from neverworse.tables._values import is_text, with_nulls
 from neverworse.tables._workbook import read_workbook
 
 BATCH_ROWS = 1 << 14
+JSON_BYTES = 16 << 20  # of a block, in which a row must fit
 SUFFIXES = (
     *(".csv", ".tsv", ".txt", ".gz", ".bz2", ".zst", ".xz", ".lz4", ".parquet", ".pq", ".feather"),
     *(".arrow", ".ipc", ".jsonl", ".ndjson", ".json", ".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"),
 )
+
+Check = Callable[[str, Sequence[str]], None]
 
 
 def table_files(paths: Sequence[str]) -> list[TableFile]:
@@ -32,13 +36,28 @@ def table_files(paths: Sequence[str]) -> list[TableFile]:
     files: list[TableFile] = []
     for path in paths:
         if path != STDIN and Path(path).is_dir():
-            inside = sorted(p for p in Path(path).rglob("*") if p.suffix.lower() in SUFFIXES)
-            if not inside:
-                raise TableError(f"There is no table in the folder {path}.")
-            files += [TableFile(str(p)) for p in inside]
+            files += [TableFile(str(inside)) for inside in _tables_in(Path(path))]
         else:
             files.append(TableFile(path))
+    places = Counter(Path(file.path).resolve() for file in files if not file.once)
+    twice = [printable(place.name) for place, times in places.items() if times > 1]
+    if twice:
+        raise TableError(f"The same file is given twice: {listed(twice)}. Give it once.")
     return files
+
+
+def _tables_in(folder: Path) -> list[Path]:
+    """Return the tables in a folder and those below it, but none that are hidden."""
+    inside = sorted(
+        path
+        for path in folder.rglob("*")
+        if path.suffix.lower() in SUFFIXES
+        and path.is_file()
+        and not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
+    )
+    if not inside:
+        raise TableError(f"There is no table in the folder {printable(folder)}.")
+    return inside
 
 
 def read_table(files: Sequence[TableFile], options: ReadOptions) -> pa.Table:
@@ -49,10 +68,10 @@ def read_table(files: Sequence[TableFile], options: ReadOptions) -> pa.Table:
     table : pyarrow Table
         Names of columns are unique. Words that mean a missing value are null.
     """
-    tables = []
+    tables: list[pa.Table] = []
     for file in files:
-        table = _read_file(file, options)
-        _check_names(file.name, table.column_names)
+        table = _without_blanks(_read_file(file, options))
+        check_unique(file.name, table.column_names)
         if tables and set(table.column_names) != set(tables[0].column_names):
             raise _other_columns(files[0].name, tables[0], file.name, table)
         tables.append(table)
@@ -65,16 +84,19 @@ def stacked(tables: Sequence[pa.Table]) -> pa.Table:
         return tables[0]
     names = tables[0].column_names
     plain = [_without_dictionaries(table.select(names)) for table in tables]
+    # Numbers in one file and text in another: text, in which preparation looks for numbers.
+    some_text = [n for n in names if any(is_text(t.schema.field(n).type) for t in plain)]
+    mixed = [n for n in some_text if not all(is_text(t.schema.field(n).type) for t in plain)]
+    plain = [_as_text(table, mixed) for table in plain]
     try:
         return pa.concat_tables(plain, promote_options="permissive")
     except (pa.ArrowInvalid, pa.ArrowTypeError):
-        # Numbers in one file and text in another: text, in which preparation looks for numbers.
         differ = [n for n in names if len({t.schema.field(n).type for t in plain}) > 1]
         return pa.concat_tables([_as_text(t, differ) for t in plain])
 
 
 def stream_batches(
-    file: TableFile, options: ReadOptions, types: Mapping[str, pa.DataType]
+    file: TableFile, options: ReadOptions, types: Mapping[str, pa.DataType], check: Check
 ) -> Iterator[pa.RecordBatch]:
     """Read some columns of a file, a batch of rows at a time.
 
@@ -85,60 +107,84 @@ def stream_batches(
     types : mapping of str to DataType
         The columns that are wanted (those that are missing are left out), and the types that text
         is read as. Files that know the types of their columns keep them.
+    check : callable
+        Called with the name of the file and the names of all its columns, before any row is read.
     """
     with file.explained():
-        if file.format == "csv":
-            yield from stream_csv(file, options, types)
-        elif file.format == "parquet":
-            # No read-ahead: a row group may be larger than the memory that is left.
-            opened = parquet.ParquetFile(file.seekable(), pre_buffer=False, buffer_size=1 << 20)
-            wanted = [name for name in types if name in opened.schema_arrow.names]
-            yield from opened.iter_batches(BATCH_ROWS, columns=wanted)
-        elif file.format == "arrow stream":
-            with ipc.open_stream(file.native()) as reader:
-                wanted = [name for name in types if name in reader.schema.names]
-                for batch in reader:
-                    yield batch.select(wanted)
-        else:
-            table = _read_file(file, options)
-            wanted = [name for name in types if name in table.column_names]
-            yield from table.select(wanted).to_batches(BATCH_ROWS)
+        for batch in _stream(file, options, types, check):
+            yield with_nulls(batch, options.words)
 
 
-def names_of(file: TableFile, options: ReadOptions) -> list[str]:
-    """Return the names of the columns of a file, without reading its rows if possible."""
-    with file.explained():
-        if file.format == "csv":
-            names = column_names(file, options)
-        elif file.format == "parquet" and file.path != STDIN:
-            names = parquet.read_schema(file.path).names
-        else:
-            names = []
-    _check_names(file.name, names)
-    return names
+def _stream(
+    file: TableFile, options: ReadOptions, types: Mapping[str, pa.DataType], check: Check
+) -> Iterator[Any]:
+    def wanted(names: Sequence[str]) -> list[str]:
+        check(file.name, names)
+        there = set(names)
+        return [name for name in types if name in there]
+
+    if file.format == "csv":
+        wanted(column_names(file, options))
+        yield from stream_csv(file, options, types)
+    elif file.format == "parquet":
+        # No read-ahead: a row group may be larger than the memory that is left.
+        opened = parquet.ParquetFile(file.seekable(), pre_buffer=False, buffer_size=1 << 20)
+        columns = wanted(opened.schema_arrow.names)
+        for batch in opened.iter_batches(BATCH_ROWS, columns=columns):
+            yield _valid(batch)
+    elif file.format == "arrow stream":
+        with ipc.open_stream(file.native()) as reader:
+            columns = wanted(reader.schema.names)
+            for batch in reader:
+                yield _valid(batch.select(columns))
+    else:
+        table = _read_file(file, options)
+        yield from table.select(wanted(table.column_names)).to_batches(BATCH_ROWS)
 
 
 def _read_file(file: TableFile, options: ReadOptions) -> pa.Table:
-    if file.format == "csv":
-        return read_csv(file, options)
-    if file.format == "excel":
-        return read_workbook(file, options)
     with file.explained():
+        if file.format == "csv":
+            return read_csv(file, options)
+        if file.format == "excel":
+            return read_workbook(file, options)
         if file.format == "parquet":
-            table = parquet.ParquetFile(file.seekable(), pre_buffer=True).read()
+            table = _valid(parquet.ParquetFile(file.seekable(), pre_buffer=True).read())
         elif file.format == "arrow":
-            table = feather.read_table(file.seekable())
+            table = _valid(feather.read_table(file.seekable()))
         elif file.format == "arrow stream":
             with ipc.open_stream(file.native()) as reader:
-                table = reader.read_all()
-        elif file.format == "json lines":
-            table = arrow_json.read_json(file.native())
+                table = _valid(reader.read_all())
         else:
-            table = pa.Table.from_pylist(json.loads(file.stream().read()))
-    return _with_nulls(table, options.missing)
+            table = _read_json(file)
+        return with_nulls(table, options.words)
 
 
-def _check_names(name: str, columns: Sequence[str]) -> None:
+def _valid(rows: Any) -> Any:
+    """Return rows from a file that may be damaged; PyArrow would believe what it says."""
+    rows.validate(full=True)
+    return rows
+
+
+def _read_json(file: TableFile) -> pa.Table:
+    source = file.native()
+    if file.format == "json":
+        rows = json.loads(file.stream().read())
+        if not all(isinstance(row, dict) for row in rows):
+            raise TableError(f"{file.name} is no list of rows, such as [{{'age': 31}}, ...].")
+        source = pa.BufferReader("\n".join(map(json.dumps, rows)).encode())
+    read = arrow_json.ReadOptions(block_size=JSON_BYTES)
+    table = arrow_json.read_json(source, read)
+    if all(pa.types.is_nested(kind) for kind in table.schema.types):
+        raise TableError(
+            f"{file.name} has no row on each line, such as {{'age': 31}}. From pandas: "
+            "to_json(orient='records', lines=True)."
+        )
+    return table
+
+
+def check_unique(name: str, columns: Sequence[str]) -> None:
+    """Raise if columns of a file have the same name."""
     repeated = [column for column, times in Counter(columns).items() if times > 1]
     if repeated:
         raise TableError(
@@ -153,18 +199,14 @@ def _other_columns(name: str, first: pa.Table, other: str, table: pa.Table) -> T
     return TableError(f"{other} {what}, unlike {name}. All files need the same columns.")
 
 
-def _with_nulls(table: pa.Table, missing: Sequence[str]) -> pa.Table:
-    """Make empty cells, and words that mean a missing value, null."""
-    words = pa.array(["", *missing])
-    for k, field in enumerate(table.schema):
-        if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
-            column = table.column(k)
-            found = pc.is_in(column, words.cast(field.type))
-            if pc.any(found).as_py():
-                table = table.set_column(
-                    k, field.name, pc.if_else(found, pa.scalar(None, field.type), column)
-                )
-    return table
+def _without_blanks(table: pa.Table) -> pa.Table:
+    """Leave out columns without name and values, which spreadsheets put at the end of tables."""
+    kept = [
+        k
+        for k, name in enumerate(table.column_names)
+        if name.strip() or table.column(k).null_count < table.num_rows
+    ]
+    return table if len(kept) == table.num_columns else table.select(kept)
 
 
 def _without_dictionaries(table: pa.Table) -> pa.Table:

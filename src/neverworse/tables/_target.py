@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from neverworse._typing import AnyArray, Mask, Vector
-from neverworse.tables._errors import TableError, listed, nearest, short
+from neverworse._typing import AnyArray, Indices, Mask, Vector
+from neverworse.tables._errors import TableError, nearest, short
 from neverworse.tables._values import coded, spells_number
 
 MOST_CLASSES = 200
@@ -76,29 +76,42 @@ def read_target(table: pa.Table, name: str, markers: Collection[str] | None = No
         What marks unlabeled rows, besides empty cells. Without, values that usually do are not
         taken for classes.
     """
-    marked = set(markers or ())
-    values, codes = coded(find_column(table, name, "target"))
-    texts = [None if text is None or text in marked else text.strip() for text in values]
-    used = set(np.unique(codes).tolist())
-    found = {text for k, text in enumerate(texts) if text and k in used}
-    classes = _sorted_classes(found)
+    texts, codes = label_texts(find_column(table, name, "target"), markers or ())
+    classes = _sorted_classes({text for text in texts if text is not None})
     number = {str(value): float(k) for k, value in enumerate(classes.tolist())}
     position = np.array(
-        [np.nan if not text else number[_spelling(text, classes)] for text in texts]
+        [np.nan if text is None else number[_spelling(text, classes)] for text in texts]
     )
     target = Target(name, classes, position[codes])
     _check(target, suspect=markers is None)
     return target
 
 
+def label_texts(
+    column: pa.ChunkedArray, markers: Collection[str]
+) -> tuple[list[str | None], Indices]:
+    """Return the different labels of a column, None where there is none, and each row's number."""
+    marked = {"", *(marker.strip() for marker in markers)}
+    values, codes = coded(column)
+    used = np.zeros(len(values), bool)
+    used[codes] = True
+    stripped = (text.strip() if text is not None and used[k] else "" for k, text in enumerate(values))
+    return [None if text in marked else text for text in stripped], codes
+
+
+def count_labels(column: pa.ChunkedArray, markers: Collection[str]) -> int:
+    """Count the rows with a label."""
+    texts, codes = label_texts(column, markers)
+    return int(np.count_nonzero(np.array([text is not None for text in texts])[codes]))
+
+
 def _sorted_classes(found: Collection[str]) -> AnyArray:
-    """Sort classes as numbers if all are whole numbers, or else as text."""
+    """Sort classes: numbers by their size, whole ones as numbers, and else as text."""
     if found and all(spells_number(text) for text in found):
         values = {float(text) for text in found}
         if all(value.is_integer() and abs(value) < 2.0**53 for value in values):
             return np.array(sorted(int(value) for value in values))
-        if len(values) > MOST_CLASSES or len(values) > len(found) // 2:
-            return np.array(sorted(found, key=float), dtype=object)
+        return np.array(sorted(found, key=float), dtype=object)
     return np.array(sorted(found), dtype=object)
 
 
@@ -112,7 +125,8 @@ def _check(target: Target, suspect: bool) -> None:
     name = target.name
     if not n_labeled:
         raise TableError(
-            f"No row has a label: column {name!r} is empty. At least two classes need some."
+            f"No row has a label: column {name!r} is empty. Label some rows of every class, or "
+            "choose another column: --target COLUMN."
         )
     if n_classes == 1:
         only = target.class_names[0]
@@ -130,11 +144,6 @@ def _check(target: Target, suspect: bool) -> None:
     if suspicious and suspect and n_labeled == n_rows:
         raise TableError(
             f"Column {name!r} has no empty cell, but the value {suspicious[0]!r}. If it marks rows "
-            f"without a label: --missing-label={suspicious[0]}; if it is a class: --missing-label=."
+            f"without a label: --missing-label={suspicious[0]}. If it is a class, say that only "
+            "empty cells do: --missing-label=''."
         )
-
-
-def describe_classes(target: Target) -> str:
-    """Return the classes and their numbers of labels as text."""
-    pairs = zip(target.class_names, target.counts(), strict=True)
-    return listed((f"{name}: {count:,}" for name, count in pairs), 6).replace("'", "")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +13,7 @@ import pyarrow.compute as pc
 from neverworse._typing import AnyArray, Indices, Matrix, Vector
 from neverworse.tables._errors import TableError, short
 
+TEXT = pa.dictionary(pa.int32(), pa.string())  # names, as they are read from CSV
 DAY = 86_400.0  # seconds
 YEAR = 365.2425  # days
 
@@ -43,6 +46,20 @@ def is_date(kind: pa.DataType) -> bool:
     return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
 
 
+def with_nulls(rows: Any, words: Sequence[str]) -> Any:
+    """Make words that mean a missing value null, in a table or a batch."""
+    for k, field in enumerate(rows.schema):
+        kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+        if not is_text(kind):
+            continue
+        column = rows.column(k)
+        found = pc.is_in(column, pa.array(words).cast(kind))
+        if pc.any(found).as_py():
+            kept = pc.if_else(found, pa.scalar(None, kind), column.cast(kind))
+            rows = rows.set_column(k, field.name, kept.cast(field.type))
+    return rows
+
+
 def numbers(name: str, column: pa.ChunkedArray, *, first_row: int = 0) -> Vector:
     """Return a column as floats, NaN where a value is missing.
 
@@ -59,7 +76,7 @@ def numbers(name: str, column: pa.ChunkedArray, *, first_row: int = 0) -> Vector
     if is_text(kind):
         return _spelled_numbers(name, column, first_row)
     if pa.types.is_dictionary(kind):
-        column = column.cast(kind.value_type)
+        column, kind = column.cast(kind.value_type), kind.value_type
     if pa.types.is_boolean(kind):
         column = column.cast(pa.int8())
     elif pa.types.is_time(kind):
@@ -70,8 +87,7 @@ def numbers(name: str, column: pa.ChunkedArray, *, first_row: int = 0) -> Vector
         return _floats(column.cast(pa.duration("us"), safe=False).cast(pa.int64())) / (DAY * 1e6)
     elif not is_number(kind):
         raise TableError(
-            f"Column {name!r} should hold numbers, as it did when the model was fitted, but holds "
-            f"values of the type {kind}."
+            f"Column {name!r} should hold numbers, but holds values of the type {kind}."
         )
     return _floats(column.cast(pa.float64(), safe=False))
 
@@ -81,10 +97,12 @@ def days(name: str, column: pa.ChunkedArray) -> Vector:
     if is_text(column.type):
         with contextlib.suppress(pa.ArrowInvalid):
             column = column.cast(pa.string()).cast(pa.timestamp("us"))
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
     if not is_date(column.type):
         raise TableError(
-            f"Column {name!r} should hold dates (2026-01-31), as it did when the model was fitted, "
-            f"but holds values of the type {column.type}."
+            f"Column {name!r} should hold dates (2026-01-31), but holds values of the type "
+            f"{column.type}."
         )
     stamps = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
     return _floats(stamps) / (DAY * 1e6)
@@ -124,13 +142,13 @@ def coded(column: pa.ChunkedArray) -> tuple[list[str | None], Indices]:
         column = column.dictionary_encode()
     merged = column.unify_dictionaries().combine_chunks()
     if isinstance(merged, pa.ChunkedArray):
-        merged = pa.concat_arrays(merged.chunks) if merged.num_chunks else merged.type.wrap_array()
+        merged = pa.concat_arrays(merged.chunks)
     values = as_text(merged.dictionary)
     codes = pc.fill_null(merged.indices.cast(pa.int64()), len(values))
     return [*values, None], codes.to_numpy(zero_copy_only=False)
 
 
-def as_text(values: pa.Array) -> list[str | None]:
+def as_text(values: pa.Array | pa.ChunkedArray) -> list[str | None]:
     """Return values as people write them: whole numbers without decimals."""
     if pa.types.is_floating(values.type):
         return [None if v is None or v != v else _plain(v) for v in values.to_pylist()]
@@ -159,8 +177,8 @@ def _spelled_numbers(name: str, column: pa.ChunkedArray, first_row: int) -> Vect
         row = first_row + int(np.argmax(np.isin(codes, wrong))) + 1
         text = short(str(values[wrong[0]]))
         raise TableError(
-            f"Column {name!r} should hold numbers, as it did when the model was fitted, but has "
-            f"{text!r} in row {row:,}. Correct it; if it marks missing values: --missing {text!r}."
+            f"Column {name!r} should hold numbers, but has {text!r} in row {row:,}. Correct it; if "
+            f"it marks missing values: --missing {text!r}."
         )
     found = np.array([np.nan if text is None else float(text) for text in values])
     return found[codes]

@@ -34,11 +34,10 @@ def read_workbook(file: TableFile, options: ReadOptions) -> pa.Table:
         raise TableError(f"{file.name} is protected by a password. Save it without.") from None
     except CalamineError as error:
         raise TableError(f"{file.name} cannot be read as a workbook: {error}.") from None
-    file.check_unchanged()
     if not rows:
         raise TableError(f"{file.name}: the sheet is empty. Name another: --sheet NAME.")
-    names = [str(cell) for cell in rows[0]]
-    missing = {"", *options.missing}
+    names = [_text(cell) for cell in rows[0]]
+    missing = set(options.words)
     columns = [_column([row[k] for row in rows[1:]], missing) for k in range(len(names))]
     return pa.Table.from_arrays(columns, names=names)
 
@@ -58,12 +57,16 @@ def _column(cells: list[Any], missing: set[str]) -> pa.Array:
     """Return cells as an array of one type: that of all of them, or text."""
     values = [None if isinstance(cell, str) and cell.strip() in missing else cell for cell in cells]
     kinds = {type(value) for value in values if value is not None}
+    if not kinds:
+        return pa.nulls(len(values))
     if kinds <= {int, float}:
         return pa.array(values, pa.float64())
     if kinds == {bool}:
         return pa.array(values, pa.bool_())
     if kinds <= {dt.date, dt.datetime}:
         return pa.array(values, pa.timestamp("us"))
+    if kinds == {dt.time}:
+        return pa.array(values, pa.time64("us"))
     if kinds == {dt.timedelta}:
         return pa.array(values, pa.duration("us"))
     return pa.array([None if value is None else _text(value) for value in values], pa.string())
