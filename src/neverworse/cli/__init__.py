@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 
 from neverworse import __version__
 from neverworse.cli import audit, completion, demo, fit, predict, report, reproduce
 from neverworse.cli._errors import BROKEN_PIPE, FAILURE, INTERRUPTED, CommandError
+from neverworse.cli._text import plain
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -25,6 +27,10 @@ def main(argv: list[str] | None = None) -> int:
         Exit code of the process: 0 if all went well.
     """
     parser = build_parser()
+    for stream in (sys.stdout, sys.stderr):
+        # What a terminal cannot show is no reason to stop.
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")
     try:
         arguments = parser.parse_args(argv)
     except SystemExit as stop:  # argparse has said why
@@ -32,10 +38,12 @@ def main(argv: list[str] | None = None) -> int:
     if arguments.command is None:
         parser.print_help()
         return 0
+    arguments.words = sys.argv[1:] if argv is None else argv
     prefix = f"{parser.prog} {arguments.command}"
     try:
         code: int | None = arguments.run(arguments)
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except CommandError as error:
         return _complain(f"{prefix}: error: {error}", error.code)
     except MemoryError:
@@ -71,5 +79,6 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def _complain(message: str, code: int) -> int:
-    print(message, file=sys.stderr)
+    lines = (plain(line) for line in message.split("\n"))
+    print("\n".join(lines), file=sys.stderr)
     return code

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from neverworse.cli._errors import BadModelError, BadTableError, FailureError, UsageError
@@ -60,8 +59,10 @@ def read_options(arguments: argparse.Namespace, text: frozenset[str]) -> ReadOpt
     )
     if delimiter is not None and len(delimiter) != 1:
         raise UsageError(f"--delimiter is one character (or tab), not {delimiter!r}.")
-    if len(arguments.decimal) != 1:
-        raise UsageError(f"--decimal is one character, not {arguments.decimal!r}.")
+    if delimiter is not None and not (delimiter == "\t" or delimiter.isprintable()):
+        raise UsageError(f"--delimiter is a character between cells (or tab), not {delimiter!r}.")
+    if arguments.decimal not in (".", ","):
+        raise UsageError(f"--decimal is . or , and not {arguments.decimal!r}.")
     if arguments.decimal == delimiter:
         raise UsageError("--decimal and --delimiter cannot be the same.")
     return ReadOptions(
@@ -88,21 +89,17 @@ def explaining() -> Iterator[None]:
         raise BadModelError(str(error)) from None
 
 
+def is_installed(name: str) -> bool:
+    """Return whether a package can be imported, without importing it."""
+    if name in sys.modules:
+        return sys.modules[name] is not None
+    return find_spec(name) is not None
+
+
 def check_packages() -> None:
     """Say what to install if a package is missing."""
-    missing = [name for name in NEEDED if find_spec(name) is None]
+    missing = [name for name in NEEDED if not is_installed(name)]
     if missing:
         raise FailureError(
             f"This needs {' and '.join(missing)}, not installed here. Run: {INSTALL}"
         )
-
-
-def check_folder(folder: Path) -> None:
-    """Say now, before anything is computed, if results could not be written."""
-    if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder} is a file. Name a folder: --out DIR.")
-    parent = folder
-    while not parent.exists():
-        parent = parent.parent
-    if not os.access(parent, os.W_OK):
-        raise FailureError(f"{parent} cannot be written to. Name another folder: --out DIR.")

@@ -15,9 +15,14 @@ def width() -> int:
     return min(WIDEST, max(NARROWEST, shutil.get_terminal_size().columns - 1))
 
 
-def wrapped(text: str) -> str:
+def wrapped(text: str, indent: str = "") -> str:
     """Break a paragraph into lines."""
-    return textwrap.fill(text, width())
+    return textwrap.fill(plain(text), width(), initial_indent=indent, subsequent_indent=indent)
+
+
+def plain(text: str) -> str:
+    """Return text from outside without characters that would move the cursor, or worse."""
+    return "".join(c if c.isprintable() else " " for c in text)
 
 
 def aligned(head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
@@ -31,7 +36,7 @@ def aligned(head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[
     right : sequence of int
         Columns with numbers, which are aligned to the right.
     """
-    cells = [[_plain(cell) for cell in row] for row in (head, *rows)]
+    cells = [[_cell(cell) for cell in row] for row in (head, *rows)]
     widths = [max(len(row[k]) for row in cells) for k in range(len(head))]
     lines = [
         "  ".join(
@@ -44,7 +49,6 @@ def aligned(head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[
     return "\n".join(lines)
 
 
-def _plain(cell: str, longest: int = 60) -> str:
-    """Return a cell on one line and without characters that would move the cursor."""
-    plain = "".join(c if c.isprintable() else " " for c in cell)
-    return plain if len(plain) <= longest else f"{plain[: longest - 1]}…"
+def _cell(content: str, longest: int = 60) -> str:
+    cell = plain(content)
+    return cell if len(cell) <= longest else f"{cell[: longest - 1]}…"

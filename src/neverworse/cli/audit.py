@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,17 +74,18 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("--prior names the class here: CLASS=LOW..HIGH.")
     with explaining():
         from neverworse.tables import load_any_model, read_table, table_files
-        from neverworse.tables._audit import audit_table
+        from neverworse.tables._audit import audit_table, category_names
 
         loaded = load_any_model(arguments.model, compiled=arguments.trust_trees)
-        candidate = loaded.model
+        candidate, notes = loaded.model, loaded.notes
         if arguments.against is None:
             baseline = _supervised(loaded, arguments.model)
         else:
-            baseline = load_any_model(arguments.against, compiled=arguments.trust_trees).model
-        table = read_table(
-            table_files(arguments.table), read_options(arguments, frozenset({arguments.target}))
-        )
+            other = load_any_model(arguments.against, compiled=arguments.trust_trees)
+            baseline, notes = other.model, (*notes, *other.notes)
+        names = category_names(candidate) | category_names(baseline)
+        options = read_options(arguments, names | {arguments.target})
+        table = read_table(table_files(arguments.table), options)
         found = audit_table(
             candidate,
             baseline,
@@ -95,6 +97,8 @@ def run(arguments: argparse.Namespace) -> int:
             response=_response(arguments.response, candidate, baseline),
             class_prior=prior or None,
         )
+    for note in () if arguments.quiet else dict.fromkeys(notes):
+        print(f"neverworse audit: note: {note}", file=sys.stderr)
     if arguments.json:
         print(json.dumps(found.to_dict(), ensure_ascii=False))
     elif not arguments.quiet:

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import errno
 import math
-import os
-import shutil
-import textwrap
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,6 +12,8 @@ from typing import TYPE_CHECKING
 from neverworse import __version__
 from neverworse._files import write_whole
 from neverworse.cli._errors import UsageError
+from neverworse.cli._folders import make_folder
+from neverworse.cli._text import wrapped
 
 if TYPE_CHECKING:
     from neverworse import ProjectedLeastSquaresClassifier
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
 
 TEST_SHARE = 0.3
 PICTURE = "constraint-set.png"
-WIDEST = 88  # longer lines are hard to read, however wide the terminal
 LARGEST_SEED = 2**32 - 1  # of scikit-learn
 
 
@@ -137,11 +134,14 @@ def _print_settings(problem: Problem, alpha: float, seed: int) -> None:
     n_train, n_features = problem.X_train.shape
     print(f"neverworse {__version__}: breast cancer data of scikit-learn, seed {seed}\n")
     penalty = f"the ridge penalty alpha = {alpha:g}" if alpha else "no penalty (alpha = 0)"
-    _print_wrapped(
-        f"Of {n_train} training rows {n_labels} keep their label, {n_train - n_labels} are used "
-        f"without it; {len(problem.y_test)} test rows are held out. {n_features} features, "
-        "standardised on the training rows. The supervised classifier is least squares on the "
-        f"{n_labels} labels with {penalty}; the constraint set and all losses have no penalty."
+    print(
+        wrapped(
+            f"Of {n_train} training rows {n_labels} keep their label, {n_train - n_labels} are "
+            f"used without it; {len(problem.y_test)} test rows are held out. {n_features} "
+            "features, standardised on the training rows. The supervised classifier is least "
+            f"squares on the {n_labels} labels with {penalty}; the constraint set and all losses "
+            "have no penalty."
+        )
     )
 
 
@@ -173,10 +173,12 @@ def _print_table(problem: Problem, projected: ProjectedLeastSquaresClassifier) -
     print("error  share of rows in the wrong class")
     print("loss   mean squared difference of score and label (0 or 1)")
     print()
-    _print_wrapped(
-        "Both are measured with the true labels of all rows. Proved: on the training rows, the "
-        "loss of projected is never above that of supervised, whatever the hidden labels are. "
-        "Nothing is proved about errors, test rows or ICLS."
+    print(
+        wrapped(
+            "Both are measured with the true labels of all rows. Proved: on the training rows, the "
+            "loss of projected is never above that of supervised, whatever the hidden labels are. "
+            "Nothing is proved about errors, test rows or ICLS."
+        )
     )
 
 
@@ -192,14 +194,14 @@ def _total_loss(classifier: LinearClassifier, X: Matrix, y: AnyArray) -> float:
 
 def _print_certificate(problem: Problem, projected: ProjectedLeastSquaresClassifier) -> None:
     print("\nCertificate of projected (here, losses are sums over the training rows)\n")
-    _print_wrapped(projected.certificate_.summary(), indent="  ")
+    print(wrapped(projected.certificate_.summary(), indent="  "))
     before = _total_loss(projected.supervised_, problem.X_train, problem.y_train)
     after = _total_loss(projected, problem.X_train, problem.y_train)
     outcome = "the loss is the same"
     if after != before:
         outcome = f"the loss is {after:.4g} instead of {before:.4g}, lower by {before - after:.4g}"
     print()
-    _print_wrapped(f"With the true labels, which no classifier but the oracle saw, {outcome}.")
+    print(wrapped(f"With the true labels, which no classifier but the oracle saw, {outcome}."))
 
 
 def _prepare_picture(directory: Path) -> Path | None:
@@ -209,17 +211,8 @@ def _prepare_picture(directory: Path) -> Path | None:
     """
     if find_spec("matplotlib") is None:
         return None
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except FileExistsError:
-        raise _os_error(errno.ENOTDIR, directory) from None
-    if not os.access(directory, os.W_OK):
-        raise _os_error(errno.EACCES, directory)
+    make_folder(directory)
     return directory / PICTURE
-
-
-def _os_error(number: int, path: Path) -> OSError:
-    return OSError(number, os.strerror(number), str(path))
 
 
 def _save_picture(path: Path | None) -> None:
@@ -232,8 +225,3 @@ def _save_picture(path: Path | None) -> None:
     figure = draw()
     write_whole(path, lambda file: figure.savefig(file, format="png", dpi=160))
     print(f"Picture of a projection in two dimensions: {path}")
-
-
-def _print_wrapped(text: str, indent: str = "") -> None:
-    width = min(WIDEST, max(40, shutil.get_terminal_size().columns - 1))
-    print(textwrap.fill(text, width, initial_indent=indent, subsequent_indent=indent))

@@ -5,19 +5,13 @@ from __future__ import annotations
 import argparse
 import re
 import shlex
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from neverworse.cli._errors import UsageError
-from neverworse.cli._table_arguments import (
-    add_output,
-    add_reading,
-    check_folder,
-    explaining,
-    read_options,
-)
+from neverworse.cli._folders import check_folder
+from neverworse.cli._table_arguments import add_output, add_reading, explaining, read_options
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,6 +22,7 @@ if TYPE_CHECKING:
 
 DISTANCES = ("all", "labeled", "unlabeled", "euclidean")
 BLOCK = 1 << 20
+LARGEST_SEED = 2**32 - 1  # of scikit-learn
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -129,8 +124,9 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Read the table, fit, assess, write the results, and print what matters most."""
-    if arguments.seed < 0:
-        raise UsageError(f"--seed must be at least 0, not {arguments.seed}.")
+    if not 0 <= arguments.seed <= LARGEST_SEED:
+        raise UsageError(f"--seed must be between 0 and {LARGEST_SEED}, not {arguments.seed}.")
+    _check_roles(arguments)
     check_folder(arguments.out)
     with explaining():
         _run(arguments)
@@ -148,9 +144,6 @@ def _run(arguments: argparse.Namespace) -> None:
         bar("reading", 0.0)
         files, table = _read(arguments, settings)
         facts = pool.submit(lambda: [_facts(file) for file in files])
-        n_missing = {
-            n: table.column(n).null_count for n in settings.text if n in table.column_names
-        }
         bar("fitting", 0.0)
         fit = fit_table(table, settings)
         del table  # its features are what is needed from here on
@@ -158,8 +151,7 @@ def _run(arguments: argparse.Namespace) -> None:
             fit,
             settings,
             files=facts.result(),
-            command=_command(),
-            n_missing=n_missing,
+            command=_command(arguments),
             more_methods=arguments.compare,
             curves=not arguments.no_curves,
             seed=arguments.seed,
@@ -174,6 +166,25 @@ def _run(arguments: argparse.Namespace) -> None:
     elif not arguments.quiet:
         for paragraph in summary(study, paths):
             print(paragraph)
+
+
+def _check_roles(arguments: argparse.Namespace) -> None:
+    """Refuse a column that should be two things."""
+    roles = [
+        ("--target", [arguments.target]),
+        ("--id", [arguments.id]),
+        ("--weight", [arguments.weight]),
+        ("--drop", arguments.drop),
+        ("--categorical", arguments.categorical),
+    ]
+    taken: dict[str, str] = {}
+    for option, names in roles:
+        for name in names:
+            if name is not None and taken.setdefault(name, option) != option:
+                raise UsageError(
+                    f"{taken[name]} and {option} both name the column {name!r}, which can be one "
+                    "of them only."
+                )
 
 
 def _settings(arguments: argparse.Namespace) -> FitSettings:
@@ -233,15 +244,19 @@ def parse_prior(texts: list[str]) -> dict[str | None, tuple[float, float]] | str
 
 def _read(arguments: argparse.Namespace, settings: FitSettings) -> tuple[list[TableFile], pa.Table]:
     from neverworse.report._fit import add_unlabeled
+    from neverworse.report._outputs import OUTPUTS
     from neverworse.tables import read_table, table_files
 
     options = read_options(arguments, settings.text)
     files = table_files(arguments.table)
+    for path in (arguments.out / name for name in OUTPUTS):
+        if any(path.exists() and not file.once and path.samefile(file.path) for file in files):
+            raise UsageError(f"{path} would be replaced. Name another folder: --out DIR.")
     table = read_table(files, options)
     if arguments.unlabeled:
         others = table_files(arguments.unlabeled)
         other = read_table(others, options)
-        table = add_unlabeled(table, other, arguments.target, others[0].name)
+        table = add_unlabeled(table, other, settings, others[0].name)
         files += others
     return files, table
 
@@ -251,8 +266,9 @@ def _facts(file: TableFile) -> FileFacts:
     import hashlib
 
     from neverworse.report._study import FileFacts
+    from neverworse.tables._file import printable
 
-    if file.path == "-":
+    if file.once:
         return FileFacts(file.name, None, None)
     sha256 = hashlib.sha256()
     n_bytes = 0
@@ -260,8 +276,10 @@ def _facts(file: TableFile) -> FileFacts:
         while block := stream.read(BLOCK):
             sha256.update(block)
             n_bytes += len(block)
-    return FileFacts(Path(file.path).name, n_bytes, sha256.hexdigest())
+    return FileFacts(printable(Path(file.path).name), n_bytes, sha256.hexdigest())
 
 
-def _command() -> str:
-    return shlex.join(["neverworse", *sys.argv[1:]])
+def _command(arguments: argparse.Namespace) -> str:
+    from neverworse.tables._file import printable
+
+    return shlex.join(["neverworse", *map(printable, arguments.words)])

@@ -9,14 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from neverworse.cli._errors import UsageError
-from neverworse.cli._table_arguments import (
-    add_output,
-    add_reading,
-    check_folder,
-    explaining,
-    read_options,
-)
+from neverworse.cli._errors import FailureError, UsageError
+from neverworse.cli._folders import check_out_file
+from neverworse.cli._table_arguments import add_output, add_reading, explaining, read_options
+from neverworse.cli._text import plain
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,7 +49,9 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.out is not None:
         if arguments.out.suffix.lower() not in WRITERS:
             raise UsageError(f"--out ends in {', '.join(WRITERS)}, not {arguments.out.name!r}.")
-        check_folder(arguments.out.parent)
+        check_out_file(arguments.out)
+        if any(table != "-" and _same(arguments.out, table) for table in arguments.table):
+            raise UsageError(f"--out would replace the table {arguments.out}. Name another file.")
     with explaining():
         from neverworse.tables import load_model, table_files
         from neverworse.tables._predict import Noticed, predict_batches
@@ -61,7 +59,7 @@ def run(arguments: argparse.Namespace) -> None:
         loaded = load_model(arguments.model)
         for note in loaded.notes:
             _note(arguments, note)
-        noticed = Noticed()
+        noticed = Noticed(expected=tuple(loaded.facts.get("no_features", ())))
         text = frozenset() if arguments.id is None else frozenset({arguments.id})
         batches = predict_batches(
             loaded.model,
@@ -77,11 +75,17 @@ def run(arguments: argparse.Namespace) -> None:
     _finish(arguments, noticed)
 
 
+def _same(path: Path, other: str) -> bool:
+    return path.exists() and Path(other).exists() and path.samefile(other)
+
+
 def _write(arguments: argparse.Namespace, batches: Iterator[pa.Table]) -> None:
     from neverworse._files import write_whole
     from neverworse.tables._write import write_csv, write_json_lines, write_parquet
 
     if arguments.out is None:
+        if sys.stdout is None:
+            raise FailureError("Standard output is closed. Name a file: --out FILE.")
         to_stdout = write_json_lines if arguments.json else write_csv
         to_stdout(batches, sys.stdout.buffer)
         return
@@ -92,7 +96,7 @@ def _write(arguments: argparse.Namespace, batches: Iterator[pa.Table]) -> None:
 
 def _note(arguments: argparse.Namespace, sentence: str) -> None:
     if not arguments.quiet:
-        print(f"neverworse predict: note: {sentence}", file=sys.stderr)
+        print(f"neverworse predict: note: {plain(sentence)}", file=sys.stderr)
 
 
 def _finish(arguments: argparse.Namespace, noticed: Any) -> None:
@@ -108,4 +112,4 @@ def _finish(arguments: argparse.Namespace, noticed: Any) -> None:
         print(json.dumps(summary, ensure_ascii=False))
     elif arguments.out is not None and not arguments.quiet:
         counts = ", ".join(f"{name}: {count:,}" for name, count in noticed.classes.items())
-        print(f"{noticed.n_rows:,} rows ({counts}) in {arguments.out}")
+        print(plain(f"{noticed.n_rows:,} rows ({counts}) in {arguments.out}"))

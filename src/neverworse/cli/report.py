@@ -6,7 +6,9 @@ import argparse
 import json
 from pathlib import Path
 
-from neverworse.cli._table_arguments import add_output, explaining
+from neverworse.cli._errors import FailureError
+from neverworse.cli._folders import check_out_file
+from neverworse.cli._table_arguments import add_output, check_packages
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -26,14 +28,19 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(arguments: argparse.Namespace) -> None:
     """Read the numbers and write the page."""
-    with explaining():
-        from neverworse.report import write_report
-        from neverworse.report._outputs import REPORT, read_study
+    check_packages()
+    from neverworse.report import write_report
+    from neverworse.report._outputs import REPORT, read_study
 
+    if arguments.out is not None:
+        check_out_file(arguments.out)
+    try:
         study = read_study(arguments.folder)
-        path = arguments.out or arguments.folder / REPORT
-        write_report(study, path)
+    except ValueError as error:
+        raise FailureError(str(error)) from None
+    path = arguments.out or arguments.folder / REPORT
+    write_report(study, path)
     if arguments.json:
-        print(json.dumps({"report": str(path), "claim": study.claim}))
+        print(json.dumps({"report": str(path), "claim": study.claim}, ensure_ascii=False))
     elif not arguments.quiet:
         print(f"Written: {path}")

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import errno
-import os
 import shlex
-import shutil
-import sys
-import textwrap
 import time
 from collections.abc import Iterator, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from neverworse import __version__
 from neverworse.cli._errors import FailureError, UsageError
+from neverworse.cli._folders import make_folder
+from neverworse.cli._table_arguments import is_installed
+from neverworse.cli._text import wrapped
 
 if TYPE_CHECKING:
     from neverworse.experiments import Reproduction
@@ -25,7 +22,6 @@ if TYPE_CHECKING:
 EXPERIMENTS = ("robustness", "curves", "table", "timing")
 AVAILABLE = "available"
 NEEDED = ("joblib", "matplotlib", "pandas", "tqdm")
-WIDEST = 88  # longer lines are hard to read, however wide the terminal
 INSTALL = 'pip install "neverworse[paper]"'
 
 
@@ -92,7 +88,7 @@ def run(arguments: argparse.Namespace) -> None:
     _check_packages()
     _check_numbers(arguments)
     experiments, datasets = _chosen(arguments)
-    _check_folder(arguments.out)
+    make_folder(arguments.out)
     start = time.monotonic()
     try:
         reproduction = _reproduce(arguments, experiments, datasets)
@@ -108,24 +104,10 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _check_packages() -> None:
-    missing = [name for name in NEEDED if sys.modules.get(name, ...) is None or not _found(name)]
+    missing = [name for name in NEEDED if not is_installed(name)]
     if missing:
         needs = " and ".join(missing)
         raise FailureError(f"This needs {needs}, not installed here. Run: {INSTALL}")
-
-
-def _found(name: str) -> bool:
-    return name in sys.modules or find_spec(name) is not None
-
-
-def _check_folder(folder: Path) -> None:
-    """Make the folder now, so that one that cannot be used is known before anything is run."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except FileExistsError:
-        raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder)) from None
-    if not os.access(folder, os.W_OK):
-        raise OSError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
 
 
 def _check_numbers(arguments: argparse.Namespace) -> None:
@@ -210,26 +192,21 @@ def _summary(reproduction: Reproduction) -> Iterator[str]:
     if holds is not None:
         yield "The guarantee holds." if holds else "The guarantee is VIOLATED."
         for sentence in _findings.guarantee_sentences(reproduction):
-            yield _wrapped(sentence)
+            yield wrapped(sentence)
     if "curves" in reproduction.measurements:
         said = _findings.claims_sentence(reproduction.measurements["curves"])
-        yield f"\n{_wrapped(said)}"
+        yield f"\n{wrapped(said)}"
     cells = reproduction.summaries.get("table")
     if cells is None:
         return
-    yield f"\n{_wrapped(_findings.agreement_sentence(cells))}\n"
+    yield f"\n{wrapped(_findings.agreement_sentence(cells))}\n"
     yield f"{'win / draw / loss':18} {'ours':>12}  {'published':>12}"
     for total in _findings.totals(cells):
         ours, theirs = _findings.as_text(total.ours), _findings.as_text(total.published)
         yield f"{total.method:18} {ours:>12}  {theirs:>12}"
     few = _findings.too_few_repeats(cells)
     if few:
-        yield _wrapped(few)
-
-
-def _wrapped(text: str) -> str:
-    width = min(WIDEST, max(40, shutil.get_terminal_size().columns - 1))
-    return textwrap.fill(text, width)
+        yield wrapped(few)
 
 
 def _duration(seconds: float) -> str:

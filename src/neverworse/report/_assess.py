@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime as dt
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 
 import numpy as np
@@ -41,7 +41,6 @@ def assess(
     *,
     files: Sequence[FileFacts],
     command: str,
-    n_missing: Mapping[str, int],
     more_methods: bool = False,
     curves: bool = True,
     seed: int = 0,
@@ -56,8 +55,6 @@ def assess(
     files : sequence of FileFacts
     command : str
         That does the same again.
-    n_missing : mapping of str to int
-        Missing values of the columns that are no features.
     more_methods : bool
         Whether to compare with self-learning, TSVM and label spreading as well.
     curves : bool
@@ -76,18 +73,18 @@ def assess(
     scored = ScoredRows.of(
         fit.classifier, fit.features, fit.target.codes, names, fit.weights, fit.row_names
     )
-    notes: list[str] = []
+    notes = list(fit.notes)
     comparison = _comparison(fit, more_methods, seed, told, notes)
     unlabeled, labeled = _curves(fit, seed, told, notes) if curves and comparison else (None, None)
     weights, intercepts = coefficients(fit.classifier, fit.model.preparation_, fit.features, names)
-    certificate = named_certificate(fit)
+    certificate = fit.model.certificate_
     study = Study(
         version=__version__,
         made=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
         command=command,
         settings=_settings(fit, settings, seed),
         packages=_packages(),
-        data=_data(fit, settings, files, n_missing, scored),
+        data=_data(fit, settings, files, scored),
         certificate=certificate.to_dict(),
         claim=claim(certificate),
         certificate_words=certificate.summary(),
@@ -106,18 +103,6 @@ def assess(
 
 def _silent(what: str, share: float) -> None:
     """Show no progress."""
-
-
-def named_certificate(fit: TableFit) -> Certificate:
-    """Return the certificate with the names of classes, which the classifier knows by number."""
-    certificate = fit.model.certificate_
-    names = fit.target.class_names
-    prior = tuple(
-        (names[int(float(code))], low, high)
-        for code, low, high in certificate.assumptions.class_prior
-    )
-    assumptions = dataclasses.replace(certificate.assumptions, class_prior=prior)
-    return dataclasses.replace(certificate, assumptions=assumptions)
 
 
 def claim(certificate: Certificate) -> str:
@@ -221,7 +206,6 @@ def _data(
     fit: TableFit,
     settings: FitSettings,
     files: Sequence[FileFacts],
-    n_missing: Mapping[str, int],
     scored: ScoredRows,
 ) -> DataFacts:
     target = fit.target
@@ -239,20 +223,20 @@ def _data(
         n_unlabeled=int((~target.labeled).sum()),
         n_features=fit.features.shape[1],
         classes=classes,
-        columns=_columns(fit, settings, n_missing),
+        columns=_columns(fit, settings),
     )
 
 
-def _columns(
-    fit: TableFit, settings: FitSettings, n_missing: Mapping[str, int]
-) -> tuple[ColumnFacts, ...]:
+def _columns(fit: TableFit, settings: FitSettings) -> tuple[ColumnFacts, ...]:
     preparation = fit.model.preparation_
-    facts = [ColumnFacts(settings.target, "target", "labels", n_missing[settings.target], 0)]
+    n_unlabeled = int((~fit.target.labeled).sum())
+    facts = [ColumnFacts(settings.target, "target", "labels", n_unlabeled, 0)]
     if settings.id is not None:
-        facts.append(ColumnFacts(settings.id, "id", "names the rows", n_missing[settings.id], 0))
+        facts.append(ColumnFacts(settings.id, "id", "names the rows", 0, 0))
     if settings.weight is not None:
         facts.append(ColumnFacts(settings.weight, "weight", "weights of rows", 0, 0))
+    n_features = Counter(preparation.feature_columns_)
     for plan in preparation.plans_:
-        n_features = preparation.feature_columns_.count(plan.name)
-        facts.append(ColumnFacts(plan.name, plan.kind, plan.note, plan.n_missing, n_features))
+        made = n_features[plan.name]
+        facts.append(ColumnFacts(plan.name, plan.kind, plan.note, plan.n_missing, made))
     return tuple(facts)

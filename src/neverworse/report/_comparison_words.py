@@ -48,6 +48,8 @@ def words_of(results: Sequence[Result], guaranteed: AbstractSet[str], rows: str)
         for result in others
         if result.method in guaranteed and result.loss_difference is not None
     ]
+    if base.error.value == base.error.margin == 0.0:
+        return " ".join([*sentences, f"With {rows}, no error was made: too few to tell how many."])
     widest = max((result.difference.margin for result in others), default=0.0)
     known = f"With {rows}, error rates are known to within about ±{points(base.error.margin)}"
     if widest:

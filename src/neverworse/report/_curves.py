@@ -64,8 +64,12 @@ def unlabeled_curve(
     )
     if not sample.n_unlabeled:
         raise ValueError("There are no unlabeled rows, so that there is no curve over them.")
+    # With fewer rows than features, any weights fit: that says nothing about more rows.
+    n_labeled = len(sample.y) - sample.n_unlabeled
+    enough = shares * sample.n_unlabeled + n_labeled >= sample.X.shape[1]
+    enough[-2:] = True
     curve = unlabeled_learning_curve(
-        projected, sample.X, sample.y, unlabeled_sizes=shares, **_settings(sample, seed)
+        projected, sample.X, sample.y, unlabeled_sizes=shares[enough], **_settings(sample, seed)
     )
     words = _step_words(curve, sample, "unlabeled rows")
     n_all = int(np.count_nonzero(np.isnan(y)))

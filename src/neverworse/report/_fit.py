@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from neverworse._typing import Matrix, Vector
+from neverworse._typing import Mask, Matrix, Vector
 from neverworse.estimators import ProjectedLeastSquaresClassifier
 from neverworse.tables import TableClassifier, TableError
-from neverworse.tables._errors import nearest
-from neverworse.tables._target import Target, find_column, read_target
-from neverworse.tables._values import as_text, numbers
+from neverworse.tables._errors import in_options, listed, nearest
+from neverworse.tables._predict import id_texts
+from neverworse.tables._read import stacked
+from neverworse.tables._target import Target, count_labels, find_column, read_target
+from neverworse.tables._values import coded, row_weights
 
 Interval = tuple[float, float]
+ID = re.compile(r"(?i:(?:^|[\W_])(?:id|nr|no|key|code|index|number))$|[a-z]I[Dd]$")
+FEWEST_FOR_LEAKS = 5  # labeled rows for each class: of fewer, chance makes columns that tell
 
 
 @dataclass(frozen=True)
@@ -73,6 +79,8 @@ class TableFit:
     weights : array of shape (n_rows,), optional
     row_names : list of str
         Ids of the unlabeled rows, or their numbers in the table, counted from 1.
+    notes : tuple of str
+        What people should know about the table.
     """
 
     model: TableClassifier
@@ -80,6 +88,7 @@ class TableFit:
     features: Matrix
     weights: Vector | None
     row_names: Sequence[str]
+    notes: tuple[str, ...] = ()
 
     @property
     def classifier(self) -> ProjectedLeastSquaresClassifier:
@@ -103,10 +112,10 @@ def fit_table(table: pa.Table, settings: FitSettings) -> TableFit:
             f"All {len(labeled):,} rows have a label, so there is nothing to learn from unlabeled "
             "ones. Leave the target empty where it is not known, or add rows: --unlabeled OTHER."
         )
-    weights = None if settings.weight is None else _weights(table, settings.weight)
+    weights = None if settings.weight is None else _weights(table, settings.weight, labeled)
     names = _row_names(table, settings.id, ~labeled)
-    given = [settings.target, settings.id, settings.weight]
-    columns = table.drop_columns([name for name in given if name is not None])
+    given = {settings.target, settings.id, settings.weight}
+    columns = table.select([name for name in table.column_names if name not in given])
     model = TableClassifier(
         ProjectedLeastSquaresClassifier(
             settings.distance,
@@ -122,33 +131,39 @@ def fit_table(table: pa.Table, settings: FitSettings) -> TableFit:
     except TableError:
         raise
     except ValueError as error:
-        raise TableError(str(error)) from None
-    return TableFit(model, target, features, weights, names)
+        raise TableError(in_options(str(error))) from None
+    return TableFit(
+        model, target, features, weights, names, tuple(_notes(columns, target, settings, names))
+    )
 
 
-def add_unlabeled(table: pa.Table, other: pa.Table, target: str, name: str) -> pa.Table:
+def add_unlabeled(table: pa.Table, other: pa.Table, settings: FitSettings, name: str) -> pa.Table:
     """Return the rows of a table and, without labels, those of another.
 
     Parameters
     ----------
     table, other : pyarrow Tables
-    target : str
-        Column of the labels; the other table need not have it.
+        The other need not have the target, nor columns that are left out.
+    settings : FitSettings
     name : str
         Of the other table, for messages.
     """
-    from neverworse.tables._read import stacked
-
+    target = settings.target
     find_column(table, target, "target")
     if target in other.column_names:
-        n_labels = len(other) - other.column(target).null_count
+        n_labels = count_labels(other.column(target), settings.markers or ())
         if n_labels:
             raise TableError(
                 f"{name} has {n_labels:,} labels in column {target!r}. To use them, give it as a "
                 "table like the first; to ignore them, remove the column."
             )
         other = other.drop_columns(target)
-    missing = [n for n in table.column_names if n != target and n not in other.column_names]
+    there = {target, *other.column_names}
+    for dropped in settings.drop:
+        if dropped in table.column_names and dropped not in there:
+            other = other.append_column(dropped, pa.nulls(len(other)))
+            there.add(dropped)
+    missing = [n for n in table.column_names if n not in there]
     if missing:
         extra = [n for n in other.column_names if n not in table.column_names]
         raise TableError(
@@ -160,16 +175,13 @@ def add_unlabeled(table: pa.Table, other: pa.Table, target: str, name: str) -> p
     return stacked([table, other.select(table.column_names)])
 
 
-def _weights(table: pa.Table, name: str) -> Vector:
-    weights = numbers(name, find_column(table, name, "weight"))
-    wrong = ~(weights >= 0.0) | np.isinf(weights)
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        value = "empty" if np.isnan(weights[row]) else f"{weights[row]:g}"
-        raise TableError(
-            f"The weight in row {row + 1:,} (column {name!r}) is {value}. Weights are numbers that "
-            "are not negative."
-        )
+def _weights(table: pa.Table, name: str, labeled: Mask) -> Vector:
+    weights = row_weights(name, find_column(table, name, "weight"))
+    for rows, which in ((labeled, "labeled"), (~labeled, "unlabeled")):
+        if not weights[rows].any():
+            raise TableError(
+                f"The weights (column {name!r}) of all {which} rows are zero. Some must count."
+            )
     return weights
 
 
@@ -177,8 +189,61 @@ def _row_names(table: pa.Table, name: str | None, unlabeled: Any) -> Sequence[st
     if name is None:
         return _Numbers(np.flatnonzero(unlabeled) + 1)
     column = find_column(table, name, "id").filter(pa.array(unlabeled))
-    values = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
-    return ["" if text is None else text for text in as_text(values.combine_chunks())]
+    names: list[str] = id_texts(column).to_pylist()
+    return names
+
+
+def _notes(
+    columns: pa.Table, target: Target, settings: FitSettings, names: Sequence[str]
+) -> Iterator[str]:
+    """Yield what is suspicious about a table, though it can be used."""
+    if settings.id is not None and len(set(names)) < len(names):
+        yield (
+            f"Column {settings.id!r} does not tell rows apart: {len(names):,} unlabeled rows have "
+            f"{len(set(names)):,} different ids."
+        )
+    folded = {" ".join(name.casefold().split()): name for name in target.class_names}
+    if len(folded) < len(target.classes):
+        twins = [n for n in target.class_names if n not in folded.values()]
+        same = folded[" ".join(twins[0].casefold().split())]
+        yield f"The classes {twins[0]!r} and {same!r} are two: spell them alike if they are one."
+    ids = [n for n in columns.column_names if n not in settings.drop and _names_rows(columns, n)]
+    if ids:
+        yield (
+            f"The numbers in {listed(ids)} differ from row to row. A column that only names the "
+            "rows should not be learned from: --id, or --drop."
+        )
+    leaks = [
+        n for n in columns.column_names if n not in settings.drop and _tells(columns, n, target)
+    ]
+    if leaks:
+        yield (
+            f"Each value of {listed(leaks)} goes with one class only, in all "
+            f"{int(target.labeled.sum()):,} labeled rows. A column that was made from the target, "
+            "or is known only where the target is, should be left out: --drop."
+        )
+
+
+def _names_rows(columns: pa.Table, name: str) -> bool:
+    """Whether a column is called like names of rows, and is a number of its own for each."""
+    column = columns.column(name)
+    if not ID.search(name) or not pa.types.is_integer(column.type) or column.null_count:
+        return False
+    return pc.count_distinct(column).as_py() == len(column)
+
+
+def _tells(columns: pa.Table, name: str, target: Target) -> bool:
+    """Whether the few values of a column say which class a labeled row has."""
+    known = columns.column(name).filter(pa.array(target.labeled))
+    few = FEWEST_FOR_LEAKS * len(target.classes)
+    if len(known) < few or pa.types.is_nested(known.type):
+        return False
+    # Most columns are told from few rows not to be of this kind.
+    if len(coded(known.slice(0, few))[0]) > 2 * len(target.classes) + 1:
+        return False
+    codes = coded(known)[1]
+    n_pairs = len(np.unique(np.column_stack([codes, target.codes[target.labeled]]), axis=0))
+    return len(np.unique(codes)) == n_pairs
 
 
 class _Numbers(Sequence[str]):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -16,11 +18,14 @@ from neverworse.report._fit import TableFit
 from neverworse.report._page import write_report
 from neverworse.report._scored import ScoredRows
 from neverworse.report._study import Study
-from neverworse.tables._errors import TableError
+from neverworse.tables._file import printable
 from neverworse.tables._model_file import save_model
+from neverworse.tables._predict import with_names
 
 MODEL, PREDICTIONS, CERTIFICATE = "model.skops", "predictions.csv", "certificate.json"
 STUDY, REPORT = "study.json", "report.html"
+NO_FEATURES = ("target", "id", "weight")
+OUTPUTS = (MODEL, PREDICTIONS, CERTIFICATE, STUDY, REPORT)
 
 
 def write_outputs(
@@ -35,11 +40,16 @@ def write_outputs(
     -------
     paths : list of Path
     """
+    for name in OUTPUTS:
+        if (folder / name).is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(folder / name))
+    made = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix=".neverworse-", dir=folder))
     try:
         facts = {
             "target": study.data.target,
+            "no_features": [c.name for c in study.data.columns if c.kind in NO_FEATURES],
             "classes": [facts.name for facts in study.data.classes],
             "n_labeled": study.data.n_labeled,
             "n_unlabeled": study.data.n_unlabeled,
@@ -51,10 +61,12 @@ def write_outputs(
         _write_json(scratch / CERTIFICATE, certificate_document(study, sha256))
         _write_json(scratch / STUDY, study.to_dict())
         write_report(study, scratch / REPORT)
-        names = (MODEL, PREDICTIONS, CERTIFICATE, STUDY, REPORT)
-        return [(scratch / name).replace(folder / name) for name in names]
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+        paths = [(scratch / name).replace(folder / name) for name in OUTPUTS]
+    except BaseException:
+        shutil.rmtree(folder if made else scratch, ignore_errors=True)
+        raise
+    scratch.rmdir()
+    return paths
 
 
 def predictions(scored: ScoredRows, id_name: str | None) -> pa.Table:
@@ -68,8 +80,7 @@ def predictions(scored: ScoredRows, id_name: str | None) -> pa.Table:
     names = pa.array([str(name) for name in scored.classes])
     each = np.arange(len(second))
     row_names: Any = getattr(scored.row_names, "values", scored.row_names)
-    columns = {
-        id_name or "row": pa.array(row_names),
+    columns: dict[str, Any] = {
         "prediction": names.take(pa.array(second)),
         "score": scored.projected[scored.unlabeled][each, second],
         "soft_label": scored.soft_labels[each, second],
@@ -79,7 +90,7 @@ def predictions(scored: ScoredRows, id_name: str | None) -> pa.Table:
     if len(scored.classes) > 2:
         for k, name in enumerate(scored.classes):
             columns[f"soft_label: {name}"] = scored.soft_labels[:, k]
-    return pa.table(columns)
+    return pa.table(with_names(columns, id_name, pa.array(row_names)))
 
 
 def certificate_document(study: Study, sha256: str) -> dict[str, Any]:
@@ -101,24 +112,25 @@ def read_study(folder: Path) -> Study:
 
     Raises
     ------
-    TableError
-        If the folder has no such file, or it is damaged.
+    ValueError
+        If the folder has no such file, or it is damaged. The message is meant for people.
     """
     path = folder / STUDY
     if not path.is_file():
-        raise TableError(
-            f"{folder} has no {STUDY}, so it is no folder of results. Give what was --out of "
-            "neverworse fit."
+        raise ValueError(
+            f"{printable(folder)} has no {STUDY}, so it is no folder of results. Give what was "
+            "--out of neverworse fit."
         )
     try:
         return Study.from_dict(json.loads(path.read_text(encoding="utf-8")))
     except (ValueError, RecursionError) as error:
-        raise TableError(
-            f"{path} is damaged, or of another version of neverworse: {error} Run neverworse fit "
-            "again."
+        raise ValueError(
+            f"{printable(path)} is damaged, or of another version of neverworse: {error} Run "
+            "neverworse fit again."
         ) from None
 
 
 def _write_json(path: Path, content: Any) -> None:
     text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
-    path.write_text(text + "\n", encoding="utf-8")
+    # Half a surrogate pair, which a column name may contain, is no character.
+    path.write_bytes(f"{text}\n".encode(errors="replace"))

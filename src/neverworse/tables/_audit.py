@@ -11,11 +11,11 @@ import pyarrow as pa
 from neverworse._typing import AnyArray
 from neverworse.estimators import Audit, audit
 from neverworse.tables._classifier import TableClassifier
-from neverworse.tables._errors import TableError
-from neverworse.tables._preparation import check_columns
+from neverworse.tables._errors import TableError, in_options
 from neverworse.tables._plan import check_known
+from neverworse.tables._preparation import check_columns
 from neverworse.tables._target import find_column, label_texts
-from neverworse.tables._values import numbers, spells_number
+from neverworse.tables._values import numbers, row_weights, spells_number
 
 
 class OnTable:
@@ -35,7 +35,10 @@ class OnTable:
         if not hasattr(model, "classes_"):
             raise TableError(f"A {type(model).__name__} is no classifier, so it has no classes.")
         self.estimator_ = model
-        self.classes_ = spelled(model.classes_)
+        classes = spelled(model.classes_)
+        # As text, classes may be in another order: 10 is before 2.
+        self._order = np.argsort(classes)
+        self.classes_ = classes[self._order]
         self._rows = _rows_for(model, table)
 
     def predict(self, X: Any) -> AnyArray:  # noqa: ARG002
@@ -47,7 +50,12 @@ class OnTable:
         if name not in ("predict_proba", "decision_function"):
             raise AttributeError(name)
         method = getattr(self.__dict__["estimator_"], name)
-        return lambda _: method(self._rows)
+        return lambda _: self._in_order(np.asarray(method(self._rows)))
+
+    def _in_order(self, scores: AnyArray) -> AnyArray:
+        if scores.ndim == 2:
+            return scores[:, self._order]
+        return scores if self._order[0] == 0 else -scores
 
 
 def audit_table(
@@ -80,13 +88,17 @@ def audit_table(
     """
     texts, codes = label_texts(find_column(table, target, "target"), markers)
     labels = np.array([*(None if text is None else _spelled(text) for text in texts)], object)
-    weights = None if weight is None else numbers(weight, find_column(table, weight, "weight"))
+    weights = None if weight is None else row_weights(weight, find_column(table, weight, "weight"))
     check_known(table.column_names, ignored, "drop")
     rows = table.drop_columns({target, *ignored, *([] if weight is None else [weight])})
+    if isinstance(settings.get("class_prior"), dict):
+        shares = settings["class_prior"].items()
+        settings["class_prior"] = {_spelled(name): share for name, share in shares}
+    both = {"candidate": OnTable(candidate, rows), "baseline": OnTable(baseline, rows)}
     try:
         return audit(
-            OnTable(candidate, rows),
-            OnTable(baseline, rows),
+            both["candidate"],
+            both["baseline"],
             rows,
             labels[codes],
             sample_weight=weights,
@@ -96,7 +108,17 @@ def audit_table(
     except TableError:
         raise
     except (ValueError, TypeError) as error:
-        raise TableError(str(error)) from None
+        said = in_options(str(error))
+        for name, model in both.items():
+            said = said.replace(f"{name} (OnTable)", f"{name} ({type(model.estimator_).__name__})")
+        raise TableError(said) from None
+
+
+def category_names(model: Any) -> frozenset[str]:
+    """Return the columns that a model takes for categories: 01 is not 1 there."""
+    if not isinstance(model, TableClassifier):
+        return frozenset()
+    return frozenset(model.preparation_.category_names_)
 
 
 def spelled(classes: Any) -> AnyArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from copy import copy
 from typing import Any, Self
@@ -26,8 +27,8 @@ class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     estimator : classifier, optional
-        Classifies the features; `ProjectedLeastSquaresClassifier` by default. Labels reach it as
-        numbers of classes, and NaN where there is none.
+        Classifies the features; `ProjectedLeastSquaresClassifier` with ``alpha="loo"`` by default.
+        Labels reach it as numbers of classes, and NaN where there is none.
     categorical, drop : sequences of str
         See `TablePreparation`.
 
@@ -119,7 +120,13 @@ class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """What is proved about the classifier against the supervised one."""
         check_is_fitted(self, "estimator_")
         certificate: Certificate = self.estimator_.certificate_
-        return certificate
+        # The classifier of the features knows classes by number only.
+        prior = tuple(
+            (str(self.classes_[int(float(code))]), low, high)
+            for code, low, high in certificate.assumptions.class_prior
+        )
+        assumptions = dataclasses.replace(certificate.assumptions, class_prior=prior)
+        return dataclasses.replace(certificate, assumptions=assumptions)
 
     def supervised(self) -> TableClassifier:
         """Return the supervised model of the same features, which this one is never worse than."""
@@ -138,7 +145,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _classifier(self) -> Any:
         if self.estimator is None:
-            return ProjectedLeastSquaresClassifier(missing_label=np.nan)
+            return ProjectedLeastSquaresClassifier(alpha="loo", missing_label=np.nan)
         return clone(self.estimator)
 
     def __sklearn_tags__(self) -> Any:

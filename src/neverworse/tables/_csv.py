@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import contextlib
 import csv
 import io
 import re
@@ -14,7 +13,7 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from neverworse.tables._errors import TableError, short
-from neverworse.tables._file import TableFile, not_decoded
+from neverworse.tables._file import TableFile, empty, not_decoded
 from neverworse.tables._options import ReadOptions
 from neverworse.tables._sniff import DELIMITERS, delimiter_of, encoding_of
 from neverworse.tables._values import TEXT
@@ -26,11 +25,15 @@ def read_csv(file: TableFile, options: ReadOptions) -> pa.Table:
     """Read all rows; the type of a column is found from all of its values."""
     names = column_names(file, options)
     types = {name: TEXT for name in options.text if name in names}
-    with file.explained():
-        table = _read_rows(file, options, names, types)
-    if any(pa.types.is_binary(kind) for kind in table.schema.types):
+    table = _read_rows(file, options, names, types)
+    if any(_is_binary(kind) for kind in table.schema.types):
         raise not_decoded(file)
     return table
+
+
+def _is_binary(kind: pa.DataType) -> bool:
+    """Whether text was no text."""
+    return bool(pa.types.is_binary(kind.value_type if pa.types.is_dictionary(kind) else kind))
 
 
 def _read_rows(
@@ -38,17 +41,16 @@ def _read_rows(
 ) -> pa.Table:
     convert = _conversion(options, types)
     convert.auto_dict_encode = True
-    read = _reading(file, options)
-    parse = _parsing(file, options)
-    if not file.once:
-        # Line breaks between quotes are slower to allow for, so this is the second try.
-        with contextlib.suppress(pa.ArrowInvalid):
+    read, parse = _reading(file, options), _parsing(file, options)
+    # Line breaks between quotes are slower to allow for, so only the second try does. The third
+    # is for the message: threads do not know the number of the row that is wrong.
+    tries = ((True, True),) if file.once else ((False, True), (True, True), (True, False))
+    for parse.newlines_in_values, read.use_threads in tries:
+        try:
             return arrow_csv.read_csv(file.native(), read, parse, convert)
-    parse.newlines_in_values = True
-    try:
-        return arrow_csv.read_csv(file.native(), read, parse, convert)
-    except pa.ArrowInvalid as error:
-        raise _wrong_width(file, names, error) from None
+        except pa.ArrowInvalid as error:
+            wrong = _what_is_wrong(file, names, error)
+    raise wrong
 
 
 def stream_csv(
@@ -66,7 +68,7 @@ def stream_csv(
         with arrow_csv.open_csv(file.native(), read, parse, convert) as reader:
             yield from reader
     except pa.ArrowInvalid as error:
-        raise _wrong_value(file, names, error) or _wrong_width(file, names, error) from None
+        raise _what_is_wrong(file, names, error) from None
 
 
 def column_names(file: TableFile, options: ReadOptions) -> list[str]:
@@ -76,9 +78,11 @@ def column_names(file: TableFile, options: ReadOptions) -> list[str]:
     try:
         first = next((row for row in rows if row), None)
     except csv.Error as error:
-        raise TableError(f"The first line of {file.name} has no names of columns: {error}.") from None
+        raise TableError(
+            f"The first line of {file.name} has no names of columns: {error}."
+        ) from None
     if first is None:
-        raise TableError(f"{file.name} is empty.")
+        raise empty(file)
     return first
 
 
@@ -97,7 +101,13 @@ def _first_lines(file: TableFile, options: ReadOptions) -> str:
 
 
 def _encoding(file: TableFile, options: ReadOptions) -> str:
-    return options.encoding or encoding_of(file.head) or "utf-8"
+    known = options.encoding or encoding_of(file.head)
+    if known is None and b"\x00" in file.head:
+        raise TableError(
+            f"{file.name} is no text and no format that is known here. Export the table as CSV or "
+            "Parquet; if it is text in another encoding, name that: --encoding utf-16."
+        )
+    return known or "utf-8"
 
 
 def _reading(file: TableFile, options: ReadOptions) -> arrow_csv.ReadOptions:
@@ -119,6 +129,13 @@ def _conversion(options: ReadOptions, types: Mapping[str, pa.DataType]) -> arrow
     return convert
 
 
+def _what_is_wrong(file: TableFile, names: list[str], error: Exception) -> TableError:
+    """Return what PyArrow complains about, in other words."""
+    if "UTF8" in str(error):
+        return not_decoded(file)
+    return _wrong_value(file, names, error) or _wrong_width(file, names, error)
+
+
 def _wrong_value(file: TableFile, names: list[str], error: Exception) -> TableError | None:
     """Say which column has a value of another type, from PyArrow's message."""
     found = re.search(
@@ -132,9 +149,8 @@ def _wrong_value(file: TableFile, names: list[str], error: Exception) -> TableEr
     what = {"double": "numbers", "bool": "true or false", "timestamp": "dates (2026-01-31)"}
     value = short(found[3])
     return TableError(
-        f"Column {names[int(found[1])]!r} of {file.name} should hold {what.get(kind, kind)}, as it did when the "
-        f"model was fitted, but has {value!r}. Correct it; if it marks missing values: "
-        f"--missing {value!r}."
+        f"Column {names[int(found[1])]!r} of {file.name} should hold {what.get(kind, kind)}, but "
+        f"has {value!r}. Correct it; if it marks missing values: --missing {value!r}."
     )
 
 

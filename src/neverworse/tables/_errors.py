@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
@@ -10,6 +11,16 @@ MOST_NAMED = 5
 
 class TableError(ValueError):
     """A table that cannot be used as it is; the message says what to change."""
+
+
+def in_options(message: str) -> str:
+    """Return a message of an estimator with the options of the command line for its arguments."""
+    message = re.sub(r"\bresponse=['\"](\w+)['\"]", r"--response \1", message)
+    message = re.sub(r"\bdistance=['\"](\w+)['\"]", r"--distance \1", message)
+    message = re.sub(r"\bclass_prior=['\"](\w+)['\"]", r"--prior \1", message)
+    for argument, option in (("class_prior", "--prior"), ("sample_weight", "--weight")):
+        message = re.sub(rf"\b{argument}\b", option, message)
+    return message
 
 
 def listed(names: Iterable[str], most: int = MOST_NAMED) -> str:

@@ -37,9 +37,10 @@ class TableFile:
             raise _not_there(path)
         self.once = path == STDIN or not Path(path).is_file()
         self._opened = False
+        self._handles = contextlib.ExitStack()
         self._before = self._state()
         if not self._first_bytes:
-            raise TableError(f"{self.name} is empty.")
+            raise empty(self)
 
     @property
     def name(self) -> str:
@@ -61,7 +62,8 @@ class TableFile:
                 return _first_of(stream)
         if self.compression == "zip":
             raise TableError(f"A ZIP archive cannot be read from {self.name}. Give the file.")
-        with self.explained(), self._uncompressed(io.BytesIO(self._first_bytes)) as stream:
+        # What else is in the pipe must stay there.
+        with self._worded(), self._uncompressed(io.BytesIO(self._first_bytes)) as stream:
             return _first_of(stream)
 
     @cached_property
@@ -71,14 +73,14 @@ class TableFile:
 
     def native(self) -> Any:
         """Return what PyArrow reads fastest: the path, if there is nothing to uncompress."""
-        if not self.once and self.compression is None:
+        if not self.once and self.compression is None and self.path.isprintable():
             return self.path
         return self.stream()
 
     def stream(self) -> Any:
         """Return the uncompressed bytes as an open file."""
         if not self.once:
-            return self._uncompressed(Path(self.path).open("rb"))
+            return self._uncompressed(self._handles.enter_context(Path(self.path).open("rb")))
         if self._opened:
             raise TableError(f"{self.name} can be read only once. Save the table in a file.")
         self._opened = True
@@ -92,13 +94,25 @@ class TableFile:
 
     @contextlib.contextmanager
     def explained(self) -> Iterator[None]:
-        """Turn what libraries raise for broken files into one sentence, and see that it stays."""
+        """Turn errors into one sentence; in the end, close the file and see that it stayed."""
+        try:
+            with self._worded():
+                yield
+        finally:
+            self._handles.close()
+        self.check_unchanged()
+
+    @contextlib.contextmanager
+    def _worded(self) -> Iterator[None]:
+        """Turn what libraries raise for broken files into one sentence."""
         try:
             yield
         except TableError:
             raise
         except (EOFError, lzma.LZMAError, zipfile.BadZipFile, zlib.error) as error:
-            raise TableError(f"{self.name} is damaged or incomplete: {_first_line(error)}") from None
+            raise TableError(
+                f"{self.name} is damaged or incomplete: {_first_line(error)}"
+            ) from None
         except RuntimeError as error:  # of zipfile: a password, or a method that it does not know
             raise TableError(
                 f"{self.name} cannot be unpacked here: {_first_line(error)} Unpack it first."
@@ -109,7 +123,6 @@ class TableFile:
             if isinstance(error, OSError) and error.errno is not None and error.strerror:
                 raise
             raise TableError(f"{self.name} cannot be read: {_first_line(error)}") from None
-        self.check_unchanged()
 
     def check_unchanged(self) -> None:
         """Raise if the file is not what it was when it was opened."""
@@ -133,7 +146,7 @@ class TableFile:
     def _pipe(self) -> Any:
         """What can be read from front to back only."""
         if self.path != STDIN:
-            return Path(self.path).open("rb")
+            return self._handles.enter_context(Path(self.path).open("rb"))
         if sys.stdin is None or sys.stdin.isatty():
             raise TableError("There is no table in standard input. Give a file, or pipe one in.")
         return sys.stdin.buffer
@@ -145,7 +158,7 @@ class TableFile:
             return lzma.open(file)
         if self.compression == "zip":
             return _only_member(self.name, file)
-        return pa.CompressedInputStream(pa.PythonFile(file), self.compression)
+        return pa.CompressedInputStream(pa.PythonFile(file, mode="rb"), self.compression)
 
 
 def printable(path: str | os.PathLike[str]) -> str:
@@ -161,6 +174,11 @@ def _not_there(path: str) -> TableError:
     hint = nearest(printable(Path(path).name), others) if others else ""
     hint = hint if hint.startswith("Did you mean") else "Check the name and the folder."
     return TableError(f"There is no file {printable(path)}. {hint}")
+
+
+def empty(file: TableFile) -> TableError:
+    """Say that there is nothing in a file."""
+    return TableError(f"{file.name} is empty. Give a table with names of columns and rows.")
 
 
 def not_decoded(file: TableFile) -> TableError:
@@ -189,7 +207,8 @@ class _Rejoined(io.RawIOBase):
 
 def _first_of(stream: Any) -> bytes:
     """Read the first bytes; what is incomplete after them is no error yet."""
-    parts, missing = [], HEAD_BYTES
+    parts: list[bytes] = []
+    missing = HEAD_BYTES
     while missing:
         try:
             part = stream.read(missing)

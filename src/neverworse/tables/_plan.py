@@ -12,12 +12,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neverworse.tables._errors import TableError, listed, nearest, short
-from neverworse.tables._values import TEXT, coded, days, is_date, is_number, is_text, spells_number
+from neverworse.tables._values import (
+    DATE_PARTS,
+    TEXT,
+    coded,
+    date_parts,
+    days,
+    is_date,
+    is_number,
+    is_text,
+    numbers,
+    spells_number,
+)
 
 Kind = Literal["number", "category", "date", "dropped"]
 
 FEW = 10  # so many different texts are levels of a category, however few rows there are
 MOSTLY = 0.5
+SAME = 1e-6  # numbers on a circle of radius 1 that differ less are the same
+DATE = re.compile(r"\d{1,4}([./-])\d{1,2}\1\d{1,4}\b")  # 31.1.2026, 1/31/26
 # What pandas calls an index that nobody named: in memory and Parquet, and when it reads CSV.
 INDEX = re.compile(r"\s*|__index_level_\d+__|Unnamed: 0")
 
@@ -70,7 +83,7 @@ def plan_columns(
         for name in table.column_names
     ]
     if not any(plan.kind != "dropped" for plan in plans):
-        reasons = "; ".join(f"{short(plan.name)!r} {plan.note}" for plan in plans[:3])
+        reasons = "; ".join(f"{short(plan.name)!r} ({plan.note})" for plan in plans[:3])
         raise TableError(
             f"There is no column to learn from: {reasons or 'the table has only its target'}."
         )
@@ -105,10 +118,11 @@ def _plan(name: str, column: pa.ChunkedArray, categorical: bool) -> ColumnPlan:
 
 
 def _number(name: str, column: pa.ChunkedArray, n_missing: int) -> ColumnPlan:
-    values = column.cast(pa.int8()) if pa.types.is_boolean(column.type) else column
-    if pa.types.is_dictionary(values.type):
-        values = values.cast(values.type.value_type)
-    extremes = pc.min_max(values)
+    known = (pa.types.is_integer, pa.types.is_float32, pa.types.is_float64)
+    # PyArrow does not compare all others.
+    if not any(check(column.type) for check in known):
+        column = pa.array(numbers(name, column))
+    extremes = pc.min_max(column)
     if extremes["min"].as_py() == extremes["max"].as_py() and not n_missing:
         return ColumnPlan(name, "dropped", "has the same value in all rows", n_missing)
     note = "scaled" + (", missing: mean and an indicator" if n_missing else "")
@@ -132,7 +146,7 @@ def _text(name: str, column: pa.ChunkedArray, n_missing: int) -> ColumnPlan:
                 f"Column {name!r} has numbers with a decimal comma, such as {values[0]!r}. "
                 "Say so: --decimal ','."
             )
-        note = f"text, with {len(values) - 1:,} different values in {n_known:,} rows"
+        note = f"text, with {len(values) - 1:,} different values in {n_known:,} rows{_hint(values)}"
         return ColumnPlan(name, "dropped", note, n_missing)
     return _category(name, column, n_missing)
 
@@ -159,8 +173,14 @@ def _category(name: str, column: pa.ChunkedArray, n_missing: int) -> ColumnPlan:
     if len(levels) < 2:
         return ColumnPlan(name, "dropped", "has the same value in all rows", n_missing)
     baseline = "missing" if levels[0] is None else short(levels[0], 30)
-    note = f"{len(levels):,} levels, compared with {baseline!r}"
+    note = f"{len(levels):,} levels, compared with {baseline!r}{_hint(values)}"
     return ColumnPlan(name, "category", note, n_missing, levels=levels)
+
+
+def _hint(values: list[str | None]) -> str:
+    """Say how dates are written if these look like some."""
+    written = sum(text is not None and DATE.match(text) is not None for text in values)
+    return " (dates are known as 2026-01-31)" if written > MOSTLY * len(values) else ""
 
 
 def _date(name: str, column: pa.ChunkedArray, n_missing: int) -> ColumnPlan:
@@ -169,13 +189,13 @@ def _date(name: str, column: pa.ChunkedArray, n_missing: int) -> ColumnPlan:
     first, last = np.nanmin(stamps), np.nanmax(stamps)
     if first == last and not n_missing:
         return ColumnPlan(name, "dropped", "has the same value in all rows", n_missing)
+    longer_than = {"day": 0.0, "week": 7.0, "year": 180.0}
     parts = ["day"]
-    if last - first > 180.0:
-        parts += ["year, cosine", "year, sine"]
-    if last - first > 7.0:
-        parts += ["week, cosine", "week, sine"]
-    if np.nanmax(stamps % 1.0) > 0.0:
-        parts += ["day, cosine", "day, sine"]
+    for part in DATE_PARTS[1:]:
+        # Of dates that are all on a Monday, only rounding errors would differ.
+        if last - first > longer_than[part.split(",")[0]]:
+            values = date_parts(stamps, (part,))
+            parts += [part] if np.nanmax(values) - np.nanmin(values) > SAME else []
     rhythms = sorted({part.split(",")[0] for part in parts[1:]}, reverse=True)
     note = "days" + (f", and place in the {' and '.join(rhythms)}" if rhythms else "")
     return ColumnPlan(name, "date", note, n_missing, parts=tuple(parts))

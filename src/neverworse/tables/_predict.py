@@ -88,6 +88,7 @@ def predict_batches(
     types = column_types(preparation)
     if id_name is not None:
         types = {**types, id_name: TEXT}
+
     def check(file_name: str, names: Sequence[str]) -> None:
         _check_names(file_name, names, preparation, id_name, noticed)
 

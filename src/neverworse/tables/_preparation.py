@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from neverworse._typing import AnyArray, Matrix, Vector
 from neverworse.tables._errors import TableError, listed, nearest, short
 from neverworse.tables._plan import ColumnPlan, plan_columns
-from neverworse.tables._values import coded, date_parts, days, numbers
+from neverworse.tables._values import as_times, coded, date_parts, days, numbers
 
 BATCH_ROWS = 1 << 14  # which stay in the cache of a core while they are prepared
 MOST_FEATURES = 5_000
@@ -150,9 +150,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             values, codes = coded(table.column(name))
             counts = np.bincount(codes, minlength=len(values))
             pairs = zip(values, counts.tolist(), strict=True)
-            new = {
-                "(missing)" if v is None else v: n for v, n in pairs if n and v not in known
-            }
+            new = {"(missing)" if v is None else v: n for v, n in pairs if n and v not in known}
             if new:
                 found[name] = new
         return found
@@ -186,7 +184,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if self._n_numbers:
             # Parts of a date are missing together: one indicator is enough.
             columns = self._number_columns
-            missing[1:] &= [a != b for a, b in itertools.pairwise(columns)]
+            missing[1:] &= np.array([a != b for a, b in itertools.pairwise(columns)], dtype=bool)
             # All that it learns is which columns have missing values: two rows tell.
             self.imputer_.fit(np.vstack([np.zeros_like(missing), np.where(missing, np.nan, 0.0)]))
         self._missing = missing
@@ -261,7 +259,10 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _raw_numbers(self, batch: pa.Table, start: int) -> Matrix:
         raw = np.empty((batch.num_rows, self._n_numbers))
         for k, name in enumerate(self.number_names_):
-            raw[:, k] = numbers(name, batch.column(name), first_row=start)
+            column = batch.column(name)
+            if self.types_[name].startswith("time"):
+                column = as_times(column)
+            raw[:, k] = numbers(name, column, first_row=start)
         first = len(self.number_names_)
         for name in self.date_names_:
             parts = tuple(self.parts_[name])

@@ -16,7 +16,7 @@ from neverworse.tables._csv import column_names, read_csv, stream_csv
 from neverworse.tables._errors import TableError, listed
 from neverworse.tables._file import STDIN, TableFile, printable
 from neverworse.tables._options import ReadOptions
-from neverworse.tables._values import is_text, with_nulls
+from neverworse.tables._values import with_nulls
 from neverworse.tables._workbook import read_workbook
 
 BATCH_ROWS = 1 << 14
@@ -84,15 +84,28 @@ def stacked(tables: Sequence[pa.Table]) -> pa.Table:
         return tables[0]
     names = tables[0].column_names
     plain = [_without_dictionaries(table.select(names)) for table in tables]
-    # Numbers in one file and text in another: text, in which preparation looks for numbers.
-    some_text = [n for n in names if any(is_text(t.schema.field(n).type) for t in plain)]
-    mixed = [n for n in some_text if not all(is_text(t.schema.field(n).type) for t in plain)]
-    plain = [_as_text(table, mixed) for table in plain]
     try:
         return pa.concat_tables(plain, promote_options="permissive")
     except (pa.ArrowInvalid, pa.ArrowTypeError):
-        differ = [n for n in names if len({t.schema.field(n).type for t in plain}) > 1]
-        return pa.concat_tables([_as_text(t, differ) for t in plain])
+        # Numbers in one file and text in another: text, in which preparation looks for numbers.
+        mixed = [n for n in names if not _go_together([t.schema.field(n) for t in plain])]
+    try:
+        plain = [_as_text(table, mixed) for table in plain]
+        return pa.concat_tables(plain, promote_options="permissive")
+    except pa.ArrowException:
+        raise TableError(
+            f"{listed(mixed)} hold values of kinds that do not go together in the files. Make them "
+            "alike, or remove them."
+        ) from None
+
+
+def _go_together(fields: Sequence[pa.Field]) -> bool:
+    """Whether columns of several files are of one type, or of types that hold both."""
+    try:
+        pa.unify_schemas([pa.schema([field]) for field in fields], promote_options="permissive")
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return False
+    return True
 
 
 def stream_batches(
@@ -167,14 +180,15 @@ def _valid(rows: Any) -> Any:
 
 
 def _read_json(file: TableFile) -> pa.Table:
-    source = file.native()
-    if file.format == "json":
+    if file.format == "json lines":
+        source = file.native()
+    else:
         rows = json.loads(file.stream().read())
         if not all(isinstance(row, dict) for row in rows):
             raise TableError(f"{file.name} is no list of rows, such as [{{'age': 31}}, ...].")
         source = pa.BufferReader("\n".join(map(json.dumps, rows)).encode())
     read = arrow_json.ReadOptions(block_size=JSON_BYTES)
-    table = arrow_json.read_json(source, read)
+    table = _valid(arrow_json.read_json(source, read))
     if all(pa.types.is_nested(kind) for kind in table.schema.types):
         raise TableError(
             f"{file.name} has no row on each line, such as {{'age': 31}}. From pandas: "

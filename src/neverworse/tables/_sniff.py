@@ -18,6 +18,9 @@ HEAD_BYTES = 1 << 20
 DELIMITERS = (",", "\t", ";", "|")
 EXCEL = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 
+# The first member of an archive that is a document of LibreOffice, not compressed.
+ODS = b"mimetypeapplication/vnd.oasis.opendocument.spreadsheet"
+
 _COMPRESSED: tuple[tuple[bytes, Compression], ...] = (
     (b"\x1f\x8b", "gzip"),
     (b"BZh", "bz2"),
@@ -52,7 +55,8 @@ def compression_of(head: bytes, name: str) -> Compression | None:
             return compression
     # A workbook is a ZIP archive as well.
     if head.startswith(b"PK\x03\x04") and PurePath(name).suffix.lower() not in EXCEL:
-        return None if b"[Content_Types].xml" in head else "zip"
+        is_workbook = b"[Content_Types].xml" in head or head[30:].startswith(ODS)
+        return None if is_workbook else "zip"
     return None
 
 
@@ -79,11 +83,6 @@ def format_of(head: bytes, name: str) -> Format:
         return "json lines"
     if start == b"[" and ".csv" not in suffixes:
         return "json"
-    if b"\x00" in head and not encoding_of(head):
-        raise TableError(
-            f"{name} is no text and no format that is known here. Export the table as CSV or "
-            "Parquet; if it is text in another encoding, name that: --encoding utf-16."
-        )
     return "csv"
 
 

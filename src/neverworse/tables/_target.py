@@ -76,7 +76,10 @@ def read_target(table: pa.Table, name: str, markers: Collection[str] | None = No
         What marks unlabeled rows, besides empty cells. Without, values that usually do are not
         taken for classes.
     """
-    texts, codes = label_texts(find_column(table, name, "target"), markers or ())
+    column = find_column(table, name, "target")
+    if not table.num_rows:
+        raise TableError("The table has names of columns, but no rows.")
+    texts, codes = label_texts(column, markers or ())
     classes = _sorted_classes({text for text in texts if text is not None})
     number = {str(value): float(k) for k, value in enumerate(classes.tolist())}
     position = np.array(
@@ -95,7 +98,9 @@ def label_texts(
     values, codes = coded(column)
     used = np.zeros(len(values), bool)
     used[codes] = True
-    stripped = (text.strip() if text is not None and used[k] else "" for k, text in enumerate(values))
+    stripped = (
+        text.strip() if text is not None and used[k] else "" for k, text in enumerate(values)
+    )
     return [None if text in marked else text for text in stripped], codes
 
 

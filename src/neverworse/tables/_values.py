@@ -14,6 +14,7 @@ from neverworse._typing import AnyArray, Indices, Matrix, Vector
 from neverworse.tables._errors import TableError, short
 
 TEXT = pa.dictionary(pa.int32(), pa.string())  # names, as they are read from CSV
+PER_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 DAY = 86_400.0  # seconds
 YEAR = 365.2425  # days
 
@@ -80,16 +81,38 @@ def numbers(name: str, column: pa.ChunkedArray, *, first_row: int = 0) -> Vector
     if pa.types.is_boolean(kind):
         column = column.cast(pa.int8())
     elif pa.types.is_time(kind):
-        unit = pa.time64("us") if pa.types.is_time64(kind) else pa.time32("ms")
-        steps = 1e6 if pa.types.is_time64(kind) else 1e3
-        return _floats(column.cast(unit, safe=False).cast(_integers(unit))) / steps
+        counted = pa.int64() if kind.bit_width == 64 else pa.int32()
+        return _floats(column.cast(counted)) / PER_SECOND[kind.unit]
     elif pa.types.is_duration(kind):
-        return _floats(column.cast(pa.duration("us"), safe=False).cast(pa.int64())) / (DAY * 1e6)
+        return _floats(column.cast(pa.int64())) / (DAY * PER_SECOND[kind.unit])
     elif not is_number(kind):
         raise TableError(
             f"Column {name!r} should hold numbers, but holds values of the type {kind}."
         )
     return _floats(column.cast(pa.float64(), safe=False))
+
+
+def row_weights(name: str, column: pa.ChunkedArray) -> Vector:
+    """Return how much rows count, if these are numbers for that."""
+    weights = numbers(name, column)
+    wrong = ~(weights >= 0.0) | np.isinf(weights)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        value = "empty" if np.isnan(weights[row]) else f"{weights[row]:g}"
+        raise TableError(
+            f"The weight in row {row + 1:,} (column {name!r}) is {value}. Weights are numbers that "
+            "are not negative."
+        )
+    return weights
+
+
+def as_times(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return times of the day that may be spelled as text; what else there is, as it is."""
+    if is_text(column.type):
+        with contextlib.suppress(pa.ArrowInvalid):
+            some_day = pc.binary_join_element_wise("1970-01-01T", column.cast(pa.string()), "")
+            return some_day.cast(pa.timestamp("us")).cast(pa.time64("us"))
+    return column
 
 
 def days(name: str, column: pa.ChunkedArray) -> Vector:
@@ -182,10 +205,6 @@ def _spelled_numbers(name: str, column: pa.ChunkedArray, first_row: int) -> Vect
         )
     found = np.array([np.nan if text is None else float(text) for text in values])
     return found[codes]
-
-
-def _integers(kind: pa.DataType) -> pa.DataType:
-    return pa.int64() if kind.bit_width == 64 else pa.int32()
 
 
 def _floats(column: pa.ChunkedArray) -> Vector:

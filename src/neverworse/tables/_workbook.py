@@ -63,13 +63,21 @@ def _column(cells: list[Any], missing: set[str]) -> pa.Array:
         return pa.array(values, pa.float64())
     if kinds == {bool}:
         return pa.array(values, pa.bool_())
+    if kinds == {dt.date}:
+        return pa.array(values, pa.date32())
     if kinds <= {dt.date, dt.datetime}:
-        return pa.array(values, pa.timestamp("us"))
+        return pa.array([_moment(value) for value in values], pa.timestamp("us"))
     if kinds == {dt.time}:
         return pa.array(values, pa.time64("us"))
     if kinds == {dt.timedelta}:
         return pa.array(values, pa.duration("us"))
     return pa.array([None if value is None else _text(value) for value in values], pa.string())
+
+
+def _moment(value: dt.date | None) -> dt.datetime | None:
+    if value is None or isinstance(value, dt.datetime):
+        return value
+    return dt.datetime.combine(value, dt.time())
 
 
 def _text(value: Any) -> str:

@@ -1,0 +1,190 @@
+"""``neverworse predict`` through the real command: streams, formats, notes and what is wrong."""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+import resource
+import subprocess
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from neverworse.cli import main
+from tests.cli.tables import COMMAND, files_in, neverworse, patients
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with a model and tables."""
+    folder = tmp_path_factory.mktemp("predict")
+    table = patients()
+    table.to_csv(folder / "patients.csv", index=False)
+    table.to_parquet(folder / "patients.parquet")
+    arguments = ["--target", "diagnosis", "--id", "patient", "--alpha", "1", "--no-curves"]
+    out = ["--out", str(folder / "results"), "--quiet"]
+    assert main(["fit", str(folder / "patients.csv"), *arguments, *out]) == 0
+    (folder / "results" / "model.skops").rename(folder / "model.skops")
+    return folder
+
+
+def as_frame(text):
+    return pd.read_csv(io.StringIO(text), dtype={"patient": str})
+
+
+def test_predictions_are_those_of_the_fit(folder, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    assert main(["predict", "model.skops", "patients.csv", "--id", "patient"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    found = as_frame(out).set_index("patient")
+    fitted = pd.read_csv(folder / "results" / "predictions.csv", dtype={"patient": str})
+    fitted = fitted.set_index("patient")
+    found = found.loc[fitted.index]
+    assert found["prediction"].tolist() == fitted["prediction"].tolist()
+    np.testing.assert_allclose(found["score"], fitted["score"], atol=1e-9)
+
+
+def test_formats_and_streams_agree(folder, tmp_path, capsys):
+    model, table = str(folder / "model.skops"), str(folder / "patients.parquet")
+    frames = {}
+    for suffix in (".csv", ".parquet", ".jsonl"):
+        out = tmp_path / f"p{suffix}"
+        words = ["predict", model, table, "--probabilities", "--out", str(out), "--json"]
+        assert main(words) == 0
+        summary = json.loads(capsys.readouterr().out)
+        assert summary["n_rows"] == 569
+        assert sum(summary["classes"].values()) == 569
+        assert summary["ignored_columns"] == []
+        read = {".csv": pd.read_csv, ".parquet": pd.read_parquet}.get(
+            suffix, lambda path: pd.read_json(path, lines=True)
+        )
+        frames[suffix] = read(out)
+    pd.testing.assert_frame_equal(frames[".csv"], frames[".parquet"])
+    pd.testing.assert_frame_equal(frames[".csv"], frames[".jsonl"])
+    shares = frames[".csv"].filter(like="probability: ")
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0, atol=1e-12)
+    ran = neverworse(
+        "predict", model, "-", "--json", cwd=tmp_path, input=patients().to_csv(index=False)
+    )
+    lines = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert [line["prediction"] for line in lines] == frames[".csv"]["prediction"].tolist()
+
+
+def test_notes_and_quiet(folder, tmp_path, capsys):
+    table = patients().assign(extra=1)
+    table.loc[3, "clinic"] = "new\x1b[31m"
+    table.to_csv(tmp_path / "t.csv", index=False)
+    words = ["predict", str(folder / "model.skops"), str(tmp_path / "t.csv")]
+    assert main(words) == 0
+    err = capsys.readouterr().err.splitlines()
+    assert err[0] == "neverworse predict: note: 1 column was ignored: 'extra'."
+    assert err[1].startswith("neverworse predict: note: Column 'clinic' has values that the model")
+    assert "\x1b" not in err[1]
+    assert main([*words, "--quiet"]) == 0
+    assert capsys.readouterr().err == ""
+    assert main([*words, "--quiet", "--out", str(tmp_path / "p.csv")]) == 0
+    assert capsys.readouterr() == ("", "")
+    assert main([*words, "--out", str(tmp_path / "p.csv")]) == 0
+    assert capsys.readouterr().out.startswith("569 rows (benign: ")
+
+
+def test_the_reader_that_has_seen_enough(folder, tmp_path):
+    pd.concat([patients()] * 100).to_csv(tmp_path / "big.csv", index=False)
+    process = subprocess.Popen(
+        [*COMMAND, "predict", str(folder / "model.skops"), str(tmp_path / "big.csv")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout.readline() == '"row","prediction","score"\n'
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    assert process.wait(60) == 141
+    process.stderr.close()
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_a_disk_that_fills(folder, tmp_path, suffix):
+    (tmp_path / f"p{suffix}").write_text("old")
+    ran = neverworse(
+        *("predict", folder / "model.skops", folder / "patients.csv", "--out", f"p{suffix}"),
+        cwd=tmp_path,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000)),
+    )
+    assert (ran.returncode, ran.stderr) == (1, "neverworse predict: error: File too large\n")
+    assert files_in(tmp_path) == [f"p{suffix}"]
+    assert (tmp_path / f"p{suffix}").read_text() == "old"
+
+
+def test_a_table_that_breaks_off_leaves_the_old_file(folder, tmp_path, capsys):
+    (tmp_path / "p.csv").write_text("old")
+    table = patients().astype({"mean area": object})
+    table.loc[500, "mean area"] = "?"
+    table.to_csv(tmp_path / "t.csv", index=False)
+    words = [str(folder / "model.skops"), str(tmp_path / "t.csv"), "--out", str(tmp_path / "p.csv")]
+    assert main(["predict", *words]) == 4
+    said = capsys.readouterr().err
+    assert "Column 'mean area' of " in said
+    assert "should hold numbers, but has '?'. Correct it; if it marks missing values" in said
+    assert files_in(tmp_path) == ["p.csv", "t.csv"]
+    assert (tmp_path / "p.csv").read_text() == "old"
+    assert main(["predict", *words, "--missing", "?"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        ("none.skops patients.csv", 5, "There is no file"),
+        ("results patients.csv", 5, "is a folder. Give a file, for example model.skops in it."),
+        ("patients.csv patients.csv", 5, "is no model file, which is a zip archive."),
+        ("pickle patients.csv", 5, "is a pickle, of pickle or joblib."),
+        ("truncated patients.csv", 5, "truncated"),
+        ("changed patients.csv", 5, "changed"),
+        ("model.skops none.csv", 4, "There is no file"),
+        ("model.skops lacks.csv", 4, "lacks a column that the model was fitted to: 'clinic'."),
+        ("model.skops empty.csv", 4, "is empty. Give a table"),
+        ("model.skops header.csv", 4, "The table has no rows."),
+        ("model.skops patients.csv --id pat", 4, "no column 'pat' for --id. Did you mean 'pati"),
+        ("model.skops patients.csv --out x.txt", 2, "--out ends in .csv, .parquet, .jsonl"),
+        ("model.skops patients.csv --out none/x.csv", 2, "There is no folder none. Make it"),
+        ("model.skops patients.csv --out folder.csv", 2, "folder.csv is a folder. Name a file"),
+        ("model.skops patients.csv --out patients.csv", 2, "--out would replace the table"),
+        ("model.skops", 2, "the following arguments are required: TABLE"),
+    ],
+)
+def test_what_is_wrong(folder, tmp_path, monkeypatch, capsys, arguments, code, said):
+    table = patients()
+    model = (folder / "model.skops").read_bytes()
+    middle = len(model) // 2
+    contents = {
+        "model.skops": model,
+        "truncated": model[:middle],
+        "changed": model[:middle] + bytes([model[middle] ^ 1]) + model[middle + 1 :],
+        "pickle": pickle.dumps(print),
+        "patients.csv": table.to_csv(index=False).encode(),
+        "lacks.csv": table.drop(columns="clinic").to_csv(index=False).encode(),
+        "header.csv": table.head(0).to_csv(index=False).encode(),
+        "empty.csv": b"",
+    }
+    for name, content in contents.items():
+        (tmp_path / name).write_bytes(content)
+    (tmp_path / "results").mkdir()
+    (tmp_path / "folder.csv").mkdir()
+    there = files_in(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert main(["predict", *arguments.split()]) == code
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.splitlines()[-1].startswith("neverworse predict: error: ")
+    assert said in err
+    assert files_in(tmp_path) == there
+
+
+def test_standard_output_that_is_closed(folder, monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdout", None)
+    words = [str(folder / "model.skops"), str(folder / "patients.csv")]
+    assert main(["predict", *words]) == 1
+    assert "Standard output is closed. Name a file: --out FILE." in capsys.readouterr().err

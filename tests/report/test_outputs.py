@@ -1,0 +1,186 @@
+"""The files of a fit: what is in them, computed another way, and all of them or none."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from neverworse import ProjectedLeastSquaresClassifier
+from neverworse.report import _outputs
+from neverworse.report._assess import assess, claim
+from neverworse.report._outputs import OUTPUTS, predictions, read_study, write_outputs
+from neverworse.report._study import FileFacts, Study
+from neverworse.tables import load_model
+from tests.report.fits import few_labels, fitted, table
+
+
+def written(folder, n_classes=2, **settings):
+    fit, chosen = fitted(n_classes, **settings)
+    study, scored = assess(
+        fit, chosen, files=[FileFacts("t.csv", 7, "0" * 64)], command="neverworse fit", curves=False
+    )
+    paths = write_outputs(folder, fit, study, scored, chosen.id)
+    return fit, study, paths
+
+
+@pytest.fixture(scope="module", params=[2, 3])
+def results(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("results") / "out"
+    return request.param, folder, *written(folder, request.param, id="name", weight="weight")
+
+
+def test_all_files_and_nothing_else(results):
+    _, folder, _, _, paths = results
+    assert [path.name for path in paths] == list(OUTPUTS)
+    assert sorted(path.name for path in folder.iterdir()) == sorted(OUTPUTS)
+
+
+def test_predictions(results):
+    n_classes, folder, *_ = results
+    found = pd.read_csv(folder / "predictions.csv", dtype={"name": str})
+    rows = table(n_classes)
+    model = load_model(folder / "model.skops").model
+    unlabeled = np.array([label is None for label in rows.column("class").to_pylist()])
+    assert found["name"].tolist() == np.array(rows.column("name").to_pylist())[unlabeled].tolist()
+    assert found["prediction"].tolist() == model.predict(rows)[unlabeled].tolist()
+    before = model.supervised().predict(rows)[unlabeled]
+    assert found["supervised_prediction"].tolist() == before.tolist()
+    assert found["changed"].tolist() == (found["prediction"] != before).tolist()
+    decision = model.decision_function(rows)[unlabeled]
+    best = decision.max(axis=1) if n_classes > 2 else 0.5 + np.abs(decision)
+    np.testing.assert_allclose(found["score"], best, atol=1e-9)
+    # Soft labels are those of a fit without tables.
+    features = model.preparation_.transform(rows)
+    by_hand = ProjectedLeastSquaresClassifier().fit(
+        features,
+        np.array(rows.column("class").to_pylist(), object),
+        sample_weight=rows.column("weight").to_numpy(),
+    )
+    soft = np.asarray(by_hand.soft_labels_)
+    soft = np.column_stack([1.0 - soft, soft]) if n_classes == 2 else soft
+    column = [model.classes_.tolist().index(name) for name in found["prediction"]]
+    np.testing.assert_allclose(found["soft_label"], soft[range(len(soft)), column], atol=1e-6)
+    if n_classes > 2:
+        names = [f"soft_label: {name}" for name in model.classes_]
+        np.testing.assert_allclose(found[names], soft, atol=1e-6)
+
+
+def test_certificate(results):
+    n_classes, folder, _, study, _ = results
+    document = json.loads((folder / "certificate.json").read_text())
+    rows = table(n_classes)
+    model = load_model(folder / "model.skops")
+    by_hand = ProjectedLeastSquaresClassifier().fit(
+        model.model.preparation_.transform(rows),
+        np.array(rows.column("class").to_pylist(), object),
+        sample_weight=rows.column("weight").to_numpy(),
+    )
+    assert document["certificate"] == json.loads(json.dumps(by_hand.certificate_.to_dict()))
+    assert document["model"]["sha256"] == model.sha256
+    assert document["claim"] == study.claim == claim(by_hand.certificate_) == model.facts["claim"]
+    assert document["data"]["n_labeled"] == 30
+    assert document["data"]["n_unlabeled"] == 110
+    least = by_hand.certificate_.guaranteed_improvement
+    assert f"at least {least:,.4g}" in document["claim"]
+
+
+def test_study_round_trip(results):
+    _, folder, _, study, _ = results
+    again = read_study(folder)
+    assert json.dumps(again.to_dict()) == json.dumps(study.to_dict())
+    assert again == Study.from_dict(json.loads(json.dumps(study.to_dict())))
+    assert again.coefficients == study.coefficients
+
+
+def test_facts_about_the_data(results):
+    n_classes, _, fit, study, _ = results
+    data = study.data
+    assert (data.n_rows, data.n_labeled, data.n_unlabeled) == (140, 30, 110)
+    labels = pd.Series(table(n_classes).column("class").to_pylist())
+    assert {c.name: c.n_labeled for c in data.classes} == labels.value_counts().to_dict()
+    assert sum(c.n_projected for c in data.classes) == 110
+    assert sum(c.n_supervised for c in data.classes) == 110
+    kinds = {column.name: (column.kind, column.n_missing) for column in data.columns}
+    gaps = np.isnan(table(n_classes).column("gap").to_numpy()).sum()
+    assert kinds["class"] == ("target", 110)
+    assert kinds["name"] == ("id", 0)
+    assert kinds["weight"] == ("weight", 0)
+    assert kinds["town"] == ("category", 0)
+    assert kinds["gap"] == ("number", gaps)
+    assert sum(column.n_features for column in data.columns) == fit.features.shape[1]
+    assert data.n_features == fit.features.shape[1]
+
+
+@pytest.mark.parametrize("name", ["prediction", "score", "changed"])
+def test_ids_under_the_name_of_a_result(name):
+    rows = few_labels()
+    rows = rows.rename_columns([name if c == "name" else c for c in rows.column_names])
+    fit, chosen = fitted(rows=rows, id=name, drop=("weight",))
+    _, scored = assess(fit, chosen, files=[], command="", curves=False)
+    found = predictions(scored, name)
+    assert found.column_names[:2] == ["row", "prediction"]
+    assert found.column("row").to_pylist() == list(fit.row_names)
+
+
+def test_a_class_with_one_label(tmp_path):
+    rows = table(3)
+    labels = rows.column("class").to_pylist()
+    first = labels.index("setosa")
+    labels = [None if v == "setosa" and k != first else v for k, v in enumerate(labels)]
+    rows = rows.set_column(rows.column_names.index("class"), "class", [labels])
+    fit, chosen = fitted(rows=rows)
+    study, scored = assess(fit, chosen, files=[], command="")
+    assert study.comparison is None
+    assert any("Label more rows of the rare classes" in note for note in study.notes)
+    write_outputs(tmp_path, fit, study, scored, None)
+    assert read_study(tmp_path).notes == study.notes
+
+
+@pytest.mark.parametrize("folder_is_there", [True, False])
+@pytest.mark.parametrize("fails", ["save_model", "write_report", "_write_json"])
+def test_all_or_nothing(tmp_path, monkeypatch, folder_is_there, fails):
+    folder = tmp_path / "out"
+    if folder_is_there:
+        folder.mkdir()
+        for name in OUTPUTS:
+            (folder / name).write_text("old")
+
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(_outputs, fails, full)
+    with pytest.raises(OSError, match="No space left"):
+        written(folder, rows=few_labels())
+    assert folder.exists() == folder_is_there
+    if folder_is_there:
+        assert sorted(path.name for path in folder.iterdir()) == sorted(OUTPUTS)
+        assert {path.read_text() for path in folder.iterdir()} == {"old"}
+
+
+def test_a_folder_in_the_place_of_a_file(tmp_path):
+    (tmp_path / "report.html").mkdir()
+    with pytest.raises(IsADirectoryError):
+        written(tmp_path, rows=few_labels())
+    assert os.listdir(tmp_path) == ["report.html"]  # noqa: PTH208
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "has no study.json, so it is no folder of results"),
+        ("", "is damaged, or of another version"),
+        ("{}", "is damaged, or of another version"),
+        ("[" * 100_000, "is damaged, or of another version"),
+        ('{"version": 1}', "is damaged, or of another version"),
+    ],
+)
+def test_folders_that_are_no_results(tmp_path, content, said):
+    if content is not None:
+        (Path(tmp_path) / "study.json").write_text(content)
+    with pytest.raises(ValueError, match=said):
+        read_study(tmp_path)

@@ -1,0 +1,173 @@
+"""Scores, changes, pulls and coefficients: identities that have to hold, computed another way."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from neverworse.report._coefficients import coefficients
+from neverworse.report._scored import ScoredRows, penalty_of, penalty_term, scores_of
+from tests.report.fits import fitted, table
+
+
+def scored_rows(fit):
+    return ScoredRows.of(
+        fit.classifier,
+        fit.features,
+        fit.target.codes,
+        fit.target.class_names,
+        fit.weights,
+        fit.row_names,
+    )
+
+
+def distance_of_models(fit):
+    """The squared distance of both models in H = E'SE + beta P, straight from the matrices."""
+    clf = fit.classifier
+    rows = np.isnan(fit.target.codes) if clf.distance == "unlabeled" else slice(None)
+    E = np.column_stack([fit.features, np.ones(len(fit.features))])[rows]
+    s = np.ones(len(E)) if fit.weights is None else fit.weights[rows]
+    P = np.eye(E.shape[1])
+    P[-1, -1] = 0.0
+    H = E.T @ (s[:, None] * E) + clf.constraint_alpha * P
+    shift = np.column_stack(
+        [clf.coef_ - clf.supervised_.coef_, clf.intercept_ - clf.supervised_.intercept_]
+    )
+    return float(np.sum((shift @ H) * shift))
+
+
+SETTINGS = [
+    {},
+    {"alpha": 0.5},
+    {"alpha": 30.0},
+    {"distance": "labeled", "alpha": 1.0},
+    {"distance": "unlabeled", "alpha": 1.0},
+    {"distance": "euclidean", "alpha": 1.0},
+    {"weight": "weight", "alpha": 1.0},
+    {"weight": "weight", "distance": "unlabeled"},
+]
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_pulls_add_up_to_the_distance(n_classes, settings):
+    fit, _ = fitted(n_classes, **settings)
+    scored = scored_rows(fit)
+    pulls = scored.pulls(penalty_term(fit.classifier))
+    expected = distance_of_models(fit)
+    if pulls is None:
+        assert expected == pytest.approx(0.0, abs=1e-9)
+        return
+    assert pulls.total == pytest.approx(expected, rel=1e-6)
+    shares = np.array([row.share for row in pulls.rows])
+    assert len(shares) == len(fit.row_names) <= 200
+    assert shares.sum() + pulls.penalty_share == pytest.approx(1.0, abs=1e-9)
+    assert (np.diff(np.abs(shares)) <= 0.0).all()
+    assert pulls.shares_of_pull[-1] == pytest.approx(shares.sum(), abs=1e-9)
+    assert pulls.shares_of_rows[-1] == 1.0
+    assert pulls.n_forwards == np.sum(shares > 0)
+    assert pulls.n_backwards == np.sum(shares < 0)
+
+
+def test_something_pulls_in_these_tests():
+    moved = [scored_rows(fitted(n, **s)[0]) for n in (2, 3) for s in SETTINGS]
+    assert sum(np.any(m.supervised != m.projected) for m in moved) >= 12
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_pull_of_a_row_by_hand(n_classes):
+    fit, _ = fitted(n_classes, weight="weight", id="name")
+    clf, scored = fit.classifier, scored_rows(fit)
+    pulls = scored.pulls(penalty_term(clf))
+    unlabeled = np.isnan(fit.target.codes)
+    before, after = (scores_of(m, fit.features)[unlabeled] for m in (clf.supervised_, clf))
+    soft = np.asarray(clf.soft_labels_)
+    if n_classes == 2:
+        before, after, soft = before[:, 1:], after[:, 1:], soft[:, None]
+    terms = fit.weights[unlabeled] * np.sum((soft - before) * (after - before), axis=1)
+    shares = dict(zip(fit.row_names, terms / pulls.total, strict=True))
+    for row in pulls.rows:
+        assert row.share == pytest.approx(shares[row.row], abs=1e-12)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_changes(n_classes):
+    fit, _ = fitted(n_classes, id="name")
+    rows = table(n_classes)
+    unlabeled = np.array([label is None for label in rows.column("class").to_pylist()])
+    changes = scored_rows(fit).changes()
+    first = fit.model.supervised().predict(rows)[unlabeled]
+    second = fit.model.predict(rows)[unlabeled]
+    assert changes.n_unlabeled == unlabeled.sum()
+    assert changes.n_changed == np.sum(first != second)
+    assert changes.n_changed > 0 or n_classes == 3
+    names = fit.target.class_names
+    for j, a in enumerate(names):
+        for k, b in enumerate(names):
+            assert changes.counts[j][k] == np.sum((first == a) & (second == b))
+    ids = np.array(rows.column("name").to_pylist())[unlabeled]
+    by_hand = {i: (a, b) for i, a, b in zip(ids, first, second, strict=True) if a != b}
+    assert {row.row: (row.supervised, row.projected) for row in changes.rows} == by_hand
+    for row in changes.rows:
+        assert row.projected_score > row.supervised_score - 1e-9
+        assert 0.0 <= row.soft_label <= 1.0
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_scores_are_counted_once_each(n_classes):
+    fit, _ = fitted(n_classes)
+    found = scored_rows(fit).scores()
+    assert len(found) == (1 if n_classes == 2 else 3)
+    for scores in found:
+        assert len(scores.edges) == 41
+        for group in scores.groups:
+            assert sum(group.supervised) == sum(group.projected) == group.n_rows
+        assert sum(group.n_rows for group in scores.groups) == 140
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("settings", [{}, {"alpha": "loo"}])
+def test_coefficients_reproduce_scores_from_the_numbers_in_the_table(n_classes, settings):
+    fit, _ = fitted(n_classes, **settings)
+    clf, rows = fit.classifier, table(n_classes)
+    names = fit.target.class_names
+    weights, intercepts = coefficients(clf, fit.model.preparation_, fit.features, names)
+    shown = names[1:] if n_classes == 2 else names
+    mean = fit.model.preparation_.offsets()
+    gap_mean = mean[fit.model.preparation_.number_names_.index("gap")]
+    for which, model in (("supervised", clf.supervised_), ("projected", clf)):
+        for k, name in enumerate(shown):
+            score = np.full(len(rows), getattr(intercepts[k], which))
+            for each in weights:
+                if each.class_name == name:
+                    score += getattr(each, which) * raw(rows, each.feature, each.column, gap_mean)
+            column = k + 1 if n_classes == 2 else k
+            np.testing.assert_allclose(score, scores_of(model, fit.features)[:, column], atol=1e-8)
+
+
+def raw(rows, feature, column, gap_mean):
+    """The values of a feature as a reader of the table would find them."""
+    values = rows.column(column).to_pylist()
+    if feature == "gap":
+        return np.array([gap_mean if v != v else v for v in values])
+    if feature == "gap is missing":
+        return np.array([float(v != v) for v in values])
+    if " = " in feature:
+        return np.array([float(v == feature.split(" = ")[1]) for v in values])
+    return np.array(values)
+
+
+def test_scaled_coefficients_are_per_standard_deviation():
+    fit, _ = fitted()
+    names = fit.target.class_names
+    weights, _ = coefficients(fit.classifier, fit.model.preparation_, fit.features, names)
+    deviations = fit.features.std(axis=0)
+    for each, weight, deviation in zip(weights, fit.classifier.coef_[0], deviations, strict=True):
+        assert each.projected_scaled == pytest.approx(weight * deviation, rel=1e-9)
+
+
+def test_penalty_that_was_chosen():
+    fit, _ = fitted(alpha="loo")
+    assert penalty_of(fit.classifier.supervised_) == fit.classifier.supervised_.alpha_
+    fit, _ = fitted(alpha=0.25)
+    assert penalty_of(fit.classifier.supervised_) == 0.25

@@ -1,0 +1,171 @@
+"""One small table, written in every format that is read."""
+
+from __future__ import annotations
+
+import bz2
+import datetime as dt
+import gzip
+import io
+import json
+import lzma
+import zipfile
+from html import escape
+
+import openpyxl
+import pyarrow as pa
+from pyarrow import csv, feather, ipc, parquet
+
+# Whole numbers with a gap, decimals, names that CSV has to quote, dates, and few labels.
+TABLE = pa.table(
+    {
+        "age": pa.array([31, None, 45, 62, 18, 77], pa.int64()),
+        "dose": [0.5, 1.25, None, -3.0, 1e-9, 2.5e8],
+        "city": ["Köln", "a,b", 'say "x"', None, "two;parts|x\tand tab", "Köln"],
+        "visit": pa.array(
+            ["2024-02-29", "1969-12-31", "2000-01-01", None, "2024-03-01", "2030-06-30"]
+        ).cast(pa.date32()),
+        "y": ["yes", None, "no", None, "no", None],
+    }
+)
+
+
+def values(table):
+    """The values of a table as every format knows them: no time, and all numbers floats."""
+    return {
+        name: [_plain(v) for v in table.column(name).to_pylist()] for name in table.column_names
+    }
+
+
+def _plain(value):
+    if isinstance(value, dt.datetime):
+        return value.date()
+    return float(value) if isinstance(value, int) else value
+
+
+def csv_bytes(table=TABLE, delimiter=","):
+    file = io.BytesIO()
+    csv.write_csv(table, file, csv.WriteOptions(delimiter=delimiter))
+    return file.getvalue()
+
+
+def json_rows(table=TABLE):
+    return [
+        {k: str(v) if isinstance(v, dt.date) else v for k, v in row.items() if v is not None}
+        for row in table.to_pylist()
+    ]
+
+
+def ipc_bytes(new, table=TABLE):
+    file = io.BytesIO()
+    with new(file, table.schema) as writer:
+        writer.write_table(table)
+    return file.getvalue()
+
+
+def parquet_bytes(table=TABLE, **options):
+    file = io.BytesIO()
+    parquet.write_table(table, file, **options)
+    return file.getvalue()
+
+
+def feather_bytes(**options):
+    file = io.BytesIO()
+    feather.write_feather(TABLE, file, **options)
+    return file.getvalue()
+
+
+def arrow_compressed(content, codec):
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, codec) as stream:
+        stream.write(content)
+    return sink.getvalue().to_pybytes()
+
+
+def zipped(members, method=zipfile.ZIP_DEFLATED):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", method) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return file.getvalue()
+
+
+def xlsx_bytes(table=TABLE):
+    book = openpyxl.Workbook()
+    book.active.append(table.column_names)
+    for row in table.to_pylist():
+        book.active.append(list(row.values()))
+    book.create_sheet("other").append(["nothing"])
+    file = io.BytesIO()
+    book.save(file)
+    return file.getvalue()
+
+
+def ods_bytes(table=TABLE):
+    names = f"<table:table-row>{''.join(map(_ods_cell, table.column_names))}</table:table-row>"
+    rows = (
+        f"<table:table-row>{''.join(map(_ods_cell, row.values()))}</table:table-row>"
+        for row in table.to_pylist()
+    )
+    office = "urn:oasis:names:tc:opendocument:xmlns"
+    content = (
+        '<?xml version="1.0" encoding="UTF-8"?><office:document-content '
+        f'xmlns:office="{office}:office:1.0" xmlns:table="{office}:table:1.0" '
+        f'xmlns:text="{office}:text:1.0" office:version="1.2"><office:body><office:spreadsheet>'
+        f'<table:table table:name="one">{names}{"".join(rows)}</table:table>'
+        "</office:spreadsheet></office:body></office:document-content>"
+    )
+    kind = "application/vnd.oasis.opendocument.spreadsheet"
+    manifest = (
+        '<?xml version="1.0" encoding="UTF-8"?><manifest:manifest '
+        f'xmlns:manifest="{office}:manifest:1.0"><manifest:file-entry manifest:full-path="/" '
+        f'manifest:media-type="{kind}"/><manifest:file-entry manifest:full-path="content.xml" '
+        'manifest:media-type="text/xml"/></manifest:manifest>'
+    )
+    return zipped(
+        {"mimetype": kind, "content.xml": content, "META-INF/manifest.xml": manifest},
+        zipfile.ZIP_STORED,
+    )
+
+
+def _ods_cell(value):
+    if value is None:
+        return "<table:table-cell/>"
+    if isinstance(value, dt.date):
+        return f'<table:table-cell office:value-type="date" office:date-value="{value}"/>'
+    if isinstance(value, int | float):
+        return f'<table:table-cell office:value-type="float" office:value="{value}"/>'
+    text = f"<text:p>{escape(value)}</text:p>"
+    return f'<table:table-cell office:value-type="string">{text}</table:table-cell>'
+
+
+CSV = csv_bytes()
+LINES = "".join(json.dumps(row) + "\n" for row in json_rows()).encode()
+FILES = {
+    "t.csv": CSV,
+    "no-suffix": CSV,
+    "t.tsv": csv_bytes(delimiter="\t"),
+    "semicolon.csv": csv_bytes(delimiter=";"),
+    "bar.txt": csv_bytes(delimiter="|"),
+    "bom.csv": b"\xef\xbb\xbf" + CSV,
+    "crlf.csv": CSV.replace(b"\n", b"\r\n"),
+    "no-end.csv": CSV.rstrip(b"\n"),
+    "blank lines.csv": CSV + b"\n\n",
+    "utf-16.csv": CSV.decode().encode("utf-16"),
+    "t.csv.gz": gzip.compress(CSV),
+    "t.csv.bz2": bz2.compress(CSV),
+    "t.csv.xz": lzma.compress(CSV),
+    "t.csv.zst": arrow_compressed(CSV, "zstd"),
+    "t.csv.lz4": arrow_compressed(CSV, "lz4"),
+    "t.csv.zip": zipped({"folder/t.csv": CSV, "__MACOSX/x": b"?"}),
+    "t.parquet": parquet_bytes(),
+    "t.parquet.gz": gzip.compress(parquet_bytes()),
+    "t.feather": feather_bytes(compression="lz4"),
+    "old.feather": feather_bytes(compression="uncompressed"),
+    "t.arrow": ipc_bytes(ipc.new_file),
+    "t.arrows": ipc_bytes(ipc.new_stream),
+    "t.jsonl": LINES,
+    "t.jsonl.gz": gzip.compress(LINES),
+    "t.json": json.dumps(json_rows(), indent=2).encode(),
+    "t.xlsx": xlsx_bytes(),
+    "t.ods": ods_bytes(),
+}
