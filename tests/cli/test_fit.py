@@ -344,6 +344,7 @@ WRONG = [
     ("good.csv", "--prior 1.5", 2, "--prior is between 0 and 1"),
     ("good.csv", "--prior x", 2, "--prior is a share such as 0.4"),
     ("good.csv", "--prior 0.1 --prior 0.2", 2, "--prior says two things"),
+    ("good.csv", "--prior 0.1 --prior confidence", 2, "give it once, or shares."),
     ("good.csv", "--seed -1", 2, "--seed must be between 0 and"),
     ("good.csv", "--delimiter ab", 2, "--delimiter is one character (or tab)"),
     ("good.csv", "--decimal x", 2, "--decimal is . or ,"),

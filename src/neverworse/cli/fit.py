@@ -220,6 +220,8 @@ def parse_prior(texts: list[str]) -> dict[str | None, tuple[float, float]] | str
     """Return the shares of classes that are meant; see --prior."""
     if texts == ["confidence"]:
         return "confidence"
+    if "confidence" in texts:
+        raise UsageError("--prior confidence says all there is to say: give it once, or shares.")
     found: dict[str | None, tuple[float, float]] = {}
     for text in texts:
         name, _, interval = text.rpartition("=")
