@@ -27,6 +27,7 @@ from neverworse.projection._newton import (
 from neverworse.projection._shapes import Shape
 from neverworse.projection._totals import Totals
 from neverworse.projection._whitening import EPS, Whitening
+from neverworse.rows._weigh import RowWeigh
 
 SAMPLE_ROWS = 2000  # at least, in samples and working sets, and ...
 SAMPLE_PER_COLUMN = (40, 200)  # ... so many rows per coordinate, in the first and second sample
@@ -242,7 +243,7 @@ class _Search:
         for _ in range(MOST_ROUNDS):
             if not exact and half_square(z, totals) <= problem.floor:
                 return None  # the sample gave no direction
-            t, pulled = self.hinges.scores_and_pull(z, lambda t, rows: shape.at(rows).extreme(t))
+            t, pulled = self.hinges.scores_and_pull(z, RowWeigh(_corners, (shape,)))
             corner = shape.extreme(t)
             if exact:
                 solution = self._pair(z, t, q)
@@ -370,6 +371,10 @@ class _Search:
         seen = np.where(shifts, 0.0, z)
         seen[..., -1] = z[..., shifts] @ (whitening.offset[shifts] / whitening.offset[-1])
         return seen
+
+
+def _corners(t: Vector, shape: Shape) -> Vector:
+    return shape.extreme(t)
 
 
 def _weighted_dot(a: Vector, b: Vector, weights: Vector) -> float:

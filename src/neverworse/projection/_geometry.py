@@ -15,6 +15,7 @@ from neverworse.projection._training import TrainingRows
 from neverworse.projection._weights import Weights
 from neverworse.projection._whitening import EPS, whiten
 from neverworse.rows import as_rows
+from neverworse.rows._weigh import RowWeigh
 
 Distance = Literal["all", "labeled", "unlabeled", "euclidean"] | Matrix
 
@@ -86,12 +87,7 @@ class Geometry:
 
         Unknown labels enter c with their smallest value.
         """
-        s, target = self.weights, self.training.labels.target
-
-        def residual(scores: Vector, rows: slice) -> Vector:
-            difference = scores - target[..., rows]
-            return difference if s is None else s[rows] * difference
-
+        residual = RowWeigh(_residual, (self.training.labels.target, self.weights))
         w, whitening = self.supervised, self.whitening
         scores, summed, total = whitening.rows.scores_and_sum(w.coef, w.intercept, residual)
         linear = whitening.pull(summed, total) + whitening.pull_coef(self.alpha * w.coef)
@@ -179,3 +175,8 @@ class Geometry:
         size = float(problem.whitening.offset[-1])
         shift: Vector = self.unit * size * solution.z[..., -1]
         return shift
+
+
+def _residual(scores: Vector, target: Vector, weights: Vector | None) -> Vector:
+    difference = scores - target
+    return difference if weights is None else weights * difference

@@ -5,17 +5,20 @@ With one number per label, a hinge is max(0, -k_j·z). For several classes z has
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 
 from neverworse._typing import Indices, Matrix, Vector
 from neverworse.projection._whitening import Whitening
 from neverworse.rows import DenseRows
-from neverworse.rows._base import Weigh
-from neverworse.rows._threads import map_in_threads
+from neverworse.rows._weigh import RowWeigh
+
+Result = TypeVar("Result")
 
 
 class Hinges(Protocol):
@@ -37,6 +40,14 @@ class Hinges(Protocol):
 
     def take(self, indices: Indices) -> Matrix:
         """Return the whitened rows with these indices."""
+
+    def map_taken(
+        self,
+        indices: Indices,
+        pieces: Sequence[slice],
+        function: Callable[[slice, Matrix], Result],
+    ) -> Iterable[Result]:
+        """Apply a function to pieces of the whitened rows with these indices, see `Rows`."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +73,15 @@ class LoadedHinges:
     def take(self, indices: Indices) -> Matrix:
         """See `Hinges`."""
         return self.rows.take(indices)
+
+    def map_taken(
+        self,
+        indices: Indices,
+        pieces: Sequence[slice],
+        function: Callable[[slice, Matrix], Result],
+    ) -> Iterable[Result]:
+        """See `Hinges`."""
+        return self.rows.map_taken(indices, pieces, function)
 
 
 @dataclass(frozen=True)
@@ -90,11 +110,12 @@ class StreamedHinges:
         t[..., self._without_hinge] = 0.0
         return t
 
-    def scores_and_pull(self, z: Vector, weigh: Weigh) -> tuple[Vector, Vector]:
+    def scores_and_pull(self, z: Vector, weigh: RowWeigh) -> tuple[Vector, Vector]:
         """Return the scores t of z and Σ s_j x_j k_j with x = weigh(t, rows), in one pass."""
-        s, direction = self.weights, self.whitening.push(z)
+        direction = self.whitening.push(z)
+        weighted = RowWeigh(_weighted, (weigh, self.weights))
         t, summed, total = self.whitening.rows.scores_and_sum(
-            direction.coef, direction.intercept, lambda t, rows: s[rows] * weigh(t, rows)
+            direction.coef, direction.intercept, weighted
         )
         t[..., self._without_hinge] = 0.0
         return t, self.whitening.pull(summed, total)
@@ -107,6 +128,18 @@ class StreamedHinges:
         """See `Hinges`."""
         return self.whitening.take(indices)
 
+    def map_taken(
+        self,
+        indices: Indices,
+        pieces: Sequence[slice],
+        function: Callable[[slice, Matrix], Result],
+    ) -> Iterable[Result]:
+        """See `Hinges`."""
+        whiten = self.whitening.apply
+        return self.whitening.rows.map_taken(
+            indices, pieces, lambda piece, taken: function(piece, whiten(taken))
+        )
+
     def load(self, indices: Indices, factor: float = 1.0) -> LoadedHinges:
         """Return some of the rows, whitened once, with `factor` times their weights.
 
@@ -115,8 +148,13 @@ class StreamedHinges:
         loaded = np.empty((len(indices), self.rank))
         step = self.whitening.rows.block_rows
 
-        def piece(lo: int) -> None:
-            loaded[lo : lo + step] = self.take(indices[lo : lo + step])
+        def place(piece: slice, whitened: Matrix) -> None:
+            loaded[piece] = whitened
 
-        map_in_threads(piece, range(0, len(indices), step))
+        pieces = [slice(lo, lo + step) for lo in range(0, len(indices), step)]
+        deque(self.map_taken(indices, pieces, place), maxlen=0)
         return LoadedHinges(DenseRows(loaded), factor * self.weights[indices])
+
+
+def _weighted(t: Vector, weigh: RowWeigh, s: Vector) -> Vector:
+    return s * weigh(t, slice(None))

@@ -22,6 +22,7 @@ from neverworse.projection._newton import DualSolution, duality_gap, half_square
 from neverworse.projection._newton_step import newton_matrix
 from neverworse.projection._shapes import Shape
 from neverworse.projection._totals import Totals
+from neverworse.rows._weigh import RowWeigh
 
 MOST_STEPS = 30
 SLOW = 0.5  # a step that leaves more of the residual than this is the last
@@ -69,9 +70,7 @@ def reproduce_supervised(
     for _ in range(MOST_STEPS):
         if not budget.spend():
             return None
-        t, pulled = hinges.scores_and_pull(
-            a, lambda t, rows: shape.at(rows).nearest(start[..., rows] - t)
-        )
+        t, pulled = hinges.scores_and_pull(a, RowWeigh(_nearest, (shape, start)))
         residual = _residual(pulled, linear, totals)
         size = float(np.linalg.norm(residual))
         if 0.5 * size**2 <= floor:
@@ -92,6 +91,10 @@ def _residual(pulled: Vector, linear: Vector, totals: Totals | None) -> Vector:
     if totals is not None:
         residual[..., -1] -= totals.nearest(residual[..., -1])
     return residual
+
+
+def _nearest(t: Vector, shape: Shape, start: Vector) -> Vector:
+    return shape.nearest(start - t)
 
 
 def _solution(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neverworse._typing import AnyArray, Mask, Matrix, Vector
+from neverworse._typing import Mask, Matrix, Vector
 from neverworse.rows import Rows
 
 # A centred sum of squares below this fraction of the raw one has lost half of its digits to
@@ -58,9 +58,8 @@ def moments(rows: Rows, weights: Vector | None, centre: bool) -> Moments:
     if not doubtful.size:
         return result
     varies = result.varies.copy()
-    for j in doubtful.tolist():
-        column = _column(rows, weights, j)
-        varies[j] = column.size > 0 and column.min() < column.max()
+    low, high = rows.ranges(doubtful, weights)
+    varies[doubtful] = low < high
     if varies[doubtful].any() and rows.shift is None:
         result = _sums(rows.shifted(result.mean), weights, total, centre)
     gram = np.where(np.outer(varies, varies), result.gram, 0.0)
@@ -72,8 +71,10 @@ def _sums(rows: Rows, weights: Vector | None, total: float, centre: bool) -> Mom
     raw = np.diag(gram).copy()
     if not (np.isfinite(gram).all() and np.isfinite(sums).all() and (raw < LARGEST_SQUARE).all()):
         raise NonFiniteError("the Gram matrix of the rows is not finite, or too large")
-    for j in np.flatnonzero(raw < SMALLEST_SQUARE).tolist():
-        if rows.shift is None and _column(rows, weights, j).any():
+    tiny = np.flatnonzero(raw < SMALLEST_SQUARE)
+    if rows.shift is None and tiny.size:
+        low, high = rows.ranges(tiny, weights)
+        for j in tiny[(low <= high) & ((low < 0.0) | (high > 0.0))].tolist():
             raise ValueError(
                 f"The values of column {j} of X (or the sample weights) are so small that weighted "
                 "squares vanish in floating point. Rescale the column, for example with "
@@ -84,9 +85,3 @@ def _sums(rows: Rows, weights: Vector | None, total: float, centre: bool) -> Mom
         mean = sums / total
         gram -= total * np.outer(mean, mean)
     return Moments(rows, total, mean, gram, raw, raw > 0)
-
-
-def _column(rows: Rows, weights: Vector | None, index: int) -> AnyArray:
-    """Return a column, without the rows that have no weight."""
-    column = rows.column(index)
-    return column if weights is None else column[weights > 0]

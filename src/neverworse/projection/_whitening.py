@@ -17,7 +17,7 @@ from neverworse._typing import Indices, Matrix, Scalars, Vector
 from neverworse.projection._moments import Moments, NonFiniteError, moments
 from neverworse.projection._weights import Weights
 from neverworse.rows import Rows
-from neverworse.rows._threads import map_in_threads
+from neverworse.rows._triangle import Standard, reduce_rows
 
 EPS = float(np.finfo(np.float64).eps)
 # Cholesky factors of the Gram matrix are good enough as long as its condition number (columns
@@ -59,8 +59,11 @@ class Whitening:
         return len(self.offset)
 
     def take(self, indices: Indices) -> Matrix:
-        """Return the rows with these indices in whitened coordinates: T'(x - mean, 1)."""
-        taken = self.rows.take(indices)
+        """Return the rows with these indices in whitened coordinates."""
+        return self.apply(self.rows.take(indices))
+
+    def apply(self, taken: Matrix) -> Matrix:
+        """Return rows that were taken in whitened coordinates: T'(x - mean, 1). Changes `taken`."""
         taken -= self.mean
         taken[:, self.idle] = 0.0
         whitened: Matrix = taken @ self.basis
@@ -235,30 +238,10 @@ def _triangle(
     """Return R with R'R = scaled, centred Gram matrix (bordered by the target), by rows."""
     rows, k = sums.rows, len(active)
     targets = np.zeros((0, rows.n_rows)) if target is None else np.atleast_2d(target)
-    width = k + len(targets)
-    step = max(rows.block_rows, 2 * width)
-
-    def reduce(pieces: list[Matrix]) -> Matrix:
-        triangle: Matrix = linalg.qr(
-            np.vstack(pieces), mode="r", overwrite_a=True, check_finite=False
-        )[0][:width]
-        return triangle
-
-    def part(bounds: tuple[int, int]) -> Matrix:
-        triangle = np.zeros((0, width))
-        for lo in range(bounds[0], bounds[1], step):
-            hi = min(lo + step, bounds[1])
-            block = np.empty((hi - lo, width))
-            block[:, :k] = (rows.block(lo, hi)[:, active] - sums.mean[active]) * scale
-            block[:, k:] = targets[:, lo:hi].T
-            if weights is not None:
-                block *= np.sqrt(weights[lo:hi])[:, None]
-            triangle = reduce([triangle, block])
-        return triangle
-
-    penalty = np.zeros((k, width))
+    standard = Standard(active, sums.mean[active], scale)
+    penalty = np.zeros((k, k + len(targets)))
     penalty[:, :k] = np.diag(np.sqrt(alpha) * scale)
-    return reduce([*map_in_threads(part, rows.parts()), penalty])
+    return reduce_rows([rows.triangle(standard, weights, targets), penalty])
 
 
 def whiten(rows: Rows, weights: Vector | None, alpha: float, fit_intercept: bool) -> Whitening:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 
 from neverworse._typing import AnyArray, Indices, Matrix, Scalars, Vector
 from neverworse.rows._threads import map_in_threads
+from neverworse.rows._triangle import Standard, reduce_rows
+from neverworse.rows._weigh import Weigh
 
 # A block of rows should stay in cache, so that it is read from memory once however many things are
 # computed from it. Powers of two are fastest: of 256 ... 4096 rows, these were measured to be best.
@@ -21,14 +24,19 @@ N_PARTS = 16
 # Below this many numbers, starting threads costs more than it saves.
 SMALL = 2**18
 
-Weigh = Callable[[Vector, slice], Vector]
+Result = TypeVar("Result")
 
 
 class Rows(ABC):
     """Rows of features that can be read in blocks, never changed and never copied as a whole.
 
-    Subclasses say how a block is read; everything else follows. All sums are accumulated in
-    float64, block by block, whatever the type of the data.
+    The mathematics asks for sums over all rows (`gram`, `scores`, `scores_and_sum`,
+    `weighted_sum`; now and then `ranges` and `triangle`), for a few rows (`take`, `map_taken`), and
+    for nothing else.
+
+    For rows in memory, subclasses say how a block is read, and everything else follows. Rows that
+    are elsewhere come in chunks, see `ChunkedRows`. All sums are accumulated in float64, block by
+    block, whatever the type of the data.
 
     Parameters
     ----------
@@ -42,7 +50,11 @@ class Rows(ABC):
     shift : array or None
     block_rows : int
         How many rows are read at once.
+    column_names : list of str or None
+        Names of the columns, where the data have some.
     """
+
+    column_names: list[str] | None = None
 
     def __init__(self, n_rows: int, n_columns: int, shift: Vector | None = None) -> None:
         self.n_rows = n_rows
@@ -121,6 +133,60 @@ class Rows(ABC):
             return total
 
         return sum(map_in_threads(part, self.parts()), np.zeros(shape))
+
+    def map_taken(
+        self,
+        indices: Indices,
+        pieces: Sequence[slice],
+        function: Callable[[slice, Matrix], Result],
+    ) -> Iterable[Result]:
+        """Apply a function to pieces of the rows with these indices, as `take` returns them.
+
+        Parameters
+        ----------
+        indices : array of int
+        pieces : sequence of slice
+            How to cut `indices`. Backends for which other pieces are better may choose their own.
+        function : callable
+            ``function(piece, rows)`` with a slice of `indices`, and the rows with these.
+        """
+        return map_in_threads(lambda piece: function(piece, self.take(indices[piece])), pieces)
+
+    def ranges(self, columns: Indices, weights: Vector | None) -> tuple[Vector, Vector]:
+        """Return minimum and maximum of some columns, over the rows with a positive weight.
+
+        Of the data without shift; infinity and minus infinity where there is no such row.
+        """
+        low, high = np.full(len(columns), np.inf), np.full(len(columns), -np.inf)
+        for k, j in enumerate(columns.tolist()):
+            column = self.column(j)
+            column = column if weights is None else column[weights > 0]
+            if column.size:
+                low[k], high[k] = column.min(), column.max()
+        return low, high
+
+    def triangle(self, standard: Standard, weights: Vector | None, targets: Matrix) -> Matrix:
+        """Return rows R with R'R = A'A for the standardised rows A, bordered by their targets.
+
+        Parameters
+        ----------
+        standard : Standard
+        weights : array of shape (n_rows,), optional
+        targets : array of shape (n_targets, n_rows)
+        """
+        width = len(standard.columns) + len(targets)
+        step = max(self.block_rows, 2 * width)
+
+        def part(bounds: tuple[int, int]) -> Matrix:
+            triangle = np.zeros((0, width))
+            for lo in range(bounds[0], bounds[1], step):
+                hi = min(lo + step, bounds[1])
+                s = None if weights is None else weights[lo:hi]
+                block = standard.bordered(self.block(lo, hi), s, targets[:, lo:hi])
+                triangle = reduce_rows([triangle, block])
+            return triangle
+
+        return np.vstack(map_in_threads(part, self.parts()))
 
     def offset(self, coef: Vector, intercept: Scalars) -> Scalars:
         """Return the intercept that belongs to `coef` once the rows are shifted.

@@ -8,7 +8,8 @@ import numpy as np
 from scipy import sparse
 
 from neverworse._typing import AnyArray, Indices, Matrix, Scalars, Vector
-from neverworse.rows._base import Rows, Weigh
+from neverworse.rows._base import Rows
+from neverworse.rows._weigh import Weigh
 
 
 class SparseRows(Rows):
