@@ -188,6 +188,16 @@ class Rows(ABC):
 
         return np.vstack(map_in_threads(part, self.parts()))
 
+    def first_not_finite(self) -> tuple[int, int, float] | None:
+        """Return row, column and value of the first number that is NaN or infinite."""
+        for rows in self._slices(0, self.n_rows):
+            block = self.block(rows.start, rows.stop)
+            wrong = ~np.isfinite(block)
+            if wrong.any():
+                row, column = (int(k) for k in np.argwhere(wrong)[0])
+                return rows.start + row, column, float(block[row, column])
+        return None
+
     def offset(self, coef: Vector, intercept: Scalars) -> Scalars:
         """Return the intercept that belongs to `coef` once the rows are shifted.
 

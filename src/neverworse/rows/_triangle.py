@@ -39,8 +39,8 @@ class Standard:
 
 def reduce_rows(pieces: list[Matrix]) -> Matrix:
     """Return R with R'R = the sum of all A'A, at most as many rows as columns."""
-    width = pieces[0].shape[1]
-    triangle: Matrix = linalg.qr(np.vstack(pieces), mode="r", overwrite_a=True, check_finite=False)[
-        0
-    ][:width]
-    return triangle
+    rows = np.vstack(pieces)
+    if not len(rows):
+        return rows
+    triangle: Matrix = linalg.qr(rows, mode="r", overwrite_a=True, check_finite=False)[0]
+    return triangle[: rows.shape[1]]
