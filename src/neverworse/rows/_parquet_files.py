@@ -63,7 +63,8 @@ class File:
                 )
         except FileNotFoundError:
             raise ChangedFileError(
-                f"{self.path} has vanished since it was opened. Put it back and open the data again."
+                f"{self.path} has vanished since it was opened. Put it back, and open the data "
+                "again."
             ) from None
         raise ChangedFileError(
             f"{self.path} has changed since it was opened. Open the data again, and leave them "
@@ -90,7 +91,7 @@ def _expand(path: str) -> list[str]:
         return sorted(str(file) for file in Path(path).rglob("*.parquet"))
     if Path(path).exists() or not glob.has_magic(path):
         return [path]
-    return sorted(glob.glob(path))
+    return sorted(glob.glob(path))  # noqa: PTH207 (a pattern may begin at the root)
 
 
 def _stamp(path: str) -> tuple[int, int]:
