@@ -134,6 +134,41 @@ class Rows(ABC):
 
         return sum(map_in_threads(part, self.parts()), np.zeros(shape))
 
+    def squares(self, weights: Vector | None = None) -> Vector:
+        """Return the weighted sum of squares of every column."""
+        d = self.n_columns
+
+        @np.errstate(over="ignore", invalid="ignore")  # an overflow shows in the result
+        def part(bounds: tuple[int, int]) -> Vector:
+            total = np.zeros(d)
+            for rows in self._slices(*bounds):
+                block = self.block(rows.start, rows.stop)
+                s = np.ones(len(block)) if weights is None else weights[rows]
+                total += s @ block**2
+            return total
+
+        return sum(map_in_threads(part, self.parts()), np.zeros(d))
+
+    def kernel(self, centre: Vector) -> Matrix:
+        """Return the products of all pairs of rows, each less `centre`: n_rows x n_rows numbers."""
+        step = max(self.block_rows, BLOCK_BYTES // (8 * max(self.n_columns, 1)))
+        pieces = [np.arange(lo, min(lo + step, self.n_rows)) for lo in range(0, self.n_rows, step)]
+        kernel = np.empty((self.n_rows, self.n_rows))
+        for k, first in enumerate(pieces):
+            ours = self.take(first) - centre
+            for second in pieces[: k + 1]:
+                product = ours @ (self.take(second) - centre).T
+                kernel[np.ix_(first, second)] = product
+                kernel[np.ix_(second, first)] = product.T
+        return kernel
+
+    def some(self, indices: Indices) -> Rows:
+        """Return some of the rows as rows of their own, in memory and without shift."""
+        from neverworse.rows._dense import DenseRows
+
+        rows = self if self.shift is None else self.shifted(np.zeros(self.n_columns))
+        return DenseRows(rows.take(indices))
+
     def map_taken(
         self,
         indices: Indices,

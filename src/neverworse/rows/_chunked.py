@@ -136,6 +136,10 @@ class ChunkedRows(Rows):
         """See `Rows.weighted_sum`."""
         return self.reduce_chunks(self._verb("weighted_sum"), self._cut(weights), _add)
 
+    def squares(self, weights: Vector | None = None) -> Vector:
+        """See `Rows.squares`."""
+        return self.reduce_chunks(self._verb("squares"), self._cut(weights), _add)
+
     def ranges(self, columns: Indices, weights: Vector | None) -> tuple[Vector, Vector]:
         """See `Rows.ranges`."""
         return self.reduce_chunks(self._verb("ranges", columns), self._cut(weights), _widen)

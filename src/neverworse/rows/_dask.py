@@ -13,7 +13,7 @@ from scipy import sparse
 
 from neverworse._typing import AnyArray
 from neverworse.rows._chunked import ChunkedRows, Verb, check_chunk
-from neverworse.rows._dask_engine import run, run_tree, task_of
+from neverworse.rows._dask_engine import Engine, task_of
 from neverworse.rows._dense import DenseRows
 from neverworse.rows._sparse import SparseRows
 
@@ -29,6 +29,7 @@ class DaskRows(ChunkedRows):
     """
 
     def __init__(self, X: Any) -> None:
+        self._engine = Engine()
         self._dtype = None if isinstance(X, da.Array) else _frame_type(X)
         if isinstance(X, da.Array):
             X = _one_column_chunk(X)
@@ -38,7 +39,8 @@ class DaskRows(ChunkedRows):
             self._chunks = X.to_delayed()
             sizes, names, n_columns = (math.nan,) * len(self._chunks), _names(X), X.shape[1]
         if any(math.isnan(n) for n in (*sizes, n_columns)):
-            shapes = run([task_of(_shape, "neverworse-shape", chunk) for chunk in self._chunks])
+            tasks = [task_of(_shape, "neverworse-shape", chunk) for chunk in self._chunks]
+            shapes = self._engine.run(tasks)
             sizes, n_columns = [shape[0] for shape in shapes], shapes[0][1]
         super().__init__(sizes, n_columns, names)
 
@@ -46,14 +48,14 @@ class DaskRows(ChunkedRows):
         self, verb: Verb, chosen: Sequence[int], arguments: Sequence[tuple[Any, ...]]
     ) -> Iterable[Any]:
         """See `ChunkedRows.map_chunks`."""
-        return run(self._tasks(verb, chosen, arguments))
+        return self._engine.run(self._tasks(verb, chosen, arguments))
 
     def reduce_chunks(
         self, verb: Verb, arguments: Sequence[tuple[Any, ...]], combine: Callable[[Any, Any], Any]
     ) -> Any:
         """See `ChunkedRows.reduce_chunks`; a tree, so that no worker has to hold all results."""
         tasks = self._tasks(verb, range(self.n_chunks), arguments)
-        return run_tree(tasks, combine, f"neverworse-{verb.name}")
+        return self._engine.run_tree(tasks, combine, f"neverworse-{verb.name}")
 
     def where(self, row: int) -> str:
         """See `ChunkedRows.where`."""
@@ -140,7 +142,7 @@ def _names(X: Any) -> list[str] | None:
 
 def gather(values: Any) -> Any:
     """Return labels or weights that are a Dask collection as an array or series in memory."""
-    return run([values])[0]
+    return Engine().run([values])[0]
 
 
 def map_rows(X: Any, function: Callable[[Any], AnyArray], like: AnyArray) -> da.Array:

@@ -23,39 +23,44 @@ class LostClusterError(RuntimeError):
     """The cluster shut down, or lost all of its workers."""
 
 
-def run(tasks: Sequence[Any]) -> list[Any]:
-    """Return the results of tasks (or of other Dask collections)."""
-    client = _active_client()
-    if client is None:
-        return list(dask.compute(*tasks, traverse=False))
-    from distributed import KilledWorker
-    from distributed.comm import CommClosedError
+class Engine:
+    """Runs tasks on the cluster that was active when it was made, or in threads if none was."""
 
-    try:
-        # What the client knows about rows, such as their weights, travels within the graph: then
-        # tasks can be run again wherever they have to be.
-        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
-            futures = client.compute(list(tasks))
-        _wait(client, futures)
-        return list(client.gather(futures))
-    except KilledWorker as error:
-        raise LostClusterError(
-            f"Workers of the Dask cluster died again and again ({error}). Chunks may be too large "
-            "for their memory: use smaller ones. Nothing was fitted."
-        ) from error
-    except (CancelledError, CommClosedError) as error:
-        raise LostClusterError(_GONE.format(reason=type(error).__name__)) from error
+    def __init__(self) -> None:
+        self._client = _active_client()
 
+    def run(self, tasks: Sequence[Any]) -> list[Any]:
+        """Return the results of tasks (or of other Dask collections)."""
+        if self._client is None:
+            return list(dask.compute(*tasks, traverse=False))
+        from distributed import KilledWorker
+        from distributed.comm import CommClosedError
 
-def run_tree(tasks: Sequence[Any], combine: Callable[[Any, Any], Any], name: str) -> Any:
-    """Combine the results of tasks in their order, where they are; return the outcome."""
-    merge = _Merge(combine)
-    while len(tasks) > 1:
-        tasks = [
-            task_of(merge, f"{name}-combine", *tasks[lo : lo + FAN_IN])
-            for lo in range(0, len(tasks), FAN_IN)
-        ]
-    return run(tasks)[0]
+        try:
+            _check_client(self._client)
+            # What the client knows about rows, such as their weights, travels within the graph:
+            # then tasks can be run again wherever they have to be.
+            with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
+                futures = self._client.compute(list(tasks))
+            _wait(self._client, futures)
+            return list(self._client.gather(futures))
+        except KilledWorker as error:
+            raise LostClusterError(
+                f"Workers of the Dask cluster died again and again ({error}). Chunks may be too "
+                "large for their memory: use smaller ones. Nothing was fitted."
+            ) from error
+        except (CancelledError, CommClosedError) as error:
+            raise LostClusterError(_GONE.format(reason=type(error).__name__)) from error
+
+    def run_tree(self, tasks: Sequence[Any], combine: Callable[[Any, Any], Any], name: str) -> Any:
+        """Combine the results of tasks in their order, where they are; return the outcome."""
+        merge = _Merge(combine)
+        while len(tasks) > 1:
+            tasks = [
+                task_of(merge, f"{name}-combine", *tasks[lo : lo + FAN_IN])
+                for lo in range(0, len(tasks), FAN_IN)
+            ]
+        return self.run(tasks)[0]
 
 
 def task_of(function: Callable[..., Any], name: str, *inputs: Any) -> Any:
@@ -90,6 +95,11 @@ def _active_client() -> Any:
         return None
 
 
+def _check_client(client: Any) -> None:
+    if client.status != "running":
+        raise LostClusterError(_GONE.format(reason=f"the client is {client.status}"))
+
+
 def _wait(client: Any, futures: list[Any]) -> None:
     """Wait for all futures, as long as there is a cluster that may finish them."""
     from distributed import wait
@@ -101,8 +111,7 @@ def _wait(client: Any, futures: list[Any]) -> None:
             return
         except TimeoutError:
             pass
-        if client.status != "running":
-            raise LostClusterError(_GONE.format(reason=f"the client is {client.status}"))
+        _check_client(client)
         try:
             has_workers = bool(client.nthreads())
         except (OSError, TimeoutError) as error:
