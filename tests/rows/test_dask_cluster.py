@@ -1,5 +1,6 @@
 """Real clusters of several processes, some of which die."""
 
+import itertools
 import os
 import signal
 import threading
@@ -8,6 +9,7 @@ import time
 import dask
 import dask.array as da
 import dask.dataframe as dd
+import distributed
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from neverworse import ProjectedLeastSquaresClassifier
 from neverworse.rows import _dask_engine
-from neverworse.rows._dask_engine import LostClusterError
+from neverworse.rows._dask_engine import Engine, LostClusterError
 from tests.rows.fits import CASES, assert_same_model
 
 # Sockets and pipes of processes that were killed are found unclosed sooner or later.
@@ -93,22 +95,41 @@ def test_persisted_chunks_stay_where_they_are(client):
     assert client.who_has(client.futures_of(lazy)) == before
 
 
-@pytest.mark.parametrize("persisted", [False, True])
-def test_a_worker_is_killed(persisted, client):
+def assert_survives(client, lazy, arrange):
+    """Fit while a worker is killed: `arrange` is told how, and sees to it that it happens."""
     case = CASES["few labels"]
-    X, y, weights = case.data()
-    lazy = da.from_array(X, chunks=(1000, -1)).map_blocks(slowly, 0.05, dtype=X.dtype)
-    if persisted:
-        lazy = lazy.persist()
-    pids = list(client.run(os.getpid).values())
-    victim = pids[0]
-    killer = when_running(client, "neverworse-", lambda: os.kill(victim, signal.SIGKILL))
+    _, y, weights = case.data()
+    victim = next(iter(client.run(os.getpid).values()))
+    arrange(lambda: os.kill(victim, signal.SIGKILL))
     found = case.fit(lazy, y, weights)
-    killer.join()
-    client.wait_for_workers(3, timeout=20)
+    client.wait_for_workers(3, timeout=30)
     assert victim not in client.run(os.getpid).values()
     assert_same_model(found, case.in_memory())
     assert found.certificate_.holds
+
+
+def test_a_worker_is_killed_in_the_middle_of_a_pass(client):
+    X, _, _ = CASES["few labels"].data()
+    lazy = da.from_array(X, chunks=(1000, -1)).map_blocks(slowly, 0.05, dtype=X.dtype)
+    assert_survives(client, lazy, lambda kill: when_running(client, "neverworse-", kill))
+
+
+def test_a_worker_is_killed_and_what_it_held_is_lost(client, monkeypatch):
+    X, _, _ = CASES["few labels"].data()
+    lazy = da.from_array(X, chunks=(1000, -1)).persist()
+    distributed.wait(lazy)
+    n_passes, run = itertools.count(1), Engine.run
+
+    def arrange(kill):
+        def run_and_kill(self, tasks):
+            if next(n_passes) == 4:
+                kill()
+            return run(self, tasks)
+
+        monkeypatch.setattr(Engine, "run", run_and_kill)
+
+    assert_survives(client, lazy, arrange)
+    assert next(n_passes) > 6
 
 
 def test_cluster_shuts_down():
