@@ -17,13 +17,8 @@ from neverworse._typing import Indices, Vector
 from neverworse.projection._budget import Budget
 from neverworse.projection._hinges import LoadedHinges, StreamedHinges
 from neverworse.projection._inside import reproduce_supervised
-from neverworse.projection._newton import (
-    DualSolution,
-    duality_gap,
-    half_square,
-    minimise,
-    totals_gap,
-)
+from neverworse.projection._metric import MatrixFree, half_square
+from neverworse.projection._newton import DualSolution, duality_gap, minimise, totals_gap
 from neverworse.projection._shapes import Shape
 from neverworse.projection._totals import Totals
 from neverworse.projection._whitening import EPS, Whitening

@@ -18,7 +18,8 @@ from scipy import linalg
 from neverworse._typing import Indices, Matrix, Vector
 from neverworse.projection._budget import Budget
 from neverworse.projection._hinges import LoadedHinges, StreamedHinges
-from neverworse.projection._newton import DualSolution, duality_gap, half_square, totals_gap
+from neverworse.projection._metric import half_square
+from neverworse.projection._newton import DualSolution, duality_gap, totals_gap
 from neverworse.projection._newton_step import newton_matrix
 from neverworse.projection._shapes import Shape
 from neverworse.projection._totals import Totals

@@ -15,6 +15,7 @@ from neverworse._typing import AnyArray
 from neverworse.rows._chunked import ChunkedRows, Verb, check_chunk
 from neverworse.rows._dask_engine import Engine, task_of
 from neverworse.rows._dense import DenseRows
+from neverworse.rows._packed import pack, unpack
 from neverworse.rows._sparse import SparseRows
 
 
@@ -92,6 +93,12 @@ class _Work:
             _rows(chunk, self.dtype), self.n_rows, self.n_columns, f"Chunk {self.number} of X"
         )
         return self.verb(rows, *self.own)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "own": pack(self.own)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, own=unpack(state["own"]))
 
 
 def _rows(chunk: Any, dtype: Any) -> DenseRows | SparseRows:
