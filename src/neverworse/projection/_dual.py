@@ -20,6 +20,7 @@ from neverworse.projection._inside import reproduce_supervised
 from neverworse.projection._metric import MatrixFree, half_square
 from neverworse.projection._newton import DualSolution, duality_gap, minimise, totals_gap
 from neverworse.projection._shapes import Shape
+from neverworse.projection._start import Start
 from neverworse.projection._totals import Totals
 from neverworse.projection._whitening import EPS, Whitening
 from neverworse.rows._weigh import RowWeigh
@@ -54,8 +55,8 @@ class Projection:
         The linear term l of the dual.
     weights : array of shape (n_rows,)
         Weights of the unlabeled rows; zero for all other rows.
-    start : array of shape (n_rows,) or (n_classes, n_rows)
-        Supervised scores as soft labels would have to be to reproduce them, allowed or not.
+    start : Start
+        Soft labels that would reproduce the supervised scores, allowed or not.
     spectrum : array of shape (rank,)
         Sum of the squares of all rows in each coordinate: ones in the distance of all rows.
     shape : Shape
@@ -67,7 +68,7 @@ class Projection:
     whitening: Whitening
     linear: Vector
     weights: Vector
-    start: Vector
+    start: Start
     spectrum: Vector
     shape: Shape
     totals: Totals | None = None
@@ -160,7 +161,7 @@ class _Search:
         rows = np.flatnonzero(problem.weights) if in_memory else slice(None)
         hinges = self.hinges.load(rows) if isinstance(rows, np.ndarray) else self.hinges
         shape = problem.shape.at(rows)
-        start = shape.nearest(problem.start[..., rows])
+        start = shape.nearest(problem.start.at(rows))
         roughly = max(tol, ENOUGH) if self.n_unlabeled > FEW * self.most else tol
 
         def solve(z: Vector, q: Vector, tol: float) -> DualSolution:
@@ -177,7 +178,7 @@ class _Search:
             )
 
         def for_all(solution: DualSolution) -> DualSolution:
-            q = np.zeros_like(problem.start)
+            q = np.zeros_like(problem.start.scores)
             q[..., rows] = solution.q
             return replace(solution, q=q)
 
@@ -197,7 +198,8 @@ class _Search:
         nearest point moves little, and the length of z is found on all rows anyway.
         """
         problem, shape = self.problem, self.problem.shape.at(chosen)
-        middle = shape.middle(problem.start[..., chosen].shape)
+        start = problem.start.at(chosen)
+        middle = shape.middle(start.shape)
         pushed = problem.linear + PUSH * (problem.linear - sample.pull(sample.weights * middle))
         if problem.totals is not None:
             pushed[..., -1] = 0.0  # totals are what they are
@@ -205,7 +207,7 @@ class _Search:
             sample,
             pushed,
             z,
-            shape.nearest(problem.start[..., chosen]),
+            shape.nearest(start),
             shape=shape,
             totals=problem.totals,
             tol=0.1 * self.hinges.rank / len(chosen),

@@ -11,6 +11,7 @@ from neverworse._typing import Matrix, Scalars, Vector
 from neverworse.projection._dual import Projection
 from neverworse.projection._moments import NonFiniteError
 from neverworse.projection._newton import DualSolution
+from neverworse.projection._start import Start
 from neverworse.projection._training import TrainingRows
 from neverworse.projection._weights import Weights
 from neverworse.projection._whitening import EPS, whiten
@@ -93,11 +94,10 @@ class Geometry:
         linear = whitening.pull(summed, total) + whitening.pull_coef(self.alpha * w.coef)
         return scores, linear / self.unit
 
-    def start(self) -> Vector:
-        """Return the soft labels that would reproduce the supervised scores, allowed or not."""
-        width = self.training.labels.width
-        excess = self.scores - self.training.labels.target
-        return np.divide(excess, width, out=excess, where=width > 0.0)
+    @property
+    def start(self) -> Start:
+        """The soft labels that would reproduce the supervised scores, allowed or not."""
+        return Start(self.scores, self.training.labels)
 
     def problem(self) -> Projection:
         """Return the dual problem, in coordinates in which its distance is Euclidean."""
@@ -113,7 +113,7 @@ class Geometry:
                 self.whitening.rotated(rotation),
                 self._linear @ rotation,
                 self.hinge_weights,
-                self.start(),
+                self.start,
                 spectrum,
                 self.training.labels.shape,
             )
@@ -126,7 +126,7 @@ class Geometry:
                 self.whitening,
                 self._linear,
                 self.hinge_weights,
-                self.start(),
+                self.start,
                 np.ones(self.whitening.rank),
                 self.training.labels.shape,
             )

@@ -22,6 +22,7 @@ from neverworse.projection._metric import half_square
 from neverworse.projection._newton import DualSolution, duality_gap, totals_gap
 from neverworse.projection._newton_step import newton_matrix
 from neverworse.projection._shapes import Shape
+from neverworse.projection._start import Start
 from neverworse.projection._totals import Totals
 from neverworse.rows._weigh import RowWeigh
 
@@ -36,7 +37,7 @@ def reproduce_supervised(
     shape: Shape,
     totals: Totals | None,
     linear: Vector,
-    start: Vector,
+    start: Start,
     sample: LoadedHinges,
     chosen: Indices,
     *,
@@ -53,8 +54,8 @@ def reproduce_supervised(
         Where soft labels lie, and their totals.
     linear : array of shape (rank,) or (n_classes, rank)
         The vector l.
-    start : array of shape (n_rows,) or (n_classes, n_rows)
-        Supervised scores g.
+    start : Start
+        Supervised scores g, as soft labels.
     sample, chosen
         Some of the rows, with weights that make them stand for all, and their indices.
     floor : float
@@ -63,7 +64,7 @@ def reproduce_supervised(
     """
     if linear.size > MOST_UNKNOWNS:
         return None
-    found = _solve_sample(sample, shape.at(chosen), totals, linear, start[..., chosen])
+    found = _solve_sample(sample, shape.at(chosen), totals, linear, start.at(chosen))
     if found is None:
         return None
     a, inverse = found
@@ -75,7 +76,7 @@ def reproduce_supervised(
         residual = _residual(pulled, linear, totals)
         size = float(np.linalg.norm(residual))
         if 0.5 * size**2 <= floor:
-            q = shape.nearest(start - t)
+            q = _nearest(t, shape, start.at(slice(None)))
             return _solution(hinges, shape, totals, residual, pulled - linear, q)
         if size > SLOW * float(np.linalg.norm(last)):
             return None

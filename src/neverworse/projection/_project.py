@@ -19,11 +19,13 @@ from neverworse.projection._hinges import StreamedHinges
 from neverworse.projection._lbfgs import minimise_lbfgs
 from neverworse.projection._newton import DualSolution
 from neverworse.projection._shapes import Simplex
-from neverworse.projection._training import TrainingRows
+from neverworse.projection._training import Labels, TrainingRows
 from neverworse.projection._weights import Weights
 from neverworse.rows._threads import single_threaded_blas
 
 Solver = Literal["exact", "lbfgs"]
+
+CHUNK = 2**15  # rows for which temporary arrays are made
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,8 @@ def project(
     moved = not (evaluated.weights - supervised).is_zero
     soft = _soft_labels(geometry, outcome.solution)
     seen = training.labels.unlabeled
-    counted = soft[..., geometry.hinge_weights[seen] > 0.0]
+    counts = (geometry.hinge_weights > 0.0)[seen]
+    counted = soft if counts.all() else soft[..., counts]
     difference, bound = evaluated.difference, evaluated.bound
     penalty = geometry.alpha * float(np.vdot(supervised.coef, supervised.coef))
     n_zero, n_one = (int(np.sum(counted == end)) for end in (0.0, 1.0))
@@ -123,9 +126,9 @@ def project(
         reason=outcome.reason(moved, budget),
         assumptions=Assumptions() if assumptions is None else assumptions,
     )
-    labels = training.labels.target[..., seen] + training.labels.width[seen] * soft
+    _in_units_of_target(soft, training.labels)
     budget.report("certificate", training.rows.n_rows)
-    return ProjectionResult(evaluated.weights, labels, certificate, budget.n_iter)
+    return ProjectionResult(evaluated.weights, soft, certificate, budget.n_iter)
 
 
 @dataclass(frozen=True)
@@ -204,7 +207,19 @@ def _soft_labels(geometry: Geometry, solution: DualSolution | None) -> Vector:
     if solution is not None and not free.any():
         return solution.q[..., seen]
     shape = geometry.training.labels.shape.at(seen)
-    nearest = shape.nearest(geometry.start()[..., seen])
+    nearest = shape.nearest(geometry.start.at(seen))
     if solution is None:
         return nearest
     return np.where(free, nearest, solution.q[..., seen])
+
+
+def _in_units_of_target(soft: Vector, labels: Labels) -> None:
+    """Turn soft labels of the unlabeled rows into labels, in place and without long arrays."""
+    done = 0
+    for lo in range(0, len(labels.width), CHUNK):
+        rows = slice(lo, lo + CHUNK)
+        seen = labels.unlabeled[rows]
+        part = soft[..., done : done + int(np.count_nonzero(seen))]
+        part *= labels.width[rows][seen]
+        part += labels.target[..., rows][..., seen]
+        done += part.shape[-1]
