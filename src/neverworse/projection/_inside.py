@@ -18,6 +18,7 @@ from scipy import linalg
 from neverworse._typing import Indices, Matrix, Vector
 from neverworse.projection._budget import Budget
 from neverworse.projection._hinges import LoadedHinges, StreamedHinges
+from neverworse.projection._line_search import blocks
 from neverworse.projection._metric import half_square
 from neverworse.projection._newton import DualSolution, duality_gap, totals_gap
 from neverworse.projection._newton_step import newton_matrix
@@ -76,8 +77,9 @@ def reproduce_supervised(
         residual = _residual(pulled, linear, totals)
         size = float(np.linalg.norm(residual))
         if 0.5 * size**2 <= floor:
-            q = _nearest(t, shape, start.at(slice(None)))
-            return _solution(hinges, shape, totals, residual, pulled - linear, q)
+            for rows in blocks(t):  # in place: there is memory for few arrays of this length
+                t[..., rows] = _nearest(t[..., rows], shape.at(rows), start.at(rows))
+            return _solution(hinges, shape, totals, residual, pulled - linear, t)
         if size > SLOW * float(np.linalg.norm(last)):
             return None
         if np.isfinite(last).all():

@@ -12,6 +12,7 @@ from neverworse.projection._assumptions import Assumptions
 from neverworse.projection._budget import Budget, Observer
 from neverworse.projection._certificate import Certificate, Reason
 from neverworse.projection._certify import Certifier
+from neverworse.projection._coordinates import LARGEST_GRAM
 from neverworse.projection._dual import Projection, solve_dual
 from neverworse.projection._few_shared import share_few
 from neverworse.projection._geometry import Distance, Geometry
@@ -20,6 +21,7 @@ from neverworse.projection._lbfgs import minimise_lbfgs
 from neverworse.projection._newton import DualSolution
 from neverworse.projection._shapes import Simplex
 from neverworse.projection._training import Labels, TrainingRows
+from neverworse.projection._weight_space import WeightSpace
 from neverworse.projection._weights import Weights
 from neverworse.rows._threads import single_threaded_blas
 
@@ -184,7 +186,8 @@ def _solve(geometry: Geometry, solver: Solver, tol: float, budget: Budget) -> _O
         in_all_rows = solve_dual(all_rows, tol, budget)
         if in_all_rows.value <= all_rows.floor:
             solution = in_all_rows
-    if isinstance(problem.shape, Simplex) and solution.value > problem.floor:
+    few_columns = not isinstance(problem.whitening, WeightSpace)
+    if isinstance(problem.shape, Simplex) and few_columns and solution.value > problem.floor:
         hinges = StreamedHinges(problem.whitening, problem.weights)
         solution = replace(solution, q=share_few(hinges, problem.shape, solution.q))
     direction = geometry.direction(problem, solution)
@@ -192,6 +195,11 @@ def _solve(geometry: Geometry, solver: Solver, tol: float, budget: Budget) -> _O
 
 
 def _solve_lbfgs(problem: Projection, tol: float, budget: Budget) -> DualSolution:
+    if isinstance(problem.whitening, WeightSpace):
+        raise ValueError(
+            f"solver='lbfgs' is a reference for at most {LARGEST_GRAM:,} columns (or fewer rows "
+            "than columns). Use solver='exact'."
+        )
     unlabeled = np.flatnonzero(problem.weights)
     loaded = StreamedHinges(problem.whitening, problem.weights).load(unlabeled)
     solution = minimise_lbfgs(loaded, problem.linear, tol=tol, floor=problem.floor, budget=budget)
@@ -203,7 +211,7 @@ def _solve_lbfgs(problem: Projection, tol: float, budget: Budget) -> DualSolutio
 def _soft_labels(geometry: Geometry, solution: DualSolution | None) -> Vector:
     """Return the soft labels of the unlabeled rows; any will do for rows without a weight."""
     seen = geometry.training.labels.unlabeled
-    free = geometry.hinge_weights[seen] <= 0.0
+    free = (geometry.hinge_weights <= 0.0)[seen]
     if solution is not None and not free.any():
         return solution.q[..., seen]
     shape = geometry.training.labels.shape.at(seen)
