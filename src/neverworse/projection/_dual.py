@@ -19,9 +19,11 @@ from neverworse.projection._hinges import LoadedHinges, StreamedHinges
 from neverworse.projection._inside import reproduce_supervised
 from neverworse.projection._metric import MatrixFree, half_square
 from neverworse.projection._newton import DualSolution, duality_gap, minimise, totals_gap
+from neverworse.projection._row_space import RowSpaceWhitening
 from neverworse.projection._shapes import Shape
 from neverworse.projection._start import Start
 from neverworse.projection._totals import Totals
+from neverworse.projection._weight_space import WeightSpace
 from neverworse.projection._whitening import EPS, Whitening
 from neverworse.rows._weigh import RowWeigh
 
@@ -49,8 +51,8 @@ class Projection:
 
     Attributes
     ----------
-    whitening : Whitening
-        Coordinates z of the dual directions, in which the distance is Euclidean.
+    whitening : Whitening, RowSpaceWhitening or WeightSpace
+        Coordinates z of the dual directions. The distance is Euclidean in the first two.
     linear : array of shape (rank,) or (n_classes, rank)
         The linear term l of the dual.
     weights : array of shape (n_rows,)
@@ -63,20 +65,24 @@ class Projection:
         Where soft labels lie.
     totals : Totals, optional
         Restriction of their totals, in the units of the last coordinate, which then belongs to it.
+    length : float, optional
+        Of the linear term; Euclidean if not given.
     """
 
-    whitening: Whitening
+    whitening: Whitening | RowSpaceWhitening | WeightSpace
     linear: Vector
     weights: Vector
     start: Start
     spectrum: Vector
     shape: Shape
     totals: Totals | None = None
+    length: float | None = None
 
     @property
     def floor(self) -> float:
         """A squared distance (halved) that cannot be told from zero."""
-        size = float(np.linalg.norm(self.linear) + np.sqrt(self.weights.sum()))
+        length = np.linalg.norm(self.linear) if self.length is None else self.length
+        size = float(length + np.sqrt(self.weights.sum()))
         return ZERO * size**2
 
     def with_totals(self, totals: Totals) -> Projection:
@@ -100,6 +106,8 @@ class Projection:
 
 def solve_dual(problem: Projection, tol: float, budget: Budget) -> DualSolution:
     """Minimise the dual of the projection over all unlabeled rows to a relative gap of `tol`."""
+    if isinstance(problem.whitening, WeightSpace):
+        return _solve_matrix_free(problem, problem.whitening, tol, budget)
     n_unlabeled = int(np.count_nonzero(problem.weights))
     search = _Search(problem, n_unlabeled, budget)
     first, most = (max(SAMPLE_ROWS, k * problem.linear.size) for k in SAMPLE_PER_COLUMN)
@@ -114,6 +122,24 @@ def solve_dual(problem: Projection, tol: float, budget: Budget) -> DualSolution:
     # A small problem; or so many rows on their kink that no working set holds them, or a few rows
     # so heavy that no sample stands for them. Newton's method on all rows.
     return search.run_on_all_rows(in_memory, tol)
+
+
+def _solve_matrix_free(
+    problem: Projection, space: WeightSpace, tol: float, budget: Budget
+) -> DualSolution:
+    """Minimise by Newton's method on all rows, with conjugate gradients for its steps."""
+    return minimise(
+        StreamedHinges(space, problem.weights),
+        problem.linear,
+        np.zeros_like(problem.linear),
+        problem.shape.nearest(problem.start.at(slice(None))),
+        shape=problem.shape,
+        totals=problem.totals,
+        tol=tol,
+        floor=problem.floor,
+        budget=budget,
+        metric=MatrixFree(space, budget),
+    )
 
 
 class _Search:
@@ -364,7 +390,7 @@ class _Search:
         if self.problem.totals is None:
             return z
         whitening = self.problem.whitening
-        shifts = ~whitening.basis.any(axis=0)
+        shifts = whitening.shifts
         seen = np.where(shifts, 0.0, z)
         seen[..., -1] = z[..., shifts] @ (whitening.offset[shifts] / whitening.offset[-1])
         return seen

@@ -14,6 +14,8 @@ from typing import Protocol, TypeVar
 import numpy as np
 
 from neverworse._typing import Indices, Matrix, Vector
+from neverworse.projection._row_space import RowSpaceWhitening
+from neverworse.projection._weight_space import WeightSpace
 from neverworse.projection._whitening import Whitening
 from neverworse.rows import DenseRows
 from neverworse.rows._weigh import RowWeigh
@@ -100,12 +102,17 @@ class StreamedHinges:
     Rows of weight zero, such as labeled ones, have no hinge: their scores are zero.
     """
 
-    whitening: Whitening
+    whitening: Whitening | RowSpaceWhitening | WeightSpace
     weights: Vector
 
     @cached_property
     def _without_hinge(self) -> Indices:
         return np.flatnonzero(self.weights == 0.0)
+
+    @property
+    def _takes(self) -> Whitening | RowSpaceWhitening:
+        assert not isinstance(self.whitening, WeightSpace), "rows are too long to be taken"
+        return self.whitening
 
     @property
     def rank(self) -> int:
@@ -135,11 +142,12 @@ class StreamedHinges:
 
     def pull_some(self, indices: Indices, x: Vector) -> Vector:
         """See `Hinges`."""
-        return _pull_some(self, indices, x, FEW)
+        # Single rows of very many columns are not taken: each would be long.
+        return _pull_some(self, indices, x, 0 if isinstance(self.whitening, WeightSpace) else FEW)
 
     def take(self, indices: Indices) -> Matrix:
         """See `Hinges`."""
-        return self.whitening.take(indices)
+        return self._takes.take(indices)
 
     def map_taken(
         self,
@@ -148,10 +156,7 @@ class StreamedHinges:
         function: Callable[[slice, Matrix], Result],
     ) -> Iterable[Result]:
         """See `Hinges`."""
-        whiten = self.whitening.apply
-        return self.whitening.rows.map_taken(
-            indices, pieces, lambda piece, taken: function(piece, whiten(taken))
-        )
+        return self._takes.map_taken(indices, pieces, function)
 
     def load(self, indices: Indices, factor: float = 1.0) -> LoadedHinges:
         """Return some of the rows, whitened once, with `factor` times their weights.
@@ -176,7 +181,7 @@ def _weighted(t: Vector, weigh: RowWeigh, s: Vector) -> Vector:
 def _pull_some(hinges: Hinges, indices: Indices, x: Vector, few: int) -> Vector:
     s = hinges.weights
     x = s[indices] * x
-    if few * len(indices) < len(s):
+    if few and few * len(indices) < len(s):
         return x @ hinges.take(indices)
     every = np.zeros((*x.shape[:-1], len(s)))
     every[..., indices] = x

@@ -27,7 +27,7 @@ from neverworse._typing import Vector
 from neverworse.projection._budget import Budget
 from neverworse.projection._hinges import Hinges
 from neverworse.projection._line_search import Slope, blocks, line_search, rows_that_differ
-from neverworse.projection._metric import Identity, Metric, StepRequest, half_square
+from neverworse.projection._metric import Identity, Metric, StepRequest
 from neverworse.projection._shapes import Shape
 from neverworse.projection._totals import Totals
 from neverworse.rows._threads import map_in_threads

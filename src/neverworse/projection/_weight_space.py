@@ -15,7 +15,7 @@ import numpy as np
 from neverworse._typing import Indices, Scalars, Vector
 from neverworse.projection._conjugate_gradients import Solved, conjugate_gradients
 from neverworse.projection._curvature import Curvature, weighted_scores
-from neverworse.projection._moments import column_moments
+from neverworse.projection._moments import ColumnMoments, column_moments
 from neverworse.projection._weights import Weights
 from neverworse.rows import Rows
 from neverworse.rows._weigh import RowWeigh
@@ -174,8 +174,15 @@ def weight_space(
 ) -> WeightSpace:
     """Return the weights as coordinates for the loss of these rows."""
     sums = column_moments(rows, weights, centre=fit_intercept)
+    return weight_space_of(sums, weights, alpha, fit_intercept)
+
+
+def weight_space_of(
+    sums: ColumnMoments, weights: Vector | None, alpha: float, fit_intercept: bool
+) -> WeightSpace:
+    """Return the same for rows whose moments are known."""
     idle = np.flatnonzero(~sums.varies)
-    s = np.ones(rows.n_rows) if weights is None else weights
+    s = np.ones(sums.rows.n_rows) if weights is None else weights
     size = sums.spread + alpha
     # Without penalty there may be many solutions. The shortest is wanted, in the units of the data.
     uneven = alpha > 0.0 and float(size.max()) > EVEN * float(size.min())
@@ -183,6 +190,4 @@ def weight_space(
     shifts = np.empty(0)
     if fit_intercept and sums.total > 0.0:
         shifts = np.array([1.0 / np.sqrt(sums.total)])
-    return WeightSpace(
-        sums.rows, s, alpha, sums.mean, unit, shifts, False, np.sqrt(sums.raw), idle
-    )
+    return WeightSpace(sums.rows, s, alpha, sums.mean, unit, shifts, False, np.sqrt(sums.raw), idle)

@@ -163,11 +163,11 @@ class Rows(ABC):
         return kernel
 
     def some(self, indices: Indices) -> Rows:
-        """Return some of the rows as rows of their own, in memory and without shift."""
+        """Return some of the rows as rows of their own, in memory, with the same shift."""
         from neverworse.rows._dense import DenseRows
 
         rows = self if self.shift is None else self.shifted(np.zeros(self.n_columns))
-        return DenseRows(rows.take(indices))
+        return DenseRows(rows.take(indices), self.shift)
 
     def map_taken(
         self,

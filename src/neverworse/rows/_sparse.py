@@ -77,7 +77,7 @@ class SparseRows(Rows):
 
     def some(self, indices: Indices) -> SparseRows:
         """See `Rows.some`."""
-        return SparseRows(self._X[indices])
+        return SparseRows(self._X[indices], self.shift)
 
     def ranges(self, columns: Indices, weights: Vector | None) -> tuple[Vector, Vector]:
         """See `Rows.ranges`; of all columns at once, because there may be many."""
