@@ -17,6 +17,7 @@ from neverworse._typing import Indices, Vector
 from neverworse.projection._budget import Budget
 from neverworse.projection._hinges import LoadedHinges, StreamedHinges
 from neverworse.projection._inside import reproduce_supervised
+from neverworse.projection._line_search import blocks
 from neverworse.projection._metric import MatrixFree, half_square
 from neverworse.projection._newton import DualSolution, duality_gap, minimise, totals_gap
 from neverworse.projection._row_space import RowSpaceWhitening
@@ -280,8 +281,8 @@ class _Search:
             self.budget.report("pass over all rows", len(s), solution.gap, solution.value)
             if self.budget.exhausted or (exact and solution.is_optimal(tol, problem.floor)):
                 return solution
-            margin = shape.margin(t)
             typical = float(np.sqrt(_weighted_dot(t, t, s) / self.total))
+            margin = _margin(shape, t)
             if not exact:
                 before, angle = angle, self._angle(moved, factor, z, margin, typical)
                 if angle > SLOW * before:
@@ -398,6 +399,15 @@ class _Search:
 
 def _corners(t: Vector, shape: Shape) -> Vector:
     return shape.extreme(t)
+
+
+def _margin(shape: Shape, t: Vector) -> Vector:
+    """Return the margins of scores that are not needed any more: in their place, if they fit."""
+    if t.ndim > 1:
+        return shape.margin(t)
+    for rows in blocks(t):
+        t[rows] = shape.at(rows).margin(t[rows])
+    return t
 
 
 def _weighted_dot(a: Vector, b: Vector, weights: Vector) -> float:
