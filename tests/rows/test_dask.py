@@ -216,6 +216,8 @@ def test_message_says_where_numbers_are_not_finite(value):
 def test_wrong_input():
     y = np.arange(10) % 2
     refused(da.ones(10), y, "Expected 2D array")
+    refused(dask.delayed(np.ones)((10, 2)), y, "Expected 2D array")
+    refused(dd.from_pandas(pd.Series(np.ones(10)), 2), y, "Expected 2D array")
     refused(da.ones((10, 2)).astype(complex), y, "features are numbers")
     refused(da.ones((10, 2)), y[:9], "inconsistent numbers of samples")
     refused(da.ones((10, 2)), da.from_array(y[:9]), "inconsistent numbers of samples")

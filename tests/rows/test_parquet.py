@@ -209,6 +209,23 @@ def test_files_that_do_not_fit_together(change, message, tmp_path):
     refused(tmp_path, message)
 
 
+def test_columns_that_say_the_same_twice(tmp_path):
+    columns = [pa.array([1.0, 2.0]), pa.array([1.0, 5.0]), pa.array([0, 1])]
+    parquet.write_table(pa.table(columns, names=["x", "x", "label"]), tmp_path / "a.parquet")
+    refused(tmp_path, "has two columns 'x'")
+    refused(tmp_path, "'label' is the target", columns=["label"])
+
+
+def test_files_without_rows(tmp_path):
+    X, y, _ = CASES["small"].data()
+    data = open_parquet(write(tmp_path, X, y, cuts=(0.0, 0.5, 0.5)), "label", batch_rows=64)
+    assert [file.n_rows for file in data.X.files] == [0, 150, 0, 150]
+    assert_same_model(CASES["small"].fit(*data), CASES["small"].in_memory())
+    nothing = open_parquet(tmp_path / "part-0.parquet", "label")
+    with pytest.raises(ValueError, match="minimum of 1 is required"):
+        LeastSquaresClassifier().fit(*nothing)
+
+
 def test_text_is_no_feature(tmp_path):
     parquet.write_table(pa.table({"x": ["a", "b"], "label": [0, 1]}), tmp_path / "a.parquet")
     refused(tmp_path, "'x' .* is string, but features are numbers")

@@ -105,10 +105,11 @@ def lazy_on_dask(method: Method) -> Method:
         from neverworse.rows._dask import map_rows
 
         check_is_fitted(self, "coef_")
-        names = list(X.columns) if hasattr(X, "columns") else None
-        check_columns(self, X.shape[-1] if X.ndim > 1 else 1, names)
         function = _Predict(self, method.__name__)
-        return map_rows(X, function, function(np.zeros((1, self.n_features_in_))))
+        like = function(np.zeros((1, self.n_features_in_)))
+        predicted = map_rows(X, function, like, f"neverworse-{method.__name__}")
+        check_columns(self, X.shape[1], list(X.columns) if hasattr(X, "columns") else None)
+        return predicted
 
     return predict  # type: ignore[return-value]
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import dask.array as da
 import numpy as np
+from dask.delayed import Delayed
 from scipy import sparse
 
 from neverworse._typing import AnyArray
@@ -30,6 +31,7 @@ class DaskRows(ChunkedRows):
     """
 
     def __init__(self, X: Any) -> None:
+        _check_table(X)
         self._engine = Engine()
         self._dtype = None if isinstance(X, da.Array) else _frame_type(X)
         if isinstance(X, da.Array):
@@ -117,12 +119,15 @@ def _shape(chunk: Any) -> tuple[int, int]:
     return int(chunk.shape[0]), int(chunk.shape[1])
 
 
-def _one_column_chunk(X: da.Array) -> da.Array:
-    if X.ndim != 2:
+def _check_table(X: Any) -> None:
+    if isinstance(X, Delayed) or getattr(X, "ndim", None) != 2:
         raise ValueError(
-            f"Expected 2D array, got an array of shape {X.shape} instead: X has a row for each "
-            "sample and a column for each feature."
+            f"Expected 2D array, got {type(X).__name__} of other dimensions instead: X is a Dask "
+            "array or data frame with a row for each sample and a column for each feature."
         )
+
+
+def _one_column_chunk(X: da.Array) -> da.Array:
     if X.dtype.kind not in "fiub":
         raise ValueError(f"X is a Dask array of {X.dtype}, but features are numbers. Convert it.")
     return X if len(X.chunks[1]) == 1 else X.rechunk({1: -1})
@@ -152,7 +157,7 @@ def gather(values: Any) -> Any:
     return Engine().run([values])[0]
 
 
-def map_rows(X: Any, function: Callable[[Any], AnyArray], like: AnyArray) -> da.Array:
+def map_rows(X: Any, function: Callable[[Any], AnyArray], like: AnyArray, name: str) -> da.Array:
     """Apply a function to the chunks of X when they are computed, not before.
 
     Parameters
@@ -162,10 +167,12 @@ def map_rows(X: Any, function: Callable[[Any], AnyArray], like: AnyArray) -> da.
         From rows to one number or one row of numbers for each.
     like : array
         What the function returns for some rows.
+    name : str
+        What dashboards show.
     """
+    _check_table(X)
     X = _one_column_chunk(X if isinstance(X, da.Array) else X.to_dask_array())
-    empty = like[:0]
+    settings = {"dtype": like.dtype, "meta": like[:0], "token": name}
     if like.ndim == 1:
-        return X.map_blocks(function, drop_axis=1, dtype=like.dtype, meta=empty)
-    chunks = (X.chunks[0], (like.shape[1],))
-    return X.map_blocks(function, chunks=chunks, dtype=like.dtype, meta=empty)
+        return X.map_blocks(function, drop_axis=1, **settings)
+    return X.map_blocks(function, chunks=(X.chunks[0], (like.shape[1],)), **settings)

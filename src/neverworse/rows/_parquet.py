@@ -128,6 +128,8 @@ def open_parquet(
         _check_same_names(files)
     if isinstance(columns, str) or not columns:
         raise ValueError(f"columns={columns!r} is no list of columns. Name at least one feature.")
+    if target in columns:
+        raise ValueError(f"Column {target!r} is the target, and cannot be a feature as well.")
     return ParquetData(
         ParquetRows(files, columns, batch_rows),
         None if target is None else read_column(files, target),

@@ -109,6 +109,8 @@ def check_columns(files: Sequence[File], names: Sequence[str]) -> None:
                 f"{file.path} has no column {missing[0]!r}. It has {', '.join(file.schema.names)}."
             )
         for name in names:
+            if file.schema.names.count(name) > 1:
+                raise ValueError(f"{file.path} has two columns {name!r}. Rename one of them.")
             here, there = file.schema.field(name).type, first.schema.field(name).type
             if here != there:
                 raise ValueError(
