@@ -191,7 +191,9 @@ def factor(
         Centred right-hand side. Solved for only where the rows are too ill-conditioned for the
         Gram matrix, because there it must be part of the factorisation.
     """
-    if is_few_rows(rows, weights):
+    # The penalty acts outside of the rows' span as well, where rows without weight may be.
+    whole = alpha == 0.0 or weights is None or bool((weights > 0.0).all())
+    if whole and is_few_rows(rows, weights):
         return _factor_few_rows(rows, weights, alpha, fit_intercept, target)
     sums = moments(rows, weights, centre=fit_intercept)
     varying = _factor_varying(sums, weights, alpha, target)
