@@ -19,6 +19,7 @@ from neverworse import (
     ProjectedLeastSquaresClassifier,
 )
 from neverworse.rows import as_rows, open_parquet
+from neverworse.rows._parquet import ParquetRows
 from neverworse.rows._parquet_files import ChangedFileError
 from tests.rows.fits import CASES, Case, assert_same_model
 
@@ -157,6 +158,22 @@ def test_columns_and_paths(tmp_path):
         assert data.y is None
         assert data.sample_weight is None
         np.testing.assert_array_equal(data.X.block(0, len(X)), X[:, [3, 1]])
+
+
+def test_many_labeled_rows_are_left_where_they_are(tmp_path, monkeypatch):
+    case = Case(ProjectedLeastSquaresClassifier, labeled=0.05)
+    X, y, _ = case.data()
+    data = open_parquet(write(tmp_path, X, y), "label", batch_rows=1000)
+    assert (y >= 0).sum() > 500
+    data.X.most_taken = 500
+    take = ParquetRows.take
+
+    def take_few(self, indices):
+        assert len(indices) <= 500
+        return take(self, indices)
+
+    monkeypatch.setattr(ParquetRows, "take", take_few)
+    assert_same_model(case.fit(*data), case.in_memory())
 
 
 def test_lbfgs(tmp_path):
@@ -317,6 +334,14 @@ def test_estimators_that_need_all_rows_say_so(tmp_path):
     data = open_parquet(write(tmp_path, X, y), "label")
     with pytest.raises(TypeError, match="L2SVMClassifier needs all rows in memory"):
         L2SVMClassifier().fit(data.X, data.y)
+
+
+def test_nothing_is_imported_before_it_is_needed():
+    code = "import sys, neverworse.rows; print(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(run.stdout.split())
+    assert "neverworse.rows._chunked" in loaded
+    assert not loaded & {"dask", "distributed", "neverworse.rows._dask", "neverworse.rows._parquet"}
 
 
 MEASURE = """

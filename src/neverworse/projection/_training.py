@@ -83,10 +83,12 @@ class TrainingRows:
         """
         labels = self.labels
         n_rows, n_unlabeled = len(labels.width), int(np.count_nonzero(labels.unlabeled))
+        n_labeled = n_rows - n_unlabeled
         if not n_unlabeled:
             return self.rows, labels.target, labels.weights
         # Rows of very many columns are sparse, or few: copying them costs little.
-        if self.rows.n_columns <= HIGH and 10 * (n_rows - n_unlabeled) > n_rows:
+        many = 10 * n_labeled > n_rows or n_labeled > self.rows.most_taken
+        if self.rows.n_columns <= HIGH and many:
             return self.rows, labels.target, labels.weights_where(~labels.unlabeled)
         chosen = np.flatnonzero(~labels.unlabeled)
         weights = None if labels.weights is None else labels.weights[chosen]

@@ -52,6 +52,8 @@ class Rows(ABC):
         How many rows are read at once.
     column_names : list of str or None
         Names of the columns, where the data have some.
+    most_taken : int
+        So many rows may be copied out where that saves passes over all rows.
     """
 
     column_names: list[str] | None = None
@@ -60,6 +62,7 @@ class Rows(ABC):
         self.n_rows = n_rows
         self.n_columns = n_columns
         self.shift = shift
+        self.most_taken = n_rows
         fitting = BLOCK_BYTES // (8 * max(n_columns, 1))
         self.block_rows = min(max(BLOCK_ROWS[0], 2 ** (fitting.bit_length() - 1)), BLOCK_ROWS[1])
 

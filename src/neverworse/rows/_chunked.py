@@ -22,6 +22,8 @@ from neverworse.rows._weigh import RowWeigh, Weigh
 
 Result = TypeVar("Result")
 
+TAKEN_BYTES = 2**26  # rows in chunks may be too many for memory, even if they are a small share
+
 
 @dataclass(frozen=True)
 class Verb:
@@ -69,6 +71,7 @@ class ChunkedRows(Rows):
         edges = np.concatenate([[0], np.cumsum(sizes, dtype=np.intp)])
         super().__init__(int(edges[-1]), n_columns)
         self.edges = edges
+        self.most_taken = TAKEN_BYTES // (8 * max(n_columns, 1))
         self.column_names = column_names
 
     @abstractmethod
