@@ -69,7 +69,7 @@ class ParquetRows(ChunkedRows):
         """See `ChunkedRows.map_chunks`; the next chunk is read while one is worked on."""
         assert self.column_names is not None
         chunks = read_chunks(self.files, self.column_names, self.dtype, self.batch_rows, chosen)
-        for chunk, own in zip(_read_ahead(chunks), arguments, strict=True):
+        for chunk, own in zip(read_ahead(chunks), arguments, strict=True):
             yield verb(DenseRows(chunk), *own)
 
     def where(self, row: int) -> str:
@@ -165,7 +165,7 @@ def _common_type(file: File, columns: Sequence[str]) -> np.dtype[Any]:
     return np.result_type(np.float32, *types)
 
 
-def _read_ahead(items: Iterator[Item]) -> Iterator[Item]:
+def read_ahead(items: Iterator[Item]) -> Iterator[Item]:
     """Yield items while a thread gets the next one ready."""
     with ThreadPoolExecutor(1, "neverworse-read") as reader:
         done: Any = object()

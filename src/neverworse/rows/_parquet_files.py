@@ -54,12 +54,22 @@ class File:
         except pa.ArrowInvalid as error:
             raise ValueError(f"{path} is no Parquet file that can be read: {error}") from None
 
-    def open(self) -> parquet.ParquetFile:
-        """Open the file for reading, if it is still the same."""
+    def open(self, read_dictionary: list[str] | None = None) -> parquet.ParquetFile:
+        """Open the file for reading, if it is still the same.
+
+        Parameters
+        ----------
+        read_dictionary : list of str, optional
+            Columns of text of which every value is kept once.
+        """
         try:
             if _stamp(self.path) == self.stamp:
                 return parquet.ParquetFile(
-                    self.path, buffer_size=BUFFER_BYTES, pre_buffer=False, memory_map=False
+                    self.path,
+                    buffer_size=BUFFER_BYTES,
+                    pre_buffer=False,
+                    memory_map=False,
+                    read_dictionary=read_dictionary,
                 )
         except FileNotFoundError:
             raise ChangedFileError(
