@@ -7,6 +7,7 @@ import re
 import shlex
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from neverworse.cli._errors import UsageError
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from neverworse.report._fit import FitSettings
     from neverworse.report._study import FileFacts
-    from neverworse.tables import TableFile
+    from neverworse.tables import StoredTable, TableFile
 
 DISTANCES = ("all", "labeled", "unlabeled", "euclidean")
 BLOCK = 1 << 20
@@ -119,6 +120,13 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--no-curves", action="store_true", help="leave the learning curves out of the report"
     )
+    group.add_argument(
+        "--memory",
+        type=float,
+        metavar="GB",
+        help="read larger tables again and again instead of keeping them in memory (default: half "
+        "of what is free)",
+    )
     group.add_argument("--seed", type=int, default=0, metavar="N", help="of folds and subsets")
 
 
@@ -127,6 +135,8 @@ def run(arguments: argparse.Namespace) -> None:
     if not 0 <= arguments.seed <= LARGEST_SEED:
         raise UsageError(f"--seed must be between 0 and {LARGEST_SEED}, not {arguments.seed}.")
     _check_roles(arguments)
+    if arguments.memory is not None and not arguments.memory > 0.0:
+        raise UsageError(f"--memory must be positive, not {arguments.memory:g}.")
     check_folder(arguments.out)
     with explaining():
         _run(arguments)
@@ -140,9 +150,14 @@ def _run(arguments: argparse.Namespace) -> None:
     from neverworse.report._outputs import write_outputs
 
     settings = _settings(arguments)
-    with Bar(quiet=arguments.quiet or arguments.json) as bar, ThreadPoolExecutor(1) as pool:
+    quiet = arguments.quiet or arguments.json
+    with (
+        Bar(quiet=quiet) as bar,
+        ThreadPoolExecutor(1) as pool,
+        TemporaryDirectory(prefix="neverworse-") as scratch,
+    ):
         bar("reading", 0.0)
-        files, table = _read(arguments, settings)
+        files, table = _read(arguments, settings, scratch)
         facts = pool.submit(lambda: [_facts(file) for file in files])
         bar("fitting", 0.0)
         fit = fit_table(table, settings)
@@ -244,23 +259,33 @@ def parse_prior(texts: list[str]) -> dict[str | None, tuple[float, float]] | str
     return found
 
 
-def _read(arguments: argparse.Namespace, settings: FitSettings) -> tuple[list[TableFile], pa.Table]:
+def _read(
+    arguments: argparse.Namespace, settings: FitSettings, scratch: str
+) -> tuple[list[TableFile], pa.Table | StoredTable]:
+    """Read the tables; what is larger than memory stays in its files, or in copies in Parquet."""
     from neverworse.report._fit import add_unlabeled
     from neverworse.report._outputs import OUTPUTS
     from neverworse.tables import read_table, table_files
+    from neverworse.tables._large import is_large, store
 
     options = read_options(arguments, settings.text)
     files = table_files(arguments.table)
     for path in (arguments.out / name for name in OUTPUTS):
         if any(path.exists() and not file.once and path.samefile(file.path) for file in files):
             raise UsageError(f"{path} would be replaced. Name another folder: --out DIR.")
+    others = table_files(arguments.unlabeled)
+    limit = None if arguments.memory is None else arguments.memory * 1e9
+    if is_large([*files, *others], limit):
+        if others:
+            raise UsageError(
+                "These tables are larger than memory, which --unlabeled does not support. Give all "
+                "of them as TABLE, with an empty column for the target."
+            )
+        return files, store(files, options, Path(scratch))
     table = read_table(files, options)
-    if arguments.unlabeled:
-        others = table_files(arguments.unlabeled)
-        other = read_table(others, options)
-        table = add_unlabeled(table, other, settings, others[0].name)
-        files += others
-    return files, table
+    if others:
+        table = add_unlabeled(table, read_table(others, options), settings, others[0].name)
+    return [*files, *others], table
 
 
 def _facts(file: TableFile) -> FileFacts:

@@ -11,6 +11,7 @@ from sklearn.preprocessing import LabelBinarizer
 from sklearn.utils.validation import check_is_fitted
 
 from neverworse._typing import AnyArray, Matrix, Vector
+from neverworse.estimators._lazy import lazy_on_dask
 from neverworse.estimators._linear import LinearModel, copy_input_checks
 from neverworse.projection import Box, Simplex
 
@@ -50,6 +51,7 @@ class LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
         """
         return self._fit(X, y, sample_weight, label_bounds)
 
+    @lazy_on_dask
     def decision_function(self, X: Any) -> Vector:
         """Return the scores of the rows, less what a row needs to be in the class.
 
@@ -64,6 +66,7 @@ class LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
         """
         return self._scores(X).T
 
+    @lazy_on_dask
     def predict(self, X: Any) -> AnyArray:
         """Return the class of each row: the one with the largest score.
 
@@ -109,6 +112,7 @@ class IndicatorClassifier(LinearClassifier):
 
     _threshold: ClassVar[float] = 0.5
 
+    @lazy_on_dask
     def predict_proba(self, X: Any) -> Matrix:
         """Return the probabilities nearest to the scores.
 

@@ -19,6 +19,7 @@ from neverworse.rows import Rows
 class LabeledRowsClassifier(IndicatorClassifier):
     """Base of classifiers that ignore unlabeled rows, and are fitted by `_fit_training`."""
 
+    _reads_chunks: ClassVar[bool] = True
     _skips_rows: ClassVar[bool] = True
 
     def _fit_rows(

@@ -12,7 +12,7 @@ from neverworse._typing import AnyArray, Vector
 from neverworse.estimators._least_squares import LabeledRowsClassifier
 from neverworse.estimators._linear import fit_least_squares
 from neverworse.projection import TrainingRows, leave_one_out
-from neverworse.projection._moments import moments
+from neverworse.projection._moments import column_moments
 from neverworse.rows import Rows
 
 # Penalties that are tried, in units of the mean sum of squares of the centred columns.
@@ -111,7 +111,7 @@ class LeastSquaresClassifierCV(LabeledRowsClassifier):
 
     def _checked_alphas(self, rows: Rows, weights: Vector | None) -> Vector:
         if self.alphas is None:
-            spread = moments(rows, weights, self.fit_intercept).gram.trace() / rows.n_columns
+            spread = column_moments(rows, weights, self.fit_intercept).spread.mean()
             return GRID * (spread or 1.0)
         alphas: Vector = check_array(
             np.atleast_1d(self.alphas), ensure_2d=False, dtype=np.float64, input_name="alphas"

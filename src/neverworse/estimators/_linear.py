@@ -18,6 +18,7 @@ from sklearn.utils.validation import (
 )
 
 from neverworse._typing import Matrix, Vector
+from neverworse.estimators._lazy import explain_not_finite, in_memory, is_lazy, lazy_rows
 from neverworse.estimators._progress import CallbackSupportMixin, observed_fit
 from neverworse.projection import (
     NonFiniteError,
@@ -26,7 +27,7 @@ from neverworse.projection import (
     Weights,
     solve_least_squares,
 )
-from neverworse.rows import Rows, as_rows
+from neverworse.rows import ChunkedRows, Rows, as_rows
 
 
 class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
@@ -38,6 +39,8 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[mis
     # Whether some rows may not be read at all. If all are, NaN show in their Gram matrix, and
     # looking for them beforehand would be one more pass.
     _skips_rows: ClassVar[bool]
+    # Whether `fit` asks nothing of rows that they cannot answer chunk by chunk.
+    _reads_chunks: ClassVar[bool] = False
     # What is subtracted from the intercept of the score when it is stored.
     _threshold: ClassVar[float]
 
@@ -47,17 +50,14 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[mis
     def _fit(self, X: Any, y: Any, sample_weight: Any, bounds: Any) -> Self:
         """Fit, and be unfitted if that does not come to an end, for whatever reason."""
         try:
-            X = validate_data(
-                self,
-                X,
-                accept_sparse="csr",
-                dtype=[np.float64, np.float32],
-                ensure_all_finite=self._skips_rows,
-            )
+            X = self._checked_input(X)
+            rows = X if isinstance(X, Rows) else as_rows(X)
+            y, sample_weight, bounds = map(in_memory, (y, sample_weight, bounds))
             weights = None
             if sample_weight is not None:
+                like = np.broadcast_to(0.0, (rows.n_rows, 1))
                 weights = _check_sample_weight(
-                    sample_weight, X, dtype=np.float64, ensure_non_negative=True
+                    sample_weight, like, dtype=np.float64, ensure_non_negative=True
                 )
             # Callbacks may pass it on to a metric, which knows weights but no bounds.
             metadata = {} if sample_weight is None else {"sample_weight": sample_weight}
@@ -65,11 +65,27 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[mis
                 explained_overflow(X, type(self).__name__),
                 observed_fit(self, X, y, metadata, getattr(self, "verbose", 0)) as observer,
             ):
-                self._fit_rows(as_rows(X), y, weights, bounds, observer)
+                self._fit_rows(rows, y, weights, bounds, observer)
         except BaseException:  # an interrupt from the keyboard too
             forget_fit(self)
             raise
         return self
+
+    def _checked_input(self, X: Any) -> Any:
+        if self._reads_chunks and is_lazy(X):
+            return lazy_rows(self, X, reset=True)
+        if isinstance(X, Rows):
+            raise TypeError(
+                f"{type(self).__name__} needs all rows in memory: pass an array, a sparse matrix "
+                "or a data frame. ProjectedLeastSquaresClassifier reads rows chunk by chunk."
+            )
+        return validate_data(
+            self,
+            X,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=self._skips_rows,
+        )
 
     @abstractmethod
     def _fit_rows(
@@ -80,9 +96,16 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[mis
     def _scores(self, X: Any) -> Vector:
         """Return ``X @ coef_.T + intercept_``, with one row for each class if there are several."""
         check_is_fitted(self, "coef_")
-        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
+        if isinstance(X, Rows):
+            rows = lazy_rows(self, X, reset=False)
+        else:
+            types = [np.float64, np.float32]
+            rows = as_rows(validate_data(self, X, reset=False, accept_sparse="csr", dtype=types))
         stored = stored_weights(self)
-        return as_rows(X).scores(stored.coef, stored.intercept - self._threshold)
+        scores = rows.scores(stored.coef, stored.intercept - self._threshold)
+        if isinstance(rows, ChunkedRows) and not np.isfinite(scores).all():
+            explain_not_finite(rows)
+        return scores
 
     def _set_weights(self, weights: Weights) -> None:
         """Store weights with a snapped intercept."""
@@ -101,9 +124,12 @@ def explained_overflow(X: Any, estimator_name: str) -> Iterator[None]:
     try:
         yield
     except NonFiniteError:
-        assert_all_finite(
-            X.data if sparse.issparse(X) else X, input_name="X", estimator_name=estimator_name
-        )
+        if isinstance(X, ChunkedRows):
+            explain_not_finite(X)
+        else:
+            assert_all_finite(
+                X.data if sparse.issparse(X) else X, input_name="X", estimator_name=estimator_name
+            )
         raise ValueError(
             "The values of X are so large (or the weights of rows) that weighted squares overflow. "
             "Rescale the columns, for example with sklearn.preprocessing.StandardScaler."

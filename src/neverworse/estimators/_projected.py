@@ -145,6 +145,7 @@ class ProjectedLeastSquaresClassifier(IndicatorClassifier):
     2.09
     """
 
+    _reads_chunks: ClassVar[bool] = True
     _skips_rows: ClassVar[bool] = False
     _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
         "distance": [StrOptions(set(DISTANCES)), "array-like"],

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from neverworse._typing import Vector
 from neverworse.estimators._known_targets import known_targets, within_range
+from neverworse.estimators._lazy import lazy_on_dask
 from neverworse.estimators._least_squares import LeastSquaresClassifier
 from neverworse.estimators._linear import LinearModel, copy_input_checks, fit_least_squares
 from neverworse.estimators._projected import ProjectedLeastSquaresClassifier
@@ -22,6 +23,7 @@ from neverworse.rows import Rows
 class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
     """Base of regressions with the prediction coef·x + intercept."""
 
+    _reads_chunks: ClassVar[bool] = True
     _threshold: ClassVar[float] = 0.0
 
     fit_intercept: bool
@@ -51,6 +53,7 @@ class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
         """
         return self._fit(X, y, sample_weight, target_bounds)
 
+    @lazy_on_dask
     def predict(self, X: Any) -> Vector:
         """Return ``X @ coef_ + intercept_``.
 

@@ -75,6 +75,7 @@ class Budget:
         self._steps = steps
         self._stopped = False
         self.n_iter = 0
+        self.n_products = 0  # of conjugate gradients
 
     def spend(self) -> bool:
         """Count one step; False if there was none left."""

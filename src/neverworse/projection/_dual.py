@@ -17,16 +17,16 @@ from neverworse._typing import Indices, Vector
 from neverworse.projection._budget import Budget
 from neverworse.projection._hinges import LoadedHinges, StreamedHinges
 from neverworse.projection._inside import reproduce_supervised
-from neverworse.projection._newton import (
-    DualSolution,
-    duality_gap,
-    half_square,
-    minimise,
-    totals_gap,
-)
+from neverworse.projection._line_search import blocks
+from neverworse.projection._metric import MatrixFree, half_square
+from neverworse.projection._newton import DualSolution, duality_gap, minimise, totals_gap
+from neverworse.projection._row_space import RowSpaceWhitening
 from neverworse.projection._shapes import Shape
+from neverworse.projection._start import Start
 from neverworse.projection._totals import Totals
+from neverworse.projection._weight_space import WeightSpace
 from neverworse.projection._whitening import EPS, Whitening
+from neverworse.rows._weigh import RowWeigh
 
 SAMPLE_ROWS = 2000  # at least, in samples and working sets, and ...
 SAMPLE_PER_COLUMN = (40, 200)  # ... so many rows per coordinate, in the first and second sample
@@ -52,34 +52,38 @@ class Projection:
 
     Attributes
     ----------
-    whitening : Whitening
-        Coordinates z of the dual directions, in which the distance is Euclidean.
+    whitening : Whitening, RowSpaceWhitening or WeightSpace
+        Coordinates z of the dual directions. The distance is Euclidean in the first two.
     linear : array of shape (rank,) or (n_classes, rank)
         The linear term l of the dual.
     weights : array of shape (n_rows,)
         Weights of the unlabeled rows; zero for all other rows.
-    start : array of shape (n_rows,) or (n_classes, n_rows)
-        Supervised scores as soft labels would have to be to reproduce them, allowed or not.
+    start : Start
+        Soft labels that would reproduce the supervised scores, allowed or not.
     spectrum : array of shape (rank,)
         Sum of the squares of all rows in each coordinate: ones in the distance of all rows.
     shape : Shape
         Where soft labels lie.
     totals : Totals, optional
         Restriction of their totals, in the units of the last coordinate, which then belongs to it.
+    length : float, optional
+        Of the linear term; Euclidean if not given.
     """
 
-    whitening: Whitening
+    whitening: Whitening | RowSpaceWhitening | WeightSpace
     linear: Vector
     weights: Vector
-    start: Vector
+    start: Start
     spectrum: Vector
     shape: Shape
     totals: Totals | None = None
+    length: float | None = None
 
     @property
     def floor(self) -> float:
         """A squared distance (halved) that cannot be told from zero."""
-        size = float(np.linalg.norm(self.linear) + np.sqrt(self.weights.sum()))
+        length = np.linalg.norm(self.linear) if self.length is None else self.length
+        size = float(length + np.sqrt(self.weights.sum()))
         return ZERO * size**2
 
     def with_totals(self, totals: Totals) -> Projection:
@@ -103,6 +107,8 @@ class Projection:
 
 def solve_dual(problem: Projection, tol: float, budget: Budget) -> DualSolution:
     """Minimise the dual of the projection over all unlabeled rows to a relative gap of `tol`."""
+    if isinstance(problem.whitening, WeightSpace):
+        return _solve_matrix_free(problem, problem.whitening, tol, budget)
     n_unlabeled = int(np.count_nonzero(problem.weights))
     search = _Search(problem, n_unlabeled, budget)
     first, most = (max(SAMPLE_ROWS, k * problem.linear.size) for k in SAMPLE_PER_COLUMN)
@@ -117,6 +123,24 @@ def solve_dual(problem: Projection, tol: float, budget: Budget) -> DualSolution:
     # A small problem; or so many rows on their kink that no working set holds them, or a few rows
     # so heavy that no sample stands for them. Newton's method on all rows.
     return search.run_on_all_rows(in_memory, tol)
+
+
+def _solve_matrix_free(
+    problem: Projection, space: WeightSpace, tol: float, budget: Budget
+) -> DualSolution:
+    """Minimise by Newton's method on all rows, with conjugate gradients for its steps."""
+    return minimise(
+        StreamedHinges(space, problem.weights),
+        problem.linear,
+        np.zeros_like(problem.linear),
+        problem.shape.nearest(problem.start.at(slice(None))),
+        shape=problem.shape,
+        totals=problem.totals,
+        tol=tol,
+        floor=problem.floor,
+        budget=budget,
+        metric=MatrixFree(space, budget),
+    )
 
 
 class _Search:
@@ -164,7 +188,7 @@ class _Search:
         rows = np.flatnonzero(problem.weights) if in_memory else slice(None)
         hinges = self.hinges.load(rows) if isinstance(rows, np.ndarray) else self.hinges
         shape = problem.shape.at(rows)
-        start = shape.nearest(problem.start[..., rows])
+        start = shape.nearest(problem.start.at(rows))
         roughly = max(tol, ENOUGH) if self.n_unlabeled > FEW * self.most else tol
 
         def solve(z: Vector, q: Vector, tol: float) -> DualSolution:
@@ -181,7 +205,7 @@ class _Search:
             )
 
         def for_all(solution: DualSolution) -> DualSolution:
-            q = np.zeros_like(problem.start)
+            q = np.zeros_like(problem.start.scores)
             q[..., rows] = solution.q
             return replace(solution, q=q)
 
@@ -201,7 +225,8 @@ class _Search:
         nearest point moves little, and the length of z is found on all rows anyway.
         """
         problem, shape = self.problem, self.problem.shape.at(chosen)
-        middle = shape.middle(problem.start[..., chosen].shape)
+        start = problem.start.at(chosen)
+        middle = shape.middle(start.shape)
         pushed = problem.linear + PUSH * (problem.linear - sample.pull(sample.weights * middle))
         if problem.totals is not None:
             pushed[..., -1] = 0.0  # totals are what they are
@@ -209,7 +234,7 @@ class _Search:
             sample,
             pushed,
             z,
-            shape.nearest(problem.start[..., chosen]),
+            shape.nearest(start),
             shape=shape,
             totals=problem.totals,
             tol=0.1 * self.hinges.rank / len(chosen),
@@ -242,7 +267,7 @@ class _Search:
         for _ in range(MOST_ROUNDS):
             if not exact and half_square(z, totals) <= problem.floor:
                 return None  # the sample gave no direction
-            t, pulled = self.hinges.scores_and_pull(z, lambda t, rows: shape.at(rows).extreme(t))
+            t, pulled = self.hinges.scores_and_pull(z, RowWeigh(_corners, (shape,)))
             corner = shape.extreme(t)
             if exact:
                 solution = self._pair(z, t, q)
@@ -256,8 +281,8 @@ class _Search:
             self.budget.report("pass over all rows", len(s), solution.gap, solution.value)
             if self.budget.exhausted or (exact and solution.is_optimal(tol, problem.floor)):
                 return solution
-            margin = shape.margin(t)
             typical = float(np.sqrt(_weighted_dot(t, t, s) / self.total))
+            margin = _margin(shape, t)
             if not exact:
                 before, angle = angle, self._angle(moved, factor, z, margin, typical)
                 if angle > SLOW * before:
@@ -366,10 +391,23 @@ class _Search:
         if self.problem.totals is None:
             return z
         whitening = self.problem.whitening
-        shifts = ~whitening.basis.any(axis=0)
+        shifts = whitening.shifts
         seen = np.where(shifts, 0.0, z)
         seen[..., -1] = z[..., shifts] @ (whitening.offset[shifts] / whitening.offset[-1])
         return seen
+
+
+def _corners(t: Vector, shape: Shape) -> Vector:
+    return shape.extreme(t)
+
+
+def _margin(shape: Shape, t: Vector) -> Vector:
+    """Return the margins of scores that are not needed any more: in their place, if they fit."""
+    if t.ndim > 1:
+        return shape.margin(t)
+    for rows in blocks(t):
+        t[rows] = shape.at(rows).margin(t[rows])
+    return t
 
 
 def _weighted_dot(a: Vector, b: Vector, weights: Vector) -> float:

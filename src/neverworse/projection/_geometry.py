@@ -8,13 +8,19 @@ import numpy as np
 from scipy import linalg
 
 from neverworse._typing import Matrix, Scalars, Vector
+from neverworse.projection._coordinates import choose_coordinates
+from neverworse.projection._distance_basis import distance_basis
 from neverworse.projection._dual import Projection
 from neverworse.projection._moments import NonFiniteError
 from neverworse.projection._newton import DualSolution
+from neverworse.projection._row_space import RowSpaceWhitening
+from neverworse.projection._start import Start
 from neverworse.projection._training import TrainingRows
+from neverworse.projection._weight_space import WeightSpace
 from neverworse.projection._weights import Weights
-from neverworse.projection._whitening import EPS, whiten
-from neverworse.rows import as_rows
+from neverworse.projection._whitening import EPS
+from neverworse.rows import Rows, as_rows
+from neverworse.rows._weigh import RowWeigh
 
 Distance = Literal["all", "labeled", "unlabeled", "euclidean"] | Matrix
 
@@ -49,7 +55,8 @@ class Geometry:
         Weights of the unlabeled rows, times the range of their label; zero for all others.
     unit : float
         The widest range.
-    whitening : Whitening
+    whitening : Whitening, RowSpaceWhitening or WeightSpace
+        Coordinates of the weights.
     scores : array of shape (n_rows,) or (n_classes, n_rows)
         Supervised scores.
     """
@@ -78,7 +85,12 @@ class Geometry:
         self.weights = training.labels.weights
         if self.transductive:
             self.weights = training.labels.weights_where(training.labels.unlabeled)
-        self.whitening = whiten(training.rows, self.weights, alpha, fit_intercept)
+        also = None
+        if self.transductive:  # the supervised weights depend on the labeled rows
+            also = training.labels.weights_where(~training.labels.unlabeled) > 0.0
+        self.whitening = choose_coordinates(
+            training.rows, self.weights, self.alpha, fit_intercept, also
+        )
         self.scores, self._linear = self._supervised_scores()
 
     def _supervised_scores(self) -> tuple[Vector, Vector]:
@@ -86,27 +98,23 @@ class Geometry:
 
         Unknown labels enter c with their smallest value.
         """
-        s, target = self.weights, self.training.labels.target
-
-        def residual(scores: Vector, rows: slice) -> Vector:
-            difference = scores - target[..., rows]
-            return difference if s is None else s[rows] * difference
-
+        residual = RowWeigh(_residual, (self.training.labels.target, self.weights))
         w, whitening = self.supervised, self.whitening
         scores, summed, total = whitening.rows.scores_and_sum(w.coef, w.intercept, residual)
         linear = whitening.pull(summed, total) + whitening.pull_coef(self.alpha * w.coef)
         return scores, linear / self.unit
 
-    def start(self) -> Vector:
-        """Return the soft labels that would reproduce the supervised scores, allowed or not."""
-        width = self.training.labels.width
-        excess = self.scores - self.training.labels.target
-        return np.divide(excess, width, out=excess, where=width > 0.0)
+    @property
+    def start(self) -> Start:
+        """The soft labels that would reproduce the supervised scores, allowed or not."""
+        return Start(self.scores, self.training.labels)
 
     def problem(self) -> Projection:
         """Return the dual problem, in coordinates in which its distance is Euclidean."""
         if self.guaranteed or not self.whitening.rank:
             return self.problem_in_all_rows()
+        if isinstance(self.whitening, WeightSpace):
+            return self._with_totals(self._problem_at_points(self.whitening))
         values, vectors = linalg.eigh(self._quadratic_form())
         largest = float(values.max(initial=0.0))
         kept = values > len(values) * 16 * EPS * largest
@@ -117,7 +125,7 @@ class Geometry:
                 self.whitening.rotated(rotation),
                 self._linear @ rotation,
                 self.hinge_weights,
-                self.start(),
+                self.start,
                 spectrum,
                 self.training.labels.shape,
             )
@@ -130,10 +138,45 @@ class Geometry:
                 self.whitening,
                 self._linear,
                 self.hinge_weights,
-                self.start(),
+                self.start,
                 np.ones(self.whitening.rank),
                 self.training.labels.shape,
+                length=self._length() if isinstance(self.whitening, WeightSpace) else None,
             )
+        )
+
+    def _length(self) -> float:
+        """Return a bound of the length of c: that of w_sup in H, and of the labels."""
+        labels, coef = self.training.labels, self.supervised.coef
+        s = np.ones(len(labels.width)) if self.weights is None else self.weights
+        scored = float(((self.scores**2) @ s).sum()) + self.alpha * float(np.vdot(coef, coef))
+        return float(np.sqrt(scored) + np.sqrt(((labels.target**2) @ s).sum())) / self.unit
+
+    def _problem_at_points(self, space: WeightSpace) -> Projection:
+        """Return the dual problem in the directions that the points of the distance leave."""
+        points: Rows
+        weights = None
+        name = repr(self.distance) if isinstance(self.distance, str) else "an array"
+        if not isinstance(self.distance, str):
+            points = as_rows(self.distance)
+        elif self.distance == "labeled":
+            points, _, weights = self.training.labeled()
+        else:
+            raise ValueError(
+                f"distance='euclidean' takes a matrix of columns by columns, and X has "
+                f"{space.rows.n_columns:,} columns. Use distance='all', or fewer columns (for "
+                "example by sklearn.decomposition.TruncatedSVD)."
+            )
+        whitening, basis, spectrum = distance_basis(
+            space, points, weights, self.fit_intercept, name
+        )
+        return Projection(
+            whitening,
+            self._linear @ basis,
+            self.hinge_weights,
+            self.start,
+            spectrum,
+            self.training.labels.shape,
         )
 
     def _with_totals(self, problem: Projection) -> Projection:
@@ -143,6 +186,9 @@ class Geometry:
     def _quadratic_form(self) -> Matrix:
         """Return T'D'DT for the distance D."""
         whitening = self.whitening
+        assert not isinstance(whitening, WeightSpace)
+        if isinstance(whitening, RowSpaceWhitening):
+            return self._form_in_row_space(whitening)
         if isinstance(self.distance, str):
             if self.distance == "labeled":
                 rows, _, weights = self.training.labeled()
@@ -158,6 +204,16 @@ class Geometry:
                 "array; a factor makes no difference to the projection."
             ) from None
 
+    def _form_in_row_space(self, whitening: RowSpaceWhitening) -> Matrix:
+        """Return the same, from the whitened rows."""
+        if not isinstance(self.distance, str):
+            return whitening.quadratic_form(self.distance, self.fit_intercept)
+        if self.distance == "euclidean":
+            return whitening.euclidean_form()
+        weights = self.training.labels.weights_where(~self.training.labels.unlabeled)
+        labeled = np.flatnonzero(weights)
+        return whitening.form_of_rows(labeled, weights[labeled])
+
     def direction(self, problem: Projection, solution: DualSolution) -> Weights:
         """Return the projected less the supervised weights."""
         z = solution.z if problem.totals is None else solution.z[..., :-1]
@@ -167,8 +223,12 @@ class Geometry:
         else:
             x = self.hinge_weights * solution.q
             pulled = self.whitening.pull(self.whitening.rows.weighted_sum(x), x.sum(axis=-1))
-            z = pulled - self._linear
-            if 0.5 * float(np.vdot(z, z)) <= self.problem_in_all_rows().floor:
+            z, floor = pulled - self._linear, self.problem_in_all_rows().floor
+            half = 0.5 * float(np.vdot(z, z))
+            if isinstance(self.whitening, WeightSpace):
+                raised = self.whitening.raised(z, 0.0).x
+                z, half = raised, 0.5 * float(np.vdot(z, raised))
+            if half <= floor:
                 z = np.zeros_like(z)
         return self.whitening.push(self.unit * z)
 
@@ -179,3 +239,8 @@ class Geometry:
         size = float(problem.whitening.offset[-1])
         shift: Vector = self.unit * size * solution.z[..., -1]
         return shift
+
+
+def _residual(scores: Vector, target: Vector, weights: Vector | None) -> Vector:
+    difference = scores - target
+    return difference if weights is None else weights * difference

@@ -5,17 +5,24 @@ With one number per label, a hinge is max(0, -k_j·z). For several classes z has
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 
 from neverworse._typing import Indices, Matrix, Vector
+from neverworse.projection._row_space import RowSpaceWhitening
+from neverworse.projection._weight_space import WeightSpace
 from neverworse.projection._whitening import Whitening
 from neverworse.rows import DenseRows
-from neverworse.rows._base import Weigh
-from neverworse.rows._threads import map_in_threads
+from neverworse.rows._weigh import RowWeigh
+
+FEW = 4  # taking one in so many rows is faster than reading all
+
+Result = TypeVar("Result")
 
 
 class Hinges(Protocol):
@@ -35,8 +42,19 @@ class Hinges(Protocol):
     def pull(self, x: Vector) -> Vector:
         """Return Σ x_j k_j."""
 
+    def pull_some(self, indices: Indices, x: Vector) -> Vector:
+        """Return Σ s_j x_j k_j over the rows with these indices."""
+
     def take(self, indices: Indices) -> Matrix:
         """Return the whitened rows with these indices."""
+
+    def map_taken(
+        self,
+        indices: Indices,
+        pieces: Sequence[slice],
+        function: Callable[[slice, Matrix], Result],
+    ) -> Iterable[Result]:
+        """Apply a function to pieces of the whitened rows with these indices, see `Rows`."""
 
 
 @dataclass(frozen=True)
@@ -59,9 +77,22 @@ class LoadedHinges:
         """See `Hinges`."""
         return self.rows.weighted_sum(x)
 
+    def pull_some(self, indices: Indices, x: Vector) -> Vector:
+        """See `Hinges`."""
+        return _pull_some(self, indices, x, FEW)
+
     def take(self, indices: Indices) -> Matrix:
         """See `Hinges`."""
         return self.rows.take(indices)
+
+    def map_taken(
+        self,
+        indices: Indices,
+        pieces: Sequence[slice],
+        function: Callable[[slice, Matrix], Result],
+    ) -> Iterable[Result]:
+        """See `Hinges`."""
+        return self.rows.map_taken(indices, pieces, function)
 
 
 @dataclass(frozen=True)
@@ -71,12 +102,17 @@ class StreamedHinges:
     Rows of weight zero, such as labeled ones, have no hinge: their scores are zero.
     """
 
-    whitening: Whitening
+    whitening: Whitening | RowSpaceWhitening | WeightSpace
     weights: Vector
 
     @cached_property
     def _without_hinge(self) -> Indices:
         return np.flatnonzero(self.weights == 0.0)
+
+    @property
+    def _takes(self) -> Whitening | RowSpaceWhitening:
+        assert not isinstance(self.whitening, WeightSpace), "rows are too long to be taken"
+        return self.whitening
 
     @property
     def rank(self) -> int:
@@ -90,11 +126,12 @@ class StreamedHinges:
         t[..., self._without_hinge] = 0.0
         return t
 
-    def scores_and_pull(self, z: Vector, weigh: Weigh) -> tuple[Vector, Vector]:
+    def scores_and_pull(self, z: Vector, weigh: RowWeigh) -> tuple[Vector, Vector]:
         """Return the scores t of z and Σ s_j x_j k_j with x = weigh(t, rows), in one pass."""
-        s, direction = self.weights, self.whitening.push(z)
+        direction = self.whitening.push(z)
+        weighted = RowWeigh(_weighted, (weigh, self.weights))
         t, summed, total = self.whitening.rows.scores_and_sum(
-            direction.coef, direction.intercept, lambda t, rows: s[rows] * weigh(t, rows)
+            direction.coef, direction.intercept, weighted
         )
         t[..., self._without_hinge] = 0.0
         return t, self.whitening.pull(summed, total)
@@ -103,9 +140,23 @@ class StreamedHinges:
         """See `Hinges`."""
         return self.whitening.pull(self.whitening.rows.weighted_sum(x), x.sum(axis=-1))
 
+    def pull_some(self, indices: Indices, x: Vector) -> Vector:
+        """See `Hinges`."""
+        # Single rows of very many columns are not taken: each would be long.
+        return _pull_some(self, indices, x, 0 if isinstance(self.whitening, WeightSpace) else FEW)
+
     def take(self, indices: Indices) -> Matrix:
         """See `Hinges`."""
-        return self.whitening.take(indices)
+        return self._takes.take(indices)
+
+    def map_taken(
+        self,
+        indices: Indices,
+        pieces: Sequence[slice],
+        function: Callable[[slice, Matrix], Result],
+    ) -> Iterable[Result]:
+        """See `Hinges`."""
+        return self._takes.map_taken(indices, pieces, function)
 
     def load(self, indices: Indices, factor: float = 1.0) -> LoadedHinges:
         """Return some of the rows, whitened once, with `factor` times their weights.
@@ -115,8 +166,23 @@ class StreamedHinges:
         loaded = np.empty((len(indices), self.rank))
         step = self.whitening.rows.block_rows
 
-        def piece(lo: int) -> None:
-            loaded[lo : lo + step] = self.take(indices[lo : lo + step])
+        def place(piece: slice, whitened: Matrix) -> None:
+            loaded[piece] = whitened
 
-        map_in_threads(piece, range(0, len(indices), step))
+        pieces = [slice(lo, lo + step) for lo in range(0, len(indices), step)]
+        deque(self.map_taken(indices, pieces, place), maxlen=0)
         return LoadedHinges(DenseRows(loaded), factor * self.weights[indices])
+
+
+def _weighted(t: Vector, weigh: RowWeigh, s: Vector) -> Vector:
+    return s * weigh(t, slice(None))
+
+
+def _pull_some(hinges: Hinges, indices: Indices, x: Vector, few: int) -> Vector:
+    s = hinges.weights
+    x = s[indices] * x
+    if few and few * len(indices) < len(s):
+        return x @ hinges.take(indices)
+    every = np.zeros((*x.shape[:-1], len(s)))
+    every[..., indices] = x
+    return hinges.pull(every)

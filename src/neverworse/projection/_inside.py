@@ -18,10 +18,14 @@ from scipy import linalg
 from neverworse._typing import Indices, Matrix, Vector
 from neverworse.projection._budget import Budget
 from neverworse.projection._hinges import LoadedHinges, StreamedHinges
-from neverworse.projection._newton import DualSolution, duality_gap, half_square, totals_gap
+from neverworse.projection._line_search import blocks
+from neverworse.projection._metric import half_square
+from neverworse.projection._newton import DualSolution, duality_gap, totals_gap
 from neverworse.projection._newton_step import newton_matrix
 from neverworse.projection._shapes import Shape
+from neverworse.projection._start import Start
 from neverworse.projection._totals import Totals
+from neverworse.rows._weigh import RowWeigh
 
 MOST_STEPS = 30
 SLOW = 0.5  # a step that leaves more of the residual than this is the last
@@ -34,7 +38,7 @@ def reproduce_supervised(
     shape: Shape,
     totals: Totals | None,
     linear: Vector,
-    start: Vector,
+    start: Start,
     sample: LoadedHinges,
     chosen: Indices,
     *,
@@ -51,8 +55,8 @@ def reproduce_supervised(
         Where soft labels lie, and their totals.
     linear : array of shape (rank,) or (n_classes, rank)
         The vector l.
-    start : array of shape (n_rows,) or (n_classes, n_rows)
-        Supervised scores g.
+    start : Start
+        Supervised scores g, as soft labels.
     sample, chosen
         Some of the rows, with weights that make them stand for all, and their indices.
     floor : float
@@ -61,7 +65,7 @@ def reproduce_supervised(
     """
     if linear.size > MOST_UNKNOWNS:
         return None
-    found = _solve_sample(sample, shape.at(chosen), totals, linear, start[..., chosen])
+    found = _solve_sample(sample, shape.at(chosen), totals, linear, start.at(chosen))
     if found is None:
         return None
     a, inverse = found
@@ -69,14 +73,13 @@ def reproduce_supervised(
     for _ in range(MOST_STEPS):
         if not budget.spend():
             return None
-        t, pulled = hinges.scores_and_pull(
-            a, lambda t, rows: shape.at(rows).nearest(start[..., rows] - t)
-        )
+        t, pulled = hinges.scores_and_pull(a, RowWeigh(_nearest, (shape, start)))
         residual = _residual(pulled, linear, totals)
         size = float(np.linalg.norm(residual))
         if 0.5 * size**2 <= floor:
-            q = shape.nearest(start - t)
-            return _solution(hinges, shape, totals, residual, pulled - linear, q)
+            for rows in blocks(t):  # in place: there is memory for few arrays of this length
+                t[..., rows] = _nearest(t[..., rows], shape.at(rows), start.at(rows))
+            return _solution(hinges, shape, totals, residual, pulled - linear, t)
         if size > SLOW * float(np.linalg.norm(last)):
             return None
         if np.isfinite(last).all():
@@ -92,6 +95,10 @@ def _residual(pulled: Vector, linear: Vector, totals: Totals | None) -> Vector:
     if totals is not None:
         residual[..., -1] -= totals.nearest(residual[..., -1])
     return residual
+
+
+def _nearest(t: Vector, shape: Shape, start: Vector) -> Vector:
+    return shape.nearest(start - t)
 
 
 def _solution(

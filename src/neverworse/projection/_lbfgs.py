@@ -8,7 +8,8 @@ from scipy import optimize
 from neverworse._typing import Vector
 from neverworse.projection._budget import Budget
 from neverworse.projection._hinges import Hinges
-from neverworse.projection._newton import DualSolution, duality_gap, half_square
+from neverworse.projection._metric import half_square
+from neverworse.projection._newton import DualSolution, duality_gap
 from neverworse.projection._shapes import Box
 
 

@@ -10,7 +10,11 @@ from scipy import linalg
 from scipy.linalg import lapack
 
 from neverworse._typing import Indices, Mask, Matrix, Vector
+from neverworse.projection._coordinates import LARGEST_GRAM
+from neverworse.projection._leave_one_out_kernel import leave_one_out_by_kernel
 from neverworse.projection._moments import Moments, moments
+from neverworse.projection._row_space import MOST_ROWS, applies, row_space
+from neverworse.projection._supervised import solve_least_squares
 from neverworse.rows import Rows
 from neverworse.rows._threads import map_in_threads, single_threaded_blas
 
@@ -97,6 +101,14 @@ def leave_one_out(
         weights = np.ones(rows.n_rows)
     if not weights.any():
         raise ValueError("weights must not all be zero: give some row a positive weight.")
+    if applies(rows, int(np.count_nonzero(weights))):
+        return _by_kernel(rows, target, weights, np.asarray(alphas), fit_intercept)
+    if rows.n_columns > LARGEST_GRAM:
+        raise ValueError(
+            f"Leave-one-out takes a matrix of columns by columns, or of rows by rows: X has "
+            f"{rows.n_columns:,} columns and more than {MOST_ROWS:,} labeled rows. Set alpha "
+            "yourself, or choose it by cross-validation."
+        )
     fit = _Fit(rows, np.atleast_2d(target), weights, np.asarray(alphas), fit_intercept)
     errors, left = fit.errors()
     if fit.interpolates:
@@ -111,6 +123,28 @@ def leave_one_out(
     for chosen in _pieces(np.flatnonzero(weights == 0), rows.block_rows):
         errors[:, :, chosen] = fit.errors_outside(chosen)
     scores: Vector = fit.targets - errors
+    return scores[:, 0] if target.ndim == 1 else scores
+
+
+def _by_kernel(
+    rows: Rows, target: Vector, weights: Vector, alphas: Vector, fit_intercept: bool
+) -> Vector:
+    """Return the same for fewer rows than columns, from the kernel of the rows."""
+    space = row_space(rows, weights, fit_intercept)
+    targets = np.atleast_2d(target)
+    centre = np.average(targets, axis=1, weights=weights) if fit_intercept else np.zeros(1)
+    residual = targets[:, space.used] - centre[:, None]
+    scores = np.empty((len(alphas), *targets.shape))
+    used = space.used
+    errors = leave_one_out_by_kernel(space, residual, alphas, fit_intercept)
+    scores[:, :, used] = targets[:, used] - errors
+    others = np.flatnonzero(weights == 0)
+    for alpha, score in zip(alphas, scores, strict=True):
+        if others.size:
+            fit = solve_least_squares(
+                rows, targets, weights, alpha=float(alpha), fit_intercept=fit_intercept
+            )
+            score[:, others] = rows.some(others).scores(fit.coef, fit.intercept)
     return scores[:, 0] if target.ndim == 1 else scores
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from neverworse._typing import AnyArray, Mask, Matrix, Vector
+from neverworse._typing import Mask, Matrix, Vector
 from neverworse.rows import Rows
 
 # A centred sum of squares below this fraction of the raw one has lost half of its digits to
@@ -21,7 +22,7 @@ class NonFiniteError(ValueError):
 
 
 @dataclass(frozen=True)
-class Moments:
+class ColumnMoments:
     """Weighted sums over rows, for columns measured from their mean.
 
     Attributes
@@ -32,61 +33,100 @@ class Moments:
         Sum of the weights.
     mean : array of shape (n_columns,)
         Weighted mean of `rows` (after their shift); zeros where nothing was centred.
-    gram : array of shape (n_columns, n_columns)
-        Weighted sum of (x - mean)(x - mean)'.
     raw : array of shape (n_columns,)
         Weighted sum of squares of `rows`: the size of what was added up.
     varies : boolean array of shape (n_columns,)
         False for columns that say nothing: constant with an intercept, zero without.
+    spread : array of shape (n_columns,)
+        Weighted sum of (x - mean)².
     """
 
     rows: Rows
     total: float
     mean: Vector
-    gram: Matrix
     raw: Vector
     varies: Mask
+    spread: Vector
+
+
+@dataclass(frozen=True)
+class Moments(ColumnMoments):
+    """The same, with all products of columns.
+
+    Attributes
+    ----------
+    gram : array of shape (n_columns, n_columns)
+        Weighted sum of (x - mean)(x - mean)'.
+    """
+
+    gram: Matrix
 
 
 def moments(rows: Rows, weights: Vector | None, centre: bool) -> Moments:
     """Add up the second moments of `rows`, about their weighted mean if `centre`."""
-    total = float(rows.n_rows if weights is None else weights.sum())
-    result = _sums(rows, weights, total, centre)
+    gram: Matrix = np.empty((0, 0))
+
+    def add_up(rows: Rows) -> ColumnMoments:
+        nonlocal gram
+        gram, sums = rows.gram(weights)
+        if not np.isfinite(gram).all():
+            raise NonFiniteError("the Gram matrix of the rows is not finite")
+        found = _sums(rows, weights, sums, np.diag(gram).copy(), centre)
+        if centre and found.total > 0:
+            gram -= found.total * np.outer(found.mean, found.mean)
+            found = replace(found, spread=np.diag(gram))
+        return found
+
+    sums = _accurate(add_up, rows, weights, centre)
+    if not sums.varies.all():
+        gram = np.where(np.outer(sums.varies, sums.varies), gram, 0.0)
+    return Moments(sums.rows, sums.total, sums.mean, sums.raw, sums.varies, sums.spread, gram)
+
+
+def column_moments(rows: Rows, weights: Vector | None, centre: bool) -> ColumnMoments:
+    """Do the same for every column alone: no matrix of columns by columns is made."""
+    ones = np.ones(rows.n_rows) if weights is None else weights
+
+    def add_up(rows: Rows) -> ColumnMoments:
+        raw = rows.squares(weights)
+        found = _sums(rows, weights, rows.weighted_sum(ones), raw, centre)
+        return replace(found, spread=np.maximum(raw - found.total * found.mean**2, 0.0))
+
+    return _accurate(add_up, rows, weights, centre)
+
+
+def _accurate(
+    add_up: Callable[[Rows], ColumnMoments], rows: Rows, weights: Vector | None, centre: bool
+) -> ColumnMoments:
+    """Add up once more, of shifted rows, where centring has cost too many digits."""
+    result = add_up(rows)
     if not centre:
         return result
-    doubtful = np.flatnonzero(np.diag(result.gram) <= CANCELLATION * result.raw)
+    doubtful = np.flatnonzero(result.spread <= CANCELLATION * result.raw)
     if not doubtful.size:
         return result
     varies = result.varies.copy()
-    for j in doubtful.tolist():
-        column = _column(rows, weights, j)
-        varies[j] = column.size > 0 and column.min() < column.max()
+    low, high = rows.ranges(doubtful, weights)
+    varies[doubtful] = low < high
     if varies[doubtful].any() and rows.shift is None:
-        result = _sums(rows.shifted(result.mean), weights, total, centre)
-    gram = np.where(np.outer(varies, varies), result.gram, 0.0)
-    return Moments(result.rows, total, result.mean, gram, result.raw, varies)
+        result = add_up(rows.shifted(result.mean))
+    return replace(result, varies=varies, spread=np.where(varies, result.spread, 0.0))
 
 
-def _sums(rows: Rows, weights: Vector | None, total: float, centre: bool) -> Moments:
-    gram, sums = rows.gram(weights)
-    raw = np.diag(gram).copy()
-    if not (np.isfinite(gram).all() and np.isfinite(sums).all() and (raw < LARGEST_SQUARE).all()):
-        raise NonFiniteError("the Gram matrix of the rows is not finite, or too large")
-    for j in np.flatnonzero(raw < SMALLEST_SQUARE).tolist():
-        if rows.shift is None and _column(rows, weights, j).any():
+def _sums(
+    rows: Rows, weights: Vector | None, sums: Vector, raw: Vector, centre: bool
+) -> ColumnMoments:
+    if not (np.isfinite(sums).all() and (raw < LARGEST_SQUARE).all()):
+        raise NonFiniteError("the squares of the rows are not finite, or too large")
+    tiny = np.flatnonzero(raw < SMALLEST_SQUARE)
+    if rows.shift is None and tiny.size:
+        low, high = rows.ranges(tiny, weights)
+        for j in tiny[(low <= high) & ((low < 0.0) | (high > 0.0))].tolist():
             raise ValueError(
                 f"The values of column {j} of X (or the sample weights) are so small that weighted "
                 "squares vanish in floating point. Rescale the column, for example with "
                 "sklearn.preprocessing.StandardScaler."
             )
-    mean = np.zeros(rows.n_columns)
-    if centre and total > 0:
-        mean = sums / total
-        gram -= total * np.outer(mean, mean)
-    return Moments(rows, total, mean, gram, raw, raw > 0)
-
-
-def _column(rows: Rows, weights: Vector | None, index: int) -> AnyArray:
-    """Return a column, without the rows that have no weight."""
-    column = rows.column(index)
-    return column if weights is None else column[weights > 0]
+    total = float(rows.n_rows if weights is None else weights.sum())
+    mean = sums / total if centre and total > 0 else np.zeros(rows.n_columns)
+    return ColumnMoments(rows, total, mean, raw, raw > 0, raw)

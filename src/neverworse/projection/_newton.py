@@ -13,6 +13,8 @@ corners of all other rows, after that the exact minimum, are found in finitely m
 If the totals of the labels are restricted, the last coordinate of z is their multiplier μ: it has
 no quadratic term, but the support function of the interval of totals M, smoothed in the same way,
 and a proximal term of its own, about :math:`(\mu - \bar\mu)^2 / 2\sigma`.
+
+In coordinates that are not whitened the quadratic part is :math:`\tfrac12 z'Mz`, see `_metric`.
 """
 
 from __future__ import annotations
@@ -21,11 +23,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neverworse._typing import Indices, Vector
+from neverworse._typing import Vector
 from neverworse.projection._budget import Budget
 from neverworse.projection._hinges import Hinges
 from neverworse.projection._line_search import Slope, blocks, line_search, rows_that_differ
-from neverworse.projection._newton_step import newton_step
+from neverworse.projection._metric import Identity, Metric, StepRequest
 from neverworse.projection._shapes import Shape
 from neverworse.projection._totals import Totals
 from neverworse.rows._threads import map_in_threads
@@ -40,13 +42,12 @@ IDLE = 10  # ... so many without a smaller gradient, or just one below ...
 FINE = 1e-9  # ... this relative accuracy: rounding errors allow no more
 SLOW = 0.5  # an update of the soft labels that leaves more of the gap than this is slow, and ...
 PATIENCE = 8  # ... after so many of them the solver gives up
-FEW = 4  # taking one in so many rows is faster than reading all
 CHUNK = 2**16  # rows for which temporary arrays are made
 INNER = 0.1  # relative accuracy of the Newton steps, as a fraction of the relative gap
 FINEST = 1e-12  # relative accuracy of the Newton steps, at the end
 NOISE = 1e-11  # rounding errors that leave more than this of the gradient ask for a smaller σ
 SINGULAR = 1e-11  # what makes a matrix with elements of size one invertible
-ROUGH = 0.01  # a Newton matrix may be estimated as long as steps need not be more accurate
+EXACT = 0.01  # the point of the soft labels is found to this share of the gap that is wanted
 
 
 @dataclass(frozen=True)
@@ -56,8 +57,9 @@ class DualSolution:
     Attributes
     ----------
     z : array of shape (rank,) or (n_classes, rank)
-        Σ s_j q_j k_j - l: the point that belongs to the soft labels. Its last coordinate is the
-        multiplier of the totals, if these are restricted.
+        Σ s_j q_j k_j - l (times the inverse of M, if that is not the identity): the point that
+        belongs to the soft labels. Its last coordinate is the multiplier of the totals, if these
+        are restricted.
     q : array of shape (n,) or (n_classes, n)
         Soft labels.
     gap : float
@@ -88,6 +90,7 @@ def minimise(
     floor: float,
     budget: Budget,
     sigma: float | None = None,
+    metric: Metric | None = None,
 ) -> DualSolution:
     """Minimise f, starting from the dual point `z` and the soft labels `q`.
 
@@ -110,8 +113,11 @@ def minimise(
         Newton steps and time; when they end, the best pair so far is returned.
     sigma : float, optional
         The first σ. Larger is faster from a good start, slower from a poor one.
+    metric : Metric, optional
+        The quadratic part; the identity if not given.
     """
     s = hinges.weights
+    metric = Identity() if metric is None else metric
     # Two classes that cannot be improved against each other tie in all rows, and restricted totals
     # tie rows as well: then a large σ amplifies rounding errors instead of finding corners.
     degenerate = q.ndim > 1 or totals is not None
@@ -119,7 +125,7 @@ def minimise(
     largest = LARGEST_SIGMA[q.ndim - 1]
     if sigma is None:  # with several classes, scores are the smaller the more there are
         sigma = FIRST_SIGMA * max(1.0, len(q) / 2 if q.ndim > 1 else 1.0)
-    t = hinges.scores(z)
+    t, lowered = hinges.scores(z), metric.lower(z)
     accuracy, steps, noisy, patience = 0.1, 0, False, PATIENCE
     smallest, since = np.inf, 0
     best: DualSolution | None = None
@@ -130,17 +136,19 @@ def minimise(
         if soft is None:
             soft = _nearest(shape, q, sigma, t)
             rows = rows_that_differ(soft, q)
-            pulled = pulled + _pull_some(hinges, rows, soft[..., rows] - q[..., rows])
-        gradient = z - pulled
+            pulled = pulled + hinges.pull_some(rows, soft[..., rows] - q[..., rows])
+        gradient = lowered - pulled
         if balance is not None:
             gradient[..., -1] = balance.gradient(z, pulled, sigma)
-        size = np.sqrt(2.0 * max(half_square(pulled, totals), floor))
+        value = metric.half_square(z, pulled, totals)
+        size = np.sqrt(2.0 * max(value, floor))
         norm = float(np.linalg.norm(gradient))
         smallest, since = (norm, steps) if norm < 0.9 * smallest else (smallest, since)
         noisy = noisy or steps > since + (IDLE if norm > FINE * size else 1)
         if noisy or steps >= MOST_STEPS or budget.exhausted or norm <= accuracy * size:
             pulled = hinges.pull(s * soft) - linear  # free of the rounding errors of the updates
-            solution = _pair(hinges, shape, totals, z, soft, pulled)
+            error = EXACT * max(tol * value, floor)
+            solution = _pair(hinges, shape, totals, z, soft, pulled, metric, error)
             slow = best is not None and solution.gap > SLOW * best.gap
             if best is None or solution.gap < best.gap or solution.value <= floor:
                 best = solution
@@ -148,7 +156,7 @@ def minimise(
             budget.report("working set", len(s), best.gap, best.value)
             if best.is_optimal(tol, floor) or budget.exhausted or not patience:
                 return best
-            q, soft = soft, None
+            q, soft, lowered = soft, None, metric.lower(z)
             if balance is not None:
                 balance = balance.next(z, sigma)
             if noisy and degenerate and norm > NOISE * size:
@@ -165,27 +173,24 @@ def minimise(
         curve = np.ones(z.shape)
         if balance is not None:
             curve[..., -1] = balance.curvature(z, sigma)
-        step = newton_step(hinges, shape, soft, curve, sigma, gradient, rough=accuracy >= ROUGH)
-        change = hinges.scores(step)
+        wanted = accuracy * size / norm
+        step = metric.step(
+            StepRequest(hinges, shape, soft, curve, sigma, gradient, accuracy, wanted)
+        )
+        change, rise = hinges.scores(step), metric.lower(step)
         slope = Slope(shape, q, t, change, sigma, s, soft)
         slope.at_zero = float(np.vdot(gradient, step))
-        slope.quadratic = float(np.vdot(step, step))
+        slope.quadratic = float(np.vdot(step, rise))
         if balance is not None:
             balance.add_to(slope, z, step, sigma)
         length = line_search(slope)
         noisy = length == 0.0  # floating point sees no descent any more
         rows, labels = slope.labels(length)
-        pulled = pulled + _pull_some(hinges, rows, labels - soft[..., rows])
+        pulled = pulled + hinges.pull_some(rows, labels - soft[..., rows])
         soft[..., rows] = labels
-        z = z + length * step
+        z, lowered = z + length * step, lowered + length * rise
         change *= length
         t += change
-
-
-def half_square(z: Vector, totals: Totals | None) -> float:
-    """Return ½‖z‖², without the multiplier of the totals if there is one."""
-    direction = z if totals is None else z[..., :-1]
-    return 0.5 * float(np.vdot(direction, direction))
 
 
 def duality_gap(t: Vector, q: Vector, s: Vector, shape: Shape) -> float:
@@ -199,17 +204,25 @@ def duality_gap(t: Vector, q: Vector, s: Vector, shape: Shape) -> float:
 
 
 def _pair(
-    hinges: Hinges, shape: Shape, totals: Totals | None, z: Vector, q: Vector, pulled: Vector
+    hinges: Hinges,
+    shape: Shape,
+    totals: Totals | None,
+    z: Vector,
+    q: Vector,
+    pulled: Vector,
+    metric: Metric,
+    error: float,
 ) -> DualSolution:
     """Return the point that belongs to the soft labels, and how far the pair is from optimal."""
-    if totals is None:
-        gap = duality_gap(hinges.scores(pulled), q, hinges.weights, shape)
-        return DualSolution(pulled, q, gap, half_square(pulled, None))
-    point = pulled.copy()
-    mu = point[..., -1] = z[..., -1]
-    gap = duality_gap(hinges.scores(point), q, hinges.weights, shape)
-    gap += totals_gap(totals, mu, pulled[..., -1])
-    return DualSolution(point, q, gap, half_square(point, totals))
+    point, inexact = metric.raised(pulled, z, error)
+    value = metric.half_square(point, pulled, totals)
+    if totals is not None:
+        point = point.copy()
+        point[..., -1] = z[..., -1]
+    gap = duality_gap(hinges.scores(point), q, hinges.weights, shape) + inexact
+    if totals is not None:
+        gap += totals_gap(totals, point[..., -1], pulled[..., -1])
+    return DualSolution(point, q, gap, value)
 
 
 def totals_gap(totals: Totals, mu: Vector, total: Vector) -> float:
@@ -229,17 +242,6 @@ def _nearest(shape: Shape, q: Vector, sigma: float, t: Vector) -> Vector:
 
     map_in_threads(part, blocks(t))
     return soft
-
-
-def _pull_some(hinges: Hinges, rows: Indices, x: Vector) -> Vector:
-    """Return Σ s_j x_j k_j over some rows."""
-    s = hinges.weights
-    x = s[rows] * x
-    if FEW * len(rows) < len(s):
-        return x @ hinges.take(rows)
-    every = np.zeros((*x.shape[:-1], len(s)))
-    every[..., rows] = x
-    return hinges.pull(every)
 
 
 @dataclass(frozen=True)

@@ -85,12 +85,13 @@ def _gram(hinges: Hinges, indices: Indices, weights: Vector) -> Matrix:
     """Return Σ w k k' over some rows, with weights that are not negative."""
     rank = hinges.rank
 
-    def gram(piece: slice) -> Matrix:
-        rows = hinges.take(indices[piece]) * np.sqrt(weights[piece])[:, None]
+    def gram(piece: slice, rows: Matrix) -> Matrix:
+        rows = rows * np.sqrt(weights[piece])[:, None]
         product: Matrix = rows.T @ rows
         return product
 
-    return sum(map_in_threads(gram, _pieces(len(indices), rank)), np.zeros((rank, rank)))
+    pieces = _pieces(len(indices), rank)
+    return sum(hinges.map_taken(indices, pieces, gram), np.zeros((rank, rank)))
 
 
 def _pieces(n: int, rank: int) -> list[slice]:

@@ -12,6 +12,7 @@ from neverworse.projection._assumptions import Assumptions
 from neverworse.projection._budget import Budget, Observer
 from neverworse.projection._certificate import Certificate, Reason
 from neverworse.projection._certify import Certifier
+from neverworse.projection._coordinates import LARGEST_GRAM
 from neverworse.projection._dual import Projection, solve_dual
 from neverworse.projection._few_shared import share_few
 from neverworse.projection._geometry import Distance, Geometry
@@ -19,11 +20,14 @@ from neverworse.projection._hinges import StreamedHinges
 from neverworse.projection._lbfgs import minimise_lbfgs
 from neverworse.projection._newton import DualSolution
 from neverworse.projection._shapes import Simplex
-from neverworse.projection._training import TrainingRows
+from neverworse.projection._training import Labels, TrainingRows
+from neverworse.projection._weight_space import WeightSpace
 from neverworse.projection._weights import Weights
 from neverworse.rows._threads import single_threaded_blas
 
 Solver = Literal["exact", "lbfgs"]
+
+CHUNK = 2**15  # rows for which temporary arrays are made
 
 
 @dataclass(frozen=True)
@@ -98,7 +102,8 @@ def project(
     moved = not (evaluated.weights - supervised).is_zero
     soft = _soft_labels(geometry, outcome.solution)
     seen = training.labels.unlabeled
-    counted = soft[..., geometry.hinge_weights[seen] > 0.0]
+    counts = (geometry.hinge_weights > 0.0)[seen]
+    counted = soft if counts.all() else soft[..., counts]
     difference, bound = evaluated.difference, evaluated.bound
     penalty = geometry.alpha * float(np.vdot(supervised.coef, supervised.coef))
     n_zero, n_one = (int(np.sum(counted == end)) for end in (0.0, 1.0))
@@ -123,9 +128,9 @@ def project(
         reason=outcome.reason(moved, budget),
         assumptions=Assumptions() if assumptions is None else assumptions,
     )
-    labels = training.labels.target[..., seen] + training.labels.width[seen] * soft
+    _in_units_of_target(soft, training.labels)
     budget.report("certificate", training.rows.n_rows)
-    return ProjectionResult(evaluated.weights, labels, certificate, budget.n_iter)
+    return ProjectionResult(evaluated.weights, soft, certificate, budget.n_iter)
 
 
 @dataclass(frozen=True)
@@ -181,7 +186,8 @@ def _solve(geometry: Geometry, solver: Solver, tol: float, budget: Budget) -> _O
         in_all_rows = solve_dual(all_rows, tol, budget)
         if in_all_rows.value <= all_rows.floor:
             solution = in_all_rows
-    if isinstance(problem.shape, Simplex) and solution.value > problem.floor:
+    few_columns = not isinstance(problem.whitening, WeightSpace)
+    if isinstance(problem.shape, Simplex) and few_columns and solution.value > problem.floor:
         hinges = StreamedHinges(problem.whitening, problem.weights)
         solution = replace(solution, q=share_few(hinges, problem.shape, solution.q))
     direction = geometry.direction(problem, solution)
@@ -189,6 +195,11 @@ def _solve(geometry: Geometry, solver: Solver, tol: float, budget: Budget) -> _O
 
 
 def _solve_lbfgs(problem: Projection, tol: float, budget: Budget) -> DualSolution:
+    if isinstance(problem.whitening, WeightSpace):
+        raise ValueError(
+            f"solver='lbfgs' is a reference for at most {LARGEST_GRAM:,} columns (or fewer rows "
+            "than columns). Use solver='exact'."
+        )
     unlabeled = np.flatnonzero(problem.weights)
     loaded = StreamedHinges(problem.whitening, problem.weights).load(unlabeled)
     solution = minimise_lbfgs(loaded, problem.linear, tol=tol, floor=problem.floor, budget=budget)
@@ -200,11 +211,23 @@ def _solve_lbfgs(problem: Projection, tol: float, budget: Budget) -> DualSolutio
 def _soft_labels(geometry: Geometry, solution: DualSolution | None) -> Vector:
     """Return the soft labels of the unlabeled rows; any will do for rows without a weight."""
     seen = geometry.training.labels.unlabeled
-    free = geometry.hinge_weights[seen] <= 0.0
+    free = (geometry.hinge_weights <= 0.0)[seen]
     if solution is not None and not free.any():
         return solution.q[..., seen]
     shape = geometry.training.labels.shape.at(seen)
-    nearest = shape.nearest(geometry.start()[..., seen])
+    nearest = shape.nearest(geometry.start.at(seen))
     if solution is None:
         return nearest
     return np.where(free, nearest, solution.q[..., seen])
+
+
+def _in_units_of_target(soft: Vector, labels: Labels) -> None:
+    """Turn soft labels of the unlabeled rows into labels, in place and without long arrays."""
+    done = 0
+    for lo in range(0, len(labels.width), CHUNK):
+        rows = slice(lo, lo + CHUNK)
+        seen = labels.unlabeled[rows]
+        part = soft[..., done : done + int(np.count_nonzero(seen))]
+        part *= labels.width[rows][seen]
+        part += labels.target[..., rows][..., seen]
+        done += part.shape[-1]

@@ -5,10 +5,13 @@ from __future__ import annotations
 import numpy as np
 from scipy import linalg
 
-from neverworse._typing import Scalars, Vector
-from neverworse.projection._moments import Moments, moments
+from neverworse._typing import Mask, Scalars, Vector
+from neverworse.projection._coordinates import LARGEST_GRAM
+from neverworse.projection._moments import ColumnMoments, Moments, column_moments, moments
+from neverworse.projection._row_space import RowSpace, applies, row_space
+from neverworse.projection._weight_space import weight_space_of
 from neverworse.projection._weights import Weights
-from neverworse.projection._whitening import CentredFactor, factor
+from neverworse.projection._whitening import CentredFactor, factor, is_few_rows
 from neverworse.rows import Rows
 from neverworse.rows._threads import single_threaded_blas
 
@@ -47,9 +50,21 @@ def solve_least_squares(
     if fit_intercept:
         centre = np.average(target, axis=-1, weights=weights)
     residual = target - np.asarray(centre)[..., None]
+    n_used = rows.n_rows if weights is None else int(np.count_nonzero(weights))
+    coef: Vector | None = None
+    sums: ColumnMoments
+    if applies(rows, n_used):
+        space = row_space(rows, weights, fit_intercept)
+        sums = space.sums
+        if alpha > 0.0 or rcond is not None or not (space.doubtful and is_few_rows(rows, weights)):
+            coef = _in_row_space(space, residual, alpha, rcond)
+    elif rows.n_columns > LARGEST_GRAM:
+        coef, sums = _matrix_free(rows, residual, weights, alpha, fit_intercept, rcond)
+    if coef is not None:
+        return Weights(coef, centre + _intercept(sums, coef))
     if rcond is not None:
-        sums = moments(rows, weights, centre=fit_intercept)
-        coef = _truncated(sums, residual, weights, alpha, rcond)
+        second = moments(rows, weights, centre=fit_intercept)
+        sums, coef = second, _truncated(second, residual, weights, alpha, rcond)
     else:
         centred = factor(rows, weights, alpha, fit_intercept, target=residual)
         sums = centred.moments
@@ -58,6 +73,34 @@ def solve_least_squares(
         else:
             coef = _normal_equations(centred, residual, weights, alpha)
     return Weights(coef, centre + _intercept(sums, coef))
+
+
+def _in_row_space(space: RowSpace, residual: Vector, alpha: float, rcond: float | None) -> Vector:
+    """Solve by the kernel of the rows, whose eigenvalues are those of the Gram matrix."""
+    kept: Mask | slice = slice(None)
+    if rcond is not None:
+        kept = space.values + alpha > rcond * (float(space.values.max(initial=0.0)) + alpha)
+    return space.least_squares(residual[..., space.used], alpha, kept)
+
+
+def _matrix_free(
+    rows: Rows,
+    residual: Vector,
+    weights: Vector | None,
+    alpha: float,
+    fit_intercept: bool,
+    rcond: float | None,
+) -> tuple[Vector, ColumnMoments]:
+    """Solve by conjugate gradients."""
+    if rcond is not None:
+        raise ValueError(
+            f"rcond takes a matrix of columns by columns, and X has {rows.n_columns:,} columns. "
+            "Use alpha instead, which makes weights short as well."
+        )
+    sums = column_moments(rows, weights, centre=fit_intercept)
+    space = weight_space_of(sums, weights, alpha, fit_intercept)
+    right = space.pull_coef(_cross(sums, residual, weights))
+    return space.push(space.raised(right, 0.0).x).coef, sums
 
 
 def _normal_equations(
@@ -72,7 +115,7 @@ def _normal_equations(
     return refined
 
 
-def _intercept(sums: Moments, coef: Vector) -> Scalars:
+def _intercept(sums: ColumnMoments, coef: Vector) -> Scalars:
     """Return the intercept with which `coef` scores the mean of the rows as zero."""
     at_mean: Scalars = coef @ sums.mean
     return -at_mean if sums.rows.shift is None else -at_mean - coef @ sums.rows.shift
@@ -88,7 +131,7 @@ def _truncated(
     return coef
 
 
-def _cross(sums: Moments, residual: Vector, weights: Vector | None) -> Vector:
+def _cross(sums: ColumnMoments, residual: Vector, weights: Vector | None) -> Vector:
     """Return Σ s (x - mean) r over the rows, for columns that vary."""
     weighted = residual
     if weights is not None:  # rows without a weight may score anything, even infinity

@@ -8,9 +8,10 @@ from functools import cached_property
 import numpy as np
 
 from neverworse._typing import Mask, Vector
+from neverworse.projection._row_space import HIGH
 from neverworse.projection._shapes import Box, Shape
 from neverworse.projection._totals import Totals
-from neverworse.rows import Rows, as_rows
+from neverworse.rows import Rows
 
 
 @dataclass(frozen=True)
@@ -82,10 +83,13 @@ class TrainingRows:
         """
         labels = self.labels
         n_rows, n_unlabeled = len(labels.width), int(np.count_nonzero(labels.unlabeled))
+        n_labeled = n_rows - n_unlabeled
         if not n_unlabeled:
             return self.rows, labels.target, labels.weights
-        if 10 * (n_rows - n_unlabeled) > n_rows:
+        # Rows of very many columns are sparse, or few: copying them costs little.
+        many = 10 * n_labeled > n_rows or n_labeled > self.rows.most_taken
+        if self.rows.n_columns <= HIGH and many:
             return self.rows, labels.target, labels.weights_where(~labels.unlabeled)
         chosen = np.flatnonzero(~labels.unlabeled)
         weights = None if labels.weights is None else labels.weights[chosen]
-        return as_rows(self.rows.take(chosen)), labels.target[..., chosen], weights
+        return self.rows.some(chosen), labels.target[..., chosen], weights

@@ -7,22 +7,34 @@ T'HT = I: any conditioning and any scale of the features ends here.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 from scipy import linalg
 from scipy.linalg import lapack
 
-from neverworse._typing import Indices, Matrix, Scalars, Vector
-from neverworse.projection._moments import Moments, NonFiniteError, moments
+from neverworse._typing import Indices, Mask, Matrix, Scalars, Vector
+from neverworse.projection._moments import (
+    ColumnMoments,
+    Moments,
+    NonFiniteError,
+    column_moments,
+    moments,
+)
+from neverworse.projection._row_space import HIGH
 from neverworse.projection._weights import Weights
 from neverworse.rows import Rows
-from neverworse.rows._threads import map_in_threads
+from neverworse.rows._triangle import Standard, reduce_rows
 
 EPS = float(np.finfo(np.float64).eps)
 # Cholesky factors of the Gram matrix are good enough as long as its condition number (columns
 # brought to equal length) leaves eight digits. Beyond, orthogonal factors of the rows themselves.
 WELL_CONDITIONED = 1e-8
+AFFORDABLE = 3e7  # numbers in a dense copy of the rows, where there are fewer rows than columns
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -58,9 +70,28 @@ class Whitening:
         """The number of coordinates."""
         return len(self.offset)
 
+    @property
+    def shifts(self) -> Mask:
+        """Which coordinates shift all scores, and do nothing else."""
+        return ~self.basis.any(axis=0)
+
     def take(self, indices: Indices) -> Matrix:
-        """Return the rows with these indices in whitened coordinates: T'(x - mean, 1)."""
-        taken = self.rows.take(indices)
+        """Return the rows with these indices in whitened coordinates."""
+        return self.apply(self.rows.take(indices))
+
+    def map_taken(
+        self,
+        indices: Indices,
+        pieces: Sequence[slice],
+        function: Callable[[slice, Matrix], Result],
+    ) -> Iterable[Result]:
+        """Apply a function to pieces of the whitened rows with these indices, see `Rows`."""
+        return self.rows.map_taken(
+            indices, pieces, lambda piece, taken: function(piece, self.apply(taken))
+        )
+
+    def apply(self, taken: Matrix) -> Matrix:
+        """Return rows that were taken in whitened coordinates: T'(x - mean, 1). Changes `taken`."""
         taken -= self.mean
         taken[:, self.idle] = 0.0
         whitened: Matrix = taken @ self.basis
@@ -115,7 +146,7 @@ class CentredFactor:
 
     Attributes
     ----------
-    moments : Moments
+    moments : ColumnMoments
     basis : array of shape (n_columns, rank)
         T with T'(gram + αI)T = I; its columns are orthogonal to `null_space`.
     null_space : array of shape (n_columns, nullity)
@@ -125,7 +156,7 @@ class CentredFactor:
         was needed.
     """
 
-    moments: Moments
+    moments: ColumnMoments
     basis: Matrix
     null_space: Matrix
     solution: Vector | None = None
@@ -160,6 +191,10 @@ def factor(
         Centred right-hand side. Solved for only where the rows are too ill-conditioned for the
         Gram matrix, because there it must be part of the factorisation.
     """
+    # The penalty acts outside of the rows' span as well, where rows without weight may be.
+    whole = alpha == 0.0 or weights is None or bool((weights > 0.0).all())
+    if whole and is_few_rows(rows, weights):
+        return _factor_few_rows(rows, weights, alpha, fit_intercept, target)
     sums = moments(rows, weights, centre=fit_intercept)
     varying = _factor_varying(sums, weights, alpha, target)
     idle = np.flatnonzero(~sums.varies)
@@ -169,6 +204,43 @@ def factor(
     alone = np.zeros((rows.n_columns, len(idle)))
     alone[idle, np.arange(len(idle))] = 1.0 / np.sqrt(alpha)
     return replace(varying, basis=np.column_stack([varying.basis, alone]))
+
+
+def is_few_rows(rows: Rows, weights: Vector | None) -> bool:
+    """Whether rows with a weight are fewer than columns, and fit into memory when dense."""
+    n_used = rows.n_rows if weights is None else int(np.count_nonzero(weights))
+    return (
+        rows.n_columns > HIGH
+        and n_used < rows.n_columns
+        and (n_used * rows.n_columns <= AFFORDABLE)
+    )
+
+
+def _factor_few_rows(
+    rows: Rows, weights: Vector | None, alpha: float, fit_intercept: bool, target: Vector | None
+) -> CentredFactor:
+    """Factor the rows themselves. The basis spans them, and has no need to span more."""
+    sums = column_moments(rows, weights, centre=fit_intercept)
+    s = np.ones(rows.n_rows) if weights is None else weights
+    used = np.flatnonzero(s > 0.0)
+    root = np.sqrt(s[used])
+    centred = sums.rows.take(used)
+    centred -= sums.mean
+    centred[:, ~sums.varies] = 0.0
+    centred *= root[:, None]
+    left, singular, right = linalg.svd(
+        centred, full_matrices=False, overwrite_a=True, check_finite=False
+    )
+    size, noise = np.sqrt(rows.n_columns), np.sqrt(max(float(sums.raw.max(initial=0.0)), 1e-300))
+    top = float(singular.max(initial=0.0))
+    kept = singular > 8 * size * EPS * max(top, noise)
+    left, singular, right = left[:, kept], singular[kept], right[kept]
+    damped = 1.0 / np.sqrt(singular**2 + alpha)
+    basis: Matrix = right.T * damped
+    solution = None
+    if target is not None:
+        solution = ((target[..., used] * root) @ (left * (singular * damped))) @ basis.T
+    return CentredFactor(sums, basis, np.zeros((rows.n_columns, 0)), solution)
 
 
 def _factor_varying(
@@ -235,30 +307,10 @@ def _triangle(
     """Return R with R'R = scaled, centred Gram matrix (bordered by the target), by rows."""
     rows, k = sums.rows, len(active)
     targets = np.zeros((0, rows.n_rows)) if target is None else np.atleast_2d(target)
-    width = k + len(targets)
-    step = max(rows.block_rows, 2 * width)
-
-    def reduce(pieces: list[Matrix]) -> Matrix:
-        triangle: Matrix = linalg.qr(
-            np.vstack(pieces), mode="r", overwrite_a=True, check_finite=False
-        )[0][:width]
-        return triangle
-
-    def part(bounds: tuple[int, int]) -> Matrix:
-        triangle = np.zeros((0, width))
-        for lo in range(bounds[0], bounds[1], step):
-            hi = min(lo + step, bounds[1])
-            block = np.empty((hi - lo, width))
-            block[:, :k] = (rows.block(lo, hi)[:, active] - sums.mean[active]) * scale
-            block[:, k:] = targets[:, lo:hi].T
-            if weights is not None:
-                block *= np.sqrt(weights[lo:hi])[:, None]
-            triangle = reduce([triangle, block])
-        return triangle
-
-    penalty = np.zeros((k, width))
+    standard = Standard(active, sums.mean[active], scale)
+    penalty = np.zeros((k, k + len(targets)))
     penalty[:, :k] = np.diag(np.sqrt(alpha) * scale)
-    return reduce([*map_in_threads(part, rows.parts()), penalty])
+    return reduce_rows([rows.triangle(standard, weights, targets), penalty])
 
 
 def whiten(rows: Rows, weights: Vector | None, alpha: float, fit_intercept: bool) -> Whitening:

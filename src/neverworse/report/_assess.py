@@ -221,7 +221,7 @@ def _data(
         n_rows=len(target.codes),
         n_labeled=int(target.labeled.sum()),
         n_unlabeled=int((~target.labeled).sum()),
-        n_features=fit.features.shape[1],
+        n_features=len(fit.model.preparation_.feature_columns_),
         classes=classes,
         columns=_columns(fit, settings),
     )

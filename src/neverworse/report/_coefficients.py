@@ -9,14 +9,14 @@ import numpy as np
 from neverworse._typing import Matrix, Vector
 from neverworse.estimators import ProjectedLeastSquaresClassifier
 from neverworse.report._study import Coefficient
-from neverworse.rows import as_rows
+from neverworse.rows import Rows, as_rows
 from neverworse.tables import TablePreparation
 
 
 def coefficients(
     classifier: ProjectedLeastSquaresClassifier,
     preparation: TablePreparation,
-    features: Matrix,
+    features: Matrix | Rows,
     classes: Sequence[str],
 ) -> tuple[tuple[Coefficient, ...], tuple[Coefficient, ...]]:
     """Return the weights of all features, and the intercepts.
@@ -59,12 +59,8 @@ def coefficients(
     return tuple(weights), tuple(intercepts)
 
 
-def _deviations(features: Matrix) -> Vector:
+def _deviations(features: Matrix | Rows) -> Vector:
     """Return the standard deviations of the features, without a copy of them."""
-    rows = as_rows(features)
-    n_rows = len(features)
-    mean = rows.weighted_sum(np.ones(n_rows)) / n_rows
-    square = np.zeros(features.shape[1])
-    for start in range(0, n_rows, 4096):
-        square += np.square(features[start : start + 4096] - mean).sum(axis=0)
-    return np.sqrt(square / n_rows)
+    rows = features if isinstance(features, Rows) else as_rows(features)
+    mean = rows.weighted_sum(np.ones(rows.n_rows)) / rows.n_rows
+    return np.sqrt(np.maximum(rows.squares() / rows.n_rows - mean**2, 0.0))

@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 
 from neverworse._typing import Mask, Matrix, Vector
 from neverworse.estimators import ProjectedLeastSquaresClassifier
-from neverworse.tables import TableClassifier, TableError
+from neverworse.rows import Rows
+from neverworse.tables import StoredTable, TableClassifier, TableError
 from neverworse.tables._errors import in_options, listed, nearest
 from neverworse.tables._predict import id_texts
 from neverworse.tables._read import stacked
@@ -74,7 +75,7 @@ class TableFit:
     ----------
     model : TableClassifier
     target : Target
-    features : array of shape (n_rows, n_features)
+    features : array of shape (n_rows, n_features), or Rows
         Prepared.
     weights : array of shape (n_rows,), optional
     row_names : list of str
@@ -85,7 +86,7 @@ class TableFit:
 
     model: TableClassifier
     target: Target
-    features: Matrix
+    features: Matrix | Rows
     weights: Vector | None
     row_names: Sequence[str]
     notes: tuple[str, ...] = ()
@@ -97,12 +98,12 @@ class TableFit:
         return classifier
 
 
-def fit_table(table: pa.Table, settings: FitSettings) -> TableFit:
+def fit_table(table: pa.Table | StoredTable, settings: FitSettings) -> TableFit:
     """Fit a model to a table.
 
     Parameters
     ----------
-    table : pyarrow Table
+    table : pyarrow Table or StoredTable
     settings : FitSettings
     """
     target = read_target(table, settings.target, settings.markers)

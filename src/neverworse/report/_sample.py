@@ -9,6 +9,7 @@ import numpy as np
 
 from neverworse._typing import Indices, Vector
 from neverworse.model_selection import mask_labels
+from neverworse.rows import Rows
 
 # Of the training rows of all splits together, see `_cost_of_a_row`: a few seconds.
 MOST_COST = 30_000_000
@@ -68,7 +69,8 @@ def draw_sample(
 
     Parameters
     ----------
-    X : array or sparse array of shape (n_rows, n_features)
+    X : array, sparse array or Rows of shape (n_rows, n_features)
+        Of rows that are not in memory, those that are drawn will be.
     y : array of shape (n_rows,)
         Codes of classes, NaN where unlabeled.
     sample_weight : array of shape (n_rows,) or None
@@ -106,7 +108,8 @@ def draw_sample(
             "Nothing can be tested on held-out rows: that takes two labeled rows of every class at "
             "least, and two classes. Label more rows of the rare classes."
         )
-    per_row = _cost_of_a_row(X.shape[1], len(counts)) * fits_per_split
+    n_features = X.n_columns if isinstance(X, Rows) else X.shape[1]
+    per_row = _cost_of_a_row(n_features, len(counts)) * fits_per_split
     affordable = MOST_COST / (per_row * (len(labeled) + min(len(unlabeled), max_unlabeled)))
     wanted = 10 if len(labeled) >= FEW_LABELS and affordable >= 10 else 5
     n_folds = int(min(wanted, counts.min()))
@@ -120,7 +123,7 @@ def draw_sample(
         unlabeled = np.sort(rng.choice(unlabeled, n_unlabeled, replace=False))
     chosen: Indices = np.concatenate([labeled, unlabeled])
     return Sample(
-        X[chosen],
+        X.take(chosen) if isinstance(X, Rows) else X[chosen],
         y[chosen],
         None if sample_weight is None else sample_weight[chosen],
         len(labeled),

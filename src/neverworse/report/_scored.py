@@ -16,6 +16,7 @@ from neverworse.estimators import (
     ProjectedLeastSquaresClassifier,
 )
 from neverworse.report._study import ChangedRow, Changes, PullRow, Pulls, ScoreGroup, Scores
+from neverworse.rows import Rows
 
 N_BINS = 40
 MOST_CHANGED = 500
@@ -54,7 +55,7 @@ class ScoredRows:
     def of(
         cls,
         classifier: ProjectedLeastSquaresClassifier,
-        features: Matrix,
+        features: Matrix | Rows,
         codes: Vector,
         classes: Sequence[str],
         weights: Vector | None,
@@ -175,7 +176,7 @@ class ScoredRows:
         )
 
 
-def scores_of(classifier: Any, features: Matrix) -> Matrix:
+def scores_of(classifier: Any, features: Matrix | Rows) -> Matrix:
     """Return scores on targets 0 and 1, one column for each class."""
     decision = np.asarray(classifier.decision_function(features))
     return _both_classes(decision + 0.5) if decision.ndim == 1 else decision

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 
 from neverworse._typing import AnyArray, Indices, Matrix, Scalars, Vector
 from neverworse.rows._threads import map_in_threads
+from neverworse.rows._triangle import Standard, reduce_rows
+from neverworse.rows._weigh import Weigh
 
 # A block of rows should stay in cache, so that it is read from memory once however many things are
 # computed from it. Powers of two are fastest: of 256 ... 4096 rows, these were measured to be best.
@@ -21,14 +24,19 @@ N_PARTS = 16
 # Below this many numbers, starting threads costs more than it saves.
 SMALL = 2**18
 
-Weigh = Callable[[Vector, slice], Vector]
+Result = TypeVar("Result")
 
 
 class Rows(ABC):
     """Rows of features that can be read in blocks, never changed and never copied as a whole.
 
-    Subclasses say how a block is read; everything else follows. All sums are accumulated in
-    float64, block by block, whatever the type of the data.
+    The mathematics asks for sums over all rows (`gram`, `scores`, `scores_and_sum`,
+    `weighted_sum`; now and then `ranges` and `triangle`), for a few rows (`take`, `map_taken`), and
+    for nothing else.
+
+    For rows in memory, subclasses say how a block is read, and everything else follows. Rows that
+    are elsewhere come in chunks, see `ChunkedRows`. All sums are accumulated in float64, block by
+    block, whatever the type of the data.
 
     Parameters
     ----------
@@ -42,12 +50,19 @@ class Rows(ABC):
     shift : array or None
     block_rows : int
         How many rows are read at once.
+    column_names : list of str or None
+        Names of the columns, where the data have some.
+    most_taken : int
+        So many rows may be copied out where that saves passes over all rows.
     """
+
+    column_names: list[str] | None = None
 
     def __init__(self, n_rows: int, n_columns: int, shift: Vector | None = None) -> None:
         self.n_rows = n_rows
         self.n_columns = n_columns
         self.shift = shift
+        self.most_taken = n_rows
         fitting = BLOCK_BYTES // (8 * max(n_columns, 1))
         self.block_rows = min(max(BLOCK_ROWS[0], 2 ** (fitting.bit_length() - 1)), BLOCK_ROWS[1])
 
@@ -121,6 +136,105 @@ class Rows(ABC):
             return total
 
         return sum(map_in_threads(part, self.parts()), np.zeros(shape))
+
+    def squares(self, weights: Vector | None = None) -> Vector:
+        """Return the weighted sum of squares of every column."""
+        d = self.n_columns
+
+        @np.errstate(over="ignore", invalid="ignore")  # an overflow shows in the result
+        def part(bounds: tuple[int, int]) -> Vector:
+            total = np.zeros(d)
+            for rows in self._slices(*bounds):
+                block = self.block(rows.start, rows.stop)
+                s = np.ones(len(block)) if weights is None else weights[rows]
+                total += s @ block**2
+            return total
+
+        return sum(map_in_threads(part, self.parts()), np.zeros(d))
+
+    def kernel(self, centre: Vector) -> Matrix:
+        """Return the products of all pairs of rows, each less `centre`: n_rows x n_rows numbers."""
+        step = max(self.block_rows, BLOCK_BYTES // (8 * max(self.n_columns, 1)))
+        pieces = [np.arange(lo, min(lo + step, self.n_rows)) for lo in range(0, self.n_rows, step)]
+        kernel = np.empty((self.n_rows, self.n_rows))
+        for k, first in enumerate(pieces):
+            ours = self.take(first) - centre
+            for second in pieces[: k + 1]:
+                product = ours @ (self.take(second) - centre).T
+                kernel[np.ix_(first, second)] = product
+                kernel[np.ix_(second, first)] = product.T
+        return kernel
+
+    def some(self, indices: Indices) -> Rows:
+        """Return some of the rows as rows of their own, in memory, with the same shift."""
+        from neverworse.rows._dense import DenseRows
+
+        rows = self if self.shift is None else self.shifted(np.zeros(self.n_columns))
+        return DenseRows(rows.take(indices), self.shift)
+
+    def map_taken(
+        self,
+        indices: Indices,
+        pieces: Sequence[slice],
+        function: Callable[[slice, Matrix], Result],
+    ) -> Iterable[Result]:
+        """Apply a function to pieces of the rows with these indices, as `take` returns them.
+
+        Parameters
+        ----------
+        indices : array of int
+        pieces : sequence of slice
+            How to cut `indices`. Backends for which other pieces are better may choose their own.
+        function : callable
+            ``function(piece, rows)`` with a slice of `indices`, and the rows with these.
+        """
+        return map_in_threads(lambda piece: function(piece, self.take(indices[piece])), pieces)
+
+    def ranges(self, columns: Indices, weights: Vector | None) -> tuple[Vector, Vector]:
+        """Return minimum and maximum of some columns, over the rows with a positive weight.
+
+        Of the data without shift; infinity and minus infinity where there is no such row.
+        """
+        low, high = np.full(len(columns), np.inf), np.full(len(columns), -np.inf)
+        for k, j in enumerate(columns.tolist()):
+            column = self.column(j)
+            column = column if weights is None else column[weights > 0]
+            if column.size:
+                low[k], high[k] = column.min(), column.max()
+        return low, high
+
+    def triangle(self, standard: Standard, weights: Vector | None, targets: Matrix) -> Matrix:
+        """Return rows R with R'R = A'A for the standardised rows A, bordered by their targets.
+
+        Parameters
+        ----------
+        standard : Standard
+        weights : array of shape (n_rows,), optional
+        targets : array of shape (n_targets, n_rows)
+        """
+        width = len(standard.columns) + len(targets)
+        step = max(self.block_rows, 2 * width)
+
+        def part(bounds: tuple[int, int]) -> Matrix:
+            triangle = np.zeros((0, width))
+            for lo in range(bounds[0], bounds[1], step):
+                hi = min(lo + step, bounds[1])
+                s = None if weights is None else weights[lo:hi]
+                block = standard.bordered(self.block(lo, hi), s, targets[:, lo:hi])
+                triangle = reduce_rows([triangle, block])
+            return triangle
+
+        return np.vstack(map_in_threads(part, self.parts()))
+
+    def first_not_finite(self) -> tuple[int, int, float] | None:
+        """Return row, column and value of the first number that is NaN or infinite."""
+        for rows in self._slices(0, self.n_rows):
+            block = self.block(rows.start, rows.stop)
+            wrong = ~np.isfinite(block)
+            if wrong.any():
+                row, column = (int(k) for k in np.argwhere(wrong)[0])
+                return rows.start + row, column, float(block[row, column])
+        return None
 
     def offset(self, coef: Vector, intercept: Scalars) -> Scalars:
         """Return the intercept that belongs to `coef` once the rows are shifted.

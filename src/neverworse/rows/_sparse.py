@@ -8,7 +8,8 @@ import numpy as np
 from scipy import sparse
 
 from neverworse._typing import AnyArray, Indices, Matrix, Scalars, Vector
-from neverworse.rows._base import Rows, Weigh
+from neverworse.rows._base import Rows
+from neverworse.rows._weigh import Weigh
 
 
 class SparseRows(Rows):
@@ -50,6 +51,42 @@ class SparseRows(Rows):
         weighted = X if weights is None else X.multiply(weights[:, None]).tocsr()
         gram = (X.T @ weighted).toarray()
         return gram, np.asarray(weighted.sum(axis=0)).ravel()
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def squares(self, weights: Vector | None = None) -> Vector:
+        """See `Rows.squares`."""
+        if self.shift is not None:
+            return super().squares(weights)
+        s = np.ones(self.n_rows) if weights is None else weights
+        squares = self._X.astype(np.float64)  # a copy
+        squares.data **= 2
+        return np.asarray(squares.T @ s)
+
+    def kernel(self, centre: Vector) -> Matrix:
+        """See `Rows.kernel`."""
+        if self.shift is not None:
+            return super().kernel(centre)
+        X = self._X.astype(np.float64, copy=False)
+        kernel: Matrix = (X @ X.T).toarray()
+        if centre.any():
+            at_centre = X @ centre
+            kernel -= at_centre
+            kernel -= at_centre[:, None]
+            kernel += centre @ centre
+        return kernel
+
+    def some(self, indices: Indices) -> SparseRows:
+        """See `Rows.some`."""
+        return SparseRows(self._X[indices], self.shift)
+
+    def ranges(self, columns: Indices, weights: Vector | None) -> tuple[Vector, Vector]:
+        """See `Rows.ranges`; of all columns at once, because there may be many."""
+        X = self._X if weights is None else self._X[weights > 0]
+        if not X.shape[0]:
+            return np.full(len(columns), np.inf), np.full(len(columns), -np.inf)
+        X = X[:, columns].tocsc()
+        low, high = (np.asarray(end.toarray(), np.float64).ravel() for end in (X.min(0), X.max(0)))
+        return low, high
 
     def weighted_sum(self, weights: Vector) -> Vector:
         """See `Rows.weighted_sum`."""

@@ -8,11 +8,13 @@ from neverworse.tables._model_file import LoadedModel, load_any_model, load_mode
 from neverworse.tables._options import ReadOptions
 from neverworse.tables._preparation import TablePreparation
 from neverworse.tables._read import read_table, stream_batches, table_files
+from neverworse.tables._stored import StoredTable
 
 __all__ = [
     "LoadedModel",
     "ModelFileError",
     "ReadOptions",
+    "StoredTable",
     "TableClassifier",
     "TableError",
     "TableFile",

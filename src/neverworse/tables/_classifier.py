@@ -15,7 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 from neverworse._typing import AnyArray, Matrix, Vector
 from neverworse.estimators import ProjectedLeastSquaresClassifier
 from neverworse.projection import Certificate
+from neverworse.rows import Rows
 from neverworse.tables._preparation import TablePreparation, as_table
+from neverworse.tables._prepared_rows import PreparedRows
+from neverworse.tables._stored import StoredTable
 from neverworse.tables._target import Target, read_target
 
 
@@ -80,13 +83,20 @@ class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.fit_target(X, read_target(labels, "y"), sample_weight)
         return self
 
-    def fit_target(self, X: Any, target: Target, sample_weight: Any = None) -> Matrix:
-        """Fit to labels that were found before, and return the features of all rows."""
-        table = as_table(X)
+    def fit_target(self, X: Any, target: Target, sample_weight: Any = None) -> Matrix | Rows:
+        """Fit to labels that were found before, and return the features of all rows.
+
+        Those of a `StoredTable` are made anew in every pass.
+        """
+        table = X if isinstance(X, StoredTable) else as_table(X)
         if table.num_rows != len(target.codes):
             raise ValueError(f"X has {table.num_rows} rows, but y has {len(target.codes)}.")
         preparation = TablePreparation(categorical=self.categorical, drop=self.drop)
-        features = preparation.fit_transform(table)
+        features: Matrix | Rows
+        if isinstance(table, StoredTable):
+            features = PreparedRows(table, preparation.fit(table))
+        else:
+            features = preparation.fit_transform(table)
         classifier = self._classifier()
         if sample_weight is None:
             classifier.fit(features, target.codes)

@@ -71,6 +71,25 @@ def stream_csv(
         raise _what_is_wrong(file, names, error) from None
 
 
+def infer_types(file: TableFile, options: ReadOptions) -> dict[str, pa.DataType]:
+    """Return the types of all columns, as far as the first rows tell.
+
+    Whole numbers may get decimals later, and a column that is empty at first may be anything.
+    """
+    convert = _conversion(options, {})
+    read = _reading(file, options)
+    read.block_size = BLOCK_BYTES
+    parse = _parsing(file, options)
+    with file.explained(), arrow_csv.open_csv(file.native(), read, parse, convert) as reader:
+        schema = reader.schema
+    types = {}
+    for field in schema:
+        kind = pa.float64() if pa.types.is_integer(field.type) else field.type
+        text = field.name in options.text or pa.types.is_null(kind)
+        types[field.name] = pa.string() if text else kind
+    return types
+
+
 def column_names(file: TableFile, options: ReadOptions) -> list[str]:
     """Return the names in the first line."""
     text = _first_lines(file, options)

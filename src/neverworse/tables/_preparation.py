@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from neverworse._typing import AnyArray, Matrix, Vector
 from neverworse.tables._errors import TableError, listed, nearest, short
 from neverworse.tables._plan import ColumnPlan, plan_columns
+from neverworse.tables._stored import StoredTable
 from neverworse.tables._values import as_times, coded, date_parts, days, numbers
 
 BATCH_ROWS = 1 << 14  # which stay in the cache of a core while they are prepared
@@ -85,10 +86,11 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ----------
         X : table
             Of PyArrow, or of any library that shares its tables with it: pandas, polars, DuckDB.
+            Of a `StoredTable`, one column at a time is in memory.
         y : None
             Ignored.
         """
-        table = as_table(X)
+        table = X if isinstance(X, StoredTable) else as_table(X)
         if not table.num_rows:
             raise TableError("The table has no rows.")
         self.plans_ = plan_columns(table, categorical=self.categorical, drop=self.drop)
@@ -173,7 +175,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if self._n_numbers:
             # One overflow would be enough for NaN, with a warning; the check is below.
             with np.errstate(over="ignore", invalid="ignore"):
-                for start, batch in _batches(table):
+                for start, batch in _batches(table.select(self.used_names)):
                     raw = self._raw_numbers(batch, start)
                     missing |= np.isnan(raw).any(axis=0)
                     self.scaler_.partial_fit(raw)
@@ -345,7 +347,11 @@ def check_columns(names: Sequence[str], needed: Sequence[str]) -> None:
     )
 
 
-def _batches(table: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+def _batches(table: pa.Table | StoredTable) -> Iterator[tuple[int, pa.Table]]:
+    if isinstance(table, StoredTable):
+        first_rows = itertools.accumulate(table.sizes(), initial=0)
+        yield from zip(first_rows, table.batches(), strict=False)
+        return
     for start in range(0, table.num_rows, BATCH_ROWS):
         yield start, table.slice(start, BATCH_ROWS)
 

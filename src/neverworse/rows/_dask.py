@@ -1,0 +1,178 @@
+"""Rows of Dask arrays and data frames: every chunk is worked on where it lies."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import dask.array as da
+import numpy as np
+from dask.delayed import Delayed
+from scipy import sparse
+
+from neverworse._typing import AnyArray
+from neverworse.rows._chunked import ChunkedRows, Verb, check_chunk
+from neverworse.rows._dask_engine import Engine, task_of
+from neverworse.rows._dense import DenseRows
+from neverworse.rows._packed import pack, unpack
+from neverworse.rows._sparse import SparseRows
+
+
+class DaskRows(ChunkedRows):
+    """Rows of a Dask array (with dense or sparse chunks) or of a Dask data frame.
+
+    A pass is one task for each chunk. Sums are combined on the workers, in a fixed order.
+
+    Parameters
+    ----------
+    X : dask.array.Array or dask.dataframe.DataFrame
+    """
+
+    def __init__(self, X: Any) -> None:
+        _check_table(X)
+        self._engine = Engine()
+        self._dtype = None if isinstance(X, da.Array) else _frame_type(X)
+        if isinstance(X, da.Array):
+            X = _one_column_chunk(X)
+            self._chunks = list(X.to_delayed(optimize_graph=True).ravel())
+            sizes, names, n_columns = X.chunks[0], None, X.shape[1]
+        else:
+            self._chunks = X.to_delayed()
+            sizes, names, n_columns = (math.nan,) * len(self._chunks), _names(X), X.shape[1]
+        if any(math.isnan(n) for n in (*sizes, n_columns)):
+            tasks = [task_of(_shape, "neverworse-shape", chunk) for chunk in self._chunks]
+            shapes = self._engine.run(tasks)
+            sizes, n_columns = [shape[0] for shape in shapes], shapes[0][1]
+        super().__init__(sizes, n_columns, names)
+
+    def map_chunks(
+        self, verb: Verb, chosen: Sequence[int], arguments: Sequence[tuple[Any, ...]]
+    ) -> Iterable[Any]:
+        """See `ChunkedRows.map_chunks`."""
+        return self._engine.run(self._tasks(verb, chosen, arguments))
+
+    def reduce_chunks(
+        self, verb: Verb, arguments: Sequence[tuple[Any, ...]], combine: Callable[[Any, Any], Any]
+    ) -> Any:
+        """See `ChunkedRows.reduce_chunks`; a tree, so that no worker has to hold all results."""
+        tasks = self._tasks(verb, range(self.n_chunks), arguments)
+        return self._engine.run_tree(tasks, combine, f"neverworse-{verb.name}")
+
+    def where(self, row: int) -> str:
+        """See `ChunkedRows.where`."""
+        k = int(np.searchsorted(self.edges, row, side="right")) - 1
+        return f"row {row} (row {row - self.edges[k]} of chunk {k})"
+
+    def _tasks(
+        self, verb: Verb, chosen: Sequence[int], arguments: Sequence[tuple[Any, ...]]
+    ) -> list[Any]:
+        sizes = np.diff(self.edges)
+        return [
+            task_of(
+                _Work(verb, own, k, int(sizes[k]), self.n_columns, self._dtype),
+                f"neverworse-{verb.name}",
+                self._chunks[k],
+            )
+            for k, own in zip(chosen, arguments, strict=True)
+        ]
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What a worker does with one chunk; everything that belongs to it travels along."""
+
+    verb: Verb
+    own: tuple[Any, ...]
+    number: int
+    n_rows: int
+    n_columns: int
+    dtype: Any
+
+    def __call__(self, chunk: Any) -> Any:
+        rows = check_chunk(
+            _rows(chunk, self.dtype), self.n_rows, self.n_columns, f"Chunk {self.number} of X"
+        )
+        return self.verb(rows, *self.own)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "own": pack(self.own)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, own=unpack(state["own"]))
+
+
+def _rows(chunk: Any, dtype: Any) -> DenseRows | SparseRows:
+    """Return the rows of a chunk, whatever it is made of."""
+    if sparse.issparse(chunk):
+        return SparseRows(chunk)
+    if hasattr(chunk, "tocsr"):  # other sparse arrays
+        return SparseRows(chunk.tocsr())
+    if hasattr(chunk, "to_numpy"):
+        return DenseRows(chunk.to_numpy(dtype=dtype, na_value=np.nan))
+    array = np.asarray(chunk)
+    return DenseRows(array if array.dtype.kind == "f" else array.astype(np.float64))
+
+
+def _shape(chunk: Any) -> tuple[int, int]:
+    return int(chunk.shape[0]), int(chunk.shape[1])
+
+
+def _check_table(X: Any) -> None:
+    if isinstance(X, Delayed) or getattr(X, "ndim", None) != 2:
+        raise ValueError(
+            f"Expected 2D array, got {type(X).__name__} of other dimensions instead: X is a Dask "
+            "array or data frame with a row for each sample and a column for each feature."
+        )
+
+
+def _one_column_chunk(X: da.Array) -> da.Array:
+    if X.dtype.kind not in "fiub":
+        raise ValueError(f"X is a Dask array of {X.dtype}, but features are numbers. Convert it.")
+    return X if len(X.chunks[1]) == 1 else X.rechunk({1: -1})
+
+
+def _frame_type(X: Any) -> np.dtype[Any]:
+    """Return the smallest of float32 and float64 that holds all columns of a data frame."""
+    kinds = []
+    for name, dtype in X.dtypes.items():
+        kind = getattr(dtype, "numpy_dtype", dtype)
+        if not isinstance(kind, np.dtype) or kind.kind not in "fiub":
+            raise ValueError(
+                f"Column {name!r} of X is {dtype}, but features are numbers. Encode it, or leave "
+                "it out."
+            )
+        kinds.append(kind)
+    return np.result_type(np.float32, *kinds)
+
+
+def _names(X: Any) -> list[str] | None:
+    names = list(X.columns)
+    return names if all(isinstance(name, str) for name in names) else None
+
+
+def gather(values: Any) -> Any:
+    """Return labels or weights that are a Dask collection as an array or series in memory."""
+    return Engine().run([values])[0]
+
+
+def map_rows(X: Any, function: Callable[[Any], AnyArray], like: AnyArray, name: str) -> da.Array:
+    """Apply a function to the chunks of X when they are computed, not before.
+
+    Parameters
+    ----------
+    X : dask.array.Array or dask.dataframe.DataFrame
+    function : callable
+        From rows to one number or one row of numbers for each.
+    like : array
+        What the function returns for some rows.
+    name : str
+        What dashboards show.
+    """
+    _check_table(X)
+    X = _one_column_chunk(X if isinstance(X, da.Array) else X.to_dask_array())
+    settings = {"dtype": like.dtype, "meta": like[:0], "token": name}
+    if like.ndim == 1:
+        return X.map_blocks(function, drop_axis=1, **settings)
+    return X.map_blocks(function, chunks=(X.chunks[0], (like.shape[1],)), **settings)

@@ -1,0 +1,74 @@
+"""Arrays on their way to a worker: most numbers of weights and soft labels are one of two.
+
+A row of weight one, or a label of zero or one, is worth a bit and not eight bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from neverworse._typing import AnyArray, Indices, Vector
+from neverworse.rows._weigh import RowWeigh
+
+FEW = 16  # at most one in so many numbers may be another than the two
+SMALL = 1024  # arrays of fewer numbers are sent as they are
+
+
+@dataclass(frozen=True)
+class Packed:
+    """An array of two values, and a few others.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    values : array of shape (2,)
+    bits : array of uint8
+        Which of the two values each number is.
+    others : array of int
+        Where other numbers are.
+    exact : array
+        These numbers.
+    """
+
+    shape: tuple[int, ...]
+    values: Vector
+    bits: AnyArray
+    others: Indices
+    exact: Vector
+
+    def unpack(self) -> Vector:
+        """Return the array."""
+        size = int(np.prod(self.shape))
+        array = self.values[np.unpackbits(self.bits, count=size)]
+        array[self.others] = self.exact
+        return array.reshape(self.shape)
+
+
+def pack(value: Any) -> Any:
+    """Return a small form of an array (alone, in a tuple or in a `RowWeigh`) if there is one."""
+    if isinstance(value, tuple):
+        return tuple(pack(one) for one in value)
+    if isinstance(value, RowWeigh):
+        return RowWeigh(value.function, pack(value.known))
+    if not isinstance(value, np.ndarray) or value.size < SMALL or value.dtype != np.float64:
+        return value
+    flat = value.ravel()
+    found, counts = np.unique(flat[:: flat.size // SMALL], return_counts=True)
+    values = np.resize(found[np.argsort(counts)[-2:]], 2)  # twice the same, if it is the only one
+    second = flat == values[1]
+    others = np.flatnonzero(~second & (flat != values[0]))
+    if FEW * len(others) > flat.size:
+        return value
+    return Packed(value.shape, values, np.packbits(second), others, flat[others])
+
+
+def unpack(value: Any) -> Any:
+    """Return what was packed."""
+    if isinstance(value, tuple):
+        return tuple(unpack(one) for one in value)
+    if isinstance(value, RowWeigh):
+        return RowWeigh(value.function, unpack(value.known))
+    return value.unpack() if isinstance(value, Packed) else value

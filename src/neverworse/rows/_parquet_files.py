@@ -1,0 +1,254 @@
+"""Parquet files that together are one table, and must stay what they are."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import compute, parquet
+
+from neverworse._typing import AnyArray
+
+# Read columns through a buffer instead of whole: a row group may be larger than memory.
+BUFFER_BYTES = 2**18
+
+
+class ChangedFileError(RuntimeError):
+    """A file is not what it was when it was opened."""
+
+
+@dataclass(frozen=True)
+class File:
+    """One file as it was when it was opened.
+
+    Attributes
+    ----------
+    path : str
+    group_rows : tuple of int
+        The number of rows in each of its row groups.
+    schema : pyarrow.Schema
+    stamp : tuple of int
+        Its size and the time of its last change.
+    """
+
+    path: str
+    group_rows: tuple[int, ...]
+    schema: pa.Schema
+    stamp: tuple[int, int]
+
+    @classmethod
+    def look_at(cls, path: str) -> File:
+        """Read what a file says about itself."""
+        try:
+            stamp = _stamp(path)
+            with parquet.ParquetFile(path) as file:
+                groups = range(file.metadata.num_row_groups)
+                rows = tuple(file.metadata.row_group(g).num_rows for g in groups)
+                return cls(path, rows, file.schema_arrow, stamp)
+        except pa.ArrowInvalid as error:
+            raise ValueError(f"{path} is no Parquet file that can be read: {error}") from None
+
+    def open(self, read_dictionary: list[str] | None = None) -> parquet.ParquetFile:
+        """Open the file for reading, if it is still the same.
+
+        Parameters
+        ----------
+        read_dictionary : list of str, optional
+            Columns of text of which every value is kept once.
+        """
+        try:
+            if _stamp(self.path) == self.stamp:
+                return parquet.ParquetFile(
+                    self.path,
+                    buffer_size=BUFFER_BYTES,
+                    pre_buffer=False,
+                    memory_map=False,
+                    read_dictionary=read_dictionary,
+                )
+        except FileNotFoundError:
+            raise ChangedFileError(
+                f"{self.path} has vanished since it was opened. Put it back, and open the data "
+                "again."
+            ) from None
+        raise ChangedFileError(
+            f"{self.path} has changed since it was opened. Open the data again, and leave them "
+            "alone while a model is fitted."
+        )
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows."""
+        return sum(self.group_rows)
+
+
+def find_files(paths: Any) -> list[File]:
+    """Return the files of a path, a folder, a pattern, or a list of these, in a fixed order."""
+    several = isinstance(paths, Iterable) and not isinstance(paths, (str, bytes, os.PathLike))
+    found = [file for path in (paths if several else [paths]) for file in _expand(os.fspath(path))]
+    if not found:
+        raise ValueError(f"There is no Parquet file in {paths!r}.")
+    return [File.look_at(path) for path in found]
+
+
+def _expand(path: str) -> list[str]:
+    if Path(path).is_dir():
+        return sorted(str(file) for file in Path(path).rglob("*.parquet"))
+    if Path(path).exists() or not glob.has_magic(path):
+        return [path]
+    return sorted(glob.glob(path))  # noqa: PTH207 (a pattern may begin at the root)
+
+
+def _stamp(path: str) -> tuple[int, int]:
+    status = Path(path).stat()
+    return status.st_size, status.st_mtime_ns
+
+
+def check_columns(files: Sequence[File], names: Sequence[str]) -> None:
+    """Check that all files have these columns, with the same types."""
+    first = files[0]
+    for file in files:
+        missing = [name for name in names if name not in file.schema.names]
+        if missing:
+            raise ValueError(
+                f"{file.path} has no column {missing[0]!r}. It has {', '.join(file.schema.names)}."
+            )
+        for name in names:
+            if file.schema.names.count(name) > 1:
+                raise ValueError(f"{file.path} has two columns {name!r}. Rename one of them.")
+            here, there = file.schema.field(name).type, first.schema.field(name).type
+            if here != there:
+                raise ValueError(
+                    f"Column {name!r} is {there} in {first.path}, but {here} in {file.path}. Write "
+                    "all files with the same types."
+                )
+
+
+def read_column(files: Sequence[File], name: str) -> AnyArray:
+    """Return one column of all files as an array in which nulls are still to be seen."""
+    batches = [
+        batch.column(0)
+        for file in files
+        for _, batch in _read(file, range(len(file.group_rows)), [name], 2**20)
+    ]
+    column = pa.chunked_array(batches, type=files[0].schema.field(name).type)
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        column, kind = column.cast(kind.value_type), kind.value_type
+    if pa.types.is_integer(kind) and column.null_count:
+        # As floats or objects, integers would not be what they were. -1 says the same as null,
+        # unless it is among them already.
+        low = compute.min(column).as_py()
+        if low is None or low >= 0:
+            column = column.cast(pa.int64()).fill_null(-1)
+    if pa.types.is_integer(column.type) and not column.null_count:
+        return column.to_numpy()
+    if pa.types.is_floating(kind) or (pa.types.is_boolean(kind) and not column.null_count):
+        return column.to_numpy()
+    encoded = column.combine_chunks().dictionary_encode()  # one object for all that are equal
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.combine_chunks()
+    values = np.array([*encoded.dictionary.to_pylist(), None], dtype=object)
+    return values[encoded.indices.fill_null(len(values) - 1).to_numpy()]
+
+
+def read_chunks(
+    files: Sequence[File],
+    names: Sequence[str],
+    dtype: Any,
+    chunk_rows: int,
+    chosen: Sequence[int],
+) -> Iterator[AnyArray]:
+    """Read chunks of `chunk_rows` rows, whatever the row groups and files they lie in.
+
+    Parameters
+    ----------
+    files : sequence of File
+    names : sequence of str
+        Columns of numbers.
+    dtype : dtype
+        Of the result.
+    chunk_rows : int
+    chosen : sequence of int
+        Numbers of the chunks to be read, in increasing order. Row groups without any of their rows
+        are not touched.
+    """
+    n_rows = sum(file.n_rows for file in files)
+    wanted = iter(chosen)
+    number = next(wanted, None)
+    if number is None:
+        return
+    chunk, filled = _empty(names, number, chunk_rows, n_rows, dtype), 0
+    for start, file, batch in _batches(files, names, chunk_rows, chosen):
+        at = 0
+        while number is not None and at < len(batch):
+            # Rows of the batch that lie before the wanted chunk are skipped.
+            begin = number * chunk_rows + filled
+            if start + len(batch) <= begin:
+                break
+            at = max(at, begin - start)
+            length = min(len(batch) - at, chunk.shape[1] - filled)
+            _copy(batch.slice(at, length), file, names, chunk[:, filled : filled + length])
+            at, filled = at + length, filled + length
+            if filled == chunk.shape[1]:
+                yield chunk.T
+                number, filled = next(wanted, None), 0
+                if number is None:
+                    return
+                chunk = _empty(names, number, chunk_rows, n_rows, dtype)
+
+
+def _empty(names: Sequence[str], number: int, chunk_rows: int, n_rows: int, dtype: Any) -> AnyArray:
+    """Return an array for a chunk, column by column as in the file: copies are fastest that way."""
+    size = min(chunk_rows, n_rows - number * chunk_rows)
+    return np.empty((len(names), size), dtype)
+
+
+def _batches(
+    files: Sequence[File], names: Sequence[str], chunk_rows: int, chosen: Sequence[int]
+) -> Iterator[tuple[int, File, Any]]:
+    """Yield record batches of the row groups that are needed, with the number of the first row."""
+    needed = np.asarray(chosen)
+    start = 0
+    for file in files:
+        first_rows = {}
+        for group, size in enumerate(file.group_rows):
+            first, last = start // chunk_rows, (start + size - 1) // chunk_rows
+            k = int(np.searchsorted(needed, first))
+            if size and k < len(needed) and needed[k] <= last:
+                first_rows[group] = start
+            start += size
+        for group, batch in _read(file, list(first_rows), names, chunk_rows):
+            yield first_rows[group], file, batch
+            first_rows[group] += len(batch)
+
+
+def _read(
+    file: File, groups: Sequence[int], names: Sequence[str], batch_rows: int
+) -> Iterator[tuple[int, Any]]:
+    """Yield record batches with the number of their row group; none spans two of them."""
+    if not groups:
+        return
+    try:
+        with file.open() as opened:
+            for group in groups:
+                for batch in opened.iter_batches(batch_rows, row_groups=[group], columns=names):
+                    yield group, batch
+    except (OSError, pa.ArrowException) as error:
+        raise ChangedFileError(f"{file.path} cannot be read any more: {error}") from error
+
+
+def _copy(batch: Any, file: File, names: Sequence[str], out: AnyArray) -> None:
+    for k, name in enumerate(names):
+        column = batch.column(name)
+        if column.null_count:
+            raise ValueError(
+                f"Column {name!r} of {file.path} has missing values. Fill them in, or drop these "
+                "rows, before the table is used."
+            )
+        out[k] = column.to_numpy(zero_copy_only=False)
