@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,6 +26,11 @@ class Progress:
         Since the solver began.
     steps : str
         What the steps are called.
+    n_passes : int
+        Times that all rows were read, so far.
+    left : float
+        Seconds that the solver will need at the rate at which the gap falls, or until it is
+        stopped; NaN where nothing can be said.
     """
 
     stage: str
@@ -33,14 +39,20 @@ class Progress:
     gap: float
     seconds: float
     steps: str = "Newton steps"
+    n_passes: int = 0
+    left: float = float("nan")
 
     def __str__(self) -> str:
-        gap = "" if self.gap != self.gap else f", gap {self.gap:.1e}"
+        passes = f", {self.n_passes} passes" if self.n_passes else ""
+        gap = "" if math.isnan(self.gap) else f", gap {self.gap:.1e}"
+        left = "" if math.isnan(self.left) else f", about {self.left:.3g} s left"
         return (
             f"{self.seconds:8.2f} s  {self.stage} ({self.n_rows:,} rows), "
-            f"{self.n_iter} {self.steps}{gap}"
+            f"{self.n_iter} {self.steps}{passes}{gap}{left}"
         )
 
+
+RECENT = 5  # reports of gaps from which the time left is estimated
 
 # Told about progress; the solver stops where it returns True.
 Observer = Callable[[Progress], bool | None]
@@ -59,6 +71,15 @@ class Budget:
         Called with the `Progress` after every stage; the solver stops if it returns True.
     steps : str
         What the steps are called.
+    tol : float, optional
+        Relative gap at which the solver will be done.
+
+    Attributes
+    ----------
+    n_iter : int
+        Steps so far.
+    n_passes : int
+        Passes over all rows so far: whoever makes one adds it.
     """
 
     def __init__(
@@ -67,6 +88,7 @@ class Budget:
         max_time: float | None = None,
         observer: Observer | None = None,
         steps: str = "Newton steps",
+        tol: float | None = None,
     ) -> None:
         self._max_iter = max_iter
         self._start = time.perf_counter()
@@ -74,8 +96,10 @@ class Budget:
         self._observer = observer
         self._steps = steps
         self._stopped = False
+        self._tol = tol
+        self._gaps: list[tuple[int, float, float]] = []  # rows, seconds, logarithm
         self.n_iter = 0
-        self.n_products = 0  # of conjugate gradients
+        self.n_passes = 0
 
     def spend(self) -> bool:
         """Count one step; False if there was none left."""
@@ -91,10 +115,39 @@ class Budget:
         if self._observer is not None:
             relative = gap / value if value > 0.0 else float("nan")
             seconds = time.perf_counter() - self._start
+            left = self._left(n_rows, relative, seconds)
             told = self._observer(
-                Progress(stage, self.n_iter, n_rows, relative, seconds, self._steps)
+                Progress(
+                    stage,
+                    self.n_iter,
+                    n_rows,
+                    relative,
+                    seconds,
+                    self._steps,
+                    self.n_passes,
+                    left,
+                )
             )
             self._stopped = self._stopped or told is True
+
+    def _left(self, n_rows: int, gap: float, seconds: float) -> float:
+        """Return how many seconds are left: gaps fall at a steady rate, about."""
+        if self._gaps and self._gaps[-1][0] != n_rows and not math.isnan(gap):
+            self._gaps = []  # another problem, such as a larger sample
+        if gap > 0.0:
+            self._gaps = [*self._gaps[1 - RECENT :], (n_rows, seconds, math.log(gap))]
+        estimates = []
+        if self._tol is not None and len(self._gaps) > 1:
+            (_, before, high), (_, now, low) = self._gaps[0], self._gaps[-1]
+            if low < high:
+                rate = (high - low) / max(now - before, 1e-9)
+                done = now + (low - math.log(self._tol)) / rate
+                estimates.append(max(done - seconds, 0.0))
+        if self._max_iter is not None and self.n_iter:
+            estimates.append((self._max_iter - self.n_iter) * seconds / self.n_iter)
+        if self._deadline is not None:
+            estimates.append(max(self._deadline - self._start - seconds, 0.0))
+        return min(estimates, default=float("nan"))
 
     @property
     def exhausted(self) -> bool:

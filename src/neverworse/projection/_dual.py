@@ -43,6 +43,7 @@ ENOUGH = 1e-3  # a gap at which working sets can take over from Newton's method 
 FEW = 2  # ... if they hold at most one in so many rows
 WORSE = 10.0  # give up on working sets when one leaves a gap so many times the smallest
 SLOW = 0.7  # give up on samples when a round leaves more of the uncertainty than this
+FIRST_SIGMA = 10.0  # of σ where systems are solved iteratively: a larger one takes more steps
 ZERO = 8 * EPS  # a squared distance of so small a fraction of what is added up is zero
 
 
@@ -139,6 +140,7 @@ def _solve_matrix_free(
         tol=tol,
         floor=problem.floor,
         budget=budget,
+        sigma=FIRST_SIGMA * max(1.0, len(problem.linear) / 2 if problem.linear.ndim > 1 else 1.0),
         metric=MatrixFree(space, budget),
     )
 
@@ -278,6 +280,7 @@ class _Search:
                 q = corner
                 solution = self._with_best_length(z, t, q, pulled)
                 z = solution.z
+            self.budget.n_passes += 1
             self.budget.report("pass over all rows", len(s), solution.gap, solution.value)
             if self.budget.exhausted or (exact and solution.is_optimal(tol, problem.floor)):
                 return solution

@@ -73,6 +73,7 @@ def reproduce_supervised(
     for _ in range(MOST_STEPS):
         if not budget.spend():
             return None
+        budget.n_passes += 1
         t, pulled = hinges.scores_and_pull(a, RowWeigh(_nearest, (shape, start)))
         residual = _residual(pulled, linear, totals)
         size = float(np.linalg.norm(residual))

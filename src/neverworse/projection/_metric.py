@@ -22,8 +22,8 @@ from neverworse.projection._totals import Totals
 from neverworse.projection._weight_space import WeightSpace
 
 ROUGH = 0.01  # a Newton matrix may be estimated as long as steps need not be more accurate
-FORCING = (1e-4, 0.1)  # relative accuracy of iterated Newton steps: finest, and coarsest
-SHARE = 0.3  # of the accuracy that is wanted in the end, in one iterated Newton step
+FORCING = (0.1, 0.5)  # relative accuracy of iterated Newton steps: finest, and coarsest
+SMALLEST = 0.01  # of the squared length of a gradient that its inverse image has at least, about
 
 
 @dataclass(frozen=True)
@@ -129,21 +129,21 @@ class MatrixFree:
     def raised(self, p: Vector, near: Vector, error: float) -> tuple[Vector, float]:
         """See `Metric`."""
         solved = self._space.raised(p, error, near, self._stop)
-        self._budget.n_products += solved.n_products
+        self._budget.n_passes += solved.n_products
         return solved.x, self._space.half_error(solved.residual)
 
     def half_square(self, z: Vector, p: Vector, totals: Totals | None) -> float:
-        """See `Metric`."""
+        """See `Metric`; far from the solution, where z does not belong to p, by the length of p."""
         if totals is not None:
             z, p = z[..., :-1], p[..., :-1]
-        return max(0.5 * float(np.vdot(z, p)), 0.0)
+        return max(0.5 * float(np.vdot(z, p)), SMALLEST * half_square(p, None))
 
     def step(self, request: StepRequest) -> Vector:
         """See `Metric`."""
         shape, weights = request.shape, request.hinges.weights
         curvature = curvature_of(shape, request.soft, weights, request.sigma)
         finest, coarsest = FORCING
-        accuracy = min(max(SHARE * request.wanted, finest), coarsest)
+        accuracy = min(max(request.wanted, finest), coarsest)
         target = accuracy * float(np.linalg.norm(request.gradient))
 
         def apply(z: Vector) -> Vector:
@@ -153,7 +153,7 @@ class MatrixFree:
             return float(np.linalg.norm(residual)) <= target
 
         solved = conjugate_gradients(apply, -request.gradient, enough, stop=self._stop)
-        self._budget.n_products += solved.n_products
+        self._budget.n_passes += solved.n_products
         self._budget.report("Newton step", len(weights))
         return solved.x
 

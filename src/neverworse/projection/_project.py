@@ -91,8 +91,9 @@ def project(
         Told about the progress of the solver; stops it by returning True.
     """
     steps = "Newton steps" if solver == "exact" else "function evaluations"
-    budget = Budget(max_iter, max_time, observer, steps)
+    budget = Budget(max_iter, max_time, observer, steps, tol)
     geometry = Geometry(training, supervised, distance, alpha, fit_intercept)
+    budget.n_passes += 2  # for the sums of squares, and for the supervised scores
     budget.report("Gram matrix", training.rows.n_rows)
     outcome = _Outcome(Weights(np.zeros_like(supervised.coef)), None, None, converged=True)
     if geometry.hinge_weights.any():
@@ -129,6 +130,7 @@ def project(
         assumptions=Assumptions() if assumptions is None else assumptions,
     )
     _in_units_of_target(soft, training.labels)
+    budget.n_passes += 1
     budget.report("certificate", training.rows.n_rows)
     return ProjectionResult(evaluated.weights, soft, certificate, budget.n_iter)
 

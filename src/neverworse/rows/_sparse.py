@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy import sparse
 
 from neverworse._typing import AnyArray, Indices, Matrix, Scalars, Vector
-from neverworse.rows._base import Rows
+from neverworse.rows._base import SMALL, Rows
+from neverworse.rows._threads import map_in_threads
 from neverworse.rows._weigh import Weigh
+
+N_PARTS = 4  # whose sums threads share, whatever their number
+
+Result = TypeVar("Result")
 
 
 class SparseRows(Rows):
@@ -92,19 +99,55 @@ class SparseRows(Rows):
         """See `Rows.weighted_sum`."""
         if self.shift is not None:
             return super().weighted_sum(weights)
-        return np.asarray((self._X.T @ weights.T).T, dtype=np.float64)
+
+        def part(rows: slice, X: Any) -> Vector:
+            return np.asarray((X.T @ weights[..., rows].T).T, dtype=np.float64)
+
+        return sum(self._map_parts(part), np.zeros((*weights.shape[:-1], self.n_columns)))
 
     def _pass(
         self, coef: Vector, intercept: Scalars, weigh: Weigh | None
     ) -> tuple[Vector, Vector, Scalars]:
         if self.shift is not None:
             return super()._pass(coef, intercept, weigh)
-        scores = np.ascontiguousarray((self._X @ coef.T).T, dtype=np.float64)
-        scores += np.asarray(intercept)[..., None]
+        scores = np.empty((*coef.shape[:-1], self.n_rows))
+        columns = np.ascontiguousarray(coef.T)
+        offset = np.asarray(intercept)[..., None]
+
+        @np.errstate(over="ignore", invalid="ignore")  # rows that play no part may score infinity
+        def part(rows: slice, X: Any) -> tuple[Vector, Scalars]:
+            t = scores[..., rows]
+            t[:] = (X @ columns).T
+            t += offset
+            if weigh is None:
+                return np.zeros(0), 0.0
+            x = weigh(t, rows)
+            return np.asarray((X.T @ x.T).T, dtype=np.float64), x.sum(axis=-1)
+
+        parts = self._map_parts(part)
         if weigh is None:
             return scores, np.zeros(coef.shape), 0.0
-        x = weigh(scores, slice(0, self.n_rows))
-        return scores, self.weighted_sum(x), x.sum(axis=-1)
+        return (
+            scores,
+            sum((p[0] for p in parts), np.zeros(coef.shape)),
+            sum((p[1] for p in parts), np.zeros(coef.shape[:-1])),
+        )
+
+    def _map_parts(self, function: Callable[[slice, Any], Result]) -> list[Result]:
+        """Apply a function to parts of the rows, in threads; few, for each may return a sum."""
+        if self._X.nnz < SMALL:
+            return [function(slice(0, self.n_rows), self._X)]
+        edges = np.linspace(0, self.n_rows, N_PARTS + 1).astype(int)
+        parts = [slice(int(lo), int(hi)) for lo, hi in pairwise(edges)]
+        return map_in_threads(lambda rows: function(rows, self._view(rows)), parts)
+
+    def _view(self, rows: slice) -> Any:
+        """Return some rows as a sparse matrix, without copying them."""
+        X = self._X
+        lo, hi = int(X.indptr[rows.start]), int(X.indptr[rows.stop])
+        indptr = X.indptr[rows.start : rows.stop + 1] - X.indptr[rows.start]
+        shape = (rows.stop - rows.start, self.n_columns)
+        return sparse.csr_array((X.data[lo:hi], X.indices[lo:hi], indptr), shape=shape)
 
     def _dense(self, X: Any) -> Matrix:
         dense: Matrix = X.astype(np.float64, copy=False).toarray()
