@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyarrow import csv, parquet
 
 from cases import Result
-from neverworse.report._fit import FitSettings, fit_table
+from neverworse.study._fit import FitSettings, fit_table
 from neverworse.tables import ReadOptions, read_table, table_files
 from timing import seconds, side_by_side
 

@@ -215,7 +215,7 @@ def test_standard_output_that_is_full(tmp_path):
 
 
 def test_a_file_that_changes_while_it_is_read(before, tmp_path, monkeypatch, capsys):
-    from neverworse.report import _fit
+    from neverworse.study import _fit
 
     original = _fit.fit_table
 

@@ -6,8 +6,8 @@ from functools import cache
 import numpy as np
 
 from neverworse import ProjectedLeastSquaresClassifier
-from neverworse.report import Study
-from neverworse.report._study import (
+from neverworse.study import Study
+from neverworse.study._study import (
     ChangedRow,
     Changes,
     ClassFacts,

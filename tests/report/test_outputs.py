@@ -12,11 +12,11 @@ import pytest
 
 from neverworse import ProjectedLeastSquaresClassifier
 from neverworse.report import _outputs
-from neverworse.report._assess import assess, claim
 from neverworse.report._outputs import OUTPUTS, predictions, read_study, write_outputs
-from neverworse.report._study import FileFacts, Study
+from neverworse.study._assess import assess, claim
+from neverworse.study._study import FileFacts, Study
 from neverworse.tables import load_model
-from tests.report.fits import few_labels, fitted, table
+from tests.study.fits import few_labels, fitted, table
 
 
 def written(folder, n_classes=2, **settings):

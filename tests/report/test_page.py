@@ -12,8 +12,9 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from neverworse.report import Study, _pieces, _svg, page, write_report
+from neverworse.report import _pieces, _svg, page, write_report
 from neverworse.report._words import number
+from neverworse.study import Study
 from tests.report import studies
 
 VOID = {"meta", "link"}

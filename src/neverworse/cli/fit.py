@@ -17,8 +17,8 @@ from neverworse.cli._table_arguments import add_output, add_reading, explaining,
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from neverworse.report._fit import FitSettings
-    from neverworse.report._study import FileFacts
+    from neverworse.study._fit import FitSettings
+    from neverworse.study._study import FileFacts
     from neverworse.tables import StoredTable, TableFile
 
 DISTANCES = ("all", "labeled", "unlabeled", "euclidean")
@@ -145,9 +145,9 @@ def run(arguments: argparse.Namespace) -> None:
 def _run(arguments: argparse.Namespace) -> None:
     from neverworse.cli._fit_words import as_json, summary
     from neverworse.cli._progress import Bar
-    from neverworse.report._assess import assess
-    from neverworse.report._fit import fit_table
     from neverworse.report._outputs import write_outputs
+    from neverworse.study._assess import assess
+    from neverworse.study._fit import fit_table
 
     settings = _settings(arguments)
     quiet = arguments.quiet or arguments.json
@@ -203,7 +203,7 @@ def _check_roles(arguments: argparse.Namespace) -> None:
 
 
 def _settings(arguments: argparse.Namespace) -> FitSettings:
-    from neverworse.report._fit import FitSettings
+    from neverworse.study._fit import FitSettings
 
     return FitSettings(
         target=arguments.target,
@@ -263,8 +263,8 @@ def _read(
     arguments: argparse.Namespace, settings: FitSettings, scratch: str
 ) -> tuple[list[TableFile], pa.Table | StoredTable]:
     """Read the tables; what is larger than memory stays in its files, or in copies in Parquet."""
-    from neverworse.report._fit import add_unlabeled
     from neverworse.report._outputs import OUTPUTS
+    from neverworse.study._fit import add_unlabeled
     from neverworse.tables import read_table, table_files
     from neverworse.tables._large import is_large, store
 
@@ -292,7 +292,7 @@ def _facts(file: TableFile) -> FileFacts:
     """Return the size of a file and a hash that tells whether it is the same one later."""
     import hashlib
 
-    from neverworse.report._study import FileFacts
+    from neverworse.study._study import FileFacts
     from neverworse.tables._file import printable
 
     if file.once:

@@ -1,6 +1,5 @@
-"""The report of a fit to a table: its numbers, and the page that shows them."""
+"""The report of a study: one page, and the files beside it."""
 
 from neverworse.report._page import page, write_report
-from neverworse.report._study import Study
 
-__all__ = ["Study", "page", "write_report"]
+__all__ = ["page", "write_report"]

@@ -17,9 +17,9 @@ from neverworse.report._canvas import (
     number_axis,
     rows_axis,
 )
-from neverworse.report._study import Coefficient, Pulls, ScoreGroup, Scores
 from neverworse.report._svg import COLOURS, Chart
 from neverworse.report._words import number, percent, short
+from neverworse.study._study import Coefficient, Pulls, ScoreGroup, Scores
 
 INK, SOFT, LINE, GROUND = (COLOURS[role] for role in ("ink", "soft", "line", "ground"))
 MOST_GROUPS = 4

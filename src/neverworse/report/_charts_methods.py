@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Literal
 
 from neverworse.report._canvas import canvas, looks, number_axis, rows_axis, sizes_axis
-from neverworse.report._study import Curve, MethodFacts
 from neverworse.report._svg import COLOURS, Chart
 from neverworse.report._words import decimal, short
+from neverworse.study._study import Curve, MethodFacts
 
 MARGIN = 2.0  # standard errors on either side: about 95 % of what chance does
 LONGEST_METHOD = 20  # letters

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
-from neverworse.report._study import Study
 from neverworse.report._words import number, percent
+from neverworse.study._study import Study
 
 Verdict = Literal["never worse", "same", "not guaranteed"]
 

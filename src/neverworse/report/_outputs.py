@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
-from neverworse.report._fit import TableFit
 from neverworse.report._page import write_report
-from neverworse.report._scored import ScoredRows
-from neverworse.report._study import Study
+from neverworse.study._fit import TableFit
+from neverworse.study._scored import ScoredRows
+from neverworse.study._study import Study
 from neverworse.tables._file import printable
 from neverworse.tables._model_file import save_model
 from neverworse.tables._predict import with_names

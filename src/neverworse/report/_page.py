@@ -10,7 +10,7 @@ from neverworse._files import write_whole
 from neverworse.report import _sections_about, _sections_evidence, _sections_model
 from neverworse.report._canvas import drawing_style
 from neverworse.report._html import Markup, contents, document, section, tag
-from neverworse.report._study import Study
+from neverworse.study._study import Study
 
 # In the order of the questions of somebody who has to defend the model.
 SECTIONS: dict[str, tuple[str, Callable[[Study], Iterator[Markup]]]] = {

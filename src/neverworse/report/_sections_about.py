@@ -15,8 +15,8 @@ from neverworse.report._meaning import (
     verdict,
 )
 from neverworse.report._pieces import drawing, long_table, side_by_side
-from neverworse.report._study import Scalar, Study
 from neverworse.report._words import count, exact, moment, name, number, percent, size
+from neverworse.study._study import Scalar, Study
 
 MOODS = {"never worse": "good", "same": "neutral", "not guaranteed": "bad"}
 PARTS = {

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from neverworse.report._charts_methods import comparison_chart, curve_chart
 from neverworse.report._html import Markup, table, tag
 from neverworse.report._pieces import drawing, legend, side_by_side
-from neverworse.report._study import Curve, MethodFacts, Study
 from neverworse.report._words import MISSING, count, decimal, exact, name, number, signed
+from neverworse.study._study import Curve, MethodFacts, Study
 
 TITLES = {"unlabeled": "More unlabeled rows?", "labeled": "More labels?"}
 

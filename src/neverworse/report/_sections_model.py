@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from neverworse.report._charts import coefficients_chart, pulls_chart, scores_chart
 from neverworse.report._html import Markup, table, tag
 from neverworse.report._pieces import drawing, legend, long_table, side_by_side
-from neverworse.report._study import Changes, Coefficient, Study
 from neverworse.report._words import count, decimal, exact, name, number, percent, signed
+from neverworse.study._study import Changes, Coefficient, Study
 
 MODELS = ("supervised", "projected")
 MOST_SCORES = 12  # classes whose scores are drawn

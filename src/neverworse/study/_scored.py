@@ -15,8 +15,8 @@ from neverworse.estimators import (
     LeastSquaresClassifierCV,
     ProjectedLeastSquaresClassifier,
 )
-from neverworse.report._study import ChangedRow, Changes, PullRow, Pulls, ScoreGroup, Scores
 from neverworse.rows import Rows
+from neverworse.study._study import ChangedRow, Changes, PullRow, Pulls, ScoreGroup, Scores
 
 N_BINS = 40
 MOST_CHANGED = 500

@@ -11,13 +11,13 @@ from sklearn.base import clone
 
 from neverworse import ProjectedLeastSquaresClassifier
 from neverworse.model_selection import LearningCurve, unlabeled_learning_curve
-from neverworse.report._curves import (
+from neverworse.study._curves import (
     _settings,
     _step_words,
     labeled_curve,
     unlabeled_curve,
 )
-from neverworse.report._sample import draw_sample
+from neverworse.study._sample import draw_sample
 
 CLASSIFIER = ProjectedLeastSquaresClassifier(missing_label=np.nan, alpha=0.1)
 

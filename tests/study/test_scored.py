@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from neverworse.report._coefficients import coefficients
-from neverworse.report._scored import ScoredRows, penalty_of, penalty_term, scores_of
-from tests.report.fits import fitted, table
+from neverworse.study._coefficients import coefficients
+from neverworse.study._scored import ScoredRows, penalty_of, penalty_term, scores_of
+from tests.study.fits import fitted, table
 
 
 def scored_rows(fit):

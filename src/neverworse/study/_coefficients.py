@@ -8,8 +8,8 @@ import numpy as np
 
 from neverworse._typing import Matrix, Vector
 from neverworse.estimators import ProjectedLeastSquaresClassifier
-from neverworse.report._study import Coefficient
 from neverworse.rows import Rows, as_rows
+from neverworse.study._study import Coefficient
 from neverworse.tables import TablePreparation
 
 

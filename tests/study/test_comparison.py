@@ -18,10 +18,10 @@ from neverworse import (
     ProjectedLeastSquaresClassifier,
 )
 from neverworse.model_selection import StratifiedLabeledKFold
-from neverworse.report._comparison import _fit_and_test, compare
-from neverworse.report._methods import NearestLabelSpreading, guarantee_of, standard_methods
-from neverworse.report._resampling import Mean, holm
-from neverworse.report._sample import draw_sample
+from neverworse.study._comparison import _fit_and_test, compare
+from neverworse.study._methods import NearestLabelSpreading, guarantee_of, standard_methods
+from neverworse.study._resampling import Mean, holm
+from neverworse.study._sample import draw_sample
 
 
 def problem(n_labeled=40, n_unlabeled=300, n_features=12, n_classes=2, shift=0.5, seed=0):

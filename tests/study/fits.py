@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 from sklearn.datasets import load_breast_cancer, load_iris
 
-from neverworse.report._fit import FitSettings, fit_table
+from neverworse.study._fit import FitSettings, fit_table
 
 
 def table(n_classes=2, *, n_labeled=30, seed=0):

@@ -13,13 +13,13 @@ import numpy as np
 from neverworse import __version__
 from neverworse.projection import Certificate
 from neverworse.projection._words import number
-from neverworse.report._coefficients import coefficients
-from neverworse.report._comparison import compare
-from neverworse.report._curves import labeled_curve, unlabeled_curve
-from neverworse.report._fit import FitSettings, TableFit
-from neverworse.report._methods import standard_methods
-from neverworse.report._scored import ScoredRows, penalty_of, penalty_term
-from neverworse.report._study import (
+from neverworse.study._coefficients import coefficients
+from neverworse.study._comparison import compare
+from neverworse.study._curves import labeled_curve, unlabeled_curve
+from neverworse.study._fit import FitSettings, TableFit
+from neverworse.study._methods import standard_methods
+from neverworse.study._scored import ScoredRows, penalty_of, penalty_term
+from neverworse.study._study import (
     ClassFacts,
     ColumnFacts,
     Comparison,

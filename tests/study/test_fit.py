@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 from neverworse import ProjectedLeastSquaresClassifier
-from neverworse.report._fit import FitSettings, add_unlabeled, fit_table
+from neverworse.study._fit import FitSettings, add_unlabeled, fit_table
 from neverworse.tables import TableError, TablePreparation
-from tests.report.fits import fitted, table
+from tests.study.fits import fitted, table
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from neverworse.report._resampling import Mean
+from neverworse.study._resampling import Mean
 
 LEVEL = 0.05
 SMALLEST_LOSS = 5e-5  # per row; less is not shown

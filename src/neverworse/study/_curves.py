@@ -13,12 +13,12 @@ from neverworse.model_selection import (
     labeled_learning_curve,
     unlabeled_learning_curve,
 )
-from neverworse.report._comparison_words import points
-from neverworse.report._methods import PROJECTED, SUPERVISED
-from neverworse.report._resampling import Mean
-from neverworse.report._sample import Sample, draw_sample
-from neverworse.report._study import Curve, CurveLine
-from neverworse.report._test_scores import error_and_loss
+from neverworse.study._comparison_words import points
+from neverworse.study._methods import PROJECTED, SUPERVISED
+from neverworse.study._resampling import Mean
+from neverworse.study._sample import Sample, draw_sample
+from neverworse.study._study import Curve, CurveLine
+from neverworse.study._test_scores import error_and_loss
 
 # Of all rows; the last step is twice as many, which is what people are told about.
 UNLABELED_SHARES = np.array([1 / 512, 1 / 128, 1 / 32, 1 / 8, 1 / 2, 1])

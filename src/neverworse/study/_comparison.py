@@ -15,12 +15,12 @@ from sklearn.utils.validation import has_fit_parameter
 
 from neverworse._typing import Indices, Vector
 from neverworse.model_selection import RepeatedStratifiedLabeledKFold
-from neverworse.report._comparison_words import Result, words_of
-from neverworse.report._methods import NearestLabelSpreading, guarantee_of
-from neverworse.report._resampling import Mean, holm
-from neverworse.report._sample import Sample, draw_sample
-from neverworse.report._study import Comparison, MethodFacts
-from neverworse.report._test_scores import error_and_loss
+from neverworse.study._comparison_words import Result, words_of
+from neverworse.study._methods import NearestLabelSpreading, guarantee_of
+from neverworse.study._resampling import Mean, holm
+from neverworse.study._sample import Sample, draw_sample
+from neverworse.study._study import Comparison, MethodFacts
+from neverworse.study._test_scores import error_and_loss
 
 Progress = Callable[[int, int], None]
 
