@@ -20,7 +20,7 @@ help:
 	@echo "Each sets up its own environment in $(VENV) on first use."
 	@echo "Another Python (3.11 or later): make PYTHON=python3.13 test"
 
-demo: $(VENV)/.has-plots
+demo: $(VENV)/.has-tables
 	@"$(VENV)/bin/neverworse" demo
 
 # Data sets that come with packages, so that nothing is downloaded. The timing takes longer.
@@ -39,12 +39,12 @@ lint: $(VENV)/.has-lint
 bench: $(VENV)/.has-bench
 	"$(VENV)/bin/python" benchmarks/run.py
 
-# Only what was made here: of VENV, nothing that is no virtual environment; of the demo, its picture.
+# Only what was made here: of VENV, nothing that is no virtual environment; of the demo, its files.
 clean:
 	@if [ -e "$(VENV)/pyvenv.cfg" ]; then rm -rf "$(VENV)"; fi
 	@rm -rf build dist src/neverworse.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	@find $(wildcard src tests benchmarks) -type d -name __pycache__ -prune -exec rm -rf {} +
-	@rm -f neverworse-demo/constraint-set.png
+	@rm -f neverworse-demo/constraint-set.png neverworse-demo/patients.csv
 	@rmdir neverworse-demo 2>/dev/null || true
 
 $(VENV)/.made:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
 import subprocess
 import sys
 
@@ -46,8 +48,8 @@ def test_demo_prints_table_and_certificate_and_saves_picture(demo, tmp_path):
     table(out)
     assert "358 unlabeled rows" in " ".join(out.split())
     assert "Never worse: whatever the true labels" in " ".join(out.split())
-    assert out.rstrip().endswith(str(tmp_path / "constraint-set.png"))
-    assert [path.name for path in tmp_path.iterdir()] == ["constraint-set.png"]
+    assert f"two dimensions: {tmp_path / 'constraint-set.png'}\n" in out
+    assert {path.name for path in tmp_path.iterdir()} == {"constraint-set.png", "patients.csv"}
     pixels = mpl.image.imread(tmp_path / "constraint-set.png")[..., :3]
     for half in np.array_split(pixels, 2, axis=1):
         assert len(np.unique(half.reshape(-1, 3), axis=0)) > 100, "blank"
@@ -172,8 +174,8 @@ def test_without_matplotlib(demo, monkeypatch, tmp_path):
     assert code == 0
     assert err == ""
     table(out)
-    assert "pip install neverworse[plots]" in out.splitlines()[-1]
-    assert not (tmp_path / "new").exists()
+    assert "Get it with: pip install neverworse[plots]\n" in out
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["patients.csv"]
 
 
 @pytest.mark.parametrize("columns", [50, 80, 200])
@@ -228,3 +230,14 @@ def test_runs_as_a_module(tmp_path):
         cwd=tmp_path,
     )
     assert result.stdout == f"neverworse {neverworse.__version__}\n"
+
+
+def test_table_is_one_that_fit_takes(demo, tmp_path, capsys):
+    code, out, _ = demo(out=tmp_path)
+    assert code == 0
+    words = shlex.split(out.splitlines()[-1])[1:]
+    assert main([*words, "--out", str(tmp_path / "out"), "--no-curves", "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)["data"]
+    assert (data["n_rows"], data["n_labeled"]) == (569, 40)
+    kinds = {column["name"]: column["kind"] for column in data["columns"]}
+    assert (kinds["patient"], kinds["clinic"], kinds["seen"]) == ("id", "category", "date")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import shlex
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 TEST_SHARE = 0.3
 PICTURE = "constraint-set.png"
+TABLE = "patients.csv"
 LARGEST_SEED = 2**32 - 1  # of scikit-learn
 
 
@@ -60,7 +62,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         type=Path,
         default=Path("neverworse-demo"),
         metavar="DIR",
-        help=f"where to save the picture {PICTURE}",
+        help=f"where to save the picture {PICTURE} and the table {TABLE}",
     )
     parser.add_argument(
         "--labels", type=int, default=40, metavar="N", help="how many training rows keep a label"
@@ -79,7 +81,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Print the comparison and the certificate, and save the picture."""
+    """Print the comparison and the certificate, and save the picture and a table to try."""
     from neverworse import ProjectedLeastSquaresClassifier
 
     if not 0 <= arguments.seed <= LARGEST_SEED:
@@ -87,13 +89,15 @@ def run(arguments: argparse.Namespace) -> None:
     if not 0.0 <= arguments.alpha < math.inf:
         raise UsageError(f"--alpha must be zero or a positive number, not {arguments.alpha}.")
     problem = hide_labels(arguments.labels, arguments.seed)
-    picture = _prepare_picture(arguments.out)
+    # Made now, so that a folder that cannot be used is known before anything is printed.
+    make_folder(arguments.out)
     projected = ProjectedLeastSquaresClassifier(alpha=arguments.alpha)
     projected.fit(problem.X_train, problem.y_known)
     _print_settings(problem, arguments.alpha, arguments.seed)
     _print_table(problem, projected)
     _print_certificate(problem, projected)
-    _save_picture(picture)
+    _save_picture(arguments.out / PICTURE)
+    _save_table(arguments.out / TABLE, arguments.labels, arguments.seed)
 
 
 def hide_labels(n_labels: int, seed: int) -> Problem:
@@ -204,20 +208,9 @@ def _print_certificate(problem: Problem, projected: ProjectedLeastSquaresClassif
     print(wrapped(f"With the true labels, which no classifier but the oracle saw, {outcome}."))
 
 
-def _prepare_picture(directory: Path) -> Path | None:
-    """Return where the picture will be, or None without matplotlib.
-
-    Makes the directory now, so that one that cannot be used is known before anything is printed.
-    """
-    if find_spec("matplotlib") is None:
-        return None
-    make_folder(directory)
-    return directory / PICTURE
-
-
-def _save_picture(path: Path | None) -> None:
+def _save_picture(path: Path) -> None:
     print()
-    if path is None:
+    if find_spec("matplotlib") is None:
         print("No picture: matplotlib is missing. Get it with: pip install neverworse[plots]")
         return
     from neverworse.cli._demo_picture import draw
@@ -225,3 +218,13 @@ def _save_picture(path: Path | None) -> None:
     figure = draw()
     write_whole(path, lambda file: figure.savefig(file, format="png", dpi=160))
     print(f"Picture of a projection in two dimensions: {path}")
+
+
+def _save_table(path: Path, n_labels: int, seed: int) -> None:
+    from neverworse.cli._demo_table import patients
+
+    content = patients(n_labels, seed)
+    write_whole(path, lambda file: file.write(content))
+    print(f"The same data as a table, to go on with: {path}")
+    command = ["neverworse", "fit", str(path), "--target", "diagnosis", "--id", "patient"]
+    print(f"\n  {shlex.join(command)}")

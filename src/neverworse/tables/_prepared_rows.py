@@ -23,8 +23,8 @@ class PreparedRows(ChunkedRows):
     """
 
     def __init__(self, table: StoredTable, preparation: TablePreparation) -> None:
-        names = preparation.get_feature_names_out().tolist()
-        super().__init__(table.sizes(), len(names), names)
+        # Without names: the classifier will see the features of other rows as an array.
+        super().__init__(table.sizes(), len(preparation.feature_columns_))
         self._table = table.select(preparation.used_names)
         self._preparation = preparation
 
