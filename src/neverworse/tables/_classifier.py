@@ -16,7 +16,7 @@ from neverworse._typing import AnyArray, Matrix, Vector
 from neverworse.estimators import ProjectedLeastSquaresClassifier
 from neverworse.projection import Certificate
 from neverworse.rows import Rows
-from neverworse.tables._preparation import TablePreparation, as_table
+from neverworse.tables._preparation import TablePreparation, as_table, takes_tables
 from neverworse.tables._prepared_rows import PreparedRows
 from neverworse.tables._stored import StoredTable
 from neverworse.tables._target import Target, read_target
@@ -159,12 +159,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return clone(self.estimator)
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
-        tags.input_tags.allow_nan = True
-        return tags
+        return takes_tables(super().__sklearn_tags__())
 
 
 def _plain(y: Any) -> Any:

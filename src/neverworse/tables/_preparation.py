@@ -303,12 +303,16 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return {key: value for key, value in super().__getstate__().items() if key != "plans_"}
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
-        tags.input_tags.allow_nan = True
-        return tags
+        return takes_tables(super().__sklearn_tags__())
+
+
+def takes_tables(tags: Any) -> Any:
+    """Return the tags of an estimator that knows tables with named columns, but no arrays."""
+    tags.input_tags.two_d_array = False
+    tags.input_tags.string = True
+    tags.input_tags.categorical = True
+    tags.input_tags.allow_nan = True
+    return tags
 
 
 def as_table(X: Any) -> pa.Table:
