@@ -32,7 +32,7 @@ EPS = float(np.finfo(np.float64).eps)
 # Cholesky factors of the Gram matrix are good enough as long as its condition number (columns
 # brought to equal length) leaves eight digits. Beyond, orthogonal factors of the rows themselves.
 WELL_CONDITIONED = 1e-8
-AFFORDABLE = 3e7  # numbers in a dense copy of the rows, where there are fewer rows than columns
+AFFORDABLE = 1e7  # numbers in a dense copy of the rows, where there are fewer rows than columns
 
 Result = TypeVar("Result")
 
@@ -73,7 +73,8 @@ class Whitening:
     @property
     def shifts(self) -> Mask:
         """Which coordinates shift all scores, and do nothing else."""
-        return ~self.basis.any(axis=0)
+        shifts: Mask = ~np.any(self.basis, axis=0)
+        return shifts
 
     def take(self, indices: Indices) -> Matrix:
         """Return the rows with these indices in whitened coordinates."""
