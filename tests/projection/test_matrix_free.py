@@ -229,6 +229,18 @@ def test_stopped_early_is_certified(always_free):
     assert model.certificate_.holds
 
 
+@pytest.mark.parametrize("most_rows", [3000, 0], ids=["kernel", "conjugate gradients"])
+def test_chunks_of_a_dask_array(monkeypatch, most_rows):
+    array = pytest.importorskip("dask.array")
+    X, truth = text_like(200, 6000)
+    y = np.where(np.arange(200) < 40, truth, -1)
+    settings = {"alpha": 0.01, "constraint_alpha": 1.0, "tol": 1e-10}
+    reference = fit(X, y, **settings)
+    monkeypatch.setattr(_row_space, "MOST_ROWS", most_rows)
+    model = fit(array.from_array(X.toarray(), chunks=(64, 6000)), y, **settings)
+    assert_same(model, reference, 1e-6)
+
+
 def test_progress_is_told(always_free, capfd):
     X, truth = text_like(500, 6000)
     y = np.where(np.arange(500) < 60, truth, -1)
