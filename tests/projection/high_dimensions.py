@@ -7,7 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from neverworse import ProjectedLeastSquaresClassifier
-from neverworse.projection import _coordinates, _row_space, _supervised, _whitening
+from neverworse.projection import _coordinates, _few_rows, _row_space, _supervised
 
 NEVER = 10**9
 PATHS = ("gram", "kernel", "rows", "free")
@@ -17,7 +17,7 @@ def choose(monkeypatch, path):
     """Let fits take a path: Gram matrix, kernel, factors of the rows, conjugate gradients."""
     high = 0 if path == "kernel" else NEVER
     monkeypatch.setattr(_row_space, "HIGH", high)
-    monkeypatch.setattr(_whitening, "HIGH", 0 if path == "rows" else high)
+    monkeypatch.setattr(_few_rows, "HIGH", 0 if path == "rows" else high)
     monkeypatch.setattr(_coordinates, "LARGEST_GRAM", 0 if path == "free" else NEVER)
     monkeypatch.setattr(_supervised, "LARGEST_GRAM", 0 if path == "free" else NEVER)
 
