@@ -94,8 +94,9 @@ class ProjectedLeastSquaresClassifier(IndicatorClassifier):
     max_time : float or None, default=None
         Stop the solver after so many seconds.
     verbose : int, default=0
-        Whether to write a line to stderr for every stage of the solver. Callbacks of scikit-learn
-        (1.9 or newer) see the same stages.
+        Whether to write a line to stderr for every stage of the solver: rows that take part,
+        passes, gap, and an estimate of the time left. Callbacks of scikit-learn (1.9 or newer) see
+        the same stages.
 
     Attributes
     ----------

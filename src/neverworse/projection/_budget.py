@@ -48,7 +48,7 @@ class Progress:
         left = "" if math.isnan(self.left) else f", about {self.left:.3g} s left"
         return (
             f"{self.seconds:8.2f} s  {self.stage} ({self.n_rows:,} rows), "
-            f"{self.n_iter} {self.steps}{passes}{gap}{left}"
+            f"{self.n_iter} {self.steps}{passes}{left}{gap}"
         )
 
 

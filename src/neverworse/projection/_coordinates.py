@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from neverworse._typing import Mask, Vector
+from neverworse.projection._few_rows import is_few_rows
 from neverworse.projection._row_space import (
     RowSpaceWhitening,
     applies,
@@ -12,7 +13,7 @@ from neverworse.projection._row_space import (
     whiten_row_space,
 )
 from neverworse.projection._weight_space import WeightSpace, weight_space
-from neverworse.projection._whitening import Whitening, is_few_rows, whiten
+from neverworse.projection._whitening import Whitening, whiten
 from neverworse.rows import Rows
 
 LARGEST_GRAM = 5000  # columns up to which a matrix of columns by columns is made

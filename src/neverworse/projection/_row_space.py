@@ -49,7 +49,7 @@ class RowSpace:
     values : array of shape (rank,)
         Eigenvalues Λ.
     doubtful : bool
-        Whether some eigenvalues can hardly be told from zero.
+        Whether more eigenvalues than expected can hardly be told from zero.
     """
 
     sums: ColumnMoments
@@ -128,7 +128,10 @@ def row_space(
     raw = float(np.max(s, initial=0.0)) * (largest + float(sums.mean @ sums.mean))
     noise = 8.0 * EPS * len(values) * max(top, raw)
     kept = values > noise
-    doubtful = bool(kept.any()) and float(values[kept][0]) < WELL_CONDITIONED * top
+    # One eigenvalue is zero because rows are centred. Are the others? The square of a small
+    # singular value says little.
+    unclear = int(np.count_nonzero(values < WELL_CONDITIONED * top))
+    doubtful = unclear > (1 if fit_intercept and bool((s > 0.0).any()) else 0)
     return RowSpace(sums, spanning, used, root, left[:, kept], values[kept], doubtful)
 
 
@@ -176,7 +179,8 @@ class RowSpaceWhitening:
     @property
     def shifts(self) -> Mask:
         """Which coordinates shift all scores, and do nothing else."""
-        return ~self.factor.any(axis=0)
+        shifts: Mask = ~np.any(self.factor, axis=0)
+        return shifts
 
     def take(self, indices: Indices) -> Matrix:
         """Return the rows with these indices, of those in the space, in whitened coordinates."""

@@ -7,11 +7,12 @@ from scipy import linalg
 
 from neverworse._typing import Mask, Scalars, Vector
 from neverworse.projection._coordinates import LARGEST_GRAM
+from neverworse.projection._few_rows import is_few_rows
 from neverworse.projection._moments import ColumnMoments, Moments, column_moments, moments
 from neverworse.projection._row_space import RowSpace, applies, row_space
 from neverworse.projection._weight_space import weight_space_of
 from neverworse.projection._weights import Weights
-from neverworse.projection._whitening import CentredFactor, factor, is_few_rows
+from neverworse.projection._whitening import CentredFactor, factor
 from neverworse.rows import Rows
 from neverworse.rows._threads import single_threaded_blas
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -82,9 +83,20 @@ class WeightSpace:
     def pull(self, weighted_sum: Vector, total: Scalars) -> Vector:
         """See `Whitening.pull`."""
         total = np.asarray(total)[..., None]
-        centred = weighted_sum - total * self.mean
-        centred[..., self.idle] = 0.0
-        return np.concatenate([self.unit * centred, total * self.shifts], axis=-1)
+        pulled = np.empty((*weighted_sum.shape[:-1], self.rank))
+        centred = pulled[..., : len(self.unit)]  # filled in place: there are many columns
+        np.multiply(total, -self.mean, out=centred)
+        centred += weighted_sum
+        centred *= self._seen
+        pulled[..., len(self.unit) :] = total * self.shifts
+        return pulled
+
+    @cached_property
+    def _seen(self) -> Vector:
+        """The units, with zeros for columns in which no row differs."""
+        seen = self.unit.copy()
+        seen[self.idle] = 0.0
+        return seen
 
     def pull_coef(self, gradient: Vector) -> Vector:
         """See `Whitening.pull_coef`."""
@@ -109,7 +121,13 @@ class WeightSpace:
         w = self.push(z)
         weigh = RowWeigh(weighted_scores, (self.weights,))
         _, summed, total = self.rows.scores_and_sum(w.coef, w.intercept, weigh)
-        return self.pull(summed, total) + self.pull_coef(self.alpha * w.coef)
+        return self._penalised(self.pull(summed, total), w.coef)
+
+    def _penalised(self, pulled: Vector, coef: Vector) -> Vector:
+        """Add the gradient of the penalty, in place."""
+        if self.alpha > 0.0:
+            pulled[..., : len(self.unit)] += (self.alpha * self.unit) * coef
+        return pulled
 
     def raised(
         self,
@@ -155,7 +173,7 @@ class WeightSpace:
         shift = self.shifts[-1] * z[..., -1] if self.restricted else None
         weigh = RowWeigh(_both, (replace(curvature, shift=shift), self.weights))
         t, summed, total = self.rows.scores_and_sum(w.coef, w.intercept, weigh)
-        product = self.pull(summed, total) + self.pull_coef(self.alpha * w.coef)
+        product = self._penalised(self.pull(summed, total), w.coef)
         if shift is not None:  # what M adds up is none of the multiplier's business
             added = (t - shift[..., None]) @ self.weights
             product[..., -1] += curve[..., -1] * z[..., -1] - self.shifts[-1] * added

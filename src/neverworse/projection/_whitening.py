@@ -16,14 +16,8 @@ from scipy import linalg
 from scipy.linalg import lapack
 
 from neverworse._typing import Indices, Mask, Matrix, Scalars, Vector
-from neverworse.projection._moments import (
-    ColumnMoments,
-    Moments,
-    NonFiniteError,
-    column_moments,
-    moments,
-)
-from neverworse.projection._row_space import HIGH
+from neverworse.projection._few_rows import factor_few_rows, is_few_rows
+from neverworse.projection._moments import ColumnMoments, Moments, NonFiniteError, moments
 from neverworse.projection._weights import Weights
 from neverworse.rows import Rows
 from neverworse.rows._triangle import Standard, reduce_rows
@@ -32,7 +26,6 @@ EPS = float(np.finfo(np.float64).eps)
 # Cholesky factors of the Gram matrix are good enough as long as its condition number (columns
 # brought to equal length) leaves eight digits. Beyond, orthogonal factors of the rows themselves.
 WELL_CONDITIONED = 1e-8
-AFFORDABLE = 3e7  # numbers in a dense copy of the rows, where there are fewer rows than columns
 
 Result = TypeVar("Result")
 
@@ -73,7 +66,8 @@ class Whitening:
     @property
     def shifts(self) -> Mask:
         """Which coordinates shift all scores, and do nothing else."""
-        return ~self.basis.any(axis=0)
+        shifts: Mask = ~np.any(self.basis, axis=0)
+        return shifts
 
     def take(self, indices: Indices) -> Matrix:
         """Return the rows with these indices in whitened coordinates."""
@@ -194,7 +188,8 @@ def factor(
     # The penalty acts outside of the rows' span as well, where rows without weight may be.
     whole = alpha == 0.0 or weights is None or bool((weights > 0.0).all())
     if whole and is_few_rows(rows, weights):
-        return _factor_few_rows(rows, weights, alpha, fit_intercept, target)
+        thin, basis, solution = factor_few_rows(rows, weights, alpha, fit_intercept, target)
+        return CentredFactor(thin, basis, np.zeros((rows.n_columns, 0)), solution)
     sums = moments(rows, weights, centre=fit_intercept)
     varying = _factor_varying(sums, weights, alpha, target)
     idle = np.flatnonzero(~sums.varies)
@@ -204,43 +199,6 @@ def factor(
     alone = np.zeros((rows.n_columns, len(idle)))
     alone[idle, np.arange(len(idle))] = 1.0 / np.sqrt(alpha)
     return replace(varying, basis=np.column_stack([varying.basis, alone]))
-
-
-def is_few_rows(rows: Rows, weights: Vector | None) -> bool:
-    """Whether rows with a weight are fewer than columns, and fit into memory when dense."""
-    n_used = rows.n_rows if weights is None else int(np.count_nonzero(weights))
-    return (
-        rows.n_columns > HIGH
-        and n_used < rows.n_columns
-        and (n_used * rows.n_columns <= AFFORDABLE)
-    )
-
-
-def _factor_few_rows(
-    rows: Rows, weights: Vector | None, alpha: float, fit_intercept: bool, target: Vector | None
-) -> CentredFactor:
-    """Factor the rows themselves. The basis spans them, and has no need to span more."""
-    sums = column_moments(rows, weights, centre=fit_intercept)
-    s = np.ones(rows.n_rows) if weights is None else weights
-    used = np.flatnonzero(s > 0.0)
-    root = np.sqrt(s[used])
-    centred = sums.rows.take(used)
-    centred -= sums.mean
-    centred[:, ~sums.varies] = 0.0
-    centred *= root[:, None]
-    left, singular, right = linalg.svd(
-        centred, full_matrices=False, overwrite_a=True, check_finite=False
-    )
-    size, noise = np.sqrt(rows.n_columns), np.sqrt(max(float(sums.raw.max(initial=0.0)), 1e-300))
-    top = float(singular.max(initial=0.0))
-    kept = singular > 8 * size * EPS * max(top, noise)
-    left, singular, right = left[:, kept], singular[kept], right[kept]
-    damped = 1.0 / np.sqrt(singular**2 + alpha)
-    basis: Matrix = right.T * damped
-    solution = None
-    if target is not None:
-        solution = ((target[..., used] * root) @ (left * (singular * damped))) @ basis.T
-    return CentredFactor(sums, basis, np.zeros((rows.n_columns, 0)), solution)
 
 
 def _factor_varying(

@@ -101,9 +101,9 @@ class SparseRows(Rows):
             return super().weighted_sum(weights)
 
         def part(rows: slice, X: Any) -> Vector:
-            return np.asarray((X.T @ weights[..., rows].T).T, dtype=np.float64)
+            return np.asarray(X.T @ weights[..., rows].T, dtype=np.float64)
 
-        return sum(self._map_parts(part), np.zeros((*weights.shape[:-1], self.n_columns)))
+        return _added_up(self._map_parts(part))
 
     def _pass(
         self, coef: Vector, intercept: Scalars, weigh: Weigh | None
@@ -122,14 +122,14 @@ class SparseRows(Rows):
             if weigh is None:
                 return np.zeros(0), 0.0
             x = weigh(t, rows)
-            return np.asarray((X.T @ x.T).T, dtype=np.float64), x.sum(axis=-1)
+            return np.asarray(X.T @ x.T, dtype=np.float64), x.sum(axis=-1)
 
         parts = self._map_parts(part)
         if weigh is None:
             return scores, np.zeros(coef.shape), 0.0
         return (
             scores,
-            sum((p[0] for p in parts), np.zeros(coef.shape)),
+            _added_up([p[0] for p in parts]),
             sum((p[1] for p in parts), np.zeros(coef.shape[:-1])),
         )
 
@@ -154,3 +154,11 @@ class SparseRows(Rows):
         if self.shift is not None:
             dense -= self.shift
         return dense
+
+
+def _added_up(parts: list[Vector]) -> Vector:
+    """Add up arrays that have the columns first, and put these last."""
+    total = parts[0]
+    for part in parts[1:]:
+        total += part
+    return np.ascontiguousarray(total.T)
