@@ -9,7 +9,7 @@ other row has changed its sign. Every pass reads the rows once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -20,12 +20,9 @@ from neverworse.projection._inside import reproduce_supervised
 from neverworse.projection._line_search import blocks
 from neverworse.projection._metric import MatrixFree, half_square
 from neverworse.projection._newton import DualSolution, duality_gap, minimise, totals_gap
-from neverworse.projection._row_space import RowSpaceWhitening
+from neverworse.projection._problem import Projection
 from neverworse.projection._shapes import Shape
-from neverworse.projection._start import Start
-from neverworse.projection._totals import Totals
 from neverworse.projection._weight_space import WeightSpace
-from neverworse.projection._whitening import EPS, Whitening
 from neverworse.rows._weigh import RowWeigh
 
 SAMPLE_ROWS = 2000  # at least, in samples and working sets, and ...
@@ -44,66 +41,6 @@ FEW = 2  # ... if they hold at most one in so many rows
 WORSE = 10.0  # give up on working sets when one leaves a gap so many times the smallest
 SLOW = 0.7  # give up on samples when a round leaves more of the uncertainty than this
 FIRST_SIGMA = 10.0  # of σ where systems are solved iteratively: a larger one takes more steps
-ZERO = 8 * EPS  # a squared distance of so small a fraction of what is added up is zero
-
-
-@dataclass(frozen=True)
-class Projection:
-    """The problem that the dual solver solves.
-
-    Attributes
-    ----------
-    whitening : Whitening, RowSpaceWhitening or WeightSpace
-        Coordinates z of the dual directions. The distance is Euclidean in the first two.
-    linear : array of shape (rank,) or (n_classes, rank)
-        The linear term l of the dual.
-    weights : array of shape (n_rows,)
-        Weights of the unlabeled rows; zero for all other rows.
-    start : Start
-        Soft labels that would reproduce the supervised scores, allowed or not.
-    spectrum : array of shape (rank,)
-        Sum of the squares of all rows in each coordinate: ones in the distance of all rows.
-    shape : Shape
-        Where soft labels lie.
-    totals : Totals, optional
-        Restriction of their totals, in the units of the last coordinate, which then belongs to it.
-    length : float, optional
-        Of the linear term; Euclidean if not given.
-    """
-
-    whitening: Whitening | RowSpaceWhitening | WeightSpace
-    linear: Vector
-    weights: Vector
-    start: Start
-    spectrum: Vector
-    shape: Shape
-    totals: Totals | None = None
-    length: float | None = None
-
-    @property
-    def floor(self) -> float:
-        """A squared distance (halved) that cannot be told from zero."""
-        length = np.linalg.norm(self.linear) if self.length is None else self.length
-        size = float(length + np.sqrt(self.weights.sum()))
-        return ZERO * size**2
-
-    def with_totals(self, totals: Totals) -> Projection:
-        """Return the problem with totals restricted: one more coordinate, of unit length.
-
-        Parameters
-        ----------
-        totals : Totals
-            Of the weighted soft labels.
-        """
-        size = 1.0 / np.sqrt(self.weights.sum())
-        nothing = np.zeros((*self.linear.shape[:-1], 1))
-        return replace(
-            self,
-            whitening=self.whitening.with_total(size),
-            linear=np.concatenate([self.linear, nothing], axis=-1),
-            spectrum=np.append(self.spectrum, 1.0),
-            totals=totals.scaled(size),
-        )
 
 
 def solve_dual(problem: Projection, tol: float, budget: Budget) -> DualSolution:

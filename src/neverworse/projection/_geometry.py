@@ -10,9 +10,9 @@ from scipy import linalg
 from neverworse._typing import Matrix, Scalars, Vector
 from neverworse.projection._coordinates import choose_coordinates
 from neverworse.projection._distance_basis import distance_basis
-from neverworse.projection._dual import Projection
 from neverworse.projection._moments import NonFiniteError
 from neverworse.projection._newton import DualSolution
+from neverworse.projection._problem import Projection
 from neverworse.projection._row_space import RowSpaceWhitening
 from neverworse.projection._start import Start
 from neverworse.projection._training import TrainingRows

@@ -13,12 +13,13 @@ from neverworse.projection._budget import Budget, Observer
 from neverworse.projection._certificate import Certificate, Reason
 from neverworse.projection._certify import Certifier
 from neverworse.projection._coordinates import LARGEST_GRAM
-from neverworse.projection._dual import Projection, solve_dual
+from neverworse.projection._dual import solve_dual
 from neverworse.projection._few_shared import share_few
 from neverworse.projection._geometry import Distance, Geometry
 from neverworse.projection._hinges import StreamedHinges
 from neverworse.projection._lbfgs import minimise_lbfgs
 from neverworse.projection._newton import DualSolution
+from neverworse.projection._problem import Projection
 from neverworse.projection._shapes import Simplex
 from neverworse.projection._training import Labels, TrainingRows
 from neverworse.projection._weight_space import WeightSpace
