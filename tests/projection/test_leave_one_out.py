@@ -88,9 +88,7 @@ def refitted(monkeypatch):
     """The rows for which other fits were made."""
     found = []
     without = module.Fit.without
-    monkeypatch.setattr(
-        module.Fit, "without", lambda fit, i: (found.append(i), without(fit, i))[1]
-    )
+    monkeypatch.setattr(module.Fit, "without", lambda fit, i: (found.append(i), without(fit, i))[1])
     return found
 
 

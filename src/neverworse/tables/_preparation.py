@@ -23,7 +23,7 @@ from neverworse.tables._stored import StoredTable
 from neverworse.tables._values import as_times, coded, date_parts, days, numbers
 
 BATCH_ROWS = 1 << 14  # which stay in the cache of a core while they are prepared
-MOST_FEATURES = 5_000
+MOST_FEATURES = 50_000
 OTHER = "(other)"
 
 
