@@ -126,10 +126,12 @@ def _in_parquet(rows, folder):
     path = folder / f"{rows.shape[0]}.parquet"
     if not path.exists():  # another method may have been here
         schema = pa.schema([(f"x{j}", pa.float32()) for j in range(rows.shape[1])])
-        with parquet.ParquetWriter(path, schema) as writer:
+        unfinished = path.with_suffix(".unfinished")
+        with parquet.ParquetWriter(unfinished, schema) as writer:
             for start in range(0, rows.shape[0], CHUNK_ROWS):
                 block = rows[start : start + CHUNK_ROWS].astype(np.float32).toarray()
                 writer.write_table(pa.table(list(block.T.copy()), schema=schema))
+        unfinished.rename(path)  # whole, or not there: the process may be ended at any time
     yield open_parquet(path).X, 0, _no_workers
 
 
