@@ -13,12 +13,15 @@ import methods
 import solvers
 import tables
 from cases import CASES
+from files import files
+
+ALL = {**CASES, "files": files}
 
 
 def main(argv=None):
     """Run the benchmarks, print tables in Markdown, and return 1 if a limit was not kept."""
     parser = argparse.ArgumentParser(description="Speed of neverworse, as ratios in one run.")
-    names = [*CASES, "methods", "solvers"]
+    names = [*ALL, "methods", "solvers"]
     parser.add_argument("--cases", nargs="+", choices=names, default=names, metavar="CASE")
     parser.add_argument("--repeats", type=int, default=5, help="of everything (default: 5)")
     parser.add_argument("--quick", action="store_true", help="small sizes, where limits say little")
@@ -26,9 +29,9 @@ def main(argv=None):
     arguments = parser.parse_args(argv)
     results = []
     for name in arguments.cases:
-        if name in CASES:
+        if name in ALL:
             _say(name)
-            found = CASES[name](arguments.quick, arguments.repeats)
+            found = ALL[name](arguments.quick, arguments.repeats)
             # The limits are about the full sizes.
             results += [replace(r, limit=None) for r in found] if arguments.quick else found
     parts = []
