@@ -26,7 +26,7 @@ MEASURE = """
 import sys
 import threading
 import numpy as np
-import neverworse
+from neverworse import ProjectedLeastSquaresClassifier
 
 def own():
     # What belongs to the process alone: pages of the file are those of the system.
@@ -43,7 +43,7 @@ def watch():
 
 thread = threading.Thread(target=watch)
 thread.start()
-clf = neverworse.ProjectedLeastSquaresClassifier().fit(X, y)
+clf = ProjectedLeastSquaresClassifier().fit(X, y)
 done.set()
 thread.join()
 assert clf.certificate_.converged and clf.certificate_.guaranteed_improvement > 0
