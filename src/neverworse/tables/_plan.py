@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import os
 import re
 from collections.abc import Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Literal
 
@@ -50,6 +53,8 @@ class ColumnPlan:
         Of a category, the most frequent first; None stands for missing values.
     parts : tuple of str
         Of a date, see `date_parts`.
+    means, variances : tuples of float
+        Of a number, or of the parts of a date.
     """
 
     name: str
@@ -58,6 +63,8 @@ class ColumnPlan:
     n_missing: int
     levels: tuple[str | None, ...] = ()
     parts: tuple[str, ...] = ()
+    means: tuple[float, ...] = ()
+    variances: tuple[float, ...] = ()
 
 
 def plan_columns(
@@ -76,12 +83,15 @@ def plan_columns(
     check_known(table.column_names, categorical, "categorical")
     check_known(table.column_names, drop, "drop")
     dropped, categories = set(drop), set(categorical)
-    plans = [
-        ColumnPlan(name, "dropped", "as asked for", _n_missing(table.column(name)))
-        if name in dropped
-        else _plan(name, table.column(name), name in categories)
-        for name in table.column_names
-    ]
+
+    def plan(name: str) -> ColumnPlan:
+        column = table.column(name)
+        if name in dropped:
+            return ColumnPlan(name, "dropped", "as asked for", _n_missing(column))
+        return _plan(name, column, name in categories)
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        plans = list(pool.map(plan, table.column_names))
     if not any(plan.kind != "dropped" for plan in plans):
         reasons = "; ".join(f"{short(plan.name)!r} ({plan.note})" for plan in plans[:3])
         raise TableError(
@@ -117,16 +127,28 @@ def _plan(name: str, column: pa.ChunkedArray, categorical: bool) -> ColumnPlan:
     return _number(name, column, n_missing)
 
 
-def _number(name: str, column: pa.ChunkedArray, n_missing: int) -> ColumnPlan:
+def _number(name: str, column: pa.ChunkedArray, n_missing: int, how: str = "") -> ColumnPlan:
     known = (pa.types.is_integer, pa.types.is_float32, pa.types.is_float64)
-    # PyArrow does not compare all others.
-    if not any(check(column.type) for check in known):
-        column = pa.array(numbers(name, column))
+    # PyArrow does not add up all others, and takes NaN for a number.
+    if not any(check(column.type) for check in known) or n_missing > column.null_count:
+        column = pa.array(numbers(name, column), from_pandas=True)
     extremes = pc.min_max(column)
-    if extremes["min"].as_py() == extremes["max"].as_py() and not n_missing:
+    low, high = float(extremes["min"].as_py()), float(extremes["max"].as_py())
+    if low == high and not n_missing:
         return ColumnPlan(name, "dropped", "has the same value in all rows", n_missing)
-    note = "scaled" + (", missing: mean and an indicator" if n_missing else "")
-    return ColumnPlan(name, "number", note, n_missing)
+    if math.isinf(low) or math.isinf(high):
+        raise infinite(name, int(np.argmax(np.isinf(column.to_numpy(zero_copy_only=False)))) + 1)
+    note = how + "scaled" + (", missing: mean and an indicator" if n_missing else "")
+    mean, variance = pc.mean(column).as_py(), pc.variance(column).as_py()
+    return ColumnPlan(name, "number", note, n_missing, means=(mean,), variances=(variance,))
+
+
+def infinite(name: str, row: int) -> TableError:
+    """Say that a number is infinite, in a row that is counted from 1."""
+    return TableError(
+        f"Column {name!r} has an infinite number in row {row:,}. Correct it, or leave the cell "
+        "empty if it is not known."
+    )
 
 
 def _text(name: str, column: pa.ChunkedArray, n_missing: int) -> ColumnPlan:
@@ -136,7 +158,7 @@ def _text(name: str, column: pa.ChunkedArray, n_missing: int) -> ColumnPlan:
     spelled = np.array([text is not None and spells_number(text) for text in values])
     n_spelled = int(np.count_nonzero(spelled[codes]))
     if n_spelled == n_known:
-        return ColumnPlan(name, "number", "spelled as text, scaled", n_missing)
+        return _number(name, column, n_missing, "spelled as text, ")
     if n_spelled > MOSTLY * n_known:
         raise _mixed(name, values, codes, spelled)
     if len(values) - 1 > max(FEW, MOSTLY * n_known):
@@ -190,15 +212,27 @@ def _date(name: str, column: pa.ChunkedArray, n_missing: int) -> ColumnPlan:
     if first == last and not n_missing:
         return ColumnPlan(name, "dropped", "has the same value in all rows", n_missing)
     longer_than = {"day": 0.0, "week": 7.0, "year": 180.0}
-    parts = ["day"]
-    for part in DATE_PARTS[1:]:
+    parts, means, variances = [], [], []
+    for part in DATE_PARTS:
+        if part != "day" and last - first <= longer_than[part.split(",")[0]]:
+            continue
+        values = date_parts(stamps, (part,))
         # Of dates that are all on a Monday, only rounding errors would differ.
-        if last - first > longer_than[part.split(",")[0]]:
-            values = date_parts(stamps, (part,))
-            parts += [part] if np.nanmax(values) - np.nanmin(values) > SAME else []
+        if part == "day" or np.nanmax(values) - np.nanmin(values) > SAME:
+            parts.append(part)
+            means.append(float(np.nanmean(values)))
+            variances.append(float(np.nanvar(values)))
     rhythms = sorted({part.split(",")[0] for part in parts[1:]}, reverse=True)
     note = "days" + (f", and place in the {' and '.join(rhythms)}" if rhythms else "")
-    return ColumnPlan(name, "date", note, n_missing, parts=tuple(parts))
+    return ColumnPlan(
+        name,
+        "date",
+        note,
+        n_missing,
+        parts=tuple(parts),
+        means=tuple(means),
+        variances=tuple(variances),
+    )
 
 
 def _numbers_rows(column: pa.ChunkedArray) -> bool:

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from neverworse._typing import AnyArray, Matrix, Vector
 from neverworse.tables._errors import TableError, listed, nearest, short
-from neverworse.tables._plan import ColumnPlan, plan_columns
+from neverworse.tables._plan import ColumnPlan, infinite, plan_columns
 from neverworse.tables._stored import StoredTable
 from neverworse.tables._values import as_times, coded, date_parts, days, numbers
 
 BATCH_ROWS = 1 << 14  # which stay in the cache of a core while they are prepared
 MOST_FEATURES = 50_000
 OTHER = "(other)"
+EPS = float(np.finfo(np.float64).eps)
 
 
 class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -58,7 +57,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Columns that features are made of.
     feature_columns_ : list of str
         The column of each feature.
-    scaler_, imputer_ : transformers
+    scaler_ : StandardScaler
         Of numbers and parts of dates.
     encoders_ : dict of str to OneHotEncoder
         Of categories, whose levels are numbered by their frequency.
@@ -102,7 +101,8 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.levels_ = {p.name: list(p.levels) for p in self.plans_ if p.kind == "category"}
         self.parts_ = {p.name: list(p.parts) for p in self.plans_ if p.kind == "date"}
         self.types_ = {name: str(table.schema.field(name).type) for name in self.used_names}
-        self._fit_numbers(table)
+        self._n_rows = table.num_rows
+        self._fit_numbers()
         self._fit_categories(table)
         self._name_features()
         if len(self.feature_columns_) > MOST_FEATURES:
@@ -169,27 +169,29 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         zeros[: len(self.scaler_.mean_)] = self.scaler_.mean_
         return zeros
 
-    def _fit_numbers(self, table: pa.Table) -> None:
+    def _fit_numbers(self) -> None:
+        """Make a scaler of the means and variances that are known already."""
+        numbers = [plan for plan in self.plans_ if plan.kind == "number"]
+        dates = [plan for plan in self.plans_ if plan.kind == "date"]
+        mean = np.array([value for plan in numbers + dates for value in plan.means])
+        var = np.array([value for plan in numbers + dates for value in plan.variances])
         self.scaler_ = StandardScaler()
-        missing = np.zeros(self._n_numbers, dtype=bool)
-        if self._n_numbers:
-            # One overflow would be enough for NaN, with a warning; the check is below.
-            with np.errstate(over="ignore", invalid="ignore"):
-                for start, batch in _batches(table.select(self.used_names)):
-                    raw = self._raw_numbers(batch, start)
-                    missing |= np.isnan(raw).any(axis=0)
-                    self.scaler_.partial_fit(raw)
-            self._check_scales()
-        else:
-            self.scaler_.mean_ = self.scaler_.scale_ = np.empty(0)
-        self.imputer_ = SimpleImputer(strategy="constant", fill_value=0.0, add_indicator=True)
-        if self._n_numbers:
-            # Parts of a date are missing together: one indicator is enough.
-            columns = self._number_columns
-            missing[1:] &= np.array([a != b for a, b in itertools.pairwise(columns)], dtype=bool)
-            # All that it learns is which columns have missing values: two rows tell.
-            self.imputer_.fit(np.vstack([np.zeros_like(missing), np.where(missing, np.nan, 0.0)]))
-        self._missing = missing
+        if len(mean):
+            self.scaler_.fit(np.zeros((1, len(mean))))
+        self.scaler_.mean_, self.scaler_.var_ = mean, var
+        self._check_scales()
+        # What differs by no more than rounding errors is not blown up.
+        varies = var > (self._n_rows * EPS * mean) ** 2
+        self.scaler_.scale_ = np.sqrt(np.where(varies, var, 1.0))
+        # Parts of a date are missing together: one indicator is enough.
+        self._missing = np.array(
+            [
+                plan.n_missing > 0 and k == 0
+                for plan in numbers + dates
+                for k in range(len(plan.means))
+            ],
+            dtype=bool,
+        )
 
     def _check_scales(self) -> None:
         finite = np.isfinite(self.scaler_.var_) & np.isfinite(self.scaler_.mean_)
@@ -221,11 +223,13 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         out = features[start : start + batch.num_rows]
         first = 0
         if self._n_numbers:
-            scaled = self.imputer_.transform(
-                self.scaler_.transform(self._raw_numbers(batch, start))
-            )
-            first = scaled.shape[1]
-            out[:, :first] = scaled
+            scaled = self.scaler_.transform(self._raw_numbers(batch, start), copy=False)
+            holes = np.isnan(scaled)
+            scaled[holes] = 0.0  # the mean
+            indicators = holes[:, self._missing]
+            first = self._n_numbers + indicators.shape[1]
+            out[:, : self._n_numbers] = scaled
+            out[:, self._n_numbers : first] = indicators
         for name in self.category_names_:
             values, codes = coded(batch.column(name))
             numbered = np.minimum(_numbered(self.levels_[name], values), np.iinfo(np.int16).max)
@@ -272,11 +276,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             first += len(parts)
         if np.isinf(raw).any():
             row, column = np.argwhere(np.isinf(raw))[0]
-            name = self._number_columns[column]
-            raise TableError(
-                f"Column {name!r} has an infinite number in row {start + row + 1:,}. Correct it, "
-                "or leave the cell empty if it is not known."
-            )
+            raise infinite(self._number_columns[column], start + int(row) + 1)
         return raw
 
     def _name_features(self) -> None:
@@ -349,15 +349,6 @@ def check_columns(names: Sequence[str], needed: Sequence[str]) -> None:
         f"{'it' if len(missing) == 1 else 'them'}, with empty cells where values are unknown, or "
         f"correct the names. {hint}".rstrip()
     )
-
-
-def _batches(table: pa.Table | StoredTable) -> Iterator[tuple[int, pa.Table]]:
-    if isinstance(table, StoredTable):
-        first_rows = itertools.accumulate(table.sizes(), initial=0)
-        yield from zip(first_rows, table.batches(), strict=False)
-        return
-    for start in range(0, table.num_rows, BATCH_ROWS):
-        yield start, table.slice(start, BATCH_ROWS)
 
 
 def _numbered(levels: list[str | None], values: list[str | None]) -> AnyArray:
