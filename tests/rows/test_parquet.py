@@ -346,7 +346,8 @@ def test_nothing_is_imported_before_it_is_needed():
 
 MEASURE = """
 import resource, sys
-import neverworse, pyarrow.parquet
+import pyarrow.parquet
+from neverworse import ProjectedLeastSquaresClassifier
 from neverworse.rows import open_parquet
 
 def peak():
@@ -354,7 +355,7 @@ def peak():
 
 data = open_parquet(sys.argv[1], "label")
 before = peak()
-clf = neverworse.ProjectedLeastSquaresClassifier().fit(*data)
+clf = ProjectedLeastSquaresClassifier().fit(*data)
 assert clf.certificate_.converged and clf.certificate_.guaranteed_improvement > 0
 print(peak() - before)
 """

@@ -208,7 +208,9 @@ def _hint(values: list[str | None]) -> str:
 def _date(name: str, column: pa.ChunkedArray, n_missing: int) -> ColumnPlan:
     """Choose the parts of a date: of rhythms, those that the dates go through."""
     stamps = days(name, column)
-    first, last = np.nanmin(stamps), np.nanmax(stamps)
+    if n_missing:
+        stamps = stamps[~np.isnan(stamps)]
+    first, last = stamps.min(), stamps.max()
     if first == last and not n_missing:
         return ColumnPlan(name, "dropped", "has the same value in all rows", n_missing)
     longer_than = {"day": 0.0, "week": 7.0, "year": 180.0}
@@ -218,10 +220,10 @@ def _date(name: str, column: pa.ChunkedArray, n_missing: int) -> ColumnPlan:
             continue
         values = date_parts(stamps, (part,))
         # Of dates that are all on a Monday, only rounding errors would differ.
-        if part == "day" or np.nanmax(values) - np.nanmin(values) > SAME:
+        if part == "day" or values.max() - values.min() > SAME:
             parts.append(part)
-            means.append(float(np.nanmean(values)))
-            variances.append(float(np.nanvar(values)))
+            means.append(float(values.mean()))
+            variances.append(float(values.var()))
     rhythms = sorted({part.split(",")[0] for part in parts[1:]}, reverse=True)
     note = "days" + (f", and place in the {' and '.join(rhythms)}" if rhythms else "")
     return ColumnPlan(

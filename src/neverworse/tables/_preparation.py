@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from neverworse._typing import AnyArray, Matrix, Vector
+from neverworse._typing import AnyArray, Indices, Matrix, Vector
 from neverworse.tables._errors import TableError, listed, nearest, short
 from neverworse.tables._plan import ColumnPlan, infinite, plan_columns
 from neverworse.tables._stored import StoredTable
@@ -22,6 +22,7 @@ from neverworse.tables._values import as_times, coded, date_parts, days, numbers
 
 BATCH_ROWS = 1 << 14  # which stay in the cache of a core while they are prepared
 MOST_FEATURES = 50_000
+MOST_LEVELS = int(np.iinfo(np.int16).max)
 OTHER = "(other)"
 EPS = float(np.finfo(np.float64).eps)
 
@@ -61,6 +62,8 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Of numbers and parts of dates.
     encoders_ : dict of str to OneHotEncoder
         Of categories, whose levels are numbered by their frequency.
+    places_ : dict of str to array
+        Which indicator of its category each level has; the last one is that of unknown levels.
     levels_ : dict of str to list
         The levels of categories, the most frequent first; None stands for missing values.
     parts_ : dict of str to list
@@ -203,7 +206,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
 
     def _fit_categories(self, table: pa.Table) -> None:
-        self.encoders_ = {}
+        self.encoders_, self.places_ = {}, {}
         for name in self.category_names_:
             encoder = OneHotEncoder(
                 drop="first",
@@ -214,8 +217,9 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             values, codes = coded(table.column(name))
             numbered = _numbered(self.levels_[name], values)
             # Two bytes are enough for levels that matter, and sorted ten times faster than eight.
-            rows = np.minimum(numbered[codes], np.iinfo(np.int16).max).astype(np.int16)
+            rows = np.minimum(numbered[codes], MOST_LEVELS).astype(np.int16)
             self.encoders_[name] = encoder.fit(rows[:, None])
+            self.places_[name] = self._places(encoder)
 
     def _fill(self, table: pa.Table, start: int, features: Matrix) -> None:
         """Write the features of some rows into an array of zeros."""
@@ -232,25 +236,23 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             out[:, self._n_numbers : first] = indicators
         for name in self.category_names_:
             values, codes = coded(batch.column(name))
-            numbered = np.minimum(_numbered(self.levels_[name], values), np.iinfo(np.int16).max)
-            indicators = self._indicators(name, numbered)
+            numbered = np.minimum(_numbered(self.levels_[name], values), MOST_LEVELS)
             # A row has at most one indicator of a category: the rest of it is zero already.
-            which = np.where(indicators.any(axis=1), indicators.argmax(axis=1), -1)[codes]
+            which = self.places_[name][numbered][codes]
             rows = np.flatnonzero(which >= 0)
             out[rows, first + which[rows]] = 1.0
-            first += indicators.shape[1]
+            first += len(self._indicated_levels(name))
 
-    def _indicators(self, name: str, numbered: AnyArray) -> Matrix:
-        """Return the features of levels by their number; -1 is a level never seen before."""
-        encoder = self.encoders_[name]
-        known = np.where(numbered < 0, 0, numbered)
-        indicators = encoder.transform(known.astype(np.int16)[:, None])
-        if (numbered < 0).any():
-            # scikit-learn would warn: in a table, new levels are counted (`new_levels`) and told.
-            indicators[numbered < 0] = 0.0
-            if encoder.infrequent_categories_[0] is not None:
-                indicators[numbered < 0, -1] = 1.0
-        return indicators
+    def _places(self, encoder: OneHotEncoder) -> Indices:
+        """Return which indicator each level has, by its number, and last a level never seen before.
+
+        -1 is none: that of the most frequent level.
+        """
+        numbered = encoder.categories_[0]
+        indicators = encoder.transform(numbered[:, None])
+        places = np.where(indicators.any(axis=1), indicators.argmax(axis=1), -1)
+        rare = encoder.infrequent_categories_[0]
+        return np.append(places, -1 if rare is None else indicators.shape[1] - 1)
 
     @property
     def _n_numbers(self) -> int:
