@@ -49,18 +49,22 @@ class Texts:
         return self.X[train], y, self.X[test], self.y[test]
 
 
+def find(folder):
+    """Return where the file is: in the first folder that has it, or in its folder "large"."""
+    places = (place / FILE for home in data_folders(folder) for place in (home, home / "large"))
+    return next((place for place in places if place.is_file()), None)
+
+
 def load(folder):
-    """Read the file from the first folder that has it."""
-    for place in data_folders(folder):
-        if (place / FILE).is_file():
-            with np.load(place / FILE) as file:
-                parts = (file["data"].astype(np.float64), file["indices"], file["indptr"])
-                counts = sparse.csr_matrix(parts, shape=tuple(file["shape"]))
-                y, is_train, names = file["y"].astype(int), file["is_train"], file["classes"]
-            return Texts(
-                TfidfTransformer(sublinear_tf=True).fit_transform(counts), y, is_train, names
-            )
-    raise SystemExit(f"{FILE} was not found: pass its folder with --data.")
+    """Read the texts, with weights of their words."""
+    path = find(folder)
+    if path is None:
+        raise SystemExit(f"{FILE} was not found: pass its folder with --data.")
+    with np.load(path) as file:
+        parts = (file["data"].astype(np.float64), file["indices"], file["indptr"])
+        counts = sparse.csr_matrix(parts, shape=tuple(file["shape"]))
+        y, is_train, names = file["y"].astype(int), file["is_train"], file["classes"]
+    return Texts(TfidfTransformer(sublinear_tf=True).fit_transform(counts), y, is_train, names)
 
 
 def measure(model, task):
