@@ -43,7 +43,7 @@ def test_solvers_agree(load):
 
 def test_methods_beside_each_other(load):
     methods, tables = load("methods"), load("tables")
-    rows = methods.compare([300], say=lambda _: None)
+    rows = methods.compare([120], say=lambda _: None)
     assert [row.method for row in rows] == list(methods.METHODS)
     assert all(row.seconds > 0 and row.error < 0.5 for row in rows)
     table = tables.of_methods(rows)
@@ -57,7 +57,7 @@ def test_methods_that_need_too_much_memory(load, monkeypatch):
     wanted = [methods.REFERENCE, "scikit-learn LabelSpreading(gamma=1 / d)"]
     monkeypatch.setattr(methods, "METHODS", {name: methods.METHODS[name] for name in wanted})
     monkeypatch.setattr(methods, "LARGEST_MATRIX", 1e6)
-    rows = methods.compare([300], say=lambda _: None)
+    rows = methods.compare([120], say=lambda _: None)
     assert rows[1].seconds is None
     assert "not run" in tables.of_methods(rows)
 

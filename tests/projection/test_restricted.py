@@ -430,7 +430,7 @@ def test_never_worse_with_bounds_and_prior(kind, n_classes):
     seed=st.integers(0, 2**32 - 1),
     max_iter=st.integers(1, 6),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_early_stopping_stays_certified(kind, restriction, seed, max_iter):
     rng = np.random.default_rng(seed)
     problem = restricted(kind, restriction, rng)
