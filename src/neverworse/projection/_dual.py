@@ -18,7 +18,8 @@ from neverworse.projection._budget import Budget
 from neverworse.projection._hinges import LoadedHinges, StreamedHinges
 from neverworse.projection._inside import reproduce_supervised
 from neverworse.projection._line_search import blocks
-from neverworse.projection._metric import MatrixFree, half_square
+from neverworse.projection._matrix_free import solve_matrix_free
+from neverworse.projection._metric import half_square
 from neverworse.projection._newton import DualSolution, duality_gap, minimise, totals_gap
 from neverworse.projection._problem import Projection
 from neverworse.projection._shapes import Shape
@@ -40,13 +41,12 @@ ENOUGH = 1e-3  # a gap at which working sets can take over from Newton's method 
 FEW = 2  # ... if they hold at most one in so many rows
 WORSE = 10.0  # give up on working sets when one leaves a gap so many times the smallest
 SLOW = 0.7  # give up on samples when a round leaves more of the uncertainty than this
-FIRST_SIGMA = 10.0  # of σ where systems are solved iteratively: a larger one takes more steps
 
 
 def solve_dual(problem: Projection, tol: float, budget: Budget) -> DualSolution:
     """Minimise the dual of the projection over all unlabeled rows to a relative gap of `tol`."""
     if isinstance(problem.whitening, WeightSpace):
-        return _solve_matrix_free(problem, problem.whitening, tol, budget)
+        return solve_matrix_free(problem, problem.whitening, tol, budget)
     n_unlabeled = int(np.count_nonzero(problem.weights))
     search = _Search(problem, n_unlabeled, budget)
     first, most = (max(SAMPLE_ROWS, k * problem.linear.size) for k in SAMPLE_PER_COLUMN)
@@ -61,25 +61,6 @@ def solve_dual(problem: Projection, tol: float, budget: Budget) -> DualSolution:
     # A small problem; or so many rows on their kink that no working set holds them, or a few rows
     # so heavy that no sample stands for them. Newton's method on all rows.
     return search.run_on_all_rows(in_memory, tol)
-
-
-def _solve_matrix_free(
-    problem: Projection, space: WeightSpace, tol: float, budget: Budget
-) -> DualSolution:
-    """Minimise by Newton's method on all rows, with conjugate gradients for its steps."""
-    return minimise(
-        StreamedHinges(space, problem.weights),
-        problem.linear,
-        np.zeros_like(problem.linear),
-        problem.shape.nearest(problem.start.at(slice(None))),
-        shape=problem.shape,
-        totals=problem.totals,
-        tol=tol,
-        floor=problem.floor,
-        budget=budget,
-        sigma=FIRST_SIGMA * max(1.0, len(problem.linear) / 2 if problem.linear.ndim > 1 else 1.0),
-        metric=MatrixFree(space, budget),
-    )
 
 
 class _Search:
