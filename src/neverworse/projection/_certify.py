@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 
 import numpy as np
 
-from neverworse._typing import Scalars
+from neverworse._typing import Scalars, Vector
 from neverworse.projection._geometry import Geometry
-from neverworse.projection._loss import LossDifference, loss_difference
+from neverworse.projection._loss import (
+    LossDifference,
+    Shifts,
+    difference_parts,
+    shifts_of,
+    sum_of_parts,
+)
+from neverworse.projection._row_labels import RowLabels
+from neverworse.projection._start import Scored
 from neverworse.projection._weights import Weights
 from neverworse.projection._whitening import EPS
+from neverworse.rows import Rows
 
 
 @dataclass(frozen=True)
@@ -69,12 +79,7 @@ class Certifier:
         supervised, alpha = geometry.supervised, geometry.alpha
         weights = (supervised + direction).snapped(self._threshold)
         step = weights - supervised
-        t = np.zeros_like(geometry.scores)
-        if not step.is_zero:
-            t = geometry.whitening.rows.scores(step.coef, step.intercept)
-        difference = loss_difference(
-            t, geometry.scores, geometry.training.labels, geometry.weights, multiplier
-        )
+        difference = self._difference(None if step.is_zero else step, multiplier)
         bound = 0.0
         if not step.is_zero:
             bound = difference.rounding + difference.score_error(
@@ -86,6 +91,26 @@ class Certifier:
             difference = difference.plus(alpha * float(np.vdot(step.coef, both)))
             bound += (both.size + 4) * EPS * size
         return Evaluated(weights, difference, bound)
+
+    def _difference(self, step: Weights | None, multiplier: Scalars | None) -> LossDifference:
+        """Return the loss after a step less that before it."""
+        geometry = self._geometry
+        rows, labels = geometry.whitening.rows, geometry.training.labels
+        known = (geometry.placed, geometry.scored)
+        shifts = Shifts.none(geometry.supervised.coef)
+        if labels.totals is not None:
+            t = np.zeros((*shifts.worst.shape, rows.n_rows))
+            if step is not None:
+                t = rows.scores(step.coef, step.intercept)
+            shifts = shifts_of(t, labels, multiplier)
+        if step is None:
+            also = (geometry.placed,)
+            parts = geometry.scored.reduce(_unchanged, operator.add, shifts, also=also)
+        else:
+            parts = rows.fold(
+                evaluate_step, operator.add, step.coef, step.intercept, shifts, kept=known
+            )
+        return sum_of_parts(parts, labels, shifts)
 
     def _score_error(self, w: Weights) -> float:
         """Return a bound of the weighted norm of the rounding errors of all scores of w.
@@ -101,3 +126,19 @@ class Certifier:
             columns = columns + np.abs(rows.shift) * np.sqrt(total)
         size = np.abs(w.coef) @ columns + np.abs(w.intercept) * np.sqrt(total)
         return (w.coef.shape[-1] + 4) * EPS * float(np.linalg.norm(size))
+
+
+def evaluate_step(
+    rows: Rows,
+    coef: Vector,
+    intercept: Scalars,
+    shifts: Shifts,
+    labels: RowLabels,
+    scored: Scored,
+) -> list[list[float]]:
+    """Return what the loss difference of a step adds up over some rows."""
+    return difference_parts(rows.scores(coef, intercept), scored.scores, labels, shifts)
+
+
+def _unchanged(scored: Scored, labels: RowLabels, shifts: Shifts) -> list[list[float]]:
+    return difference_parts(None, scored.scores, labels, shifts)

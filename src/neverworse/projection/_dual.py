@@ -9,26 +9,28 @@ other row has changed its sign. Every pass reads the rows once.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from neverworse._typing import Indices, Vector
 from neverworse.projection._budget import Budget
+from neverworse.projection._hinge_pass import NEAR, Band
 from neverworse.projection._hinges import LoadedHinges, StreamedHinges
+from neverworse.projection._imputed import ImputedHere
 from neverworse.projection._inside import reproduce_supervised
-from neverworse.projection._line_search import blocks
 from neverworse.projection._matrix_free import solve_matrix_free
 from neverworse.projection._metric import half_square
-from neverworse.projection._newton import DualSolution, duality_gap, minimise, totals_gap
+from neverworse.projection._newton import DualSolution, is_optimal, minimise, totals_gap
+from neverworse.projection._passes import TINY, Pass, load_undecided, pass_over
 from neverworse.projection._problem import Projection
-from neverworse.projection._shapes import Shape
+from neverworse.projection._row_labels import Changes, split_labels
+from neverworse.projection._sampling import SAMPLE_ROWS, sample_sizes
+from neverworse.projection._solution import Solution
 from neverworse.projection._weight_space import WeightSpace
-from neverworse.rows._weigh import RowWeigh
+from neverworse.projection._whitening import Whitening
+from neverworse.rows._kept import Kept
 
-SAMPLE_ROWS = 2000  # at least, in samples and working sets, and ...
-SAMPLE_PER_COLUMN = (40, 200)  # ... so many rows per coordinate, in the first and second sample
-SAMPLE_FRACTION = 0.05  # the second sample is no larger than this, unless the first is
 WORKING_PER_COLUMN = 30  # rows per coordinate in a working set, or ...
 WORKING_FRACTION = 0.02  # ... this fraction of all rows if that is more
 PUSH = 0.05  # how far samples are pushed out of the constraint set, see `_Search._solve_sample`
@@ -40,27 +42,47 @@ MOST_ROUNDS = 12
 ENOUGH = 1e-3  # a gap at which working sets can take over from Newton's method on all rows, ...
 FEW = 2  # ... if they hold at most one in so many rows
 WORSE = 10.0  # give up on working sets when one leaves a gap so many times the smallest
+SPARE = 1.5  # rows are copied in a pass so many times as far from their kink as seems needed
 SLOW = 0.7  # give up on samples when a round leaves more of the uncertainty than this
 
 
-def solve_dual(problem: Projection, tol: float, budget: Budget) -> DualSolution:
+def solve_dual(problem: Projection, tol: float, budget: Budget) -> Solution:
     """Minimise the dual of the projection over all unlabeled rows to a relative gap of `tol`."""
     if isinstance(problem.whitening, WeightSpace):
-        return solve_matrix_free(problem, problem.whitening, tol, budget)
+        return imputed_here(problem, solve_matrix_free(problem, problem.whitening, tol, budget))
     n_unlabeled = int(np.count_nonzero(problem.weights))
     search = _Search(problem, n_unlabeled, budget)
-    first, most = (max(SAMPLE_ROWS, k * problem.linear.size) for k in SAMPLE_PER_COLUMN)
-    # Several classes need a larger share of the rows before a sample stands for them.
-    in_memory = n_unlabeled <= (2 if problem.linear.ndim == 1 else 3) * first
-    if not in_memory:
-        second = min(most, int(SAMPLE_FRACTION * n_unlabeled))
-        sizes = [first, second] if second > 2 * first else [first]
+    n_classes, rank = np.atleast_2d(problem.linear).shape
+    sizes = sample_sizes(n_classes, rank, n_unlabeled)
+    if sizes:
         solution = search.run(sizes, tol)
         if solution is not None:
             return solution
     # A small problem; or so many rows on their kink that no working set holds them, or a few rows
     # so heavy that no sample stands for them. Newton's method on all rows.
-    return search.run_on_all_rows(in_memory, tol)
+    return search.run_on_all_rows(not sizes, tol)
+
+
+def imputed_here(problem: Projection, solution: DualSolution) -> Solution:
+    """Return the same solution with its soft labels, which are those of all rows."""
+    imputed = ImputedHere(solution.q, problem.start.labels.unlabeled)
+    return Solution(solution.z, imputed, solution.gap, solution.value)
+
+
+@dataclass(frozen=True)
+class _Scores:
+    """What scores of rows are like.
+
+    Attributes
+    ----------
+    typical : float
+        Their size.
+    density : float
+        At zero, relative to the number of rows.
+    """
+
+    typical: float
+    density: float
 
 
 class _Search:
@@ -74,40 +96,55 @@ class _Search:
         self.random = np.random.default_rng(0)  # only the path depends on it, not the result
         self.total = float(problem.weights.sum())
         self.last = np.zeros_like(problem.linear)  # where samples have led to
+        self.expected = _Scores(0.0, 0.0)
         self.most = max(
             SAMPLE_ROWS,
             WORKING_PER_COLUMN * problem.linear.size,
             int(WORKING_FRACTION * n_unlabeled),
         )
 
-    def run(self, sizes: list[int], tol: float) -> DualSolution | None:
+    def run(self, sizes: list[int], tol: float) -> Solution | None:
         """Solve by samples and working sets; None where these do not lead to the end."""
         z = np.zeros_like(self.problem.linear)
         for size in sizes:
-            chosen = self._choose(np.flatnonzero(self.problem.weights), size)
-            sample = self.hinges.load(chosen, self.n_unlabeled / size)
+            chosen, sample = self._load_sample(size)
             z = self._solve_sample(sample, chosen, z)
         if half_square(z, self.problem.totals) > self.problem.floor:
+            self.expected = self._scores_of(sample, chosen, z)
             del sample  # its memory is better used by working sets
             return self._refine(z, self.n_unlabeled / sizes[-1], None, tol)
         return reproduce_supervised(
             self.hinges,
-            self.problem.shape,
-            self.problem.totals,
-            self.problem.linear,
-            self.problem.start,
+            self.problem,
             sample,
             chosen,
-            floor=self.problem.floor,
             budget=self.budget,
         )
 
-    def run_on_all_rows(self, in_memory: bool, tol: float) -> DualSolution:
+    def _scores_of(self, sample: LoadedHinges, chosen: Indices, z: Vector) -> _Scores:
+        """Return what scores are like in a sample."""
+        t, s = sample.scores(z), sample.weights
+        typical = float(np.sqrt(np.sum(t**2 * s) / s.sum()))
+        within = np.count_nonzero(self.problem.shape.at(chosen).margin(t) <= NEAR * typical)
+        return _Scores(typical, within / max(2.0 * NEAR * typical * len(chosen), TINY))
+
+    def _load_sample(self, size: int) -> tuple[Indices, LoadedHinges]:
+        """Return a random sample of the unlabeled rows, of those that are at hand if any are."""
+        factor = self.n_unlabeled / size
+        at_hand = self.problem.sample
+        if at_hand is None:
+            chosen = self._choose(np.flatnonzero(self.problem.weights), size)
+            return chosen, self.hinges.load(chosen, factor)
+        some = self._choose(np.arange(len(at_hand.indices)), min(size, len(at_hand.indices)))
+        chosen = at_hand.indices[some]
+        return chosen, self.hinges.load_copies(chosen, [at_hand.rows[some]], factor)
+
+    def run_on_all_rows(self, in_memory: bool, tol: float) -> Solution:
         """Solve by Newton's method on all rows, roughly at first if working sets can take over."""
         problem = self.problem
-        rows = np.flatnonzero(problem.weights) if in_memory else slice(None)
-        hinges = self.hinges.load(rows) if isinstance(rows, np.ndarray) else self.hinges
-        shape = problem.shape.at(rows)
+        rows = np.flatnonzero(problem.weights) if in_memory else None
+        hinges = self.hinges if rows is None else self.hinges.load(rows)
+        shape = problem.shape if rows is None else problem.shape.at(rows)
         start = shape.nearest(problem.start.at(rows))
         roughly = max(tol, ENOUGH) if self.n_unlabeled > FEW * self.most else tol
 
@@ -124,17 +161,19 @@ class _Search:
                 budget=self.budget,
             )
 
-        def for_all(solution: DualSolution) -> DualSolution:
-            q = np.zeros_like(problem.start.scores)
+        def for_all(solution: DualSolution) -> Solution:
+            if rows is None:
+                return imputed_here(problem, solution)
+            q = np.zeros((*solution.q.shape[:-1], len(problem.weights)))
             q[..., rows] = solution.q
-            return replace(solution, q=q)
+            return imputed_here(problem, replace(solution, q=q))
 
-        solution = for_all(solve(self.last, start, roughly))
-        if roughly == tol or self.budget.exhausted or solution.is_optimal(tol, problem.floor):
-            return solution
-        finished = self._refine(solution.z, 1.0, solution, tol)
+        rough = solve(self.last, start, roughly)
+        if roughly == tol or self.budget.exhausted or rough.is_optimal(tol, problem.floor):
+            return for_all(rough)
+        finished = self._refine(rough.z, 1.0, for_all(rough), tol)
         if finished is None:
-            finished = for_all(solve(solution.z, solution.q[..., rows], tol))
+            finished = for_all(solve(rough.z, rough.q, tol))
         return finished
 
     def _solve_sample(self, sample: LoadedHinges, chosen: Indices, z: Vector) -> Vector:
@@ -164,8 +203,8 @@ class _Search:
         return solution.z
 
     def _refine(
-        self, z: Vector, factor: float, rough: DualSolution | None, tol: float
-    ) -> DualSolution | None:
+        self, z: Vector, factor: float, rough: Solution | None, tol: float
+    ) -> Solution | None:
         """Alternate passes over all rows with working sets until the gap is closed.
 
         Returns None where that does not happen; what was found so far if the budget is used up.
@@ -176,121 +215,128 @@ class _Search:
             Where to start.
         factor : float
             How many rows each row stands for that z comes from.
-        rough : DualSolution or None
+        rough : Solution or None
             What z belongs to, if it comes from all rows.
         tol : float
         """
-        problem, s = self.problem, self.problem.weights
-        shape, totals = problem.shape, problem.totals
-        exact, q = rough is not None, np.empty(0) if rough is None else rough.q
-        moved, angle, lowest = 1.0, np.inf, np.inf
+        problem, shape, totals = self.problem, self.problem.shape, self.problem.totals
+        exact = rough is not None
+        before, changes = self._corners_of(rough)
+        moved, angle, lowest, width = 1.0, np.inf, np.inf, 0.0
         for _ in range(MOST_ROUNDS):
             if not exact and half_square(z, totals) <= problem.floor:
                 return None  # the sample gave no direction
-            t, pulled = self.hinges.scores_and_pull(z, RowWeigh(_corners, (shape,)))
-            corner = shape.extreme(t)
+            band = self._band(width if exact else self._angle(moved, factor, z), exact)
+            made = self._pass_over(z, before, changes, band)
             if exact:
-                solution = self._pair(z, t, q)
-                lowest = min(lowest, solution.gap)
-                if solution.gap > WORSE * lowest:
+                gap = self._gap(z, made)
+                lowest = min(lowest, gap)
+                if gap > WORSE * lowest:
                     return None
             else:
-                q = corner
-                solution = self._with_best_length(z, t, q, pulled)
-                z = solution.z
+                z, gap = self._best_length(z, made)
+            value = half_square(z, totals)
             self.budget.n_passes += 1
-            self.budget.report("pass over all rows", len(s), solution.gap, solution.value)
-            if self.budget.exhausted or (exact and solution.is_optimal(tol, problem.floor)):
-                return solution
-            typical = float(np.sqrt(_weighted_dot(t, t, s) / self.total))
-            margin = _margin(shape, t)
+            self.budget.report("pass over all rows", len(problem.weights), gap, value)
+            optimal = exact and is_optimal(gap, value, tol, problem.floor)
+            if self.budget.exhausted or optimal:
+                return Solution(z, made.imputed(), gap, value)
+            self.expected = _Scores(made.typical(self.total), made.density)
             if not exact:
-                before, angle = angle, self._angle(moved, factor, z, margin, typical)
-                if angle > SLOW * before:
+                last, angle = angle, self._angle(moved, factor, z)
+                if angle > SLOW * last:
                     self.last = z
                     return None
             elif rough is not None:
                 # The dual is strongly convex: the gap bounds the distance to the optimum.
-                angle = float(np.sqrt(max(solution.gap, 0.0) / solution.value))
-            uncertain = angle * typical
-            exact = exact or self._count_within(margin, BAND * uncertain) <= self.most
+                angle = float(np.sqrt(max(gap, 0.0) / value))
+            uncertain = angle * self.expected.typical
+            from_all = exact
+            exact = exact or made.count_within(BAND * uncertain) <= self.most
             width = (WIDE_BAND if exact else BAND) * uncertain
-            if exact:  # all rows that have changed their corner become undecided
-                differs = q != corner if q.ndim == 1 else (q != corner).any(axis=0)
-                changed = np.flatnonzero(differs & (s > 0.0))
-                width = max(width, 2.0 * float(margin[changed].max(initial=0.0)))
-            undecided, factor = self._undecided(margin, width, exact)
-            start = q[..., undecided]
-            del t, margin, q, solution  # as long as all rows
-            working = self.hinges.load(undecided, factor)
-            found = minimise(
-                working,
-                problem.linear - pulled + working.pull(working.weights * corner[..., undecided]),
+            if from_all:  # all rows that have changed their corner become undecided
+                width = max(width, 2.0 * made.sums.farthest)
+            found, factor = made.undecided(width, self.most, exact, self._seed())
+            pulled, before = made.pulled, made.corners()
+            del made  # has the scores of all rows
+            working = load_undecided(self.hinges, found, factor)
+            del found
+            solved = minimise(
+                working.hinges,
+                problem.linear
+                - pulled
+                + working.hinges.pull(working.hinges.weights * working.corner),
                 z,
-                start,
-                shape=shape.at(undecided),
+                working.soft,
+                shape=shape.at(working.indices),
                 totals=totals,
                 tol=0.1 * tol if exact else (COARSE * angle) ** 2,
                 floor=problem.floor,
                 budget=self.budget,
                 sigma=STEEP / max(width, 1e-12),
             )
+            moved = _angle_between(self._seen(z), self._seen(solved.z))
+            z, changes = solved.z, Changes(working.indices, solved.q)
             del working  # before the next one is loaded
-            moved = _angle_between(self._seen(z), self._seen(found.z))
-            z, q = found.z, corner
-            q[..., undecided] = found.q
+            if not exact:
+                before = None
         return None
 
-    def _pair(self, z: Vector, t: Vector, q: Vector) -> DualSolution:
-        """Return a dual point and the soft labels of its working set as a solution for all rows."""
+    def _corners_of(self, rough: Solution | None) -> tuple[Kept | None, Changes]:
+        """Return where the soft labels of a solution are, but for some changes."""
+        if rough is None:
+            return None, Changes.none(self.problem.linear)
+        assert isinstance(rough.imputed, ImputedHere)
+        corners, changes = split_labels(self.problem.shape, rough.imputed.q)
+        return self.problem.whitening.rows.place(corners), changes
+
+    def _band(self, angle_or_width: float, exact: bool) -> Band:
+        """Return which rows a pass shall copy, because they will probably be undecided."""
+        rows = self.problem.whitening.rows
+        if not (rows.takes_by_reading and isinstance(self.problem.whitening, Whitening)):
+            return Band()
+        share = SPARE * self.most / self.n_unlabeled
+        width = angle_or_width if exact else WIDE_BAND * angle_or_width * self.expected.typical
+        return Band(SPARE * width, share)
+
+    def _pass_over(self, z: Vector, before: Kept | None, changes: Changes, band: Band) -> Pass:
         problem = self.problem
-        gap = duality_gap(t, q, problem.weights, problem.shape)
-        if problem.totals is not None:
-            total = self.hinges.pull(problem.weights * q)[..., -1]
-            gap += totals_gap(problem.totals, z[..., -1], total)
-        return DualSolution(z, q, gap, half_square(z, problem.totals))
+        return pass_over(self.hinges, problem.placed, z, before, changes, band, self._seed())
 
-    def _count_within(self, margin: Vector, width: float) -> int:
-        return int(np.count_nonzero((margin <= width) & (self.problem.weights > 0.0)))
+    def _gap(self, z: Vector, made: Pass) -> float:
+        """Return the gap of a dual point and the soft labels of its working set."""
+        gap, totals = made.sums.gap, self.problem.totals
+        if totals is not None:
+            gap += totals_gap(totals, z[..., -1], made.soft_total)
+        return gap
 
-    def _undecided(self, margin: Vector, width: float, exact: bool) -> tuple[Indices, float]:
-        """Return rows at most `width` from their kink, and how many rows each stands for."""
-        undecided = np.flatnonzero((margin <= width) & (self.problem.weights > 0.0))
-        if len(undecided) <= self.most:
-            return undecided, 1.0
-        if exact:
-            nearest = np.argpartition(margin[undecided], self.most)[: self.most]
-            return np.sort(undecided[nearest]), 1.0
-        return self._choose(undecided, self.most), len(undecided) / self.most
+    def _seed(self) -> int:
+        return int(self.random.integers(2**31))
 
     def _choose(self, rows: Indices, size: int) -> Indices:
         """Return so many of the rows at random, in their order."""
         return np.sort(self.random.choice(rows, size, replace=False, shuffle=False))
 
-    def _with_best_length(self, z: Vector, t: Vector, q: Vector, pulled: Vector) -> DualSolution:
-        """Return the multiple of z at which the dual is lowest, with the labels of its signs.
+    def _best_length(self, z: Vector, made: Pass) -> tuple[Vector, float]:
+        """Return the multiple of z at which the dual is lowest, and its gap to the corners there.
 
-        Hinges are linear along a ray, so that the dual is a parabola there. Scales t as well.
+        Hinges are linear along a ray, so that the dual is a parabola there.
         """
         problem, totals = self.problem, self.problem.totals
-        slope = float(np.vdot(problem.linear, z))
-        slope -= _weighted_dot(q, t, problem.weights)
+        slope = float(np.vdot(problem.linear, z)) - made.sums.along
         if totals is not None:
             slope += totals.support(z[..., -1])
         if slope < 0.0:
-            length = -slope / (2.0 * half_square(z, totals))
-            z, slope = length * z, length * slope
-            t *= length
-        point = pulled - problem.linear
+            made.length = -slope / (2.0 * half_square(z, totals))
+            z, slope = made.length * z, made.length * slope
+        point = made.pulled - problem.linear
         gap = half_square(point, totals) + half_square(z, totals) + slope
         if totals is not None:  # the corners' own totals need not be allowed
             off = point[..., -1] - totals.nearest(point[..., -1])
             gap += float(np.sum(np.abs(z[..., -1] * off) + 0.5 * off**2))
-        return DualSolution(z, q, gap, half_square(z, totals))
+        return z, gap
 
-    def _angle(
-        self, moved: float, factor: float, z: Vector, margin: Vector, typical: float
-    ) -> float:
+    def _angle(self, moved: float, factor: float, z: Vector) -> float:
         """Return how far the direction of z is off in radians, where it comes from a sample.
 
         Let p be the density of the scores t at zero. When z turns by an angle `moved`, a fraction
@@ -299,9 +345,8 @@ class _Search:
         sqrt(λ · factor · fraction). It turns z the less, the larger z is, and the more rows on
         their kink stand against it: by a factor of 1 + p λ.
         """
-        near = 0.2 * typical
-        density = max(1, self._count_within(margin, near)) / (2.0 * near * self.n_unlabeled)
-        fraction = min(1.0, 0.8 * density * moved * typical)
+        density = self.expected.density
+        fraction = min(1.0, 0.8 * density * moved * self.expected.typical)
         spectrum = self.problem.spectrum
         error = factor * fraction * np.sum(spectrum / (1.0 + density * spectrum) ** 2)
         error *= z.size / spectrum.size  # as many times as there are classes
@@ -316,24 +361,6 @@ class _Search:
         seen = np.where(shifts, 0.0, z)
         seen[..., -1] = z[..., shifts] @ (whitening.offset[shifts] / whitening.offset[-1])
         return seen
-
-
-def _corners(t: Vector, shape: Shape) -> Vector:
-    return shape.extreme(t)
-
-
-def _margin(shape: Shape, t: Vector) -> Vector:
-    """Return the margins of scores that are not needed any more: in their place, if they fit."""
-    if t.ndim > 1:
-        return shape.margin(t)
-    for rows in blocks(t):
-        t[rows] = shape.at(rows).margin(t[rows])
-    return t
-
-
-def _weighted_dot(a: Vector, b: Vector, weights: Vector) -> float:
-    """Return Σ s_j a_j·b_j without making anything as long as a."""
-    return float(np.einsum("...i,...i,i->...", a, b, weights).sum())
 
 
 def _angle_between(a: Vector, b: Vector) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -10,17 +11,26 @@ from scipy import linalg
 from neverworse._typing import Matrix, Scalars, Vector
 from neverworse.projection._coordinates import choose_coordinates
 from neverworse.projection._distance_basis import distance_basis
+from neverworse.projection._hinges import StreamedHinges
 from neverworse.projection._moments import NonFiniteError
-from neverworse.projection._newton import DualSolution
-from neverworse.projection._problem import Projection
+from neverworse.projection._problem import Projection, Sample
 from neverworse.projection._row_space import RowSpaceWhitening
-from neverworse.projection._start import Start
+from neverworse.projection._sampling import sample_sizes
+from neverworse.projection._solution import Solution
+from neverworse.projection._start import (
+    Start,
+    Wanted,
+    residual_sums,
+    sample_of,
+    score_supervised,
+    squared_sizes,
+)
 from neverworse.projection._training import TrainingRows
 from neverworse.projection._weight_space import WeightSpace
 from neverworse.projection._weights import Weights
-from neverworse.projection._whitening import EPS
+from neverworse.projection._whitening import EPS, Whitening
 from neverworse.rows import Rows, as_rows
-from neverworse.rows._weigh import RowWeigh
+from neverworse.rows._kept import Kept, add_pairs
 
 Distance = Literal["all", "labeled", "unlabeled", "euclidean"] | Matrix
 
@@ -57,8 +67,8 @@ class Geometry:
         The widest range.
     whitening : Whitening, RowSpaceWhitening or WeightSpace
         Coordinates of the weights.
-    scores : array of shape (n_rows,) or (n_classes, n_rows)
-        Supervised scores.
+    placed, scored : Kept
+        What is known about the labels, and supervised scores, where the rows are.
     """
 
     def __init__(
@@ -91,23 +101,45 @@ class Geometry:
         self.whitening = choose_coordinates(
             training.rows, self.weights, self.alpha, fit_intercept, also
         )
-        self.scores, self._linear = self._supervised_scores()
+        row_labels = replace(training.labels.of_rows(self.weights), hinge=self.hinge_weights)
+        self.placed = self.whitening.rows.place(row_labels)
+        wanted = self._wanted()
+        self.scored, self._linear = self._supervised_scores(wanted)
+        self._sample = None
+        if len(wanted.indices):
+            self._sample = Sample(wanted.indices, np.concatenate(self.scored.map(sample_of)))
 
-    def _supervised_scores(self) -> tuple[Vector, Vector]:
+    def _wanted(self) -> Wanted:
+        """Return the sample that the solver will start with, where taking it would take a pass."""
+        rows, whitening = self.whitening.rows, self.whitening
+        none = Wanted(np.empty(0, np.intp))
+        if not (rows.takes_by_reading and isinstance(whitening, Whitening)):
+            return none
+        unlabeled = np.flatnonzero(self.hinge_weights)
+        n_classes = self.supervised.coef.size // self.supervised.coef.shape[-1]
+        sizes = sample_sizes(n_classes, whitening.rank + 1, len(unlabeled))
+        if not sizes:
+            return none
+        random = np.random.default_rng(0)
+        return Wanted(np.sort(random.choice(unlabeled, sizes[-1], replace=False, shuffle=False)))
+
+    def _supervised_scores(self, wanted: Wanted) -> tuple[Kept, Vector]:
         """Return the supervised scores, and c = H w_sup - E'Sy in whitened coordinates and units.
 
         Unknown labels enter c with their smallest value.
         """
-        residual = RowWeigh(_residual, (self.training.labels.target, self.weights))
         w, whitening = self.supervised, self.whitening
-        scores, summed, total = whitening.rows.scores_and_sum(w.coef, w.intercept, residual)
+        scored = whitening.rows.keep(
+            score_supervised, w.coef, w.intercept, known=(wanted,), kept=(self.placed,)
+        )
+        summed, total = scored.reduce(residual_sums, add_pairs)
         linear = whitening.pull(summed, total) + whitening.pull_coef(self.alpha * w.coef)
-        return scores, linear / self.unit
+        return scored, linear / self.unit
 
     @property
     def start(self) -> Start:
         """The soft labels that would reproduce the supervised scores, allowed or not."""
-        return Start(self.scores, self.training.labels)
+        return Start(self.scored, self.training.labels)
 
     def problem(self) -> Projection:
         """Return the dual problem, in coordinates in which its distance is Euclidean."""
@@ -125,9 +157,11 @@ class Geometry:
                 self.whitening.rotated(rotation),
                 self._linear @ rotation,
                 self.hinge_weights,
+                self.placed,
                 self.start,
                 spectrum,
                 self.training.labels.shape,
+                sample=self._sample,
             )
         )
 
@@ -138,19 +172,21 @@ class Geometry:
                 self.whitening,
                 self._linear,
                 self.hinge_weights,
+                self.placed,
                 self.start,
                 np.ones(self.whitening.rank),
                 self.training.labels.shape,
                 length=self._length() if isinstance(self.whitening, WeightSpace) else None,
+                sample=self._sample,
             )
         )
 
     def _length(self) -> float:
         """Return a bound of the length of c: that of w_sup in H, and of the labels."""
-        labels, coef = self.training.labels, self.supervised.coef
-        s = np.ones(len(labels.width)) if self.weights is None else self.weights
-        scored = float(((self.scores**2) @ s).sum()) + self.alpha * float(np.vdot(coef, coef))
-        return float(np.sqrt(scored) + np.sqrt(((labels.target**2) @ s).sum())) / self.unit
+        coef = self.supervised.coef
+        of_scores, of_labels = self.scored.reduce(squared_sizes, add_pairs, also=(self.placed,))
+        scored = of_scores + self.alpha * float(np.vdot(coef, coef))
+        return float(np.sqrt(scored) + np.sqrt(of_labels)) / self.unit
 
     def _problem_at_points(self, space: WeightSpace) -> Projection:
         """Return the dual problem in the directions that the points of the distance leave."""
@@ -174,6 +210,7 @@ class Geometry:
             whitening,
             self._linear @ basis,
             self.hinge_weights,
+            self.placed,
             self.start,
             spectrum,
             self.training.labels.shape,
@@ -214,15 +251,14 @@ class Geometry:
         labeled = np.flatnonzero(weights)
         return whitening.form_of_rows(labeled, weights[labeled])
 
-    def direction(self, problem: Projection, solution: DualSolution) -> Weights:
+    def direction(self, problem: Projection, solution: Solution) -> Weights:
         """Return the projected less the supervised weights."""
         z = solution.z if problem.totals is None else solution.z[..., :-1]
         if self.guaranteed:
             if solution.value <= problem.floor:
                 z = np.zeros_like(z)
         else:
-            x = self.hinge_weights * solution.q
-            pulled = self.whitening.pull(self.whitening.rows.weighted_sum(x), x.sum(axis=-1))
+            pulled = solution.imputed.pulled(StreamedHinges(self.whitening, self.hinge_weights))
             z, floor = pulled - self._linear, self.problem_in_all_rows().floor
             half = 0.5 * float(np.vdot(z, z))
             if isinstance(self.whitening, WeightSpace):
@@ -232,15 +268,10 @@ class Geometry:
                 z = np.zeros_like(z)
         return self.whitening.push(self.unit * z)
 
-    def multiplier(self, problem: Projection, solution: DualSolution) -> Scalars | None:
+    def multiplier(self, problem: Projection, solution: Solution) -> Scalars | None:
         """Return by how much restricted totals shift all scores in the worst labeling."""
         if problem.totals is None or not self.guaranteed:
             return None
         size = float(problem.whitening.offset[-1])
         shift: Vector = self.unit * size * solution.z[..., -1]
         return shift
-
-
-def _residual(scores: Vector, target: Vector, weights: Vector | None) -> Vector:
-    difference = scores - target
-    return difference if weights is None else weights * difference

@@ -18,7 +18,6 @@ from neverworse.projection._row_space import RowSpaceWhitening
 from neverworse.projection._weight_space import WeightSpace
 from neverworse.projection._whitening import Whitening
 from neverworse.rows import DenseRows
-from neverworse.rows._weigh import RowWeigh
 
 FEW = 4  # taking one in so many rows is faster than reading all
 
@@ -126,16 +125,6 @@ class StreamedHinges:
         t[..., self._without_hinge] = 0.0
         return t
 
-    def scores_and_pull(self, z: Vector, weigh: RowWeigh) -> tuple[Vector, Vector]:
-        """Return the scores t of z and Σ s_j x_j k_j with x = weigh(t, rows), in one pass."""
-        direction = self.whitening.push(z)
-        weighted = RowWeigh(_weighted, (weigh, self.weights))
-        t, summed, total = self.whitening.rows.scores_and_sum(
-            direction.coef, direction.intercept, weighted
-        )
-        t[..., self._without_hinge] = 0.0
-        return t, self.whitening.pull(summed, total)
-
     def pull(self, x: Vector) -> Vector:
         """See `Hinges`."""
         return self.whitening.pull(self.whitening.rows.weighted_sum(x), x.sum(axis=-1))
@@ -173,9 +162,17 @@ class StreamedHinges:
         deque(self.map_taken(indices, pieces, place), maxlen=0)
         return LoadedHinges(DenseRows(loaded), factor * self.weights[indices])
 
-
-def _weighted(t: Vector, weigh: RowWeigh, s: Vector) -> Vector:
-    return s * weigh(t, slice(None))
+    def load_copies(
+        self, indices: Indices, copies: Sequence[Matrix], factor: float = 1.0
+    ) -> LoadedHinges:
+        """Do the same for rows of which there are copies, in pieces."""
+        assert isinstance(self.whitening, Whitening), "others have their rows at hand"
+        loaded = np.empty((len(indices), self.rank))
+        done = 0
+        for rows in copies:
+            loaded[done : done + len(rows)] = self.whitening.apply(rows.copy())
+            done += len(rows)
+        return LoadedHinges(DenseRows(loaded), factor * self.weights[indices])
 
 
 def _pull_some(hinges: Hinges, indices: Indices, x: Vector, few: int) -> Vector:

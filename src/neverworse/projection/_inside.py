@@ -12,19 +12,28 @@ each step, does the rest.
 
 from __future__ import annotations
 
+import operator
+from dataclasses import dataclass
+
 import numpy as np
 from scipy import linalg
 
-from neverworse._typing import Indices, Matrix, Vector
+from neverworse._typing import Indices, Matrix, Scalars, Vector
 from neverworse.projection._budget import Budget
 from neverworse.projection._hinges import LoadedHinges, StreamedHinges
+from neverworse.projection._imputed import ImputedThere
 from neverworse.projection._line_search import blocks
 from neverworse.projection._metric import half_square
-from neverworse.projection._newton import DualSolution, duality_gap, totals_gap
+from neverworse.projection._newton import duality_gap, totals_gap
 from neverworse.projection._newton_step import newton_matrix
+from neverworse.projection._problem import Projection
+from neverworse.projection._row_labels import Changes, Corners, RowLabels
 from neverworse.projection._shapes import Shape
-from neverworse.projection._start import Start
+from neverworse.projection._solution import Solution
+from neverworse.projection._start import Scored, row_start
 from neverworse.projection._totals import Totals
+from neverworse.rows import Rows
+from neverworse.rows._kept import Kept, add_pairs
 from neverworse.rows._weigh import RowWeigh
 
 MOST_STEPS = 30
@@ -33,39 +42,54 @@ MOST_UNKNOWNS = 2000  # a dense derivative of more is not worth while
 SINGULAR = 1e-10  # of the largest diagonal element: what makes a derivative invertible
 
 
+@dataclass(frozen=True)
+class NearestPass:
+    """What a pass at a leaves of some rows.
+
+    Attributes
+    ----------
+    t : array of shape (n_rows,) or (n_classes, n_rows)
+        k·a
+    summed, total
+        Σ s q x and Σ s q for the labels q nearest to g - t.
+    """
+
+    t: Vector
+    summed: Vector
+    total: Scalars
+
+
+@dataclass(frozen=True)
+class Settled:
+    """Soft labels of some rows that were found, and their share of the gap."""
+
+    labels: Corners
+    gap: float
+
+
 def reproduce_supervised(
     hinges: StreamedHinges,
-    shape: Shape,
-    totals: Totals | None,
-    linear: Vector,
-    start: Start,
+    problem: Projection,
     sample: LoadedHinges,
     chosen: Indices,
-    *,
-    floor: float,
     budget: Budget,
-) -> DualSolution | None:
-    """Return soft labels with ½‖ρ‖² at most `floor`, or None if they are not found.
+) -> Solution | None:
+    """Return soft labels with ½‖ρ‖² at most what counts as zero, or None if they are not found.
 
     Parameters
     ----------
     hinges : StreamedHinges
         All rows.
-    shape, totals
-        Where soft labels lie, and their totals.
-    linear : array of shape (rank,) or (n_classes, rank)
-        The vector l.
-    start : Start
-        Supervised scores g, as soft labels.
+    problem : Projection
     sample, chosen
         Some of the rows, with weights that make them stand for all, and their indices.
-    floor : float
-        What counts as zero.
     budget : Budget
     """
+    linear, totals = problem.linear, problem.totals
     if linear.size > MOST_UNKNOWNS:
         return None
-    found = _solve_sample(sample, shape.at(chosen), totals, linear, start.at(chosen))
+    start = problem.start.at(chosen)
+    found = _solve_sample(sample, problem.shape.at(chosen), totals, linear, start)
     if found is None:
         return None
     a, inverse = found
@@ -74,13 +98,16 @@ def reproduce_supervised(
         if not budget.spend():
             return None
         budget.n_passes += 1
-        t, pulled = hinges.scores_and_pull(a, RowWeigh(_nearest, (shape, start)))
+        direction = hinges.whitening.push(a)
+        known = (problem.placed, problem.start.scored)
+        near = hinges.whitening.rows.keep(
+            nearest_pass, direction.coef, direction.intercept, kept=known
+        )
+        pulled = hinges.whitening.pull(*near.reduce(_nearest_sums, add_pairs))
         residual = _residual(pulled, linear, totals)
         size = float(np.linalg.norm(residual))
-        if 0.5 * size**2 <= floor:
-            for rows in blocks(t):  # in place: there is memory for few arrays of this length
-                t[..., rows] = _nearest(t[..., rows], shape.at(rows), start.at(rows))
-            return _solution(hinges, shape, totals, residual, pulled - linear, t)
+        if 0.5 * size**2 <= problem.floor:
+            return _solution(hinges, problem, residual, pulled - linear, near)
         if size > SLOW * float(np.linalg.norm(last)):
             return None
         if np.isfinite(last).all():
@@ -88,6 +115,50 @@ def reproduce_supervised(
         step, last = inverse @ residual.ravel(), residual.ravel()
         a = a + step.reshape(a.shape)
     return None
+
+
+def nearest_pass(
+    rows: Rows, coef: Vector, intercept: Scalars, labels: RowLabels, scored: Scored
+) -> NearestPass:
+    """Make a pass over some rows, with the labels nearest to g - t."""
+    weigh = RowWeigh(_weighted_nearest, (labels, row_start(scored, labels)))
+    t, summed, total = rows.scores_and_sum(coef, intercept, weigh)
+    t[..., labels.without_hinge] = 0.0
+    return NearestPass(t, summed, total)
+
+
+def settle(
+    rows: Rows,
+    coef: Vector,
+    intercept: Scalars,
+    labels: RowLabels,
+    scored: Scored,
+    near: NearestPass,
+) -> Settled:
+    """Make a pass over some rows at a dual point, with the labels that were found before."""
+    q, start = near.t, row_start(scored, labels)
+    for block in blocks(q):  # in place: there is memory for few arrays of this length
+        q[..., block] = _nearest(q[..., block], labels.shape.at(block), start.at(block))
+    t = rows.scores(coef, intercept)
+    t[..., labels.without_hinge] = 0.0
+    n_classes = len(q) if q.ndim > 1 else 0
+    return Settled(Corners(q, n_classes), duality_gap(t, q, labels.hinge, labels.shape))
+
+
+def _labels_of(settled: Settled) -> Corners:
+    return settled.labels
+
+
+def _gap_of(settled: Settled) -> float:
+    return settled.gap
+
+
+def _nearest_sums(near: NearestPass) -> tuple[Vector, Scalars]:
+    return near.summed, near.total
+
+
+def _weighted_nearest(t: Vector, labels: RowLabels, start: Vector) -> Vector:
+    return labels.hinge * _nearest(t, labels.shape, start)
 
 
 def _residual(pulled: Vector, linear: Vector, totals: Totals | None) -> Vector:
@@ -103,20 +174,20 @@ def _nearest(t: Vector, shape: Shape, start: Vector) -> Vector:
 
 
 def _solution(
-    hinges: StreamedHinges,
-    shape: Shape,
-    totals: Totals | None,
-    z: Vector,
-    point: Vector,
-    q: Vector,
-) -> DualSolution:
-    if totals is None:
-        gap = duality_gap(hinges.scores(z), q, hinges.weights, shape)
-        return DualSolution(z, q, gap, half_square(z, None))
-    z[..., -1] = 0.0
-    gap = duality_gap(hinges.scores(z), q, hinges.weights, shape)
-    gap += totals_gap(totals, z[..., -1], point[..., -1])
-    return DualSolution(z, q, gap, half_square(z, totals))
+    hinges: StreamedHinges, problem: Projection, z: Vector, point: Vector, near: Kept
+) -> Solution:
+    totals = problem.totals
+    if totals is not None:
+        z[..., -1] = 0.0
+    direction = hinges.whitening.push(z)
+    known = (problem.placed, problem.start.scored, near)
+    settled = hinges.whitening.rows.keep(settle, direction.coef, direction.intercept, kept=known)
+    gap = settled.reduce(_gap_of, operator.add)
+    if totals is not None:
+        gap += totals_gap(totals, z[..., -1], point[..., -1])
+    none = Changes.none(z)
+    imputed = ImputedThere(problem.placed, settled.shed(_labels_of), _labels_of, none)
+    return Solution(z, imputed, gap, half_square(z, totals))
 
 
 def _solve_sample(

@@ -23,6 +23,7 @@ import numpy as np
 
 from neverworse._typing import Scalars, Vector
 from neverworse.projection._multipliers import best_multiplier
+from neverworse.projection._row_labels import RowLabels
 from neverworse.projection._shapes import Box, Shape
 from neverworse.projection._training import Labels
 from neverworse.projection._whitening import EPS
@@ -74,12 +75,22 @@ class LossDifference:
         return of_t * (spread + 2.0 * of_baseline) + 2.0 * self.norm_t * of_baseline
 
 
+@dataclass(frozen=True)
+class Shifts:
+    """By how much restricted totals shift all scores, in the worst and in the best labeling."""
+
+    worst: Vector
+    best: Vector
+
+    @classmethod
+    def none(cls, like: Vector) -> Shifts:
+        """Return no shifts, for scores or weights like these."""
+        nothing = np.zeros(like.shape[:-1])
+        return cls(nothing, nothing)
+
+
 def loss_difference(
-    t: Vector,
-    baseline: Vector,
-    labels: Labels,
-    weights: Vector | None,
-    multiplier: Scalars | None = None,
+    t: Vector, baseline: Vector, labels: Labels, weights: Vector | None
 ) -> LossDifference:
     """Return the extremes, over all labelings, of the loss of scores `baseline + t`.
 
@@ -92,29 +103,30 @@ def loss_difference(
     labels : Labels
     weights : array of shape (n,), optional
         Row weights to use instead of those of `labels`; ones if None.
-    multiplier : float or array of shape (n_classes,), optional
-        Of the totals in the worst case, if it is known already.
+    """
+    shifts = Shifts.none(t) if labels.totals is None else shifts_of(t, labels, None)
+    parts = difference_parts(t, baseline, labels.of_rows(weights), shifts)
+    return sum_of_parts(parts, labels, shifts)
+
+
+def sum_of_parts(parts: list[list[float]], labels: Labels, shifts: Shifts) -> LossDifference:
+    """Return the same from its parts.
+
+    Parameters
+    ----------
+    parts : list
+        What `difference_parts` returns for all rows.
+    labels : Labels
+    shifts : Shifts
     """
     totals = labels.free_totals()
-    worst_at, best_at = (np.zeros(t.shape[:-1]) for _ in range(2))
-    if totals is not None:
-        omega, shape = labels.hinge_weights(), labels.shape
-        worst_at = np.asarray(
-            best_multiplier(t, omega, shape, totals) if multiplier is None else multiplier
-        )
-        best_at = np.asarray(best_multiplier(-t, omega, shape, totals))
-    n = t.shape[-1]
-    parts = [
-        _sums(t, baseline, labels, weights, worst_at, best_at, slice(lo, lo + CHUNK))
-        for lo in range(0, n, CHUNK)
-    ]
     quadratic, linear, up, down, free, residual, width, low, high = map(
         math.fsum, zip(*parts, strict=True)
     )
     if totals is not None:
-        down += totals.support(worst_at)
-        up += totals.support(best_at)
-        free += _size(labels, worst_at) + _size(labels, best_at)
+        down += totals.support(shifts.worst)
+        up += totals.support(shifts.best)
+        free += _size(labels, shifts.worst) + _size(labels, shifts.best)
     known = quadratic + 2.0 * linear
     norm_t, norm_residual = float(np.sqrt(quadratic)), float(np.sqrt(residual))
     sizes = quadratic + 2.0 * norm_t * norm_residual + 2.0 * free
@@ -129,6 +141,49 @@ def loss_difference(
     )
 
 
+def difference_parts(
+    t: Vector | None, baseline: Vector, labels: RowLabels, shifts: Shifts
+) -> list[list[float]]:
+    """Return what a loss difference adds up, for pieces of some rows.
+
+    Parameters
+    ----------
+    t : array of shape (n,) or (n_classes, n), or None
+        Scores of the candidate less those of the baseline; zero if None.
+    baseline : array like t
+        Scores of the baseline.
+    labels : RowLabels
+    shifts : Shifts
+    """
+    pieces = [slice(lo, lo + CHUNK) for lo in range(0, baseline.shape[-1], CHUNK)]
+    return [
+        _sums(
+            np.zeros_like(baseline[..., rows]) if t is None else t[..., rows],
+            baseline[..., rows],
+            labels.at(rows),
+            shifts,
+        )
+        for rows in pieces
+    ]
+
+
+def shifts_of(t: Vector, labels: Labels, multiplier: Scalars | None) -> Shifts:
+    """Return the shifts of scores t that give the tightest bounds.
+
+    Parameters
+    ----------
+    t : array of shape (n,) or (n_classes, n)
+    labels : Labels
+        With restricted totals.
+    multiplier : float or array of shape (n_classes,), optional
+        Of the totals in the worst case, if it is known already.
+    """
+    totals, omega, shape = labels.free_totals(), labels.hinge_weights(), labels.shape
+    assert totals is not None
+    worst = best_multiplier(t, omega, shape, totals) if multiplier is None else multiplier
+    return Shifts(np.asarray(worst), np.asarray(best_multiplier(-t, omega, shape, totals)))
+
+
 def _size(labels: Labels, multiplier: Vector) -> float:
     """Return the size of what is added up for the totals: bounds, and what is known of them."""
     totals = labels.totals
@@ -139,25 +194,16 @@ def _size(labels: Labels, multiplier: Vector) -> float:
     return float(np.sum(np.abs(multiplier) * sizes))
 
 
-def _sums(
-    t: Vector,
-    baseline: Vector,
-    labels: Labels,
-    weights: Vector | None,
-    worst_at: Vector,
-    best_at: Vector,
-    rows: slice,
-) -> list[float]:
-    """Return what `loss_difference` adds up, over rows few enough to stay in cache."""
-    t, baseline, target = t[..., rows], baseline[..., rows], labels.target[..., rows]
-    width, shape = labels.width[rows], labels.shape.at(rows)
-    s = np.ones(len(width)) if weights is None else weights[rows]
+def _sums(t: Vector, baseline: Vector, labels: RowLabels, shifts: Shifts) -> list[float]:
+    """Return what a loss difference adds up, over rows few enough to stay in cache."""
+    target, width, shape, weights = labels.target, labels.width, labels.shape, labels.weights
+    s = np.ones(len(width)) if weights is None else weights
     if weights is not None:  # rows without a weight may score anything, even infinity
         t, baseline = np.where(s > 0.0, t, 0.0), np.where(s > 0.0, baseline, 0.0)
     residual = baseline - target
     weighted = s * t
     omega = s * width
-    for_worst, for_best = t + worst_at[..., None], -t + best_at[..., None]
+    for_worst, for_best = t + shifts.worst[..., None], -t + shifts.best[..., None]
     sizes = np.abs(for_worst) + np.abs(for_best)
     low, high = _baseline_range(residual, width, shape)
     terms = (

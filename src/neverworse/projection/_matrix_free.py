@@ -22,7 +22,7 @@ def solve_matrix_free(
         StreamedHinges(space, problem.weights),
         problem.linear,
         np.zeros_like(problem.linear),
-        problem.shape.nearest(problem.start.at(slice(None))),
+        problem.shape.nearest(problem.start.at()),
         shape=problem.shape,
         totals=problem.totals,
         tol=tol,

@@ -75,7 +75,12 @@ class DualSolution:
 
     def is_optimal(self, tol: float, floor: float) -> bool:
         """Whether the gap is small against the value, or one of both cannot be told from zero."""
-        return self.gap <= max(tol * self.value, floor) or self.value <= floor
+        return is_optimal(self.gap, self.value, tol, floor)
+
+
+def is_optimal(gap: float, value: float, tol: float, floor: float) -> bool:
+    """Whether a gap is small against the value, or one of both cannot be told from zero."""
+    return gap <= max(tol * value, floor) or value <= floor
 
 
 def minimise(

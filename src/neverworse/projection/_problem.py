@@ -6,15 +6,31 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from neverworse._typing import Vector
+from neverworse._typing import Indices, Matrix, Vector
 from neverworse.projection._row_space import RowSpaceWhitening
 from neverworse.projection._shapes import Shape
 from neverworse.projection._start import Start
 from neverworse.projection._totals import Totals
 from neverworse.projection._weight_space import WeightSpace
 from neverworse.projection._whitening import EPS, Whitening
+from neverworse.rows._kept import Kept
 
 ZERO = 8 * EPS  # a squared distance of so small a fraction of what is added up is zero
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Unlabeled rows that were copied on the way, where taking them would take a pass.
+
+    Attributes
+    ----------
+    indices : array of int
+        In increasing order.
+    rows : array of shape (n, n_columns)
+    """
+
+    indices: Indices
+    rows: Matrix
 
 
 @dataclass(frozen=True)
@@ -29,6 +45,8 @@ class Projection:
         The linear term l of the dual.
     weights : array of shape (n_rows,)
         Weights of the unlabeled rows; zero for all other rows.
+    placed : Kept
+        What is known about the labels, where the rows are: see `RowLabels`.
     start : Start
         Soft labels that would reproduce the supervised scores, allowed or not.
     spectrum : array of shape (rank,)
@@ -39,16 +57,20 @@ class Projection:
         Restriction of their totals, in the units of the last coordinate, which then belongs to it.
     length : float, optional
         Of the linear term; Euclidean if not given.
+    sample : Sample, optional
+        Rows that are at hand.
     """
 
     whitening: Whitening | RowSpaceWhitening | WeightSpace
     linear: Vector
     weights: Vector
+    placed: Kept
     start: Start
     spectrum: Vector
     shape: Shape
     totals: Totals | None = None
     length: float | None = None
+    sample: Sample | None = None
 
     @property
     def floor(self) -> float:

@@ -13,14 +13,13 @@ from neverworse.projection._budget import Budget, Observer
 from neverworse.projection._certificate import Certificate, Reason
 from neverworse.projection._certify import Certifier
 from neverworse.projection._coordinates import LARGEST_GRAM
-from neverworse.projection._dual import solve_dual
-from neverworse.projection._few_shared import share_few
+from neverworse.projection._dual import imputed_here, solve_dual
 from neverworse.projection._geometry import Distance, Geometry
 from neverworse.projection._hinges import StreamedHinges
 from neverworse.projection._lbfgs import minimise_lbfgs
-from neverworse.projection._newton import DualSolution
 from neverworse.projection._problem import Projection
 from neverworse.projection._shapes import Simplex
+from neverworse.projection._solution import Solution
 from neverworse.projection._training import Labels, TrainingRows
 from neverworse.projection._weight_space import WeightSpace
 from neverworse.projection._weights import Weights
@@ -146,14 +145,14 @@ class _Outcome:
         The projected less the supervised weights.
     multiplier : float or array, or None
         Of restricted totals.
-    solution : DualSolution or None
+    solution : Solution or None
         None if there was nothing to solve.
     converged : bool
     """
 
     direction: Weights
     multiplier: Scalars | None
-    solution: DualSolution | None
+    solution: Solution | None
     converged: bool
 
     @property
@@ -192,12 +191,13 @@ def _solve(geometry: Geometry, solver: Solver, tol: float, budget: Budget) -> _O
     few_columns = not isinstance(problem.whitening, WeightSpace)
     if isinstance(problem.shape, Simplex) and few_columns and solution.value > problem.floor:
         hinges = StreamedHinges(problem.whitening, problem.weights)
-        solution = replace(solution, q=share_few(hinges, problem.shape, solution.q))
+        fewer = solution.imputed.sharing_few(hinges, problem.shape)
+        solution = replace(solution, imputed=fewer)
     direction = geometry.direction(problem, solution)
     return _Outcome(direction, geometry.multiplier(problem, solution), solution, converged)
 
 
-def _solve_lbfgs(problem: Projection, tol: float, budget: Budget) -> DualSolution:
+def _solve_lbfgs(problem: Projection, tol: float, budget: Budget) -> Solution:
     if isinstance(problem.whitening, WeightSpace):
         raise ValueError(
             f"solver='lbfgs' is a reference for at most {LARGEST_GRAM:,} columns (or fewer rows "
@@ -208,20 +208,18 @@ def _solve_lbfgs(problem: Projection, tol: float, budget: Budget) -> DualSolutio
     solution = minimise_lbfgs(loaded, problem.linear, tol=tol, floor=problem.floor, budget=budget)
     q = np.zeros(len(problem.weights))
     q[unlabeled] = solution.q
-    return replace(solution, q=q)
+    return imputed_here(problem, replace(solution, q=q))
 
 
-def _soft_labels(geometry: Geometry, solution: DualSolution | None) -> Vector:
+def _soft_labels(geometry: Geometry, solution: Solution | None) -> Vector:
     """Return the soft labels of the unlabeled rows; any will do for rows without a weight."""
     seen = geometry.training.labels.unlabeled
     free = (geometry.hinge_weights <= 0.0)[seen]
-    if solution is not None and not free.any():
-        return solution.q[..., seen]
-    shape = geometry.training.labels.shape.at(seen)
-    nearest = shape.nearest(geometry.start.at(seen))
-    if solution is None:
-        return nearest
-    return np.where(free, nearest, solution.q[..., seen])
+    soft = None if solution is None else solution.imputed.unlabeled()
+    if soft is not None and not free.any():
+        return soft
+    nearest = geometry.training.labels.shape.at(seen).nearest(geometry.start.at(seen))
+    return nearest if soft is None else np.where(free, nearest, soft)
 
 
 def _in_units_of_target(soft: Vector, labels: Labels) -> None:

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from neverworse._typing import Mask, Vector
+from neverworse.projection._row_labels import RowLabels
 from neverworse.projection._row_space import HIGH
 from neverworse.projection._shapes import Box, Shape
 from neverworse.projection._totals import Totals
@@ -53,6 +54,10 @@ class Labels:
     def hinge_weights(self) -> Vector:
         """Return weight times width: how much the label of each row matters."""
         return self.width if self.weights is None else self.weights * self.width
+
+    def of_rows(self, weights: Vector | None) -> RowLabels:
+        """Return what passes know about labels, with other weights of the rows in the loss."""
+        return RowLabels(self.target, self.width, weights, self.hinge_weights(), self.shape)
 
     def free_totals(self) -> Totals | None:
         """Return the restriction of Σ s · width · q that follows from that of the labels."""

@@ -6,11 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import pairwise
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from neverworse._typing import AnyArray, Indices, Matrix, Scalars, Vector
+from neverworse.rows._kept import Kept, LocalKept, objects_of
 from neverworse.rows._threads import map_in_threads
 from neverworse.rows._triangle import Standard, reduce_rows
 from neverworse.rows._weigh import Weigh
@@ -54,9 +55,12 @@ class Rows(ABC):
         Names of the columns, where the data have some.
     most_taken : int
         So many rows may be copied out where that saves passes over all rows.
+    takes_by_reading : bool
+        Whether taking a few rows costs as much as a pass over all of them.
     """
 
     column_names: list[str] | None = None
+    takes_by_reading = False
 
     def __init__(self, n_rows: int, n_columns: int, shift: Vector | None = None) -> None:
         self.n_rows = n_rows
@@ -124,6 +128,54 @@ class Rows(ABC):
             slice ``rows``.
         """
         return self._pass(coef, intercept, weigh)
+
+    def place(self, known: Any) -> Kept:
+        """Put what is known about all rows where they are.
+
+        Parameters
+        ----------
+        known : object
+            Its method ``at(rows)`` returns the same for the rows in a slice.
+        """
+        return LocalKept(np.array([0, self.n_rows]), [known.at(slice(0, self.n_rows))])
+
+    def keep(
+        self,
+        function: Callable[..., Any],
+        *common: Any,
+        known: Sequence[Any] = (),
+        kept: Sequence[Kept] = (),
+    ) -> Kept:
+        """Make something of every chunk of the rows, in one pass, and keep it there.
+
+        Rows in memory are one chunk.
+
+        Parameters
+        ----------
+        function : callable
+            ``function(rows, *common, *known, *kept)`` for the rows of a chunk; can be pickled.
+        *common
+            Arguments that are the same for all chunks.
+        known : sequence of objects
+            Of which every chunk gets its part, see `place`.
+        kept : sequence of Kept
+            Of which every chunk gets its object.
+        """
+        edges = np.array([0, self.n_rows])
+        own = [one.at(slice(0, self.n_rows)) for one in known]
+        return LocalKept(edges, [function(self, *common, *own, *objects_of(kept, 0))])
+
+    def fold(
+        self,
+        function: Callable[..., Any],
+        combine: Callable[[Any, Any], Any],  # noqa: ARG002
+        *common: Any,
+        known: Sequence[Any] = (),
+        kept: Sequence[Kept] = (),
+    ) -> Any:
+        """Do the same, but combine what is made, in the order of the chunks, and return it."""
+        own = [one.at(slice(0, self.n_rows)) for one in known]
+        return function(self, *common, *own, *objects_of(kept, 0))
 
     def weighted_sum(self, weights: Vector) -> Vector:
         """Return E'weights, for each row of `weights` if there are several."""

@@ -17,6 +17,7 @@ import numpy as np
 
 from neverworse._typing import AnyArray, Indices, Matrix, Scalars, Vector
 from neverworse.rows._base import Rows
+from neverworse.rows._kept import Kept, LocalKept, add_pairs, objects_of
 from neverworse.rows._triangle import Standard, reduce_rows
 from neverworse.rows._weigh import RowWeigh, Weigh
 
@@ -27,28 +28,35 @@ TAKEN_BYTES = 2**26  # rows in chunks may be too many for memory, even if they a
 
 @dataclass(frozen=True)
 class Verb:
-    """What shall be done with every chunk: a method of `Rows`, and what is the same for all.
+    """What shall be done with every chunk: a method of `Rows` or a function, and what all share.
 
     Small, and can be pickled: it travels to where the chunks are.
 
     Attributes
     ----------
-    name : str
-        Of the method.
+    action : str or callable
+        Name of the method, or a function of rows (defined at the top of a module).
     common : tuple
         Its first arguments.
     shift : array of shape (n_columns,) or None
         Of the rows.
     """
 
-    name: str
+    action: str | Callable[..., Any]
     common: tuple[Any, ...] = ()
     shift: Vector | None = None
+
+    @property
+    def name(self) -> str:
+        """What is done, in a word."""
+        return self.action if isinstance(self.action, str) else self.action.__name__.strip("_")
 
     def __call__(self, chunk: Rows, *own: Any) -> Any:
         """Apply the verb to a chunk, with the last arguments of its own."""
         rows = chunk if self.shift is None else chunk.shifted(self.shift)
-        return getattr(rows, self.name)(*self.common, *own)
+        if callable(self.action):
+            return self.action(rows, *self.common, *own)
+        return getattr(rows, self.action)(*self.common, *own)
 
 
 class ChunkedRows(Rows):
@@ -73,6 +81,8 @@ class ChunkedRows(Rows):
         self.edges = edges
         self.most_taken = TAKEN_BYTES // (8 * max(n_columns, 1))
         self.column_names = column_names
+
+    takes_by_reading = True
 
     @abstractmethod
     def map_chunks(
@@ -107,7 +117,7 @@ class ChunkedRows(Rows):
 
     def gram(self, weights: Vector | None = None) -> tuple[Matrix, Vector]:
         """See `Rows.gram`."""
-        return self.reduce_chunks(self._verb("gram"), self._cut(weights), _add_pairs)
+        return self.reduce_chunks(self._verb("gram"), self._cut(weights), add_pairs)
 
     def scores(self, coef: Vector, intercept: Scalars = 0.0) -> Vector:
         """See `Rows.scores`."""
@@ -134,6 +144,33 @@ class ChunkedRows(Rows):
             summed += found[1]
             total = total + found[2]
         return scores, summed, total
+
+    def place(self, known: Any) -> Kept:
+        """See `Rows.place`."""
+        return LocalKept(self.edges, [known.at(rows) for rows in self._slices_of_chunks()])
+
+    def keep(
+        self,
+        function: Callable[..., Any],
+        *common: Any,
+        known: Sequence[Any] = (),
+        kept: Sequence[Kept] = (),
+    ) -> Kept:
+        """See `Rows.keep`."""
+        found = self._map(self._verb(function, *common), self._belonging(known, kept))
+        return LocalKept(self.edges, list(found))
+
+    def fold(
+        self,
+        function: Callable[..., Any],
+        combine: Callable[[Any, Any], Any],
+        *common: Any,
+        known: Sequence[Any] = (),
+        kept: Sequence[Kept] = (),
+    ) -> Any:
+        """See `Rows.fold`."""
+        verb = self._verb(function, *common)
+        return self.reduce_chunks(verb, self._belonging(known, kept), combine)
 
     def weighted_sum(self, weights: Vector) -> Vector:
         """See `Rows.weighted_sum`."""
@@ -193,8 +230,15 @@ class ChunkedRows(Rows):
                 return rows.start + first[0], first[1], first[2]
         return None
 
-    def _verb(self, name: str, *common: Any) -> Verb:
-        return Verb(name, common, self.shift)
+    def _verb(self, action: str | Callable[..., Any], *common: Any) -> Verb:
+        return Verb(action, common, self.shift)
+
+    def _belonging(self, known: Sequence[Any], kept: Sequence[Kept]) -> list[tuple[Any, ...]]:
+        """Return what belongs to each chunk of things with a method `at`, and of kept ones."""
+        return [
+            (*(one.at(rows) for one in known), *objects_of(kept, k))
+            for k, rows in enumerate(self._slices_of_chunks())
+        ]
 
     def _map(self, verb: Verb, arguments: Sequence[tuple[Any, ...]]) -> Iterable[Any]:
         return self.map_chunks(verb, range(self.n_chunks), arguments)
@@ -245,10 +289,6 @@ def check_chunk(chunk: Rows, n_rows: int, n_columns: int, name: str) -> Rows:
 
 def _add(a: Any, b: Any) -> Any:
     return a + b
-
-
-def _add_pairs(a: Any, b: Any) -> Any:
-    return a[0] + b[0], a[1] + b[1]
 
 
 def _widen(a: Any, b: Any) -> Any:

@@ -1,0 +1,127 @@
+"""Soft labels of all rows: here, or where the rows are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from neverworse._typing import Vector
+from neverworse.projection._few_shared import share_few
+from neverworse.projection._hinges import StreamedHinges
+from neverworse.projection._row_labels import Changes, Corners, RowLabels, soft_labels
+from neverworse.projection._shapes import Simplex
+from neverworse.rows import Rows
+from neverworse.rows._kept import Kept, add_pairs
+
+
+class Imputed(Protocol):
+    """Soft labels of all rows."""
+
+    def unlabeled(self) -> Vector:
+        """Return those of the unlabeled rows, in their order."""
+
+    def pulled(self, hinges: StreamedHinges) -> Vector:
+        """Return Σ s q k."""
+
+    def sharing_few(self, hinges: StreamedHinges, shape: Simplex) -> Imputed:
+        """Return soft labels with the same Σ s q k, of which few are shared by two classes."""
+
+
+@dataclass(frozen=True)
+class ImputedHere:
+    """Soft labels in the memory of this process.
+
+    Attributes
+    ----------
+    q : array of shape (n_rows,) or (n_classes, n_rows)
+    seen : boolean array of shape (n_rows,)
+        The unlabeled rows.
+    """
+
+    q: Vector
+    seen: Any
+
+    def unlabeled(self) -> Vector:
+        """See `Imputed`."""
+        return self.q[..., self.seen]
+
+    def pulled(self, hinges: StreamedHinges) -> Vector:
+        """See `Imputed`."""
+        return hinges.pull(hinges.weights * self.q)
+
+    def sharing_few(self, hinges: StreamedHinges, shape: Simplex) -> ImputedHere:
+        """See `Imputed`."""
+        return replace(self, q=share_few(hinges, shape, self.q))
+
+
+@dataclass(frozen=True)
+class ImputedThere:
+    """Soft labels where the rows are: corners, but for a few changes.
+
+    Attributes
+    ----------
+    placed : Kept
+        What is known about the labels, see `RowLabels`.
+    kept : Kept
+        Corners, or what has them.
+    corners : callable
+        ``corners(object)`` returns the corners of what is kept.
+    changes : Changes
+    """
+
+    placed: Kept
+    kept: Kept
+    corners: Callable[[Any], Corners]
+    changes: Changes
+
+    def unlabeled(self) -> Vector:
+        """See `Imputed`."""
+        own = [(self.changes.at(rows),) for rows in self.kept.slices]
+        found = self.kept.map(_of_unlabeled, self.corners, also=(self.placed,), own=own)
+        return found[0] if len(found) == 1 else np.concatenate(found, axis=-1)
+
+    def pulled(self, hinges: StreamedHinges) -> Vector:
+        """See `Imputed`."""
+        rows = hinges.whitening.rows
+        summed, total = rows.fold(
+            _weighted_sum,
+            add_pairs,
+            self.corners,
+            known=(self.changes,),
+            kept=(self.placed, self.kept),
+        )
+        return hinges.whitening.pull(summed, total)
+
+    def sharing_few(self, hinges: StreamedHinges, shape: Simplex) -> ImputedThere:
+        """See `Imputed`; labels in a corner share nothing."""
+        changes = self.changes
+        inner = shape.at(changes.indices).inner(changes.values)
+        shared = np.flatnonzero(np.count_nonzero(inner, axis=0) == 2)
+        if len(shared) <= hinges.rank:
+            return self
+        rows, values = changes.indices[shared], changes.values.copy()
+        values[:, shared] = share_few(hinges.load(rows), shape.at(rows), values[:, shared])
+        return replace(self, changes=Changes(changes.indices, values))
+
+
+def _corners(kept: Any, corners: Callable[[Any], Corners]) -> Corners:
+    return kept if isinstance(kept, Corners) else corners(kept)
+
+
+def _of_unlabeled(
+    kept: Any, labels: RowLabels, corners: Callable[[Any], Corners], changes: Changes
+) -> Vector:
+    found = _corners(kept, corners)
+    q = soft_labels(found, changes, slice(0, found.codes.shape[-1]))
+    seen = labels.width > 0.0
+    return q if seen.all() else q[..., seen]
+
+
+def _weighted_sum(
+    rows: Rows, corners: Callable[[Any], Corners], changes: Changes, labels: RowLabels, kept: Any
+) -> tuple[Vector, Vector]:
+    x = labels.hinge * soft_labels(_corners(kept, corners), changes, slice(0, rows.n_rows))
+    return rows.weighted_sum(x), x.sum(axis=-1)

@@ -1,0 +1,236 @@
+"""Passes over all rows, seen from where the solver is."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from neverworse._typing import Indices, Vector
+from neverworse.projection._hinge_pass import (
+    Band,
+    PassSums,
+    Undecided,
+    corners_of,
+    count_within,
+    hinge_pass,
+    is_complete,
+    soft_of,
+    sums_of,
+    undecided,
+    undecided_copies,
+)
+from neverworse.projection._hinges import LoadedHinges, StreamedHinges
+from neverworse.projection._imputed import ImputedThere
+from neverworse.projection._row_labels import Changes
+from neverworse.rows._kept import Kept
+
+TINY = 1e-100  # instead of nothing, where that would be divided by
+ENOUGH = 0.4  # a sample of copied rows will do if it is this fraction of the one that was wanted
+
+
+@dataclass
+class Pass:
+    """A pass over all rows at a dual point.
+
+    Attributes
+    ----------
+    hinges : StreamedHinges
+    placed, kept : Kept
+        What is known about the labels of rows, and what the pass has left of them.
+    changes : Changes
+        Of the corners of the soft labels that the dual point belongs to.
+    band : Band
+        Which rows were copied.
+    exact : bool
+        Whether the dual point belongs to soft labels of all rows.
+    sums : PassSums
+    length : float
+        Of the dual point that margins are measured at, in units of the one of the pass.
+    """
+
+    hinges: StreamedHinges
+    placed: Kept
+    kept: Kept
+    changes: Changes
+    band: Band
+    exact: bool
+    sums: PassSums
+    length: float = 1.0
+    _counts: dict[float, list[int]] = field(default_factory=dict)
+
+    @property
+    def pulled(self) -> Vector:
+        """Σ s q k for labels q in the corners of the pass."""
+        return self.hinges.whitening.pull(self.sums.summed, self.sums.total)
+
+    @property
+    def soft_total(self) -> Vector:
+        """Σ s q for the soft labels that the dual point belongs to, as a last coordinate."""
+        total: Vector = self.sums.soft_total * self.hinges.whitening.offset[-1]
+        return total
+
+    @property
+    def density(self) -> float:
+        """The density of scores at zero, relative to the number of rows."""
+        return max(1.0, self.sums.near) / max(self.length * self.sums.room, TINY)
+
+    def typical(self, total: float) -> float:
+        """Return a typical score, for rows of that total weight."""
+        return self.length * float(np.sqrt(self.sums.square / total))
+
+    def imputed(self) -> ImputedThere:
+        """Return the soft labels that belong to the dual point, or else those of its corners."""
+        if self.exact:
+            return ImputedThere(self.placed, self.kept.shed(soft_of), soft_of, self.changes)
+        none = Changes(self.changes.indices[:0], self.changes.values[..., :0])
+        return ImputedThere(self.placed, self.kept.shed(corners_of), corners_of, none)
+
+    def corners(self) -> Kept:
+        """Return the corners of the pass, where the rows are, without what else it has left."""
+        return self.kept.shed(corners_of)
+
+    def count_within(self, width: float) -> int:
+        """Return how many rows are at most so far from their kink."""
+        return sum(self._count(width))
+
+    def undecided(
+        self, width: float, most: int, nearest: bool, seed: int
+    ) -> tuple[list[Undecided], float]:
+        """Return rows at most `width` from their kink, and how many rows each stands for.
+
+        Parameters
+        ----------
+        width : float
+        most : int
+            If there are more rows, so many of them: the nearest, or any.
+        nearest : bool
+        seed : int
+        """
+        counts = self._count(width)
+        total = sum(counts)
+        if self._has_copies(width, total, most, nearest):
+            found = self.kept.map(
+                undecided_copies,
+                width / self.length,
+                own=[(changes,) for changes in self._changes()],
+            )
+            copied = sum(len(one.indices) for one in found)
+            if nearest or total <= most or copied >= ENOUGH * most:
+                return self._numbered(found, range(len(found))), total / max(copied, 1)
+        limits = counts
+        if total > most:  # every chunk has its share
+            limits = np.diff(np.floor(most / total * np.cumsum([0, *counts])).astype(int)).tolist()
+        chosen = [k for k, limit in enumerate(limits) if limit] or [0]
+        changes = self._changes()
+        found = self.kept.map(
+            undecided,
+            width / self.length,
+            nearest,
+            seed,
+            also=(self.placed,),
+            chosen=chosen,
+            own=[(changes[k], limits[k]) for k in chosen],
+        )
+        taken = sum(len(one.indices) for one in found)
+        return self._numbered(found, chosen), 1.0 if nearest else total / max(taken, 1)
+
+    def _has_copies(self, width: float, total: int, most: int, nearest: bool) -> bool:
+        if width > self.length * self.band.width:
+            return False
+        every = all(self.kept.map(is_complete))
+        return (every and total <= most) or (not nearest and total > most)
+
+    def _count(self, width: float) -> list[int]:
+        if width not in self._counts:
+            scaled = width / self.length
+            self._counts[width] = self.kept.map(count_within, scaled, also=(self.placed,))
+        return self._counts[width]
+
+    def _changes(self) -> list[Changes]:
+        return [self.changes.at(rows) for rows in self.kept.slices]
+
+    def _numbered(self, found: list[Undecided], chosen: range | list[int]) -> list[Undecided]:
+        """Return rows with their numbers among all rows."""
+        starts = self.kept.edges
+        return [
+            Undecided(one.indices + starts[k], one.corner, one.soft, one.rows)
+            for one, k in zip(found, chosen, strict=True)
+        ]
+
+
+@dataclass(frozen=True)
+class WorkingSet:
+    """Rows near their kink, in memory.
+
+    Attributes
+    ----------
+    indices : array of int
+    corner, soft : arrays of shape (n,) or (n_classes, n)
+        See `Undecided`.
+    hinges : LoadedHinges
+    """
+
+    indices: Indices
+    corner: Vector
+    soft: Vector
+    hinges: LoadedHinges
+
+
+def load_undecided(hinges: StreamedHinges, found: list[Undecided], factor: float) -> WorkingSet:
+    """Load rows near their kink: those that were copied, or else by taking them."""
+    indices = np.concatenate([one.indices for one in found])
+    if all(one.rows is not None for one in found):
+        loaded = hinges.load_copies(
+            indices, [one.rows for one in found if one.rows is not None], factor
+        )
+    else:
+        loaded = hinges.load(indices, factor)
+    return WorkingSet(
+        indices,
+        np.concatenate([one.corner for one in found], axis=-1),
+        np.concatenate([one.soft for one in found], axis=-1),
+        loaded,
+    )
+
+
+def pass_over(
+    hinges: StreamedHinges,
+    placed: Kept,
+    z: Vector,
+    before: Kept | None,
+    changes: Changes,
+    band: Band,
+    seed: int,
+) -> Pass:
+    """Make a pass over all rows at the dual point z.
+
+    Parameters
+    ----------
+    hinges : StreamedHinges
+    placed : Kept
+        What is known about the labels, see `RowLabels`.
+    z : array
+    before : Kept or None
+        The pass before, or corners: where the soft labels are that z belongs to.
+    changes : Changes
+        Of these corners.
+    band : Band
+        Rows to copy.
+    seed : int
+        For a sample of these.
+    """
+    whitening = hinges.whitening
+    direction = whitening.push(z)
+    kept = whitening.rows.keep(
+        hinge_pass,
+        direction.coef,
+        direction.intercept,
+        band,
+        seed,
+        known=(changes,),
+        kept=(placed,) if before is None else (placed, before),
+    )
+    sums = kept.reduce(sums_of, operator.add)
+    return Pass(hinges, placed, kept, changes, band, before is not None, sums)

@@ -1,0 +1,132 @@
+"""What passes make of rows, kept where the rows are until the next pass needs it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from functools import reduce
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from neverworse._typing import AnyArray, Indices
+
+
+class Kept(ABC):
+    """One object for each chunk of rows, kept where the chunk is.
+
+    What is asked of these objects are small things: sums, counts, values of a few rows.
+
+    Parameters
+    ----------
+    edges : array of shape (n_chunks + 1,)
+        Where chunks begin and end.
+    """
+
+    def __init__(self, edges: Indices) -> None:
+        self.edges = edges
+
+    @property
+    def slices(self) -> list[slice]:
+        """The rows of each chunk."""
+        return [slice(int(lo), int(hi)) for lo, hi in pairwise(self.edges)]
+
+    @abstractmethod
+    def map(
+        self,
+        function: Callable[..., Any],
+        *common: Any,
+        also: Sequence[Kept] = (),
+        chosen: Sequence[int] | None = None,
+        own: Sequence[tuple[Any, ...]] | None = None,
+    ) -> list[Any]:
+        """Return what a function says of the object of every chunk, in the order of chunks.
+
+        Parameters
+        ----------
+        function : callable
+            ``function(object, *objects_of_also, *common, *own)``; can be pickled.
+        *common
+            Arguments that are the same for all chunks.
+        also : sequence of Kept
+            Of the same rows.
+        chosen : sequence of int, optional
+            Numbers of the chunks that are asked; all of them if not given.
+        own : sequence of tuple, optional
+            Arguments of each of these.
+        """
+
+    def reduce(
+        self,
+        function: Callable[..., Any],
+        combine: Callable[[Any, Any], Any],
+        *common: Any,
+        also: Sequence[Kept] = (),
+    ) -> Any:
+        """Do the same, and combine the results in the order of the chunks."""
+        return reduce(combine, self.map(function, *common, also=also))
+
+    @abstractmethod
+    def shed(self, function: Callable[[Any], Any]) -> Kept:
+        """Keep no more than what a function returns of the objects, if they are in the way here.
+
+        Objects that take no memory of this process are left as they are.
+        """
+
+    def pick(self, function: Callable[..., AnyArray], indices: Indices) -> AnyArray:
+        """Return values of some rows.
+
+        Parameters
+        ----------
+        function : callable
+            ``function(object, indices)`` returns values of rows of the chunk, with the rows last.
+        indices : array of int
+            In increasing order.
+        """
+        bounds = np.searchsorted(indices, self.edges)
+        chosen = np.flatnonzero(np.diff(bounds)).tolist() or [0]
+        own = [(indices[bounds[k] : bounds[k + 1]] - self.edges[k],) for k in chosen]
+        return np.concatenate(self.map(function, chosen=chosen, own=own), axis=-1)
+
+
+class LocalKept(Kept):
+    """Objects in the memory of this process."""
+
+    def __init__(self, edges: Indices, objects: list[Any]) -> None:
+        super().__init__(edges)
+        self.objects = objects
+
+    def map(
+        self,
+        function: Callable[..., Any],
+        *common: Any,
+        also: Sequence[Kept] = (),
+        chosen: Sequence[int] | None = None,
+        own: Sequence[tuple[Any, ...]] | None = None,
+    ) -> list[Any]:
+        """See `Kept.map`."""
+        numbers = range(len(self.objects)) if chosen is None else chosen
+        arguments = [()] * len(numbers) if own is None else own
+        return [
+            function(self.objects[k], *objects_of(also, k), *common, *mine)
+            for k, mine in zip(numbers, arguments, strict=True)
+        ]
+
+    def shed(self, function: Callable[[Any], Any]) -> Kept:
+        """See `Kept.shed`."""
+        return LocalKept(self.edges, [function(one) for one in self.objects])
+
+
+def objects_of(kept: Sequence[Kept], number: int) -> list[Any]:
+    """Return the objects that are kept for a chunk in this process."""
+    found = []
+    for one in kept:
+        assert isinstance(one, LocalKept)
+        found.append(one.objects[number])
+    return found
+
+
+def add_pairs(a: tuple[Any, Any], b: tuple[Any, Any]) -> tuple[Any, Any]:
+    """Add two pairs, to reduce sums of chunks."""
+    return a[0] + b[0], a[1] + b[1]
