@@ -9,23 +9,23 @@ other row has changed its sign. Every pass reads the rows once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from neverworse._typing import Indices, Vector
 from neverworse.projection._budget import Budget
-from neverworse.projection._hinge_pass import NEAR, Band
+from neverworse.projection._hinge_pass import Band
 from neverworse.projection._hinges import LoadedHinges, StreamedHinges
 from neverworse.projection._imputed import ImputedHere
 from neverworse.projection._inside import reproduce_supervised
 from neverworse.projection._matrix_free import solve_matrix_free
 from neverworse.projection._metric import half_square
 from neverworse.projection._newton import DualSolution, is_optimal, minimise, totals_gap
-from neverworse.projection._passes import TINY, Pass, load_undecided, pass_over
+from neverworse.projection._passes import TINY, Pass, TypicalScores, load_undecided, pass_over
 from neverworse.projection._problem import Projection
 from neverworse.projection._row_labels import Changes, split_labels
-from neverworse.projection._sampling import SAMPLE_ROWS, sample_sizes
+from neverworse.projection._sampling import SAMPLE_ROWS, draw, sample_sizes
 from neverworse.projection._solution import Solution
 from neverworse.projection._weight_space import WeightSpace
 from neverworse.projection._whitening import Whitening
@@ -34,6 +34,7 @@ from neverworse.rows._kept import Kept
 WORKING_PER_COLUMN = 30  # rows per coordinate in a working set, or ...
 WORKING_FRACTION = 0.02  # ... this fraction of all rows if that is more
 PUSH = 0.05  # how far samples are pushed out of the constraint set, see `_Search._solve_sample`
+NEAR = 0.2  # the density of scores at zero is measured up to this fraction of a typical one
 BAND = 3.0  # a row is undecided up to so many times the expected change of its score, ...
 WIDE_BAND = 4.0  # ... or so many where the working set shall be final
 COARSE = 0.5  # a sampled model is solved to this fraction of the angle that is uncertain
@@ -69,22 +70,6 @@ def imputed_here(problem: Projection, solution: DualSolution) -> Solution:
     return Solution(solution.z, imputed, solution.gap, solution.value)
 
 
-@dataclass(frozen=True)
-class _Scores:
-    """What scores of rows are like.
-
-    Attributes
-    ----------
-    typical : float
-        Their size.
-    density : float
-        At zero, relative to the number of rows.
-    """
-
-    typical: float
-    density: float
-
-
 class _Search:
     """Rounds of one pass over all rows and one small problem."""
 
@@ -93,10 +78,10 @@ class _Search:
         self.hinges = StreamedHinges(problem.whitening, problem.weights)
         self.n_unlabeled = n_unlabeled
         self.budget = budget
-        self.random = np.random.default_rng(0)  # only the path depends on it, not the result
+        self.seed = 0  # of samples; only the path depends on it, not the result
         self.total = float(problem.weights.sum())
         self.last = np.zeros_like(problem.linear)  # where samples have led to
-        self.expected = _Scores(0.0, 0.0)
+        self.expected = TypicalScores(0.0, 0.0)
         self.most = max(
             SAMPLE_ROWS,
             WORKING_PER_COLUMN * problem.linear.size,
@@ -121,23 +106,22 @@ class _Search:
             budget=self.budget,
         )
 
-    def _scores_of(self, sample: LoadedHinges, chosen: Indices, z: Vector) -> _Scores:
+    def _scores_of(self, sample: LoadedHinges, chosen: Indices, z: Vector) -> TypicalScores:
         """Return what scores are like in a sample."""
         t, s = sample.scores(z), sample.weights
         typical = float(np.sqrt(np.sum(t**2 * s) / s.sum()))
         within = np.count_nonzero(self.problem.shape.at(chosen).margin(t) <= NEAR * typical)
-        return _Scores(typical, within / max(2.0 * NEAR * typical * len(chosen), TINY))
+        return TypicalScores(typical, within / max(2.0 * NEAR * typical * len(chosen), TINY))
 
     def _load_sample(self, size: int) -> tuple[Indices, LoadedHinges]:
-        """Return a random sample of the unlabeled rows, of those that are at hand if any are."""
-        factor = self.n_unlabeled / size
+        """Return a sample of the unlabeled rows."""
+        chosen = draw(np.flatnonzero(self.problem.weights), size)
+        factor = self.n_unlabeled / len(chosen)
         at_hand = self.problem.sample
-        if at_hand is None:
-            chosen = self._choose(np.flatnonzero(self.problem.weights), size)
-            return chosen, self.hinges.load(chosen, factor)
-        some = self._choose(np.arange(len(at_hand.indices)), min(size, len(at_hand.indices)))
-        chosen = at_hand.indices[some]
-        return chosen, self.hinges.load_copies(chosen, [at_hand.rows[some]], factor)
+        if at_hand is not None and len(chosen) <= len(at_hand.indices):
+            rows = at_hand.rows[np.searchsorted(at_hand.indices, chosen)]
+            return chosen, self.hinges.load_copies(chosen, [rows], factor)
+        return chosen, self.hinges.load(chosen, factor)
 
     def run_on_all_rows(self, in_memory: bool, tol: float) -> Solution:
         """Solve by Newton's method on all rows, roughly at first if working sets can take over."""
@@ -226,8 +210,9 @@ class _Search:
         for _ in range(MOST_ROUNDS):
             if not exact and half_square(z, totals) <= problem.floor:
                 return None  # the sample gave no direction
-            band = self._band(width if exact else self._angle(moved, factor, z), exact)
-            made = self._pass_over(z, before, changes, band)
+            if not exact:
+                width = WIDE_BAND * self._angle(moved, factor, z) * self.expected.size
+            made = self._pass_over(z, before, changes, self._band(width))
             if exact:
                 gap = self._gap(z, made)
                 lowest = min(lowest, gap)
@@ -241,7 +226,7 @@ class _Search:
             optimal = exact and is_optimal(gap, value, tol, problem.floor)
             if self.budget.exhausted or optimal:
                 return Solution(z, made.imputed(), gap, value)
-            self.expected = _Scores(made.typical(self.total), made.density)
+            self.expected = made.scores(self.total, self.n_unlabeled)
             if not exact:
                 last, angle = angle, self._angle(moved, factor, z)
                 if angle > SLOW * last:
@@ -250,13 +235,13 @@ class _Search:
             elif rough is not None:
                 # The dual is strongly convex: the gap bounds the distance to the optimum.
                 angle = float(np.sqrt(max(gap, 0.0) / value))
-            uncertain = angle * self.expected.typical
+            uncertain = angle * self.expected.size
             from_all = exact
             exact = exact or made.count_within(BAND * uncertain) <= self.most
             width = (WIDE_BAND if exact else BAND) * uncertain
             if from_all:  # all rows that have changed their corner become undecided
                 width = max(width, 2.0 * made.sums.farthest)
-            found, factor = made.undecided(width, self.most, exact, self._seed())
+            found, factor = made.undecided(width, self.most, exact)
             pulled, before = made.pulled, made.corners()
             del made  # has the scores of all rows
             working = load_undecided(self.hinges, found, factor)
@@ -270,7 +255,7 @@ class _Search:
                 working.soft,
                 shape=shape.at(working.indices),
                 totals=totals,
-                tol=0.1 * tol if exact else (COARSE * angle) ** 2,
+                tol=min(0.1 * tol, 1e-14) if exact else (COARSE * angle) ** 2,
                 floor=problem.floor,
                 budget=self.budget,
                 sigma=STEEP / max(width, 1e-12),
@@ -290,18 +275,19 @@ class _Search:
         corners, changes = split_labels(self.problem.shape, rough.imputed.q)
         return self.problem.whitening.rows.place(corners), changes
 
-    def _band(self, angle_or_width: float, exact: bool) -> Band:
+    def _band(self, width: float) -> Band:
         """Return which rows a pass shall copy, because they will probably be undecided."""
         rows = self.problem.whitening.rows
         if not (rows.takes_by_reading and isinstance(self.problem.whitening, Whitening)):
             return Band()
-        share = SPARE * self.most / self.n_unlabeled
-        width = angle_or_width if exact else WIDE_BAND * angle_or_width * self.expected.typical
-        return Band(SPARE * width, share)
+        width *= SPARE
+        expected = 2.0 * width * self.expected.density * self.n_unlabeled
+        return Band(width, min(1.0, SPARE * self.most / max(expected, TINY)))
 
     def _pass_over(self, z: Vector, before: Kept | None, changes: Changes, band: Band) -> Pass:
-        problem = self.problem
-        return pass_over(self.hinges, problem.placed, z, before, changes, band, self._seed())
+        self.seed += 1
+        near, placed = NEAR * self.expected.size, self.problem.placed
+        return pass_over(self.hinges, placed, z, before, changes, near, band, self.seed)
 
     def _gap(self, z: Vector, made: Pass) -> float:
         """Return the gap of a dual point and the soft labels of its working set."""
@@ -309,13 +295,6 @@ class _Search:
         if totals is not None:
             gap += totals_gap(totals, z[..., -1], made.soft_total)
         return gap
-
-    def _seed(self) -> int:
-        return int(self.random.integers(2**31))
-
-    def _choose(self, rows: Indices, size: int) -> Indices:
-        """Return so many of the rows at random, in their order."""
-        return np.sort(self.random.choice(rows, size, replace=False, shuffle=False))
 
     def _best_length(self, z: Vector, made: Pass) -> tuple[Vector, float]:
         """Return the multiple of z at which the dual is lowest, and its gap to the corners there.
@@ -346,7 +325,7 @@ class _Search:
         their kink stand against it: by a factor of 1 + p λ.
         """
         density = self.expected.density
-        fraction = min(1.0, 0.8 * density * moved * self.expected.typical)
+        fraction = min(1.0, 0.8 * density * moved * self.expected.size)
         spectrum = self.problem.spectrum
         error = factor * fraction * np.sum(spectrum / (1.0 + density * spectrum) ** 2)
         error *= z.size / spectrum.size  # as many times as there are classes

@@ -15,7 +15,7 @@ from neverworse.projection._hinges import StreamedHinges
 from neverworse.projection._moments import NonFiniteError
 from neverworse.projection._problem import Projection, Sample
 from neverworse.projection._row_space import RowSpaceWhitening
-from neverworse.projection._sampling import sample_sizes
+from neverworse.projection._sampling import draw, sample_sizes
 from neverworse.projection._solution import Solution
 from neverworse.projection._start import (
     Start,
@@ -120,8 +120,7 @@ class Geometry:
         sizes = sample_sizes(n_classes, whitening.rank + 1, len(unlabeled))
         if not sizes:
             return none
-        random = np.random.default_rng(0)
-        return Wanted(np.sort(random.choice(unlabeled, sizes[-1], replace=False, shuffle=False)))
+        return Wanted(draw(unlabeled, sizes[-1]))
 
     def _supervised_scores(self, wanted: Wanted) -> tuple[Kept, Vector]:
         """Return the supervised scores, and c = H w_sup - E'Sy in whitened coordinates and units.

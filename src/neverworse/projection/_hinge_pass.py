@@ -13,11 +13,10 @@ import numpy as np
 from neverworse._typing import Indices, Mask, Matrix, Scalars, Vector
 from neverworse.projection._line_search import blocks
 from neverworse.projection._row_labels import Changes, Corners, RowLabels, soft_labels
+from neverworse.projection._sampling import is_chosen
 from neverworse.rows import Rows
 from neverworse.rows._threads import map_in_threads
 from neverworse.rows._weigh import RowWeigh
-
-NEAR = 0.2  # the density of scores at zero is measured up to this fraction of a typical one
 
 
 @dataclass(frozen=True)
@@ -29,11 +28,22 @@ class Band:
     width : float
         Rows at most so far from their kink; none if zero.
     share : float
-        The largest share of all rows that is copied: more are sampled.
+        So large a sample of these.
     """
 
     width: float = 0.0
-    share: float = 0.0
+    share: float = 1.0
+
+
+@dataclass(frozen=True)
+class RowNumbers:
+    """The number of the first of some rows, among all rows."""
+
+    first: int = 0
+
+    def at(self, rows: slice) -> RowNumbers:
+        """Return the same for some of the rows."""
+        return RowNumbers(self.first + rows.start)
 
 
 @dataclass(frozen=True)
@@ -45,13 +55,10 @@ class Copied:
     indices : array of int
         In increasing order.
     rows : array of shape (n, n_columns)
-    complete : bool
-        Whether these are all rows that near, or a sample of them.
     """
 
     indices: Indices
     rows: Matrix
-    complete: bool
 
 
 @dataclass(frozen=True)
@@ -66,8 +73,8 @@ class PassSums:
         Σ s q.
     along, square : float
         Σ s q·t and Σ s t·t.
-    near, room : float
-        How many scores are near zero, and in how much room: their ratio is the density there.
+    near : int
+        How many rows are very near their kink.
     gap : float
         Σ s (q·t + max(-q·t)) for the labels q that the dual point belongs to.
     soft_total : float or array of shape (n_classes,)
@@ -80,8 +87,7 @@ class PassSums:
     total: Scalars
     along: float
     square: float
-    near: float
-    room: float
+    near: int
     gap: float
     soft_total: Scalars
     farthest: float
@@ -93,7 +99,6 @@ class PassSums:
             self.along + other.along,
             self.square + other.square,
             self.near + other.near,
-            self.room + other.room,
             self.gap + other.gap,
             self.soft_total + other.soft_total,
             max(self.farthest, other.farthest),
@@ -154,9 +159,11 @@ def hinge_pass(
     rows: Rows,
     coef: Vector,
     intercept: Scalars,
+    near: float,
     band: Band,
     seed: int,
     changes: Changes,
+    numbers: RowNumbers,
     labels: RowLabels,
     before: HingePass | Corners | None = None,
 ) -> HingePass:
@@ -167,12 +174,15 @@ def hinge_pass(
     rows : Rows
     coef, intercept
         The dual point, as a linear function of rows.
+    near : float
+        Rows up to this far from their kink are counted.
     band : Band
         Which rows to copy.
     seed : int
-        For a sample of these.
+        Of the sample.
     changes : Changes
         Where labels that the dual point belongs to are no corners.
+    numbers : RowNumbers
     labels : RowLabels
     before : HingePass, Corners or None
         Where they are; None if the dual point belongs to no labels.
@@ -189,22 +199,21 @@ def hinge_pass(
         return _block_sums(state, labels.at(block), changes, block)
 
     parts = map_in_threads(part, _slices(t))
-    square = float(sum(found[1] for found in parts))
-    near, room = _density(state, labels, square)
     sums = PassSums(
         summed=summed,
         total=total,
         along=float(sum(found[0] for found in parts)),
-        square=square,
-        near=near,
-        room=room,
+        square=float(sum(found[1] for found in parts)),
+        near=count_within(state, labels, near),
         gap=float(sum(found[2] for found in parts)),
         soft_total=sum((found[3] for found in parts), np.zeros(coef.shape[:-1])),
         farthest=max(found[4] for found in parts),
     )
     copied = None
     if band.width > 0.0:
-        copied = _copy(rows, state, labels, band, seed)
+        chosen = _rows_within(state, labels, band.width)
+        chosen = chosen[is_chosen(chosen + numbers.first, band.share, seed)]
+        copied = Copied(chosen, rows.take(chosen))
     return replace(state, sums=sums, copied=copied)
 
 
@@ -225,12 +234,12 @@ def undecided(
     state: HingePass,
     labels: RowLabels,
     width: float,
-    nearest: bool,
+    share: float,
     seed: int,
     changes: Changes,
-    most: int,
+    numbers: RowNumbers,
 ) -> Undecided:
-    """Return rows near their kink: `most` of them at most, the nearest ones or any.
+    """Return a sample of the rows near their kink.
 
     Parameters
     ----------
@@ -238,39 +247,41 @@ def undecided(
         Of some rows.
     width : float
         How far from their kink at most.
-    nearest : bool
+    share : float
     seed : int
     changes : Changes
         See `hinge_pass`.
-    most : int
+    numbers : RowNumbers
     """
     found = _rows_within(state, labels, width)
-    if len(found) > most and nearest:
+    return _described(state, changes, found[is_chosen(found + numbers.first, share, seed)], None)
+
+
+def nearest(
+    state: HingePass, labels: RowLabels, width: float, changes: Changes, most: int
+) -> Undecided:
+    """Return the rows nearest to their kink, at most so many."""
+    found = _rows_within(state, labels, width)
+    if len(found) > most:
         margin = state.margin(slice(None))[found]
         found = np.sort(found[np.argpartition(margin, most)[:most]])
-    elif len(found) > most:
-        found = _choose(found, most, seed)
     return _described(state, changes, found, None)
 
 
 def undecided_copies(
     state: HingePass,
     width: float,
+    share: float,
+    seed: int,
     changes: Changes,
+    numbers: RowNumbers,
 ) -> Undecided:
-    """Return all rows near their kink of which there are copies."""
+    """Return what `undecided` does, of rows of which there are copies."""
     assert state.copied is not None
     copied = state.copied.indices
-    near = state.margin(slice(None))[copied] <= width
-    if near.all():
-        return _described(state, changes, copied, state.copied.rows)
-    return _described(state, changes, copied[near], state.copied.rows[near])
-
-
-def is_complete(state: HingePass) -> bool:
-    """Return whether all rows near their kink were copied, or a sample of them."""
-    assert state.copied is not None
-    return state.copied.complete
+    chosen = state.margin(slice(None))[copied] <= width
+    chosen &= is_chosen(copied + numbers.first, share, seed)
+    return _described(state, changes, copied[chosen], state.copied.rows[chosen])
 
 
 def corners_of(state: HingePass) -> Corners:
@@ -315,16 +326,6 @@ def _dot(a: Vector, b: Vector) -> Vector:
     return product if product.ndim == 1 else product.sum(axis=0)
 
 
-def _density(state: HingePass, labels: RowLabels, square: float) -> tuple[float, float]:
-    """Return how many scores are near zero, and in how much room."""
-    total = float(labels.hinge.sum())
-    if square <= 0.0 or total <= 0.0:
-        return 0.0, 0.0
-    near = NEAR * float(np.sqrt(square / total))
-    n_rows = int(np.count_nonzero(labels.hinge))
-    return count_within(state, labels, near), 2.0 * near * n_rows
-
-
 def _within(state: HingePass, labels: RowLabels, block: slice, width: float) -> Mask:
     return (state.margin(block) <= width) & (labels.hinge[block] > 0.0)
 
@@ -335,19 +336,6 @@ def _rows_within(state: HingePass, labels: RowLabels, width: float) -> Indices:
         for block in _slices(state.t)
     ]
     return np.concatenate(found)
-
-
-def _choose(rows: Indices, size: int, seed: int) -> Indices:
-    """Return so many of the rows at random, in their order."""
-    random = np.random.default_rng([seed, len(rows)])
-    return np.sort(random.choice(rows, size, replace=False, shuffle=False))
-
-
-def _copy(rows: Rows, state: HingePass, labels: RowLabels, band: Band, seed: int) -> Copied:
-    near = _rows_within(state, labels, band.width)
-    most = int(np.ceil(band.share * rows.n_rows))
-    chosen = near if len(near) <= most else _choose(near, most, seed)
-    return Copied(chosen, rows.take(chosen), len(near) <= most)
 
 
 def _described(

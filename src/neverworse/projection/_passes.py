@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,11 +12,12 @@ from neverworse._typing import Indices, Vector
 from neverworse.projection._hinge_pass import (
     Band,
     PassSums,
+    RowNumbers,
     Undecided,
     corners_of,
     count_within,
     hinge_pass,
-    is_complete,
+    nearest,
     soft_of,
     sums_of,
     undecided,
@@ -27,7 +29,21 @@ from neverworse.projection._row_labels import Changes
 from neverworse.rows._kept import Kept
 
 TINY = 1e-100  # instead of nothing, where that would be divided by
-ENOUGH = 0.4  # a sample of copied rows will do if it is this fraction of the one that was wanted
+
+
+@dataclass(frozen=True)
+class TypicalScores:
+    """What scores of rows are like.
+
+    Attributes
+    ----------
+    size : float
+    density : float
+        At zero, relative to the number of rows.
+    """
+
+    size: float
+    density: float
 
 
 @dataclass
@@ -43,9 +59,13 @@ class Pass:
         Of the corners of the soft labels that the dual point belongs to.
     band : Band
         Which rows were copied.
+    seed : int
+        Of samples.
     exact : bool
         Whether the dual point belongs to soft labels of all rows.
     sums : PassSums
+    near : float
+        How far from their kink rows were counted.
     length : float
         Of the dual point that margins are measured at, in units of the one of the pass.
     """
@@ -55,8 +75,10 @@ class Pass:
     kept: Kept
     changes: Changes
     band: Band
+    seed: int
     exact: bool
     sums: PassSums
+    near: float
     length: float = 1.0
     _counts: dict[float, list[int]] = field(default_factory=dict)
 
@@ -71,14 +93,11 @@ class Pass:
         total: Vector = self.sums.soft_total * self.hinges.whitening.offset[-1]
         return total
 
-    @property
-    def density(self) -> float:
-        """The density of scores at zero, relative to the number of rows."""
-        return max(1.0, self.sums.near) / max(self.length * self.sums.room, TINY)
-
-    def typical(self, total: float) -> float:
-        """Return a typical score, for rows of that total weight."""
-        return self.length * float(np.sqrt(self.sums.square / total))
+    def scores(self, total: float, n_rows: int) -> TypicalScores:
+        """Return what scores are like, for so many unlabeled rows of that total weight."""
+        room = 2.0 * self.length * self.near * n_rows
+        typical = self.length * float(np.sqrt(self.sums.square / total))
+        return TypicalScores(typical, max(1, self.sums.near) / max(room, TINY))
 
     def imputed(self) -> ImputedThere:
         """Return the soft labels that belong to the dual point, or else those of its corners."""
@@ -95,52 +114,39 @@ class Pass:
         """Return how many rows are at most so far from their kink."""
         return sum(self._count(width))
 
-    def undecided(
-        self, width: float, most: int, nearest: bool, seed: int
-    ) -> tuple[list[Undecided], float]:
+    def undecided(self, width: float, most: int, exact: bool) -> tuple[list[Undecided], float]:
         """Return rows at most `width` from their kink, and how many rows each stands for.
 
         Parameters
         ----------
         width : float
         most : int
-            If there are more rows, so many of them: the nearest, or any.
-        nearest : bool
-        seed : int
+            If there are more rows, about so many of them.
+        exact : bool
+            Whether these shall be the nearest ones, which stand for themselves only; otherwise they
+            are a sample.
         """
         counts = self._count(width)
         total = sum(counts)
-        if self._has_copies(width, total, most, nearest):
-            found = self.kept.map(
-                undecided_copies,
-                width / self.length,
-                own=[(changes,) for changes in self._changes()],
-            )
-            copied = sum(len(one.indices) for one in found)
-            if nearest or total <= most or copied >= ENOUGH * most:
-                return self._numbered(found, range(len(found))), total / max(copied, 1)
-        limits = counts
-        if total > most:  # every chunk has its share
-            limits = np.diff(np.floor(most / total * np.cumsum([0, *counts])).astype(int)).tolist()
-        chosen = [k for k, limit in enumerate(limits) if limit] or [0]
-        changes = self._changes()
-        found = self.kept.map(
-            undecided,
-            width / self.length,
-            nearest,
-            seed,
-            also=(self.placed,),
-            chosen=chosen,
-            own=[(changes[k], limits[k]) for k in chosen],
-        )
-        taken = sum(len(one.indices) for one in found)
-        return self._numbered(found, chosen), 1.0 if nearest else total / max(taken, 1)
-
-    def _has_copies(self, width: float, total: int, most: int, nearest: bool) -> bool:
-        if width > self.length * self.band.width:
-            return False
-        every = all(self.kept.map(is_complete))
-        return (every and total <= most) or (not nearest and total > most)
+        share = most / max(total, most)
+        every: Sequence[int] = range(len(counts))
+        if exact and share < 1.0:
+            # Every chunk has its share.
+            limits = np.diff(np.floor(share * np.cumsum([0, *counts])).astype(int)).tolist()
+            own = [(changes, limit) for changes, limit in zip(self._changes(), limits, strict=True)]
+            found = self.kept.map(nearest, width / self.length, also=(self.placed,), own=own)
+            return self._numbered(found, every), 1.0
+        own = list(zip(self._changes(), map(RowNumbers().at, self.kept.slices), strict=True))
+        common = (width / self.length, share, self.seed)
+        if width <= self.length * self.band.width and share <= self.band.share:
+            found = self.kept.map(undecided_copies, *common, own=own)
+        else:
+            chosen = [k for k in every if counts[k]] or [0]
+            also, own = (self.placed,), [own[k] for k in chosen]
+            found = self.kept.map(undecided, *common, also=also, chosen=chosen, own=own)
+            every = chosen
+        n_found = sum(len(one.indices) for one in found)
+        return self._numbered(found, every), total / max(n_found, 1)
 
     def _count(self, width: float) -> list[int]:
         if width not in self._counts:
@@ -151,7 +157,7 @@ class Pass:
     def _changes(self) -> list[Changes]:
         return [self.changes.at(rows) for rows in self.kept.slices]
 
-    def _numbered(self, found: list[Undecided], chosen: range | list[int]) -> list[Undecided]:
+    def _numbered(self, found: list[Undecided], chosen: Sequence[int]) -> list[Undecided]:
         """Return rows with their numbers among all rows."""
         starts = self.kept.edges
         return [
@@ -201,6 +207,7 @@ def pass_over(
     z: Vector,
     before: Kept | None,
     changes: Changes,
+    near: float,
     band: Band,
     seed: int,
 ) -> Pass:
@@ -216,10 +223,12 @@ def pass_over(
         The pass before, or corners: where the soft labels are that z belongs to.
     changes : Changes
         Of these corners.
+    near : float
+        How far from their kink rows are counted.
     band : Band
         Rows to copy.
     seed : int
-        For a sample of these.
+        Of samples.
     """
     whitening = hinges.whitening
     direction = whitening.push(z)
@@ -227,10 +236,11 @@ def pass_over(
         hinge_pass,
         direction.coef,
         direction.intercept,
+        near,
         band,
         seed,
-        known=(changes,),
+        known=(changes, RowNumbers()),
         kept=(placed,) if before is None else (placed, before),
     )
     sums = kept.reduce(sums_of, operator.add)
-    return Pass(hinges, placed, kept, changes, band, before is not None, sums)
+    return Pass(hinges, placed, kept, changes, band, seed, before is not None, sums, near)

@@ -1,6 +1,15 @@
-"""How many rows samples have."""
+"""Samples of rows that do not depend on where the rows are.
+
+Whether a row is chosen depends on its number, not on a random generator: so every chunk can choose
+by itself, and the solver takes the same path wherever the rows are.
+"""
 
 from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neverworse._typing import Indices, Mask
 
 SAMPLE_ROWS = 2000  # at least, in samples and working sets, and ...
 SAMPLE_PER_COLUMN = (40, 200)  # ... so many rows per coordinate, in the first and second sample
@@ -26,3 +35,58 @@ def sample_sizes(n_classes: int, rank: int, n_unlabeled: int) -> list[int]:
         return []
     second = min(most, int(SAMPLE_FRACTION * n_unlabeled))
     return [first, second] if second > 2 * first else [first]
+
+
+def is_chosen(indices: Indices, share: float, seed: int) -> Mask:
+    """Return which rows are in a sample of about that share; a larger one contains a smaller one.
+
+    Parameters
+    ----------
+    indices : array of int
+        Numbers of rows among all rows.
+    share : float
+    seed : int
+    """
+    if share >= 1.0:
+        return np.ones(len(indices), bool)
+    chosen: Mask = _scattered(indices, seed) < np.uint64(share * 2.0**64)
+    return chosen
+
+
+def draw(indices: Indices, size: int, seed: int = 0) -> Indices:
+    """Return a sample of that size, in increasing order; a larger one contains a smaller one.
+
+    Parameters
+    ----------
+    indices : array of int
+        Numbers of the rows to choose from, in increasing order.
+    size : int
+    seed : int
+    """
+    if size >= len(indices):
+        return indices
+    share = size / len(indices)
+    # Enough of them, almost surely: six standard deviations more than expected.
+    some = indices[is_chosen(indices, share + 6.0 * np.sqrt(share / len(indices)), seed)]
+    if len(some) < size:
+        some = indices
+    ranked = np.argpartition(_scattered(some, seed), size - 1)[:size]
+    return some[np.sort(ranked)]
+
+
+def _scattered(indices: Indices, seed: int) -> NDArray[np.uint64]:
+    """Return a number for each index that looks random: a Weyl sequence, well mixed (SplitMix64).
+
+    References
+    ----------
+    G. L. Steele, D. Lea and C. H. Flood, "Fast splittable pseudorandom number generators", OOPSLA
+    2014, 453-472.
+    """
+    x = indices.astype(np.uint64)
+    x += np.uint64(1 + seed % 2**31) * np.uint64(2**32 + 15)  # sequences of other seeds are far off
+    x *= np.uint64(0x9E3779B97F4A7C15)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        x ^= x >> np.uint64(shift)
+        x *= np.uint64(factor)
+    x ^= x >> np.uint64(31)
+    return x

@@ -15,7 +15,9 @@ from scipy import sparse
 from neverworse._typing import AnyArray
 from neverworse.rows._chunked import ChunkedRows, Verb, check_chunk
 from neverworse.rows._dask_engine import Engine, task_of
+from neverworse.rows._dask_kept import DaskKept, Parcel, opened, tasks_of
 from neverworse.rows._dense import DenseRows
+from neverworse.rows._kept import Kept
 from neverworse.rows._packed import pack, unpack
 from neverworse.rows._sparse import SparseRows
 
@@ -29,6 +31,8 @@ class DaskRows(ChunkedRows):
     ----------
     X : dask.array.Array or dask.dataframe.DataFrame
     """
+
+    takes_by_reading = False
 
     def __init__(self, X: Any) -> None:
         _check_table(X)
@@ -46,6 +50,8 @@ class DaskRows(ChunkedRows):
             shapes = self._engine.run(tasks)
             sizes, n_columns = [shape[0] for shape in shapes], shapes[0][1]
         super().__init__(sizes, n_columns, names)
+        # Where chunks are persisted, Dask might still move small ones to workers that are idle.
+        self._homes = self._engine.homes(X, self._chunks)
 
     def map_chunks(
         self, verb: Verb, chosen: Sequence[int], arguments: Sequence[tuple[Any, ...]]
@@ -60,13 +66,50 @@ class DaskRows(ChunkedRows):
         tasks = self._tasks(verb, range(self.n_chunks), arguments)
         return self._engine.run_tree(tasks, combine, f"neverworse-{verb.name}")
 
+    def place(self, known: Any) -> Kept:
+        """See `Rows.place`."""
+        tasks = [
+            task_of(Parcel(pack(known.at(rows))), "neverworse-place", home=self._homes[k])
+            for k, rows in enumerate(self._slices_of_chunks())
+        ]
+        return DaskKept(self.edges, self._engine, tasks, self._homes)
+
+    def keep(
+        self,
+        function: Callable[..., Any],
+        *common: Any,
+        known: Sequence[Any] = (),
+        kept: Sequence[Kept] = (),
+    ) -> Kept:
+        """See `Rows.keep`."""
+        verb = self._verb(function, *common)
+        tasks = self._tasks(verb, range(self.n_chunks), self._belonging(known, ()), kept)
+        return DaskKept(self.edges, self._engine, tasks, self._homes)
+
+    def fold(
+        self,
+        function: Callable[..., Any],
+        combine: Callable[[Any, Any], Any],
+        *common: Any,
+        known: Sequence[Any] = (),
+        kept: Sequence[Kept] = (),
+    ) -> Any:
+        """See `Rows.fold`."""
+        verb = self._verb(function, *common)
+        tasks = self._tasks(verb, range(self.n_chunks), self._belonging(known, ()), kept)
+        return self._engine.run_tree(tasks, combine, f"neverworse-{verb.name}")
+
     def where(self, row: int) -> str:
         """See `ChunkedRows.where`."""
         k = int(np.searchsorted(self.edges, row, side="right")) - 1
         return f"row {row} (row {row - self.edges[k]} of chunk {k})"
 
     def _tasks(
-        self, verb: Verb, chosen: Sequence[int], arguments: Sequence[tuple[Any, ...]]
+        self,
+        verb: Verb,
+        chosen: Sequence[int],
+        arguments: Sequence[tuple[Any, ...]],
+        kept: Sequence[Kept] = (),
     ) -> list[Any]:
         sizes = np.diff(self.edges)
         return [
@@ -74,6 +117,8 @@ class DaskRows(ChunkedRows):
                 _Work(verb, own, k, int(sizes[k]), self.n_columns, self._dtype),
                 f"neverworse-{verb.name}",
                 self._chunks[k],
+                *tasks_of(kept, k),
+                home=self._homes[k],
             )
             for k, own in zip(chosen, arguments, strict=True)
         ]
@@ -90,11 +135,11 @@ class _Work:
     n_columns: int
     dtype: Any
 
-    def __call__(self, chunk: Any) -> Any:
+    def __call__(self, chunk: Any, *kept: Any) -> Any:
         rows = check_chunk(
             _rows(chunk, self.dtype), self.n_rows, self.n_columns, f"Chunk {self.number} of X"
         )
-        return self.verb(rows, *self.own)
+        return self.verb(rows, *self.own, *map(opened, kept))
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "own": pack(self.own)}

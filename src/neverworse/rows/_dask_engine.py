@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
+from contextlib import contextmanager
 from typing import Any
+from uuid import uuid4
 
 import dask
 
@@ -17,6 +19,9 @@ _GONE = (
     "The Dask cluster went away before the result was there ({reason}). Nothing was fitted: start "
     "a cluster, connect a Client to it, and fit again."
 )
+
+
+Home = tuple[str, ...]  # addresses of workers
 
 
 class LostClusterError(RuntimeError):
@@ -33,24 +38,36 @@ class Engine:
         """Return the results of tasks (or of other Dask collections)."""
         if self._client is None:
             return list(dask.compute(*tasks, traverse=False))
-        from distributed import KilledWorker
-        from distributed.comm import CommClosedError
-
-        try:
-            _check_client(self._client)
-            # What the client knows about rows, such as their weights, travels within the graph:
-            # then tasks can be run again wherever they have to be.
-            with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
-                futures = self._client.compute(list(tasks))
+        with _watched(self._client):
+            futures = self._client.compute(list(tasks))
             _wait(self._client, futures)
             return list(self._client.gather(futures))
-        except KilledWorker as error:
-            raise LostClusterError(
-                f"Workers of the Dask cluster died again and again ({error}). Chunks may be too "
-                "large for their memory: use smaller ones. Nothing was fitted."
-            ) from error
-        except (CancelledError, CommClosedError) as error:
-            raise LostClusterError(_GONE.format(reason=type(error).__name__)) from error
+
+    def persist(self, tasks: Sequence[Any]) -> list[Any]:
+        """Start tasks; return what stands for their results, as inputs of other tasks."""
+        if self._client is None:
+            return list(dask.persist(*tasks, traverse=False))
+        with _watched(self._client):
+            return list(self._client.persist(list(tasks)))
+
+    def homes(self, collection: Any, tasks: Sequence[Any]) -> list[Home]:
+        """Return the workers that hold the results of tasks already, if any do.
+
+        Parameters
+        ----------
+        collection : Dask collection
+            What may be persisted.
+        tasks : sequence of tasks
+            Its chunks.
+        """
+        if self._client is None:
+            return [()] * len(tasks)
+        from distributed import futures_of
+
+        futures = futures_of(collection)
+        with _watched(self._client):
+            holders = self._client.who_has(futures) if futures else {}
+        return [tuple(holders.get(task.key, ())) for task in tasks]
 
     def run_tree(self, tasks: Sequence[Any], combine: Callable[[Any, Any], Any], name: str) -> Any:
         """Combine the results of tasks in their order, where they are; return the outcome."""
@@ -63,10 +80,46 @@ class Engine:
         return self.run(tasks)[0]
 
 
-def task_of(function: Callable[..., Any], name: str, *inputs: Any) -> Any:
-    """Return a task; `name` is what dashboards show."""
-    key = f"{name}-{dask.base.tokenize(object())}"
-    return dask.delayed(function, pure=False, traverse=False)(*inputs, dask_key_name=key)
+@contextmanager
+def _watched(client: Any) -> Iterator[None]:
+    """Say what has happened where a cluster goes away."""
+    from distributed import KilledWorker
+    from distributed.comm import CommClosedError
+
+    try:
+        _check_client(client)
+        # What the client knows about rows, such as their weights, travels within the graph: then
+        # tasks can be run again wherever they have to be.
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
+            yield
+    except KilledWorker as error:
+        raise LostClusterError(
+            f"Workers of the Dask cluster died again and again ({error}). Chunks may be too large "
+            "for their memory: use smaller ones. Nothing was fitted."
+        ) from error
+    except (CancelledError, CommClosedError) as error:
+        raise LostClusterError(_GONE.format(reason=type(error).__name__)) from error
+
+
+def task_of(function: Callable[..., Any], name: str, *inputs: Any, home: Home = ()) -> Any:
+    """Return a task.
+
+    Parameters
+    ----------
+    function : callable
+    name : str
+        What dashboards show.
+    *inputs
+        Tasks, whose results the function is called with.
+    home : tuple of str
+        Workers that should run the task, as long as they live; Dask chooses if empty.
+    """
+    key = f"{name}-{uuid4().hex}"
+    task = dask.delayed(function, pure=False, traverse=False)
+    if not home:
+        return task(*inputs, dask_key_name=key)
+    with dask.annotate(workers=list(home), allow_other_workers=True):
+        return task(*inputs, dask_key_name=key)
 
 
 class _Merge:

@@ -5,13 +5,12 @@ A row of weight one, or a label of zero or one, is worth a bit and not eight byt
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 import numpy as np
 
-from neverworse._typing import AnyArray, Indices, Vector
-from neverworse.rows._weigh import RowWeigh
+from neverworse._typing import AnyArray, Indices
 
 FEW = 16  # at most one in so many numbers may be another than the two
 SMALL = 1024  # arrays of fewer numbers are sent as they are
@@ -34,12 +33,12 @@ class Packed:
     """
 
     shape: tuple[int, ...]
-    values: Vector
+    values: AnyArray
     bits: AnyArray
     others: Indices
-    exact: Vector
+    exact: AnyArray
 
-    def unpack(self) -> Vector:
+    def unpack(self) -> AnyArray:
         """Return the array."""
         size = int(np.prod(self.shape))
         array = self.values[np.unpackbits(self.bits, count=size)]
@@ -47,15 +46,39 @@ class Packed:
         return array.reshape(self.shape)
 
 
+@dataclass(frozen=True)
+class PackedFields:
+    """A data class whose arrays are packed.
+
+    Attributes
+    ----------
+    kind : type
+    fields : dict
+    """
+
+    kind: type
+    fields: dict[str, Any]
+
+    def unpack(self) -> Any:
+        """Return the object."""
+        return self.kind(**{name: unpack(value) for name, value in self.fields.items()})
+
+
 def pack(value: Any) -> Any:
-    """Return a small form of an array (alone, in a tuple or in a `RowWeigh`) if there is one."""
+    """Return a small form of an array (alone, in a tuple or in a data class) if there is one."""
     if isinstance(value, tuple):
         return tuple(pack(one) for one in value)
-    if isinstance(value, RowWeigh):
-        return RowWeigh(value.function, pack(value.known))
-    if not isinstance(value, np.ndarray) or value.size < SMALL or value.dtype != np.float64:
+    if is_dataclass(value) and not isinstance(value, type):
+        packed = {one.name: pack(getattr(value, one.name)) for one in fields(value)}
+        return PackedFields(type(value), packed)
+    if not isinstance(value, np.ndarray) or value.size < SMALL:
         return value
     flat = value.ravel()
+    if value.dtype == np.bool_:
+        none = np.empty(0, np.intp)
+        return Packed(value.shape, np.array([False, True]), np.packbits(flat), none, flat[none])
+    if value.dtype != np.float64:
+        return value
     found, counts = np.unique(flat[:: flat.size // SMALL], return_counts=True)
     values = np.resize(found[np.argsort(counts)[-2:]], 2)  # twice the same, if it is the only one
     second = flat == values[1]
@@ -69,6 +92,4 @@ def unpack(value: Any) -> Any:
     """Return what was packed."""
     if isinstance(value, tuple):
         return tuple(unpack(one) for one in value)
-    if isinstance(value, RowWeigh):
-        return RowWeigh(value.function, unpack(value.known))
-    return value.unpack() if isinstance(value, Packed) else value
+    return value.unpack() if isinstance(value, Packed | PackedFields) else value
