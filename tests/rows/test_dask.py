@@ -1,3 +1,5 @@
+from collections import Counter
+
 import cloudpickle
 import dask
 import dask.array as da
@@ -10,8 +12,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from neverworse import ICLSClassifier, LeastSquaresClassifier, ProjectedLeastSquaresClassifier
+from neverworse.rows import _dask, _dask_engine, _dask_kept
 from neverworse.rows._dask import DaskRows
-from tests.rows.fits import CASES, SPARSE, assert_same_model
+from neverworse.rows._dask_engine import Engine
+from tests.rows.fits import CASES, SPARSE, Case, assert_same_model
 
 # Chunks of many sizes, one of them empty, and in the columns too.
 ROWS = (0.1, 0.1, 0.35, 0.352, 0.8)
@@ -128,8 +132,6 @@ def test_words_as_classes():
 
 
 def test_number_of_tasks_is_proportional_to_the_chunks(monkeypatch):
-    from neverworse.rows import _dask_engine
-
     sizes = []
     original = dask.compute
 
@@ -147,6 +149,49 @@ def test_number_of_tasks_is_proportional_to_the_chunks(monkeypatch):
         largest[n_chunks] = max(sizes)
     assert largest[10] <= 5 * 10
     assert largest[40] <= 5 * 40
+
+
+def bytes_of_a_fit(n_rows, monkeypatch):
+    """Return how many bytes a fit sends to workers, and how many it gets, by what they are for."""
+    X, y, _ = Case(ProjectedLeastSquaresClassifier, n_rows=n_rows, labeled=0.0).data()
+    X, y = da.from_array(X, chunks=(n_rows // 12, -1)), da.from_array(y, chunks=n_rows // 12)
+    sent, received = Counter(), Counter()
+
+    def task_of(function, name, *inputs, home=()):
+        sent[name] += len(cloudpickle.dumps(function))
+        return original_task(function, name, *inputs, home=home)
+
+    def run(self, tasks):
+        found = original_run(self, tasks)
+        for task, result in zip(tasks, found, strict=True):
+            received[task.key.rsplit("-", 1)[0]] += len(cloudpickle.dumps(result))
+        return found
+
+    original_task, original_run = _dask_engine.task_of, Engine.run
+    with monkeypatch.context() as patch:
+        for module in (_dask, _dask_kept, _dask_engine):
+            patch.setattr(module, "task_of", task_of)
+        patch.setattr(Engine, "run", run)
+        clf = ProjectedLeastSquaresClassifier().fit(X, y)
+    assert clf.certificate_.holds
+    return sent, received
+
+
+def test_only_sums_and_working_sets_cross_the_network(monkeypatch):
+    few, many = 60_000, 240_000
+    bytes_of = {n: bytes_of_a_fit(n, monkeypatch) for n in (few, many)}
+    working_sets = ("take", "undecided", "some_scores")
+    labels = ("place", "of_unlabeled", "gather")
+    for direction in (0, 1):
+        grown = bytes_of[many][direction] - bytes_of[few][direction]
+        for name in labels:  # once each
+            assert grown.pop(f"neverworse-{name}", 0) < 0.4 * (many - few)
+        for name in working_sets:
+            grown.pop(f"neverworse-{name}", 0)
+        changes = grown.pop("neverworse-hinge_pass", 0)  # soft labels of working sets
+        assert changes < 0.5 * (many - few)
+        assert grown.total() < 0.02 * (many - few)
+    assert sum(bytes_of[many][1][f"neverworse-{name}"] for name in labels) > 0
 
 
 # Unusual chunks, and faults

@@ -3,7 +3,7 @@ import pickle
 import numpy as np
 import pytest
 
-from neverworse.rows._packed import Packed, pack, unpack
+from neverworse.rows._packed import Packed, Sparse, pack, sparsely, unpack
 from neverworse.rows._weigh import RowWeigh
 
 RNG = np.random.default_rng(0)
@@ -40,8 +40,36 @@ def test_weights_that_depend_on_scores():
     weigh = RowWeigh(np.multiply, (BITS,))
     outer = RowWeigh(np.add, (weigh, None))
     packed = pack((outer, 1.5))
-    assert len(pickle.dumps(packed)) < BITS.nbytes / 40
+    assert len(pickle.dumps(packed)) < BITS.nbytes / 20
     back = unpack(packed)
     np.testing.assert_array_equal(back[0].known[0].known[0], BITS)
     assert back[0].known[1] is None
     assert back[1] == 1.5
+
+
+FEW_KNOWN = np.where(RNG.random(5000) < 0.02, BITS, -1.0)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [FEW_KNOWN, FEW_KNOWN.astype(np.int8), np.where(FEW_KNOWN < 0.0, np.nan, FEW_KNOWN), BITS == 2],
+)
+def test_labels_of_which_most_are_missing(labels):
+    found = sparsely(labels)
+    assert isinstance(found, Sparse)
+    assert len(pickle.dumps(found)) < max(0.2 * labels.nbytes, 3000)
+    assert unpack(found).dtype == labels.dtype
+    np.testing.assert_array_equal(unpack(found), labels)
+
+
+@pytest.mark.parametrize("labels", [BITS, np.arange(3), np.empty(0)])
+def test_labels_that_are_known(labels):
+    assert sparsely(labels) is labels
+
+
+def test_fields_of_data_classes():
+    known = RowWeigh(np.multiply, (BITS > 0.0, FEW_OTHERS))
+    packed = pack(known)
+    assert len(pickle.dumps(packed)) < 0.1 * (BITS.nbytes + 5000)
+    np.testing.assert_array_equal(unpack(packed).known[0], BITS > 0.0)
+    np.testing.assert_array_equal(unpack(packed).known[1], FEW_OTHERS)

@@ -32,7 +32,8 @@ from neverworse.projection._whitening import Whitening
 from neverworse.rows._kept import Kept
 
 WORKING_PER_COLUMN = 30  # rows per coordinate in a working set, or ...
-WORKING_FRACTION = 0.02  # ... this fraction of all rows if that is more
+WORKING_FRACTION = 0.02  # ... this fraction of all rows if that is more, ...
+WORKING_BYTES = 2**26  # ... and does not take more than this
 PUSH = 0.05  # how far samples are pushed out of the constraint set, see `_Search._solve_sample`
 NEAR = 0.2  # the density of scores at zero is measured up to this fraction of a typical one
 BAND = 3.0  # a row is undecided up to so many times the expected change of its score, ...
@@ -42,8 +43,9 @@ STEEP = 3.0  # σ at the start, in units of one over the width of the band
 MOST_ROUNDS = 12
 ENOUGH = 1e-3  # a gap at which working sets can take over from Newton's method on all rows, ...
 FEW = 2  # ... if they hold at most one in so many rows
+MANY = 0.25  # rows that left their corner are added to a working set unless this share of it
 WORSE = 10.0  # give up on working sets when one leaves a gap so many times the smallest
-SPARE = 1.5  # rows are copied in a pass so many times as far from their kink as seems needed
+SPARE = 1.25  # rows are copied in a pass so many times as far from their kink as seems needed
 SLOW = 0.7  # give up on samples when a round leaves more of the uncertainty than this
 
 
@@ -82,11 +84,8 @@ class _Search:
         self.total = float(problem.weights.sum())
         self.last = np.zeros_like(problem.linear)  # where samples have led to
         self.expected = TypicalScores(0.0, 0.0)
-        self.most = max(
-            SAMPLE_ROWS,
-            WORKING_PER_COLUMN * problem.linear.size,
-            int(WORKING_FRACTION * n_unlabeled),
-        )
+        most = min(int(WORKING_FRACTION * n_unlabeled), WORKING_BYTES // (8 * problem.linear.size))
+        self.most = max(SAMPLE_ROWS, WORKING_PER_COLUMN * problem.linear.size, most)
 
     def run(self, sizes: list[int], tol: float) -> Solution | None:
         """Solve by samples and working sets; None where these do not lead to the end."""
@@ -115,7 +114,7 @@ class _Search:
 
     def _load_sample(self, size: int) -> tuple[Indices, LoadedHinges]:
         """Return a sample of the unlabeled rows."""
-        chosen = draw(np.flatnonzero(self.problem.weights), size)
+        chosen = draw(self.problem.weights, size)
         factor = self.n_unlabeled / len(chosen)
         at_hand = self.problem.sample
         if at_hand is not None and len(chosen) <= len(at_hand.indices):
@@ -210,9 +209,10 @@ class _Search:
         for _ in range(MOST_ROUNDS):
             if not exact and half_square(z, totals) <= problem.floor:
                 return None  # the sample gave no direction
+            uncertain = width / WIDE_BAND
             if not exact:
-                width = WIDE_BAND * self._angle(moved, factor, z) * self.expected.size
-            made = self._pass_over(z, before, changes, self._band(width))
+                uncertain = self._angle(moved, factor, z) * self.expected.size
+            made = self._pass_over(z, before, changes, self._band(uncertain, exact))
             if exact:
                 gap = self._gap(z, made)
                 lowest = min(lowest, gap)
@@ -236,10 +236,9 @@ class _Search:
                 # The dual is strongly convex: the gap bounds the distance to the optimum.
                 angle = float(np.sqrt(max(gap, 0.0) / value))
             uncertain = angle * self.expected.size
-            from_all = exact
             exact = exact or made.count_within(BAND * uncertain) <= self.most
             width = (WIDE_BAND if exact else BAND) * uncertain
-            if from_all:  # all rows that have changed their corner become undecided
+            if made.sums.n_left > MANY * self.most:  # more is uncertain than it seemed
                 width = max(width, 2.0 * made.sums.farthest)
             found, factor = made.undecided(width, self.most, exact)
             pulled, before = made.pulled, made.corners()
@@ -275,14 +274,26 @@ class _Search:
         corners, changes = split_labels(self.problem.shape, rough.imputed.q)
         return self.problem.whitening.rows.place(corners), changes
 
-    def _band(self, width: float) -> Band:
-        """Return which rows a pass shall copy, because they will probably be undecided."""
+    def _band(self, uncertain: float, exact: bool) -> Band:
+        """Return which rows a pass shall copy, because they will probably be undecided.
+
+        Parameters
+        ----------
+        uncertain : float
+            How far scores are off, probably.
+        exact : bool
+            Whether the working set is going to be final.
+        """
         rows = self.problem.whitening.rows
         if not (rows.takes_by_reading and isinstance(self.problem.whitening, Whitening)):
             return Band()
-        width *= SPARE
-        expected = 2.0 * width * self.expected.density * self.n_unlabeled
-        return Band(width, min(1.0, SPARE * self.most / max(expected, TINY)))
+        rows_per_width = 2.0 * self.expected.density * self.n_unlabeled
+        final = exact or rows_per_width * BAND * uncertain <= self.most
+        width = SPARE * (WIDE_BAND if final else BAND) * uncertain
+        share = SPARE**2 * self.most / max(rows_per_width * width, TINY)
+        if final and share < 1.0 / SPARE:
+            return Band()  # too many to be copied, and a sample will not do
+        return Band(width, 1.0 if final else min(1.0, share))
 
     def _pass_over(self, z: Vector, before: Kept | None, changes: Changes, band: Band) -> Pass:
         self.seed += 1

@@ -115,12 +115,12 @@ class Geometry:
         none = Wanted(np.empty(0, np.intp))
         if not (rows.takes_by_reading and isinstance(whitening, Whitening)):
             return none
-        unlabeled = np.flatnonzero(self.hinge_weights)
+        n_unlabeled = int(np.count_nonzero(self.hinge_weights))
         n_classes = self.supervised.coef.size // self.supervised.coef.shape[-1]
-        sizes = sample_sizes(n_classes, whitening.rank + 1, len(unlabeled))
+        sizes = sample_sizes(n_classes, whitening.rank + 1, n_unlabeled)
         if not sizes:
             return none
-        return Wanted(draw(unlabeled, sizes[-1]))
+        return Wanted(draw(self.hinge_weights, sizes[-1]))
 
     def _supervised_scores(self, wanted: Wanted) -> tuple[Kept, Vector]:
         """Return the supervised scores, and c = H w_sup - E'Sy in whitened coordinates and units.

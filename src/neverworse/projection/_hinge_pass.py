@@ -7,10 +7,11 @@ are sums, counts, and the few rows near a kink.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
-from neverworse._typing import Indices, Mask, Matrix, Scalars, Vector
+from neverworse._typing import AnyArray, Indices, Mask, Matrix, Scalars, Vector
 from neverworse.projection._line_search import blocks
 from neverworse.projection._row_labels import Changes, Corners, RowLabels, soft_labels
 from neverworse.projection._sampling import is_chosen
@@ -55,10 +56,11 @@ class Copied:
     indices : array of int
         In increasing order.
     rows : array of shape (n, n_columns)
+        Of any floating-point type.
     """
 
     indices: Indices
-    rows: Matrix
+    rows: AnyArray
 
 
 @dataclass(frozen=True)
@@ -79,8 +81,8 @@ class PassSums:
         Σ s (q·t + max(-q·t)) for the labels q that the dual point belongs to.
     soft_total : float or array of shape (n_classes,)
         Σ s q of these.
-    farthest : float
-        How far from a kink rows are that have left the corner of their label, at most.
+    n_left, farthest : int, float
+        How many rows have left the corner of their label, and how far they are from a kink at most.
     """
 
     summed: Vector
@@ -90,6 +92,7 @@ class PassSums:
     near: int
     gap: float
     soft_total: Scalars
+    n_left: int
     farthest: float
 
     def __add__(self, other: PassSums) -> PassSums:
@@ -101,6 +104,7 @@ class PassSums:
             self.near + other.near,
             self.gap + other.gap,
             self.soft_total + other.soft_total,
+            self.n_left + other.n_left,
             max(self.farthest, other.farthest),
         )
 
@@ -152,7 +156,13 @@ class Undecided:
     indices: Indices
     corner: Vector
     soft: Vector
-    rows: Matrix | None
+    rows: AnyArray | None
+
+    def at(self, chosen: Mask) -> Undecided:
+        """Return some of these rows."""
+        rows = None if self.rows is None else self.rows[chosen]
+        corner, soft = self.corner[..., chosen], self.soft[..., chosen]
+        return Undecided(self.indices[chosen], corner, soft, rows)
 
 
 def hinge_pass(
@@ -195,25 +205,26 @@ def hinge_pass(
     margins = shape.margin(t) if t.ndim > 1 else None
     state = HingePass(t, margins, Corners.of(shape, t), soft)
 
-    def part(block: slice) -> tuple[float, float, float, Vector, float]:
+    def part(block: slice) -> _BlockSums:
         return _block_sums(state, labels.at(block), changes, block)
 
     parts = map_in_threads(part, _slices(t))
     sums = PassSums(
         summed=summed,
         total=total,
-        along=float(sum(found[0] for found in parts)),
-        square=float(sum(found[1] for found in parts)),
+        along=float(sum(found.along for found in parts)),
+        square=float(sum(found.square for found in parts)),
         near=count_within(state, labels, near),
-        gap=float(sum(found[2] for found in parts)),
-        soft_total=sum((found[3] for found in parts), np.zeros(coef.shape[:-1])),
-        farthest=max(found[4] for found in parts),
+        gap=float(sum(found.gap for found in parts)),
+        soft_total=sum((found.total for found in parts), np.zeros(coef.shape[:-1])),
+        n_left=sum(found.n_left for found in parts),
+        farthest=max(found.farthest for found in parts),
     )
     copied = None
     if band.width > 0.0:
-        chosen = _rows_within(state, labels, band.width)
+        chosen = _rows_near(state, labels, band.width, changes)
         chosen = chosen[is_chosen(chosen + numbers.first, band.share, seed)]
-        copied = Copied(chosen, rows.take(chosen))
+        copied = Copied(chosen, _narrow(rows.take(chosen)))
     return replace(state, sums=sums, copied=copied)
 
 
@@ -239,7 +250,7 @@ def undecided(
     changes: Changes,
     numbers: RowNumbers,
 ) -> Undecided:
-    """Return a sample of the rows near their kink.
+    """Return a sample of the rows near their kink, and of those that have left their corner.
 
     Parameters
     ----------
@@ -253,7 +264,7 @@ def undecided(
         See `hinge_pass`.
     numbers : RowNumbers
     """
-    found = _rows_within(state, labels, width)
+    found = _rows_near(state, labels, width, changes)
     return _described(state, changes, found[is_chosen(found + numbers.first, share, seed)], None)
 
 
@@ -279,9 +290,10 @@ def undecided_copies(
     """Return what `undecided` does, of rows of which there are copies."""
     assert state.copied is not None
     copied = state.copied.indices
+    described = _described(state, changes, copied, state.copied.rows)
     chosen = state.margin(slice(None))[copied] <= width
-    chosen &= is_chosen(copied + numbers.first, share, seed)
-    return _described(state, changes, copied[chosen], state.copied.rows[chosen])
+    chosen |= _differ(described.soft, described.corner)
+    return described.at(chosen & is_chosen(copied + numbers.first, share, seed))
 
 
 def corners_of(state: HingePass) -> Corners:
@@ -304,21 +316,33 @@ def _slices(t: Vector) -> list[slice]:
     return [slice(block.start, min(block.stop, n)) for block in blocks(t)]
 
 
-def _block_sums(
-    state: HingePass, labels: RowLabels, changes: Changes, block: slice
-) -> tuple[float, float, float, Vector, float]:
-    """Return Σ s q·t for corners, Σ s t·t, and gap, totals and farthest row of soft labels."""
+class _BlockSums(NamedTuple):
+    """What is added up over a block: see `PassSums`."""
+
+    along: float
+    square: float
+    gap: float
+    total: Vector
+    n_left: int
+    farthest: float
+
+
+def _block_sums(state: HingePass, labels: RowLabels, changes: Changes, block: slice) -> _BlockSums:
     t, s = state.t[..., block], labels.hinge
     support = labels.shape.support(t)
     along = -float(s @ support)
     square = float(_dot(t, t) @ s)
     if state.soft is None:
-        return along, square, 0.0, np.zeros(t.shape[:-1]), 0.0
+        return _BlockSums(along, square, 0.0, np.zeros(t.shape[:-1]), 0, 0.0)
     q = soft_labels(state.soft, changes, block)
     gap = float(s @ (_dot(q, t) + support))
-    left = np.atleast_2d(q != state.corners.labels(block)).any(axis=0) & (s > 0.0)
+    left = _differ(q, state.corners.labels(block)) & (s > 0.0)
     farthest = float(state.margin(block)[left].max(initial=0.0))
-    return along, square, gap, q @ s, farthest
+    return _BlockSums(along, square, gap, q @ s, int(np.count_nonzero(left)), farthest)
+
+
+def _differ(a: Vector, b: Vector) -> Mask:
+    return np.asarray(np.atleast_2d(a != b).any(axis=0))
 
 
 def _dot(a: Vector, b: Vector) -> Vector:
@@ -338,8 +362,27 @@ def _rows_within(state: HingePass, labels: RowLabels, width: float) -> Indices:
     return np.concatenate(found)
 
 
+def _rows_near(state: HingePass, labels: RowLabels, width: float, changes: Changes) -> Indices:
+    """Return rows at most so far from their kink, and those that have left their corner."""
+    if state.soft is None:
+        return _rows_within(state, labels, width)
+    found = []
+    for block in _slices(state.t):
+        q = soft_labels(state.soft, changes, block)
+        left = _differ(q, state.corners.labels(block)) & (labels.hinge[block] > 0.0)
+        found.append(block.start + np.flatnonzero(_within(state, labels, block, width) | left))
+    return np.concatenate(found)
+
+
+def _narrow(rows: Matrix) -> AnyArray:
+    """Return rows in half the memory, if that loses nothing."""
+    with np.errstate(over="ignore"):
+        narrow = rows.astype(np.float32)
+    return narrow if (narrow == rows).all() else rows
+
+
 def _described(
-    state: HingePass, changes: Changes, indices: Indices, rows: Matrix | None
+    state: HingePass, changes: Changes, indices: Indices, rows: AnyArray | None
 ) -> Undecided:
     corner = state.corners.labels(indices)
     soft = corner

@@ -13,7 +13,7 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from neverworse._typing import Indices, Matrix, Vector
+from neverworse._typing import AnyArray, Indices, Matrix, Vector
 from neverworse.projection._row_space import RowSpaceWhitening
 from neverworse.projection._weight_space import WeightSpace
 from neverworse.projection._whitening import Whitening
@@ -163,14 +163,14 @@ class StreamedHinges:
         return LoadedHinges(DenseRows(loaded), factor * self.weights[indices])
 
     def load_copies(
-        self, indices: Indices, copies: Sequence[Matrix], factor: float = 1.0
+        self, indices: Indices, copies: Sequence[AnyArray], factor: float = 1.0
     ) -> LoadedHinges:
         """Do the same for rows of which there are copies, in pieces."""
         assert isinstance(self.whitening, Whitening), "others have their rows at hand"
         loaded = np.empty((len(indices), self.rank))
         done = 0
         for rows in copies:
-            loaded[done : done + len(rows)] = self.whitening.apply(rows.copy())
+            loaded[done : done + len(rows)] = self.whitening.apply(rows.astype(np.float64))
             done += len(rows)
         return LoadedHinges(DenseRows(loaded), factor * self.weights[indices])
 

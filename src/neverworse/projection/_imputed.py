@@ -81,7 +81,13 @@ class ImputedThere:
         """See `Imputed`."""
         own = [(self.changes.at(rows),) for rows in self.kept.slices]
         found = self.kept.map(_of_unlabeled, self.corners, also=(self.placed,), own=own)
-        return found[0] if len(found) == 1 else np.concatenate(found, axis=-1)
+        codes = np.concatenate([corners.codes for corners, _ in found], axis=-1)
+        q = Corners(codes, found[0][0].n_classes).labels()
+        start = 0
+        for corners, changes in found:
+            changes.apply(q[..., start : start + corners.codes.shape[-1]])
+            start += corners.codes.shape[-1]
+        return q
 
     def pulled(self, hinges: StreamedHinges) -> Vector:
         """See `Imputed`."""
@@ -113,11 +119,15 @@ def _corners(kept: Any, corners: Callable[[Any], Corners]) -> Corners:
 
 def _of_unlabeled(
     kept: Any, labels: RowLabels, corners: Callable[[Any], Corners], changes: Changes
-) -> Vector:
-    found = _corners(kept, corners)
-    q = soft_labels(found, changes, slice(0, found.codes.shape[-1]))
-    seen = labels.width > 0.0
-    return q if seen.all() else q[..., seen]
+) -> tuple[Corners, Changes]:
+    """Return corners of the unlabeled rows, and changes among these."""
+    found, seen = _corners(kept, corners), labels.width > 0.0
+    if seen.all():
+        return found, changes
+    kept_changes = seen[changes.indices]
+    positions = np.cumsum(seen)[changes.indices[kept_changes]] - 1
+    values = changes.values[..., kept_changes]
+    return Corners(found.codes[..., seen], found.n_classes), Changes(positions, values)
 
 
 def _weighted_sum(

@@ -141,12 +141,9 @@ class Pass:
         if width <= self.length * self.band.width and share <= self.band.share:
             found = self.kept.map(undecided_copies, *common, own=own)
         else:
-            chosen = [k for k in every if counts[k]] or [0]
-            also, own = (self.placed,), [own[k] for k in chosen]
-            found = self.kept.map(undecided, *common, also=also, chosen=chosen, own=own)
-            every = chosen
+            found = self.kept.map(undecided, *common, also=(self.placed,), own=own)
         n_found = sum(len(one.indices) for one in found)
-        return self._numbered(found, every), total / max(n_found, 1)
+        return self._numbered(found, every), 1.0 if share == 1.0 else total / max(n_found, 1)
 
     def _count(self, width: float) -> list[int]:
         if width not in self._counts:

@@ -213,13 +213,17 @@ def _solve_lbfgs(problem: Projection, tol: float, budget: Budget) -> Solution:
 
 def _soft_labels(geometry: Geometry, solution: Solution | None) -> Vector:
     """Return the soft labels of the unlabeled rows; any will do for rows without a weight."""
-    seen = geometry.training.labels.unlabeled
-    free = (geometry.hinge_weights <= 0.0)[seen]
-    soft = None if solution is None else solution.imputed.unlabeled()
-    if soft is not None and not free.any():
-        return soft
-    nearest = geometry.training.labels.shape.at(seen).nearest(geometry.start.at(seen))
-    return nearest if soft is None else np.where(free, nearest, soft)
+    labels = geometry.training.labels
+    free = (geometry.hinge_weights <= 0.0)[labels.unlabeled]
+    nearest = None
+    if solution is None or free.any():
+        nearest = labels.shape.at(labels.unlabeled).nearest(geometry.start.at(labels.unlabeled))
+    del geometry.scored  # as long as all rows, and not needed any more
+    if solution is None:
+        assert nearest is not None
+        return nearest
+    soft = solution.imputed.unlabeled()
+    return soft if nearest is None else np.where(free, nearest, soft)
 
 
 def _in_units_of_target(soft: Vector, labels: Labels) -> None:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from neverworse._typing import Indices, Mask
+from neverworse._typing import Indices, Mask, Vector
 
 SAMPLE_ROWS = 2000  # at least, in samples and working sets, and ...
 SAMPLE_PER_COLUMN = (40, 200)  # ... so many rows per coordinate, in the first and second sample
+CHUNK = 2**18  # rows for which temporary arrays are made
 SAMPLE_FRACTION = 0.05  # the second sample is no larger than this, unless the first is
 
 
@@ -53,25 +54,34 @@ def is_chosen(indices: Indices, share: float, seed: int) -> Mask:
     return chosen
 
 
-def draw(indices: Indices, size: int, seed: int = 0) -> Indices:
-    """Return a sample of that size, in increasing order; a larger one contains a smaller one.
+def draw(weights: Vector, size: int, seed: int = 0) -> Indices:
+    """Return a sample of rows with a weight, in increasing order; a larger one contains a smaller.
 
     Parameters
     ----------
-    indices : array of int
-        Numbers of the rows to choose from, in increasing order.
+    weights : array of shape (n_rows,)
     size : int
     seed : int
     """
-    if size >= len(indices):
-        return indices
-    share = size / len(indices)
-    # Enough of them, almost surely: six standard deviations more than expected.
-    some = indices[is_chosen(indices, share + 6.0 * np.sqrt(share / len(indices)), seed)]
+    n = int(np.count_nonzero(weights))
+    share = size / max(n, size)
+    if share < 1.0:  # enough of them, almost surely: six standard deviations more than expected
+        share += 6.0 * float(np.sqrt(share / n))
+    some = _chosen(weights, share, seed)
     if len(some) < size:
-        some = indices
-    ranked = np.argpartition(_scattered(some, seed), size - 1)[:size]
-    return some[np.sort(ranked)]
+        some = _chosen(weights, 1.0, seed)
+    if len(some) <= size:
+        return some
+    return some[np.sort(np.argpartition(_scattered(some, seed), size - 1)[:size])]
+
+
+def _chosen(weights: Vector, share: float, seed: int) -> Indices:
+    """Return the rows of a sample with a weight, without making anything as long as all rows."""
+    found = []
+    for lo in range(0, len(weights), CHUNK):
+        rows = lo + np.flatnonzero(weights[lo : lo + CHUNK])
+        found.append(rows[is_chosen(rows, share, seed)])
+    return np.concatenate(found)
 
 
 def _scattered(indices: Indices, seed: int) -> NDArray[np.uint64]:

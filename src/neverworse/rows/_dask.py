@@ -18,7 +18,7 @@ from neverworse.rows._dask_engine import Engine, task_of
 from neverworse.rows._dask_kept import DaskKept, Parcel, opened, tasks_of
 from neverworse.rows._dense import DenseRows
 from neverworse.rows._kept import Kept
-from neverworse.rows._packed import pack, unpack
+from neverworse.rows._packed import pack, sparsely, unpack
 from neverworse.rows._sparse import SparseRows
 
 
@@ -198,8 +198,24 @@ def _names(X: Any) -> list[str] | None:
 
 
 def gather(values: Any) -> Any:
-    """Return labels or weights that are a Dask collection as an array or series in memory."""
-    return Engine().run([values])[0]
+    """Return labels or weights that are a Dask collection as an array or series in memory.
+
+    Of numbers that are mostly the same, such as labels of which most are missing, only the others
+    travel.
+    """
+    engine = Engine()
+    dtype = getattr(values, "dtype", None)
+    if not (isinstance(dtype, np.dtype) and dtype.kind in "iufb" and values.ndim == 1):
+        return engine.run([values])[0]
+    tasks = [
+        task_of(_sparse_numbers, "neverworse-gather", chunk)
+        for chunk in np.ravel(values.to_delayed()).tolist()
+    ]
+    return np.concatenate([unpack(found) for found in engine.run(tasks)])
+
+
+def _sparse_numbers(chunk: Any) -> Any:
+    return sparsely(np.asarray(chunk))
 
 
 def map_rows(X: Any, function: Callable[[Any], AnyArray], like: AnyArray, name: str) -> da.Array:

@@ -64,6 +64,45 @@ class PackedFields:
         return self.kind(**{name: unpack(value) for name, value in self.fields.items()})
 
 
+@dataclass(frozen=True)
+class Sparse:
+    """An array of one value, and a few others: labels of which most are missing.
+
+    Attributes
+    ----------
+    size : int
+    value : array of shape (1,)
+    others : array of int
+        Where other values are.
+    exact : array
+        These values.
+    """
+
+    size: int
+    value: AnyArray
+    others: Indices
+    exact: AnyArray
+
+    def unpack(self) -> AnyArray:
+        """Return the array."""
+        array = np.repeat(self.value, self.size)
+        array[self.others] = self.exact
+        return array
+
+
+def sparsely(array: AnyArray) -> AnyArray | Sparse:
+    """Return a vector of numbers as one value and others, if these are few."""
+    if array.size < SMALL:
+        return array
+    found, counts = np.unique(array[:: array.size // SMALL], return_counts=True)
+    value = found[[counts.argmax()]]
+    same = np.isnan(array) if value.dtype.kind == "f" and np.isnan(value[0]) else array == value[0]
+    others = np.flatnonzero(~same)
+    if FEW * len(others) > array.size:
+        return array
+    return Sparse(array.size, value, others, array[others])
+
+
 def pack(value: Any) -> Any:
     """Return a small form of an array (alone, in a tuple or in a data class) if there is one."""
     if isinstance(value, tuple):
@@ -92,4 +131,4 @@ def unpack(value: Any) -> Any:
     """Return what was packed."""
     if isinstance(value, tuple):
         return tuple(unpack(one) for one in value)
-    return value.unpack() if isinstance(value, Packed | PackedFields) else value
+    return value.unpack() if isinstance(value, Packed | PackedFields | Sparse) else value

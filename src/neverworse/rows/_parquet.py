@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import reduce
+from itertools import pairwise
 from os import PathLike
 from typing import Any, NamedTuple, TypeVar
 
@@ -12,11 +13,13 @@ import pyarrow as pa
 
 from neverworse._typing import AnyArray
 from neverworse.rows._chunked import ChunkedRows, Verb
-from neverworse.rows._dense import DenseRows
+from neverworse.rows._columns import ColumnRows
 from neverworse.rows._parquet_files import File, check_columns, find_files, read_chunks, read_column
+from neverworse.rows._streams import in_streams, read_ahead
 
 CHUNK_BYTES = 2**24  # three of these are in memory at once
 MOST_CHUNK_ROWS = 2**18
+N_PARTS = 8  # of the files, of which as many are worked on at once as there are cores
 
 Item = TypeVar("Item")
 
@@ -66,11 +69,49 @@ class ParquetRows(ChunkedRows):
     def map_chunks(
         self, verb: Verb, chosen: Sequence[int], arguments: Sequence[tuple[Any, ...]]
     ) -> Iterable[Any]:
-        """See `ChunkedRows.map_chunks`; the next chunk is read while one is worked on."""
+        """See `ChunkedRows.map_chunks`; several parts of the files are worked on at once."""
+        parts = self._parts(chosen)
+        if len(parts) > 1:
+            return in_streams(
+                parts, lambda part: self._work(verb, chosen[part], arguments[part], _as_they_come)
+            )
+        return self._work(verb, chosen, arguments, read_ahead)
+
+    def reduce_chunks(
+        self, verb: Verb, arguments: Sequence[tuple[Any, ...]], combine: Callable[[Any, Any], Any]
+    ) -> Any:
+        """See `ChunkedRows.reduce_chunks`; every part of the files is reduced by itself."""
+        every = range(self.n_chunks)
+
+        def reduced(part: slice) -> Iterator[Any]:
+            yield reduce(combine, self._work(verb, every[part], arguments[part], _as_they_come))
+
+        parts = self._parts(every)
+        if len(parts) > 1:
+            return reduce(combine, in_streams(parts, reduced))
+        return super().reduce_chunks(verb, arguments, combine)
+
+    def _work(
+        self,
+        verb: Verb,
+        chosen: Sequence[int],
+        arguments: Sequence[tuple[Any, ...]],
+        reading: Callable[[Iterator[Any]], Iterator[Any]],
+    ) -> Iterator[Any]:
         assert self.column_names is not None
-        chunks = read_chunks(self.files, self.column_names, self.dtype, self.batch_rows, chosen)
-        for chunk, own in zip(read_ahead(chunks), arguments, strict=True):
-            yield verb(DenseRows(chunk), *own)
+        chunks = read_chunks(self.files, self.column_names, self.batch_rows, chosen)
+        for pieces, own in zip(reading(chunks), arguments, strict=True):
+            yield verb(ColumnRows(pieces), *own)
+
+    def _parts(self, chosen: Sequence[int]) -> list[slice]:
+        """Cut the chosen chunks into parts that begin with a row group: no other can be entered."""
+        groups = np.cumsum([0, *(n for file in self.files for n in file.group_rows)])[:-1]
+        numbers = np.asarray(chosen)
+        starts = np.unique(np.searchsorted(numbers, -(-groups // self.batch_rows)))
+        evenly = np.linspace(0, len(numbers), N_PARTS + 1).astype(int)[:-1]
+        edges = starts[np.minimum(np.searchsorted(starts, evenly), len(starts) - 1)]
+        edges = np.unique(np.concatenate([[0], edges[edges < len(numbers)], [len(numbers)]]))
+        return [slice(int(lo), int(hi)) for lo, hi in pairwise(edges)]
 
     def where(self, row: int) -> str:
         """See `ChunkedRows.where`."""
@@ -165,11 +206,5 @@ def _common_type(file: File, columns: Sequence[str]) -> np.dtype[Any]:
     return np.result_type(np.float32, *types)
 
 
-def read_ahead(items: Iterator[Item]) -> Iterator[Item]:
-    """Yield items while a thread gets the next one ready."""
-    with ThreadPoolExecutor(1, "neverworse-read") as reader:
-        done: Any = object()
-        coming = reader.submit(next, items, done)
-        while (item := coming.result()) is not done:
-            coming = reader.submit(next, items, done)
-            yield item
+def _as_they_come(items: Iterator[Item]) -> Iterator[Item]:
+    return items

@@ -16,7 +16,7 @@ from pyarrow import compute, parquet
 from neverworse._typing import AnyArray
 
 # Read columns through a buffer instead of whole: a row group may be larger than memory.
-BUFFER_BYTES = 2**18
+BUFFER_BYTES = 2**17
 
 
 class ChangedFileError(RuntimeError):
@@ -158,21 +158,17 @@ def read_column(files: Sequence[File], name: str) -> AnyArray:
 
 
 def read_chunks(
-    files: Sequence[File],
-    names: Sequence[str],
-    dtype: Any,
-    chunk_rows: int,
-    chosen: Sequence[int],
-) -> Iterator[AnyArray]:
+    files: Sequence[File], names: Sequence[str], chunk_rows: int, chosen: Sequence[int]
+) -> Iterator[list[list[AnyArray]]]:
     """Read chunks of `chunk_rows` rows, whatever the row groups and files they lie in.
+
+    Yields for each chunk the columns of its pieces: record batches, or parts of them.
 
     Parameters
     ----------
     files : sequence of File
     names : sequence of str
         Columns of numbers.
-    dtype : dtype
-        Of the result.
     chunk_rows : int
     chosen : sequence of int
         Numbers of the chunks to be read, in increasing order. Row groups without any of their rows
@@ -183,30 +179,26 @@ def read_chunks(
     number = next(wanted, None)
     if number is None:
         return
-    chunk, filled = _empty(names, number, chunk_rows, n_rows, dtype), 0
+    pieces: list[list[AnyArray]] = []
+    filled = 0
     for start, file, batch in _batches(files, names, chunk_rows, chosen):
         at = 0
-        while number is not None and at < len(batch):
+        while at < len(batch):
             # Rows of the batch that lie before the wanted chunk are skipped.
             begin = number * chunk_rows + filled
+            size = min(chunk_rows, n_rows - number * chunk_rows)
             if start + len(batch) <= begin:
                 break
             at = max(at, begin - start)
-            length = min(len(batch) - at, chunk.shape[1] - filled)
-            _copy(batch.slice(at, length), file, names, chunk[:, filled : filled + length])
+            length = min(len(batch) - at, size - filled)
+            pieces.append(_columns(batch.slice(at, length), file, names))
             at, filled = at + length, filled + length
-            if filled == chunk.shape[1]:
-                yield chunk.T
-                number, filled = next(wanted, None), 0
+            if filled == size:
+                yield pieces
+                pieces, filled = [], 0
+                number = next(wanted, None)
                 if number is None:
                     return
-                chunk = _empty(names, number, chunk_rows, n_rows, dtype)
-
-
-def _empty(names: Sequence[str], number: int, chunk_rows: int, n_rows: int, dtype: Any) -> AnyArray:
-    """Return an array for a chunk, column by column as in the file: copies are fastest that way."""
-    size = min(chunk_rows, n_rows - number * chunk_rows)
-    return np.empty((len(names), size), dtype)
 
 
 def _batches(
@@ -237,18 +229,23 @@ def _read(
     try:
         with file.open() as opened:
             for group in groups:
-                for batch in opened.iter_batches(batch_rows, row_groups=[group], columns=names):
+                for batch in opened.iter_batches(
+                    batch_rows, row_groups=[group], columns=names, use_threads=False
+                ):
                     yield group, batch
     except (OSError, pa.ArrowException) as error:
         raise ChangedFileError(f"{file.path} cannot be read any more: {error}") from error
 
 
-def _copy(batch: Any, file: File, names: Sequence[str], out: AnyArray) -> None:
-    for k, name in enumerate(names):
+def _columns(batch: Any, file: File, names: Sequence[str]) -> list[AnyArray]:
+    """Return the columns of a batch, without copying them where that can be."""
+    columns = []
+    for name in names:
         column = batch.column(name)
         if column.null_count:
             raise ValueError(
                 f"Column {name!r} of {file.path} has missing values. Fill them in, or drop these "
                 "rows, before the table is used."
             )
-        out[k] = column.to_numpy(zero_copy_only=False)
+        columns.append(column.to_numpy(zero_copy_only=False))
+    return columns

@@ -102,9 +102,22 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_start_anew)
 
 
+_own = threading.local()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let `map_in_threads` use no thread but the one that calls it."""
+    _own.alone = True
+    try:
+        yield
+    finally:
+        _own.alone = False
+
+
 def map_in_threads(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
     """Apply `function` to every item, in threads; results come in the order of the items."""
     with single_threaded_blas() as n_threads:
-        if n_threads == 1 or len(items) <= 1:
+        if n_threads == 1 or len(items) <= 1 or getattr(_own, "alone", False):
             return [function(item) for item in items]
         return list(_workers(n_threads).map(function, items))
