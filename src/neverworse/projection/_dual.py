@@ -36,9 +36,10 @@ WORKING_FRACTION = 0.02  # ... this fraction of all rows if that is more, ...
 WORKING_BYTES = 2**26  # ... and does not take more than this
 PUSH = 0.05  # how far samples are pushed out of the constraint set, see `_Search._solve_sample`
 NEAR = 0.2  # the density of scores at zero is measured up to this fraction of a typical one
-BAND = 3.0  # a row is undecided up to so many times the expected change of its score, ...
-WIDE_BAND = 4.0  # ... or so many where the working set shall be final
-COARSE = 0.5  # a sampled model is solved to this fraction of the angle that is uncertain
+BAND = 3.5  # a row is undecided up to so many times the expected change of its score, ...
+WIDE_BAND = 4.5  # ... or so many where the working set shall be final
+COARSE = 0.5  # a sampled model is solved to this fraction of the angle that its sample leaves ...
+FINE = 1e-14  # ... uncertain, a final one to this gap: then weights do not depend on the path
 STEEP = 3.0  # σ at the start, in units of one over the width of the band
 MOST_ROUNDS = 12
 ENOUGH = 1e-3  # a gap at which working sets can take over from Newton's method on all rows, ...
@@ -203,7 +204,7 @@ class _Search:
         tol : float
         """
         problem, shape, totals = self.problem, self.problem.shape, self.problem.totals
-        exact = rough is not None
+        exact, fine = rough is not None, min(0.1 * tol, FINE)
         before, changes = self._corners_of(rough)
         moved, angle, lowest, width = 1.0, np.inf, np.inf, 0.0
         for _ in range(MOST_ROUNDS):
@@ -235,11 +236,12 @@ class _Search:
             elif rough is not None:
                 # The dual is strongly convex: the gap bounds the distance to the optimum.
                 angle = float(np.sqrt(max(gap, 0.0) / value))
+            if made.sums.n_left > MANY * self.most:
+                # No working set holds all rows that have left their corner: back to samples.
+                exact, angle = False, made.sums.farthest / (BAND * self.expected.size)
             uncertain = angle * self.expected.size
             exact = exact or made.count_within(BAND * uncertain) <= self.most
             width = (WIDE_BAND if exact else BAND) * uncertain
-            if made.sums.n_left > MANY * self.most:  # more is uncertain than it seemed
-                width = max(width, 2.0 * made.sums.farthest)
             found, factor = made.undecided(width, self.most, exact)
             pulled, before = made.pulled, made.corners()
             del made  # has the scores of all rows
@@ -254,7 +256,7 @@ class _Search:
                 working.soft,
                 shape=shape.at(working.indices),
                 totals=totals,
-                tol=min(0.1 * tol, 1e-14) if exact else (COARSE * angle) ** 2,
+                tol=fine if exact else (COARSE * self._angle(angle, factor, z)) ** 2,
                 floor=problem.floor,
                 budget=self.budget,
                 sigma=STEEP / max(width, 1e-12),
