@@ -105,6 +105,26 @@ class SparseRows(Rows):
 
         return _added_up(self._map_parts(part))
 
+    def combine(self, x: Matrix) -> Matrix:
+        """Return E'x for the columns of x, as columns: without turning long arrays around."""
+        assert self.shift is None
+        parts = self._map_parts(lambda rows, X: np.asarray(X.T @ x[rows], dtype=np.float64))
+        total = parts[0]
+        for part in parts[1:]:
+            total += part
+        return total
+
+    def columns_of_scores(self, coef: Matrix) -> Matrix:
+        """Return E coef for the columns of coef, as columns."""
+        assert self.shift is None
+        scores = np.empty((self.n_rows, coef.shape[1]))
+
+        def part(rows: slice, X: Any) -> None:
+            scores[rows] = X @ coef
+
+        self._map_parts(part)
+        return scores
+
     def _pass(
         self, coef: Vector, intercept: Scalars, weigh: Weigh | None
     ) -> tuple[Vector, Vector, Scalars]:

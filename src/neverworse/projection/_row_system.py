@@ -1,0 +1,114 @@
+"""Linear systems of very many columns, in the space of rows.
+
+With a penalty α and centred rows A (times the roots of their weights), the weights that solve
+(A'A + α) w = p are (p - A'y) / α with (AA' + α) y = Ap. So the unknowns are as many as there are
+rows, and the kernel AA' enters by its products only: no matrix of rows by rows is made.
+
+Arrays here have the rows first, and one column for each class: so sparse rows are fastest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+
+import numpy as np
+
+from neverworse._typing import Matrix, Vector
+from neverworse.projection._conjugate_gradients import conjugate_gradients
+from neverworse.projection._low_rank import LowRank, low_rank
+from neverworse.projection._weight_space import WeightSpace
+from neverworse.rows._sparse import SparseRows
+
+RANK_PER_CLASS = 10  # directions that are known to the preconditioner: each costs two products
+MOST_DIRECTIONS = 200
+MOST_NUMBERS = 2 * 10**7  # in these directions
+
+
+class RowSystem:
+    """The kernel of weighted, centred rows, and systems with it.
+
+    Parameters
+    ----------
+    space : WeightSpace
+        With a penalty, and without totals.
+    n_classes : int
+        Columns of right-hand sides.
+    """
+
+    def __init__(self, space: WeightSpace, n_classes: int) -> None:
+        assert space.alpha > 0.0
+        assert not space.restricted
+        self.space = space
+        self.alpha = space.alpha
+        self.root = np.sqrt(space.weights)[:, None]
+        self.n_classes = n_classes
+        self.n_products = 0  # so far, with as many columns as there are classes
+
+    def combine(self, y: Matrix) -> Matrix:
+        """Return A'y, of shape (n_columns, n_classes)."""
+        x, rows, mean = self.root * y, self.space.rows, self.space.mean
+        if isinstance(rows, SparseRows) and rows.shift is None:
+            combined = rows.combine(x)
+        else:
+            combined = rows.weighted_sum(np.ascontiguousarray(x.T)).T
+        combined -= np.outer(mean, x.sum(axis=0))
+        return combined
+
+    def products(self, coef: Matrix) -> Matrix:
+        """Return A coef, of shape (n_rows, n_classes)."""
+        rows, at_mean = self.space.rows, self.space.mean @ coef
+        if isinstance(rows, SparseRows) and rows.shift is None:
+            scores = rows.columns_of_scores(coef)
+            scores -= at_mean
+        else:
+            if rows.shift is not None:
+                at_mean = at_mean + rows.shift @ coef
+            scores = rows.scores(np.ascontiguousarray(coef.T), -at_mean).T
+        scores[~self._seen] = 0.0  # rows without a weight may score anything, even infinity
+        scores *= self.root
+        return scores
+
+    def kernel(self, y: Matrix) -> Matrix:
+        """Return AA'y."""
+        self.n_products += 1
+        return self.products(self.combine(y))
+
+    @cached_property
+    def _seen(self) -> Vector:
+        return self.root[:, 0] > 0.0
+
+    @cached_property
+    def directions(self) -> LowRank:
+        """The largest directions of the kernel."""
+        n = len(self.root)
+        most = min(MOST_DIRECTIONS, MOST_NUMBERS // max(n, 1), int(np.count_nonzero(self._seen)))
+        rank = min(RANK_PER_CLASS * self.n_classes, most)
+        return low_rank(self.kernel, n, rank, self.n_classes)[0]
+
+    @cached_property
+    def precondition(self) -> Callable[[Matrix], Matrix]:
+        """An approximate inverse of AA' + α."""
+        return self.directions.preconditioner(self.alpha)
+
+    def solve(
+        self, y: Matrix, residual: Matrix, error: float, stop: Callable[[], bool]
+    ) -> tuple[Matrix, Matrix]:
+        """Improve a solution y of (AA' + α) y = u with a known residual; return both.
+
+        Parameters
+        ----------
+        y, residual : arrays
+        error : float
+            How far y may be from the solution.
+        stop : callable
+            Asked after every product.
+        """
+        solved = conjugate_gradients(
+            lambda x: self.kernel(x) + self.alpha * x,
+            residual,
+            lambda left: float(np.linalg.norm(left)) <= self.alpha * error,
+            precondition=self.precondition,
+            stop=stop,
+        )
+        return y + solved.x, solved.residual
