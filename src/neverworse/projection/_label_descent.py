@@ -14,7 +14,7 @@ classes most rows have labels between corners, which change their faces all alon
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -26,9 +26,9 @@ from neverworse.projection._row_system import RowSystem
 from neverworse.projection._weight_space import WeightSpace
 
 MOST_STEPS = 2000
-INEXACT = 0.2  # error of a gradient, as a share of the last step
-MOST_MOMENTUM = 0.94  # more would suit curvatures below a thousandth, and shake all others
-CHECK = 5  # steps from one look at the value to the next
+INEXACT = 0.3  # error of a gradient, as a share of the last step
+MOST_MOMENTUM = 0.96  # more would suit curvatures below a thousandth, and shake all others
+CHECK = 10  # steps from one exact look at the value and the residual to the next
 
 
 @dataclass(frozen=True)
@@ -91,6 +91,7 @@ class LabelDescent:
         d = len(space.unit)
         self._linear = np.ascontiguousarray((linear[:, :d] / space.unit).T)
         self._linear_shift = linear[:, d:]  # of the intercept, if there is one
+        self._constant = self._system.products(self._linear)  # what all right-hand sides contain
 
     def run(self, q: Vector, tol: float) -> tuple[Vector, Vector]:
         """Start from soft labels `q`; return the dual point and the labels at the end.
@@ -103,9 +104,10 @@ class LabelDescent:
         """
         floor, step = self._problem.floor, np.inf
         here = before = self._first(q)
-        momentum, value = 1.0, self._value(here)
+        momentum, value = 1.0, 0.0
         for k in range(MOST_STEPS):
             if k % CHECK == 0:
+                here, before = self._refreshed(here, before)
                 value = self._value(here)
             gap = self._gap(here)
             done = gap <= max(tol * value, floor) or value <= floor
@@ -127,9 +129,22 @@ class LabelDescent:
         """Return the point of labels, by a linear system from scratch."""
         tall = np.ascontiguousarray(np.atleast_2d(q).T) * self._hinge
         y = np.zeros_like(tall)
-        nowhere = Point(np.zeros_like(tall), y, self._system.products(self._linear), y)
+        nowhere = Point(y, y, self._constant, y)
         size = float(np.linalg.norm(self._system.root * self._ratio * tall))
         return self._at(tall, nowhere, 1e-4 * size)
+
+    def _refreshed(self, here: Point, before: Point) -> tuple[Point, Point]:
+        """Free two points of the rounding errors of the way there.
+
+        Both residuals change by the same: momentum would make much of a difference.
+        """
+        system = self._system
+        right = self._constant + system.alpha * system.root * self._ratio * here.q
+        change = system.residual(right, here.y) - here.residual
+        return (
+            replace(here, residual=here.residual + change),
+            replace(before, residual=before.residual + change),
+        )
 
     def _at(self, q: Matrix, near: Point, error: float) -> Point:
         """Return the point of labels near others, with scores that are off by so much at most."""
@@ -149,7 +164,9 @@ class LabelDescent:
 
     def _nearest(self, point: Point) -> Matrix:
         """Return the allowed labels nearest to where the gradient leads."""
-        aim = point.q - np.divide(point.t, self._ratio, out=np.zeros_like(point.t), where=self._hinge)
+        aim = point.q - np.divide(
+            point.t, self._ratio, out=np.zeros_like(point.t), where=self._hinge
+        )
         return np.ascontiguousarray(np.atleast_2d(self._allowed(aim)).T) * self._hinge
 
     def _allowed(self, x: Matrix) -> Vector:

@@ -32,23 +32,22 @@ class LowRank:
         """Return an approximate inverse of the matrix plus α times the identity.
 
         Where nothing is known about the matrix, it is taken to be as large as the smallest value:
-        what is left to conjugate gradients then lies between α and that.
+        what is left to conjugate gradients then lies between α and that. Single precision will do.
         """
         rest = alpha + (float(self.values[-1]) if len(self.values) else 0.0)
-        change = (1.0 / (self.values + alpha) - 1.0 / rest)[:, None]
+        change = (1.0 / (self.values + alpha) - 1.0 / rest)[:, None].astype(np.float32)
+        vectors = self.vectors.astype(np.float32)
+        turned = np.ascontiguousarray(vectors.T)
 
         def apply(x: Matrix) -> Matrix:
-            solved: Matrix = self.vectors @ (change * (self.vectors.T @ x))
-            solved += x / rest
-            return solved
+            along = change * (turned @ x.astype(np.float32))
+            return x / rest + vectors @ along
 
         return apply
 
 
-def low_rank(
-    product: Callable[[Matrix], Matrix], n: int, rank: int, at_once: int
-) -> tuple[LowRank, int]:
-    """Approximate a matrix by its products, and say how many vectors it was multiplied with.
+def low_rank(product: Callable[[Matrix], Matrix], n: int, rank: int, at_once: int) -> LowRank:
+    """Approximate a matrix by its products with twice as many vectors as the rank.
 
     The range of the matrix is estimated from its products with random vectors, and the matrix from
     its products with that range (the Nyström approximation, which is never larger than the matrix).
@@ -79,4 +78,4 @@ def low_rank(
     values, rotation = linalg.eigh(factor.T @ factor, check_finite=False)
     kept = values > EPS * float(values.max(initial=0.0))
     values, rotation = values[kept][::-1], rotation[:, kept][:, ::-1]
-    return LowRank(factor @ (rotation / np.sqrt(values)), values), 2 * rank
+    return LowRank(factor @ (rotation / np.sqrt(values)), values)

@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from neverworse._typing import Matrix, Vector
+from neverworse._typing import Mask, Matrix
 from neverworse.projection._conjugate_gradients import conjugate_gradients
 from neverworse.projection._low_rank import LowRank, low_rank
 from neverworse.projection._weight_space import WeightSpace
@@ -47,35 +47,39 @@ class RowSystem:
 
     def combine(self, y: Matrix) -> Matrix:
         """Return A'y, of shape (n_columns, n_classes)."""
-        x, rows, mean = self.root * y, self.space.rows, self.space.mean
-        if isinstance(rows, SparseRows) and rows.shift is None:
-            combined = rows.combine(x)
-        else:
-            combined = rows.weighted_sum(np.ascontiguousarray(x.T)).T
-        combined -= np.outer(mean, x.sum(axis=0))
-        return combined
+        x = np.ascontiguousarray((self.root * y).T)
+        combined = self.space.rows.weighted_sum(x)
+        combined -= np.outer(x.sum(axis=1), self.space.mean)
+        return combined.T
 
     def products(self, coef: Matrix) -> Matrix:
         """Return A coef, of shape (n_rows, n_classes)."""
         rows, at_mean = self.space.rows, self.space.mean @ coef
-        if isinstance(rows, SparseRows) and rows.shift is None:
-            scores = rows.columns_of_scores(coef)
-            scores -= at_mean
-        else:
-            if rows.shift is not None:
-                at_mean = at_mean + rows.shift @ coef
-            scores = rows.scores(np.ascontiguousarray(coef.T), -at_mean).T
-        scores[~self._seen] = 0.0  # rows without a weight may score anything, even infinity
-        scores *= self.root
-        return scores
+        if rows.shift is not None:
+            at_mean = at_mean + rows.shift @ coef
+        return self._weighted(rows.scores(np.ascontiguousarray(coef.T), -at_mean).T)
 
     def kernel(self, y: Matrix) -> Matrix:
         """Return AA'y."""
         self.n_products += 1
         return self.products(self.combine(y))
 
+    def rough_kernel(self, y: Matrix) -> Matrix:
+        """Return AA'y, perhaps to single precision where that is faster."""
+        rows = self.space.rows
+        if isinstance(rows, SparseRows) and rows.shift is None:
+            self.n_products += 1
+            return self._weighted(rows.kernel_product(self.root * y, self.space.mean))
+        return self.kernel(y)
+
+    def _weighted(self, scores: Matrix) -> Matrix:
+        """Multiply scores with the roots, in place."""
+        scores[~self._seen] = 0.0  # rows without a weight may score anything, even infinity
+        scores *= self.root
+        return scores
+
     @cached_property
-    def _seen(self) -> Vector:
+    def _seen(self) -> Mask:
         return self.root[:, 0] > 0.0
 
     @cached_property
@@ -84,17 +88,25 @@ class RowSystem:
         n = len(self.root)
         most = min(MOST_DIRECTIONS, MOST_NUMBERS // max(n, 1), int(np.count_nonzero(self._seen)))
         rank = min(RANK_PER_CLASS * self.n_classes, most)
-        return low_rank(self.kernel, n, rank, self.n_classes)[0]
+        return low_rank(self.rough_kernel, n, rank, self.n_classes)
 
     @cached_property
     def precondition(self) -> Callable[[Matrix], Matrix]:
         """An approximate inverse of AA' + α."""
         return self.directions.preconditioner(self.alpha)
 
+    def residual(self, right: Matrix, y: Matrix) -> Matrix:
+        """Return u - (AA' + α) y for a right-hand side u."""
+        left = right - self.kernel(y)
+        left -= self.alpha * y
+        return left
+
     def solve(
         self, y: Matrix, residual: Matrix, error: float, stop: Callable[[], bool]
     ) -> tuple[Matrix, Matrix]:
         """Improve a solution y of (AA' + α) y = u with a known residual; return both.
+
+        The residual is followed, not computed anew: rounding errors of what y changes by stay.
 
         Parameters
         ----------
@@ -105,7 +117,7 @@ class RowSystem:
             Asked after every product.
         """
         solved = conjugate_gradients(
-            lambda x: self.kernel(x) + self.alpha * x,
+            lambda x: self.rough_kernel(x) + self.alpha * x,
             residual,
             lambda left: float(np.linalg.norm(left)) <= self.alpha * error,
             precondition=self.precondition,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -105,25 +106,26 @@ class SparseRows(Rows):
 
         return _added_up(self._map_parts(part))
 
-    def combine(self, x: Matrix) -> Matrix:
-        """Return E'x for the columns of x, as columns: without turning long arrays around."""
+    def kernel_product(self, x: Matrix, centre: Vector) -> Matrix:
+        """Return about (E - 1c')(E - 1c')'x for the columns of x, as columns, to single precision.
+
+        For many products that need no more digits. They take half the time, and so do columns of
+        which nothing is turned around: both come from copies.
+        """
         assert self.shift is None
-        parts = self._map_parts(lambda rows, X: np.asarray(X.T @ x[rows], dtype=np.float64))
-        total = parts[0]
-        for part in parts[1:]:
-            total += part
-        return total
+        turned, X = self._single
+        few, total = np.asarray(x, np.float32), x.sum(axis=0)
+        combined = turned @ few
+        product = np.asarray(X @ combined, np.float64)
+        product -= np.outer(self._X @ centre, total)
+        product -= centre @ combined - (centre @ centre) * total
+        return product
 
-    def columns_of_scores(self, coef: Matrix) -> Matrix:
-        """Return E coef for the columns of coef, as columns."""
-        assert self.shift is None
-        scores = np.empty((self.n_rows, coef.shape[1]))
-
-        def part(rows: slice, X: Any) -> None:
-            scores[rows] = X @ coef
-
-        self._map_parts(part)
-        return scores
+    @cached_property
+    def _single(self) -> tuple[Any, Any]:
+        """The columns and the rows, in single precision."""
+        X = self._X.astype(np.float32)
+        return sparse.csr_array(X.T.tocsr()), X
 
     def _pass(
         self, coef: Vector, intercept: Scalars, weigh: Weigh | None
