@@ -26,7 +26,9 @@ from neverworse.projection._row_system import RowSystem
 from neverworse.projection._weight_space import WeightSpace
 
 MOST_STEPS = 2000
+START = 1e-3  # error of the first gradient, as a share of the labels
 INEXACT = 0.3  # error of a gradient, as a share of the last step
+POLISH = 0.01  # the same, at the end
 MOST_MOMENTUM = 0.96  # more would suit curvatures below a thousandth, and shake all others
 CHECK = 10  # steps from one exact look at the value and the residual to the next
 
@@ -79,7 +81,7 @@ class LabelDescent:
         self._space = space
         self._budget = budget
         linear = np.atleast_2d(problem.linear)
-        self._system = RowSystem(space, len(linear))
+        self._system = RowSystem(space, len(linear), budget)
         self._omega = problem.weights[:, None]
         seen = space.weights[:, None] > 0.0
         # Weights of the hinges in units of those in the loss, and one over their roots.
@@ -93,6 +95,11 @@ class LabelDescent:
         self._linear_shift = linear[:, d:]  # of the intercept, if there is one
         self._constant = self._system.products(self._linear)  # what all right-hand sides contain
 
+    @property
+    def applies(self) -> bool:
+        """Whether systems are solved so fast that many steps are no worse than Newton's few."""
+        return self._system.is_well_conditioned
+
     def run(self, q: Vector, tol: float) -> tuple[Vector, Vector]:
         """Start from soft labels `q`; return the dual point and the labels at the end.
 
@@ -102,18 +109,20 @@ class LabelDescent:
         tol : float
             Duality gap at the end, relative to the value.
         """
-        floor, step = self._problem.floor, np.inf
-        here = before = self._first(q)
+        tall = np.ascontiguousarray(np.atleast_2d(q).T) * self._hinge
+        step = START * self._length(tall)
+        here = before = self._at(tall, self._nowhere(tall), step)
         momentum, value = 1.0, 0.0
         for k in range(MOST_STEPS):
             if k % CHECK == 0:
                 here, before = self._refreshed(here, before)
                 value = self._value(here)
             gap = self._gap(here)
-            done = gap <= max(tol * value, floor) or value <= floor
-            self._budget.n_passes = self._system.n_products
+            if self._is_enough(gap, value, tol):  # is it, where the scores are more accurate?
+                here = self._at(here.q, here, POLISH * step)
+                gap = self._gap(here)
             self._budget.report("labels", len(self._omega), gap, value)
-            if done or not self._budget.spend():
+            if self._is_enough(gap, value, tol) or not self._budget.spend():
                 break
             after = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum**2))
             ahead = here.beyond(before, min((momentum - 1.0) / after, MOST_MOMENTUM))
@@ -121,17 +130,22 @@ class LabelDescent:
             moved = self._nearest(ahead)
             if float(np.vdot(self._omega * (ahead.q - moved), moved - here.q)) > 0.0:
                 momentum = 1.0  # uphill
-            step = float(np.linalg.norm(self._system.root * self._ratio * (moved - ahead.q)))
+            step = self._length(moved - ahead.q)
             before, here = here, self._at(moved, ahead, INEXACT * step)
         return self._dual(here), self._labels(here)
 
-    def _first(self, q: Vector) -> Point:
-        """Return the point of labels, by a linear system from scratch."""
-        tall = np.ascontiguousarray(np.atleast_2d(q).T) * self._hinge
-        y = np.zeros_like(tall)
-        nowhere = Point(y, y, self._constant, y)
-        size = float(np.linalg.norm(self._system.root * self._ratio * tall))
-        return self._at(tall, nowhere, 1e-4 * size)
+    def _is_enough(self, gap: float, value: float, tol: float) -> bool:
+        floor = self._problem.floor
+        return gap <= max(tol * value, floor) or value <= floor
+
+    def _nowhere(self, like: Matrix) -> Point:
+        """Return labels of zero, whose system is not solved."""
+        nothing = np.zeros_like(like)
+        return Point(nothing, nothing, self._constant, nothing)
+
+    def _length(self, change: Matrix) -> float:
+        """Return the length of a change of labels, in the units of the linear system."""
+        return float(np.linalg.norm(self._system.root * self._ratio * change))
 
     def _refreshed(self, here: Point, before: Point) -> tuple[Point, Point]:
         """Free two points of the rounding errors of the way there.
@@ -151,7 +165,7 @@ class LabelDescent:
         system = self._system
         change = system.root * self._ratio * (q - near.q)
         residual = near.residual + system.alpha * change
-        y, residual = system.solve(near.y, residual, error, lambda: self._budget.exhausted)
+        y, residual = system.solve(near.y, residual, error)
         t = self._ratio * q - self._unroot * y
         t += self._intercepts(q) @ self._space.shifts
         t *= self._hinge

@@ -20,23 +20,22 @@ FINER = 0.5  # gap of the soft labels, as a share of the gap that is wanted in t
 def solve_matrix_free(
     problem: Projection, space: WeightSpace, tol: float, budget: Budget
 ) -> DualSolution:
-    """Minimise by Newton's method on all rows, with conjugate gradients for its steps.
+    """Minimise by projected gradients, or by Newton's method with conjugate gradients.
 
-    With several classes and a penalty, soft labels come from projected gradients, and Newton's
-    method has nothing left to do.
+    With a penalty, and totals that are not restricted, the former leave nothing to do but to check.
     """
     hinges, metric = StreamedHinges(space, problem.weights), MatrixFree(space, budget)
     z: Vector = np.zeros_like(problem.linear)
     q = problem.shape.nearest(problem.start.at(slice(None)))
-    if space.alpha > 0.0 and problem.totals is None and problem.linear.ndim > 1:
-        z, q = LabelDescent(problem, space, budget).run(q, FINER * tol)
-        pulled = hinges.pull(problem.weights * q) - problem.linear
-        error = EXACT * max(tol * metric.half_square(z, pulled, None), problem.floor)
-        solution = paired(hinges, problem.shape, None, z, q, pulled, metric, error)
-        budget.report("labels", len(problem.weights), solution.gap, solution.value)
-        if solution.is_optimal(tol, problem.floor) or budget.exhausted:
-            return solution
-        z, q = solution.z, solution.q
+    if space.alpha > 0.0 and problem.totals is None:
+        descent = LabelDescent(problem, space, budget)
+        if descent.applies:
+            z, q = descent.run(q, FINER * tol)
+            solution = _checked(problem, hinges, metric, z, q, tol)
+            budget.report("labels", len(problem.weights), solution.gap, solution.value)
+            if solution.is_optimal(tol, problem.floor) or budget.exhausted:
+                return solution
+            z, q = solution.z, solution.q
     return minimise(
         hinges,
         problem.linear,
@@ -50,3 +49,17 @@ def solve_matrix_free(
         sigma=FIRST_SIGMA * max(1.0, len(problem.linear) / 2 if problem.linear.ndim > 1 else 1.0),
         metric=metric,
     )
+
+
+def _checked(
+    problem: Projection,
+    hinges: StreamedHinges,
+    metric: MatrixFree,
+    z: Vector,
+    q: Vector,
+    tol: float,
+) -> DualSolution:
+    """Return soft labels with their exact point, near `z`, and gap."""
+    pulled = hinges.pull(problem.weights * q) - problem.linear
+    error = EXACT * max(tol * metric.half_square(z, pulled, None), problem.floor)
+    return paired(hinges, problem.shape, None, z, q, pulled, metric, error)

@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from neverworse._typing import Mask, Matrix
+from neverworse.projection._budget import Budget
 from neverworse.projection._conjugate_gradients import conjugate_gradients
 from neverworse.projection._low_rank import LowRank, low_rank
 from neverworse.projection._weight_space import WeightSpace
@@ -23,6 +24,8 @@ from neverworse.rows._sparse import SparseRows
 RANK_PER_CLASS = 10  # directions that are known to the preconditioner: each costs two products
 MOST_DIRECTIONS = 200
 MOST_NUMBERS = 2 * 10**7  # in these directions
+LARGEST_CONDITION = 1000.0  # that a preconditioner may leave
+SINGLE = 1e-6  # of a residual: single precision sees no more
 
 
 class RowSystem:
@@ -34,16 +37,18 @@ class RowSystem:
         With a penalty, and without totals.
     n_classes : int
         Columns of right-hand sides.
+    budget : Budget
+        Ends iterations, and is told about products: passes over the rows.
     """
 
-    def __init__(self, space: WeightSpace, n_classes: int) -> None:
+    def __init__(self, space: WeightSpace, n_classes: int, budget: Budget) -> None:
         assert space.alpha > 0.0
         assert not space.restricted
         self.space = space
         self.alpha = space.alpha
         self.root = np.sqrt(space.weights)[:, None]
-        self.n_classes = n_classes
-        self.n_products = 0  # so far, with as many columns as there are classes
+        self._n_classes = n_classes
+        self._budget = budget
 
     def combine(self, y: Matrix) -> Matrix:
         """Return A'y, of shape (n_columns, n_classes)."""
@@ -61,14 +66,14 @@ class RowSystem:
 
     def kernel(self, y: Matrix) -> Matrix:
         """Return AA'y."""
-        self.n_products += 1
+        self._budget.n_passes += 1
         return self.products(self.combine(y))
 
     def rough_kernel(self, y: Matrix) -> Matrix:
         """Return AA'y, perhaps to single precision where that is faster."""
         rows = self.space.rows
         if isinstance(rows, SparseRows) and rows.shift is None:
-            self.n_products += 1
+            self._budget.n_passes += 1
             return self._weighted(rows.kernel_product(self.root * y, self.space.mean))
         return self.kernel(y)
 
@@ -87,8 +92,14 @@ class RowSystem:
         """The largest directions of the kernel."""
         n = len(self.root)
         most = min(MOST_DIRECTIONS, MOST_NUMBERS // max(n, 1), int(np.count_nonzero(self._seen)))
-        rank = min(RANK_PER_CLASS * self.n_classes, most)
-        return low_rank(self.rough_kernel, n, rank, self.n_classes)
+        rank = min(RANK_PER_CLASS * self._n_classes, most)
+        return low_rank(self.rough_kernel, n, rank, self._n_classes)
+
+    @property
+    def is_well_conditioned(self) -> bool:
+        """Whether the directions leave systems that take few products."""
+        values = self.directions.values
+        return float(values[-1] if len(values) else 0.0) <= LARGEST_CONDITION * self.alpha
 
     @cached_property
     def precondition(self) -> Callable[[Matrix], Matrix]:
@@ -101,9 +112,7 @@ class RowSystem:
         left -= self.alpha * y
         return left
 
-    def solve(
-        self, y: Matrix, residual: Matrix, error: float, stop: Callable[[], bool]
-    ) -> tuple[Matrix, Matrix]:
+    def solve(self, y: Matrix, residual: Matrix, error: float) -> tuple[Matrix, Matrix]:
         """Improve a solution y of (AA' + α) y = u with a known residual; return both.
 
         The residual is followed, not computed anew: rounding errors of what y changes by stay.
@@ -113,14 +122,14 @@ class RowSystem:
         y, residual : arrays
         error : float
             How far y may be from the solution.
-        stop : callable
-            Asked after every product.
         """
+        size = float(np.linalg.norm(residual))
+        enough = max(self.alpha * error, SINGLE * size)
         solved = conjugate_gradients(
             lambda x: self.rough_kernel(x) + self.alpha * x,
             residual,
-            lambda left: float(np.linalg.norm(left)) <= self.alpha * error,
+            lambda left: float(np.linalg.norm(left)) <= enough,
             precondition=self.precondition,
-            stop=stop,
+            stop=lambda: self._budget.exhausted,
         )
         return y + solved.x, solved.residual
