@@ -96,6 +96,27 @@ def test_systems_of_rows(fit_intercept, far, is_sparse):
     np.testing.assert_allclose(residual, system.residual(right, solution), atol=1e-4)
 
 
+@pytest.mark.parametrize(("scale", "mean"), [(1e25, 0.0), (1.0, 300.0)])
+def test_products_that_need_more_than_single_precision(scale, mean):
+    """Where numbers are too large for it, or their mean."""
+    X = sparse.csr_matrix(scale * make(60, 40)[0] + mean)
+    space = weight_space(as_rows(X), None, float(X.max()), True)
+    assert space.rows.shift is None
+    y = np.random.default_rng(0).normal(size=(60, 3))
+    A = X.toarray() - X.toarray().mean(axis=0)
+    expected = A @ (A.T @ y)
+    size = np.abs(expected).max()
+    found = RowSystem(space, 3, Budget()).rough_kernel(y)
+    np.testing.assert_allclose(found, expected, atol=1e-8 * size)
+
+
+def test_small_penalties_are_left_to_newton():
+    X, _ = make(60, 40)
+    for alpha, expected in ((1.0, True), (1e-4, False)):
+        system = RowSystem(weight_space(as_rows(X), None, alpha, True), 1, Budget())
+        assert system.is_well_conditioned == expected
+
+
 def nearly_repeated(n, d, n_classes):
     """Return rows of text, many of which are nearly those of others: small curvatures."""
     X, truth = text_like(n, d, n_classes)

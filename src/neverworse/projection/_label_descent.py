@@ -120,7 +120,7 @@ class LabelDescent:
             gap = self._gap(here)
             if self._is_enough(gap, value, tol):  # is it, where the scores are more accurate?
                 here = self._at(here.q, here, POLISH * step)
-                gap = self._gap(here)
+                gap, value = self._gap(here), self._value(here)
             self._budget.report("labels", len(self._omega), gap, value)
             if self._is_enough(gap, value, tol) or not self._budget.spend():
                 break

@@ -25,6 +25,7 @@ RANK_PER_CLASS = 10  # directions that are known to the preconditioner: each cos
 MOST_DIRECTIONS = 200
 MOST_NUMBERS = 2 * 10**7  # in these directions
 LARGEST_CONDITION = 1000.0  # that a preconditioner may leave
+ROUGH = 1e-5  # relative error of products in single precision, at most
 SINGLE = 1e-6  # of a residual: single precision sees no more
 
 
@@ -71,11 +72,26 @@ class RowSystem:
 
     def rough_kernel(self, y: Matrix) -> Matrix:
         """Return AA'y, perhaps to single precision where that is faster."""
-        rows = self.space.rows
-        if isinstance(rows, SparseRows) and rows.shift is None:
+        if self._single_will_do:
             self._budget.n_passes += 1
-            return self._weighted(rows.kernel_product(self.root * y, self.space.mean))
+            return self._single_kernel(y)
         return self.kernel(y)
+
+    @cached_property
+    def _single_will_do(self) -> bool:
+        """Whether single precision overflows nowhere, and is not used up by centring."""
+        if not isinstance(self.space.rows, SparseRows) or self.space.rows.shift is not None:
+            return False
+        y = np.random.default_rng(0).normal(size=(len(self.root), self._n_classes))
+        exact = self.kernel(y)
+        with np.errstate(over="ignore", invalid="ignore"):
+            error = float(np.linalg.norm(self._single_kernel(y) - exact))
+        return error <= ROUGH * float(np.linalg.norm(exact))
+
+    def _single_kernel(self, y: Matrix) -> Matrix:
+        rows = self.space.rows
+        assert isinstance(rows, SparseRows)
+        return self._weighted(rows.kernel_product(self.root * y, self.space.mean))
 
     def _weighted(self, scores: Matrix) -> Matrix:
         """Multiply scores with the roots, in place."""
