@@ -118,7 +118,7 @@ class SparseRows(Rows):
         combined = turned @ few
         product = np.asarray(X @ combined, np.float64)
         product -= np.outer(self._X @ centre, total)
-        product -= centre @ combined - (centre @ centre) * total
+        product -= centre.astype(np.float32) @ combined - (centre @ centre) * total
         return product
 
     @cached_property
