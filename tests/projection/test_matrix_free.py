@@ -249,7 +249,7 @@ def test_progress_is_told(always_free, capfd):
     passes = [int(re.search(r"(\d+) passes", line).group(1)) for line in lines]
     assert passes == sorted(passes)
     assert passes[-1] > 20
-    assert sum("Newton step (" in line for line in lines) >= 2
+    assert sum("labels (" in line for line in lines) >= 2
     assert any(re.search(r"about \S+ s left, gap \S+", line) for line in lines)
 
 

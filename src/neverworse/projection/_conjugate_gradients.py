@@ -28,12 +28,13 @@ def conjugate_gradients(
     enough: Callable[[Vector], bool],
     *,
     start: Vector | None = None,
+    precondition: Callable[[Vector], Vector] | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Solved:
     """Solve A x = right for a symmetric matrix A without negative eigenvalues.
 
     If A is singular and the right-hand side in its range, the solution that starts from zero stays
-    in that range: it is the shortest one.
+    in that range: it is the shortest one (without a preconditioner).
 
     Parameters
     ----------
@@ -44,15 +45,19 @@ def conjugate_gradients(
         ``enough(residual)`` says whether right - A x is small enough.
     start : array, optional
         Where to start; zero if not given.
+    precondition : callable, optional
+        ``precondition(x)`` returns about A⁻¹x, by a symmetric matrix. It may project on a subspace
+        as well: then the solution stays in that.
     stop : callable
         Asked after every product; what was found so far is returned where it says True.
     """
     x = np.zeros_like(right) if start is None else start.copy()
     residual = right.copy() if start is None else right - apply(x)
     n_products = 0 if start is None else 1
-    square = float(np.vdot(residual, residual))
+    near = residual if precondition is None else precondition(residual)
+    square = float(np.vdot(residual, near))
     smallest, since = square, 0
-    direction = residual.copy()
+    direction = near.copy()
     for k in range(MOST_STEPS):
         if enough(residual) or k > since + PATIENCE or stop():
             break
@@ -64,9 +69,10 @@ def conjugate_gradients(
         length = square / curvature
         x += length * direction
         residual -= length * product
-        square, before = float(np.vdot(residual, residual)), square
+        near = residual if precondition is None else precondition(residual)
+        square, before = float(np.vdot(residual, near)), square
         if square < 0.9 * smallest:
             smallest, since = square, k
         direction *= square / before
-        direction += residual
+        direction += near
     return Solved(x, residual, n_products)

@@ -4,30 +4,62 @@ from __future__ import annotations
 
 import numpy as np
 
+from neverworse._typing import Vector
 from neverworse.projection._budget import Budget
 from neverworse.projection._hinges import StreamedHinges
+from neverworse.projection._label_descent import LabelDescent
 from neverworse.projection._metric import MatrixFree
-from neverworse.projection._newton import DualSolution, minimise
+from neverworse.projection._newton import EXACT, DualSolution, minimise, paired
 from neverworse.projection._problem import Projection
 from neverworse.projection._weight_space import WeightSpace
 
 FIRST_SIGMA = 10.0  # of σ where systems are solved iteratively: a larger one takes more steps
+FINER = 0.5  # gap of the soft labels, as a share of the gap that is wanted in the end
 
 
 def solve_matrix_free(
     problem: Projection, space: WeightSpace, tol: float, budget: Budget
 ) -> DualSolution:
-    """Minimise by Newton's method on all rows, with conjugate gradients for its steps."""
+    """Minimise by projected gradients, or by Newton's method with conjugate gradients.
+
+    With a penalty, and totals that are not restricted, the former leave nothing to do but to check.
+    """
+    hinges, metric = StreamedHinges(space, problem.weights), MatrixFree(space, budget)
+    z: Vector = np.zeros_like(problem.linear)
+    q = problem.shape.nearest(problem.start.at())
+    if space.alpha > 0.0 and problem.totals is None:
+        descent = LabelDescent(problem, space, budget)
+        if descent.applies:
+            z, q = descent.run(q, FINER * tol)
+            solution = _checked(problem, hinges, metric, z, q, tol)
+            budget.report("labels", len(problem.weights), solution.gap, solution.value)
+            if solution.is_optimal(tol, problem.floor) or budget.exhausted:
+                return solution
+            z, q = solution.z, solution.q
     return minimise(
-        StreamedHinges(space, problem.weights),
+        hinges,
         problem.linear,
-        np.zeros_like(problem.linear),
-        problem.shape.nearest(problem.start.at()),
+        z,
+        q,
         shape=problem.shape,
         totals=problem.totals,
         tol=tol,
         floor=problem.floor,
         budget=budget,
         sigma=FIRST_SIGMA * max(1.0, len(problem.linear) / 2 if problem.linear.ndim > 1 else 1.0),
-        metric=MatrixFree(space, budget),
+        metric=metric,
     )
+
+
+def _checked(
+    problem: Projection,
+    hinges: StreamedHinges,
+    metric: MatrixFree,
+    z: Vector,
+    q: Vector,
+    tol: float,
+) -> DualSolution:
+    """Return soft labels with their exact point, near `z`, and gap."""
+    pulled = hinges.pull(problem.weights * q) - problem.linear
+    error = EXACT * max(tol * metric.half_square(z, pulled, None), problem.floor)
+    return paired(hinges, problem.shape, None, z, q, pulled, metric, error)

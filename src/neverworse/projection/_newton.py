@@ -153,7 +153,7 @@ def minimise(
         if noisy or steps >= MOST_STEPS or budget.exhausted or norm <= accuracy * size:
             pulled = hinges.pull(s * soft) - linear  # free of the rounding errors of the updates
             error = EXACT * max(tol * value, floor)
-            solution = _pair(hinges, shape, totals, z, soft, pulled, metric, error)
+            solution = paired(hinges, shape, totals, z, soft, pulled, metric, error)
             slow = best is not None and solution.gap > SLOW * best.gap
             if best is None or solution.gap < best.gap or solution.value <= floor:
                 best = solution
@@ -208,7 +208,7 @@ def duality_gap(t: Vector, q: Vector, s: Vector, shape: Shape) -> float:
     return total
 
 
-def _pair(
+def paired(
     hinges: Hinges,
     shape: Shape,
     totals: Totals | None,
@@ -218,7 +218,21 @@ def _pair(
     metric: Metric,
     error: float,
 ) -> DualSolution:
-    """Return the point that belongs to the soft labels, and how far the pair is from optimal."""
+    """Return the point that belongs to the soft labels, and how far the pair is from optimal.
+
+    Parameters
+    ----------
+    hinges, shape, totals
+    z : array
+        A guess of the point (and the multiplier of the totals, which is kept).
+    q : array
+        Soft labels.
+    pulled : array
+        Σ s_j q_j k_j - l.
+    metric : Metric
+    error : float
+        What the inexactness of the point may add to the gap.
+    """
     point, inexact = metric.raised(pulled, z, error)
     value = metric.half_square(point, pulled, totals)
     if totals is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -104,6 +105,27 @@ class SparseRows(Rows):
             return np.asarray(X.T @ weights[..., rows].T, dtype=np.float64)
 
         return _added_up(self._map_parts(part))
+
+    def kernel_product(self, x: Matrix, centre: Vector) -> Matrix:
+        """Return about (E - 1c')(E - 1c')'x for the columns of x, as columns, to single precision.
+
+        For many products that need no more digits. They take half the time, and so do columns of
+        which nothing is turned around: both come from copies.
+        """
+        assert self.shift is None
+        turned, X = self._single
+        few, total = np.asarray(x, np.float32), x.sum(axis=0)
+        combined = turned @ few
+        product = np.asarray(X @ combined, np.float64)
+        product -= np.outer(self._X @ centre, total)
+        product -= centre.astype(np.float32) @ combined - (centre @ centre) * total
+        return product
+
+    @cached_property
+    def _single(self) -> tuple[Any, Any]:
+        """The columns and the rows, in single precision."""
+        X = self._X.astype(np.float32)
+        return sparse.csr_array(X.T.tocsr()), X
 
     def _pass(
         self, coef: Vector, intercept: Scalars, weigh: Weigh | None
