@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import pairwise
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -31,8 +31,8 @@ class Rows(ABC):
     """Rows of features that can be read in blocks, never changed and never copied as a whole.
 
     The mathematics asks for sums over all rows (`gram`, `scores`, `scores_and_sum`,
-    `weighted_sum`; now and then `ranges` and `triangle`), for a few rows (`take`, `map_taken`), and
-    for nothing else.
+    `weighted_sum`; now and then `ranges`, `spread_along` and `triangle`), for a few rows (`take`,
+    `map_taken`), and for nothing else.
 
     For rows in memory, subclasses say how a block is read, and everything else follows. Rows that
     are elsewhere come in chunks, see `ChunkedRows`. All sums are accumulated in float64, block by
@@ -203,6 +203,38 @@ class Rows(ABC):
                 low[k], high[k] = column.min(), column.max()
         return low, high
 
+    def spread_along(
+        self, directions: Matrix, centre: Vector, weights: Vector | None
+    ) -> tuple[Matrix, Matrix]:
+        """Return T'ST and T'SC for the centred rows C and their scores T in some directions.
+
+        Parameters
+        ----------
+        directions : array of shape (n_directions, n_columns)
+        centre : array of shape (n_columns,)
+            Subtracted from the rows, after their shift.
+        weights : array of shape (n_rows,), optional
+        """
+        at_centre = directions @ centre
+
+        @np.errstate(over="ignore", invalid="ignore")
+        def part(bounds: tuple[int, int]) -> tuple[Matrix, Matrix]:
+            squares, products = np.zeros((len(directions),) * 2), np.zeros(directions.shape)
+            for rows in self._slices(*bounds):
+                block = self._factor(rows)
+                t = np.asarray(block @ directions.T) - at_centre
+                x = t
+                if weights is not None:
+                    t[weights[rows] == 0.0] = 0.0  # they may score anything, even infinity
+                    x = weights[rows, None] * t
+                squares += t.T @ x
+                products += (block.T @ x).T - np.outer(x.sum(axis=0), centre)
+            return squares, products
+
+        parts = map_in_threads(part, self.parts())
+        squares = sum((p[0] for p in parts), np.zeros((len(directions),) * 2))
+        return squares, sum((p[1] for p in parts), np.zeros(directions.shape))
+
     def triangle(self, standard: Standard, weights: Vector | None, targets: Matrix) -> Matrix:
         """Return rows R with R'R = A'A for the standardised rows A, bordered by their targets.
 
@@ -287,6 +319,10 @@ class Rows(ABC):
         edges = np.linspace(0, n_blocks, min(N_PARTS, n_blocks) + 1).astype(int) * self.block_rows
         edges[-1] = self.n_rows
         return [(int(lo), int(hi)) for lo, hi in pairwise(edges)]
+
+    def _factor(self, rows: slice) -> Any:
+        """Return some rows as a factor of products, dense or not."""
+        return self.block(rows.start, rows.stop)
 
     def _slices(self, start: int, stop: int) -> Iterator[slice]:
         for lo in range(start, stop, self.block_rows):

@@ -141,6 +141,10 @@ class SparseRows(Rows):
         parts = [slice(int(lo), int(hi)) for lo, hi in pairwise(edges)]
         return map_in_threads(lambda rows: function(rows, self._view(rows)), parts)
 
+    def _factor(self, rows: slice) -> Any:
+        """See `Rows._factor`."""
+        return self._view(rows) if self.shift is None else super()._factor(rows)
+
     def _view(self, rows: slice) -> Any:
         """Return some rows as a sparse matrix, without copying them."""
         X = self._X
