@@ -79,6 +79,21 @@ def test_ranges_of_no_rows(kind):
     assert np.array_equal(high, [-np.inf, -np.inf])
 
 
+@pytest.mark.parametrize("dense", [0, 24, np.inf])  # never, sometimes, always in dense blocks
+@pytest.mark.parametrize("dtype", [np.float32, np.int64])
+@pytest.mark.parametrize("nonzero", [0.01, 0.1])
+def test_gram_of_sparse_rows(monkeypatch, dense, dtype, nonzero):
+    monkeypatch.setattr(sparse_module, "DENSE", dense)
+    rng = np.random.default_rng(5)
+    X = rng.integers(-6, 7, (9000, 40)) * (rng.random((9000, 40)) < nonzero)
+    rows = SparseRows(sparse.csr_array(X.astype(dtype)))
+    for weights in (None, rng.choice([0.0, 0.25, 4.0], len(X))):
+        gram, total = rows.gram(weights)
+        s = np.ones(len(X)) if weights is None else weights
+        assert np.array_equal(gram, (X * s[:, None]).T @ X)
+        assert np.array_equal(total, s @ X)
+
+
 @kinds
 @shifts
 @pytest.mark.parametrize("weighted", [False, True])
