@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from neverworse._typing import AnyArray, Indices, Matrix, Scalars, Vector
+from neverworse.rows._spread import spread_of_blocks
 from neverworse.rows._threads import map_in_threads
 from neverworse.rows._triangle import Standard, reduce_rows
 from neverworse.rows._weigh import Weigh
@@ -215,25 +216,14 @@ class Rows(ABC):
             Subtracted from the rows, after their shift.
         weights : array of shape (n_rows,), optional
         """
-        at_centre = directions @ centre
 
-        @np.errstate(over="ignore", invalid="ignore")
         def part(bounds: tuple[int, int]) -> tuple[Matrix, Matrix]:
-            squares, products = np.zeros((len(directions),) * 2), np.zeros(directions.shape)
-            for rows in self._slices(*bounds):
-                block = self._factor(rows)
-                t = np.asarray(block @ directions.T) - at_centre
-                x = t
-                if weights is not None:
-                    t[weights[rows] == 0.0] = 0.0  # they may score anything, even infinity
-                    x = weights[rows, None] * t
-                squares += t.T @ x
-                products += (block.T @ x).T - np.outer(x.sum(axis=0), centre)
-            return squares, products
+            slices = self._slices(*bounds)
+            blocks = ((self._factor(k), None if weights is None else weights[k]) for k in slices)
+            return spread_of_blocks(blocks, directions, centre)
 
-        parts = map_in_threads(part, self.parts())
-        squares = sum((p[0] for p in parts), np.zeros((len(directions),) * 2))
-        return squares, sum((p[1] for p in parts), np.zeros(directions.shape))
+        squares, products = zip(*map_in_threads(part, self.parts()), strict=True)
+        return np.sum(squares, axis=0), np.sum(products, axis=0)
 
     def triangle(self, standard: Standard, weights: Vector | None, targets: Matrix) -> Matrix:
         """Return rows R with R'R = A'A for the standardised rows A, bordered by their targets.
