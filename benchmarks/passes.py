@@ -9,7 +9,16 @@ from unittest.mock import patch
 
 from neverworse.rows import ChunkedRows, DenseRows, Rows, SparseRows
 
-VERBS = ("gram", "scores", "scores_and_sum", "weighted_sum", "squares", "ranges", "triangle")
+VERBS = (
+    "gram",
+    "scores",
+    "scores_and_sum",
+    "weighted_sum",
+    "squares",
+    "ranges",
+    "spread_along",
+    "triangle",
+)
 
 
 class Readings(Counter):

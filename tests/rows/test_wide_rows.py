@@ -1,4 +1,4 @@
-"""What is asked of rows with many columns: squares, kernel, some of the rows, ranges."""
+"""What is asked of rows now and then: squares, kernel, some of the rows, ranges, spread."""
 
 import numpy as np
 import pytest
@@ -77,6 +77,48 @@ def test_ranges_of_no_rows(kind):
     low, high = KINDS[kind](X).ranges(np.array([1, 2]), np.zeros(300))
     assert np.array_equal(low, [np.inf, np.inf])
     assert np.array_equal(high, [-np.inf, -np.inf])
+
+
+@pytest.mark.parametrize("dense", [0, 24, np.inf])  # never, sometimes, always in dense blocks
+@pytest.mark.parametrize("dtype", [np.float32, np.int64])
+@pytest.mark.parametrize("nonzero", [0.01, 0.1])
+def test_gram_of_sparse_rows(monkeypatch, dense, dtype, nonzero):
+    monkeypatch.setattr(sparse_module, "DENSE", dense)
+    rng = np.random.default_rng(5)
+    X = rng.integers(-6, 7, (9000, 40)) * (rng.random((9000, 40)) < nonzero)
+    rows = SparseRows(sparse.csr_array(X.astype(dtype)))
+    for weights in (None, rng.choice([0.0, 0.25, 4.0], len(X))):
+        gram, total = rows.gram(weights)
+        s = np.ones(len(X)) if weights is None else weights
+        assert np.array_equal(gram, (X * s[:, None]).T @ X)
+        assert np.array_equal(total, s @ X)
+
+
+@kinds
+@shifts
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n", [300, 9000])  # in one part and one block, and in several
+def test_spread_along(kind, shifted, weighted, n):
+    X, shift, E = example(shifted, n)
+    rng = np.random.default_rng(4)
+    directions, centre = rng.integers(-3, 4, (3, 40)) * 1.0, rng.integers(-2, 3, 40) * 1.0
+    weights = rng.choice([0.0, 0.25, 3.0], n) if weighted else None
+    squares, products = KINDS[kind](X, shift).spread_along(directions, centre, weights)
+    s = np.ones(n) if weights is None else weights
+    scores = (E - centre) @ directions.T
+    assert np.array_equal(squares, scores.T @ (s[:, None] * scores))
+    assert np.array_equal(products, (s[:, None] * scores).T @ (E - centre))
+
+
+@kinds
+def test_spread_along_leaves_out_rows_without_a_weight(kind):
+    X, _, _ = example(False)
+    weights = np.where(np.arange(300) < 3, 0.0, 1.0)
+    expected = KINDS[kind](X[3:]).spread_along(np.eye(2, 40) * 2.0, np.ones(40), None)
+    X[:3, :2] = 1.7e308
+    found = KINDS[kind](X).spread_along(np.eye(2, 40) * 2.0, np.ones(40), weights)
+    for a, b in zip(found, expected, strict=True):
+        assert np.array_equal(a, b)
 
 
 @pytest.mark.parametrize("n", [2, 300])  # some parts are empty, or none

@@ -33,10 +33,10 @@ def problem(n_labeled=60, n_unlabeled=600, n_classes=2, seed=0):
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_unlabeled_curve_has_the_numbers_of_direct_fits(n_classes):
-    X, y = problem(n_classes=n_classes)
+    X, y = problem(n_unlabeled=150, n_classes=n_classes)
     curve = unlabeled_curve(CLASSIFIER, X, y, seed=1)
     assert curve.rows == "unlabeled"
-    assert curve.sizes == (1, 5, 19, 75, 300, 600)
+    assert curve.sizes == (1, 5, 19, 75, 150)
     assert curve.n_other == 48
     assert curve.n_repeats == 10
     supervised, projected = curve.lines
@@ -58,7 +58,7 @@ def test_unlabeled_curve_has_the_numbers_of_direct_fits(n_classes):
     sample = draw_sample(X, y, None, 20_000, 1)
     settings = _settings(sample, 1) | {"scoring": remember, "n_repeats": 10}
     unlabeled_learning_curve(
-        clone(CLASSIFIER), sample.X, sample.y, unlabeled_sizes=[600], **settings
+        clone(CLASSIFIER), sample.X, sample.y, unlabeled_sizes=[150], **settings
     )
     correction = np.sqrt(1 / 50 + 1 / 4)
     assert projected.error[-1] == pytest.approx(np.mean(errors))
@@ -81,16 +81,16 @@ def test_labeled_curve():
 
 
 def test_rows_are_capped_and_that_is_said():
-    X, y = problem()
-    curve = unlabeled_curve(CLASSIFIER, X, y, max_unlabeled=100)
-    assert curve.sizes[-1] == 100
-    assert "The curve stops at 100 of the 600 unlabeled rows." in curve.words
+    X, y = problem(30, 90)
+    curve = unlabeled_curve(CLASSIFIER, X, y, max_unlabeled=60)
+    assert curve.sizes[-1] == 60
+    assert "The curve stops at 60 of the 90 unlabeled rows." in curve.words
     assert "stops" not in unlabeled_curve(CLASSIFIER, X, y).words
     assert labeled_curve(CLASSIFIER, X, y, max_unlabeled=50).n_other == 50
 
 
 def test_weights_count():
-    X, y = problem()
+    X, y = problem(30, 60)
     weights = np.random.default_rng(0).uniform(0.1, 5.0, len(y))
     plain, weighted = (
         unlabeled_curve(CLASSIFIER, X, y, sample_weight=given) for given in (None, weights)

@@ -131,8 +131,10 @@ class StreamedHinges:
 
     def pull_some(self, indices: Indices, x: Vector) -> Vector:
         """See `Hinges`."""
-        # Single rows of very many columns are not taken: each would be long.
-        return _pull_some(self, indices, x, 0 if isinstance(self.whitening, WeightSpace) else FEW)
+        # Single rows of very many columns are not taken: each would be long. Others are whitened,
+        # which costs as much for each as a pass for as many rows as there are coordinates.
+        few = 0 if isinstance(self.whitening, WeightSpace) else max(FEW, self.rank)
+        return _pull_some(self, indices, x, few)
 
     def take(self, indices: Indices) -> Matrix:
         """See `Hinges`."""

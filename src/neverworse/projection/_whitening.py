@@ -18,14 +18,12 @@ from scipy.linalg import lapack
 from neverworse._typing import Indices, Mask, Matrix, Scalars, Vector
 from neverworse.projection._few_rows import factor_few_rows, is_few_rows
 from neverworse.projection._moments import ColumnMoments, Moments, NonFiniteError, moments
+from neverworse.projection._null_space import WELL_CONDITIONED, rounding, split_null_space
 from neverworse.projection._weights import Weights
 from neverworse.rows import Rows
 from neverworse.rows._triangle import Standard, reduce_rows
 
 EPS = float(np.finfo(np.float64).eps)
-# Cholesky factors of the Gram matrix are good enough as long as its condition number (columns
-# brought to equal length) leaves eight digits. Beyond, orthogonal factors of the rows themselves.
-WELL_CONDITIONED = 1e-8
 
 Result = TypeVar("Result")
 
@@ -223,6 +221,9 @@ def _factor_varying(
             basis = np.zeros((d, len(active)))
             basis[active] = scale[:, None] * inverse
             return CentredFactor(sums, basis, np.zeros((d, 0)))
+    found = split_null_space(sums, weights, active, scale, gram) if alpha == 0.0 else None
+    if found is not None:
+        return _of_scaled(sums, active, scale, *found)
     return _orthogonal(sums, weights, alpha, active, scale, target)
 
 
@@ -238,20 +239,23 @@ def _orthogonal(
     d, k = sums.rows.n_columns, len(active)
     triangle = _triangle(sums, weights, alpha, active, scale, target)
     left, singular, right = linalg.svd(triangle[:k, :k], lapack_driver="gesvd")
-    # What floating point cannot know: the rounding of the data, measured against their spread.
-    noise = np.sqrt(np.max(sums.raw[active] * scale**2, initial=1.0))
-    size = max(k, np.sqrt(sums.rows.n_rows))  # rounding errors of the factorisation grow with both
-    rank = int(np.sum(singular > 8 * size * EPS * noise * singular[0]))
-    basis, null_space = np.zeros((d, rank)), np.zeros((d, k - rank))
-    basis[active] = scale[:, None] * (right[:rank].T / singular[:rank])
-    null_space[active] = scale[:, None] * right[rank:].T
-    bare = CentredFactor(sums, basis, null_space)
-    basis = bare.minimum_norm(basis)
-    solution = None
-    if target is not None:
-        solution = (triangle[:k, k:].T @ left[:, :rank]) @ basis.T
-        solution = solution.reshape((*target.shape[:-1], d))
-    return CentredFactor(sums, basis, null_space, solution)
+    rank = int(np.sum(singular > rounding(sums, active, scale) * singular[0]))
+    centred = _of_scaled(sums, active, scale, right[:rank].T / singular[:rank], right[rank:].T)
+    if target is None:
+        return centred
+    solution = (triangle[:k, k:].T @ left[:, :rank]) @ centred.basis.T
+    return replace(centred, solution=solution.reshape((*target.shape[:-1], d)))
+
+
+def _of_scaled(
+    sums: Moments, active: Indices, scale: Vector, basis: Matrix, null_space: Matrix
+) -> CentredFactor:
+    """Return the factor that has this basis and this null space for columns of equal length."""
+    whole = [np.zeros((sums.rows.n_columns, part.shape[1])) for part in (basis, null_space)]
+    for part, scaled in zip(whole, (basis, null_space), strict=True):
+        part[active] = scale[:, None] * scaled
+    bare = CentredFactor(sums, *whole)
+    return replace(bare, basis=bare.minimum_norm(bare.basis))
 
 
 def _triangle(

@@ -12,6 +12,7 @@ import numpy as np
 
 from neverworse._typing import AnyArray, Indices, Matrix, Scalars, Vector
 from neverworse.rows._kept import Kept, LocalKept, objects_of
+from neverworse.rows._spread import spread_of_blocks
 from neverworse.rows._threads import map_in_threads
 from neverworse.rows._triangle import Standard, reduce_rows
 from neverworse.rows._weigh import Weigh
@@ -32,8 +33,8 @@ class Rows(ABC):
     """Rows of features that can be read in blocks, never changed and never copied as a whole.
 
     The mathematics asks for sums over all rows (`gram`, `scores`, `scores_and_sum`,
-    `weighted_sum`; now and then `ranges` and `triangle`), for a few rows (`take`, `map_taken`), and
-    for nothing else.
+    `weighted_sum`; now and then `ranges`, `spread_along` and `triangle`), for a few rows (`take`,
+    `map_taken`), and for nothing else.
 
     For rows in memory, subclasses say how a block is read, and everything else follows. Rows that
     are elsewhere come in chunks, see `ChunkedRows`. All sums are accumulated in float64, block by
@@ -255,6 +256,27 @@ class Rows(ABC):
                 low[k], high[k] = column.min(), column.max()
         return low, high
 
+    def spread_along(
+        self, directions: Matrix, centre: Vector, weights: Vector | None
+    ) -> tuple[Matrix, Matrix]:
+        """Return T'ST and T'SC for the centred rows C and their scores T in some directions.
+
+        Parameters
+        ----------
+        directions : array of shape (n_directions, n_columns)
+        centre : array of shape (n_columns,)
+            Subtracted from the rows, after their shift.
+        weights : array of shape (n_rows,), optional
+        """
+
+        def part(bounds: tuple[int, int]) -> tuple[Matrix, Matrix]:
+            slices = self._slices(*bounds)
+            blocks = ((self._factor(k), None if weights is None else weights[k]) for k in slices)
+            return spread_of_blocks(blocks, directions, centre)
+
+        squares, products = zip(*map_in_threads(part, self.parts()), strict=True)
+        return np.sum(squares, axis=0), np.sum(products, axis=0)
+
     def triangle(self, standard: Standard, weights: Vector | None, targets: Matrix) -> Matrix:
         """Return rows R with R'R = A'A for the standardised rows A, bordered by their targets.
 
@@ -339,6 +361,10 @@ class Rows(ABC):
         edges = np.linspace(0, n_blocks, min(N_PARTS, n_blocks) + 1).astype(int) * self.block_rows
         edges[-1] = self.n_rows
         return [(int(lo), int(hi)) for lo, hi in pairwise(edges)]
+
+    def _factor(self, rows: slice) -> Any:
+        """Return some rows as a factor of products, dense or not."""
+        return self.block(rows.start, rows.stop)
 
     def _slices(self, start: int, stop: int) -> Iterator[slice]:
         for lo in range(start, stop, self.block_rows):

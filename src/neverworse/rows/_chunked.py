@@ -184,6 +184,13 @@ class ChunkedRows(Rows):
         """See `Rows.ranges`."""
         return self.reduce_chunks(self._verb("ranges", columns), self._cut(weights), _widen)
 
+    def spread_along(
+        self, directions: Matrix, centre: Vector, weights: Vector | None
+    ) -> tuple[Matrix, Matrix]:
+        """See `Rows.spread_along`."""
+        verb = self._verb("spread_along", directions, centre)
+        return self.reduce_chunks(verb, self._cut(weights), add_pairs)
+
     def triangle(self, standard: Standard, weights: Vector | None, targets: Matrix) -> Matrix:
         """See `Rows.triangle`."""
         verb = self._verb("triangle", standard)
