@@ -85,7 +85,8 @@ class _Search:
         self.total = float(problem.weights.sum())
         self.last = np.zeros_like(problem.linear)  # where samples have led to
         self.expected = TypicalScores(0.0, 0.0)
-        most = min(int(WORKING_FRACTION * n_unlabeled), WORKING_BYTES // (8 * problem.linear.size))
+        fitting = WORKING_BYTES // (8 * max(self.hinges.rank, 1))
+        most = min(int(WORKING_FRACTION * n_unlabeled), fitting)
         self.most = max(SAMPLE_ROWS, WORKING_PER_COLUMN * problem.linear.size, most)
 
     def run(self, sizes: list[int], tol: float) -> Solution | None:
