@@ -41,7 +41,7 @@ class ProjectionResult:
         Imputed labels, in the units of the target.
     certificate : Certificate
     n_iter : int
-        Newton steps (or function evaluations of L-BFGS-B).
+        Newton steps (steps of the labels with very many columns, function evaluations of L-BFGS-B).
     """
 
     weights: Weights
@@ -90,7 +90,7 @@ def project(
     observer : callable, optional
         Told about the progress of the solver; stops it by returning True.
     """
-    steps = "Newton steps" if solver == "exact" else "function evaluations"
+    steps = "steps" if solver == "exact" else "function evaluations"
     budget = Budget(max_iter, max_time, observer, steps, tol)
     geometry = Geometry(training, supervised, distance, alpha, fit_intercept)
     budget.n_passes += 2  # for the sums of squares, and for the supervised scores
