@@ -118,7 +118,7 @@ def project(
         converged=outcome.converged,
         stopped_early=not outcome.converged and budget.exhausted,
         rounding_bound=float(bound),
-        n_labeled=int(np.count_nonzero(training.labels.weights_where(~seen))),
+        n_labeled=training.labels.n_labeled,
         n_unlabeled=counted.shape[-1],
         n_zero=n_zero,
         n_one=n_one,
