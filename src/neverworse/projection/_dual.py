@@ -237,7 +237,8 @@ class _Search:
                 angle = float(np.sqrt(max(gap, 0.0) / value))
             if made.sums.n_left > MANY * self.most:
                 # No working set holds all rows that have left their corner: back to samples.
-                exact, angle = False, made.sums.farthest / (BAND * self.expected.size)
+                exact, lowest = False, np.inf
+                angle = made.sums.farthest / (BAND * self.expected.size)
             uncertain = angle * self.expected.size
             exact = exact or made.count_within(BAND * uncertain) <= self.most
             width = (WIDE_BAND if exact else BAND) * uncertain
