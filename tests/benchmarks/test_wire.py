@@ -43,14 +43,8 @@ def test_tasks_and_bytes(weighed, problem):
         scores = rows.scores(np.ones(N_COLUMNS))
         rows.weighted_sum(weights)
         rows.weighted_sum(weights)
-    names = {
-        "gram": 4,
-        "gram-combine": 1,
-        "scores": 4,
-        "weighted_sum": 8,
-        "weighted_sum-combine": 2,
-    }
-    assert wire.tasks == names
+    sums = {"weighted_sum": 8, "weighted_sum-combine": 2}
+    assert wire.tasks == {"gram": 4, "gram-combine": 1, "scores": 4, **sums}
     # Sums are combined where they are; scores come back, and weights are sent.
     assert wire.down.keys() == {"gram-combine", "scores", "weighted_sum-combine"}
     assert wire.down["scores"] == pytest.approx(scores.nbytes, rel=0.01)
