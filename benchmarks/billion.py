@@ -168,9 +168,11 @@ def simulate(constants, cluster, table):
 def tables(constants, table=None, workers=(10, 100, 1000)):
     """Return the tables of the page, in Markdown."""
     table = table or Table()
+    counts = Counts(constants, table)
     costs = {n: simulate(constants, Cluster(n), table) for n in workers}
     parts = [
         _bytes_table(constants, table),
+        f"Passes: {counts.passes:.0f}. Rows are taken {counts.takes:.0f} times.",
         _costs_table(costs),
         _chunks_table(constants, table, workers),
     ]
@@ -238,7 +240,8 @@ def _chunks_table(constants, table, workers):
             *(f"{cost.total:,.0f} ({cost.bottleneck})" for cost in costs),
         ]
 
-    head = ["chunks of", "chunks", "tasks", "scheduler", *(f"all, {n:,} workers" for n in workers)]
+    totals = [f"all, {n:,} workers (s)" for n in workers]
+    head = ["chunks of", "chunks", "tasks", "scheduler (s)", *totals]
     return _markdown(head, *map(line, CHUNK_SIZES))
 
 

@@ -155,6 +155,7 @@ def test_the_command(billion, constants, tmp_path, capsys):
     assert text.endswith("\nafter\n")
     assert "old" not in text
     assert "| seconds | 10 workers | 100 workers | 1,000 workers |" in text
+    assert "Passes: 8. Rows are taken 5 times." in text
     assert "| 1,000 MB | 400 | 14,000 | 14.0 |" in text
     assert "| Dask, ms for each task | 1 |" in text
     assert "Measured on paper." in text
