@@ -37,7 +37,8 @@ from neverworse.rows._kept import Kept, add_pairs
 from neverworse.rows._weigh import RowWeigh
 
 MOST_STEPS = 30
-SLOW = 0.5  # a step that leaves more of the residual than this is the last
+SLOW = 0.5  # a step on the sample that leaves more of the residual than this is the last
+STALLED = 0.9  # the same for all rows: what else could be done takes many more passes
 MOST_UNKNOWNS = 2000  # a dense derivative of more is not worth while
 SINGULAR = 1e-10  # of the largest diagonal element: what makes a derivative invertible
 
@@ -108,7 +109,7 @@ def reproduce_supervised(
         size = float(np.linalg.norm(residual))
         if 0.5 * size**2 <= problem.floor:
             return _solution(hinges, problem, residual, pulled - linear, near)
-        if size > SLOW * float(np.linalg.norm(last)):
+        if size > STALLED * float(np.linalg.norm(last)):
             return None
         if np.isfinite(last).all():
             _broyden_update(inverse, step, last - residual.ravel())
