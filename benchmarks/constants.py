@@ -171,7 +171,7 @@ def _fits(X, y):
         "placed_bytes": many.wire.up["place"] / many.n_rows,
         "task_bytes": fit.wire.up_for_each_task("place"),
         "soft_bytes": many.wire.down["of_unlabeled"] / many.n_rows,
-        "taken_bytes": down["take"] + down["undecided"] + down["some_scores"],
+        "taken_bytes": down["take"] + down["undecided_rows"] + down["some_scores"],
         "client_seconds": max(0.0, for_each_row),
         "solver_seconds": max(0.0, fit.client - for_each_row * len(X)),
     }

@@ -240,6 +240,7 @@ class _Search:
                 exact, lowest = False, np.inf
                 angle = made.sums.farthest / (BAND * self.expected.size)
             uncertain = angle * self.expected.size
+            made.count([BAND * uncertain, WIDE_BAND * uncertain])
             exact = exact or made.count_within(BAND * uncertain) <= self.most
             width = (WIDE_BAND if exact else BAND) * uncertain
             found, factor = made.undecided(width, self.most, exact)

@@ -241,6 +241,26 @@ def count_within(state: HingePass, labels: RowLabels, width: float) -> int:
     )
 
 
+def counts_within(state: HingePass, labels: RowLabels, widths: list[float]) -> list[int]:
+    """Return the same for several widths."""
+    return [count_within(state, labels, width) for width in widths]
+
+
+def undecided_rows(
+    rows: Rows,
+    width: float,
+    share: float,
+    seed: int,
+    changes: Changes,
+    numbers: RowNumbers,
+    state: HingePass,
+    labels: RowLabels,
+) -> Undecided:
+    """Return what `undecided` does, with the rows."""
+    found = undecided(state, labels, width, share, seed, changes, numbers)
+    return replace(found, rows=_narrow(rows.take(found.indices)))
+
+
 def undecided(
     state: HingePass,
     labels: RowLabels,

@@ -15,17 +15,19 @@ from neverworse.projection._hinge_pass import (
     RowNumbers,
     Undecided,
     corners_of,
-    count_within,
+    counts_within,
     hinge_pass,
     nearest,
     soft_of,
     sums_of,
     undecided,
     undecided_copies,
+    undecided_rows,
 )
 from neverworse.projection._hinges import LoadedHinges, StreamedHinges
 from neverworse.projection._imputed import ImputedThere
 from neverworse.projection._row_labels import Changes
+from neverworse.projection._whitening import Whitening
 from neverworse.rows._kept import Kept
 
 TINY = 1e-100  # instead of nothing, where that would be divided by
@@ -110,6 +112,13 @@ class Pass:
         """Return the corners of the pass, where the rows are, without what else it has left."""
         return self.kept.shed(corners_of)
 
+    def count(self, widths: list[float]) -> None:
+        """Count rows at most so far from their kink, for widths that will be asked for."""
+        scaled = [width / self.length for width in widths]
+        found = self.kept.map(counts_within, scaled, also=(self.placed,))
+        for width, counts in zip(widths, zip(*found, strict=True), strict=True):
+            self._counts[width] = list(counts)
+
     def count_within(self, width: float) -> int:
         """Return how many rows are at most so far from their kink."""
         return sum(self._count(width))
@@ -140,6 +149,9 @@ class Pass:
         common = (width / self.length, share, self.seed)
         if width <= self.length * self.band.width and share <= self.band.share:
             found = self.kept.map(undecided_copies, *common, own=own)
+        elif self.hinges.whitening.rows.far and isinstance(self.hinges.whitening, Whitening):
+            known = (self.kept, self.placed)
+            found = self.hinges.whitening.rows.ask(undecided_rows, *common, own=own, kept=known)
         else:
             found = self.kept.map(undecided, *common, also=(self.placed,), own=own)
         n_found = sum(len(one.indices) for one in found)
@@ -147,8 +159,7 @@ class Pass:
 
     def _count(self, width: float) -> list[int]:
         if width not in self._counts:
-            scaled = width / self.length
-            self._counts[width] = self.kept.map(count_within, scaled, also=(self.placed,))
+            self.count([width])
         return self._counts[width]
 
     def _changes(self) -> list[Changes]:

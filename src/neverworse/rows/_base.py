@@ -58,10 +58,13 @@ class Rows(ABC):
         So many rows may be copied out where that saves passes over all rows.
     takes_by_reading : bool
         Whether taking a few rows costs as much as a pass over all of them.
+    far : bool
+        Whether every question costs something, however small it is.
     """
 
     column_names: list[str] | None = None
     takes_by_reading = False
+    far = False
 
     def __init__(self, n_rows: int, n_columns: int, shift: Vector | None = None) -> None:
         self.n_rows = n_rows
@@ -181,6 +184,28 @@ class Rows(ABC):
         """Do the same, but combine what is made, in the order of the chunks, and return it."""
         own = [one.at(slice(0, self.n_rows)) for one in known]
         return function(self, *common, *own, *objects_of(kept, 0))
+
+    def ask(
+        self,
+        function: Callable[..., Any],
+        *common: Any,
+        own: Sequence[tuple[Any, ...]],
+        kept: Sequence[Kept] = (),
+    ) -> list[Any]:
+        """Return what a function makes of every chunk: something small.
+
+        Parameters
+        ----------
+        function : callable
+            ``function(rows, *common, *own, *kept)`` for the rows of a chunk; can be pickled.
+        *common
+            Arguments that are the same for all chunks.
+        own : sequence of tuple
+            Arguments of each chunk.
+        kept : sequence of Kept
+            Of which every chunk gets its object.
+        """
+        return [function(self, *common, *own[0], *objects_of(kept, 0))]
 
     def weighted_sum(self, weights: Vector) -> Vector:
         """Return E'weights, for each row of `weights` if there are several."""
