@@ -138,7 +138,8 @@ class Pass:
             return self._numbered(found, every), 1.0
         own = list(zip(self._changes(), map(RowNumbers().at, self.kept.slices), strict=True))
         common = (width / self.length, share, self.seed)
-        if width <= self.length * self.band.width and share <= self.band.share:
+        copied = self.band.width > 0.0 and width <= self.length * self.band.width
+        if copied and share <= self.band.share:
             found = self.kept.map(undecided_copies, *common, own=own)
         else:
             found = self.kept.map(undecided, *common, also=(self.placed,), own=own)
