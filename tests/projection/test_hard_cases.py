@@ -89,18 +89,18 @@ def test_ordinary_data_take_few_passes(separation, seed, monkeypatch):
     X += np.where(truth, 1.0, -1.0)[:, None] * mean * separation / np.linalg.norm(mean)
     y = np.where(np.arange(n) < 100, truth, -1)
     passes = []
-    one_pass = _dual.StreamedHinges.scores_and_pull
+    one_pass = _dual.pass_over
 
-    def counted(self, *arguments):
+    def counted(*arguments):
         passes.append(1)
-        return one_pass(self, *arguments)
+        return one_pass(*arguments)
 
-    monkeypatch.setattr(_dual.StreamedHinges, "scores_and_pull", counted)
+    monkeypatch.setattr(_dual, "pass_over", counted)
     monkeypatch.delattr(_dual.StreamedHinges, "pull")  # Newton's method on all rows would need it
     certificate = ProjectedLeastSquaresClassifier().fit(X, y).certificate_
     assert certificate.converged
     assert certificate.guaranteed_improvement > 0
-    assert len(passes) <= 8
+    assert 0 < len(passes) <= 8
 
 
 def test_a_solver_that_gives_up_warns_and_is_certified(monkeypatch):
