@@ -4,6 +4,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from collections import deque
 from itertools import pairwise
 
 import numpy as np
@@ -20,7 +21,7 @@ from neverworse import (
 )
 from neverworse.rows import as_rows, open_parquet
 from neverworse.rows._parquet import ParquetRows
-from neverworse.rows._parquet_files import ChangedFileError
+from neverworse.rows._parquet_files import ChangedFileError, read_chunks
 from tests.rows.fits import CASES, Case, assert_same_model
 
 
@@ -310,6 +311,18 @@ def test_file_that_changes_between_passes(spoil, n_passes, tmp_path):
         clf.fit(*data)
     with pytest.raises(NotFittedError):
         check_is_fitted(clf)
+
+
+@pytest.mark.parametrize("spoil", SPOILS)
+def test_file_that_changes_while_it_is_read(spoil, tmp_path):
+    X, y, _ = CASES["few labels"].data()
+    change, message = SPOILS[spoil]
+    data = open_parquet(write(tmp_path, X, y, cuts=(), group=500), "label", batch_rows=100)
+    chunks = read_chunks(data.X.files, data.X.column_names, 100, range(data.X.n_chunks))
+    next(chunks)
+    change(tmp_path / "part-0.parquet")
+    with pytest.raises(ChangedFileError, match=message):
+        deque(chunks, maxlen=0)
 
 
 def test_other_columns_in_predict(tmp_path):

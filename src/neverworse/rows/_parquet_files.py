@@ -62,15 +62,20 @@ class File:
         read_dictionary : list of str, optional
             Columns of text of which every value is kept once.
         """
+        self.check()
+        return parquet.ParquetFile(
+            self.path,
+            buffer_size=BUFFER_BYTES,
+            pre_buffer=False,
+            memory_map=False,
+            read_dictionary=read_dictionary,
+        )
+
+    def check(self) -> None:
+        """Check that the file is what it was."""
         try:
             if _stamp(self.path) == self.stamp:
-                return parquet.ParquetFile(
-                    self.path,
-                    buffer_size=BUFFER_BYTES,
-                    pre_buffer=False,
-                    memory_map=False,
-                    read_dictionary=read_dictionary,
-                )
+                return
         except FileNotFoundError:
             raise ChangedFileError(
                 f"{self.path} has vanished since it was opened. Put it back, and open the data "
@@ -232,7 +237,9 @@ def _read(
                 for batch in opened.iter_batches(
                     batch_rows, row_groups=[group], columns=names, use_threads=False
                 ):
+                    file.check()  # what was read before is what it was
                     yield group, batch
+            file.check()  # a file that is cut just ends
     except (OSError, pa.ArrowException) as error:
         raise ChangedFileError(f"{file.path} cannot be read any more: {error}") from error
 
