@@ -265,11 +265,19 @@ def test_message_says_where_numbers_are_not_finite(value, estimator, tmp_path):
         fitted.predict(data.X)
 
 
-def test_missing_features(tmp_path):
-    table = pa.table({"x": [0.0, None, 1.0], "label": [0, 1, 1]})
-    parquet.write_table(table, tmp_path / "a.parquet")
-    with pytest.raises(ValueError, match=r"'x' of .*a.parquet has missing values"):
-        LeastSquaresClassifier().fit(*open_parquet(tmp_path, "label"))
+def test_message_says_where_features_are_missing(tmp_path):
+    X, y, _ = CASES["few labels"].data()
+    last = write(tmp_path, X, y, group=500) / "part-1.parquet"
+    table = parquet.read_table(last)
+    column = table["x1"].to_numpy().copy()
+    column[[5005, 6000]] = np.nan
+    table = table.set_column(1, "x1", pa.array(column, from_pandas=True))
+    parquet.write_table(table, last, 500)
+    for batch_rows in (70, 1000, None):
+        data = open_parquet(tmp_path, "label", batch_rows=batch_rows)
+        message = r"'x1' of .*part-1.parquet has missing values, such as in row 5005\."
+        with pytest.raises(ValueError, match=message):
+            ProjectedLeastSquaresClassifier().fit(*data)
 
 
 def spoil_after(data, n_passes, spoil):
