@@ -9,17 +9,18 @@ import argparse
 import json
 import math
 import sys
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+
+from neverworse.projection._dual import WORKING_BYTES, WORKING_FRACTION
 
 HERE = Path(__file__).resolve().parent
 CONSTANTS = HERE / "constants.json"
 PAGE = HERE.parent / "docs" / "billion_rows.md"
 BEGIN, END = "<!-- made by benchmarks/billion.py -->", "<!-- end -->"
 
-FAN_IN = 8  # results that are combined at once, see neverworse.rows
 FLOAT32, FLOAT64 = 4, 8
-TAKEN = 2**26  # bytes of rows that are taken at once, at most
+CHUNK_SIZES = (100e6, 1e9)  # the first is that of all other tables
 
 
 def _number(words, scale=1.0):
@@ -36,11 +37,16 @@ class Constants:
     pass_rate: float = _number("pass, 10⁹ numbers/s and core", 1e-9)
     passes: float = _number("passes of a fit, beside the Gram matrix")
     takes: float = _number("times that rows are taken")
-    bytes_up: float = _number("to the workers, bytes for each row and pass")
-    bytes_down: float = _number("from the workers, bytes for each row and pass")
+    tasks: float = _number("tasks for each chunk, with those that combine")
+    more_rounds: float = _number("more rounds for ten times the rows, beyond 64 MB")
+    round_tasks: float = _number("tasks of such a round for each chunk")
+    placed_bytes: float = _number("labels to the workers, bytes for each row, once")
+    task_bytes: float = _number("other things to the workers, kB for each task", 1e-3)
+    soft_bytes: float = _number("soft labels to the client, bytes for each row, once")
+    taken_bytes: float = _number("samples and working sets to the client, MB", 1e-6)
     client_bytes: float = _number("memory of the client, bytes for each row")
-    client_seconds: float = _number("work of the client, ns for each row and pass", 1e9)
-    solver_seconds: float = _number("working sets at the client, seconds of a fit")
+    client_seconds: float = _number("work of the client, ns for each row", 1e9)
+    solver_seconds: float = _number("samples and working sets at the client, seconds")
     task_seconds: float = _number("Dask, ms for each task", 1e3)
     gather_rate: float = _number("Dask, results to the client, GB/s", 1e-9)
 
@@ -62,7 +68,7 @@ class Table:
 
     n_rows: float = 1e9
     n_columns: int = 100
-    chunk_bytes: float = 100e6
+    chunk_bytes: float = CHUNK_SIZES[0]
 
     @property
     def size(self):
@@ -71,7 +77,7 @@ class Table:
 
     @property
     def n_chunks(self):
-        """How many tasks a pass has, without those that combine."""
+        """How many chunks there are."""
         return math.ceil(self.size / self.chunk_bytes)
 
 
@@ -85,13 +91,10 @@ class Costs:
         Whether the workers hold all rows in memory.
     seconds : dict of str to float
         Reading, Gram matrix, passes, network, client and scheduler.
-    client_memory : float
-        Bytes.
     """
 
     persisted: bool
     seconds: dict[str, float]
-    client_memory: float
 
     @property
     def total(self):
@@ -104,7 +107,32 @@ class Costs:
         return max(self.seconds, key=self.seconds.get)
 
 
-def simulate(constants, cluster, table, scores_stay=False):
+class Counts:
+    """How often a fit does what, and how many bytes cross the network.
+
+    Parameters
+    ----------
+    constants : Constants
+    table : Table
+    """
+
+    def __init__(self, constants, table):
+        c, n, d = constants, table.n_rows, table.n_columns
+        # Working sets grow with the rows up to a limit. From there on they are a smaller and
+        # smaller share of them, and it takes more rounds to come down to so few rows.
+        limited = WORKING_BYTES / (FLOAT64 * d * WORKING_FRACTION)
+        rounds = math.ceil(c.more_rounds * math.log10(max(1.0, n / limited)))
+        self.passes = c.passes + rounds
+        self.takes = c.takes + rounds
+        self.tasks = table.n_chunks * (c.tasks + rounds * c.round_tasks)
+        self.taken = self.takes * max(WORKING_BYTES, c.taken_bytes / c.takes)
+        self.up = n * c.placed_bytes + self.tasks * c.task_bytes
+        sums = FLOAT64 * d * (d + self.passes)
+        self.down = n * c.soft_bytes + self.taken + sums
+        self.client_memory = n * c.client_bytes + WORKING_BYTES
+
+
+def simulate(constants, cluster, table):
     """Return what a fit costs.
 
     Parameters
@@ -112,91 +140,109 @@ def simulate(constants, cluster, table, scores_stay=False):
     constants : Constants
     cluster : Cluster
     table : Table
-    scores_stay : bool
-        Whether the scores of the rows stay on the workers, which is not how it is now.
     """
     n, d, c = table.n_rows, table.n_columns, constants
-    cores = cluster.n_workers * cluster.cores
+    counts = Counts(constants, table)
+    # A chunk is the work of one core at a time.
+    cores = min(cluster.n_workers * cluster.cores, table.n_chunks)
+    links = min(cluster.n_workers, table.n_chunks)
     persisted = table.size <= cluster.usable * cluster.memory * cluster.n_workers
-    rate = min(cluster.cores * c.file_rate, cluster.link) * cluster.n_workers
-    once = table.size / rate
+    rate = min(cores * c.file_rate, links * cluster.link)
     # Taking rows reads whole chunks, unless they are in memory.
-    n_readings = 1 if persisted else 1 + c.passes + c.takes
-    n_tasks = table.n_chunks * (1 + c.passes + c.takes)
-    n_combined = table.n_chunks / (FAN_IN - 1) * (1 + c.passes if scores_stay else 1)
-    sums = FLOAT64 * d * table.n_chunks  # they are added up by the client, or in a tree
-    down = FLOAT64 * d if scores_stay else c.bytes_down * n + sums
-    up = FLOAT64 * d * table.n_chunks if scores_stay else c.bytes_up * n
-    rate_down = min(c.gather_rate, cluster.link)
-    client = c.passes * n * c.client_seconds
+    n_readings = 1 if persisted else 1 + counts.passes + counts.takes
     in_core = max(d / c.pass_rate, FLOAT32 * d / c.memory_rate)  # seconds of a row
+    solver = c.solver_seconds * counts.taken / c.taken_bytes
     return Costs(
         persisted,
         {
-            "reading": n_readings * once,
+            "reading": n_readings * table.size / rate,
             "Gram matrix": 2.0 * n * d**2 / (cores * c.gram_rate),
-            "passes": c.passes * n * in_core / cores,
-            "network": c.passes * (up / cluster.link + down / rate_down)
-            + (c.takes * TAKEN + FLOAT64 * d**2) / rate_down,
-            "client": (client / cores if scores_stay else client) + c.solver_seconds,
-            "scheduler": (n_tasks + n_combined) * c.task_seconds,
+            "passes": counts.passes * n * in_core / cores,
+            "network": counts.up / cluster.link + counts.down / min(c.gather_rate, cluster.link),
+            "client": n * c.client_seconds + solver,
+            "scheduler": counts.tasks * c.task_seconds,
         },
-        TAKEN if scores_stay else c.client_bytes * n,
     )
 
 
 def tables(constants, table=None, workers=(10, 100, 1000)):
     """Return the tables of the page, in Markdown."""
     table = table or Table()
-    parts = [_bytes_table(constants, table)]
-    for scores_stay in (False, True):
-        costs = {n: simulate(constants, Cluster(n), table, scores_stay) for n in workers}
-        parts.append(_costs_table(costs, scores_stay))
+    counts = Counts(constants, table)
+    costs = {n: simulate(constants, Cluster(n), table) for n in workers}
+    parts = [
+        _bytes_table(constants, table),
+        f"Passes: {counts.passes:.0f}. Rows are taken {counts.takes:.0f} times.",
+        _costs_table(costs),
+        _chunks_table(constants, table, workers),
+    ]
     return "\n\n".join(parts)
 
 
 def constants_table(constants):
     """Return a line for every constant, in its unit."""
-    lines = ["| constant | value |", "|---|---|"]
-    for one in fields(constants):
-        value = getattr(constants, one.name) * one.metadata["scale"]
-        lines.append(f"| {one.metadata['words']} | {value:.3g} |")
-    return "\n".join(lines)
+    values = {
+        one.metadata["words"]: getattr(constants, one.name) * one.metadata["scale"]
+        for one in fields(constants)
+    }
+    return _markdown(
+        ("constant", "value"), *((words, f"{value:.3g}") for words, value in values.items())
+    )
+
+
+def _markdown(*lines):
+    """Return a table; each line is a sequence of cells, and the first has the names."""
+    head, *rest = (f"| {' | '.join(cells)} |" for cells in lines)
+    return "\n".join([head, "|---" * len(lines[0]) + "|", *rest])
 
 
 def _bytes_table(c, table):
-    d = table.n_columns
+    n, d, counts = table.n_rows, table.n_columns, Counts(c, table)
     rows = [
-        ("the rows, read once or in every pass", table.size, "workers"),
-        ("Gram matrix, operations", 2.0 * table.n_rows * d**2, "workers"),
-        ("one pass, operations", 4.0 * table.n_rows * d, "workers"),
-        ("one pass, bytes to the workers", c.bytes_up * table.n_rows, "network"),
-        ("one pass, bytes to the client", c.bytes_down * table.n_rows, "network"),
-        ("bytes in the memory of the client", c.client_bytes * table.n_rows, "client"),
+        ("the rows, bytes", table.size, "workers"),
+        ("Gram matrix, operations", 2.0 * n * d**2, "workers"),
+        ("one pass, operations", 4.0 * n * d, "workers"),
+        ("labels to the workers, bytes, once", c.placed_bytes * n, "network"),
+        ("soft labels to the client, bytes, once", c.soft_bytes * n, "network"),
+        ("samples and working sets to the client, bytes, together", counts.taken, "network"),
+        ("all else to the workers, bytes, together", c.task_bytes * counts.tasks, "network"),
+        ("bytes in the memory of the client", counts.client_memory, "client"),
     ]
-    lines = [f"| {table.n_rows:,.0f} rows of {d} | 10⁹ | where |", "|---|---|---|"]
-    lines += [f"| {what} | {value / 1e9:,.1f} | {where} |" for what, value, where in rows]
-    lines.append(f"| tasks of a pass | {table.n_chunks:,} | scheduler |")
-    return "\n".join(lines)
+    cells = [(what, f"{value / 1e9:,.2f}", where) for what, value, where in rows]
+    return _markdown((f"{n:,.0f} rows of {d}", "10⁹", "where"), *cells)
 
 
-def _costs_table(costs, scores_stay):
-    title = "scores on the workers" if scores_stay else "scores at the client, as it is"
-    lines = [
-        f"| {title}: seconds | {' | '.join(f'{n:,} workers' for n in costs)} |",
-        "|---" * (len(costs) + 1) + "|",
-    ]
+def _costs_table(costs):
+    def line(name, cell):
+        return [name, *map(cell, costs.values())]
 
-    def line(name, values):
-        lines.append(f"| {name} | {' | '.join(values)} |")
+    return _markdown(
+        ["seconds", *(f"{n:,} workers" for n in costs)],
+        *(
+            line(phase, lambda cost, phase=phase: f"{cost.seconds[phase]:,.1f}")
+            for phase in next(iter(costs.values())).seconds
+        ),
+        line("**all**", lambda cost: f"**{cost.total:,.0f}**"),
+        line("bottleneck", lambda cost: cost.bottleneck),
+        line("rows are", lambda cost: "in memory" if cost.persisted else "read in each pass"),
+    )
 
-    for phase in next(iter(costs.values())).seconds:
-        line(phase, [f"{cost.seconds[phase]:,.1f}" for cost in costs.values()])
-    line("**all**", [f"**{cost.total:,.0f}**" for cost in costs.values()])
-    line("bottleneck", [cost.bottleneck for cost in costs.values()])
-    line("rows are", ["in memory" if c.persisted else "read in each pass" for c in costs.values()])
-    line("client (GB)", [f"{cost.client_memory / 1e9:,.1f}" for cost in costs.values()])
-    return "\n".join(lines)
+
+def _chunks_table(constants, table, workers):
+    def line(size):
+        chunked = replace(table, chunk_bytes=size)
+        costs = [simulate(constants, Cluster(n), chunked) for n in workers]
+        return [
+            f"{size / 1e6:,.0f} MB",
+            f"{chunked.n_chunks:,}",
+            f"{Counts(constants, chunked).tasks:,.0f}",
+            f"{costs[0].seconds['scheduler']:,.1f}",
+            *(f"{cost.total:,.0f} ({cost.bottleneck})" for cost in costs),
+        ]
+
+    totals = [f"all, {n:,} workers (s)" for n in workers]
+    head = ["chunks of", "chunks", "tasks", "scheduler (s)", *totals]
+    return _markdown(head, *map(line, CHUNK_SIZES))
 
 
 def load(path=CONSTANTS):

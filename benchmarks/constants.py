@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 import logging
-import pickle
 import sys
 import tempfile
 import time
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from unittest.mock import patch
 
+import dask
+import dask.array as da
 import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
@@ -22,13 +24,21 @@ import machine
 from billion import Constants, constants_table
 from data import two_gaussians
 from neverworse import ProjectedLeastSquaresClassifier
-from neverworse.rows import ChunkedRows, as_rows
-from neverworse.rows._dask import _Work
+from neverworse.projection import _dual
+from neverworse.projection._dual import WORKING_BYTES
+from neverworse.projection._hinge_pass import Band, RowNumbers, hinge_pass
+from neverworse.projection._row_labels import Changes, Corners, RowLabels
+from neverworse.projection._shapes import Box
+from neverworse.rows import as_rows
+from neverworse.rows._dask import DaskRows
 from neverworse.rows._dask_engine import Engine, task_of
-from passes import counted
+from passes import Readings, counted
 from timing import peak_memory, seconds
+from wire import Wire, weighed
 
 N_COLUMNS, N_LABELED = 100, 200
+N_NARROW, N_NARROW_LABELED = 10, 20  # a smaller table of the same kind, with many more rows
+MANY = 8  # so many times
 N_CHUNKS = 20
 
 
@@ -55,10 +65,10 @@ def measure(n_rows, folder):
     alone.say("one core")
     with threadpool_limits(1):
         rates = _one_core(X, folder)
-    alone.say("a fit in chunks")
-    fit = _fit_in_chunks(X, y)
+    alone.say("fits in threads")
+    fits = _fits(X, y)
     alone.say("a cluster of two processes")
-    return Constants(**rates, **fit, **_cluster(folder))
+    return Constants(**rates, **fits, **_cluster(n_rows, folder))
 
 
 def _best(function):
@@ -76,8 +86,12 @@ def _one_core(X, folder):
     rows, n = as_rows(X), len(X)
     coef = np.random.default_rng(0).normal(size=N_COLUMNS)
 
-    def positive(scores, _):
-        return (scores > 0.0).astype(np.float64)
+    labels = RowLabels(np.zeros(n), np.ones(n), None, np.ones(n), Box())
+    before = Corners(np.zeros(n, bool), 0)
+
+    def a_pass():
+        near, seed, changes = 0.2, 0, Changes.none(coef)
+        hinge_pass(rows, coef, 0.0, near, Band(), seed, changes, RowNumbers(), labels, before)
 
     with tempfile.TemporaryDirectory(dir=folder, prefix="neverworse-") as temporary:
         path = Path(temporary) / "rows.parquet"
@@ -95,69 +109,109 @@ def _one_core(X, folder):
         "file_rate": from_files,
         "memory_rate": X.nbytes / _best(X.sum),
         "gram_rate": 2.0 * n * N_COLUMNS**2 / _best(rows.gram),
-        "pass_rate": n * N_COLUMNS / _best(lambda: rows.scores_and_sum(coef, 0.0, positive)),
+        "pass_rate": n * N_COLUMNS / _best(a_pass),
     }
 
 
-class _Wire(ChunkedRows):
-    """Rows in memory that are treated like those of a cluster, without one.
+@dataclass(frozen=True)
+class _Fit:
+    """A fit through Dask, in threads.
 
-    What is to be done travels as Dask would send it, and so do the results; both are weighed, and
-    the time that this takes is noted, so that the rest of a fit is what the client does.
+    Attributes
+    ----------
+    n_rows : int
+    readings : Readings
+    wire : Wire
+    client : float
+        Seconds of the processor that are the client's.
     """
 
-    def __init__(self, X):
-        self.chunks = np.array_split(X, N_CHUNKS)
-        super().__init__([len(chunk) for chunk in self.chunks], X.shape[1])
-        self.up = self.down = 0  # bytes of passes
-        self.seconds = 0.0
+    n_rows: int
+    readings: Readings
+    wire: Wire
+    client: float
 
-    def map_chunks(self, verb, chosen, arguments):
-        """See `ChunkedRows.map_chunks`."""
-        begun = time.process_time()
+    @classmethod
+    def to(cls, X, y):
+        """Fit; the client's time is the least of three, since others may disturb."""
+        rows = DaskRows(_in_dask(X).persist(scheduler="threads"))
         found = []
-        for k, own in zip(chosen, arguments, strict=True):
-            chunk = self.chunks[k]
-            sent = pickle.dumps(_Work(verb, own, k, len(chunk), self.n_columns, None))
-            result = pickle.loads(sent)(chunk)
-            if verb.name == "scores_and_sum":
-                self.up += len(sent)
-                self.down += len(pickle.dumps(result))
-            found.append(result)
-        self.seconds += time.process_time() - begun
-        return found
+        for _ in range(3):
+            with dask.config.set(scheduler="threads"), counted(rows) as readings, weighed() as wire:
+                took = _busy(lambda: ProjectedLeastSquaresClassifier().fit(rows, y))
+            found.append(took - wire.workers - wire.weighing)
+        if wire.down["of_unlabeled"] == 0:
+            raise RuntimeError("The fit took another way: working sets did not lead to the end.")
+        return cls(len(X), readings, wire, min(found))
+
+    @property
+    def tasks_of_chunk(self):
+        """How many tasks there are for each chunk, with those that combine."""
+        return self.wire.tasks.total() / N_CHUNKS
 
 
-def _fit_in_chunks(X, y):
-    few = _Timed(X[: len(X) // 4], y[: len(X) // 4])
-    all_rows = _Timed(X, y)
-    # What the client does for each row, and what it does however many there are.
-    rows_read = [fit.readings.passes * fit.rows.n_rows for fit in (few, all_rows)]
-    per_row = max(0.0, (all_rows.client - few.client) / (rows_read[1] - rows_read[0]))
-    n_passes = all_rows.readings["scores_and_sum"]
-    peak = peak_memory(lambda: ProjectedLeastSquaresClassifier().fit(_Wire(X), y))
+def _in_dask(X):
+    return da.from_array(X, chunks=(-(-len(X) // N_CHUNKS), -1))
+
+
+def _fits(X, y):
+    fit = _Fit.to(X, y)
+    few, many = (_narrow_fit(n) for n in (len(X) // 4, len(X) * MANY))
+    # Working sets of these are equally large, or nearly so: what grows, grows with the rows.
+    for_each_row = (many.client - few.client) / (many.n_rows - few.n_rows)
+    more = many.readings["hinge_pass"] - few.readings["hinge_pass"]
+    more_tasks = many.tasks_of_chunk - few.tasks_of_chunk
+    down = fit.wire.down
     return {
-        "passes": all_rows.readings.passes,
-        "takes": all_rows.readings["take"],
-        "bytes_up": all_rows.rows.up / (n_passes * len(X)),
-        "bytes_down": all_rows.rows.down / (n_passes * len(X)),
-        "client_bytes": peak / len(X),
-        "client_seconds": per_row,
-        "solver_seconds": max(0.0, all_rows.client - per_row * rows_read[1]),
+        "passes": fit.readings.passes,
+        "takes": fit.readings["take"],
+        "tasks": fit.tasks_of_chunk,
+        "more_rounds": more / np.log10(many.n_rows / few.n_rows),
+        "round_tasks": more_tasks / more if more else 0.0,
+        "placed_bytes": many.wire.up["place"] / many.n_rows,
+        "task_bytes": fit.wire.up_for_each_task("place"),
+        "soft_bytes": many.wire.down["of_unlabeled"] / many.n_rows,
+        "taken_bytes": down["take"] + down["undecided"] + down["some_scores"],
+        "client_seconds": max(0.0, for_each_row),
+        "solver_seconds": max(0.0, fit.client - for_each_row * len(X)),
     }
 
 
-class _Timed:
-    """A fit through a `_Wire`, and the seconds that it spends at the client."""
-
-    def __init__(self, X, y):
-        self.rows = _Wire(X)
-        with counted(self.rows) as self.readings:
-            took = _busy(lambda: ProjectedLeastSquaresClassifier().fit(self.rows, y))
-        self.client = took - self.rows.seconds
+def _narrow_fit(n_rows):
+    with _narrow_sets():
+        return _Fit.to(*_narrow(n_rows))
 
 
-def _cluster(folder):
+def _narrow(n_rows):
+    X, y, _ = two_gaussians(N_NARROW_LABELED, n_rows - N_NARROW_LABELED, N_NARROW, dtype=np.float32)
+    return X, y
+
+
+def _narrow_sets():
+    """Let working sets have as many rows for each column as those of a large and wide table."""
+    limit = int(WORKING_BYTES * (N_NARROW / N_COLUMNS) ** 2)
+    return patch.object(_dual, "WORKING_BYTES", limit)
+
+
+def _client_bytes(n_rows):
+    """Return how much memory of the client a row takes, in a fit on the active cluster."""
+    peaks = []
+    for n in (n_rows // 4, n_rows):
+        X, y = _narrow(n)
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
+            lazy = _in_dask(X).persist()
+        del X
+
+        def fit(lazy=lazy, y=y):
+            ProjectedLeastSquaresClassifier().fit(lazy, y)
+
+        with _narrow_sets():
+            fit()  # what is imported or set up once is no matter of rows
+            peaks.append(peak_memory(fit) + y.nbytes)
+    return (peaks[1] - peaks[0]) / (n_rows - n_rows // 4)
+
+
+def _cluster(n_rows, folder):
     from distributed import Client, LocalCluster, wait
 
     with (
@@ -190,6 +244,7 @@ def _cluster(folder):
         return {
             "task_seconds": min(seconds(nothing) for _ in range(3)) / number,
             "gather_rate": max(rounds),
+            "client_bytes": _client_bytes(n_rows),
         }
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from functools import wraps
 from unittest.mock import patch
 
 from neverworse.rows import ChunkedRows, DenseRows, Rows, SparseRows
+from neverworse.rows._chunked import Verb
 
 VERBS = (
     "gram",
@@ -40,57 +41,50 @@ def counted(rows):
         yield readings
 
 
-@contextmanager
 def _of_chunks(kind, readings):
-    def count(method):
-        @wraps(method)
-        def counting(self, verb, *arguments):
-            # `reduce_chunks` reads all chunks, `map_chunks` those that it is told.
-            chosen = arguments[0] if method.__name__ == "map_chunks" else range(self.n_chunks)
-            readings[verb.name] += len(chosen) / self.n_chunks
-            return method(self, verb, *arguments)
+    def note(method, rows, what, *arguments):
+        verb = what if isinstance(what, Verb) else Verb(what)
+        # Only `map_chunks` is told which chunks to read.
+        chosen = arguments[0] if method.__name__ == "map_chunks" else range(rows.n_chunks)
+        readings[verb.name] += len(chosen) / rows.n_chunks
+        return True
 
-        return counting
+    return _noted([kind], ("map_chunks", "reduce_chunks", "keep", "fold"), note)
 
-    # The base class reduces by mapping, which would count twice.
-    own_reduce = "reduce_chunks" in vars(kind)
-    reducing = _wrapped(kind, "reduce_chunks", count) if own_reduce else nullcontext()
-    with _wrapped(kind, "map_chunks", count), reducing:
-        yield
+
+def _in_memory(n_rows, readings):
+    def note(method, rows, *_):
+        if rows.n_rows != n_rows:
+            return False
+        readings[method.__name__] += 1
+        return True
+
+    return _noted([Rows, DenseRows, SparseRows], VERBS, note)
 
 
 @contextmanager
-def _in_memory(n_rows, readings):
-    inside = []  # a verb may be made of others
+def _noted(kinds, names, note):
+    """Call ``note(method, rows, *arguments)`` before methods that some classes define.
 
-    def count(method):
+    A method may be made of others: if `note` returns True, these are not noted.
+    """
+    inside = []
+
+    def noting(method):
         @wraps(method)
-        def counting(self, *arguments, **settings):
-            if inside or self.n_rows != n_rows:
+        def call(self, *arguments, **settings):
+            if inside or not note(method, self, *arguments):
                 return method(self, *arguments, **settings)
-            readings[method.__name__] += 1
             inside.append(method)
             try:
                 return method(self, *arguments, **settings)
             finally:
                 inside.pop()
 
-        return counting
+        return call
 
-    wrapped = [
-        _wrapped(kind, name, count)
-        for kind in (Rows, DenseRows, SparseRows)
-        for name in VERBS
-        if name in vars(kind)
-    ]
-    for one in wrapped:
-        one.start()
-    try:
+    with ExitStack() as patches:
+        for kind in kinds:
+            for name in vars(kind).keys() & set(names):
+                patches.enter_context(patch.object(kind, name, noting(vars(kind)[name])))
         yield
-    finally:
-        for one in wrapped:
-            one.stop()
-
-
-def _wrapped(kind, name, count):
-    return patch.object(kind, name, count(vars(kind)[name]))

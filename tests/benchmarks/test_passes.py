@@ -4,6 +4,7 @@ import importlib
 import sys
 from pathlib import Path
 
+import dask.array as da
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -12,6 +13,7 @@ from scipy import sparse
 
 from neverworse import ProjectedLeastSquaresClassifier
 from neverworse.rows import Rows, as_rows, open_parquet
+from neverworse.rows._dask import DaskRows
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 
@@ -37,6 +39,10 @@ def write(X, folder):
     return open_parquet(path, batch_rows=3000).X
 
 
+def in_dask(X):
+    return DaskRows(da.from_array(X, chunks=(3000, -1)))
+
+
 def readings(counted, X, y):
     with counted(X) as found:
         ProjectedLeastSquaresClassifier().fit(X, y)
@@ -48,11 +54,12 @@ def test_the_same_passes_everywhere(counted, problem, tmp_path):
     dense = readings(counted, X, y)
     assert dense["gram"] == 1
     assert dense.passes >= 3
-    for rows in (sparse.csr_array(X), write(X, tmp_path)):
+    for rows in (sparse.csr_array(X), write(X, tmp_path), in_dask(X)):
         found = readings(counted, rows, y)
         assert found["gram"] == 1
         assert found.passes == dense.passes
     assert found["take"] > 0
+    assert found["hinge_pass"] > 0
 
 
 def test_some_chunks_are_a_share_of_a_reading(counted, problem, tmp_path):

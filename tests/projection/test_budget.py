@@ -68,6 +68,6 @@ def test_a_closed_gap_leaves_no_time(clock):
 def test_in_words():
     progress = Progress("working set", 7, 1234, 2e-3, 1.5, n_passes=5, left=12.34)
     assert str(progress).strip() == (
-        "1.50 s  working set (1,234 rows), 7 Newton steps, 5 passes, about 12.3 s left, gap 2.0e-03"
+        "1.50 s  working set (1,234 rows), 7 steps, 5 passes, about 12.3 s left, gap 2.0e-03"
     )
-    assert str(Progress("start", 0, 10, float("nan"), 0.0)).endswith("(10 rows), 0 Newton steps")
+    assert str(Progress("start", 0, 10, float("nan"), 0.0)).endswith("(10 rows), 0 steps")

@@ -151,6 +151,15 @@ def test_html_is_well_formed(kwargs):
     assert certificate.summary() in checker.text
 
 
+def test_a_distance_of_zero_leaves_no_gap():
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(60, 30)) + 3.0, np.where(np.arange(60) < 10, np.arange(60) % 2, -1)
+    certificate = ICLSClassifier().fit(X, y).certificate_  # reproduces the scores of labeled rows
+    assert certificate.converged
+    assert not certificate.reason
+    assert certificate.duality_gap == 0.0
+
+
 def test_loss_difference_of_any_two_scores():
     rng = np.random.default_rng(0)
     for n in (1, 7, 100_000):

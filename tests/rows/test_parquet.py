@@ -17,7 +17,10 @@ from sklearn.utils.validation import check_is_fitted
 from neverworse import (
     L2SVMClassifier,
     LeastSquaresClassifier,
+    NullCategoryNoiseModel,
     ProjectedLeastSquaresClassifier,
+    SelfLearningClassifier,
+    SupervisedClassifier,
 )
 from neverworse.rows import as_rows, open_parquet
 from neverworse.rows._parquet import ParquetRows
@@ -350,11 +353,16 @@ def test_labels_of_another_length(tmp_path):
         ProjectedLeastSquaresClassifier().fit(data.X, data.y[:-1])
 
 
-def test_estimators_that_need_all_rows_say_so(tmp_path):
+@pytest.mark.parametrize(
+    "estimator",
+    [L2SVMClassifier(), SelfLearningClassifier(), NullCategoryNoiseModel(), SupervisedClassifier()],
+    ids=lambda estimator: type(estimator).__name__,
+)
+def test_estimators_that_need_all_rows_say_so(estimator, tmp_path):
     X, y, _ = CASES["small"].data()
     data = open_parquet(write(tmp_path, X, y), "label")
-    with pytest.raises(TypeError, match="L2SVMClassifier needs all rows in memory"):
-        L2SVMClassifier().fit(data.X, data.y)
+    with pytest.raises(TypeError, match=f"{type(estimator).__name__} needs all rows in memory"):
+        estimator.fit(data.X, data.y)
 
 
 def test_nothing_is_imported_before_it_is_needed():

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_consistent_length
 from neverworse._typing import AnyArray, Indices, Mask, Vector
 from neverworse.estimators._known_labels import check_weights
 from neverworse.estimators._labels import split_labels
+from neverworse.estimators._lazy import refuse_chunks
 from neverworse.estimators._least_squares import LeastSquaresClassifier
 from neverworse.estimators._linear import copy_input_checks, forget_fit
 from neverworse.estimators._predictions import PassesPredictionsOn
@@ -97,6 +98,7 @@ class DelegatingClassifier(PassesPredictionsOn, ClassifierMixin, BaseEstimator):
         """
         try:
             forget_fit(self)
+            refuse_chunks(self, X)
             estimator = self._wrapped()
             if not is_classifier(estimator):
                 raise ValueError(

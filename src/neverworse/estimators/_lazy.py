@@ -29,6 +29,15 @@ def is_lazy(X: Any) -> bool:
     return isinstance(X, Rows) or is_dask(X)
 
 
+def refuse_chunks(model: Any, X: Any) -> None:
+    """Raise an error if X is read chunk by chunk, for a model that needs all rows in memory."""
+    if isinstance(X, Rows):
+        raise TypeError(
+            f"{type(model).__name__} needs all rows in memory: pass an array, a sparse matrix or a "
+            "data frame. ProjectedLeastSquaresClassifier reads rows chunk by chunk."
+        )
+
+
 def lazy_rows(model: Any, X: Any, *, reset: bool) -> Rows:
     """Return the rows of X, with checked columns, without reading them.
 

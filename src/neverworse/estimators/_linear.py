@@ -18,7 +18,13 @@ from sklearn.utils.validation import (
 )
 
 from neverworse._typing import Matrix, Vector
-from neverworse.estimators._lazy import explain_not_finite, in_memory, is_lazy, lazy_rows
+from neverworse.estimators._lazy import (
+    explain_not_finite,
+    in_memory,
+    is_lazy,
+    lazy_rows,
+    refuse_chunks,
+)
 from neverworse.estimators._progress import CallbackSupportMixin, observed_fit
 from neverworse.projection import (
     NonFiniteError,
@@ -74,11 +80,7 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[mis
     def _checked_input(self, X: Any) -> Any:
         if self._reads_chunks and is_lazy(X):
             return lazy_rows(self, X, reset=True)
-        if isinstance(X, Rows):
-            raise TypeError(
-                f"{type(self).__name__} needs all rows in memory: pass an array, a sparse matrix "
-                "or a data frame. ProjectedLeastSquaresClassifier reads rows chunk by chunk."
-            )
+        refuse_chunks(self, X)
         return validate_data(
             self,
             X,

@@ -14,6 +14,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from neverworse._typing import AnyArray, Vector
 from neverworse.estimators._candidates import Named, candidates_to_fit, named_candidates
 from neverworse.estimators._hypotheses import hypotheses
+from neverworse.estimators._lazy import refuse_chunks
 from neverworse.estimators._linear import copy_input_checks, forget_fit
 from neverworse.estimators._predictions import PassesPredictionsOn
 from neverworse.estimators._progress import CallbackSupportMixin, observed_fit
@@ -180,6 +181,7 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
         """
         try:
             forget_fit(self)
+            refuse_chunks(self, X)
             candidates = self._candidates_to_fit()
             (X,) = indexable(X)
             weights = None

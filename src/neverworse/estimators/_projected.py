@@ -116,7 +116,8 @@ class ProjectedLeastSquaresClassifier(IndicatorClassifier):
     certificate_ : Certificate
         What is proved about the projected against the supervised weights.
     n_iter_ : int
-        Newton steps (or function evaluations of L-BFGS-B).
+        Newton steps (or steps of the labels with very many columns, or function evaluations of
+        L-BFGS-B).
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features_in_,)
         Only if X has column names that are all strings.

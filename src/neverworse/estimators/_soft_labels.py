@@ -32,8 +32,9 @@ class SoftLabels:
     def compress(cls, labels: Vector) -> SoftLabels:
         """Return the compact form of labels of shape (n_rows,) or (n_classes, n_rows)."""
         several = labels.ndim > 1
-        codes = labels.argmax(axis=0) if several else labels == 1.0
-        whole = (labels == 1.0).any(axis=0) if several else (labels == 0.0) | (labels == 1.0)
+        ones = labels == 1.0
+        codes = labels.argmax(axis=0) if several else ones
+        whole = ones.any(axis=0) if several else ones | (labels == 0.0)
         rows = np.flatnonzero(~whole)
         n_codes = len(labels) if several else 2
         return cls(codes.astype(np.min_scalar_type(n_codes - 1)), rows, labels[..., rows].copy())

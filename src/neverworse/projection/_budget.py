@@ -38,7 +38,7 @@ class Progress:
     n_rows: int
     gap: float
     seconds: float
-    steps: str = "Newton steps"
+    steps: str = "steps"
     n_passes: int = 0
     left: float = float("nan")
 
@@ -87,7 +87,7 @@ class Budget:
         max_iter: int | None = None,
         max_time: float | None = None,
         observer: Observer | None = None,
-        steps: str = "Newton steps",
+        steps: str = "steps",
         tol: float | None = None,
     ) -> None:
         self._max_iter = max_iter

@@ -98,14 +98,12 @@ class _Search:
         if half_square(z, self.problem.totals) > self.problem.floor:
             self.expected = self._scores_of(sample, chosen, z)
             del sample  # its memory is better used by working sets
-            return self._refine(z, self.n_unlabeled / sizes[-1], None, tol)
-        return reproduce_supervised(
-            self.hinges,
-            self.problem,
-            sample,
-            chosen,
-            budget=self.budget,
-        )
+            solution = self._refine(z, self.n_unlabeled / sizes[-1], None, tol)
+            if solution is not None:
+                return solution
+            # Perhaps there is no direction to be found.
+            chosen, sample = self._load_sample(sizes[-1])
+        return reproduce_supervised(self.hinges, self.problem, sample, chosen, self.budget)
 
     def _scores_of(self, sample: LoadedHinges, chosen: Indices, z: Vector) -> TypicalScores:
         """Return what scores are like in a sample."""
@@ -239,7 +237,8 @@ class _Search:
                 angle = float(np.sqrt(max(gap, 0.0) / value))
             if made.sums.n_left > MANY * self.most:
                 # No working set holds all rows that have left their corner: back to samples.
-                exact, angle = False, made.sums.farthest / (BAND * self.expected.size)
+                exact, lowest = False, np.inf
+                angle = made.sums.farthest / (BAND * self.expected.size)
             uncertain = angle * self.expected.size
             exact = exact or made.count_within(BAND * uncertain) <= self.most
             width = (WIDE_BAND if exact else BAND) * uncertain

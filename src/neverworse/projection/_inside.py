@@ -136,9 +136,9 @@ def settle(
     near: NearestPass,
 ) -> Settled:
     """Make a pass over some rows at a dual point, with the labels that were found before."""
-    q, start = near.t, row_start(scored, labels)
-    for block in blocks(q):  # in place: there is memory for few arrays of this length
-        q[..., block] = _nearest(q[..., block], labels.shape.at(block), start.at(block))
+    q, start = np.empty_like(near.t), row_start(scored, labels)
+    for block in blocks(q):
+        q[..., block] = _nearest(near.t[..., block], labels.shape.at(block), start.at(block))
     t = rows.scores(coef, intercept)
     t[..., labels.without_hinge] = 0.0
     n_classes = len(q) if q.ndim > 1 else 0

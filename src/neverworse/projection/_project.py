@@ -41,7 +41,7 @@ class ProjectionResult:
         Imputed labels, in the units of the target.
     certificate : Certificate
     n_iter : int
-        Newton steps (or function evaluations of L-BFGS-B).
+        Newton steps (steps of the labels with very many columns, function evaluations of L-BFGS-B).
     """
 
     weights: Weights
@@ -90,7 +90,7 @@ def project(
     observer : callable, optional
         Told about the progress of the solver; stops it by returning True.
     """
-    steps = "Newton steps" if solver == "exact" else "function evaluations"
+    steps = "steps" if solver == "exact" else "function evaluations"
     budget = Budget(max_iter, max_time, observer, steps, tol)
     geometry = Geometry(training, supervised, distance, alpha, fit_intercept)
     budget.n_passes += 2  # for the sums of squares, and for the supervised scores
@@ -118,7 +118,7 @@ def project(
         converged=outcome.converged,
         stopped_early=not outcome.converged and budget.exhausted,
         rounding_bound=float(bound),
-        n_labeled=int(np.count_nonzero(training.labels.weights_where(~seen))),
+        n_labeled=training.labels.n_labeled,
         n_unlabeled=counted.shape[-1],
         n_zero=n_zero,
         n_one=n_one,
@@ -148,18 +148,24 @@ class _Outcome:
     solution : Solution or None
         None if there was nothing to solve.
     converged : bool
+    floor : float
+        A squared distance (halved) that cannot be told from zero.
     """
 
     direction: Weights
     multiplier: Scalars | None
     solution: Solution | None
     converged: bool
+    floor: float = 0.0
 
     @property
     def relative_gap(self) -> float:
-        if self.solution is None or (self.converged and self.direction.is_zero):
+        """The gap relative to the distance; zero where a distance of zero was reached."""
+        if self.solution is None:
             return 0.0
         value = self.solution.value
+        if self.converged and (self.direction.is_zero or value <= self.floor):
+            return 0.0
         return self.solution.gap / value if value > 0.0 else float("inf")
 
     def reason(self, moved: bool, budget: Budget) -> Reason:
@@ -194,7 +200,8 @@ def _solve(geometry: Geometry, solver: Solver, tol: float, budget: Budget) -> _O
         fewer = solution.imputed.sharing_few(hinges, problem.shape)
         solution = replace(solution, imputed=fewer)
     direction = geometry.direction(problem, solution)
-    return _Outcome(direction, geometry.multiplier(problem, solution), solution, converged)
+    multiplier = geometry.multiplier(problem, solution)
+    return _Outcome(direction, multiplier, solution, converged, problem.floor)
 
 
 def _solve_lbfgs(problem: Projection, tol: float, budget: Budget) -> Solution:

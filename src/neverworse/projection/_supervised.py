@@ -15,6 +15,7 @@ from neverworse.projection._weights import Weights
 from neverworse.projection._whitening import CentredFactor, factor
 from neverworse.rows import Rows
 from neverworse.rows._threads import single_threaded_blas
+from neverworse.rows._weigh import RowWeigh
 
 
 @single_threaded_blas()
@@ -110,8 +111,9 @@ def _normal_equations(
     """Solve, then refine once: as accurate as orthogonal factors where this is chosen."""
     sums, basis = centred.moments, centred.basis
     coef = (_cross(sums, residual, weights) @ basis) @ basis.T
-    error = residual - sums.rows.scores(coef, _intercept(sums, coef))
-    gradient = _cross(sums, error, weights) - alpha * coef
+    error = RowWeigh(_weighted_error, (residual, weights))
+    summed, total = sums.rows.weighed_sum(coef, _intercept(sums, coef), error)
+    gradient = _centred(sums, summed, total) - alpha * coef
     refined: Vector = coef + (gradient @ basis) @ basis.T
     return refined
 
@@ -137,5 +139,16 @@ def _cross(sums: ColumnMoments, residual: Vector, weights: Vector | None) -> Vec
     weighted = residual
     if weights is not None:  # rows without a weight may score anything, even infinity
         weighted = np.multiply(weights, residual, out=np.zeros_like(residual), where=weights > 0.0)
-    total = sums.rows.weighted_sum(weighted) - weighted.sum(axis=-1)[..., None] * sums.mean
-    return np.where(sums.varies, total, 0.0)
+    return _centred(sums, sums.rows.weighted_sum(weighted), weighted.sum(axis=-1))
+
+
+def _centred(sums: ColumnMoments, summed: Vector, total: Scalars) -> Vector:
+    """Return Σ r (x - mean), given Σ r x and Σ r, for columns that vary."""
+    return np.where(sums.varies, summed - np.asarray(total)[..., None] * sums.mean, 0.0)
+
+
+def _weighted_error(scores: Vector, residual: Vector, weights: Vector | None) -> Vector:
+    error = residual - scores
+    if weights is None:
+        return error
+    return np.multiply(weights, error, out=np.zeros_like(error), where=weights > 0.0)

@@ -47,6 +47,12 @@ class Labels:
         """Which rows have an unknown label."""
         return self.width > 0.0
 
+    @property
+    def n_labeled(self) -> int:
+        """How many rows with a weight have a known label."""
+        known = ~self.unlabeled
+        return int(np.count_nonzero(known if self.weights is None else known & (self.weights > 0)))
+
     def weights_where(self, mask: Mask) -> Vector:
         """Return the weights of some rows, and zero for all others."""
         return mask.astype(np.float64) if self.weights is None else np.where(mask, self.weights, 0)

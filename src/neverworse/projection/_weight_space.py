@@ -120,7 +120,7 @@ class WeightSpace:
     def _lower(self, z: Vector) -> Vector:
         w = self.push(z)
         weigh = RowWeigh(weighted_scores, (self.weights,))
-        _, summed, total = self.rows.scores_and_sum(w.coef, w.intercept, weigh)
+        summed, total = self.rows.weighed_sum(w.coef, w.intercept, weigh)
         return self._penalised(self.pull(summed, total), w.coef)
 
     def _penalised(self, pulled: Vector, coef: Vector) -> Vector:

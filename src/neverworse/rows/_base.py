@@ -130,6 +130,10 @@ class Rows(ABC):
         """
         return self._pass(coef, intercept, weigh)
 
+    def weighed_sum(self, coef: Vector, intercept: Scalars, weigh: Weigh) -> tuple[Vector, Scalars]:
+        """Return what `scores_and_sum` does, but the scores."""
+        return self._pass(coef, intercept, weigh)[1:]
+
     def place(self, known: Any) -> Kept:
         """Put what is known about all rows where they are.
 

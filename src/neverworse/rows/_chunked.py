@@ -145,6 +145,13 @@ class ChunkedRows(Rows):
             total = total + found[2]
         return scores, summed, total
 
+    def weighed_sum(self, coef: Vector, intercept: Scalars, weigh: Weigh) -> tuple[Vector, Scalars]:
+        """See `Rows.weighed_sum`; with a `RowWeigh`, no scores leave their chunk."""
+        if not isinstance(weigh, RowWeigh):
+            return self.scores_and_sum(coef, intercept, weigh)[1:]
+        verb = self._verb("weighed_sum", coef, intercept)
+        return self.reduce_chunks(verb, self._belonging((weigh,), ()), add_pairs)
+
     def place(self, known: Any) -> Kept:
         """See `Rows.place`."""
         return LocalKept(self.edges, [known.at(rows) for rows in self._slices_of_chunks()])

@@ -37,6 +37,7 @@ class DaskRows(ChunkedRows):
     def __init__(self, X: Any) -> None:
         _check_table(X)
         self._engine = Engine()
+        self._X = X  # what is persisted stays so as long as somebody holds it
         self._dtype = None if isinstance(X, da.Array) else _frame_type(X)
         if isinstance(X, da.Array):
             X = _one_column_chunk(X)

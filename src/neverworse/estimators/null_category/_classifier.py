@@ -16,6 +16,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from neverworse._typing import AnyArray, Matrix, Vector
+from neverworse.estimators._lazy import refuse_chunks
 from neverworse.estimators._linear import copy_input_checks, forget_fit
 from neverworse.estimators._progress import CallbackSupportMixin, observed_fit
 from neverworse.estimators._stages import Stages
@@ -195,6 +196,7 @@ class NullCategoryNoiseModel(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         self : object
         """
         try:
+            refuse_chunks(self, X)
             X = validate_data(self, X, dtype=np.float64)
             classes, sign = signed_labels(y, self.missing_label)
             check_consistent_length(X, sign)

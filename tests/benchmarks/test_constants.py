@@ -1,0 +1,51 @@
+"""The constants of fits agree with what is known of these, on sizes that say nothing of speed."""
+
+import importlib
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.fixture
+def constants(monkeypatch):
+    monkeypatch.syspath_prepend(str(FOLDER))
+    yield importlib.import_module("constants")
+    for path in FOLDER.glob("*.py"):
+        sys.modules.pop(path.stem, None)
+
+
+@pytest.fixture
+def problem(constants):
+    labeled, columns = constants.N_LABELED, constants.N_COLUMNS
+    return constants.two_gaussians(labeled, 20_000 - labeled, columns, dtype=np.float32)[:2]
+
+
+def test_of_fits(constants, problem):
+    found = constants._fits(*problem)
+    # Passes, and rows that are taken, are tasks; so is what each round asks of what it has left.
+    assert found["tasks"] > 1 + found["passes"] + found["takes"]
+    assert found["round_tasks"] >= 3
+    assert found["more_rounds"] > 0
+    # A bit for each row, and what travels with it.
+    for name in ("placed_bytes", "soft_bytes"):
+        assert 1 / 8 < found[name] < 1
+    # The second sample is a twentieth of the rows, or forty for each column, in double precision.
+    assert found["taken_bytes"] > 8 * 100 * 40 * 100
+    assert found["task_bytes"] > 8 * 100
+    assert found["solver_seconds"] > 0
+
+
+def test_of_one_core(constants, problem, tmp_path):
+    found = constants._one_core(problem[0], tmp_path)
+    assert all(rate > 0 for rate in found.values())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_fits_that_take_another_way(constants):
+    X, y, _ = constants.two_gaussians(20, 1000, 10)  # solved as a whole
+    with pytest.raises(RuntimeError, match="another way"):
+        constants._Fit.to(X, y)

@@ -1,0 +1,71 @@
+"""What crosses the network is weighed by the names of tasks, and nothing stays patched."""
+
+import importlib
+import pickle
+import sys
+from pathlib import Path
+
+import dask.array as da
+import numpy as np
+import pytest
+
+from neverworse import ProjectedLeastSquaresClassifier
+from neverworse.rows import _dask, _dask_engine, _dask_kept
+from neverworse.rows._dask import DaskRows
+from neverworse.rows._dask_engine import Engine
+
+FOLDER = Path(__file__).parents[2] / "benchmarks"
+N_ROWS, N_COLUMNS, N_CHUNKS = 40_000, 10, 4
+
+
+@pytest.fixture
+def weighed(monkeypatch):
+    monkeypatch.syspath_prepend(str(FOLDER))
+    yield importlib.import_module("wire").weighed
+    for name in ("wire", "data"):
+        sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def problem(weighed):
+    X, y, _ = importlib.import_module("data").two_gaussians(20, N_ROWS - 20, N_COLUMNS)
+    return da.from_array(X, chunks=(N_ROWS // N_CHUNKS, -1)), y
+
+
+def patched():
+    return [m.task_of for m in (_dask, _dask_kept, _dask_engine)], Engine.run, Engine.persist
+
+
+def test_tasks_and_bytes(weighed, problem):
+    rows, weights = DaskRows(problem[0]), np.random.default_rng(1).normal(size=N_ROWS)
+    with weighed() as wire:
+        rows.gram()
+        scores = rows.scores(np.ones(N_COLUMNS))
+        rows.weighted_sum(weights)
+        rows.weighted_sum(weights)
+    sums = {"weighted_sum": 8, "weighted_sum-combine": 2}
+    assert wire.tasks == {"gram": 4, "gram-combine": 1, "scores": 4, **sums}
+    # Sums are combined where they are; scores come back, and weights are sent.
+    assert wire.down.keys() == {"gram-combine", "scores", "weighted_sum-combine"}
+    assert wire.down["scores"] == pytest.approx(scores.nbytes, rel=0.01)
+    assert wire.up["weighted_sum"] == pytest.approx(2 * weights.nbytes, rel=0.01)
+    gram = (np.eye(N_COLUMNS), np.ones(N_COLUMNS))
+    assert wire.down["gram-combine"] == len(pickle.dumps(gram, protocol=pickle.HIGHEST_PROTOCOL))
+    others = wire.up["gram"] + wire.up["scores"] + wire.up["gram-combine"]
+    assert wire.up_for_each_task(*sums) == others / 9
+
+
+def test_a_fit(weighed, problem):
+    before = patched()
+    plain = ProjectedLeastSquaresClassifier().fit(*problem)
+    with weighed() as wire:
+        clf = ProjectedLeastSquaresClassifier().fit(*problem)
+    assert patched() == before
+    assert np.array_equal(clf.coef_, plain.coef_)
+    assert wire.workers > 0.0
+    # Labels go to the workers once, and soft labels come back once, in less than a byte each.
+    for found in (wire.up["place"], wire.down["of_unlabeled"]):
+        assert 0 < found < N_ROWS
+    assert wire.tasks["place"] == wire.tasks["of_unlabeled"] == N_CHUNKS
+    assert wire.tasks["hinge_pass"] >= 2 * N_CHUNKS
+    assert "scores" not in wire.down
