@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from neverworse import ProjectedLeastSquaresClassifier
-from neverworse.projection import _dual
+from neverworse.projection import _dual, _sampling
 
 N, D = 20_000, 8
 
@@ -32,7 +32,7 @@ def all_at_once(monkeypatch):
     """Solve with all rows in memory, whatever their number."""
 
     def switch():
-        monkeypatch.setattr(_dual, "SAMPLE_ROWS", N)
+        monkeypatch.setattr(_sampling, "SAMPLE_ROWS", N)
 
     return switch
 
@@ -110,6 +110,25 @@ def test_sparse_rows():
     dense, thin = _fit(X, y), _fit(sparse.csr_array(X), y)
     assert dense.certificate_.guaranteed_improvement > 0
     np.testing.assert_allclose(dense.coef_, thin.coef_, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", [5, 9, 20, 30])
+def test_samples_that_lead_to_the_same_direction_again(seed):
+    """Nothing is uncertain then, but for the last digits."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, 2, 12_000)
+    seen = rng.random((len(truth), 2)) < 0.4
+    X = np.where(seen, rng.normal(size=seen.shape) + truth[:, None], 0.0)
+    y = np.where(np.arange(len(truth)) < 30, truth, -1)
+    certificate = ProjectedLeastSquaresClassifier().fit(X, y).certificate_
+    assert certificate.converged
+    assert certificate.guaranteed_improvement > 0
+
+
+@pytest.mark.parametrize("angle", [0.0, 1e-12, 1e-5, 1.0, np.pi])
+def test_small_angles_are_told_from_zero(angle):
+    a, b = np.array([3.0, 0.0]), 7.0 * np.array([np.cos(angle), np.sin(angle)])
+    assert _dual._angle_between(a, b) == pytest.approx(angle, rel=1e-9, abs=1e-15)
 
 
 def test_row_order_does_not_matter():

@@ -4,6 +4,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from collections import deque
 from itertools import pairwise
 
 import numpy as np
@@ -23,7 +24,7 @@ from neverworse import (
 )
 from neverworse.rows import as_rows, open_parquet
 from neverworse.rows._parquet import ParquetRows
-from neverworse.rows._parquet_files import ChangedFileError
+from neverworse.rows._parquet_files import ChangedFileError, read_chunks
 from tests.rows.fits import CASES, Case, assert_same_model
 
 
@@ -267,11 +268,19 @@ def test_message_says_where_numbers_are_not_finite(value, estimator, tmp_path):
         fitted.predict(data.X)
 
 
-def test_missing_features(tmp_path):
-    table = pa.table({"x": [0.0, None, 1.0], "label": [0, 1, 1]})
-    parquet.write_table(table, tmp_path / "a.parquet")
-    with pytest.raises(ValueError, match=r"'x' of .*a.parquet has missing values"):
-        LeastSquaresClassifier().fit(*open_parquet(tmp_path, "label"))
+def test_message_says_where_features_are_missing(tmp_path):
+    X, y, _ = CASES["few labels"].data()
+    last = write(tmp_path, X, y, group=500) / "part-1.parquet"
+    table = parquet.read_table(last)
+    column = table["x1"].to_numpy().copy()
+    column[[5005, 6000]] = np.nan
+    table = table.set_column(1, "x1", pa.array(column, from_pandas=True))
+    parquet.write_table(table, last, 500)
+    for batch_rows in (70, 1000, None):
+        data = open_parquet(tmp_path, "label", batch_rows=batch_rows)
+        message = r"'x1' of .*part-1.parquet has missing values, such as in row 5005\."
+        with pytest.raises(ValueError, match=message):
+            ProjectedLeastSquaresClassifier().fit(*data)
 
 
 def spoil_after(data, n_passes, spoil):
@@ -313,6 +322,18 @@ def test_file_that_changes_between_passes(spoil, n_passes, tmp_path):
         clf.fit(*data)
     with pytest.raises(NotFittedError):
         check_is_fitted(clf)
+
+
+@pytest.mark.parametrize("spoil", SPOILS)
+def test_file_that_changes_while_it_is_read(spoil, tmp_path):
+    X, y, _ = CASES["few labels"].data()
+    change, message = SPOILS[spoil]
+    data = open_parquet(write(tmp_path, X, y, cuts=(), group=500), "label", batch_rows=100)
+    chunks = read_chunks(data.X.files, data.X.column_names, 100, range(data.X.n_chunks))
+    next(chunks)
+    change(tmp_path / "part-0.parquet")
+    with pytest.raises(ChangedFileError, match=message):
+        deque(chunks, maxlen=0)
 
 
 def test_other_columns_in_predict(tmp_path):

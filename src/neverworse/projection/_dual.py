@@ -357,7 +357,9 @@ class _Search:
 
 
 def _angle_between(a: Vector, b: Vector) -> float:
-    lengths = float(np.linalg.norm(a) * np.linalg.norm(b))
-    if lengths == 0.0:
+    """Return the angle in radians; a cosine would not tell the smallest ones from zero."""
+    lengths = float(np.linalg.norm(a)), float(np.linalg.norm(b))
+    if 0.0 in lengths:
         return np.pi / 2
-    return float(np.arccos(np.clip(np.vdot(a, b) / lengths, -1.0, 1.0)))
+    chord = float(np.linalg.norm(a / lengths[0] - b / lengths[1]))
+    return 2.0 * float(np.arcsin(min(1.0, 0.5 * chord)))

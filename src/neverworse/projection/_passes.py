@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -138,16 +137,16 @@ class Pass:
         counts = self._count(width)
         total = sum(counts)
         share = most / max(total, most)
-        every: Sequence[int] = range(len(counts))
         if exact and share < 1.0:
             # Every chunk has its share.
             limits = np.diff(np.floor(share * np.cumsum([0, *counts])).astype(int)).tolist()
             own = [(changes, limit) for changes, limit in zip(self._changes(), limits, strict=True)]
             found = self.kept.map(nearest, width / self.length, also=(self.placed,), own=own)
-            return self._numbered(found, every), 1.0
+            return self._numbered(found), 1.0
         own = list(zip(self._changes(), map(RowNumbers().at, self.kept.slices), strict=True))
         common = (width / self.length, share, self.seed)
-        if width <= self.length * self.band.width and share <= self.band.share:
+        copied = self.band.width > 0.0 and width <= self.length * self.band.width
+        if copied and share <= self.band.share:
             found = self.kept.map(undecided_copies, *common, own=own)
         elif self.hinges.whitening.rows.far and isinstance(self.hinges.whitening, Whitening):
             known = (self.kept, self.placed)
@@ -155,7 +154,7 @@ class Pass:
         else:
             found = self.kept.map(undecided, *common, also=(self.placed,), own=own)
         n_found = sum(len(one.indices) for one in found)
-        return self._numbered(found, every), 1.0 if share == 1.0 else total / max(n_found, 1)
+        return self._numbered(found), 1.0 if share == 1.0 else total / max(n_found, 1)
 
     def _count(self, width: float) -> list[int]:
         if width not in self._counts:
@@ -165,12 +164,12 @@ class Pass:
     def _changes(self) -> list[Changes]:
         return [self.changes.at(rows) for rows in self.kept.slices]
 
-    def _numbered(self, found: list[Undecided], chosen: Sequence[int]) -> list[Undecided]:
+    def _numbered(self, found: list[Undecided]) -> list[Undecided]:
         """Return rows with their numbers among all rows."""
-        starts = self.kept.edges
+        starts = self.kept.edges[:-1]
         return [
-            Undecided(one.indices + starts[k], one.corner, one.soft, one.rows)
-            for one, k in zip(found, chosen, strict=True)
+            replace(one, indices=one.indices + start)
+            for one, start in zip(found, starts, strict=True)
         ]
 
 

@@ -106,12 +106,6 @@ class Corners:
             return (np.arange(self.n_classes)[:, None] == codes).astype(np.float64)
         return codes.astype(np.float64)
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of all labels as numbers."""
-        n = self.codes.shape[-1]
-        return (self.n_classes, n) if self.n_classes else (n,)
-
 
 @dataclass(frozen=True)
 class Changes:

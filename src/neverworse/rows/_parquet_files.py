@@ -62,15 +62,20 @@ class File:
         read_dictionary : list of str, optional
             Columns of text of which every value is kept once.
         """
+        self.check()
+        return parquet.ParquetFile(
+            self.path,
+            buffer_size=BUFFER_BYTES,
+            pre_buffer=False,
+            memory_map=False,
+            read_dictionary=read_dictionary,
+        )
+
+    def check(self) -> None:
+        """Check that the file is what it was."""
         try:
             if _stamp(self.path) == self.stamp:
-                return parquet.ParquetFile(
-                    self.path,
-                    buffer_size=BUFFER_BYTES,
-                    pre_buffer=False,
-                    memory_map=False,
-                    read_dictionary=read_dictionary,
-                )
+                return
         except FileNotFoundError:
             raise ChangedFileError(
                 f"{self.path} has vanished since it was opened. Put it back, and open the data "
@@ -181,7 +186,7 @@ def read_chunks(
         return
     pieces: list[list[AnyArray]] = []
     filled = 0
-    for start, file, batch in _batches(files, names, chunk_rows, chosen):
+    for start, row, file, batch in _batches(files, names, chunk_rows, chosen):
         at = 0
         while at < len(batch):
             # Rows of the batch that lie before the wanted chunk are skipped.
@@ -191,7 +196,7 @@ def read_chunks(
                 break
             at = max(at, begin - start)
             length = min(len(batch) - at, size - filled)
-            pieces.append(_columns(batch.slice(at, length), file, names))
+            pieces.append(_columns(batch.slice(at, length), names, file, row + at))
             at, filled = at + length, filled + length
             if filled == size:
                 yield pieces
@@ -203,12 +208,15 @@ def read_chunks(
 
 def _batches(
     files: Sequence[File], names: Sequence[str], chunk_rows: int, chosen: Sequence[int]
-) -> Iterator[tuple[int, File, Any]]:
-    """Yield record batches of the row groups that are needed, with the number of the first row."""
+) -> Iterator[tuple[int, int, File, Any]]:
+    """Yield record batches of the row groups that are needed, with their files.
+
+    First the numbers of their first rows: among all rows, and in the file.
+    """
     needed = np.asarray(chosen)
     start = 0
     for file in files:
-        first_rows = {}
+        first_rows, before = {}, start
         for group, size in enumerate(file.group_rows):
             first, last = start // chunk_rows, (start + size - 1) // chunk_rows
             k = int(np.searchsorted(needed, first))
@@ -216,7 +224,7 @@ def _batches(
                 first_rows[group] = start
             start += size
         for group, batch in _read(file, list(first_rows), names, chunk_rows):
-            yield first_rows[group], file, batch
+            yield first_rows[group], first_rows[group] - before, file, batch
             first_rows[group] += len(batch)
 
 
@@ -232,20 +240,26 @@ def _read(
                 for batch in opened.iter_batches(
                     batch_rows, row_groups=[group], columns=names, use_threads=False
                 ):
+                    file.check()  # what was read before is what it was
                     yield group, batch
+            file.check()  # a file that is cut just ends
     except (OSError, pa.ArrowException) as error:
         raise ChangedFileError(f"{file.path} cannot be read any more: {error}") from error
 
 
-def _columns(batch: Any, file: File, names: Sequence[str]) -> list[AnyArray]:
-    """Return the columns of a batch, without copying them where that can be."""
+def _columns(batch: Any, names: Sequence[str], file: File, row: int) -> list[AnyArray]:
+    """Return the columns of a batch, which begins with that row of the file.
+
+    They are not copied where that can be.
+    """
     columns = []
     for name in names:
         column = batch.column(name)
         if column.null_count:
+            missing = row + column.is_null().index(True).as_py()
             raise ValueError(
-                f"Column {name!r} of {file.path} has missing values. Fill them in, or drop these "
-                "rows, before the table is used."
+                f"Column {name!r} of {file.path} has missing values, such as in row {missing}. "
+                "Fill them in, or drop these rows, before the table is used."
             )
         columns.append(column.to_numpy(zero_copy_only=False))
     return columns

@@ -30,7 +30,8 @@ def in_streams(parts: Sequence[Part], work: Callable[[Part], Iterator[Item]]) ->
     ----------
     parts : sequence
     work : callable
-        ``work(part)`` yields items. It is not asked for more when another part has failed.
+        ``work(part)`` yields items. It is not asked for more once a part before it has failed, or
+        nobody wants more.
     """
     stop = threading.Event()
 

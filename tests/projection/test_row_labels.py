@@ -1,0 +1,113 @@
+"""Soft labels as corners and changes: what comes back is what went in."""
+
+import numpy as np
+import pytest
+
+from neverworse.projection._row_labels import (
+    Changes,
+    Corners,
+    RowLabels,
+    RowStart,
+    soft_labels,
+    split_labels,
+)
+from neverworse.projection._shapes import Box, Simplex
+
+N = 200
+RNG = np.random.default_rng(0)
+CAPS = np.maximum(RNG.choice([0.0, 0.3, 0.5, 1.0], (4, N)), 0.25)  # they add up to one at least
+SHAPES = {
+    "box": (Box(), ()),
+    "simplex": (Simplex(), (4,)),
+    "many classes": (Simplex(), (300,)),
+    "capped": (Simplex(CAPS), (4,)),
+}
+
+
+@pytest.fixture(params=SHAPES)
+def case(request):
+    """A shape, scores of which some are ties, and labels of which a few are in no corner."""
+    shape, classes = SHAPES[request.param]
+    t = np.round(np.random.default_rng(1).normal(size=(*classes, N)), 1)
+    q = shape.extreme(t)
+    inner = np.sort(np.random.default_rng(2).permutation(N)[:20])
+    q[..., inner] = 0.5 * (q[..., inner] + shape.at(inner).extreme(-t[..., inner]))
+    return shape, t, q
+
+
+def test_corners_are_the_extreme_labels(case):
+    shape, t, _ = case
+    corners = Corners.of(shape, t)
+    expected = shape.extreme(t)
+    np.testing.assert_array_equal(corners.labels(), expected)
+    for rows in (slice(3, 50), np.array([7, 7, 0, 199])):
+        np.testing.assert_array_equal(corners.labels(rows), expected[..., rows])
+    np.testing.assert_array_equal(corners.at(slice(3, 50)).labels(), expected[..., 3:50])
+
+
+def test_corners_take_little_memory():
+    t = RNG.normal(size=(300, N))
+    assert Corners.of(Box(), t[0]).codes.nbytes == N
+    assert Corners.of(Simplex(), t[:256]).codes.nbytes == N
+    assert Corners.of(Simplex(), t).codes.nbytes == 2 * N
+
+
+def test_labels_are_copies(case):
+    shape, t, q = case
+    for corners in (Corners.of(shape, t), split_labels(shape, q)[0]):
+        labels = corners.labels()
+        before = labels.copy()
+        labels[...] = 7.0
+        np.testing.assert_array_equal(corners.labels(), before)
+
+
+def test_labels_are_split_and_put_together_again(case):
+    shape, _, q = case
+    corners, changes = split_labels(shape, q)
+    assert len(changes.indices) <= 20
+    np.testing.assert_array_equal(soft_labels(corners, changes, slice(0, N)), q)
+    for lo, hi in ((0, 1), (13, 77), (77, 77), (150, N)):
+        np.testing.assert_array_equal(soft_labels(corners, changes, slice(lo, hi)), q[..., lo:hi])
+
+
+def test_changes_of_chunks_are_changes_of_all(case):
+    shape, _, q = case
+    corners, changes = split_labels(shape, q)
+    parts = [
+        changes.at(rows).apply(corners.at(rows).labels())
+        for rows in (slice(0, 60), slice(60, 60), slice(60, 199), slice(199, N))
+    ]
+    np.testing.assert_array_equal(np.concatenate(parts, axis=-1), q)
+
+
+def test_no_changes(case):
+    shape, t, _ = case
+    none = Changes.none(t)
+    assert none.values.shape == (*t.shape[:-1], 0)
+    labels = Corners.of(shape, t).labels()
+    np.testing.assert_array_equal(none.apply(labels.copy()), labels)
+    assert none.at(slice(5, 9)).values.shape == none.values.shape
+
+
+def test_known_labels_of_some_rows(case):
+    shape, t, _ = case
+    weights = RNG.choice([0.0, 1.0, 2.0], N)
+    width = RNG.choice([0.0, 1.0], N)
+    labels = RowLabels(t, width, weights, weights * width, shape)
+    np.testing.assert_array_equal(labels.without_hinge, np.flatnonzero(weights * width == 0.0))
+    some = labels.at(slice(50, 90)).at(slice(10, 30))
+    np.testing.assert_array_equal(some.target, t[..., 60:80])
+    np.testing.assert_array_equal(some.hinge, labels.hinge[60:80])
+    np.testing.assert_array_equal(some.shape.extreme(some.target), shape.extreme(t)[..., 60:80])
+    assert RowLabels(t, width, None, width, shape).at(slice(0, 9)).weights is None
+
+
+def test_labels_that_reproduce_scores():
+    target, width = RNG.normal(size=(3, N)), RNG.choice([0.0, 0.5, 2.0], N)
+    scores = RNG.normal(size=(3, N))
+    start = RowStart(scores, target, width)
+    rows = np.array([3, 60, 61])
+    np.testing.assert_array_equal(start.at(rows), start.at(slice(None))[:, rows])
+    free = width > 0.0
+    found = target + width * start.at(slice(None))
+    np.testing.assert_allclose(found[:, free], scores[:, free], rtol=1e-12)

@@ -1,0 +1,143 @@
+"""What is kept of chunks: in this process, and by Dask."""
+
+import operator
+from itertools import pairwise
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+
+from neverworse.rows._dask import DaskRows
+from neverworse.rows._dask_engine import Engine, task_of
+from neverworse.rows._dask_kept import DaskKept
+from neverworse.rows._kept import LocalKept, add_pairs
+
+SIZES = (3, 0, 4, 1)  # an empty chunk, too
+EDGES = np.cumsum([0, *SIZES])
+VALUES = 10.0 * np.arange(EDGES[-1])
+PARTS = [VALUES[lo:hi] for lo, hi in pairwise(EDGES)]
+
+
+def local(parts):
+    return LocalKept(EDGES, list(parts))
+
+
+def in_dask(parts):
+    tasks = [task_of(part.copy, "part") for part in parts]
+    return DaskKept(EDGES, Engine(), tasks, [()] * len(tasks))
+
+
+kinds = pytest.mark.parametrize("make", [local, in_dask])
+
+
+@pytest.fixture(autouse=True, params=["threads", "synchronous"])
+def scheduler(request):
+    with dask.config.set(scheduler=request.param):
+        yield
+
+
+def shifted_sum(part, other, shift, factor=1.0):
+    return factor * (part + other + shift).sum()
+
+
+def sum_and_size(part):
+    return part.sum(), part.size
+
+
+def first(part):
+    return part[:1]
+
+
+def at(part, indices):
+    return part[indices]
+
+
+def in_two_rows(part, indices):
+    return np.stack([part[indices], -part[indices]])
+
+
+@kinds
+def test_map(make):
+    kept, other = make(PARTS), make([2.0 * part for part in PARTS])
+    found = kept.map(shifted_sum, 1.0, also=(other,))
+    assert found == [float((3.0 * part + 1.0).sum()) for part in PARTS]
+
+
+@kinds
+def test_map_of_chosen_chunks(make):
+    kept, other = make(PARTS), make(PARTS)
+    found = kept.map(shifted_sum, 0.0, also=(other,), chosen=[0, 3], own=[(2.0,), (-1.0,)])
+    assert found == [4.0 * PARTS[0].sum(), -2.0 * PARTS[3].sum()]
+
+
+@kinds
+def test_every_chunk_has_arguments_of_its_own(make):
+    with pytest.raises(ValueError, match="zip"):
+        make(PARTS).map(at, own=[(np.array([0]),)])
+
+
+@kinds
+def test_reduce(make):
+    kept = make(PARTS)
+    assert kept.reduce(sum_and_size, add_pairs) == (VALUES.sum(), VALUES.size)
+    assert kept.reduce(shifted_sum, operator.add, 1.0, also=(kept,)) == (2.0 * VALUES + 1.0).sum()
+
+
+@kinds
+def test_reduce_keeps_the_order(make):
+    found = make(PARTS).reduce(list, operator.add)
+    assert found == VALUES.tolist()
+
+
+@kinds
+@pytest.mark.parametrize("indices", [[0, 2, 3, 6, 7], [7], [1, 1, 4], range(8), []])
+def test_pick(make, indices):
+    indices = np.array(indices, dtype=np.intp)
+    kept = make(PARTS)
+    np.testing.assert_array_equal(kept.pick(at, indices), VALUES[indices])
+    found = kept.pick(in_two_rows, indices)
+    np.testing.assert_array_equal(found, [VALUES[indices], -VALUES[indices]])
+
+
+def test_shed_frees_memory_of_this_process_only():
+    kept = local(PARTS)
+    assert [len(one) for one in kept.shed(first).objects] == [1, 0, 1, 1]
+    far = in_dask(PARTS)
+    assert far.shed(first) is far
+
+
+@kinds
+def test_slices(make):
+    assert make(PARTS).slices == [slice(0, 3), slice(3, 3), slice(3, 7), slice(7, 8)]
+
+
+class Numbers:
+    """Numbers of rows, that belong to chunks."""
+
+    def __init__(self, numbers):
+        self.numbers = numbers
+
+    def at(self, rows):
+        return self.numbers[rows]
+
+
+def test_rows_that_are_placed_and_kept():
+    X = np.arange(16.0).reshape(8, 2)
+    rows = DaskRows(da.from_array(X, chunks=(SIZES, -1)))
+    numbers = Numbers(np.arange(8.0))
+    placed = rows.place(numbers)
+    assert placed.map(len) == list(SIZES)
+    kept = rows.keep(scored, 2.0, known=(numbers,), kept=(placed,))
+    expected = 2.0 * X.sum(axis=1) + np.arange(8.0) ** 2
+    np.testing.assert_array_equal(np.concatenate(kept.map(np.copy)), expected)
+    assert rows.fold(total, operator.add, kept=(placed, kept)) == np.arange(8.0) @ expected
+
+
+def scored(rows, factor, numbers, placed):
+    return factor * rows.scores(np.ones(2)) + numbers * placed
+
+
+def total(rows, placed, kept):
+    assert rows.n_rows == len(kept)
+    return float(placed @ kept)
