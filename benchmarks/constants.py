@@ -26,9 +26,10 @@ from data import two_gaussians
 from neverworse import ProjectedLeastSquaresClassifier
 from neverworse.projection import _dual
 from neverworse.projection._dual import WORKING_BYTES
-from neverworse.projection._hinge_pass import Band, RowNumbers, hinge_pass
+from neverworse.projection._hinge_pass import Band, hinge_pass
 from neverworse.projection._row_labels import Changes, Corners, RowLabels
 from neverworse.projection._shapes import Box
+from neverworse.projection._undecided import RowNumbers
 from neverworse.rows import as_rows
 from neverworse.rows._dask import DaskRows
 from neverworse.rows._dask_engine import Engine, task_of

@@ -8,24 +8,20 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from neverworse._typing import Indices, Vector
-from neverworse.projection._hinge_pass import (
-    Band,
-    PassSums,
+from neverworse.projection._hinge_pass import Band, hinge_pass
+from neverworse.projection._hinges import LoadedHinges, StreamedHinges
+from neverworse.projection._imputed import ImputedThere
+from neverworse.projection._pass_state import PassSums, corners_of, soft_of, sums_of
+from neverworse.projection._row_labels import Changes
+from neverworse.projection._undecided import (
     RowNumbers,
     Undecided,
-    corners_of,
     counts_within,
-    hinge_pass,
     nearest,
-    soft_of,
-    sums_of,
     undecided,
     undecided_copies,
     undecided_rows,
 )
-from neverworse.projection._hinges import LoadedHinges, StreamedHinges
-from neverworse.projection._imputed import ImputedThere
-from neverworse.projection._row_labels import Changes
 from neverworse.projection._whitening import Whitening
 from neverworse.rows._kept import Kept
 

@@ -1,0 +1,86 @@
+"""Verbs that keep something of rows between passes, for rows that are one chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from neverworse.rows._kept import Kept, LocalKept, objects_of
+
+
+class OneChunk:
+    """Rows in memory are one chunk, and what is kept of it is in memory as well."""
+
+    n_rows: int
+
+    def place(self, known: Any) -> Kept:
+        """Put what is known about all rows where they are.
+
+        Parameters
+        ----------
+        known : object
+            Its method ``at(rows)`` returns the same for the rows in a slice.
+        """
+        return LocalKept(np.array([0, self.n_rows]), [known.at(slice(0, self.n_rows))])
+
+    def keep(
+        self,
+        function: Callable[..., Any],
+        *common: Any,
+        known: Sequence[Any] = (),
+        kept: Sequence[Kept] = (),
+    ) -> Kept:
+        """Make something of every chunk of the rows, in one pass, and keep it there.
+
+        Rows in memory are one chunk.
+
+        Parameters
+        ----------
+        function : callable
+            ``function(rows, *common, *known, *kept)`` for the rows of a chunk; can be pickled.
+        *common
+            Arguments that are the same for all chunks.
+        known : sequence of objects
+            Of which every chunk gets its part, see `place`.
+        kept : sequence of Kept
+            Of which every chunk gets its object.
+        """
+        edges = np.array([0, self.n_rows])
+        own = [one.at(slice(0, self.n_rows)) for one in known]
+        return LocalKept(edges, [function(self, *common, *own, *objects_of(kept, 0))])
+
+    def fold(
+        self,
+        function: Callable[..., Any],
+        combine: Callable[[Any, Any], Any],  # noqa: ARG002
+        *common: Any,
+        known: Sequence[Any] = (),
+        kept: Sequence[Kept] = (),
+    ) -> Any:
+        """Do the same, but combine what is made, in the order of the chunks, and return it."""
+        own = [one.at(slice(0, self.n_rows)) for one in known]
+        return function(self, *common, *own, *objects_of(kept, 0))
+
+    def ask(
+        self,
+        function: Callable[..., Any],
+        *common: Any,
+        own: Sequence[tuple[Any, ...]],
+        kept: Sequence[Kept] = (),
+    ) -> list[Any]:
+        """Return what a function makes of every chunk: something small.
+
+        Parameters
+        ----------
+        function : callable
+            ``function(rows, *common, *own, *kept)`` for the rows of a chunk; can be pickled.
+        *common
+            Arguments that are the same for all chunks.
+        own : sequence of tuple
+            Arguments of each chunk.
+        kept : sequence of Kept
+            Of which every chunk gets its object.
+        """
+        return [function(self, *common, *own[0], *objects_of(kept, 0))]
