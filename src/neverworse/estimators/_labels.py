@@ -42,7 +42,7 @@ def split_labels(y: Any, missing_label: Any) -> tuple[AnyArray, Vector, Mask]:
     labels = distinct(as_array(y))
     missing = missing_values(labels, missing_label)
     classes = check_classes(labels.values[~missing], len(labels.codes))
-    order = np.full(len(labels.values), -1)
+    order = np.full(len(labels.values), -1, np.min_scalar_type(-len(labels.values) - 1))
     order[~missing] = np.searchsorted(classes, plain(labels.values[~missing]))
     codes = order[labels.codes]
     return classes, np.maximum(codes, 0).astype(np.float64), codes == -1

@@ -205,6 +205,10 @@ class ProjectedLeastSquaresClassifier(IndicatorClassifier):
         labels, assumptions = with_class_prior(known, self.class_prior, self.prior_level)
         self._check_solver(labels)
         training = TrainingRows(rows, labels)
+        if not (
+            isinstance(distance, str) and distance == "unlabeled"
+        ):  # which asks for another Gram matrix
+            training = training.read_once()
         supervised = self._baseline()
         supervised._fit_training(training, known.classes)
         copy_input_checks(self, supervised)

@@ -352,6 +352,8 @@ class ProjectedLeastSquaresRegressor(LinearRegressor):
         targets = known_targets(y, self.missing_label, rows.n_rows, weights, bounds)
         targets = within_range(targets, self.target_bounds)
         training = TrainingRows(rows, targets.labels())
+        if not (isinstance(distance, str) and distance == "unlabeled"):
+            training = training.read_once()
         supervised = LeastSquaresRegressor(
             float(self.alpha),
             fit_intercept=self.fit_intercept,

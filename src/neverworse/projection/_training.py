@@ -7,12 +7,12 @@ from functools import cached_property
 
 import numpy as np
 
-from neverworse._typing import Mask, Vector
+from neverworse._typing import Mask, Matrix, Vector
 from neverworse.projection._row_labels import RowLabels
 from neverworse.projection._row_space import HIGH
 from neverworse.projection._shapes import Box, Shape
 from neverworse.projection._totals import Totals
-from neverworse.rows import Rows
+from neverworse.rows import ChunkedRows, DenseRows, Rows
 
 
 @dataclass(frozen=True)
@@ -82,10 +82,37 @@ class TrainingRows:
     rows : Rows
         All rows, labeled and unlabeled in any order.
     labels : Labels
+    at_hand : array of shape (n_labeled, n_columns) or None
+        Copies of the labeled rows, if there are any.
     """
 
     rows: Rows
     labels: Labels
+    at_hand: Matrix | None = None
+
+    def read_once(self) -> TrainingRows:
+        """Return the same with labeled rows at hand, and a known Gram matrix of all rows.
+
+        Where taking rows means reading all of them, both take one reading.
+        """
+        rows = self.rows
+        if not (isinstance(rows, ChunkedRows) and rows.takes_by_reading and self._takes_labeled):
+            return self
+        if rows.n_columns > HIGH:
+            return self
+        chosen = np.flatnonzero(~self.labels.unlabeled)
+        rows, taken = rows.with_gram(self.labels.weights, chosen)
+        return TrainingRows(rows, self.labels, taken)
+
+    @property
+    def _takes_labeled(self) -> bool:
+        """Whether labeled rows are so few that they are copied out."""
+        labels, rows = self.labels, self.rows
+        n_rows, n_unlabeled = len(labels.width), int(np.count_nonzero(labels.unlabeled))
+        n_labeled = n_rows - n_unlabeled
+        # Rows of very many columns are sparse, or few: copying them costs little.
+        many = 10 * n_labeled > n_rows or n_labeled > rows.most_taken
+        return n_unlabeled > 0 and not (rows.n_columns <= HIGH and many)
 
     def labeled(self) -> tuple[Rows, Vector, Vector | None]:
         """Return rows, target and weights of the labeled rows.
@@ -93,14 +120,12 @@ class TrainingRows:
         A few rows are copied out; many are left in place, and the others given no weight.
         """
         labels = self.labels
-        n_rows, n_unlabeled = len(labels.width), int(np.count_nonzero(labels.unlabeled))
-        n_labeled = n_rows - n_unlabeled
-        if not n_unlabeled:
+        if not labels.unlabeled.any():
             return self.rows, labels.target, labels.weights
-        # Rows of very many columns are sparse, or few: copying them costs little.
-        many = 10 * n_labeled > n_rows or n_labeled > self.rows.most_taken
-        if self.rows.n_columns <= HIGH and many:
+        if not self._takes_labeled:
             return self.rows, labels.target, labels.weights_where(~labels.unlabeled)
         chosen = np.flatnonzero(~labels.unlabeled)
         weights = None if labels.weights is None else labels.weights[chosen]
+        if self.at_hand is not None:
+            return DenseRows(self.at_hand), labels.target[..., chosen], weights
         return self.rows.some(chosen), labels.target[..., chosen], weights

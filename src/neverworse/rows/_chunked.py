@@ -81,6 +81,8 @@ class ChunkedRows(Rows):
         self.edges = edges
         self.most_taken = TAKEN_BYTES // (8 * max(n_columns, 1))
         self.column_names = column_names
+        # Weights and shift that the Gram matrix is known for, the matrix and the sums.
+        self._known_gram: tuple[Vector | None, Vector | None, Matrix, Vector] | None = None
 
     takes_by_reading = True
 
@@ -115,8 +117,40 @@ class ChunkedRows(Rows):
         """The number of chunks."""
         return len(self.edges) - 1
 
+    def with_gram(self, weights: Vector | None, indices: Indices) -> tuple[Self, Matrix]:
+        """Take rows and add up their Gram matrix in one reading.
+
+        Parameters
+        ----------
+        weights : array of shape (n_rows,), optional
+            Those that the Gram matrix will be asked for.
+        indices : array of int
+            Rows to take, in increasing order.
+
+        Returns
+        -------
+        rows : ChunkedRows
+            The same rows, which know their Gram matrix.
+        taken : array of shape (n, n_columns)
+        """
+        edges = np.searchsorted(indices, self.edges)
+        own = [
+            (*cut, indices[lo:hi] - start)
+            for cut, (lo, hi), start in zip(
+                self._cut(weights), pairwise(edges), self.edges[:-1], strict=True
+            )
+        ]
+        gram, total, taken = self.reduce_chunks(self._verb(_gram_and_rows), own, _add_and_join)
+        rows = copy.copy(self)
+        rows._known_gram = (weights, self.shift, gram, total)
+        return rows, np.concatenate(taken)
+
     def gram(self, weights: Vector | None = None) -> tuple[Matrix, Vector]:
         """See `Rows.gram`."""
+        if self._known_gram is not None:
+            known, shift, gram, total = self._known_gram
+            if known is weights and shift is self.shift:
+                return gram.copy(), total.copy()
         return self.reduce_chunks(self._verb("gram"), self._cut(weights), add_pairs)
 
     def scores(self, coef: Vector, intercept: Scalars = 0.0) -> Vector:
@@ -314,6 +348,16 @@ def check_chunk(chunk: Rows, n_rows: int, n_columns: int, name: str) -> Rows:
 
 def _add(a: Any, b: Any) -> Any:
     return a + b
+
+
+def _gram_and_rows(
+    rows: Rows, weights: Vector | None, indices: Indices
+) -> tuple[Matrix, Vector, list[Matrix]]:
+    return *rows.gram(weights), [rows.take(indices)]
+
+
+def _add_and_join(a: Any, b: Any) -> Any:
+    return tuple(one + other for one, other in zip(a, b, strict=True))
 
 
 def _widen(a: Any, b: Any) -> Any:

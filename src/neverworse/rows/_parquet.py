@@ -19,7 +19,7 @@ from neverworse.rows._streams import in_streams, read_ahead
 
 CHUNK_BYTES = 2**24  # three of these are in memory at once
 MOST_CHUNK_ROWS = 2**18
-N_PARTS = 8  # of the files, of which as many are worked on at once as there are cores
+N_PARTS = 32  # of the files, of which as many are worked on at once as there are cores
 
 Item = TypeVar("Item")
 
