@@ -20,6 +20,8 @@ VERBS = (
     "spread_along",
     "triangle",
 )
+# Readings for several things at once.
+SAME = {"gram_and_rows": "gram"}
 
 
 class Readings(Counter):
@@ -46,7 +48,7 @@ def _of_chunks(kind, readings):
         verb = what if isinstance(what, Verb) else Verb(what)
         # Only `map_chunks` is told which chunks to read.
         chosen = arguments[0] if method.__name__ == "map_chunks" else range(rows.n_chunks)
-        name = "take" if method.__name__ == "ask" else verb.name
+        name = "take" if method.__name__ == "ask" else SAME.get(verb.name, verb.name)
         readings[name] += len(chosen) / rows.n_chunks
         return True
 
