@@ -45,7 +45,8 @@ MOST_ROUNDS = 12
 ENOUGH = 1e-3  # a gap at which working sets can take over from Newton's method on all rows, ...
 FEW = 2  # ... if they hold at most one in so many rows
 MANY = 0.25  # rows that left their corner are added to a working set unless this share of it
-WORSE = 10.0  # give up on working sets when one leaves a gap so many times the smallest
+WORSE = 10.0  # give up on working sets when one leaves a gap so many times the smallest, ...
+MOST_IDLE = 3  # ... or so many in a row do not make it smaller
 SPARE = 1.25  # rows are copied in a pass so many times as far from their kink as seems needed
 SLOW = 0.7  # give up on samples when a round leaves more of the uncertainty than this
 
@@ -205,7 +206,7 @@ class _Search:
         problem, shape, totals = self.problem, self.problem.shape, self.problem.totals
         exact, fine = rough is not None, min(0.1 * tol, FINE)
         before, changes = self._corners_of(rough)
-        moved, angle, lowest, width = 1.0, np.inf, np.inf, 0.0
+        moved, angle, lowest, width, idle = 1.0, np.inf, np.inf, 0.0, 0
         for _ in range(MOST_ROUNDS):
             if not exact and half_square(z, totals) <= problem.floor:
                 return None  # the sample gave no direction
@@ -215,8 +216,8 @@ class _Search:
             made = self._pass_over(z, before, changes, self._band(uncertain, exact))
             if exact:
                 gap = self._gap(z, made)
-                lowest = min(lowest, gap)
-                if gap > WORSE * lowest:
+                lowest, idle = (gap, 0) if gap < lowest else (lowest, idle + 1)
+                if gap > WORSE * lowest or idle == MOST_IDLE:
                     return None
             else:
                 z, gap = self._best_length(z, made)
