@@ -61,6 +61,17 @@ def test_another_problem_starts_anew(clock):
     assert [math.isnan(one.left) for one in found] == [True, False, True, False]
 
 
+def test_gaps_of_working_sets_say_nothing_about_the_end(clock):
+    found = []
+    budget = Budget(observer=found.append, tol=1e-9)
+    gaps = ((100, math.nan), (10, 1e-1), (10, 1e-8), (90, 1e-1), (90, 1e-3), (10, 1e-9), (10, 1e-9))
+    for n_rows, gap in gaps:
+        clock[0] += 1.0
+        budget.report("working set", n_rows, gap)
+    assert [math.isnan(one.left) for one in found] == [True] * 4 + [False] * 3
+    assert [one.left for one in found[4:]] == pytest.approx([3.0, 2.0, 1.0])
+
+
 def test_a_closed_gap_leaves_no_time(clock):
     assert told(clock, [1e-1, 1e-12, 0.0], tol=1e-9)[-1].left == 0.0
 

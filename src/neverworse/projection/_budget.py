@@ -53,6 +53,7 @@ class Progress:
 
 
 RECENT = 5  # reports of gaps from which the time left is estimated
+PART = 2  # a gap counts if it is that of at least one in so many rows
 
 # Told about progress; the solver stops where it returns True.
 Observer = Callable[[Progress], bool | None]
@@ -97,7 +98,9 @@ class Budget:
         self._steps = steps
         self._stopped = False
         self._tol = tol
-        self._gaps: list[tuple[int, float, float]] = []  # rows, seconds, logarithm
+        self._gaps: list[tuple[float, float]] = []  # seconds, logarithm
+        self._done = float("nan")  # when the solver will be, in seconds from the start
+        self._most_rows = 0  # that were ever reported
         self.n_iter = 0
         self.n_passes = 0
 
@@ -131,23 +134,33 @@ class Budget:
             self._stopped = self._stopped or told is True
 
     def _left(self, n_rows: int, gap: float, seconds: float) -> float:
-        """Return how many seconds are left: gaps fall at a steady rate, about."""
-        if self._gaps and self._gaps[-1][0] != n_rows and not math.isnan(gap):
-            self._gaps = []  # another problem, such as a larger sample
-        if gap > 0.0:
-            self._gaps = [*self._gaps[1 - RECENT :], (n_rows, seconds, math.log(gap))]
+        """Return how many seconds are left: gaps fall at a steady rate, about.
+
+        What counts is the gap on all rows. Samples and working sets are on the way from one to
+        the next, and close gaps of their own.
+        """
+        if n_rows > PART * self._most_rows:
+            self._gaps = []  # what was reported so far was but a sample
+        self._most_rows = max(self._most_rows, n_rows)
+        if gap > 0.0 and PART * n_rows >= self._most_rows:
+            self._gaps = [*self._gaps[1 - RECENT :], (seconds, math.log(gap))]
+            self._done = self._end()
         estimates = []
-        if self._tol is not None and len(self._gaps) > 1:
-            (_, before, high), (_, now, low) = self._gaps[0], self._gaps[-1]
-            if low < high:
-                rate = (high - low) / max(now - before, 1e-9)
-                done = now + (low - math.log(self._tol)) / rate
-                estimates.append(max(done - seconds, 0.0))
+        if not math.isnan(self._done):
+            estimates.append(max(self._done - seconds, 0.0))
         if self._max_iter is not None and self.n_iter:
             estimates.append((self._max_iter - self.n_iter) * seconds / self.n_iter)
         if self._deadline is not None:
             estimates.append(max(self._deadline - self._start - seconds, 0.0))
         return min(estimates, default=float("nan"))
+
+    def _end(self) -> float:
+        """Return when the gap will be small enough, in seconds; NaN if it does not fall."""
+        (before, high), (now, low) = self._gaps[0], self._gaps[-1]
+        if self._tol is None or low >= high:
+            return float("nan")
+        rate = (high - low) / max(now - before, 1e-9)
+        return now + (low - math.log(self._tol)) / rate
 
     @property
     def exhausted(self) -> bool:
