@@ -406,7 +406,7 @@ def _interval(certificate, name):
 
 @pytest.mark.parametrize(("n_classes", "level"), [(2, 0.95), (2, 0.6), (3, 0.95)])
 def test_confidence_covers_the_truth(n_classes, level):
-    n, n_labeled, trials = 90, 30, 500
+    n, n_labeled, trials = 90, 30, 200
     rng = np.random.default_rng(2)
     truth = np.repeat([0, 1, 2], [36, 30, 24]) % n_classes
     X = rng.normal(size=(n, 1)) + truth[:, None]

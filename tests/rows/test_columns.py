@@ -64,6 +64,8 @@ VERBS = {
 @pytest.mark.parametrize("verb", VERBS)
 def test_same_as_dense_rows(verb, both):
     found, expected = map(VERBS[verb], both)
+    if verb == "triangle":  # rows of a triangle may have either sign
+        found, expected = found.T @ found, expected.T @ expected
     if not isinstance(expected, tuple):
         found, expected = (found,), (expected,)
     for a, b in zip(found, expected, strict=True):
@@ -71,7 +73,7 @@ def test_same_as_dense_rows(verb, both):
         if b is None:
             assert a is None
         else:
-            np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
+            np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-11)
 
 
 def test_columns_are_those_that_were_given(pieces):
