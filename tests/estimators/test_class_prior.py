@@ -52,7 +52,7 @@ def difference(clf, X, labels, n_classes, rows=slice(None)):
 def test_never_worse_for_the_exact_worst_labels_of_two_classes(kind):
     rng = np.random.default_rng(list(kind.encode()))
     improved = 0
-    for _ in range(20):
+    for _ in range(12):
         problem = make_problem(kind, rng)
         problem = Restricted(problem.X, problem.y, problem.weights, problem.settings, 2)
         if with_shares(problem, rng).shares is None:
@@ -72,7 +72,7 @@ def test_never_worse_for_the_exact_worst_labels_of_two_classes(kind):
 def test_never_worse_for_the_exact_worst_labels_of_several_classes(kind):
     rng = np.random.default_rng(list(kind.encode()))
     improved = 0
-    for _ in range(12):
+    for _ in range(8):
         problem = with_classes(make_problem(kind, rng), rng, int(rng.integers(3, 6)))
         if with_shares(problem, rng).shares is None:
             continue

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.exact import check_certificate, exact_extremes
 from tests.problems import KINDS, distances, make_problem
 
-N_PROBLEMS = 150  # of each kind, each in all distances
+N_PROBLEMS = 90  # of each kind, each in all distances
 
 
 def _check(clf, problem):
@@ -36,7 +36,7 @@ def test_never_worse_for_the_exact_worst_labeling(kind):
     max_iter=st.integers(1, 6),
     solver=st.sampled_from(["exact", "lbfgs"]),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_early_stopping_stays_certified(kind, seed, max_iter, solver):
     rng = np.random.default_rng(seed)
     problem = make_problem(kind, rng)
