@@ -6,13 +6,11 @@ from neverworse.estimators._entropy import EntropyRegularizedLogisticRegression
 from neverworse.estimators._hidden_labels import HiddenLabels
 from neverworse.estimators._least_squares import LeastSquaresClassifier
 from neverworse.estimators._least_squares_cv import LeastSquaresClassifierCV
+from neverworse.estimators._least_squares_regressor import LeastSquaresRegressor
 from neverworse.estimators._metric_selection import MetricModelSelection
 from neverworse.estimators._projected import ICLSClassifier, ProjectedLeastSquaresClassifier
 from neverworse.estimators._references import OracleClassifier, SupervisedClassifier
-from neverworse.estimators._regressor import (
-    LeastSquaresRegressor,
-    ProjectedLeastSquaresRegressor,
-)
+from neverworse.estimators._regressor import ProjectedLeastSquaresRegressor
 from neverworse.estimators._self_learning import SelfLearningClassifier
 from neverworse.estimators._updated_second_moment import UpdatedSecondMomentClassifier
 from neverworse.estimators.discriminant import (

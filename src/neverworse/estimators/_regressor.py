@@ -1,176 +1,19 @@
-"""Regression: least squares on rows with a target, and its projection within a known range."""
+"""The projected estimator for targets that are known to lie within bounds."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import RegressorMixin, _fit_context
-from sklearn.linear_model import LinearRegression
-from sklearn.utils.validation import check_is_fitted
 
 from neverworse._typing import Vector
 from neverworse.estimators._known_targets import known_targets, within_range
-from neverworse.estimators._lazy import lazy_on_dask
-from neverworse.estimators._least_squares import LeastSquaresClassifier
-from neverworse.estimators._linear import LinearModel, copy_input_checks, fit_least_squares
+from neverworse.estimators._least_squares_regressor import LeastSquaresRegressor, LinearRegressor
+from neverworse.estimators._linear import copy_input_checks
 from neverworse.estimators._projected import ProjectedLeastSquaresClassifier
 from neverworse.estimators._run_projection import checked_distance, run_projection
-from neverworse.projection import Certificate, Labels, Observer, TrainingRows, Weights
+from neverworse.projection import Certificate, Observer, TrainingRows
 from neverworse.rows import Rows
-
-
-class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
-    """Base of regressions with the prediction coef·x + intercept."""
-
-    _reads_chunks: ClassVar[bool] = True
-    _threshold: ClassVar[float] = 0.0
-
-    fit_intercept: bool
-    coef_: Vector
-    intercept_: float
-
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, target_bounds: Any = None) -> Self:
-        """Fit the regression.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Labeled and unlabeled rows, in any order.
-        y : array-like of shape (n_samples,)
-            Targets, and a marker (NaN, unless `missing_label` says otherwise) for rows without one.
-        sample_weight : array-like of shape (n_samples,), optional
-            Not negative. A row of weight zero is as good as absent.
-        target_bounds : array-like of shape (n_samples, 2), optional
-            Smallest and largest possible target of each row. NaN where nothing is known but what
-            was said in the constructor; what is given here takes precedence over that. A row whose
-            bounds are equal counts as labeled with that target.
-
-        Returns
-        -------
-        self : object
-        """
-        return self._fit(X, y, sample_weight, target_bounds)
-
-    @lazy_on_dask
-    def predict(self, X: Any) -> Vector:
-        """Return ``X @ coef_ + intercept_``.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        targets : array of shape (n_samples,)
-        """
-        return self._scores(X)
-
-    def to_sklearn(self) -> LinearRegression:
-        """Return a plain scikit-learn regression with the same weights.
-
-        Returns
-        -------
-        regression : sklearn.linear_model.LinearRegression
-            Fitted, with the same predictions. It knows nothing of neverworse, so that it can be
-            used where that is not installed.
-        """
-        check_is_fitted(self, "coef_")
-        model = LinearRegression(fit_intercept=self.fit_intercept)
-        model.coef_, model.intercept_ = self.coef_.copy(), self.intercept_
-        copy_input_checks(self, model)
-        return model
-
-    def _set_weights(self, weights: Weights) -> None:
-        self.coef_ = weights.coef
-        self.intercept_ = float(weights.intercept) + 0.0  # without intercept, it may be -0.0
-
-
-class LeastSquaresRegressor(LinearRegressor):
-    r"""Least squares regression on the rows that have a target.
-
-    Minimises, over these rows,
-
-    .. math:: \sum_i s_i (x_i \cdot w + b - y_i)^2 + \alpha \lVert w \rVert^2 .
-
-    Rows without a target are ignored. This is the supervised counterpart of
-    `ProjectedLeastSquaresRegressor`. Where all rows have a target, it is scikit-learn's
-    `LinearRegression` or `Ridge`.
-
-    Parameters
-    ----------
-    alpha : float, default=0.0
-        Ridge penalty, as in scikit-learn's `Ridge`: not scaled by the number of rows, and without
-        the intercept.
-    fit_intercept : bool, default=True
-        Whether to fit b.
-    rcond : float or None, default=None
-        How rank deficiency is decided, as in `LeastSquaresClassifier`. None: an accurate solve,
-        with the shortest solution where there are many.
-    missing_label : scalar, default=np.nan
-        What marks rows without a target in y. NaN, None or pd.NA: any null value. Any other value:
-        that value. Unlike among classes, -1 marks nothing unless it is given here: it may well be a
-        target.
-
-    Attributes
-    ----------
-    coef_ : array of shape (n_features,)
-        The weights w.
-    intercept_ : float
-        b; zero without intercept.
-    n_features_in_ : int
-    feature_names_in_ : array of shape (n_features_in_,)
-        Only if X has column names that are all strings.
-
-    See Also
-    --------
-    ProjectedLeastSquaresRegressor : Never worse, and uses rows without a target.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from neverworse import LeastSquaresRegressor
-    >>> X = [[0.0], [1.0], [2.0], [10.0]]
-    >>> reg = LeastSquaresRegressor().fit(X, [1.0, 3.0, 5.0, np.nan])
-    >>> reg.predict([[3.0]]).round(6)
-    array([7.])
-    """
-
-    _skips_rows: ClassVar[bool] = True
-    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
-        **LeastSquaresClassifier._parameter_constraints
-    }
-
-    def __init__(
-        self,
-        alpha: float = 0.0,
-        *,
-        fit_intercept: bool = True,
-        rcond: float | None = None,
-        missing_label: Any = np.nan,
-    ) -> None:
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.rcond = rcond
-        self.missing_label = missing_label
-
-    def _fit_rows(
-        self,
-        rows: Rows,
-        y: Any,
-        weights: Vector | None,
-        bounds: Any,
-        observer: Observer | None,  # noqa: ARG002
-    ) -> None:
-        targets = known_targets(y, self.missing_label, rows.n_rows, weights, bounds)
-        # How far unknown targets may range is nothing to this model.
-        ignored = (~targets.known).astype(np.float64)
-        self._fit_training(TrainingRows(rows, Labels(targets.target, ignored, weights)))
-
-    def _fit_training(self, training: TrainingRows) -> None:
-        """Fit to checked rows."""
-        fit_least_squares(self, training, float(self.alpha), self.rcond)
 
 
 class ProjectedLeastSquaresRegressor(LinearRegressor):
