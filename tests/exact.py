@@ -13,8 +13,17 @@ from neverworse import ProjectedLeastSquaresClassifier
 MOST_STEPS = 3000  # of Newton's method; ordinary problems take a tenth of a hundredth
 
 
-def exact_extremes(clf, problem):
-    """Largest and smallest loss difference over all labelings, of the weights as stored."""
+def loss_penalty(clf):
+    """The penalty in the loss that the guarantee of a classifier is about, by its parameters."""
+    same = clf.constraint_alpha == "same"
+    return Fraction(clf.supervised_.alpha_ if same else clf.constraint_alpha)
+
+
+def exact_extremes(clf, problem, *, clipped=False):
+    """Largest and smallest loss difference over all labelings, of the weights as stored.
+
+    With `clipped`, that of the probabilities, which have no penalty.
+    """
     transductive = clf.distance == "unlabeled" if isinstance(clf.distance, str) else False
     semi, supervised = _weights(clf), _weights(clf.supervised_)
     worst = best = Fraction(0)
@@ -24,6 +33,8 @@ def exact_extremes(clf, problem):
             continue
         row = [Fraction(float(value)) for value in x]
         f, g = _score(row, semi), _score(row, supervised)
+        if clipped:
+            f, g = (min(max(score, Fraction(0)), Fraction(1)) for score in (f, g))
         at_zero, at_one = f * f - g * g, (f - 1) ** 2 - (g - 1) ** 2
         s = Fraction(float(s))
         if y == -1:
@@ -32,7 +43,7 @@ def exact_extremes(clf, problem):
         else:
             known = s * (at_one if y else at_zero)
             worst, best = worst + known, best + known
-    alpha = Fraction(clf.constraint_alpha)
+    alpha = Fraction(0) if clipped else loss_penalty(clf)
     penalty = alpha * (sum(w * w for w in semi[0]) - sum(w * w for w in supervised[0]))
     return worst + penalty, best + penalty
 
@@ -120,7 +131,7 @@ class ExactDifference:
         """Evaluate the stored weights of a classifier; y holds codes of its classes and -1."""
         n_classes = len(clf.classes_)
         semi, supervised = _all_weights(clf), _all_weights(clf.supervised_)
-        alpha = Fraction(clf.constraint_alpha)
+        alpha = loss_penalty(clf)
         squares = [sum(w * w for coef, _ in m for w in coef) for m in (semi, supervised)]
         known = alpha * (squares[0] - squares[1])
         per_row = full_bounds(y, n_classes, bounds)

@@ -28,6 +28,10 @@ KINDS = (
 )
 
 
+PENALTIES = (0.0, 0.1, 10.0, "loo")
+CONSTRAINT_PENALTIES = ("same", 0.0, 0.1, 10.0)
+
+
 @dataclass
 class Problem:
     X: Any
@@ -92,8 +96,8 @@ def make_problem(kind: str, rng: np.random.Generator) -> Problem:
         weights = rng.uniform(0.1, 3.0, n)
         weights[others[rng.random(len(others)) < 0.1]] = 0.0
     settings = {
-        "alpha": float(rng.choice([0.0, 0.0, 0.1, 10.0])),
-        "constraint_alpha": float(rng.choice([0.0, 0.0, 0.1, 10.0])),
+        "alpha": PENALTIES[rng.integers(len(PENALTIES))],
+        "constraint_alpha": CONSTRAINT_PENALTIES[rng.integers(len(CONSTRAINT_PENALTIES))],
         "fit_intercept": bool(rng.random() < 0.8),
     }
     return Problem(X, y, weights, settings)

@@ -6,7 +6,12 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from neverworse import ICLSClassifier, ProjectedLeastSquaresClassifier
+from neverworse import (
+    ICLSClassifier,
+    ProjectedLeastSquaresClassifier,
+    ProjectedLeastSquaresRegressor,
+    audit,
+)
 from neverworse.projection._loss import loss_difference
 from neverworse.projection._training import Labels
 
@@ -104,10 +109,71 @@ def test_transductive_is_about_the_unlabeled_rows():
     assert "on the 188 unlabeled rows" in clf.certificate_.summary()
 
 
-def test_penalised_loss_is_named():
-    certificate = _certificate(constraint_alpha=1.0)
-    assert certificate.holds
-    assert "penalised squared loss" in certificate.summary()
+def test_the_loss_is_that_of_the_baseline_by_default():
+    clf = ProjectedLeastSquaresClassifier()
+    assert (clf.alpha, clf.constraint_alpha) == ("loo", "same")
+    X, y, _ = _data()
+    certificate = clf.fit(X, y).certificate_
+    assert certificate.penalty == certificate.supervised_penalty == clf.supervised_.alpha_ > 0.0
+    assert certificate.penalty_share == 0.0
+    assert f"plus the ridge penalty {certificate.penalty:.4g} ||w||²" in certificate.summary()
+    assert "owed to the penalty" not in certificate.summary()
+
+
+@pytest.mark.parametrize("distance", ["all", "unlabeled"])
+@pytest.mark.parametrize(("alpha", "constraint_alpha"), [(20.0, 0.0), (0.0, 5.0), (3.0, 3.0)])
+def test_penalty_share_is_what_no_unlabeled_row_contributes(distance, alpha, constraint_alpha):
+    X, y, _ = _data()
+    clf = ProjectedLeastSquaresClassifier(
+        distance, alpha=alpha, constraint_alpha=constraint_alpha, tol=1e-12
+    ).fit(X, y)
+    certificate = clf.certificate_
+    assert certificate.guaranteed_improvement > 0.0
+    # Soft labels reproduce the projected weights, so the squared distance is a sum over rows.
+    U = X[y == -1]
+    f, g = clf.decision_function(U) + 0.5, clf.supervised_.decision_function(U) + 0.5
+    of_rows = float((clf.soft_labels_ - g) @ (f - g))
+    assert (1.0 - certificate.penalty_share) * certificate.guaranteed_improvement == pytest.approx(
+        of_rows, rel=1e-6
+    )
+    said = f"{round(100 * certificate.penalty_share)} % of the guaranteed improvement is owed to"
+    assert (said in certificate.summary()) == bool(certificate.penalty_share)
+
+
+def test_dropping_the_penalty_alone_is_no_merit_of_unlabeled_rows():
+    X, y, _ = _data(60)
+    certificate = ProjectedLeastSquaresClassifier(alpha=1e3, constraint_alpha=0.0).fit(X, y)
+    certificate = certificate.certificate_
+    assert certificate.guaranteed_improvement > 1.0
+    assert certificate.penalty_share > 0.9
+    assert "which this loss drops" in certificate.summary()
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("kwargs", [{}, {"distance": "labeled"}, {"class_prior": "confidence"}])
+def test_probabilities_are_audited(n_classes, kwargs):
+    X, y, _ = _data(30)
+    y = np.where(y == -1, -1, np.arange(len(y)) % n_classes)
+    s = np.random.default_rng(1).uniform(0.5, 2.0, len(y))
+    clf = ProjectedLeastSquaresClassifier(alpha=0.0, **kwargs).fit(X, y, sample_weight=s)
+    prior = kwargs.get("class_prior")
+    found = audit(
+        clf, clf.supervised_, X, y, response="predict_proba", sample_weight=s, class_prior=prior
+    )
+    certificate = clf.certificate_
+    assert certificate.probability_worst_case == pytest.approx(found.worst_case_sum, rel=1e-8)
+    assert certificate.probability_best_case == pytest.approx(found.best_case_sum, rel=1e-8)
+    assert certificate.probability_worst_case > certificate.worst_case
+    assert "For probabilities (scores" in certificate.summary()
+
+
+def test_no_probabilities_in_a_regression():
+    X, y, _ = _data()
+    y = np.where(y == -1, np.nan, 3.0 * y)
+    certificate = ProjectedLeastSquaresRegressor((0, 3), alpha=0.0).fit(X, y).certificate_
+    assert certificate.guaranteed_improvement > 0.0
+    assert certificate.probability_worst_case is None
+    assert "robabilities" not in certificate.summary()
 
 
 def test_supervised_loss_brackets_the_true_one():

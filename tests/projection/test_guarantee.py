@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.exact import check_certificate, exact_extremes
-from tests.problems import KINDS, distances, make_problem
+from tests.problems import CONSTRAINT_PENALTIES, KINDS, PENALTIES, distances, make_problem
 
 N_PROBLEMS = 90  # of each kind, each in all distances
 
@@ -15,6 +15,9 @@ def _check(clf, problem):
     worst, best = exact_extremes(clf, problem)
     certificate = clf.certificate_
     check_certificate(certificate, worst, best)
+    worst, best = exact_extremes(clf, problem, clipped=True)
+    assert worst <= certificate.probability_worst_case
+    assert best >= certificate.probability_best_case
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -28,6 +31,22 @@ def test_never_worse_for_the_exact_worst_labeling(kind):
             _check(clf, problem)
             improved += clf.certificate_.guaranteed_improvement > 0
     assert improved > 0  # the guarantee would be empty if nothing ever changed
+
+
+@pytest.mark.parametrize("constraint_alpha", CONSTRAINT_PENALTIES)
+@pytest.mark.parametrize("alpha", PENALTIES)
+def test_never_worse_for_all_pairs_of_penalties(alpha, constraint_alpha):
+    rng = np.random.default_rng(3)
+    penalties = {"alpha": alpha, "constraint_alpha": constraint_alpha}
+    improved = 0
+    for kind in KINDS:
+        for _ in range(4):
+            problem = make_problem(kind, rng)
+            for distance in distances(rng, problem.X.shape[1]):
+                clf = problem.fit(distance=distance, **penalties)
+                _check(clf, problem)
+                improved += clf.certificate_.guaranteed_improvement > 0
+    assert improved > 0
 
 
 @given(

@@ -6,7 +6,10 @@ from neverworse.estimators._entropy import EntropyRegularizedLogisticRegression
 from neverworse.estimators._hidden_labels import HiddenLabels
 from neverworse.estimators._least_squares import LeastSquaresClassifier
 from neverworse.estimators._least_squares_cv import LeastSquaresClassifierCV
-from neverworse.estimators._least_squares_regressor import LeastSquaresRegressor
+from neverworse.estimators._least_squares_regressor import (
+    LeastSquaresRegressor,
+    LeastSquaresRegressorCV,
+)
 from neverworse.estimators._metric_selection import MetricModelSelection
 from neverworse.estimators._projected import ICLSClassifier, ProjectedLeastSquaresClassifier
 from neverworse.estimators._references import OracleClassifier, SupervisedClassifier
@@ -41,6 +44,7 @@ __all__ = [
     "LeastSquaresClassifier",
     "LeastSquaresClassifierCV",
     "LeastSquaresRegressor",
+    "LeastSquaresRegressorCV",
     "LikelihoodCertificate",
     "LinearDiscriminantClassifier",
     "MetricModelSelection",

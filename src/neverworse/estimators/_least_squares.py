@@ -22,6 +22,8 @@ class LabeledRowsClassifier(IndicatorClassifier):
     _reads_chunks: ClassVar[bool] = True
     _skips_rows: ClassVar[bool] = True
 
+    alpha_: float
+
     def _fit_rows(
         self,
         rows: Rows,
@@ -77,6 +79,8 @@ class LeastSquaresClassifier(LabeledRowsClassifier):
         The weights w.
     intercept_ : array of shape (1,) or (n_classes,)
         b - 0.5, so that ``X @ coef_.T + intercept_`` is the decision function.
+    alpha_ : float
+        The penalty that was used.
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features_in_,)
         Only if X has column names that are all strings.

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import StrOptions
 
-from neverworse._typing import AnyArray, Vector
+from neverworse._typing import AnyArray, Matrix, Vector
 from neverworse.estimators._least_squares import LabeledRowsClassifier
 from neverworse.estimators._linear import fit_least_squares
 from neverworse.projection import TrainingRows, leave_one_out
@@ -93,32 +93,39 @@ class LeastSquaresClassifierCV(LabeledRowsClassifier):
 
     def _fit_training(self, training: TrainingRows, classes: AnyArray) -> None:
         rows, target, weights = training.labeled()
-        alphas = self._checked_alphas(rows, weights)
+        alphas = checked_alphas(self.alphas, rows, weights, self.fit_intercept)
         scores = leave_one_out(rows, target, weights, alphas, self.fit_intercept)
         brier, accuracy = _compare(scores, target, weights)
         loss = brier if self.scoring == "brier" else 1.0 - accuracy
-        usable = np.flatnonzero(np.isfinite(loss) & np.isfinite(brier))
-        if not usable.size:
-            raise ValueError(
-                "Leave-one-out needs at least two labeled rows with a positive weight. Label more "
-                "rows, or set alpha yourself in LeastSquaresClassifier."
-            )
-        best = max(usable, key=lambda a: (-loss[a], -brier[a], alphas[a]))
-        fit_least_squares(self, training, float(alphas[best]))
-        self.alpha_, self.alphas_ = float(alphas[best]), alphas
+        fit_least_squares(self, training, best_alpha(alphas, loss, brier))
+        self.alphas_ = alphas
         self.loo_brier_, self.loo_accuracy_ = brier, accuracy
         self.classes_ = classes
 
-    def _checked_alphas(self, rows: Rows, weights: Vector | None) -> Vector:
-        if self.alphas is None:
-            spread = column_moments(rows, weights, self.fit_intercept).spread.mean()
-            return GRID * (spread or 1.0)
-        alphas: Vector = check_array(
-            np.atleast_1d(self.alphas), ensure_2d=False, dtype=np.float64, input_name="alphas"
+
+def checked_alphas(alphas: Any, rows: Rows, weights: Vector | None, fit_intercept: bool) -> Vector:
+    """Return the penalties to choose from; a grid in units of the columns if there are none."""
+    if alphas is None:
+        spread = column_moments(rows, weights, fit_intercept).spread.mean()
+        return GRID * (spread or 1.0)
+    checked: Vector = check_array(
+        np.atleast_1d(alphas), ensure_2d=False, dtype=np.float64, input_name="alphas"
+    )
+    if checked.ndim != 1 or (checked < 0.0).any():
+        raise ValueError("alphas must be a list of penalties that are not negative.")
+    return checked
+
+
+def best_alpha(alphas: Vector, *losses: Vector) -> float:
+    """Return the penalty of the smallest loss; of equal ones by the next loss, then the largest."""
+    usable = np.flatnonzero(np.isfinite(losses).all(axis=0))
+    if not usable.size:
+        raise ValueError(
+            "Leave-one-out needs at least two labeled rows with a positive weight. Label more "
+            "rows, or set alpha to a number."
         )
-        if alphas.ndim != 1 or (alphas < 0.0).any():
-            raise ValueError("alphas must be a list of penalties that are not negative.")
-        return alphas
+    best = max(usable, key=lambda a: (*(-loss[a] for loss in losses), alphas[a]))
+    return float(alphas[best])
 
 
 def _compare(scores: Vector, target: Vector, weights: Vector | None) -> tuple[Vector, Vector]:
@@ -129,7 +136,12 @@ def _compare(scores: Vector, target: Vector, weights: Vector | None) -> tuple[Ve
         hits = np.take_along_axis(target[None], scores.argmax(axis=1)[:, None], axis=1)[:, 0]
     else:  # a soft label counts as a hit in part
         hits = np.where(scores > 0.5, target, 1.0 - target)
-    s = np.ones(target.shape[-1]) if weights is None else weights
+    return row_means(squares, weights), row_means(hits, weights)
+
+
+def row_means(values: Matrix, weights: Vector | None) -> Vector:
+    """Return the weighted mean of each line of an array over the rows that have a weight."""
+    s = np.ones(values.shape[-1]) if weights is None else weights
     counted = s > 0.0
-    s = s[counted] / s[counted].sum()
-    return squares[:, counted] @ s, hits[:, counted] @ s
+    means: Vector = values[:, counted] @ (s[counted] / s[counted].sum())
+    return means

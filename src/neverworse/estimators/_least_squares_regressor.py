@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,8 +14,9 @@ from neverworse._typing import Vector
 from neverworse.estimators._known_targets import known_targets
 from neverworse.estimators._lazy import lazy_on_dask
 from neverworse.estimators._least_squares import LeastSquaresClassifier
+from neverworse.estimators._least_squares_cv import best_alpha, checked_alphas, row_means
 from neverworse.estimators._linear import LinearModel, copy_input_checks, fit_least_squares
-from neverworse.projection import Labels, Observer, TrainingRows, Weights
+from neverworse.projection import Labels, Observer, TrainingRows, Weights, leave_one_out
 from neverworse.rows import Rows
 
 
@@ -85,7 +87,33 @@ class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
         self.intercept_ = float(weights.intercept) + 0.0  # without intercept, it may be -0.0
 
 
-class LeastSquaresRegressor(LinearRegressor):
+class LabeledRowsRegressor(LinearRegressor):
+    """Base of regressions that ignore rows without a target, fitted by `_fit_training`."""
+
+    _skips_rows: ClassVar[bool] = True
+
+    missing_label: Any
+    alpha_: float
+
+    def _fit_rows(
+        self,
+        rows: Rows,
+        y: Any,
+        weights: Vector | None,
+        bounds: Any,
+        observer: Observer | None,  # noqa: ARG002
+    ) -> None:
+        targets = known_targets(y, self.missing_label, rows.n_rows, weights, bounds)
+        # How far unknown targets may range is nothing to this model.
+        ignored = (~targets.known).astype(np.float64)
+        self._fit_training(TrainingRows(rows, Labels(targets.target, ignored, weights)))
+
+    @abstractmethod
+    def _fit_training(self, training: TrainingRows) -> None:
+        """Fit to the labeled ones of checked rows."""
+
+
+class LeastSquaresRegressor(LabeledRowsRegressor):
     r"""Least squares regression on the rows that have a target.
 
     Minimises, over these rows,
@@ -117,12 +145,15 @@ class LeastSquaresRegressor(LinearRegressor):
         The weights w.
     intercept_ : float
         b; zero without intercept.
+    alpha_ : float
+        The penalty that was used.
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features_in_,)
         Only if X has column names that are all strings.
 
     See Also
     --------
+    LeastSquaresRegressorCV : Chooses the penalty.
     ProjectedLeastSquaresRegressor : Never worse, and uses rows without a target.
 
     Examples
@@ -135,7 +166,6 @@ class LeastSquaresRegressor(LinearRegressor):
     array([7.])
     """
 
-    _skips_rows: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
         **LeastSquaresClassifier._parameter_constraints
     }
@@ -153,19 +183,66 @@ class LeastSquaresRegressor(LinearRegressor):
         self.rcond = rcond
         self.missing_label = missing_label
 
-    def _fit_rows(
-        self,
-        rows: Rows,
-        y: Any,
-        weights: Vector | None,
-        bounds: Any,
-        observer: Observer | None,  # noqa: ARG002
+    def _fit_training(self, training: TrainingRows) -> None:
+        fit_least_squares(self, training, float(self.alpha), self.rcond)
+
+
+class LeastSquaresRegressorCV(LabeledRowsRegressor):
+    """Least squares regression that chooses its ridge penalty by exact leave-one-out.
+
+    Every row with a target is predicted by the fit to all others, in closed form, as in
+    `LeastSquaresClassifierCV`. Rows without a target are ignored.
+
+    Parameters
+    ----------
+    alphas : array-like of shape (n_alphas,) or None, default=None
+        Penalties to choose from. None: 25 values from 1e-6 to 100 times the mean sum of squares of
+        the centred columns of the rows with a target.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept; it is never penalised.
+    missing_label : scalar, default=np.nan
+        What marks rows without a target in y, as in `LeastSquaresRegressor`.
+
+    Attributes
+    ----------
+    alpha_ : float
+        The penalty that was chosen; the largest of equally good ones.
+    alphas_ : array of shape (n_alphas,)
+        The penalties that were tried.
+    loo_mse_ : array of shape (n_alphas,)
+        Mean squared error of the left-out predictions.
+    coef_, intercept_, n_features_in_, feature_names_in_
+        As in `LeastSquaresRegressor`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from neverworse import LeastSquaresRegressorCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(40, 20))
+    >>> y = X[:, 0] + rng.normal(size=40)
+    >>> reg = LeastSquaresRegressorCV(alphas=[0.1, 1, 10, 100]).fit(X, y)
+    >>> reg.alpha_
+    10.0
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
+        "alphas": ["array-like", None],
+        "fit_intercept": ["boolean"],
+        "missing_label": "no_validation",
+    }
+
+    def __init__(
+        self, alphas: Any = None, *, fit_intercept: bool = True, missing_label: Any = np.nan
     ) -> None:
-        targets = known_targets(y, self.missing_label, rows.n_rows, weights, bounds)
-        # How far unknown targets may range is nothing to this model.
-        ignored = (~targets.known).astype(np.float64)
-        self._fit_training(TrainingRows(rows, Labels(targets.target, ignored, weights)))
+        self.alphas = alphas
+        self.fit_intercept = fit_intercept
+        self.missing_label = missing_label
 
     def _fit_training(self, training: TrainingRows) -> None:
-        """Fit to checked rows."""
-        fit_least_squares(self, training, float(self.alpha), self.rcond)
+        rows, target, weights = training.labeled()
+        alphas = checked_alphas(self.alphas, rows, weights, self.fit_intercept)
+        predicted = leave_one_out(rows, target, weights, alphas, self.fit_intercept)
+        loss = row_means((predicted - target) ** 2, weights)
+        fit_least_squares(self, training, best_alpha(alphas, loss))
+        self.alphas_, self.loo_mse_ = alphas, loss

@@ -148,12 +148,13 @@ def stored_weights(model: LinearModel) -> Weights:
 def fit_least_squares(
     model: Any, training: TrainingRows, alpha: float, rcond: float | None = None
 ) -> None:
-    """Give a model the least squares weights of the labeled rows."""
+    """Give a model the least squares weights of the labeled rows, and their penalty."""
     rows, target, weights = training.labeled()
     solution = solve_least_squares(
         rows, target, weights, alpha=alpha, fit_intercept=model.fit_intercept, rcond=rcond
     )
     model._set_weights(solution.snapped(model._threshold))
+    model.alpha_ = alpha
 
 
 def copy_input_checks(fitted: Any, model: Any) -> None:

@@ -16,7 +16,12 @@ from neverworse.estimators._known_labels import known_labels
 from neverworse.estimators._least_squares import LeastSquaresClassifier
 from neverworse.estimators._least_squares_cv import LeastSquaresClassifierCV
 from neverworse.estimators._linear import copy_input_checks
-from neverworse.estimators._run_projection import DISTANCES, checked_distance, run_projection
+from neverworse.estimators._run_projection import (
+    DISTANCES,
+    baseline_of,
+    checked_distance,
+    run_projection,
+)
 from neverworse.estimators._soft_labels import SoftLabels
 from neverworse.projection import Certificate, Labels, Observer, TrainingRows
 from neverworse.rows import Rows
@@ -60,11 +65,14 @@ class ProjectedLeastSquaresClassifier(IndicatorClassifier):
 
         or, for "euclidean", by the Euclidean norm of the difference of their weights, intercept
         included.
-    alpha : float or "loo", default=0.0
-        Ridge penalty of the supervised solution, as in `LeastSquaresClassifier`, or chosen by
-        leave-one-out on the labeled rows, as in `LeastSquaresClassifierCV`.
-    constraint_alpha : float, default=0.0
-        Ridge penalty inside the constraint set, and in the loss that the guarantee is about.
+    alpha : float or "loo", default="loo"
+        Ridge penalty of the supervised baseline: chosen by exact leave-one-out on the labeled
+        rows, as in `LeastSquaresClassifierCV`, or a number, as in `LeastSquaresClassifier`. The
+        paper has 0.0. "Never worse" is worth as much as the baseline.
+    constraint_alpha : float or "same", default="same"
+        Ridge penalty inside the constraint set, and in the loss that the guarantee is about:
+        "same" as that of the baseline, or a number. With a smaller one than the baseline's, merely
+        dropping the penalty counts as improvement; the certificate says how much of it that is.
     class_prior : None, number, interval, array, dict or "confidence", default=None
         What is known about the share of classes among the unlabeled rows (weighted, if there are
         weights).
@@ -151,7 +159,7 @@ class ProjectedLeastSquaresClassifier(IndicatorClassifier):
     _skips_rows: ClassVar[bool] = False
     _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
         "distance": [StrOptions(set(DISTANCES)), "array-like"],
-        "constraint_alpha": [Interval(Real, 0, None, closed="left")],
+        "constraint_alpha": [Interval(Real, 0, None, closed="left"), StrOptions({"same"})],
         "class_prior": "no_validation",
         "prior_level": [Interval(Real, 0, 1, closed="neither")],
         "solver": [StrOptions({"exact", "lbfgs"})],
@@ -170,8 +178,8 @@ class ProjectedLeastSquaresClassifier(IndicatorClassifier):
         self,
         distance: Any = "all",
         *,
-        alpha: float | str = 0.0,
-        constraint_alpha: float = 0.0,
+        alpha: float | str = "loo",
+        constraint_alpha: float | str = "same",
         class_prior: Any = None,
         prior_level: float = 0.95,
         fit_intercept: bool = True,
@@ -233,12 +241,7 @@ class ProjectedLeastSquaresClassifier(IndicatorClassifier):
         return self._soft_labels_.to_sparse()
 
     def _baseline(self) -> LeastSquaresClassifier | LeastSquaresClassifierCV:
-        settings = {"fit_intercept": self.fit_intercept, "missing_label": self.missing_label}
-        if self.alpha != "loo":
-            return LeastSquaresClassifier(float(self.alpha), rcond=self.rcond, **settings)
-        if self.rcond is not None:
-            raise ValueError("alpha='loo' takes no rcond. Set alpha to a number, or rcond to None.")
-        return LeastSquaresClassifierCV(**settings)
+        return baseline_of(self, LeastSquaresClassifier, LeastSquaresClassifierCV)
 
     def _check_solver(self, labels: Labels) -> None:
         if self.solver == "lbfgs" and (labels.target.ndim > 1 or labels.totals is not None):
@@ -286,8 +289,8 @@ class ICLSClassifier(ProjectedLeastSquaresClassifier):
     def __init__(
         self,
         *,
-        alpha: float | str = 0.0,
-        constraint_alpha: float = 0.0,
+        alpha: float | str = "loo",
+        constraint_alpha: float | str = "same",
         class_prior: Any = None,
         prior_level: float = 0.95,
         fit_intercept: bool = True,

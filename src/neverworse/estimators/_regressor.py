@@ -8,10 +8,14 @@ import numpy as np
 
 from neverworse._typing import Vector
 from neverworse.estimators._known_targets import known_targets, within_range
-from neverworse.estimators._least_squares_regressor import LeastSquaresRegressor, LinearRegressor
+from neverworse.estimators._least_squares_regressor import (
+    LeastSquaresRegressor,
+    LeastSquaresRegressorCV,
+    LinearRegressor,
+)
 from neverworse.estimators._linear import copy_input_checks
 from neverworse.estimators._projected import ProjectedLeastSquaresClassifier
-from neverworse.estimators._run_projection import checked_distance, run_projection
+from neverworse.estimators._run_projection import baseline_of, checked_distance, run_projection
 from neverworse.projection import Certificate, Observer, TrainingRows
 from neverworse.rows import Rows
 
@@ -49,10 +53,12 @@ class ProjectedLeastSquaresRegressor(LinearRegressor):
         How the distance between two regressions is measured, as in
         `ProjectedLeastSquaresClassifier`. Never worse on all rows with "all", on the unlabeled rows
         with "unlabeled"; no guarantee with the others.
-    alpha : float, default=0.0
-        Ridge penalty of the supervised solution, as in `LeastSquaresRegressor`.
-    constraint_alpha : float, default=0.0
-        Ridge penalty inside the constraint set, and in the loss that the guarantee is about.
+    alpha : float or "loo", default="loo"
+        Ridge penalty of the supervised baseline: chosen by exact leave-one-out on the rows with a
+        target, as in `LeastSquaresRegressorCV`, or a number, as in `LeastSquaresRegressor`.
+    constraint_alpha : float or "same", default="same"
+        Ridge penalty inside the constraint set, and in the loss that the guarantee is about, as in
+        `ProjectedLeastSquaresClassifier`.
     fit_intercept : bool, default=True
         Whether to fit an intercept; it is never penalised.
     rcond : float or None, default=None
@@ -79,7 +85,7 @@ class ProjectedLeastSquaresRegressor(LinearRegressor):
         Projected weights.
     intercept_ : float
         Their intercept.
-    supervised_ : LeastSquaresRegressor
+    supervised_ : LeastSquaresRegressor or LeastSquaresRegressorCV
         The supervised baseline, fitted to the labeled rows.
     imputed_targets_ : array of shape (n_unlabeled,)
         Targets of the unlabeled rows, in their order and within their bounds, for which least
@@ -152,10 +158,9 @@ class ProjectedLeastSquaresRegressor(LinearRegressor):
             for name, constraint in ProjectedLeastSquaresClassifier._parameter_constraints.items()
             if name not in ("class_prior", "prior_level")
         },
-        **LeastSquaresRegressor._parameter_constraints,
     }
 
-    supervised_: LeastSquaresRegressor
+    supervised_: LeastSquaresRegressor | LeastSquaresRegressorCV
     imputed_targets_: Vector
     certificate_: Certificate
 
@@ -164,8 +169,8 @@ class ProjectedLeastSquaresRegressor(LinearRegressor):
         target_bounds: Any = None,
         *,
         distance: Any = "all",
-        alpha: float = 0.0,
-        constraint_alpha: float = 0.0,
+        alpha: float | str = "loo",
+        constraint_alpha: float | str = "same",
         fit_intercept: bool = True,
         rcond: float | None = None,
         missing_label: Any = np.nan,
@@ -197,12 +202,7 @@ class ProjectedLeastSquaresRegressor(LinearRegressor):
         training = TrainingRows(rows, targets.labels())
         if not (isinstance(distance, str) and distance == "unlabeled"):
             training = training.read_once()
-        supervised = LeastSquaresRegressor(
-            float(self.alpha),
-            fit_intercept=self.fit_intercept,
-            rcond=self.rcond,
-            missing_label=self.missing_label,
-        )
+        supervised = baseline_of(self, LeastSquaresRegressor, LeastSquaresRegressorCV)
         supervised._fit_training(training)
         copy_input_checks(self, supervised)
         result = run_projection(

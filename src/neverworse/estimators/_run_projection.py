@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
 
 from neverworse._typing import Matrix
-from neverworse.estimators._linear import LinearModel, stored_weights
+from neverworse.estimators._linear import stored_weights
 from neverworse.projection import (
     Assumptions,
     Observer,
@@ -19,13 +20,15 @@ from neverworse.projection import (
     project,
 )
 
+Supervised = TypeVar("Supervised")
+
 DISTANCES = ("all", "labeled", "unlabeled", "euclidean")
 
 
 def run_projection(
     estimator: Any,
     training: TrainingRows,
-    supervised: LinearModel,
+    supervised: Any,
     distance: Any,
     assumptions: Assumptions,
     observer: Observer | None,
@@ -38,7 +41,7 @@ def run_projection(
         Has the parameters of the projection.
     training : TrainingRows
     supervised : LinearModel
-        The fitted baseline.
+        The fitted baseline, with its penalty.
     distance : str or array
         Checked.
     assumptions : Assumptions
@@ -46,11 +49,13 @@ def run_projection(
     observer : callable, optional
         Told about the progress.
     """
+    same = estimator.constraint_alpha == "same"
     result = project(
         training,
         stored_weights(supervised),
         distance=distance,
-        alpha=estimator.constraint_alpha,
+        alpha=supervised.alpha_ if same else estimator.constraint_alpha,
+        supervised_alpha=supervised.alpha_,
         fit_intercept=estimator.fit_intercept,
         threshold=estimator._threshold,
         assumptions=assumptions,
@@ -74,6 +79,21 @@ def run_projection(
     estimator.n_iter_ = max(1, result.n_iter)  # scikit-learn wants at least one
     estimator._set_weights(result.weights)
     return result
+
+
+def baseline_of(
+    estimator: Any, given: Callable[..., Supervised], chosen: Callable[..., Supervised]
+) -> Supervised:
+    """Return the unfitted baseline: least squares with a given penalty, or with a chosen one."""
+    settings = {
+        "fit_intercept": estimator.fit_intercept,
+        "missing_label": estimator.missing_label,
+    }
+    if estimator.alpha != "loo":
+        return given(float(estimator.alpha), rcond=estimator.rcond, **settings)
+    if estimator.rcond is not None:
+        raise ValueError("alpha='loo' takes no rcond. Set alpha to a number, or rcond to None.")
+    return chosen(**settings)
 
 
 def checked_distance(estimator: Any) -> Any:

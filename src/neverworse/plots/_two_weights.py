@@ -81,7 +81,7 @@ def weight_plane(
     if certificate.rows == "unlabeled":
         # The transductive constraint set is made of the unlabeled rows alone.
         weights = np.where(unlabeled, weights, 0.0)
-    penalty = np.full(2, float(estimator.constraint_alpha))
+    penalty = np.full(2, certificate.penalty)
     if estimator.fit_intercept:
         penalty[1] = 0.0
     plane = WeightPlane(design, unlabeled, target, weights, penalty)

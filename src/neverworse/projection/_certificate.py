@@ -75,6 +75,16 @@ class Certificate(Claim):
         On which rows the losses are measured.
     penalty : float
         Ridge penalty that the losses include.
+    supervised_penalty : float
+        Ridge penalty with which the baseline was fitted.
+    penalty_share : float
+        Which share of the guaranteed improvement is owed to the penalty alone, where `penalty` is
+        not that of the baseline (or the losses leave out its labeled rows). The rest is owed to
+        the unlabeled rows, and may be negative.
+    probability_worst_case, probability_best_case : float or None
+        The same bounds as `worst_case` and `best_case` for the squared loss of the probabilities:
+        the scores clipped to [0, 1], or for several classes projected onto the simplex, as
+        `predict_proba` returns them. Without a penalty. None for a regression.
     reason : str
         Why nothing was improved; empty if something was.
     assumptions : Assumptions
@@ -96,23 +106,24 @@ class Certificate(Claim):
     distance: str
     rows: Literal["all", "unlabeled"]
     penalty: float
+    supervised_penalty: float = 0.0
+    penalty_share: float = 0.0
+    probability_worst_case: float | None = None
+    probability_best_case: float | None = None
     reason: Reason = ""
     assumptions: Assumptions = field(default_factory=Assumptions)
 
     def summary(self) -> str:
         """Return the certificate as a paragraph for people."""
         probability = "" if not self.n_unlabeled else self.assumptions.probability()
-        return " ".join(part for part in (self._claim(), probability, self._how()) if part)
+        parts = (self._claim(), self._owed(), self._probabilities(), probability, self._how())
+        return " ".join(part for part in parts if part)
 
     def _rows(self) -> str:
         unlabeled = f"{self.n_unlabeled:,} unlabeled {plural(self.n_unlabeled)}"
         if self.rows == "unlabeled":
             return f"the {unlabeled}"
         return f"all {self.n_labeled + self.n_unlabeled:,} training rows"
-
-    def _loss(self) -> str:
-        summed = " (summed over the classes)" if self.assumptions.task == "multiclass" else ""
-        return ("penalised " if self.penalty else "") + "squared loss" + summed
 
     def _claim(self) -> str:
         assumed = self.assumptions
@@ -125,24 +136,62 @@ class Certificate(Claim):
         context = f" (the supervised loss is between {number(low)} and {number(high)})"
         of_rows = f"the true {labels} of the {self.n_unlabeled:,} unlabeled "
         of_rows += f"{plural(self.n_unlabeled)}{assumed.conditions()}"
+        penalised = f" plus the ridge penalty {number(self.penalty)} ||w||²" if self.penalty else ""
         if self.holds:
             return (
-                f"Never worse: whatever {of_rows}, the {self._loss()} {where} is lower than that "
-                f"of the supervised {model} by at least {number(-self.worst_case)} and at most "
-                f"{number(-self.best_case)}{context}."
+                f"Never worse: whatever {of_rows}, the {self._loss()} {where}{penalised} is lower "
+                f"than that of the supervised {model} by at least {number(-self.worst_case)} and "
+                f"at most {number(-self.best_case)}{context}."
             )
         better = f"up to {number(-self.best_case)} lower" if self.best_case < 0 else "never lower"
         return (
-            f"Not guaranteed: depending on {of_rows}, the {self._loss()} {where} may be up to "
-            f"{number(self.worst_case)} higher or {better} than that of the supervised "
+            f"Not guaranteed: depending on {of_rows}, the {self._loss()} {where}{penalised} may be "
+            f"up to {number(self.worst_case)} higher or {better} than that of the supervised "
             f"{model}{context}. Only distance='all' and distance='unlabeled' promise never to "
             "be worse."
         )
 
+    def _loss(self) -> str:
+        summed = " (summed over the classes)" if self.assumptions.task == "multiclass" else ""
+        return f"squared loss{summed}"
+
+    def _owed(self) -> str:
+        """Say what merely comes from another penalty than that of the baseline."""
+        if not self.penalty_share:
+            return ""
+        own = f"with the penalty {number(self.supervised_penalty)} ||w||²"
+        if not self.supervised_penalty:
+            own = "without a penalty"
+        if self.rows == "unlabeled":
+            own += " to labeled rows that are no part of this loss"
+        else:
+            own += ", which is not that of this loss" if self.penalty else ", which this loss drops"
+        percent = round(100.0 * self.penalty_share)
+        return (
+            f"The supervised {self.assumptions.model} was fitted {own}: {percent} % of the "
+            f"guaranteed improvement is owed to the penalty alone, {100 - percent} % to the "
+            "unlabeled rows."
+        )
+
+    def _probabilities(self) -> str:
+        """Say what holds for the probabilities that people use."""
+        worst, best = self.probability_worst_case, self.probability_best_case
+        if self.reason or worst is None or best is None:
+            return ""
+        change = f"may be up to {number(worst)} higher or {number(-best)} lower"
+        if worst <= 0.0:
+            change = f"is lower by at least {number(-worst)} and at most {number(-best)}"
+        elif best >= 0.0:
+            change = f"is higher by at least {number(best)} and at most {number(worst)}"
+        clipped = "projected onto the simplex"
+        if self.assumptions.task == "binary":
+            clipped = "clipped to [0, 1]"
+        return f"For probabilities (scores {clipped}), the squared loss {change}."
+
     def _how(self) -> str:
         if not self.n_unlabeled:
             return ""
-        labels = f"Of the imputed {self._counts()}"
+        labels = f"Imputed {self.assumptions.labels}: {self._counts()}."
         if self.converged and self.duality_gap <= EXACT:
             return f"{labels} The projection is exact: relative duality gap {self.duality_gap:.1g}."
         if self.converged:
@@ -156,13 +205,10 @@ class Certificate(Claim):
     def _counts(self) -> str:
         zero, one, between = f"{self.n_zero:,}", f"{self.n_one:,}", f"{self.n_fractional:,}"
         if self.assumptions.task == "multiclass":
-            return f"labels {one} are of one class and {between} are shared by several."
+            return f"{one} of one class, {between} shared by several"
         if self.assumptions.task == "regression" or self.assumptions.n_bounded:
-            return (
-                f"{self.assumptions.labels} {zero} are at their lower bound, {one} at their upper "
-                f"bound and {between} lie between."
-            )
-        return f"labels {zero} are 0, {one} are 1 and {between} lie between."
+            return f"{zero} at their lower bound, {one} at their upper bound, {between} between"
+        return f"{zero} zeros, {one} ones, {between} fractional"
 
     def _repr_html_(self) -> str:
         verdict, colour = _verdict(self)
@@ -170,13 +216,23 @@ class Certificate(Claim):
             ("guaranteed improvement", number(self.guaranteed_improvement)),
             ("worst case", number(self.worst_case)),
             ("best case", number(self.best_case)),
+            *self._probability_numbers(),
             ("labeled rows", f"{self.n_labeled:,}"),
             ("unlabeled rows", f"{self.n_unlabeled:,}"),
-            ("imputed labels at an end", f"{self.n_zero + self.n_one:,}"),
-            ("imputed labels between", f"{self.n_fractional:,}"),
+            ("imputed labels at a bound", f"{self.n_zero + self.n_one:,}"),
+            ("fractional imputed labels", f"{self.n_fractional:,}"),
             ("relative duality gap", f"{self.duality_gap:.1g}"),
         ]
         return card(verdict, colour, self.summary(), numbers)
+
+    def _probability_numbers(self) -> list[tuple[str, str]]:
+        worst, best = self.probability_worst_case, self.probability_best_case
+        if worst is None or best is None:
+            return []
+        return [
+            ("worst case, probabilities", number(worst)),
+            ("best case, probabilities", number(best)),
+        ]
 
 
 def _verdict(certificate: Certificate) -> tuple[str, str]:

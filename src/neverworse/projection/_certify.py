@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -13,10 +14,13 @@ from neverworse.projection._loss import (
     LossDifference,
     Shifts,
     difference_parts,
+    difference_sums,
+    pieces,
     shifts_of,
     sum_of_parts,
 )
 from neverworse.projection._row_labels import RowLabels
+from neverworse.projection._shapes import Box, Simplex
 from neverworse.projection._start import Scored
 from neverworse.projection._weights import Weights
 from neverworse.projection._whitening import EPS
@@ -25,16 +29,35 @@ from neverworse.rows import Rows
 
 @dataclass(frozen=True)
 class Evaluated:
-    """Weights, their loss less that of the supervised ones, and a bound of its rounding error."""
+    """Weights, and their loss less that of the supervised ones.
+
+    Attributes
+    ----------
+    weights : Weights
+    step : Weights
+        Less the supervised weights.
+    difference : LossDifference
+    bound : float
+        Of the rounding error of `difference`.
+    probabilities : tuple of float
+        Worst and best case for the probabilities nearest to the scores, rounded outwards.
+    """
 
     weights: Weights
+    step: Weights
     difference: LossDifference
     bound: float
+    probabilities: tuple[float, float]
 
     @property
     def is_never_worse(self) -> bool:
         """Whether that is proved in spite of rounding errors."""
         return self.difference.worst + self.bound <= 0.0
+
+    def squared_step(self, alpha: float) -> float:
+        """Return the squared distance from the supervised weights, in the norm of H."""
+        penalised = float(np.vdot(self.step.coef, self.step.coef))
+        return self.difference.norm_t**2 + alpha * penalised
 
 
 class Certifier:
@@ -62,8 +85,7 @@ class Certifier:
         full = self.evaluate(direction, multiplier)
         if not self._geometry.guaranteed or (converged and full.is_never_worse):
             return full
-        square = float(np.vdot(direction.coef, direction.coef))
-        quadratic = full.difference.norm_t**2 + self._geometry.alpha * square
+        quadratic = full.squared_step(self._geometry.alpha)
         if quadratic > 0.0:
             length = (quadratic - full.difference.worst) / (2.0 * quadratic)
             if length > 0.0:
@@ -79,38 +101,70 @@ class Certifier:
         supervised, alpha = geometry.supervised, geometry.alpha
         weights = (supervised + direction).snapped(self._threshold)
         step = weights - supervised
-        difference = self._difference(None if step.is_zero else step, multiplier)
-        bound = 0.0
-        if not step.is_zero:
-            bound = difference.rounding + difference.score_error(
-                self._score_error(step), self._score_error(supervised)
-            )
+        if step.is_zero:
+            return Evaluated(weights, step, self._no_difference(), 0.0, (0.0, 0.0))
+        difference, clipped = self._differences(step, multiplier)
+        of_step, of_baseline = self._score_error(step), self._score_error(supervised)
+        bound = difference.rounding + difference.score_error(of_step, of_baseline)
         if alpha > 0.0:
             both = step.coef + 2.0 * supervised.coef
             size = alpha * float(np.vdot(np.abs(step.coef), np.abs(both)))
             difference = difference.plus(alpha * float(np.vdot(step.coef, both)))
             bound += (both.size + 4) * EPS * size
-        return Evaluated(weights, difference, bound)
+        probabilities = self._outwards(clipped, of_step, of_baseline)
+        return Evaluated(weights, step, difference, bound, probabilities)
 
-    def _difference(self, step: Weights | None, multiplier: Scalars | None) -> LossDifference:
-        """Return the loss after a step less that before it."""
+    def _no_difference(self) -> LossDifference:
+        """Return the loss of the supervised weights less itself."""
+        geometry = self._geometry
+        labels = geometry.training.labels
+        shifts = Shifts.none(geometry.supervised.coef)
+        also = (geometry.placed,)
+        parts = geometry.scored.reduce(_unchanged, operator.add, shifts, also=also)
+        return sum_of_parts(parts, labels, shifts)
+
+    def _differences(
+        self, step: Weights, multiplier: Scalars | None
+    ) -> tuple[LossDifference, LossDifference]:
+        """Return the loss after a step less that before it: of scores, and of probabilities."""
         geometry = self._geometry
         rows, labels = geometry.whitening.rows, geometry.training.labels
-        known = (geometry.placed, geometry.scored)
-        shifts = Shifts.none(geometry.supervised.coef)
+        shifts = clipped_shifts = Shifts.none(step.coef)
         if labels.totals is not None:
-            t = np.zeros((*shifts.worst.shape, rows.n_rows))
-            if step is not None:
-                t = rows.scores(step.coef, step.intercept)
+            t = rows.scores(step.coef, step.intercept)
             shifts = shifts_of(t, labels, multiplier)
-        if step is None:
-            also = (geometry.placed,)
-            parts = geometry.scored.reduce(_unchanged, operator.add, shifts, also=also)
-        else:
-            parts = rows.fold(
-                evaluate_step, operator.add, step.coef, step.intercept, shifts, kept=known
-            )
-        return sum_of_parts(parts, labels, shifts)
+            clipped, _ = probability_step(t, geometry.start.scores())
+            clipped_shifts = shifts_of(clipped, labels, None)
+        parts: list[Any] = rows.fold(
+            evaluate_step,
+            operator.add,
+            step.coef,
+            step.intercept,
+            (shifts, clipped_shifts),
+            kept=(geometry.placed, geometry.scored),
+        )
+        of_scores, of_probabilities = map(list, zip(*parts, strict=True))
+        return (
+            sum_of_parts(of_scores, labels, shifts),
+            sum_of_parts(of_probabilities, labels, clipped_shifts),
+        )
+
+    def _outwards(
+        self, clipped: LossDifference, of_step: float, of_baseline: float
+    ) -> tuple[float, float]:
+        """Return worst and best case of probabilities with their rounding errors.
+
+        The nearest probability moves no farther than the score, and is rounded itself.
+        """
+        n_classes = self._geometry.supervised.coef.size // self._geometry.supervised.coef.shape[-1]
+        rounded = (n_classes + 4) * EPS * np.sqrt(n_classes * self._total_weight())
+        error = clipped.score_error(of_step + 2.0 * (of_baseline + rounded), of_baseline + rounded)
+        bound = clipped.rounding + error
+        return float(clipped.worst + bound), float(clipped.best - bound)
+
+    def _total_weight(self) -> float:
+        weights = self._geometry.weights
+        return self._geometry.whitening.rows.n_rows if weights is None else float(weights.sum())
 
     def _score_error(self, w: Weights) -> float:
         """Return a bound of the weighted norm of the rounding errors of all scores of w.
@@ -121,7 +175,7 @@ class Certifier:
         """
         geometry = self._geometry
         rows, columns = geometry.whitening.rows, geometry.whitening.column_norms
-        total = rows.n_rows if geometry.weights is None else float(geometry.weights.sum())
+        total = self._total_weight()
         if rows.shift is not None:
             columns = columns + np.abs(rows.shift) * np.sqrt(total)
         size = np.abs(w.coef) @ columns + np.abs(w.intercept) * np.sqrt(total)
@@ -132,12 +186,25 @@ def evaluate_step(
     rows: Rows,
     coef: Vector,
     intercept: Scalars,
-    shifts: Shifts,
+    shifts: tuple[Shifts, Shifts],
     labels: RowLabels,
     scored: Scored,
-) -> list[list[float]]:
-    """Return what the loss difference of a step adds up over some rows."""
-    return difference_parts(rows.scores(coef, intercept), scored.scores, labels, shifts)
+) -> list[tuple[list[float], list[float]]]:
+    """Return what the loss differences of a step add up over some rows."""
+    t, parts = rows.scores(coef, intercept), []
+    for piece in pieces(t):
+        own, step, baseline = labels.at(piece), t[..., piece], scored.scores[..., piece]
+        of_scores = difference_sums(step, baseline, own, shifts[0])
+        of_probabilities = difference_sums(*probability_step(step, baseline), own, shifts[1])
+        parts.append((of_scores, of_probabilities))
+    return parts
+
+
+def probability_step(t: Vector, baseline: Vector) -> tuple[Vector, Vector]:
+    """Return the change of the probabilities nearest to scores, and those before it."""
+    nearest = (Box() if t.ndim == 1 else Simplex()).nearest
+    before = nearest(baseline)
+    return nearest(baseline + t) - before, before
 
 
 def _unchanged(scored: Scored, labels: RowLabels, shifts: Shifts) -> list[list[float]]:

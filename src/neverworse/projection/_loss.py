@@ -155,16 +155,20 @@ def difference_parts(
     labels : RowLabels
     shifts : Shifts
     """
-    pieces = [slice(lo, lo + CHUNK) for lo in range(0, baseline.shape[-1], CHUNK)]
     return [
-        _sums(
+        difference_sums(
             np.zeros_like(baseline[..., rows]) if t is None else t[..., rows],
             baseline[..., rows],
             labels.at(rows),
             shifts,
         )
-        for rows in pieces
+        for rows in pieces(baseline)
     ]
+
+
+def pieces(scores: Vector) -> list[slice]:
+    """Return the rows of an array of scores, cut into pieces that stay in cache."""
+    return [slice(lo, lo + CHUNK) for lo in range(0, scores.shape[-1], CHUNK)]
 
 
 def shifts_of(t: Vector, labels: Labels, multiplier: Scalars | None) -> Shifts:
@@ -194,7 +198,7 @@ def _size(labels: Labels, multiplier: Vector) -> float:
     return float(np.sum(np.abs(multiplier) * sizes))
 
 
-def _sums(t: Vector, baseline: Vector, labels: RowLabels, shifts: Shifts) -> list[float]:
+def difference_sums(t: Vector, baseline: Vector, labels: RowLabels, shifts: Shifts) -> list[float]:
     """Return what a loss difference adds up, over rows few enough to stay in cache."""
     target, width, shape, weights = labels.target, labels.width, labels.shape, labels.weights
     s = np.ones(len(width)) if weights is None else weights

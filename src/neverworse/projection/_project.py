@@ -11,7 +11,7 @@ from neverworse._typing import Scalars, Vector
 from neverworse.projection._assumptions import Assumptions
 from neverworse.projection._budget import Budget, Observer
 from neverworse.projection._certificate import Certificate, Reason
-from neverworse.projection._certify import Certifier
+from neverworse.projection._certify import Certifier, Evaluated
 from neverworse.projection._coordinates import LARGEST_GRAM
 from neverworse.projection._dual import imputed_here, solve_dual
 from neverworse.projection._geometry import Distance, Geometry
@@ -57,6 +57,7 @@ def project(
     *,
     distance: Distance = "all",
     alpha: float = 0.0,
+    supervised_alpha: float = 0.0,
     fit_intercept: bool = True,
     threshold: float = 0.5,
     assumptions: Assumptions | None = None,
@@ -77,6 +78,8 @@ def project(
         See `neverworse.ProjectedLeastSquaresClassifier`.
     alpha : float
         Ridge penalty inside the constraint set, and in the loss of the guarantee.
+    supervised_alpha : float
+        Ridge penalty with which `supervised` was fitted, for the certificate.
     fit_intercept : bool
     threshold : float
         What is subtracted from the intercept when weights are stored.
@@ -106,12 +109,15 @@ def project(
     counts = (geometry.hinge_weights > 0.0)[seen]
     counted = soft if counts.all() else soft[..., counts]
     difference, bound = evaluated.difference, evaluated.bound
+    worst = float(difference.worst + bound)
     penalty = geometry.alpha * float(np.vdot(supervised.coef, supervised.coef))
+    task = assumptions.task if assumptions is not None else "binary"
+    probabilities = (None, None) if task == "regression" else evaluated.probabilities
     n_zero, n_one = (int(np.sum(counted == end)) for end in (0.0, 1.0))
     if counted.ndim > 1:
         n_zero, n_one = 0, int(np.sum((counted == 1.0).any(axis=0)))
     certificate = Certificate(
-        worst_case=float(difference.worst + bound),
+        worst_case=worst,
         best_case=float(difference.best - bound),
         supervised_loss=(difference.baseline[0] + penalty, difference.baseline[1] + penalty),
         duality_gap=outcome.relative_gap,
@@ -126,6 +132,10 @@ def project(
         distance=geometry.name,
         rows="unlabeled" if geometry.transductive else "all",
         penalty=geometry.alpha,
+        supervised_penalty=supervised_alpha,
+        penalty_share=_penalty_share(geometry, evaluated, supervised_alpha, worst),
+        probability_worst_case=probabilities[0],
+        probability_best_case=probabilities[1],
         reason=outcome.reason(moved, budget),
         assumptions=Assumptions() if assumptions is None else assumptions,
     )
@@ -133,6 +143,28 @@ def project(
     budget.n_passes += 1
     budget.report("certificate", training.rows.n_rows)
     return ProjectionResult(evaluated.weights, soft, certificate, budget.n_iter)
+
+
+def _penalty_share(
+    geometry: Geometry, evaluated: Evaluated, supervised_alpha: float, worst: float
+) -> float:
+    r"""Return which share of the guaranteed improvement is owed to the penalty alone.
+
+    With v the step from the supervised weights w, the worst case is
+
+    .. math:: v'Hv - 2 \Big( (\alpha - \beta) w'Pv + \sum_j s_j (-u_j \cdot w)(u_j \cdot v) -
+              \sum_j s_j \max(0, -u_j \cdot v) \Big)
+
+    where α and β are the penalties of the supervised weights and of the loss. The bracket is what
+    is gained along v to first order: its first term would be there without any unlabeled row. At
+    the optimum the bracket, v'Hv and the guaranteed improvement are equal.
+    """
+    if worst >= 0.0:
+        return 0.0
+    # A loss of the unlabeled rows alone has no part in what the penalty was balanced with.
+    alpha = 0.0 if geometry.transductive else supervised_alpha
+    owed = (alpha - geometry.alpha) * float(np.vdot(geometry.supervised.coef, evaluated.step.coef))
+    return owed / (0.5 * (evaluated.squared_step(geometry.alpha) - worst)) + 0.0  # never -0.0
 
 
 @dataclass(frozen=True)

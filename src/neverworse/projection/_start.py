@@ -93,13 +93,16 @@ class Start:
     scored: Kept
     labels: Labels
 
+    def scores(self) -> Vector:
+        """Return the supervised scores of all rows."""
+        found = self.scored.map(_all_scores)
+        return found[0] if len(found) == 1 else np.concatenate(found, axis=-1)
+
     def at(self, rows: Any = None) -> Vector:
         """Return the labels of some rows (increasing indices or a mask), or of all."""
         labels = self.labels
         if rows is None:
-            found = self.scored.map(_all_scores)
-            scores = found[0] if len(found) == 1 else np.concatenate(found, axis=-1)
-            return RowStart(scores, labels.target, labels.width).at(slice(None))
+            return RowStart(self.scores(), labels.target, labels.width).at(slice(None))
         indices = np.flatnonzero(rows) if rows.dtype == bool else rows
         scores = self.scored.pick(_some_scores, indices)
         start = RowStart(scores, labels.target[..., indices], labels.width[indices])

@@ -18,7 +18,7 @@ from neverworse.study._comparison import compare
 from neverworse.study._curves import labeled_curve, unlabeled_curve
 from neverworse.study._fit import FitSettings, TableFit
 from neverworse.study._methods import standard_methods
-from neverworse.study._scored import ScoredRows, penalty_of, penalty_term
+from neverworse.study._scored import ScoredRows, penalty_term
 from neverworse.study._study import (
     ClassFacts,
     ColumnFacts,
@@ -185,7 +185,7 @@ def _settings(fit: TableFit, settings: FitSettings, seed: int) -> dict[str, Scal
     return {
         "target": settings.target,
         "distance": settings.distance,
-        "alpha": f"{penalty_of(fit.classifier.supervised_):.6g}{chosen}",
+        "alpha": f"{fit.classifier.supervised_.alpha_:.6g}{chosen}",
         "class prior": prior,
         "weights": settings.weight,
         "seed": seed,

@@ -10,11 +10,7 @@ from typing import Any
 import numpy as np
 
 from neverworse._typing import AnyArray, Indices, Mask, Matrix, Vector
-from neverworse.estimators import (
-    LeastSquaresClassifier,
-    LeastSquaresClassifierCV,
-    ProjectedLeastSquaresClassifier,
-)
+from neverworse.estimators import ProjectedLeastSquaresClassifier
 from neverworse.rows import Rows
 from neverworse.study._study import ChangedRow, Changes, PullRow, Pulls, ScoreGroup, Scores
 
@@ -183,18 +179,12 @@ def scores_of(classifier: Any, features: Matrix | Rows) -> Matrix:
 
 
 def penalty_term(classifier: ProjectedLeastSquaresClassifier) -> float:
-    """Return what letting go of the supervised penalty contributes, see `ScoredRows.pulls`."""
-    supervised = classifier.supervised_
+    """Return what another penalty than the supervised one contributes, see `ScoredRows.pulls`."""
+    supervised, certificate = classifier.supervised_, classifier.certificate_
     # A constraint set of unlabeled rows alone knows nothing of how the supervised weights came.
-    alpha = 0.0 if classifier.distance == "unlabeled" else penalty_of(supervised)
+    alpha = 0.0 if certificate.rows == "unlabeled" else supervised.alpha_
     shift = classifier.coef_ - supervised.coef_
-    difference = alpha - classifier.constraint_alpha
-    return float(difference * np.sum(supervised.coef_ * shift))
-
-
-def penalty_of(supervised: LeastSquaresClassifier | LeastSquaresClassifierCV) -> float:
-    """Return the ridge penalty that was used, given or chosen."""
-    return float(supervised.alpha_ if hasattr(supervised, "alpha_") else supervised.alpha)
+    return float((alpha - certificate.penalty) * np.sum(supervised.coef_ * shift))
 
 
 def _both_classes(second: AnyArray) -> Matrix:

@@ -44,6 +44,7 @@ OURS: tuple[type, ...] = (
     neverworse.LeastSquaresClassifier,
     neverworse.LeastSquaresClassifierCV,
     neverworse.LeastSquaresRegressor,
+    neverworse.LeastSquaresRegressorCV,
     neverworse.LikelihoodCertificate,
     neverworse.LinearDiscriminantClassifier,
     neverworse.MetricModelSelection,
