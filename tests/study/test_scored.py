@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from neverworse.study._coefficients import coefficients
-from neverworse.study._scored import ScoredRows, penalty_of, penalty_term, scores_of
+from neverworse.study._scored import ScoredRows, penalty_term, scores_of
+from tests.exact import loss_penalty
 from tests.study.fits import fitted, table
 
 
@@ -29,7 +30,7 @@ def distance_of_models(fit):
     s = np.ones(len(E)) if fit.weights is None else fit.weights[rows]
     P = np.eye(E.shape[1])
     P[-1, -1] = 0.0
-    H = E.T @ (s[:, None] * E) + clf.constraint_alpha * P
+    H = E.T @ (s[:, None] * E) + float(loss_penalty(clf)) * P
     shift = np.column_stack(
         [clf.coef_ - clf.supervised_.coef_, clf.intercept_ - clf.supervised_.intercept_]
     )
@@ -164,10 +165,3 @@ def test_scaled_coefficients_are_per_standard_deviation():
     deviations = fit.features.std(axis=0)
     for each, weight, deviation in zip(weights, fit.classifier.coef_[0], deviations, strict=True):
         assert each.projected_scaled == pytest.approx(weight * deviation, rel=1e-9)
-
-
-def test_penalty_that_was_chosen():
-    fit, _ = fitted(alpha="loo")
-    assert penalty_of(fit.classifier.supervised_) == fit.classifier.supervised_.alpha_
-    fit, _ = fitted(alpha=0.25)
-    assert penalty_of(fit.classifier.supervised_) == 0.25
