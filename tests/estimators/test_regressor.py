@@ -935,7 +935,7 @@ def test_callbacks_see_the_stages_and_may_stop(stop):
     pytest.importorskip("sklearn.callback")
     X, y = make()
     bounds, recorder = own_bounds(y), Recorder(stop)
-    reg = ProjectedLeastSquaresRegressor((1, 5)).set_callbacks(recorder)
+    reg = ProjectedLeastSquaresRegressor((1, 5), alpha=0.0).set_callbacks(recorder)
     reg.fit(X, y, target_bounds=bounds)
     assert "certificate" in recorder.stages
     assert "target_bounds" not in recorder.metadata
