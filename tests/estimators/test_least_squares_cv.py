@@ -90,6 +90,19 @@ def test_the_default_penalties_follow_the_units_of_the_features():
     np.testing.assert_array_equal(one.predict(X), other.predict(1e5 * X))
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("seed", range(5))
+def test_of_equally_good_penalties_the_largest(n_classes, seed):
+    # Whatever one of two rows predicts about the other, no penalty makes it better.
+    X, y, _ = make(2, n_labeled=2, seed=seed)
+    clf = LeastSquaresClassifierCV().fit(X, y)
+    np.testing.assert_allclose(clf.loo_brier_, 1.0, rtol=1e-12)
+    assert clf.alpha_ == clf.alphas_.max()
+    # A column that says nothing has no weight, whatever the penalty.
+    X, y, _ = make(n_classes, seed=seed)
+    assert LeastSquaresClassifierCV(ALPHAS).fit(np.ones((len(y), 1)), y).alpha_ == max(ALPHAS)
+
+
 def test_unlabeled_rows_make_no_difference():
     X, y, _ = make()
     labeled = y >= 0

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from neverworse.rows import DenseRows, SparseRows
+from neverworse.rows import DenseRows, SparseRows, as_rows
 from neverworse.rows import _sparse as sparse_module
 
 KINDS = {
@@ -31,6 +31,32 @@ def test_squares(kind, shifted):
     weights = np.random.default_rng(1).choice([0.0, 0.25, 3.0], len(X))
     assert np.array_equal(rows.squares(), (E**2).sum(axis=0))
     assert np.array_equal(rows.squares(weights), weights @ E**2)
+
+
+@kinds
+@shifts
+def test_rows_without_weight_may_be_of_any_size(kind, shifted):
+    X, shift, E = example(shifted)
+    weights = np.random.default_rng(1).choice([0.0, 0.25, 3.0], len(X))
+    expected = weights @ E**2, weights @ E
+    X[weights == 0.0] *= 1e200
+    rows = KINDS[kind](X, shift)
+    assert np.array_equal(rows.squares(weights), expected[0])
+    assert np.array_equal(rows.weighted_sum(weights), expected[1])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_squares_of_entries_that_add_up(weighted):
+    X, _, _ = example(False)
+    indices = np.tile(np.arange(40), 2)
+    both = np.column_stack([X, X[:, ::-1]]).ravel()
+    thin = sparse.csr_array((both, np.tile(indices, 300), np.arange(301) * 80), shape=X.shape)
+    before = thin.data.copy()
+    weights = np.random.default_rng(1).choice([0.0, 0.25, 3.0], len(X)) if weighted else None
+    added = X + X[:, ::-1]
+    expected = added**2 if weights is None else weights[:, None] * added**2
+    assert np.array_equal(as_rows(thin).squares(weights), expected.sum(axis=0))
+    assert np.array_equal(thin.data, before)
 
 
 @kinds

@@ -17,6 +17,8 @@ from neverworse.rows import Rows
 
 # Penalties that are tried, in units of the mean sum of squares of the centred columns that vary.
 GRID = np.logspace(-6, 2, 25)
+# Losses that differ by less, relative to their size, differ by rounding errors.
+EQUAL = 1e-10
 
 
 class LeastSquaresClassifierCV(LabeledRowsClassifier):
@@ -125,8 +127,10 @@ def best_alpha(alphas: Vector, *losses: Vector) -> float:
             "Leave-one-out needs at least two labeled rows with a positive weight, and there is "
             "one sample. Label more rows, or set alpha to a number."
         )
-    best = max(usable, key=lambda a: (*(-loss[a] for loss in losses), alphas[a]))
-    return float(alphas[best])
+    for loss in losses:
+        least = loss[usable].min()
+        usable = usable[loss[usable] <= least + EQUAL * abs(least)]
+    return float(alphas[usable].max())
 
 
 def total_weight(rows: Rows, weights: Vector | None) -> float:
