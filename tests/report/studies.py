@@ -69,7 +69,7 @@ def study_of(X, y, names, features, notes=(), **params):
         ),
         changes=_changes(names, before[~known], after[~known], soft),
         coefficients=_coefficients(clf, X, names, features),
-        intercepts=_intercepts(clf, names),
+        intercepts=_intercepts(clf, X, names),
         pulls=_pulls(names, before[~known], after[~known], soft),
         unlabeled_curve=_curve("unlabeled", (0, 25, 50, 100, 200, 400)),
         labeled_curve=_curve("labeled", (10, 15, 20, 30)),
@@ -178,12 +178,15 @@ def _coefficients(clf, X, names, features):
     )
 
 
-def _intercepts(clf, names):
+def _intercepts(clf, X, names):
     classes = names if len(names) > 2 else names[1:]
-    pairs = zip(clf.supervised_.intercept_ + 0.5, clf.intercept_ + 0.5, classes, strict=True)
+    at_zero = [model.intercept_ + 0.5 for model in (clf.supervised_, clf)]
+    at_mean = [
+        model.intercept_ + 0.5 + X.mean(axis=0) @ model.coef_.T for model in (clf.supervised_, clf)
+    ]
     return tuple(
-        Coefficient("intercept", "", name, *map(float, (old, new, old, new)))
-        for old, new, name in pairs
+        Coefficient("intercept", "", name, *(float(each[k]) for each in (*at_zero, *at_mean)))
+        for k, name in enumerate(classes)
     )
 
 

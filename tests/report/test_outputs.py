@@ -52,7 +52,7 @@ def test_predictions(results):
     assert found["supervised_prediction"].tolist() == before.tolist()
     assert found["changed"].tolist() == (found["prediction"] != before).tolist()
     decision = model.decision_function(rows)[unlabeled]
-    best = decision.max(axis=1) if n_classes > 2 else 0.5 + np.abs(decision)
+    best = 0.5 + (decision.max(axis=1) if n_classes > 2 else np.abs(decision))
     np.testing.assert_allclose(found["score"], best, atol=1e-9)
     # Soft labels are those of a fit without tables.
     features = model.preparation_.transform(rows)

@@ -192,8 +192,9 @@ def _measures(classifier: LinearClassifier, X: Matrix, y: AnyArray) -> str:
 
 
 def _total_loss(classifier: LinearClassifier, X: Matrix, y: AnyArray) -> float:
-    scores = classifier.decision_function(X) + 0.5
-    return float(((scores - y) ** 2).sum())
+    from neverworse.estimators._classifier import class_scores
+
+    return float(((class_scores(classifier, X)[:, 1] - y) ** 2).sum())
 
 
 def _print_certificate(problem: Problem, projected: ProjectedLeastSquaresClassifier) -> None:

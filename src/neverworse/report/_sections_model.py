@@ -159,8 +159,10 @@ def coefficients(study: Study) -> Iterator[Markup]:
         + tag(
             "p",
             "The table has the weights in the original units of the features, which is what "
-            "multiplies a value from your file. Weights describe this model. They are no causes, "
-            "and features that say the same share their weight in ways that mean little.",
+            "multiplies a value from your file; the intercept is then the score of a row with 0 "
+            "everywhere. Per standard deviation, it is the score at the mean of all features. "
+            "Weights describe this model. They are no causes, and features that say the same share "
+            "their weight in ways that mean little.",
         )
         + legend(MODELS)
     )

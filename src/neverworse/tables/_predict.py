@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neverworse._typing import Matrix
+from neverworse.estimators._classifier import class_scores
 from neverworse.tables._classifier import TableClassifier
 from neverworse.tables._errors import TableError, listed, nearest
 from neverworse.tables._file import TableFile
@@ -177,11 +177,3 @@ def id_texts(column: Any) -> pa.Array:
     if is_text(plain.type):
         return pc.fill_null(plain.cast(pa.string()), "").combine_chunks()
     return pa.array(["" if text is None else text for text in as_text(plain)], pa.string())
-
-
-def class_scores(model: TableClassifier, table: pa.Table) -> Matrix:
-    """Return scores on targets 0 and 1, one column for each class."""
-    decision = np.asarray(model.decision_function(table))
-    if decision.ndim == 2:
-        return decision
-    return np.column_stack([0.5 - decision, 0.5 + decision])
