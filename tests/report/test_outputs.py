@@ -89,6 +89,17 @@ def test_certificate(results):
     assert f"at least {least:,.4g}" in document["claim"]
 
 
+def test_the_penalty_is_a_number_in_json(results, tmp_path):
+    _, folder, *_ = results
+    document = json.loads((folder / "certificate.json").read_text())
+    assert document["settings"]["alpha"] == 0.0
+    assert document["settings"]["alpha_chosen_by"] is None
+    fit, *_ = written(tmp_path, rows=few_labels(), alpha="loo")
+    settings = json.loads((tmp_path / "study.json").read_text())["settings"]
+    assert settings["alpha"] == fit.classifier.supervised_.alpha_ > 0.0
+    assert settings["alpha_chosen_by"] == "leave-one-out"
+
+
 def test_study_round_trip(results):
     _, folder, _, study, _ = results
     again = read_study(folder)

@@ -140,8 +140,8 @@ def _print_settings(problem: Problem, alpha: float, seed: int) -> None:
     penalty = f"the ridge penalty alpha = {alpha:g}" if alpha else "no penalty (alpha = 0)"
     print(
         wrapped(
-            f"Of {n_train} training rows {n_labels} keep their label, {n_train - n_labels} are "
-            f"used without it; {len(problem.y_test)} test rows are held out. {n_features} "
+            f"Of {n_train} training rows {n_labels} keep their label; those without: "
+            f"{n_train - n_labels}. {len(problem.y_test)} test rows are held out. {n_features} "
             "features, standardised on the training rows. The supervised classifier is least "
             f"squares on the {n_labels} labels with {penalty}; the constraint set and all losses "
             "have no penalty."

@@ -154,15 +154,19 @@ class Certificate(Claim):
         )
 
     def _counts(self) -> str:
-        zero, one, between = f"{self.n_zero:,}", f"{self.n_one:,}", f"{self.n_fractional:,}"
+        zero, one, shared = (
+            f"{n:,} {'is' if n == 1 else 'are'}"
+            for n in (self.n_zero, self.n_one, self.n_fractional)
+        )
+        between = f"{self.n_fractional:,} {'lies' if self.n_fractional == 1 else 'lie'} between"
         if self.assumptions.task == "multiclass":
-            return f"labels {one} are of one class and {between} are shared by several."
+            return f"labels {one} of one class and {shared} shared by several."
         if self.assumptions.task == "regression" or self.assumptions.n_bounded:
             return (
-                f"{self.assumptions.labels} {zero} are at their lower bound, {one} at their upper "
-                f"bound and {between} lie between."
+                f"{self.assumptions.labels} {zero} at the lower bound, {one} at the upper bound "
+                f"and {between}."
             )
-        return f"labels {zero} are 0, {one} are 1 and {between} lie between."
+        return f"labels {zero} 0, {one} 1 and {between}."
 
     def _repr_html_(self) -> str:
         verdict, colour = _verdict(self)

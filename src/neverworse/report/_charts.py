@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from neverworse._typing import Vector
+from neverworse.projection._words import count
 from neverworse.report._canvas import (
     PROJECTED,
     SMALL,
@@ -94,7 +95,7 @@ def scores_chart(scores: Scores, *, threshold: bool) -> Chart:
             linestyle=SUPERVISED.line,
         )
         for line, (content, colour) in enumerate(
-            [(short(group.name, LONGEST_GROUP), INK), (f"{group.n_rows:,} rows", SOFT)]
+            [(short(group.name, LONGEST_GROUP), INK), (count(group.n_rows, "row"), SOFT)]
         ):
             ax.annotate(
                 chart.placeholder(content),
@@ -110,8 +111,8 @@ def scores_chart(scores: Scores, *, threshold: bool) -> Chart:
                 annotation_clip=False,
             )
         titles = [
-            f"{group.name}, scores from {number(low, 3)} to {number(high, 3)}: "
-            f"supervised {n_before:,}, projected {n_after:,} rows"
+            f"{group.name}, rows with scores from {number(low, 3)} to {number(high, 3)}: "
+            f"supervised {n_before:,}, projected {n_after:,}"
             for low, high, n_before, n_after in zip(
                 edges[:-1], edges[1:], group.supervised, group.projected, strict=True
             )
@@ -126,7 +127,7 @@ def scores_chart(scores: Scores, *, threshold: bool) -> Chart:
     ax.set_xlabel(chart.placeholder(f"score for {short(scores.class_name, 40)}"))
     chart.description = (
         f"How rows score for {scores.class_name} by either model: "
-        + "; ".join(f"{group.name}, {group.n_rows:,} rows" for group in groups)
+        + "; ".join(f"{group.name}, {count(group.n_rows, 'row')}" for group in groups)
         + "."
     )
     return chart
@@ -194,9 +195,9 @@ def coefficients_chart(shifted: Sequence[Coefficient], *, with_class: bool) -> C
     ax.set_xlabel("weight per standard deviation of the feature")
     largest = shifted[0]
     chart.description = (
-        f"The {len(shifted)} weights that moved most. Most of all: {largest.feature}, from "
-        f"{number(largest.supervised_scaled)} to {number(largest.projected_scaled)} per standard "
-        "deviation."
+        f"The {count(len(shifted), 'weight')} that moved most. Most of all: {largest.feature}, "
+        f"from {number(largest.supervised_scaled)} to {number(largest.projected_scaled)} per "
+        "standard deviation."
     )
     return chart
 

@@ -50,11 +50,6 @@ def signed(written: str) -> str:
     return f"+{written}" if is_positive else written
 
 
-def count(n: int, what: str, several: str | None = None) -> str:
-    """Return a number of things."""
-    return f"{n:,} {what if n == 1 else several or what + 's'}"
-
-
 def size(n_bytes: int) -> str:
     """Return the size of a file."""
     amount, units = float(n_bytes), ["bytes", "kB", "MB", "GB", "TB"]
