@@ -338,6 +338,29 @@ def nasty():
     )
 
 
+@cache
+def wide_names():
+    """Names of wide letters that are as long as charts show them, and longer."""
+    names = ("WWWWWWWWWWWWWWWWW", "MALIGNANT MELANOMA, STAGE IV", "GUTARTIG")
+    features = tuple(f"MEAN {name} OF THE MMMMMMMMM" for name in FEATURES)
+    found = study_of(*made_up(3, 18), names, features)
+    methods = tuple(
+        dataclasses.replace(each, method="WITHOUT ANY GUARANTEE AT ALL" if k > 1 else each.method)
+        for k, each in enumerate(found.comparison.methods)
+    )
+    return dataclasses.replace(
+        found, comparison=dataclasses.replace(found.comparison, methods=methods)
+    )
+
+
+def with_losses(best, worst):
+    """A study whose difference in loss is between two numbers."""
+    study = binary()
+    certificate = {**study.certificate, "best_case": best, "worst_case": worst}
+    certificate |= {"holds": worst <= 0, "guaranteed_improvement": max(0.0, -worst)}
+    return dataclasses.replace(study, certificate=certificate)
+
+
 def big():
     """As many rows as tables show, twelve classes, 3,000 features."""
     names = tuple(f"class {k}" for k in range(12))
@@ -355,4 +378,5 @@ ALL = {
     "not guaranteed": not_guaranteed,
     "bare": bare,
     "nasty": nasty,
+    "wide names": wide_names,
 }

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from neverworse.report import _pieces, _svg, page, write_report
+from neverworse.report._canvas import WIDTH
 from neverworse.report._words import number
 from neverworse.study import Study
 from tests.report import studies
@@ -236,6 +237,32 @@ def test_weights_are_ordered_by_how_much_they_moved():
     for row in rows[1:]:
         assert row[1] == number(weights[row[0]].supervised)
         assert row[2] == number(weights[row[0]].projected)
+
+
+@pytest.mark.parametrize(
+    "losses", [(-103.0, -99.5), (-103.0, -50.0), (-1.0, 1000.0), (950.0, 1000.0), (-49.0, -1.0)]
+)
+def test_best_and_worst_case_are_written_inside_the_chart(losses):
+    """By an estimate of how wide letters are: a browser knows better, but need not be there."""
+    found = re.findall(
+        r"<text([^>]*)>(in the \w+ case [^<]*)</text>", page(studies.with_losses(*losses))
+    )
+    assert len(found) == 2
+    for attributes, words in found:
+        x = float(re.search(r'\bx="([\d.-]+)"', attributes)[1])
+        anchor = re.search(r'text-anchor="(\w+)"', attributes)
+        before = {"start": 0.0, "middle": 0.5, "end": 1.0}[anchor[1] if anchor else "start"]
+        width = 0.55 * 12 * len(words)
+        assert 0.0 < x - before * width < x + (1.0 - before) * width < WIDTH
+
+
+def test_charts_tell_the_weights_of_a_feature_apart():
+    study = studies.wide_names()
+    texts = re.findall(r"<text[^>]*>([^<]*)</text>", content_of(studies.wide_names))
+    names = [text for text in texts if text.startswith("MEAN ")]
+    assert len(names) == len(study.coefficients) == 18
+    starts = {name.rpartition(", ")[2][:4] for name in names}
+    assert starts == {each.name[:4] for each in study.data.classes}
 
 
 @pytest.mark.parametrize(

@@ -19,20 +19,20 @@ from neverworse.report._canvas import (
     rows_axis,
 )
 from neverworse.report._svg import COLOURS, Chart
-from neverworse.report._words import number, percent, short
+from neverworse.report._words import number, percent, short, width
 from neverworse.study._study import Coefficient, Pulls, ScoreGroup, Scores
 
 INK, SOFT, LINE, GROUND = (COLOURS[role] for role in ("ink", "soft", "line", "ground"))
 MOST_GROUPS = 4
 RIDGE = 68  # pixels for the scores of a group of rows
-LONGEST_GROUP, LONGEST_FEATURE = 17, 24  # letters
+LONGEST_GROUP, LONGEST_FEATURE, LONGEST_CLASS = 17, 24, 11  # letters
 
 
 def certificate_chart(certificate: Mapping[str, Any]) -> Chart:
     """Draw in what interval the difference of the losses lies, whatever the labels."""
     best, worst = certificate["best_case"], certificate["worst_case"]
     low, high = min(best, 0.0), max(worst, 0.0)
-    chart, ax = canvas(140, left=16, right=16, top=4, bottom=46)
+    chart, ax = canvas(140, left=28, right=28, top=4, bottom=46)
     reach = (high - low) or 1.0
     ax.set_xlim(low - 0.04 * reach, high + 0.04 * reach)
     ax.set_ylim(-1.0, 3.6)
@@ -44,8 +44,10 @@ def certificate_chart(certificate: Mapping[str, Any]) -> Chart:
     colour = PROJECTED.colour if worst <= 0 else SUPERVISED.colour
     ax.plot([best, worst], [0, 0], color=colour, linewidth=10, solid_capstyle="butt", gid="range")
     # One above the other, for the interval may be too short for both.
-    ax.text(best, 2.2, f"in the best case {_lower(best)}", ha="left")
-    ax.text(worst, 0.9, f"in the worst case {_lower(worst)}", ha="right")
+    for value, height, case in ((best, 2.2, "best"), (worst, 0.9, "worst")):
+        # Towards the side with more room.
+        side = ("left", "center", "right")[min(2, int(3.0 * (value - low) / reach))]
+        ax.text(value, height, f"in the {case} case {_lower(value)}", ha=side)
     ax.set_xlabel("difference from the loss of the supervised model")
     chart.titles["range"] = f"between {number(best)} and {number(worst)}"
     chart.description = (
@@ -70,7 +72,7 @@ def scores_chart(scores: Scores, *, threshold: bool) -> Chart:
     """
     groups = _few(scores)
     n_groups = len(groups)
-    chart, ax = canvas(RIDGE * n_groups + 58, left=116, top=14)
+    chart, ax = canvas(RIDGE * n_groups + 58, left=128, top=14)
     edges = np.asarray(scores.edges)
     for level in (0.0, 1.0):
         ax.axvline(level, color=LINE, linewidth=1.0)
@@ -162,11 +164,7 @@ def _where_any(heights: Vector, base: float) -> Vector:
 def coefficients_chart(shifted: Sequence[Coefficient], *, with_class: bool) -> Chart:
     """Draw weights before and after, per standard deviation of their features."""
     chart, ax = canvas(22 * len(shifted) + 62, left=168, top=8)
-    names = [
-        short(f"{each.feature}, {each.class_name}" if with_class else each.feature, LONGEST_FEATURE)
-        for each in shifted
-    ]
-    rows_axis(ax, chart, names)
+    rows_axis(ax, chart, [_weight_name(each, with_class) for each in shifted])
     before = [each.supervised_scaled for each in shifted]
     after = [each.projected_scaled for each in shifted]
     places = range(len(shifted))
@@ -200,6 +198,11 @@ def coefficients_chart(shifted: Sequence[Coefficient], *, with_class: bool) -> C
         "standard deviation."
     )
     return chart
+
+
+def _weight_name(each: Coefficient, with_class: bool) -> str:
+    of_class = f", {short(each.class_name, LONGEST_CLASS)}" if with_class else ""
+    return short(each.feature, LONGEST_FEATURE - width(of_class)) + of_class
 
 
 def pulls_chart(pulls: Pulls) -> Chart:
