@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from neverworse import __version__
+from neverworse._extras import install
 from neverworse._files import write_whole
 from neverworse.cli._errors import UsageError
 from neverworse.cli._folders import make_folder
@@ -212,7 +213,7 @@ def _print_certificate(problem: Problem, projected: ProjectedLeastSquaresClassif
 def _save_picture(path: Path) -> None:
     print()
     if find_spec("matplotlib") is None:
-        print("No picture: matplotlib is missing. Get it with: pip install neverworse[plots]")
+        print(f"No picture: matplotlib is missing. {install('plots')}")
         return
     from neverworse.cli._demo_picture import draw
 
