@@ -174,7 +174,7 @@ def test_without_matplotlib(demo, monkeypatch, tmp_path):
     assert code == 0
     assert err == ""
     table(out)
-    assert "Get it with: pip install neverworse[plots]\n" in out
+    assert 'Run in a clone of neverworse: pip install ".[plots]"\n' in out
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["patients.csv"]
 
 

@@ -292,7 +292,7 @@ WRONG = [
     ("empty.csv", "", 4, "empty.csv is empty. Give a table"),
     ("header.csv", "", 4, "The table has names of columns, but no rows."),
     ("good.csv", "--target sik", 4, "There is no column 'sik' for --target. Did you mean 'sick'?"),
-    ("one class.csv", "", 4, "All 15 labels in column 'sick' are 'yes'."),
+    ("one class.csv", "", 4, "All labels in column 'sick' are 'yes', in 15 rows."),
     ("no label.csv", "", 4, "No row has a label: column 'sick' is empty."),
     ("all labels.csv", "", 4, "All 60 rows have a label"),
     ("marked.csv", "", 4, "--missing-label=-1."),

@@ -166,5 +166,5 @@ def test_wrong_input_is_explained():
 def test_missing_matplotlib_is_explained(monkeypatch):
     display = CertificateDisplay(ProjectedLeastSquaresClassifier().fit(*problem()).certificate_)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ImportError, match=r"CertificateDisplay .* pip install neverworse\[plots\]"):
+    with pytest.raises(ImportError, match=r"CertificateDisplay .* pip install \"\.\[plots\]\""):
         display.plot()

@@ -368,5 +368,5 @@ def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):
     clf = ProjectedLeastSquaresClassifier().fit(X, y)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match=r"pip install neverworse\[plots\]"):
+    with pytest.raises(ImportError, match=r"pip install \"\.\[plots\]\""):
         ConstraintSetDisplay.from_estimator(clf, X, y)

@@ -1,5 +1,6 @@
 """What the certificate says, in numbers, words and HTML."""
 
+import dataclasses
 import json
 from html.parser import HTMLParser
 
@@ -41,6 +42,17 @@ def test_never_worse():
     text = certificate.summary()
     assert text.startswith("Never worse: whatever the true labels of the 188 unlabeled rows")
     assert f"{certificate.guaranteed_improvement:.4g}" in text
+
+
+def test_labels_are_counted_in_words_that_agree():
+    certificate = dataclasses.replace(_certificate(), n_zero=1, n_one=0, n_fractional=1)
+    assert "Imputed labels: 1 zero, 0 ones, 1 fractional." in certificate.summary()
+    several = dataclasses.replace(certificate.assumptions, task="multiclass")
+    text = dataclasses.replace(certificate, n_one=1, assumptions=several).summary()
+    assert "labels 1 is of one class and 1 is shared by several." in text
+    bounded = dataclasses.replace(certificate.assumptions, n_bounded=2)
+    text = dataclasses.replace(certificate, n_one=2, assumptions=bounded).summary()
+    assert "1 at their lower bound, 2 at their upper bound, 1 between." in text
 
 
 def test_inside():

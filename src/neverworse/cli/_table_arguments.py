@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from neverworse._extras import install
 from neverworse.cli._errors import BadModelError, BadTableError, FailureError, UsageError
 
 if TYPE_CHECKING:
     from neverworse.tables import ReadOptions
 
-INSTALL = 'pip install "neverworse[tables]"'
 NEEDED = ("pyarrow", "skops", "matplotlib")
 
 
@@ -101,5 +101,5 @@ def check_packages() -> None:
     missing = [name for name in NEEDED if not is_installed(name)]
     if missing:
         raise FailureError(
-            f"This needs {' and '.join(missing)}, not installed here. Run: {INSTALL}"
+            f"This needs {' and '.join(missing)}, not installed here. {install('tables')}"
         )

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from neverworse import __version__
+from neverworse._extras import install
 from neverworse._files import write_whole
 from neverworse.cli._errors import UsageError
 from neverworse.cli._folders import make_folder
@@ -140,8 +141,8 @@ def _print_settings(problem: Problem, alpha: float, seed: int) -> None:
     penalty = f"the ridge penalty alpha = {alpha:g}" if alpha else "no penalty (alpha = 0)"
     print(
         wrapped(
-            f"Of {n_train} training rows {n_labels} keep their label, {n_train - n_labels} are "
-            f"used without it; {len(problem.y_test)} test rows are held out. {n_features} "
+            f"Of {n_train} training rows {n_labels} keep their label; those without: "
+            f"{n_train - n_labels}. {len(problem.y_test)} test rows are held out. {n_features} "
             "features, standardised on the training rows. The supervised classifier is least "
             f"squares on the {n_labels} labels with {penalty}; the constraint set and all losses "
             "have no penalty."
@@ -192,8 +193,9 @@ def _measures(classifier: LinearClassifier, X: Matrix, y: AnyArray) -> str:
 
 
 def _total_loss(classifier: LinearClassifier, X: Matrix, y: AnyArray) -> float:
-    scores = classifier.decision_function(X) + 0.5
-    return float(((scores - y) ** 2).sum())
+    from neverworse.estimators._classifier import class_scores
+
+    return float(((class_scores(classifier, X)[:, 1] - y) ** 2).sum())
 
 
 def _print_certificate(problem: Problem, projected: ProjectedLeastSquaresClassifier) -> None:
@@ -211,7 +213,7 @@ def _print_certificate(problem: Problem, projected: ProjectedLeastSquaresClassif
 def _save_picture(path: Path) -> None:
     print()
     if find_spec("matplotlib") is None:
-        print("No picture: matplotlib is missing. Get it with: pip install neverworse[plots]")
+        print(f"No picture: matplotlib is missing. {install('plots')}")
         return
     from neverworse.cli._demo_picture import draw
 

@@ -136,3 +136,23 @@ class IndicatorClassifier(LinearClassifier):
             return Simplex().nearest(scores).T
         second = Box().nearest(scores)
         return np.column_stack([1.0 - second, second])
+
+
+def class_scores(model: Any, X: Any) -> Matrix:
+    """Return scores on targets coded 0 and 1, one column for each class.
+
+    Parameters
+    ----------
+    model : classifier
+        A fitted `IndicatorClassifier`, or one that hands on the decision function of such a one:
+        a pipeline, a search.
+    X : array-like or sparse matrix of shape (n_samples, n_features), or what else it accepts
+
+    Returns
+    -------
+    scores : array of shape (n_samples, n_classes)
+        Those of two classes add up to 1.
+    """
+    decision = np.asarray(model.decision_function(X), dtype=np.float64)
+    scores: Matrix = decision + IndicatorClassifier._threshold
+    return scores if scores.ndim > 1 else np.column_stack([1.0 - scores, scores])

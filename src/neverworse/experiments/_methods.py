@@ -19,6 +19,7 @@ from neverworse.estimators import (
     TransductiveSVMClassifier,
     UpdatedSecondMomentClassifier,
 )
+from neverworse.estimators._classifier import class_scores
 from neverworse.experiments._protocol import Protocol
 
 
@@ -48,10 +49,10 @@ class Method:
 
     def losses(self, model: Any, X: Matrix, y: AnyArray) -> Vector:
         """Return the loss of every row with its true label, 0 or 1."""
-        decision = model.decision_function(X)
         if self.loss == "quadratic":
-            quadratic: Vector = (decision + 0.5 - y) ** 2
+            quadratic: Vector = (class_scores(model, X)[:, 1] - y) ** 2
             return quadratic
+        decision = model.decision_function(X)
         hinge: Vector = np.maximum(0.0, 1.0 - np.where(y == 1, decision, -decision)) ** 2
         return hinge
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
+from neverworse.projection._words import count
 from neverworse.report._words import number, percent
 from neverworse.study._study import Study
 
@@ -28,7 +29,7 @@ def rows_in_words(certificate: Mapping[str, Any]) -> str:
     """Return on which rows the losses are measured."""
     n_unlabeled = certificate["n_unlabeled"]
     if certificate["rows"] == "unlabeled":
-        return f"the {n_unlabeled:,} unlabeled rows"
+        return f"the {count(n_unlabeled, 'unlabeled row')}"
     return f"all {certificate['n_labeled'] + n_unlabeled:,} training rows"
 
 
@@ -57,8 +58,8 @@ def means(study: Study) -> Iterator[str]:
             )
     elif found == "never worse":
         yield (
-            f"Whatever the true labels of the {certificate['n_unlabeled']:,} unlabeled rows are, "
-            f"the loss of the projected model is lower than that of the supervised one by at "
+            f"Whatever the true labels of the {count(certificate['n_unlabeled'], 'unlabeled row')} "
+            f"are, the loss of the projected model is lower than that of the supervised one by at "
             f"least {number(certificate['guaranteed_improvement'])}. Even somebody who chose the "
             "labels to spite it could not make it worse."
         )
@@ -113,7 +114,8 @@ def assumed(study: Study) -> Iterator[str]:
     elif prior:
         yield "These shares were given, not found in the data: if they are wrong, nothing holds."
     if assumptions["n_bounded"]:
-        yield f"The labels of {assumptions['n_bounded']:,} unlabeled rows are within given bounds."
+        bounded = count(assumptions["n_bounded"], "unlabeled row")
+        yield f"The labels of {bounded} are within given bounds."
     yield f"Every unlabeled row belongs to one of the {len(study.data.classes)} classes."
     if not prior and not assumptions["n_bounded"]:
         yield (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from neverworse.projection._words import count
 from neverworse.report._charts import certificate_chart
 from neverworse.report._html import Markup, facts, table, tag
 from neverworse.report._meaning import (
@@ -15,7 +16,7 @@ from neverworse.report._meaning import (
     verdict,
 )
 from neverworse.report._pieces import drawing, long_table, side_by_side
-from neverworse.report._words import count, exact, moment, name, number, percent, size
+from neverworse.report._words import exact, moment, name, number, percent, size
 from neverworse.study._study import Scalar, Study
 
 MOODS = {"never worse": "good", "same": "neutral", "not guaranteed": "bad"}
@@ -154,11 +155,12 @@ def notes(study: Study) -> Iterator[Markup]:
 def data(study: Study) -> Iterator[Markup]:
     """Yield what was read."""
     found = study.data
+    n_used = sum(each.n_features > 0 for each in found.columns)
     yield tag(
         "p",
-        f"{count(found.n_rows, 'row')}, of which {found.n_labeled:,} have a label in ",
+        f"{count(found.n_rows, 'row')}: {found.n_labeled:,} with a label in ",
         name(found.target),
-        f" and {found.n_unlabeled:,} have none. {count(len(found.columns), 'column')} became "
+        f", {found.n_unlabeled:,} without. {count(n_used, 'column')} became "
         f"{count(found.n_features, 'feature')}.",
     )
     yield table(
@@ -208,8 +210,11 @@ def reproduction(study: Study) -> Iterator[Markup]:
     """Yield how to get the same again."""
     if study.command:
         yield tag("pre", tag("code", study.command))
-    settings = ((key, _setting(value)) for key, value in study.settings.items())
-    yield tag("div", facts(settings), class_="columns")
+    shown = {key: _setting(value) for key, value in study.settings.items()}
+    shown.pop("alpha_chosen_by", None)
+    if chosen_by := study.settings.get("alpha_chosen_by"):
+        shown["alpha"] = tag("span", shown["alpha"], f", chosen by {chosen_by}")
+    yield tag("div", facts(shown.items()), class_="columns")
     versions = ", ".join(f"{key} {version}" for key, version in study.packages.items())
     yield facts(
         [("neverworse", study.version), ("Other packages", versions), ("Made", moment(study.made))]

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from neverworse._typing import Mask, Matrix, Vector
 from neverworse.estimators import ProjectedLeastSquaresClassifier
+from neverworse.projection._words import count
 from neverworse.rows import Rows
 from neverworse.tables import StoredTable, TableClassifier, TableError
 from neverworse.tables._errors import in_options, listed, nearest
@@ -155,8 +156,8 @@ def add_unlabeled(table: pa.Table, other: pa.Table, settings: FitSettings, name:
         n_labels = count_labels(other.column(target), settings.markers or ())
         if n_labels:
             raise TableError(
-                f"{name} has {n_labels:,} labels in column {target!r}. To use them, give it as a "
-                "table like the first; to ignore them, remove the column."
+                f"{name} has {count(n_labels, 'label')} in column {target!r}. To use labels, give "
+                "it as a table like the first; to ignore them, remove the column."
             )
         other = other.drop_columns(target)
     there = {target, *other.column_names}
