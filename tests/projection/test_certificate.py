@@ -49,7 +49,7 @@ def test_labels_are_counted_in_words_that_agree():
     assert "Imputed labels: 1 zero, 0 ones, 1 fractional." in certificate.summary()
     several = dataclasses.replace(certificate.assumptions, task="multiclass")
     text = dataclasses.replace(certificate, n_one=1, assumptions=several).summary()
-    assert "labels 1 is of one class and 1 is shared by several." in text
+    assert "Imputed labels: 1 of one class, 1 shared by several." in text
     bounded = dataclasses.replace(certificate.assumptions, n_bounded=2)
     text = dataclasses.replace(certificate, n_one=2, assumptions=bounded).summary()
     assert "1 at their lower bound, 2 at their upper bound, 1 between." in text

@@ -20,7 +20,7 @@ def draw() -> Figure:
     """Draw three classifiers of one feature: their scores, and their weights."""
     x, y_true, y = _example()
     X = x[:, None]
-    projected = ProjectedLeastSquaresClassifier().fit(X, y)
+    projected = ProjectedLeastSquaresClassifier(alpha=0.0).fit(X, y)
     oracle = LeastSquaresClassifier().fit(X, y_true)
     figure = Figure(figsize=(11, 4.8), layout="constrained")
     scores, weights = figure.subplots(1, 2)

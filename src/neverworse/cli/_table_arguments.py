@@ -103,3 +103,16 @@ def check_packages() -> None:
         raise FailureError(
             f"This needs {' and '.join(missing)}, not installed here. {install('tables')}"
         )
+
+
+def parse_penalty(option: str, text: str, word: str) -> float | str:
+    """Return the penalty that is meant: a number, or the estimator's word for finding it."""
+    if text == word:
+        return word
+    try:
+        alpha = float(text)
+    except ValueError:
+        raise UsageError(f"{option} is a number or {word}, not {text!r}.") from None
+    if not 0.0 <= alpha < float("inf"):
+        raise UsageError(f"{option} must not be negative or infinite, but is {text}.")
+    return alpha

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -28,9 +27,8 @@ RIDGE = 68  # pixels for the scores of a group of rows
 LONGEST_GROUP, LONGEST_FEATURE, LONGEST_CLASS = 17, 24, 11  # letters
 
 
-def certificate_chart(certificate: Mapping[str, Any]) -> Chart:
-    """Draw in what interval the difference of the losses lies, whatever the labels."""
-    best, worst = certificate["best_case"], certificate["worst_case"]
+def bounds_chart(best: float, worst: float) -> Chart:
+    """Draw in what interval the difference of two losses lies, whatever the labels."""
     low, high = min(best, 0.0), max(worst, 0.0)
     chart, ax = canvas(140, left=28, right=28, top=4, bottom=46)
     reach = (high - low) or 1.0
@@ -40,7 +38,7 @@ def certificate_chart(certificate: Mapping[str, Any]) -> Chart:
     ax.spines["left"].set_visible(False)
     number_axis(ax.xaxis)
     ax.xaxis.grid(False)
-    ax.axvline(0.0, ymax=0.4, color=INK, linewidth=1.5)
+    ax.axvline(0.0, ymax=0.36, color=INK, linewidth=1.5)
     colour = PROJECTED.colour if worst <= 0 else SUPERVISED.colour
     ax.plot([best, worst], [0, 0], color=colour, linewidth=10, solid_capstyle="butt", gid="range")
     # One above the other, for the interval may be too short for both.

@@ -38,7 +38,7 @@ def means(study: Study) -> Iterator[str]:
     certificate = study.certificate
     where = rows_in_words(certificate)
     penalty = certificate["penalty"]
-    extra = f", plus the ridge penalty of {number(penalty)}" if penalty else ""
+    extra = f", plus the ridge penalty {number(penalty)} ‖w‖² of the weights" if penalty else ""
     summed = ", summed over the classes" if len(study.data.classes) > 2 else ""
     loss = (
         f"The loss is quadratic: the squared difference between the score of a row and its label, "
@@ -71,6 +71,12 @@ def means(study: Study) -> Iterator[str]:
             "never to be worse."
         )
     yield loss
+    if found != "same" and certificate["penalty_share"]:
+        yield (
+            "The supervised model was fitted with another penalty than this loss has: "
+            f"{percent(certificate['penalty_share'])} of the guaranteed improvement is owed to "
+            "that alone, and would be there without any unlabeled row."
+        )
     if found != "same":
         what = (
             "It is a proof" if found == "never worse" else "Best and worst case are proved bounds"
@@ -86,6 +92,11 @@ def does_not_mean(study: Study) -> Iterator[str]:
     yield (
         "It is not about accuracy. A model whose quadratic loss is lower can still give more rows "
         "the wrong class."
+    )
+    yield (
+        "It is not about probabilities, which are scores cut off at 0 and 1. On unlabeled rows, no "
+        "model beats the supervised probabilities whatever the labels are: what the projection "
+        "improves for certain, cutting off improves as well."
     )
     yield (
         "It is not about other rows. How well the model does on rows that it has not seen is an "

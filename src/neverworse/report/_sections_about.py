@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from neverworse.projection._words import count
-from neverworse.report._charts import certificate_chart
+from neverworse.report._charts import bounds_chart
 from neverworse.report._html import Markup, facts, table, tag
 from neverworse.report._meaning import (
     VERDICTS,
@@ -20,6 +21,12 @@ from neverworse.report._words import exact, moment, name, number, percent, size
 from neverworse.study._study import Scalar, Study
 
 MOODS = {"never worse": "good", "same": "neutral", "not guaranteed": "bad"}
+# What is bounded, by the beginning of its names in a certificate.
+_LOSSES = {
+    "": "Scores: the squared loss that the guarantee is about.",
+    "probability_": "Probabilities, the scores cut off at 0 and 1, as predict --probabilities gives them: their "
+    "squared loss (Brier score). Nothing is promised about it.",
+}
 PARTS = {
     "pulls": "how much each unlabeled row pulled",
     "unlabeled_curve": "the learning curve over unlabeled rows",
@@ -89,11 +96,9 @@ def _tile(what: str, value: object, more: str) -> Markup:
 def certificate(study: Study) -> Iterator[Markup]:
     """Yield the certificate in full."""
     found = study.certificate
-    words = tag("p", study.certificate_words)
-    if verdict(found) == "same":
-        yield words
-    else:
-        yield side_by_side(words, drawing(certificate_chart(found), "certificate"))
+    yield tag("p", study.certificate_words)
+    if verdict(found) != "same":
+        yield side_by_side(*(_bounds(found, prefix) for prefix in _LOSSES))
     labels = "Rows with one class, rows that share several" if len(study.data.classes) > 2 else None
     ends: Markup = exact(found["n_one"]) + ", " + exact(found["n_fractional"])
     if labels is None:
@@ -105,9 +110,15 @@ def certificate(study: Study) -> Iterator[Markup]:
         facts(
             [
                 ("Difference in loss", _between(found["best_case"], found["worst_case"])),
+                (
+                    "The same of probabilities",
+                    _between(found["probability_best_case"], found["probability_worst_case"]),
+                ),
                 ("Measured on", f"{rows_in_words(found)}"),
                 ("Distance", tag("code", found["distance"])),
-                ("Penalty", exact(found["penalty"])),
+                ("Penalty in the loss", exact(found["penalty"])),
+                ("Penalty of the supervised model", exact(found["supervised_penalty"])),
+                ("Improvement owed to the penalty", percent(found["penalty_share"])),
                 ("Rows", _rows(found["n_labeled"], found["n_unlabeled"])),
                 (labels, ends),
                 ("Relative duality gap", "infinite" if gap is None else exact(gap, number(gap, 2))),
@@ -116,6 +127,15 @@ def certificate(study: Study) -> Iterator[Markup]:
         ),
         class_="columns",
     )
+
+
+def _bounds(certificate: Mapping[str, Any], prefix: str) -> Markup:
+    """Return the interval of a loss, with the loss that it is about."""
+    best, worst = certificate[f"{prefix}best_case"], certificate[f"{prefix}worst_case"]
+    caption = _LOSSES[prefix]
+    if not prefix and certificate["penalty"]:
+        caption += f" It includes the ridge penalty {number(certificate['penalty'])} ‖w‖²."
+    return drawing(bounds_chart(best, worst), f"{prefix}bounds", caption)
 
 
 def _between(low: float, high: float) -> Markup:

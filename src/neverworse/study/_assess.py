@@ -112,6 +112,8 @@ def claim(certificate: Certificate) -> str:
         if certificate.rows == "unlabeled"
         else f"all {certificate.n_labeled + certificate.n_unlabeled:,} rows"
     )
+    if certificate.penalty:
+        where += ", ridge penalty included,"
     conditions = certificate.assumptions.conditions()
     if certificate.reason:
         return (
@@ -186,6 +188,7 @@ def _settings(fit: TableFit, settings: FitSettings, seed: int) -> dict[str, Scal
         "distance": settings.distance,
         "alpha": fit.classifier.supervised_.alpha_,
         "alpha_chosen_by": "leave-one-out" if settings.alpha == "loo" else None,
+        "constraint_alpha": fit.classifier.certificate_.penalty,
         "class prior": prior,
         "weights": settings.weight,
         "seed": seed,

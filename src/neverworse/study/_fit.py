@@ -48,6 +48,8 @@ class FitSettings:
         See `ProjectedLeastSquaresClassifier`.
     alpha : float or "loo"
         Ridge penalty of the supervised model, or chosen on the labeled rows.
+    constraint_alpha : float or "same"
+        Ridge penalty in the loss of the guarantee, or that of the supervised model.
     prior : mapping of str or None to interval, or "confidence"
         Shares of classes among the unlabeled rows; None stands for the second of two classes.
     """
@@ -60,6 +62,7 @@ class FitSettings:
     markers: tuple[str, ...] | None = None
     distance: str = "all"
     alpha: float | str = "loo"
+    constraint_alpha: float | str = "same"
     prior: Mapping[str | None, Interval] | str = field(default_factory=dict)
 
     @property
@@ -122,6 +125,7 @@ def fit_table(table: pa.Table | StoredTable, settings: FitSettings) -> TableFit:
         ProjectedLeastSquaresClassifier(
             settings.distance,
             alpha=settings.alpha,
+            constraint_alpha=settings.constraint_alpha,
             class_prior=_class_prior(settings.prior, target),
             missing_label=np.nan,
         ),
