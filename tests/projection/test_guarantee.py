@@ -8,14 +8,13 @@ from hypothesis import strategies as st
 from tests.exact import check_certificate, exact_extremes
 from tests.problems import CONSTRAINT_PENALTIES, KINDS, PENALTIES, distances, make_problem
 
-N_PROBLEMS = 90  # of each kind, each in all distances
+N_PROBLEMS = 70  # of each kind, each in all distances
 
 
 def _check(clf, problem):
-    worst, best = exact_extremes(clf, problem)
+    of_scores, (worst, best) = exact_extremes(clf, problem)
     certificate = clf.certificate_
-    check_certificate(certificate, worst, best)
-    worst, best = exact_extremes(clf, problem, clipped=True)
+    check_certificate(certificate, *of_scores)
     assert worst <= certificate.probability_worst_case
     assert best >= certificate.probability_best_case
 
@@ -46,7 +45,7 @@ def test_never_worse_for_all_pairs_of_penalties(alpha, constraint_alpha):
     penalties = {"alpha": alpha, "constraint_alpha": constraint_alpha}
     improved = 0
     for kind in KINDS:
-        for _ in range(4):
+        for _ in range(2):
             problem = make_problem(kind, rng)
             for distance in distances(rng, problem.X.shape[1]):
                 clf = problem.fit(distance=distance, **penalties)

@@ -24,8 +24,8 @@ MOODS = {"never worse": "good", "same": "neutral", "not guaranteed": "bad"}
 # What is bounded, by the beginning of its names in a certificate.
 _LOSSES = {
     "": "Scores: the squared loss that the guarantee is about.",
-    "probability_": "Probabilities, the scores cut off at 0 and 1, as predict --probabilities gives them: their "
-    "squared loss (Brier score). Nothing is promised about it.",
+    "probability_": "Probabilities, the scores cut off at 0 and 1, as predict --probabilities "
+    "gives them: their squared loss (Brier score). Nothing is promised about it.",
 }
 PARTS = {
     "pulls": "how much each unlabeled row pulled",
