@@ -135,7 +135,7 @@ def _fits(X, y, train, n_labeled, test):
     known = np.where(np.arange(len(train)) < n_labeled, y[train], -1)
     tuned = LeastSquaresClassifierCV().fit(X[train], known)
     plain = LeastSquaresClassifier(0.0).fit(X[train], known)
-    common = {"unlabeled": len(train) - n_labeled, "alpha": tuned.alpha_}
+    common = {"unlabeled": len(train) - n_labeled}
     for model, clf in ((TUNED, tuned), (UNPENALISED, plain)):
         yield {**common, "model": model, **_held_out(clf, X[test], y[test])}
     # One leave-one-out for all: alpha="loo" would find the same penalty in each of them.
@@ -182,10 +182,12 @@ def _training(clf, X, truth, n_labeled):
 
     everything, labeled = slice(None), slice(n_labeled)
     highest = proved.supervised_loss[1]
+    scores = _scores(baseline, X[n_labeled:])
     return {
         "changed": float(not np.array_equal(clf.coef_, baseline.coef_)),
         "guaranteed": -proved.worst_case / highest,
         "from_labeled": (loss(baseline, labeled) - loss(clf, labeled)) / highest,
+        "outside": float(np.mean((scores < 0.0) | (scores > 1.0))),
         "training": loss(clf, everything) / loss(baseline, everything),
         "converged": proved.converged,
     }
@@ -202,13 +204,14 @@ def compare(measured):
     A ratio is taken in every repeat.
     """
     own = [name_of(method, OLD_PYTHON) for method in METHODS]
-    return pd.concat(
+    cells = pd.concat(
         [
             _against(measured[measured["model"] != TUNED], measured, TUNED),
             _against(measured[measured["model"].isin(own)], measured, UNPENALISED),
         ],
         ignore_index=True,
     )
+    return cells.round(6)  # far below the standard errors
 
 
 def _against(measured, everything, reference):
@@ -222,6 +225,8 @@ def _against(measured, everything, reference):
         values[name] = 100.0 * (ours - theirs) if is_rate else ours / theirs
         values[f"{name}_worse"] = ours > theirs * (1.0 + ROUNDING)
         values[f"{name}_baseline"] = theirs
+    for name, changed in (("outside_changed", 1.0), ("outside_unchanged", 0.0)):
+        values[name] = both["outside"].where(both["changed"] == changed)
     more = ["test", "unlabeled", "changed", "guaranteed", "from_labeled"]
     values = both[[*CELL, "model", *more]].assign(**values)
     groups = values.groupby([*CELL, "model"], observed=True, sort=False)

@@ -70,6 +70,8 @@ def draw(cells, method="Projection"):
                 style = {"marker": marker, "facecolor": face, "edgecolor": colour}
                 label = f"{setting}, {what}" if ax is axes[0] else None
                 ax.scatter(chosen[what], heights, s=20, linewidth=1.1, label=label, **style)
+        for band in np.flatnonzero(~np.isin(names, of_size["dataset"].unique())):
+            ax.text(1.03, band, "too few rows", va="center", fontsize=8, color="#595959")
         ax.set_title(f"{n} labels", fontsize=10)
         ax.set_xscale("log")
         ax.spines[["top", "right", "left"]].set_visible(False)
@@ -94,7 +96,8 @@ def _own(cells):
 
 
 def _certificates(cells):
-    header = ["", "labels", "unchanged", "guaranteed", "labeled rows", "unlabeled rows, worst case"]
+    header = ["", "labels", "guaranteed", "labeled rows", "unlabeled rows, worst case"]
+    header += ["unchanged", "outside if unchanged", "outside if changed"]
     rows = []
     for setting in SETTINGS:
         model = name_of("Projection", setting)
@@ -102,7 +105,9 @@ def _certificates(cells):
             chosen = found[found["model"] == model]
             guaranteed, labeled = 100.0 * chosen[["guaranteed", "from_labeled"]].mean()
             parts = (guaranteed, labeled, guaranteed - labeled)
-            rows.append([model, int(n), _unchanged(found, model), *(_signed(v, 2) for v in parts)])
+            outside = chosen[["outside_unchanged", "outside_changed"]].mean()
+            rows.append([model, int(n), *(_signed(v, 2) for v in parts), _unchanged(found, model)])
+            rows[-1] += ["" if np.isnan(v) else f"{100.0 * v:.0f} %" for v in outside]
     return table(header, rows, "")
 
 

@@ -131,7 +131,7 @@ def test_guarantees_and_what_they_come_from(study, measured):
 def test_means_of_ratios_and_shares_of_repeats(study):
     def fits(model, raw, clipped, error, changed=np.nan):
         values = {"raw": raw, "clipped": clipped, "error": error}
-        more = {"test": 9, "unlabeled": 5, "guaranteed": 0.5, "from_labeled": 0.1}
+        more = {"test": 9, "unlabeled": 5, "guaranteed": 0.5, "from_labeled": 0.1, "outside": 0.2}
         cell = {"dataset": "A", "labels": 40, "model": model, "repeat": [0, 1]}
         return pd.DataFrame({**cell, **values, **more, "changed": changed})
 
@@ -153,3 +153,53 @@ def test_means_of_ratios_and_shares_of_repeats(study):
     assert cell["changed"] == 0.5
     assert cells.loc[own, study.UNPENALISED]["raw"] == pytest.approx((0.25 + 0.75) / 2)
     assert cells.loc[study.UNPENALISED, study.TUNED]["error_worse"] == 0.5
+
+
+@pytest.fixture
+def cells(study):
+    """What was measured for the page."""
+    return pd.read_csv(study.PAGE.with_suffix(".csv"))
+
+
+def test_the_page_has_the_tables_of_its_numbers(study, cells):
+    assert study.tables_of(cells) in study.PAGE.read_text(encoding="utf-8")
+
+
+def test_what_the_page_says_about_the_tables(study, cells):
+    tuned = cells[cells["against"] == study.TUNED]
+
+    def of(method, setting):
+        return tuned[tuned["model"] == study.name_of(method, setting)].set_index(study.CELL)
+
+    new, command, python = (
+        of("Projection", setting) for setting in (study.NEW, study.OLD_COMMAND, study.OLD_PYTHON)
+    )
+    missing = {name for name in study.PAPER_DATASETS if (name, 200) not in new.index}
+    assert missing == {"Parkinsons", "Sonar", "SPECT", "SPECTF"}
+    assert len(new) == 44
+    # The baseline matters most.
+    assert (python.groupby("labels")["raw"].mean() > 1.2).all()
+    own = cells[cells["against"] == study.UNPENALISED].query("model.str.startswith('Projection')")
+    assert (own.groupby("labels")["raw"].mean() < 0.9).all()
+    # The old command line praised overfitting.
+    sonar = command.loc[("Sonar", 100)]
+    assert sonar["guaranteed"] > 0.05
+    assert sonar["raw_worse"] > 0.9
+    assert sonar["from_labeled"] > sonar["guaranteed"]
+    share = command.groupby("labels")[["from_labeled", "guaranteed"]].mean()
+    assert (share["from_labeled"] / share["guaranteed"])[[100, 200]].between(0.9, 1.3).all()
+    assert (command["raw"] < new["raw"] - 0.01)[[("BCI", 100), ("Parkinsons", 100)]].all()
+    # With the new defaults, mostly nothing happens, and clipping takes the rest.
+    assert (new.groupby("labels")["changed"].mean() < 0.4).all()
+    assert (new["raw"] - 2.0 * new["raw_se"] <= 1.0).all()
+    assert (new["from_labeled"] <= 0.0).all()
+    assert new.groupby("labels")["clipped"].mean().between(0.999, 1.004).all()
+    assert (new.loc["WDBC", "clipped"] > 1.02).all()
+    assert (new.loc["WDBC", "raw"] < 1.0).all()
+    outside = new.groupby("labels")[["outside_changed", "outside_unchanged"]].mean()
+    assert (outside["outside_changed"] > outside["outside_unchanged"]).all()
+    # ICLS has no guarantee.
+    icls = of("ICLS", study.OLD_COMMAND)
+    for worse in (frame.groupby("labels")["raw_worse"].mean() for frame in (command, new)):
+        assert (icls.groupby("labels")["raw_worse"].mean() > worse).all()
+    assert of("ICLS", study.NEW).loc[("Digit1", 200), "raw_worse"] >= 0.4
