@@ -442,3 +442,33 @@ def test_ten_thousand_columns(tmp_path, capsys):
     found = json.loads(capsys.readouterr().out)
     assert found["data"]["n_features"] == 10_000
     assert found["certificate"]["holds"]
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_solver_that_gives_up_is_a_note_without_advice_about_python(
+    tmp_path, monkeypatch, capsys
+):
+    from neverworse.projection import _newton
+
+    for name, value in (("PATIENCE", 1), ("MOST_STEPS", 1), ("SLOW", 0.0)):
+        monkeypatch.setattr(_newton, name, value)
+    monkeypatch.chdir(tmp_path)
+    patients().to_csv("patients.csv", index=False)
+    words = ["fit", "patients.csv", "--target", "diagnosis", "--id", "patient", "--alpha", "0"]
+    assert main(words) == 0
+    said = capsys.readouterr()
+    assert "Warning" not in said.err
+    assert not re.search(r"\b(tol|max_iter|StandardScaler|rescale)\b", said.out + said.err)
+    text = " ".join(said.out.split())
+    assert "Note: The projection is not exact: its solver made no more progress." in text
+    assert "(--alpha)" in text
+    assert "The solver made no more progress, at a relative duality gap" in text
+    study = read_study(tmp_path / "neverworse-fit")
+    assert not study.certificate["converged"]
+    assert [note for note in study.notes if "--drop" in note]
+
+
+def test_a_solver_that_converges_is_no_note(fitted):
+    study = read_study(fitted[0] / "results")
+    assert study.certificate["converged"]
+    assert not [note for note in study.notes if "solver" in note]

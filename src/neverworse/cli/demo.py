@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from neverworse import __version__
 from neverworse._extras import install
 from neverworse._files import write_whole
-from neverworse.cli._errors import UsageError
+from neverworse.cli._errors import UsageError, without_convergence_warnings
 from neverworse.cli._folders import make_folder
 from neverworse.cli._table_arguments import parse_penalty
 from neverworse.cli._text import wrapped
@@ -91,11 +91,12 @@ def run(arguments: argparse.Namespace) -> None:
     problem = hide_labels(arguments.labels, arguments.seed)
     # Made now, so that a folder that cannot be used is known before anything is printed.
     make_folder(arguments.out)
-    projected = ProjectedLeastSquaresClassifier(alpha=alpha)
-    projected.fit(problem.X_train, problem.y_known)
-    _print_settings(problem, projected, arguments.seed)
-    _print_table(problem, projected)
-    _print_certificate(problem, projected)
+    with without_convergence_warnings():
+        projected = ProjectedLeastSquaresClassifier(alpha=alpha)
+        projected.fit(problem.X_train, problem.y_known)
+        _print_settings(problem, projected, arguments.seed)
+        _print_table(problem, projected)
+        _print_certificate(problem, projected)
     _save_picture(arguments.out / PICTURE)
     _save_table(arguments.out / TABLE, arguments.labels, arguments.seed)
 

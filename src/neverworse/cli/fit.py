@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from neverworse.cli._errors import UsageError
+from neverworse.cli._errors import UsageError, without_convergence_warnings
 from neverworse.cli._folders import check_folder
 from neverworse.cli._table_arguments import (
     add_output,
@@ -152,7 +152,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.memory is not None and not arguments.memory > 0.0:
         raise UsageError(f"--memory must be positive, not {arguments.memory:g}.")
     check_folder(arguments.out)
-    with explaining():
+    with explaining(), without_convergence_warnings():
         _run(arguments)
 
 

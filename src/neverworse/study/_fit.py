@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from neverworse._typing import Mask, Matrix, Vector
 from neverworse.estimators import ProjectedLeastSquaresClassifier
+from neverworse.projection import Certificate
 from neverworse.projection._words import count
 from neverworse.rows import Rows
 from neverworse.tables import StoredTable, TableClassifier, TableError
@@ -138,9 +139,8 @@ def fit_table(table: pa.Table | StoredTable, settings: FitSettings) -> TableFit:
         raise
     except ValueError as error:
         raise TableError(in_options(str(error))) from None
-    return TableFit(
-        model, target, features, weights, names, tuple(_notes(columns, target, settings, names))
-    )
+    notes = (*_notes(columns, target, settings, names), *_solver_notes(model.certificate_))
+    return TableFit(model, target, features, weights, names, notes)
 
 
 def add_unlabeled(table: pa.Table, other: pa.Table, settings: FitSettings, name: str) -> pa.Table:
@@ -227,6 +227,17 @@ def _notes(
             f"Each value of {listed(leaks)} goes with one class only, in all "
             f"{int(target.labeled.sum()):,} labeled rows. A column that was made from the target, "
             "or is known only where the target is, should be left out: --drop."
+        )
+
+
+def _solver_notes(certificate: Certificate) -> Iterator[str]:
+    """Yield what may help a solver that gave up."""
+    if not (certificate.converged or certificate.stopped_early):
+        yield (
+            "The projection is not exact: its solver made no more progress. All that is said about "
+            "this model is true all the same, but its certain improvement may be smaller than "
+            "possible. A larger penalty may help (--alpha), or leaving out columns that say nearly "
+            "the same as others (--drop)."
         )
 
 
