@@ -165,13 +165,13 @@ def one_repeat(X, truth, n_labeled, level, rng):
     y = np.where(np.arange(len(rows)) < n_labeled, truth, -1)
     share = float(truth[n_labeled:].mean())
     about = (max(share - MARGIN, 0.0), min(share + MARGIN, 1.0))
-    projected = partial(ProjectedLeastSquaresClassifier, rcond=GINV_CUTOFF)
+    projected = partial(ProjectedLeastSquaresClassifier, alpha=0.0, rcond=GINV_CUTOFF)
     classifiers = {
         PROJECTION: projected(),
         CONFIDENCE: projected(class_prior="confidence", prior_level=level),
         INTERVAL: projected(class_prior=about),
         SHARE: projected(class_prior=share),
-        ICLS: ICLSClassifier(rcond=GINV_CUTOFF),
+        ICLS: ICLSClassifier(alpha=0.0, rcond=GINV_CUTOFF),
     }
     for clf in classifiers.values():
         clf.fit(X, y)
