@@ -121,8 +121,8 @@ def test_fewest_and_most_labels(demo, labels):
     ("arguments", "message"),
     [
         (("--seed", "-1"), "--seed must be between 0 and 4294967295, not -1."),
-        (("--alpha", "-1"), "--alpha must be zero or a positive number, not -1.0."),
-        (("--alpha", "nan"), "--alpha must be zero or a positive number, not nan."),
+        (("--alpha", "-1"), "--alpha must not be negative or infinite, but is -1."),
+        (("--alpha", "nan"), "--alpha must not be negative or infinite, but is nan."),
         (("--labels", "many"), "invalid int value: 'many'"),
         (("--no-such-option",), "unrecognized arguments: --no-such-option"),
     ],

@@ -18,7 +18,8 @@ import pytest
 
 from neverworse import ProjectedLeastSquaresClassifier
 from neverworse.cli import main
-from neverworse.cli.fit import parse_alpha, parse_prior
+from neverworse.cli._table_arguments import parse_penalty
+from neverworse.cli.fit import parse_prior
 from neverworse.report import page
 from neverworse.report._outputs import OUTPUTS, read_study
 from neverworse.tables import load_model
@@ -333,7 +334,9 @@ WRONG = [
     ("good.csv", "--drop sick", 2, "--target and --drop both name the column 'sick'"),
     ("good.csv", "--categorical sick", 2, "--target and --categorical both name"),
     ("good.csv", "--weight age --drop age", 2, "--weight and --drop both name the column 'age'"),
-    ("good.csv", "--alpha x", 2, "--alpha is a number or cv, not 'x'."),
+    ("good.csv", "--alpha x", 2, "--alpha is a number or loo, not 'x'."),
+    ("good.csv", "--constraint-alpha loo", 2, "--constraint-alpha is a number or same, not 'loo'."),
+    ("good.csv", "--constraint-alpha -1", 2, "--constraint-alpha must not be negative"),
     ("good.csv", "--alpha nan", 2, "--alpha must not be negative or infinite"),
     ("good.csv", "--prior 1.5", 2, "--prior is between 0 and 1"),
     ("good.csv", "--prior x", 2, "--prior is a share such as 0.4"),
@@ -379,10 +382,10 @@ def test_results_are_not_written_over_the_table(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"), [("cv", "loo"), ("0", 0.0), ("1e-3", 0.001), ("10", 10.0)]
+    ("text", "expected"), [("loo", "loo"), ("0", 0.0), ("1e-3", 0.001), ("10", 10.0)]
 )
 def test_penalties(text, expected):
-    assert parse_alpha(text) == expected
+    assert parse_penalty("--alpha", text, "loo") == expected
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def test_optimality_conditions_hold_in_extended_precision(seed, spread):
         -spread / 2, spread / 2, d
     )
     y = np.where(np.arange(n) < n_labeled, truth, -1)
-    clf = ProjectedLeastSquaresClassifier(tol=1e-13).fit(X, y)
+    clf = ProjectedLeastSquaresClassifier(alpha=0.0, tol=1e-13).fit(X, y)
     assert clf.certificate_.guaranteed_improvement > 0
     w_sup, v, q, t = _mp_projection(X, y, clf.soft_labels_)
     # The pattern that was found is the optimal one: labels in the box, and the right signs.

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from neverworse import ICLSClassifier, LeastSquaresClassifier, ProjectedLeastSquaresClassifier
 from neverworse.projection import _dual
@@ -23,8 +24,8 @@ def test_one_hot_columns_are_the_same_with_and_without_the_first(seed, n):
     few = np.where(np.arange(n) < 60, y, -1)
     cases = [
         (LeastSquaresClassifier(), y),
-        (ProjectedLeastSquaresClassifier(tol=1e-12), few),
-        (ICLSClassifier(tol=1e-12), few),
+        (ProjectedLeastSquaresClassifier(alpha=0.0, tol=1e-12), few),
+        (ICLSClassifier(alpha=0.0, tol=1e-12), few),
     ]
     for clf, labels in cases:
         full = clf.fit(X, labels).decision_function(X)
@@ -38,7 +39,8 @@ def test_a_dozen_distinct_rows(seed):
     X = rng.normal(size=(12, 20))[rng.integers(0, 12, 20_000)]
     y = np.full(20_000, -1)
     y[:10] = [0, 1] * 5
-    certificate = ProjectedLeastSquaresClassifier(constraint_alpha=0.001).fit(X, y).certificate_
+    clf = ProjectedLeastSquaresClassifier(alpha=0.0, constraint_alpha=0.001).fit(X, y)
+    certificate = clf.certificate_
     assert certificate.converged
     assert certificate.holds
 
@@ -50,7 +52,7 @@ def test_weights_in_the_constraint_set_stay_whatever_the_distance(scale):
     y = np.r_[[0, 1] * 3, [-1] * 34]
     points = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     for distance in ("all", "labeled", "euclidean", points):
-        clf = ProjectedLeastSquaresClassifier(distance).fit(X, y)
+        clf = ProjectedLeastSquaresClassifier(distance, alpha=0.0).fit(X, y)
         assert clf.certificate_.reason == "inside"
         np.testing.assert_array_equal(clf.coef_, clf.supervised_.coef_)
 
@@ -62,9 +64,9 @@ def test_constant_column_with_a_small_penalty(constant):
     y = np.r_[[0, 1] * 3, [-1] * 54]
     X = np.column_stack([B, B[:, 0] - B[:, 1]])
     with_constant = np.column_stack([X, np.full(60, constant)])
-    for settings in ({"constraint_alpha": 1e-6}, {"alpha": 1e-30}):
-        plain = ProjectedLeastSquaresClassifier(**settings).fit(X, y)
-        same = ProjectedLeastSquaresClassifier(**settings).fit(with_constant, y)
+    for alpha, constraint_alpha in ((0.0, 1e-6), (1e-30, 0.0)):
+        clf = ProjectedLeastSquaresClassifier(alpha=alpha, constraint_alpha=constraint_alpha)
+        plain, same = (clone(clf).fit(rows, y) for rows in (X, with_constant))
         np.testing.assert_allclose(same.coef_[0, :4], plain.coef_[0], rtol=1e-5)
         assert same.coef_[0, 4] == 0.0
         assert same.certificate_.worst_case == pytest.approx(plain.certificate_.worst_case)
@@ -97,7 +99,7 @@ def test_ordinary_data_take_few_passes(separation, seed, monkeypatch):
 
     monkeypatch.setattr(_dual, "pass_over", counted)
     monkeypatch.delattr(_dual.StreamedHinges, "pull")  # Newton's method on all rows would need it
-    certificate = ProjectedLeastSquaresClassifier().fit(X, y).certificate_
+    certificate = ProjectedLeastSquaresClassifier(alpha=0.0).fit(X, y).certificate_
     assert certificate.converged
     assert certificate.guaranteed_improvement > 0
     assert 2 <= len(passes) <= 8
@@ -115,7 +117,7 @@ def test_a_solver_that_gives_up_warns_and_is_certified(monkeypatch):
     monkeypatch.setattr(_newton, "MOST_STEPS", 1)
     monkeypatch.setattr(_newton, "SLOW", 0.0)
     with pytest.warns(ConvergenceWarning, match="made no more progress"):
-        clf = ProjectedLeastSquaresClassifier().fit(X, y)
+        clf = ProjectedLeastSquaresClassifier(alpha=0.0).fit(X, y)
     assert clf.certificate_.holds
     assert not clf.certificate_.stopped_early
     assert "made no more progress" in clf.certificate_.summary()

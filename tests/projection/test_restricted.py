@@ -20,6 +20,7 @@ from tests.exact import (
     as_fractions,
     check_certificate,
     fill,
+    loss_penalty,
     share_program,
     with_bounds,
     with_classes,
@@ -62,7 +63,7 @@ class Reference:
         n, d = X.shape
         one = [np.ones(n)] if clf.fit_intercept else []
         self.E = E = np.column_stack([X, *one])
-        P = clf.constraint_alpha * np.diag([1.0] * d + [0.0] * len(one))
+        P = float(loss_penalty(clf)) * np.diag([1.0] * d + [0.0] * len(one))
         self.open = problem.open()
         self.lower, self.upper = problem.float_bounds()
         if problem.n_classes == 2:
@@ -172,7 +173,8 @@ def test_same_as_clarabel(restriction, distance):
             # reach 1e-14, as for some duplicate rows, its value was found to be too high by 1e-7.
             assert got <= half + slack, kind
             assert got >= half - (1.0 if tolerance < 1e-13 else 30.0) * slack, kind
-            if tolerance < 1e-13:
+            # Weights are as uncertain as the root of a gap, of either solver.
+            if tolerance < 1e-13 and clf.certificate_.duality_gap < 1e-10:
                 difference = reference.scores(reference.weights_of(clf)) - reference.scores(weights)
                 assert np.abs(difference).max(initial=0.0) <= 1e-7, kind
                 same += 1
@@ -202,7 +204,7 @@ def _tiny(rng, n_classes, n_unlabeled=5, weighted=False):
     y = np.r_[np.arange(n_classes), rng.integers(0, n_classes, 3), np.full(n_unlabeled, -1)]
     X = rng.normal(size=(n, d)) * np.where(y == -1, 2.0, 1.0)[:, None]
     weights = rng.uniform(0.2, 2.0, n) if weighted else None
-    settings = {"alpha": float(rng.choice([0.0, 0.1]))}
+    settings = {"alpha": float(rng.choice([0.0, 0.1])), "constraint_alpha": 0.0}
     return Restricted(X, y, weights, settings, n_classes)
 
 
@@ -321,7 +323,7 @@ def test_two_classes_as_several_give_the_same(distance, prior):
         s = problem.weights_or(np.ones(len(X)))
         y, width = np.where(seen, 0.0, problem.y), seen.astype(float)
         hot = np.stack([np.where(seen, 0.0, 1.0 - y), y])
-        alphas = problem.settings["alpha"], problem.settings["constraint_alpha"]
+        alphas = rng.choice([0.0, 0.1, 10.0], 2)
         one_total = two_totals = None
         if prior:
             low, high = np.sort(rng.random(2)) * np.sum(s * width)
@@ -505,7 +507,7 @@ def test_large(name):
     if n_classes == 2:
         bounds = None if bounds is None else bounds[:, 1]
         prior = None if prior is None else tuple(prior[1])
-    clf = ProjectedLeastSquaresClassifier(class_prior=prior, max_iter=3000)
+    clf = ProjectedLeastSquaresClassifier(alpha=0.0, class_prior=prior, max_iter=3000)
     clf.fit(X, y, label_bounds=bounds)
     certificate = clf.certificate_
     assert certificate.converged
@@ -539,7 +541,7 @@ def test_large_is_the_same_as_all_rows_at_once(monkeypatch):
     from neverworse.projection import _sampling
 
     X, y, _, _ = _large(16_000, 4, 3, 7)
-    settings = {"tol": 1e-12, "class_prior": [(0.3, 0.35), (0.0, 1.0), (0.2, 0.4)]}
+    settings = {"alpha": 0.0, "tol": 1e-12, "class_prior": [(0.3, 0.35), (0.0, 1.0), (0.2, 0.4)]}
     quick = ProjectedLeastSquaresClassifier(**settings).fit(X, y)
     monkeypatch.setattr(_sampling, "SAMPLE_ROWS", len(X))
     slow = ProjectedLeastSquaresClassifier(**settings).fit(X, y)

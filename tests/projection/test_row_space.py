@@ -48,6 +48,20 @@ def test_agrees_with_the_gram_matrix(
 
 
 @pytest.mark.parametrize("path", ["kernel", "rows"])
+@pytest.mark.parametrize("is_sparse", [False, True])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_same_penalty_is_chosen(monkeypatch, path, is_sparse, n_classes):
+    X, y = make(60, 90, n_classes, is_sparse=is_sparse)
+    choose(monkeypatch, "gram")
+    reference = fit(X, y, alpha="loo", tol=1e-13)
+    choose(monkeypatch, path)
+    model = fit(X, y, alpha="loo", tol=1e-13)
+    assert model.supervised_.alpha_ == pytest.approx(reference.supervised_.alpha_, rel=1e-12)
+    assert_same(model, reference, 1e-7)
+    assert worst_difference(model, X, y) <= model.certificate_.worst_case + 1e-12
+
+
+@pytest.mark.parametrize("path", ["kernel", "rows"])
 @pytest.mark.parametrize("distance", ["all", "unlabeled"])
 @pytest.mark.parametrize(("alpha", "constraint_alpha"), PENALTIES)
 @pytest.mark.parametrize("fit_intercept", [True, False])

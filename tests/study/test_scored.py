@@ -7,7 +7,7 @@ import pytest
 
 from neverworse.estimators._classifier import class_scores
 from neverworse.study._coefficients import coefficients
-from neverworse.study._scored import ScoredRows, penalty_of, penalty_term
+from neverworse.study._scored import ScoredRows, penalty_term
 from tests.study.fits import fitted, table
 
 
@@ -30,7 +30,7 @@ def distance_of_models(fit):
     s = np.ones(len(E)) if fit.weights is None else fit.weights[rows]
     P = np.eye(E.shape[1])
     P[-1, -1] = 0.0
-    H = E.T @ (s[:, None] * E) + clf.constraint_alpha * P
+    H = E.T @ (s[:, None] * E) + float(loss_penalty(clf)) * P
     shift = np.column_stack(
         [clf.coef_ - clf.supervised_.coef_, clf.intercept_ - clf.supervised_.intercept_]
     )
@@ -196,10 +196,3 @@ def test_intercepts_per_standard_deviation_are_scores_at_the_mean(n_classes):
             intercept = getattr(intercepts[k], f"{which}_scaled")
             assert intercept == pytest.approx(scores[:, k].mean(), abs=1e-9)
             np.testing.assert_allclose(standard @ scaled + intercept, scores[:, k], atol=1e-8)
-
-
-def test_penalty_that_was_chosen():
-    fit, _ = fitted(alpha="loo")
-    assert penalty_of(fit.classifier.supervised_) == fit.classifier.supervised_.alpha_
-    fit, _ = fitted(alpha=0.25)
-    assert penalty_of(fit.classifier.supervised_) == 0.25
