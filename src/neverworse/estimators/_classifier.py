@@ -119,9 +119,8 @@ class IndicatorClassifier(LinearClassifier):
         A least squares score on targets 0 and 1 estimates the probability of a class, but may lie
         outside of [0, 1]. It is clipped, or for several classes projected onto the simplex. The
         result is at most as far from *every* label as the score was, so its Brier score is never
-        larger than the quadratic loss of the scores. For calibrated probabilities, freeze
-        the fitted classifier and calibrate it on labeled rows:
-        ``CalibratedClassifierCV(FrozenEstimator(clf)).fit(X[labeled], y[labeled])``.
+        larger than the quadratic loss of the scores. For calibrated probabilities, see
+        `neverworse.model_selection.WithUnlabeledRows`.
 
         Parameters
         ----------
