@@ -71,7 +71,7 @@ def test_the_table_never_contradicts_the_claim(demo, monkeypatch, seed, options)
 
 
 def test_measured_improvement_is_within_the_certificate(demo):
-    out = " ".join(demo("--seed", "5")[1].split())
+    out = " ".join(demo("--seed", "5", "--alpha", "0")[1].split())
     least, most = map(float, re.search(r"by at least ([\d.]+) and at most ([\d.]+)", out).groups())
     after, before, lower = map(
         float,
@@ -79,8 +79,18 @@ def test_measured_improvement_is_within_the_certificate(demo):
     )
     assert least <= lower <= most
     assert lower == pytest.approx(before - after, abs=0.02)
-    supervised = table(demo("--seed", "5")[1])["supervised"][1]
+    supervised = table(demo("--seed", "5", "--alpha", "0")[1])["supervised"][1]
     assert before == pytest.approx(398 * supervised, abs=0.05)
+
+
+def test_measured_improvement_counts_the_penalty_that_was_chosen(demo):
+    out = " ".join(demo("--seed", "0")[1].split())
+    assert "chosen by leave-one-out; the constraint set and the loss of the guarantee" in out
+    least, most = map(float, re.search(r"by at least ([\d.]+) and at most ([\d.]+)", out).groups())
+    said = re.search(
+        r"the loss plus its penalty is [\d.]+ instead of [\d.]+, lower by ([\d.]+)\.", out
+    )
+    assert 0.0 < least <= float(said[1]) <= most
 
 
 def test_same_seed_same_output(demo):

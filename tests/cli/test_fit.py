@@ -68,7 +68,7 @@ def test_files_agree_with_a_fit_by_hand(fitted):
     labels = table["diagnosis"].astype(object).where(table["diagnosis"].notna(), None)
     visits = table.assign(visit=pd.to_datetime(table["visit"]))
     features = loaded.model.preparation_.transform(visits)
-    by_hand = ProjectedLeastSquaresClassifier().fit(features, labels.to_numpy())
+    by_hand = ProjectedLeastSquaresClassifier(alpha=0.0).fit(features, labels.to_numpy())
     ours = document["certificate"]
     for key, value in by_hand.certificate_.to_dict().items():
         if isinstance(value, float):

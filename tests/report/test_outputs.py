@@ -56,7 +56,7 @@ def test_predictions(results):
     np.testing.assert_allclose(found["score"], best, atol=1e-9)
     # Soft labels are those of a fit without tables.
     features = model.preparation_.transform(rows)
-    by_hand = ProjectedLeastSquaresClassifier().fit(
+    by_hand = ProjectedLeastSquaresClassifier(alpha=0.0).fit(
         features,
         np.array(rows.column("class").to_pylist(), object),
         sample_weight=rows.column("weight").to_numpy(),
@@ -75,7 +75,7 @@ def test_certificate(results):
     document = json.loads((folder / "certificate.json").read_text())
     rows = table(n_classes)
     model = load_model(folder / "model.skops")
-    by_hand = ProjectedLeastSquaresClassifier().fit(
+    by_hand = ProjectedLeastSquaresClassifier(alpha=0.0).fit(
         model.model.preparation_.transform(rows),
         np.array(rows.column("class").to_pylist(), object),
         sample_weight=rows.column("weight").to_numpy(),

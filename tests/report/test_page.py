@@ -247,7 +247,7 @@ def test_best_and_worst_case_are_written_inside_the_chart(losses):
     found = re.findall(
         r"<text([^>]*)>(in the \w+ case [^<]*)</text>", page(studies.with_losses(*losses))
     )
-    assert len(found) == 2
+    assert len(found) == 4  # of scores, and of probabilities
     for attributes, words in found:
         x = float(re.search(r'\bx="([\d.-]+)"', attributes)[1])
         anchor = re.search(r'text-anchor="(\w+)"', attributes)
@@ -305,7 +305,7 @@ def test_what_is_assumed(level, sentence):
     assert "Class <b> makes up between 30.0 % and 50.0 % of the unlabeled rows." in said
     assert "The labels of 17 unlabeled rows" in said
     assert "Nothing else is assumed" not in said
-    assert "over the 400 unlabeled rows, plus the ridge penalty of 2.5." in said
+    assert "over the 400 unlabeled rows, plus the ridge penalty 2.5 ‖w‖² of the weights." in said
     assert "Nothing else is assumed" in Reader(content_of(studies.binary)).sections["meaning"]
 
 
@@ -428,3 +428,23 @@ def test_the_file_is_written_whole(tmp_path):
 def test_importing_the_report_imports_no_charts():
     code = "import neverworse.report, sys; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_scores_and_probabilities_are_side_by_side():
+    study = studies.binary()
+    found = read(study)
+    said = found.sections["certificate"]
+    assert "Scores: the squared loss that the guarantee is about." in said
+    assert "Probabilities, the scores cut off at 0 and 1" in said
+    for key in ("probability_best_case", "probability_worst_case"):
+        assert number(study.certificate[key]) in said
+
+
+def test_a_penalty_that_is_not_the_baselines_is_said_to_matter():
+    base = studies.binary()
+    changed = with_certificate(base, penalty=0.0, supervised_penalty=3.0, penalty_share=1.06)
+    assert (
+        "106 % of the guaranteed improvement is owed to that alone"
+        in (read(changed).sections["meaning"])
+    )
+    assert "is owed to that alone" not in read(base).sections["meaning"]

@@ -8,6 +8,7 @@ import pytest
 from neverworse.estimators._classifier import class_scores
 from neverworse.study._coefficients import coefficients
 from neverworse.study._scored import ScoredRows, penalty_term
+from tests.exact import loss_penalty
 from tests.study.fits import fitted, table
 
 

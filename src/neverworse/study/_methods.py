@@ -64,7 +64,7 @@ def guarantee_of(method: Any) -> str:
     if rows is None:
         return "none"
     penalised = method.alpha if method.constraint_alpha == "same" else method.constraint_alpha
-    loss = "penalised squared loss" if penalised else "squared loss"
+    loss = "penalised quadratic loss" if penalised else "quadratic loss"
     claim = f"never worse in {loss} on {rows}"
     if method.class_prior is None:
         return claim
