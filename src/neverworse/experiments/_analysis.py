@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pandas as pd
 
 from neverworse.experiments._methods import METHODS
 from neverworse.experiments._protocol import Protocol
+from neverworse.experiments._published import published
 from neverworse.experiments._statistics import reject, signed_rank, standard_error
 
 BETTER, WORSE = "better", "worse"
@@ -105,8 +107,8 @@ def table(
         As `tidy` returns it.
     protocol : Protocol
     correction : {"bonferroni", "holm"}
-        For testing all data sets and methods. Better and worse are one family each, as in the
-        paper.
+        For testing all data sets and methods of the paper, whatever is measured here: marks are
+        compared with published ones. Better and worse are one family each, as in the paper.
 
     Returns
     -------
@@ -139,10 +141,9 @@ def table(
 def _with_marks(cells: pd.DataFrame, correction: str) -> pd.DataFrame:
     """Add the outcomes of the tests."""
     tested = cells["method"].map(is_tested)
-    n_hypotheses = int(tested.sum())
     cells["mark"] = ""
     for column, mark in (("p_less", BETTER), ("p_greater", WORSE)):
-        rejected = reject(cells.loc[tested, column].to_list(), correction, n_hypotheses)
+        rejected = reject(cells.loc[tested, column].to_list(), correction, n_tests())
         cells.loc[cells.index[tested][rejected], "mark"] = mark
     return cells
 
@@ -150,6 +151,12 @@ def _with_marks(cells: pd.DataFrame, correction: str) -> pd.DataFrame:
 def is_tested(method: str) -> bool:
     """Return whether Table 1 compares a method with its supervised counterpart."""
     return METHODS[method].counterpart != method and method != "Oracle"
+
+
+@cache
+def n_tests() -> int:
+    """Return how many tests the published table has in each direction."""
+    return sum(is_tested(method) for row in published()["table"].values() for method in row)
 
 
 def totals(cells: pd.DataFrame) -> dict[str, tuple[int, int, int]]:
@@ -181,18 +188,25 @@ def timing(measurements: pd.DataFrame) -> pd.DataFrame:
 
 
 def guarantee(measurements: pd.DataFrame) -> dict[str, Any]:
-    """Return how often the projection has a higher loss on training rows than the supervised fit.
+    """Return how often the projection has a higher loss on training rows than supervised weights.
 
     Returns
     -------
     counts : dict
-        "fits", "higher", and "largest_ratio".
+        "fits"; "higher" and "largest_ratio" are about the supervised weights that were projected,
+        of which the theorem speaks; "higher_than_supervised" and "largest_ratio_to_supervised"
+        about the classifier Supervised, which has others where a pseudo-inverse with a cut-off is
+        centred on other rows.
     """
     by = [name for name in ("dataset", "repeat", "fold") if name in measurements]
+    chosen = measurements[measurements["method"] == "Projection"]
+    own = chosen["training_loss"] / chosen["own_supervised_loss"]
     found = ratios(measurements, "training_loss", by)
-    ratio = found.loc[found["method"] == "Projection", "ratio"]
+    other = found.loc[found["method"] == "Projection", "ratio"]
     return {
-        "fits": len(ratio),
-        "higher": int((ratio > 1.0).sum()),
-        "largest_ratio": float(ratio.max()),
+        "fits": len(own),
+        "higher": int((own > 1.0).sum()),
+        "largest_ratio": float(own.max()),
+        "higher_than_supervised": int((other > 1.0).sum()),
+        "largest_ratio_to_supervised": float(other.max()),
     }
