@@ -45,7 +45,8 @@ def test_points_that_are_cut_off_are_counted():
     measured.loc[chosen, "training_loss"] *= 1e6
     drawing = _robustness_figures.draw_robustness(measured, "training")
     assert "Above 5 and cut off: 1 of 8 points" in drawing.description
-    assert "Above 5 and cut off: 1 of 8 points" in drawing.figure._supxlabel.get_text()
+    said = drawing.figure._supxlabel.get_text().replace("\n", " ")
+    assert "Above 5 and cut off: 1 of 8 points (numbers at the top)." in said
     assert [text.get_text() for text in drawing.figure.axes[0].texts] == ["1 ↑"]
 
 

@@ -63,23 +63,26 @@ def guarantee_sentences(reproduction: Reproduction) -> list[str]:
     sentences = []
     for name, counts in reproduction.guarantees.items():
         n_fits, paper = int(counts["fits"]), published()["guarantees"][name]
-        own = _not_higher(n_fits, counts["higher"], counts["largest_ratio"])
+        fits = f"{n_fits} {COUNTED[name]}"
+        own = _not_higher(fits, n_fits - counts["higher"], counts["largest_ratio"])
         other = _not_higher(
-            n_fits, counts["higher_than_supervised"], counts["largest_ratio_to_supervised"]
+            str(n_fits),
+            n_fits - counts["higher_than_supervised"],
+            counts["largest_ratio_to_supervised"],
         )
         held = paper["fits"] - paper["higher"]
         sentences.append(
-            f"{own} {COUNTED[name]}: the loss of Projection on labeled and unlabeled rows is not "
-            "higher than that of the supervised weights that it projects, as the theorem says. "
-            f"Compared with the classifier Supervised: {other}; in the published run, {held} of "
+            f"{own}: the loss of Projection on labeled and unlabeled rows is not higher than that "
+            "of the supervised weights that it projects, of which the theorem speaks. Compared "
+            f"with the classifier Supervised: {other}; in the published run, {held} of "
             f"{paper['fits']}."
         )
     return sentences
 
 
-def _not_higher(n_fits: int, n_higher: float, largest: float) -> str:
-    said = f"{n_fits - n_higher:.0f} of {n_fits}"
-    return f"{said} (largest ratio: 1 + {largest - 1.0:.1e})" if n_higher else said
+def _not_higher(fits: str, n_held: float, largest: float) -> str:
+    said = f"{n_held:.0f} of {fits}"
+    return f"{said} (largest ratio: 1 + {largest - 1.0:.1e})" if largest > 1.0 else said
 
 
 def guarantee_holds(reproduction: Reproduction) -> bool | None:

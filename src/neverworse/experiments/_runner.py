@@ -79,12 +79,17 @@ class Task:
     def run(self) -> tuple[Task, list[Record]]:
         """Compute the records; the same ones in whatever process."""
         experiment, protocol = EXPERIMENTS[self.experiment], PROTOCOLS[self.protocol]
-        # Names, not positions: other data sets in a run make no difference to this one.
-        names = [zlib.crc32(name.encode()) for name in (self.experiment, self.dataset)]
-        rng = np.random.default_rng([self.seed, *names, self.repeat])
+        rng = random_numbers(self.seed, self.experiment, self.dataset, self.repeat)
         data = _prepared(self.experiment, self.dataset, self.protocol, self.data_home)
         with threadpool_limits(1):  # another number of threads would round differently
             return self, experiment.run(data, protocol, rng, self.repeat)
+
+
+def random_numbers(seed: int, experiment: str, dataset: str, repeat: int) -> np.random.Generator:
+    """Return the random numbers of a repeat."""
+    # Names, not positions: other data sets in a run make no difference to this one.
+    names = [zlib.crc32(name.encode()) for name in (experiment, dataset)]
+    return np.random.default_rng([seed, *names, repeat])
 
 
 @cache
