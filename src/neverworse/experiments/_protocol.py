@@ -96,7 +96,8 @@ CORRECTIONS = {
     "pseudo-inverse for all training rows leaves out are left out of all rows first, for all "
     "least squares methods; the one for labeled rows may then leave out more.",
     "Projection": "the published code stops L-BFGS-B early. Here the projection is exact.",
-    "Random numbers": "the published runs shared random states between parallel workers. Here "
-    "every repeat has a seed of its own.",
+    "Random numbers": "the published runs shared random states between parallel workers, so that "
+    "on Sonar only 14 of the 20 repeats of the cross-validation are distinct. Here every repeat "
+    "has a seed of its own.",
     "TSVM": "SVMlin returns NaN on some badly scaled samples. This implementation does not.",
 }
