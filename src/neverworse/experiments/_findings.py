@@ -63,12 +63,9 @@ def guarantee_sentences(reproduction: Reproduction) -> list[str]:
     sentences = []
     for name, counts in reproduction.guarantees.items():
         n_fits, paper = int(counts["fits"]), published()["guarantees"][name]
-        fits = f"{n_fits} {COUNTED[name]}"
-        own = _not_higher(fits, n_fits - counts["higher"], counts["largest_ratio"])
+        own = _not_higher(n_fits, COUNTED[name], counts["higher"], counts["largest_ratio"])
         other = _not_higher(
-            str(n_fits),
-            n_fits - counts["higher_than_supervised"],
-            counts["largest_ratio_to_supervised"],
+            n_fits, "", counts["higher_than_supervised"], counts["largest_ratio_to_supervised"]
         )
         held = paper["fits"] - paper["higher"]
         sentences.append(
@@ -80,9 +77,9 @@ def guarantee_sentences(reproduction: Reproduction) -> list[str]:
     return sentences
 
 
-def _not_higher(fits: str, n_held: float, largest: float) -> str:
-    said = f"{n_held:.0f} of {fits}"
-    return f"{said} (largest ratio: 1 + {largest - 1.0:.1e})" if largest > 1.0 else said
+def _not_higher(n_fits: int, what: str, n_higher: float, largest: float) -> str:
+    said = f"{n_fits - n_higher:.0f} of {n_fits} {what}".rstrip()
+    return f"{said} (largest ratio: 1 + {largest - 1.0:.1e})" if n_higher else said
 
 
 def guarantee_holds(reproduction: Reproduction) -> bool | None:

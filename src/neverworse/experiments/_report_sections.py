@@ -50,7 +50,8 @@ def robustness(reproduction: Reproduction, drawings: Drawings) -> Iterator[Marku
         chosen = summary[summary["rows"] == rows]
         yield table(
             f"In how many repeats the loss on {PLACES[rows]} is higher than the supervised "
-            "counterpart's, and the largest ratio",
+            f"counterpart's, by more than rounding errors (a fraction of {_analysis.ROUNDING:g}), "
+            "and the largest ratio",
             ["Dataset", *ROBUSTNESS_METHODS],
             _counts(chosen, reproduction.measurements["robustness"]["dataset"].unique()),
         )
