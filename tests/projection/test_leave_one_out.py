@@ -12,10 +12,23 @@ from scipy import sparse
 from sklearn.linear_model import RidgeCV
 
 from neverworse.projection import _leave_one_out as module
-from neverworse.projection._leave_one_out import leave_one_out
+from neverworse.projection._leave_one_out import leave_one_out as add_up_left_out
 from neverworse.rows import as_rows
 
 ALPHAS = np.array([1.0, 0.0, 1e-12, 1e-6, 1e-3, 30.0, 1e4])
+
+
+def _as_they_are(scores, target, weights):
+    return [scores]  # lists are added up as well
+
+
+def leave_one_out(rows, target, weights, alphas, fit_intercept=True):
+    """The scores of all rows with a weight; NaN for the others."""
+    found = add_up_left_out(rows, target, weights, alphas, _as_they_are, fit_intercept)
+    scores = np.full((len(alphas), *np.atleast_2d(target).shape), np.nan)
+    used = slice(None) if weights is None else weights > 0
+    scores[..., used] = np.concatenate(found, axis=-1)
+    return scores[:, 0] if np.ndim(target) == 1 else scores
 
 
 def _data(n=40, d=5, n_classes=3, seed=0):
@@ -223,6 +236,7 @@ def test_whole_numbers_in_rational_arithmetic(data, n, d, fit_intercept):
     alphas = np.array([0.0, 1e-9, 0.5])
     scores = leave_one_out(as_rows(X), target, weights, alphas, fit_intercept)
     expected = _exact(X, target, weights, alphas, fit_intercept)
+    expected[:, weights == 0] = np.nan
     np.testing.assert_allclose(scores, expected, rtol=1e-8, atol=1e-8)
 
 
@@ -252,15 +266,11 @@ def test_rows_without_weight_play_no_part(shape, fit_intercept):
     X, targets, weights, rng = _data(*shape)
     out = rng.random(len(X)) < 0.4
     weights[out] = 0.0
-    X[out] *= 1e3
+    X[out] *= 1e200
     scores = leave_one_out(as_rows(X), targets, weights, ALPHAS, fit_intercept)
     kept = X[~out], targets[:, ~out], weights[~out]
     others = leave_one_out(as_rows(kept[0]), *kept[1:], ALPHAS, fit_intercept)
     np.testing.assert_allclose(scores[:, :, ~out], others, rtol=1e-9, atol=1e-12)
-    for alpha, found in zip(ALPHAS, scores, strict=True):
-        expected = _predict(*kept, alpha, fit_intercept, X[out])
-        atol = 1e-9 * np.abs(expected).max()
-        np.testing.assert_allclose(found[:, out], expected, rtol=1e-8, atol=atol)
 
 
 def test_rows_in_many_blocks_and_parts():
@@ -298,8 +308,7 @@ def test_one_row_alone_leaves_nothing_to_fit():
     X, targets, _, _ = _data(3, 2)
     weights = np.array([0.0, 2.0, 0.0])
     scores = leave_one_out(as_rows(X), targets, weights, ALPHAS)
-    np.testing.assert_array_equal(np.isnan(scores).any(axis=(0, 1)), [False, True, False])
-    np.testing.assert_allclose(scores[:, :, 0], np.tile(targets[:, 1], (len(ALPHAS), 1)))
+    assert np.isnan(scores[:, :, 1]).all()
     scores = leave_one_out(as_rows(X), targets, weights, ALPHAS, False)
     np.testing.assert_allclose(scores[:, :, 1], 0.0, atol=1e-15)
 

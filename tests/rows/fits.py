@@ -49,7 +49,9 @@ class Case:
         return X, y, rng.integers(0, 4, n).astype(np.float64) if self.weighted else None
 
     def fit(self, X, y, weights):
-        return self.estimator(**self.settings).fit(X, y, sample_weight=weights)
+        # Without a penalty, unlabeled rows move more.
+        settings = {"alpha": 0.0, **self.settings}
+        return self.estimator(**settings).fit(X, y, sample_weight=weights)
 
     def in_memory(self):
         return self.fit(*self.data())
@@ -59,6 +61,7 @@ PROJECTED = ProjectedLeastSquaresClassifier
 # With two classes the solver ends at the optimum itself. With more it may end at any gap below
 # `tol`, a little sooner or later for other rounding errors, and weights then differ by its root.
 TO_THE_END = {"tol": 1e-12}
+CHOSEN = {"alpha": "loo"}
 CASES = {
     "supervised": Case(LeastSquaresClassifier, labeled=0.3),
     "few labels": Case(PROJECTED),
@@ -72,17 +75,30 @@ CASES = {
     "ICLS": Case(ICLSClassifier),
     "unlabeled": Case(PROJECTED, settings={"distance": "unlabeled"}),
     "penalty": Case(PROJECTED, settings={"alpha": 1.0, "constraint_alpha": 2.0}),
-    "leave one out": Case(PROJECTED, labeled=0.2, n_rows=3000, settings={"alpha": "loo"}),
+    "leave one out": Case(PROJECTED, settings=CHOSEN),
+    "leave one out, many labels": Case(PROJECTED, labeled=0.2, settings=CHOSEN),
+    "leave one out, three classes": Case(
+        PROJECTED, n_classes=3, weighted=True, labeled=0.2, settings={**CHOSEN, **TO_THE_END}
+    ),
+    "leave one out, far from zero": Case(
+        PROJECTED, kind="far from zero", labeled=0.2, settings=CHOSEN
+    ),
     "small": Case(PROJECTED, n_rows=300),
     "far from zero": Case(PROJECTED, kind="far from zero"),
     "collinear": Case(PROJECTED, kind="collinear"),
     "constant column": Case(PROJECTED, kind="constant column"),
     "regression": Case(ProjectedLeastSquaresRegressor, settings={"target_bounds": (0.0, 1.0)}),
+    "regression, leave one out": Case(
+        ProjectedLeastSquaresRegressor,
+        labeled=0.2,
+        settings={"target_bounds": (0.0, 1.0), **CHOSEN},
+    ),
 }
 SPARSE = {
     "sparse": Case(PROJECTED, kind="sparse"),
     "sparse, three classes": Case(PROJECTED, n_classes=3, kind="sparse", settings=TO_THE_END),
     "sparse, weights": Case(PROJECTED, weighted=True, kind="sparse"),
+    "sparse, leave one out": Case(PROJECTED, labeled=0.2, kind="sparse", settings=CHOSEN),
 }
 
 

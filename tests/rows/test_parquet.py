@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from neverworse import (
     L2SVMClassifier,
     LeastSquaresClassifier,
+    LeastSquaresClassifierCV,
     NullCategoryNoiseModel,
     ProjectedLeastSquaresClassifier,
     SelfLearningClassifier,
@@ -164,8 +165,9 @@ def test_columns_and_paths(tmp_path):
         np.testing.assert_array_equal(data.X.block(0, len(X)), X[:, [3, 1]])
 
 
-def test_many_labeled_rows_are_left_where_they_are(tmp_path, monkeypatch):
-    case = Case(ProjectedLeastSquaresClassifier, labeled=0.05)
+@pytest.mark.parametrize("alpha", [0.0, "loo"])
+def test_many_labeled_rows_are_left_where_they_are(alpha, tmp_path, monkeypatch):
+    case = Case(ProjectedLeastSquaresClassifier, labeled=0.05, settings={"alpha": alpha})
     X, y, _ = case.data()
     data = open_parquet(write(tmp_path, X, y), "label", batch_rows=1000)
     assert (y >= 0).sum() > 500
@@ -178,6 +180,23 @@ def test_many_labeled_rows_are_left_where_they_are(tmp_path, monkeypatch):
 
     monkeypatch.setattr(ParquetRows, "take", take_few)
     assert_same_model(case.fit(*data), case.in_memory())
+
+
+@pytest.mark.parametrize("batch_rows", [3000, 12_000])
+def test_a_penalty_is_chosen_in_a_few_readings(batch_rows, tmp_path, monkeypatch):
+    case = Case(LeastSquaresClassifierCV, labeled=0.2)
+    X, y, _ = case.data()
+    data = open_parquet(write(tmp_path, X, y), "label", batch_rows=batch_rows)
+    chunks, work = [], ParquetRows._work
+
+    def counted(self, verb, chosen, *others):
+        chunks.extend(chosen)
+        return work(self, verb, chosen, *others)
+
+    monkeypatch.setattr(ParquetRows, "_work", counted)
+    clf = LeastSquaresClassifierCV().fit(*data)
+    assert clf.alpha_ == pytest.approx(LeastSquaresClassifierCV().fit(X, y).alpha_, rel=1e-12)
+    assert len(chunks) <= 9 * data.X.n_chunks
 
 
 def test_lbfgs(tmp_path):
@@ -384,7 +403,7 @@ def peak():
 
 data = open_parquet(sys.argv[1], "label")
 before = peak()
-clf = ProjectedLeastSquaresClassifier().fit(*data)
+clf = ProjectedLeastSquaresClassifier(alpha=0.0).fit(*data)
 assert clf.certificate_.converged and clf.certificate_.guaranteed_improvement > 0
 print(peak() - before)
 """

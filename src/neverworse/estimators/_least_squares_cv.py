@@ -15,7 +15,7 @@ from neverworse.projection import TrainingRows, leave_one_out
 from neverworse.projection._moments import column_moments
 from neverworse.rows import Rows
 
-# Penalties that are tried, in units of the mean sum of squares of the centred columns.
+# Penalties that are tried, in units of the mean sum of squares of the centred columns that vary.
 GRID = np.logspace(-6, 2, 25)
 
 
@@ -31,7 +31,8 @@ class LeastSquaresClassifierCV(LabeledRowsClassifier):
     ----------
     alphas : array-like of shape (n_alphas,) or None, default=None
         Penalties to choose from. None: 25 values from 1e-6 to 100 times the mean sum of squares of
-        the centred columns of the labeled rows, so that the units of the features do not matter.
+        the centred columns of the labeled rows (those that vary), so that the units of the features
+        do not matter.
     scoring : {"brier", "accuracy"}, default="brier"
         What is compared: the mean squared error of the left-out scores, or the accuracy of the
         left-out predictions (and the squared error where that is equal).
@@ -94,8 +95,8 @@ class LeastSquaresClassifierCV(LabeledRowsClassifier):
     def _fit_training(self, training: TrainingRows, classes: AnyArray) -> None:
         rows, target, weights = training.labeled()
         alphas = checked_alphas(self.alphas, rows, weights, self.fit_intercept)
-        scores = leave_one_out(rows, target, weights, alphas, self.fit_intercept)
-        brier, accuracy = _compare(scores, target, weights)
+        sums = leave_one_out(rows, target, weights, alphas, _compare, self.fit_intercept)
+        brier, accuracy = sums / total_weight(rows, weights)
         loss = brier if self.scoring == "brier" else 1.0 - accuracy
         fit_least_squares(self, training, best_alpha(alphas, loss, brier))
         self.alphas_ = alphas
@@ -106,8 +107,8 @@ class LeastSquaresClassifierCV(LabeledRowsClassifier):
 def checked_alphas(alphas: Any, rows: Rows, weights: Vector | None, fit_intercept: bool) -> Vector:
     """Return the penalties to choose from; a grid in units of the columns if there are none."""
     if alphas is None:
-        spread = column_moments(rows, weights, fit_intercept).spread.mean()
-        return GRID * (spread or 1.0)
+        sums = column_moments(rows, weights, fit_intercept)
+        return GRID * (sums.spread[sums.varies].mean() if sums.varies.any() else 1.0)
     checked: Vector = check_array(
         np.atleast_1d(alphas), ensure_2d=False, dtype=np.float64, input_name="alphas"
     )
@@ -128,20 +129,21 @@ def best_alpha(alphas: Vector, *losses: Vector) -> float:
     return float(alphas[best])
 
 
-def _compare(scores: Vector, target: Vector, weights: Vector | None) -> tuple[Vector, Vector]:
-    """Return mean squared error and accuracy of the scores of every penalty."""
-    squares = (scores - target) ** 2
-    if target.ndim > 1:
-        squares = squares.sum(axis=1)
+def total_weight(rows: Rows, weights: Vector | None) -> float:
+    """Return the sum of the weights of rows."""
+    return float(rows.n_rows if weights is None else weights.sum())
+
+
+def _compare(scores: Vector, target: Matrix, weights: Vector) -> Matrix:
+    """Return squared errors and hits of every penalty, added up."""
+    if len(target) > 1:
         hits = np.take_along_axis(target[None], scores.argmax(axis=1)[:, None], axis=1)[:, 0]
     else:  # a soft label counts as a hit in part
-        hits = np.where(scores > 0.5, target, 1.0 - target)
-    return row_means(squares, weights), row_means(hits, weights)
+        hits = np.where(scores[:, 0] > 0.5, target, 1.0 - target)
+    return np.stack([squared_errors(scores, target, weights), hits @ weights])
 
 
-def row_means(values: Matrix, weights: Vector | None) -> Vector:
-    """Return the weighted mean of each line of an array over the rows that have a weight."""
-    s = np.ones(values.shape[-1]) if weights is None else weights
-    counted = s > 0.0
-    means: Vector = values[:, counted] @ (s[counted] / s[counted].sum())
-    return means
+def squared_errors(scores: Vector, target: Matrix, weights: Vector) -> Vector:
+    """Return the squared errors of every penalty, added up."""
+    errors: Vector = np.sum((scores - target) ** 2, axis=1) @ weights
+    return errors

@@ -14,7 +14,12 @@ from neverworse._typing import Vector
 from neverworse.estimators._known_targets import known_targets
 from neverworse.estimators._lazy import lazy_on_dask
 from neverworse.estimators._least_squares import LeastSquaresClassifier
-from neverworse.estimators._least_squares_cv import best_alpha, checked_alphas, row_means
+from neverworse.estimators._least_squares_cv import (
+    best_alpha,
+    checked_alphas,
+    squared_errors,
+    total_weight,
+)
 from neverworse.estimators._linear import LinearModel, copy_input_checks, fit_least_squares
 from neverworse.projection import Labels, Observer, TrainingRows, Weights, leave_one_out
 from neverworse.rows import Rows
@@ -197,7 +202,7 @@ class LeastSquaresRegressorCV(LabeledRowsRegressor):
     ----------
     alphas : array-like of shape (n_alphas,) or None, default=None
         Penalties to choose from. None: 25 values from 1e-6 to 100 times the mean sum of squares of
-        the centred columns of the rows with a target.
+        the centred columns of the rows with a target (those that vary).
     fit_intercept : bool, default=True
         Whether to fit an intercept; it is never penalised.
     missing_label : scalar, default=np.nan
@@ -242,7 +247,7 @@ class LeastSquaresRegressorCV(LabeledRowsRegressor):
     def _fit_training(self, training: TrainingRows) -> None:
         rows, target, weights = training.labeled()
         alphas = checked_alphas(self.alphas, rows, weights, self.fit_intercept)
-        predicted = leave_one_out(rows, target, weights, alphas, self.fit_intercept)
-        loss = row_means((predicted - target) ** 2, weights)
+        sums = leave_one_out(rows, target, weights, alphas, squared_errors, self.fit_intercept)
+        loss = sums / total_weight(rows, weights)
         fit_least_squares(self, training, best_alpha(alphas, loss))
         self.alphas_, self.loo_mse_ = alphas, loss

@@ -1,6 +1,10 @@
-"""What every row would be scored by the least squares fit to all other rows, in closed form."""
+"""How the least squares fit to all other rows scores every row, in closed form."""
 
 from __future__ import annotations
+
+import operator
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -8,17 +12,22 @@ from neverworse._typing import Indices, Vector
 from neverworse.projection._coordinates import LARGEST_GRAM
 from neverworse.projection._leave_one_out_fit import Fit
 from neverworse.projection._leave_one_out_kernel import leave_one_out_by_kernel
+from neverworse.projection._leave_one_out_pass import LeftOut, Measure, add_up, doubtful_rows
 from neverworse.projection._row_space import MOST_ROWS, applies, row_space
-from neverworse.projection._supervised import solve_least_squares
 from neverworse.rows import Rows
 from neverworse.rows._threads import single_threaded_blas
 
 
 @single_threaded_blas()
 def leave_one_out(
-    rows: Rows, target: Vector, weights: Vector | None, alphas: Vector, fit_intercept: bool = True
-) -> Vector:
-    r"""Return the score that the fit without a row gives to that row, for every row and penalty.
+    rows: Rows,
+    target: Vector,
+    weights: Vector | None,
+    alphas: Vector,
+    measure: Measure,
+    fit_intercept: bool = True,
+) -> Any:
+    r"""Add up what the scores of rows are worth, each by the fit without that row.
 
     The fit without row i minimises (and is the shortest one of many, if the penalty is zero)
 
@@ -62,21 +71,23 @@ def leave_one_out(
     rows : Rows
     target : array of shape (n_rows,) or (n_classes, n_rows)
     weights : array of shape (n_rows,) or None
-        Not negative, not all zero; ones if None. Rows without weight play no part in any fit; they
-        get the score of the fit to all rows.
+        Not negative, not all zero; ones if None. Rows without weight play no part.
     alphas : array of shape (n_alphas,)
         Ridge penalties, not negative, in any order; the intercept is not penalised.
+    measure : callable
+        ``measure(scores, target, weights)`` for the scores of some rows with a weight, of shape
+        (n_alphas, n_classes, n), their targets, of shape (n_classes, n), and their weights. A score
+        is NaN only for a row that alone has weight, with an intercept: nothing is left to fit.
     fit_intercept : bool
         Whether b is fitted, or zero.
 
     Returns
     -------
-    array of shape (n_alphas, n_rows) or (n_alphas, n_classes, n_rows)
-        NaN only for a row that alone has weight, with an intercept: nothing is left to fit.
+    sum of what `measure` returns, in the order of the rows
 
     Notes
     -----
-    Rows are read block by block; beside blocks and the result, no array is larger than
+    Rows are read in passes, and measured where they are: beside blocks, no array is larger than
     (n_columns, n_columns). Columns may have any scale and be far from zero: errors are about 1e-15
     times the condition number of the centred columns brought to equal length.
     """
@@ -86,52 +97,39 @@ def leave_one_out(
         weights = np.ones(rows.n_rows)
     if not weights.any():
         raise ValueError("weights must not all be zero: give some row a positive weight.")
+    targets, alphas = np.atleast_2d(target), np.asarray(alphas, dtype=np.float64)
     if applies(rows, int(np.count_nonzero(weights))):
-        return _by_kernel(rows, target, weights, np.asarray(alphas), fit_intercept)
+        space = row_space(rows, weights, fit_intercept)
+        target, weights = targets[:, space.used], weights[space.used]
+        centre = np.average(target, axis=1, weights=weights) if fit_intercept else np.zeros(1)
+        errors = leave_one_out_by_kernel(space, target - centre[:, None], alphas, fit_intercept)
+        return measure(target - errors, target, weights)
     if rows.n_columns > LARGEST_GRAM:
         raise ValueError(
             f"Leave-one-out takes a matrix of columns by columns, or of rows by rows: X has "
             f"{rows.n_columns:,} columns and more than {MOST_ROWS:,} labeled rows. Set alpha "
             "yourself, or choose it by cross-validation."
         )
-    fit = Fit(rows, np.atleast_2d(target), weights, np.asarray(alphas), fit_intercept)
-    errors, left = fit.errors()
+    fit = Fit(rows, targets, weights, alphas, fit_intercept)
+    known = LeftOut(targets, weights, *_corrections(fit))
+    read = fit.moments.rows
+    return read.fold(add_up, operator.add, fit.decomposed, measure, known=[known])
+
+
+def _corrections(fit: Fit) -> tuple[Indices, Vector]:
+    """Return rows whose leverage is too close to one, and their errors by other fits."""
+    none = np.empty(0, dtype=np.intp)
     if fit.interpolates:
-        for chosen in _pieces(np.flatnonzero(weights), rows.block_rows):
-            fit.correct_interpolation(chosen, errors, left)
-    else:
-        doubtful = np.flatnonzero(left.min(axis=0, initial=1.0) <= fit.doubt)
-        alone = fit.are_alone(doubtful)
-        errors[:, :, doubtful[alone]] = fit.errors_of_alone(doubtful[alone])
-        for i in doubtful[~alone]:
-            errors[:, :, [i]] = fit.without(i).errors_outside(np.array([i]))
-    for chosen in _pieces(np.flatnonzero(weights == 0), rows.block_rows):
-        errors[:, :, chosen] = fit.errors_outside(chosen)
-    scores: Vector = fit.targets - errors
-    return scores[:, 0] if target.ndim == 1 else scores
-
-
-def _by_kernel(
-    rows: Rows, target: Vector, weights: Vector, alphas: Vector, fit_intercept: bool
-) -> Vector:
-    """Return the same for fewer rows than columns, from the kernel of the rows."""
-    space = row_space(rows, weights, fit_intercept)
-    targets = np.atleast_2d(target)
-    centre = np.average(targets, axis=1, weights=weights) if fit_intercept else np.zeros(1)
-    residual = targets[:, space.used] - centre[:, None]
-    scores = np.empty((len(alphas), *targets.shape))
-    used = space.used
-    errors = leave_one_out_by_kernel(space, residual, alphas, fit_intercept)
-    scores[:, :, used] = targets[:, used] - errors
-    others = np.flatnonzero(weights == 0)
-    for alpha, score in zip(alphas, scores, strict=True):
-        if others.size:
-            fit = solve_least_squares(
-                rows, targets, weights, alpha=float(alpha), fit_intercept=fit_intercept
-            )
-            score[:, others] = rows.some(others).scores(fit.coef, fit.intercept)
-    return scores[:, 0] if target.ndim == 1 else scores
-
-
-def _pieces(indices: Indices, size: int) -> list[Indices]:
-    return [indices[start : start + size] for start in range(0, len(indices), size)]
+        return none, np.empty((len(fit.alphas), len(fit.targets), 0))
+    # The smallest penalty leaves the largest leverage.
+    smallest = replace(fit.decomposed, alphas=fit.alphas.min(keepdims=True, initial=np.inf))
+    known = LeftOut(fit.targets, fit.weights, none, np.empty((1, len(fit.targets), 0)))
+    found = fit.moments.rows.fold(doubtful_rows, operator.add, smallest, fit.doubt, known=[known])
+    doubtful = np.concatenate(found)
+    errors = np.empty((len(fit.alphas), len(fit.targets), len(doubtful)))
+    alone = fit.are_alone(doubtful)
+    errors[:, :, alone] = fit.errors_of_alone(doubtful[alone])
+    for k in np.flatnonzero(~alone):
+        i = doubtful[[k]]
+        errors[:, :, [k]] = fit.without(i).errors_outside(i)
+    return doubtful, errors

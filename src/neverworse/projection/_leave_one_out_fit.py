@@ -10,9 +10,10 @@ from scipy import linalg
 from scipy.linalg import lapack
 
 from neverworse._typing import Indices, Mask, Matrix, Vector
+from neverworse.projection._leave_one_out_pass import Decomposed
 from neverworse.projection._moments import Moments, moments
 from neverworse.rows import Rows
-from neverworse.rows._threads import map_in_threads
+from neverworse.rows._triangle import Standard, reduce_rows
 
 EPS = float(np.finfo(np.float64).eps)
 # Singular values that differ by no more than this factor are all known to twelve digits.
@@ -21,8 +22,6 @@ EVEN = 1e4
 # than rounding errors: never below the first of these bounds, and always beyond the second.
 TRUSTED = 1e5
 DOUBTFUL = (1e-6, 1e-4)
-# Where rows are interpolated, there is a formula at no cost for all that is smaller than this.
-CLOSE = 1e-2
 
 
 def _are_independent(rows: Matrix) -> Mask:
@@ -75,36 +74,6 @@ class Fit:
         weights[indices] = 0.0
         return replace(self, weights=weights)
 
-    def errors(self) -> tuple[Vector, Matrix]:
-        """Return e / (1 - h), of shape (n_alphas, n_classes, n_rows), and 1 - h."""
-        kept, coefs = self.kept, self._coefs(self.kept)
-        errors = np.empty((len(self.alphas), *self.targets.shape))
-        left = np.ones((len(self.alphas), self.rows.n_rows))
-        if self.fit_intercept:
-            left -= self.weights / self.moments.total
-
-        def part(blocks: list[slice]) -> None:
-            for rows in blocks:
-                z = self._block(rows) @ self.coordinates.basis
-                errors[:, :, rows] = self.residuals[:, rows] - self._scores(coefs, z)
-                z *= z * self.weights[rows, None]
-                left[:, rows] -= (z @ kept).T
-
-        map_in_threads(part, self._parts())
-        with np.errstate(divide="ignore", invalid="ignore"):  # where zero, that is corrected
-            errors /= left[:, None]
-        return errors, left
-
-    def correct_interpolation(self, indices: Indices, errors: Vector, left: Matrix) -> None:
-        """Put e / (1 - h) with α cancelled where 1 - h is small."""
-        z = self._taken(indices)[:, self.columns] @ self.coordinates.basis
-        corrected = self._scores(self._coefs(self.damping), z)
-        z *= z * self.weights[indices, None]
-        with np.errstate(invalid="ignore"):  # the only row: 0 / 0
-            corrected /= (z @ self.damping).T[:, None]
-        small = left[:, None, indices] <= CLOSE
-        errors[:, :, indices] = np.where(small, corrected, errors[:, :, indices])
-
     def errors_of_alone(self, indices: Indices) -> Vector:
         """Return the errors of rows that are alone, each by the fit without it."""
         if not indices.size:
@@ -114,7 +83,7 @@ class Fit:
         z, outside = rest.split(indices)
         noise = np.diag(1.0 / np.sqrt(self.weights[indices]))
         common = np.full((len(z), int(self.fit_intercept)), 1.0 / np.sqrt(rest.moments.total))
-        for alpha, kept, error in zip(self.alphas, rest.kept.T, errors, strict=True):
+        for alpha, kept, error in zip(self.alphas, rest.decomposed.kept.T, errors, strict=True):
             # M = factor @ factor' = triangle' @ triangle
             shared = np.column_stack([z * np.sqrt(kept), common, noise])
             factor = np.column_stack([outside, np.sqrt(alpha) * shared])
@@ -126,7 +95,8 @@ class Fit:
     def errors_outside(self, indices: Indices) -> Vector:
         """Return e of rows that have no weight."""
         z, _ = self.split(indices)
-        errors: Vector = self.residuals[:, indices] - self._scores(self._coefs(self.kept), z)
+        fit = self.decomposed
+        errors: Vector = (self.targets[:, indices] - fit.means[:, None]) - fit.scores(fit.kept, z)
         return errors
 
     def split(self, indices: Indices) -> tuple[Matrix, Matrix]:
@@ -143,17 +113,13 @@ class Fit:
         """Say of which rows it is certain that they are alone."""
         if not doubtful.size:
             return np.zeros(0, dtype=bool)
-        others = self.weights > 0
-        others[doubtful] = False
+        others = self.weights.copy()
+        others[doubtful] = 0.0
         # Columns in which all others are equal; without intercept, equal to zero.
-        lowest = np.full(len(self.columns), np.inf if self.fit_intercept else 0.0)
-        highest = -lowest
-        for rows in (rows for blocks in self._parts() for rows in blocks):
-            block = self._block(rows)[others[rows]]
-            lowest = np.minimum(lowest, block.min(axis=0, initial=np.inf))
-            highest = np.maximum(highest, block.max(axis=0, initial=-np.inf))
-        own = np.flatnonzero(lowest == highest)
-        return _are_independent(self._taken(doubtful)[:, self.columns[own]] - lowest[own])
+        lowest, highest = self.rows.ranges(self.columns, others)
+        equal = lowest == highest if self.fit_intercept else (lowest == 0.0) & (highest == 0.0)
+        own = np.flatnonzero(equal)
+        return _are_independent(self.rows.take(doubtful)[:, self.columns[own]] - lowest[own])
 
     @cached_property
     def moments(self) -> Moments:
@@ -166,37 +132,28 @@ class Fit:
         return np.flatnonzero(self.moments.varies)
 
     @cached_property
-    def residuals(self) -> Matrix:
-        """The targets less their means."""
+    def means(self) -> Vector:
+        """The means of the targets; zeros without intercept."""
         if not self.fit_intercept:
-            return self.targets
-        means = np.average(self.targets, axis=1, weights=self.weights)
-        residuals: Matrix = self.targets - means[:, None]
-        return residuals
+            return np.zeros(len(self.targets))
+        return np.average(self.targets, axis=1, weights=self.weights)
 
     @cached_property
-    def projected(self) -> Matrix:
-        """The vectors c, of shape (n_classes, rank)."""
-        weighted = self.residuals * self.weights
-
-        def part(blocks: list[slice]) -> Matrix:
-            total = np.zeros((len(weighted), len(self.columns)))
-            for rows in blocks:
-                total += weighted[:, rows] @ self._block(rows)
-            return total
-
-        cross: Matrix = np.sum(map_in_threads(part, self._parts()), axis=0)
-        return cross @ self.coordinates.basis
-
-    @cached_property
-    def damping(self) -> Matrix:
-        """1 / (λ + α), of shape (rank, n_alphas)."""
-        return 1.0 / (self.coordinates.eigenvalues[:, None] + self.alphas)
-
-    @cached_property
-    def kept(self) -> Matrix:
-        """λ / (λ + α), of shape (rank, n_alphas)."""
-        return self.coordinates.eigenvalues[:, None] * self.damping
+    def decomposed(self) -> Decomposed:
+        """What passes over rows need."""
+        triangle, crossed = self._triangle
+        coordinates = self.coordinates
+        return Decomposed(
+            varies=self.moments.varies,
+            mean=self.moments.mean,
+            means=self.means,
+            basis=coordinates.basis,
+            eigenvalues=coordinates.eigenvalues,
+            projected=crossed.T @ triangle @ coordinates.basis,
+            total=self.moments.total if self.fit_intercept else np.inf,
+            alphas=self.alphas,
+            interpolates=self.interpolates,
+        )
 
     @cached_property
     def rounding(self) -> float:
@@ -221,7 +178,7 @@ class Fit:
         if not self.columns.size:
             empty = np.zeros((0, 0))
             return _Coordinates(empty, empty, np.zeros(0), 1.0)
-        triangle = self._triangle()
+        triangle, _ = self._triangle
         _, singular, right = linalg.svd(triangle, full_matrices=False, check_finite=False)
         if len(right) < len(self.columns) or EVEN * singular[-1] < singular[0]:
             return self._uneven_coordinates(triangle)
@@ -255,47 +212,17 @@ class Fit:
         shortest = basis if rank == len(length) else vectors / uneven
         return _Coordinates(basis, shortest, uneven**2, condition)
 
-    def _triangle(self) -> Matrix:
-        """Return R with R'R = weighted, centred Gram matrix, by orthogonal factors of the rows."""
+    @cached_property
+    def _triangle(self) -> tuple[Matrix, Matrix]:
+        """R with R'R = weighted, centred Gram matrix, and r with R'r = products with the targets.
+
+        By orthogonal factors of the rows, bordered by their targets.
+        """
         width = len(self.columns)
-
-        def reduce(pieces: list[Matrix]) -> Matrix:
-            triangle: Matrix = linalg.qr(
-                np.vstack(pieces), mode="r", overwrite_a=True, check_finite=False
-            )[0][:width]
-            return triangle
-
-        def part(blocks: list[slice]) -> Matrix:
-            triangle = np.zeros((0, width))
-            for rows in blocks:
-                block = self._block(rows) * np.sqrt(self.weights[rows, None])
-                triangle = reduce([triangle, block])
-            return triangle
-
-        # At least twice as many rows as columns: the triangle on top is then little extra work.
-        return reduce(map_in_threads(part, self._parts(2 * width)))
-
-    def _coefs(self, factors: Matrix) -> Matrix:
-        """Return c_k f_k for factors f, of shape (n_alphas * n_classes, rank)."""
-        coefs: Matrix = factors.T[:, None, :] * self.projected
-        return coefs.reshape(len(self.alphas) * len(self.targets), len(factors))
-
-    def _scores(self, coefs: Matrix, z: Matrix) -> Vector:
-        """Return coefs·z, of shape (n_alphas, n_classes, n_rows)."""
-        return (coefs @ z.T).reshape(len(self.alphas), len(self.targets), len(z))
-
-    def _parts(self, step: int = 0) -> list[list[slice]]:
-        """Return what threads share, each part in blocks (of `step` rows or more)."""
-        step = max(step, self.rows.block_rows)
-        return [
-            [slice(lo, min(lo + step, stop)) for lo in range(start, stop, step)]
-            for start, stop in self.rows.parts()
-        ]
-
-    def _block(self, rows: slice) -> Matrix:
-        """Return rows less their mean, in the columns in which they differ."""
-        block: Matrix = self.moments.rows.block(rows.start, rows.stop) - self.moments.mean
-        return block if self.moments.varies.all() else block[:, self.columns]
+        standard = Standard(self.columns, self.moments.mean[self.columns], np.ones(width))
+        residuals = self.targets - self.means[:, None]
+        bordered = reduce_rows([self.moments.rows.triangle(standard, self.weights, residuals)])
+        return bordered[:width, :width], bordered[:width, width:]
 
     def _taken(self, indices: Indices) -> Matrix:
         """Return rows less their mean, without rounding where all rows with weight are equal."""

@@ -141,6 +141,7 @@ class Rows(OneChunk, ABC):
         """Return E'weights, for each row of `weights` if there are several."""
         shape = (*weights.shape[:-1], self.n_columns)
 
+        @np.errstate(over="ignore", invalid="ignore")  # an overflow shows in the result
         def part(bounds: tuple[int, int]) -> Vector:
             total = np.zeros(shape)
             for rows in self._slices(*bounds):
@@ -158,8 +159,9 @@ class Rows(OneChunk, ABC):
             total = np.zeros(d)
             for rows in self._slices(*bounds):
                 block = self.block(rows.start, rows.stop)
-                s = np.ones(len(block)) if weights is None else weights[rows]
-                total += s @ block**2
+                # Weights first, for rows without one may be of any size.
+                weighted = block if weights is None else block * weights[rows, None]
+                total += np.einsum("ij,ij->j", weighted, block)
             return total
 
         return sum(map_in_threads(part, self.parts()), np.zeros(d))

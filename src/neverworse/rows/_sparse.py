@@ -69,10 +69,13 @@ class SparseRows(Rows):
         """See `Rows.squares`."""
         if self.shift is not None:
             return super().squares(weights)
-        s = np.ones(self.n_rows) if weights is None else weights
         squares = self._X.astype(np.float64)  # a copy
-        squares.data **= 2
-        return np.asarray(squares.T @ s)
+        squares.sum_duplicates()  # the square of a sum, not the sum of squares
+        plain = squares.data.copy()
+        if weights is not None:  # first, for rows without one may be of any size
+            squares.data *= np.repeat(weights, np.diff(squares.indptr))
+        squares.data *= plain
+        return np.asarray(squares.T @ np.ones(self.n_rows))
 
     def kernel(self, centre: Vector) -> Matrix:
         """See `Rows.kernel`."""
