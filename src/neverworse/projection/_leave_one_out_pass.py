@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from neverworse._typing import Indices, Matrix, Vector
+from neverworse._typing import Indices, Mask, Matrix, Vector
 from neverworse.rows import Rows
 from neverworse.rows._threads import map_in_threads
 
@@ -79,7 +79,7 @@ class Decomposed:
         Whether there are no more rows than weights to fit.
     """
 
-    varies: Vector
+    varies: Mask
     mean: Vector
     means: Vector
     basis: Matrix
