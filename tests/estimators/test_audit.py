@@ -465,7 +465,7 @@ def test_scores_reproduce_the_certificate(case, distance):
         bounds[60:140] = np.stack([exact - 0.7, exact + 0.7], axis=-1).clip(0, 1)[60:140]
         bounds[140:150] = 1.0 / n_classes
         X = X * (1.0 + 4.0 * (y == -1)[:, None])  # scores so far out that no label explains them
-    clf = ProjectedLeastSquaresClassifier(distance, class_prior=class_prior)
+    clf = ProjectedLeastSquaresClassifier(distance, alpha=0.0, class_prior=class_prior)
     clf.fit(X, y, sample_weight=weights, label_bounds=bounds)
     found = audit(
         clf,
@@ -490,7 +490,7 @@ def test_scores_reproduce_the_certificate(case, distance):
 
 def test_scores_inside_a_pipeline_and_a_search():
     X, y, _ = data(n=200, d=12)
-    clf = ProjectedLeastSquaresClassifier()
+    clf = ProjectedLeastSquaresClassifier(alpha=0.0)
     pipe = make_pipeline(StandardScaler(), clf).fit(X, y)
     search = GridSearchCV(
         make_pipeline(StandardScaler(), ProjectedLeastSquaresClassifier()),
@@ -1143,7 +1143,7 @@ def test_nothing_is_changed():
 def test_probabilities_promise_nothing_about_unlabeled_rows():
     """Whichever way a probability moves, for one of the labels that is worse."""
     X, y, _ = data(n=200, d=12)
-    clf = ProjectedLeastSquaresClassifier().fit(X, y)
+    clf = ProjectedLeastSquaresClassifier(alpha=0.0).fit(X, y)
     unlabeled = y == -1
     found = audit(clf, clf.supervised_, X[unlabeled], y[unlabeled])
     assert found.worst_case > 0 > found.best_case

@@ -122,8 +122,8 @@ def best_alpha(alphas: Vector, *losses: Vector) -> float:
     usable = np.flatnonzero(np.isfinite(losses).all(axis=0))
     if not usable.size:
         raise ValueError(
-            "Leave-one-out needs at least two labeled rows with a positive weight. Label more "
-            "rows, or set alpha to a number."
+            "Leave-one-out needs at least two labeled rows with a positive weight, and there is "
+            "one sample. Label more rows, or set alpha to a number."
         )
     best = max(usable, key=lambda a: (*(-loss[a] for loss in losses), alphas[a]))
     return float(alphas[best])
