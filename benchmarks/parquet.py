@@ -139,7 +139,7 @@ def fit(folder):
     begun = time.perf_counter()
     data = open_parquet(folder, target="label")
     with counted(data.X) as readings:
-        clf = ProjectedLeastSquaresClassifier().fit(*data)
+        clf = ProjectedLeastSquaresClassifier(alpha=0.0).fit(*data)
     return {
         "seconds": time.perf_counter() - begun,
         "peak": alone.peak_memory(),

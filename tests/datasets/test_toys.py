@@ -19,7 +19,7 @@ MAKERS = [make_helpful, make_neutral, make_misleading]
 # Each beside the supervised classifier that it starts from.
 MODELS = {
     "self-learning": (SelfLearningClassifier(LeastSquaresClassifier()), LeastSquaresClassifier()),
-    "projection": (ProjectedLeastSquaresClassifier(), LeastSquaresClassifier()),
+    "projection": (ProjectedLeastSquaresClassifier(alpha=0.0), LeastSquaresClassifier()),
     "transductive": (TransductiveSVMClassifier(), L2SVMClassifier(alpha=0.1, scaling="mean")),
 }
 
@@ -55,7 +55,7 @@ def test_projection_leaves_the_supervised_classifier_alone():
     for seed in range(N_DRAWS):
         X, truth = make_neutral(random_state=seed)
         y = mask_labels(truth, n_labeled=50, stratify=True, random_state=seed)
-        model = ProjectedLeastSquaresClassifier().fit(X, y)
+        model = ProjectedLeastSquaresClassifier(alpha=0.0).fit(X, y)
         n_unchanged += np.array_equal(model.coef_, model.supervised_.coef_)
     assert n_unchanged >= 0.9 * N_DRAWS
 
@@ -72,7 +72,7 @@ def test_projection_is_not_misled():
     for seed in range(N_DRAWS):
         X, truth = make_misleading(random_state=seed)
         y = mask_labels(truth, n_labeled=10, stratify=True, random_state=seed)
-        model = ProjectedLeastSquaresClassifier().fit(X, y)
+        model = ProjectedLeastSquaresClassifier(alpha=0.0).fit(X, y)
         losses = [
             np.sum((m.decision_function(X) + 0.5 - truth) ** 2) for m in (model, model.supervised_)
         ]

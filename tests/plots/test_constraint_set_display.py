@@ -20,6 +20,7 @@ from neverworse import (
 from neverworse.plots import ConstraintSetDisplay
 from neverworse.plots._constraint_set import equidistant
 from neverworse.plots._weight_plane import WeightPlane, zonotope_vertices
+from tests.exact import loss_penalty
 
 mpl.use("Agg")
 
@@ -141,6 +142,7 @@ def test_degenerate_zonotopes(generators, expected):
         {},
         {"distance": "labeled"},
         {"distance": "unlabeled"},
+        {"alpha": 0.0},
         {"constraint_alpha": 2.0},
         {"weights": True},
     ],
@@ -159,7 +161,7 @@ def test_constraint_set_is_the_hull_of_all_labelings(fit_intercept, n_unlabeled,
         X,
         y,
         fit_intercept,
-        alpha=options.get("constraint_alpha", 0.0),
+        alpha=float(loss_penalty(clf)),
         weights=weights,
         transductive=options.get("distance") == "unlabeled",
     )
@@ -216,7 +218,7 @@ def test_oracle_is_least_squares_with_all_labels():
     X, y, y_true = problem(0, 30, fit_intercept=True)
     clf = ProjectedLeastSquaresClassifier().fit(X, y)
     display = ConstraintSetDisplay.from_estimator(clf, X, y, y_true=y_true)
-    oracle = LeastSquaresClassifier().fit(X, y_true)
+    oracle = LeastSquaresClassifier(clf.certificate_.penalty).fit(X, y_true)
     expected = [oracle.coef_[0, 0], oracle.intercept_[0] + 0.5]
     np.testing.assert_allclose(display.oracle, expected, rtol=1e-10)
 
@@ -329,7 +331,7 @@ def test_rows_on_a_line_are_refused():
     x = np.random.default_rng(0).normal(size=(12, 1))
     y = np.array([0, 1] * 3 + [-1] * 6)
     X = np.column_stack([x, 2 * x])
-    clf = ProjectedLeastSquaresClassifier(fit_intercept=False).fit(X, y)
+    clf = ProjectedLeastSquaresClassifier(alpha=0.0, fit_intercept=False).fit(X, y)
     with pytest.raises(ValueError, match="two dimensions, but the rows of X all lie on a line"):
         ConstraintSetDisplay.from_estimator(clf, X, y)
 

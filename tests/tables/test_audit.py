@@ -147,7 +147,7 @@ def test_a_model_of_neverworse_against_one_of_scikit_learn():
 def test_the_certificate_is_what_the_audit_finds():
     labels = np.where(KNOWN, np.array(["no", "yes"])[TWO].astype(object), None)
     ours = TableClassifier(LeastSquaresClassifier(missing_label=np.nan)).fit(X, labels)
-    estimator = ProjectedLeastSquaresClassifier(missing_label=np.nan)
+    estimator = ProjectedLeastSquaresClassifier(alpha=0.0, missing_label=np.nan)
     projected = TableClassifier(estimator).fit(X, labels)
     table = table_of(np.array(["no", "yes"])[TWO])
     found = audit_table(projected, projected.supervised(), table, "y", response="score")
