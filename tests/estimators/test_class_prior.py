@@ -163,13 +163,13 @@ def test_forms_for_two_classes(classifier):
         {"yes": [low, 1.0], "no": np.array([1 - high, 1.0])},
         {np.str_("yes"): (low, high), "no": (0, 1)},
     ]
-    fits = [classifier(class_prior=form, tol=1e-13).fit(X, names[y]) for form in forms]
+    fits = [classifier(alpha=0.0, class_prior=form, tol=1e-13).fit(X, names[y]) for form in forms]
     for form, clf in zip(forms, fits, strict=True):
         np.testing.assert_allclose(clf.coef_, fits[0].coef_, atol=1e-9, err_msg=str(form))
         ((name, lower, upper),) = clf.certificate_.assumptions.class_prior
         assert name == "yes"
         assert (lower, upper) == (pytest.approx(low), pytest.approx(high))
-    plain = classifier().fit(X, names[y])
+    plain = classifier(alpha=0.0).fit(X, names[y])
     assert not np.allclose(plain.coef_, fits[0].coef_, atol=1e-3)
 
 
@@ -263,7 +263,7 @@ def test_narrower_priors_improve_more(n_classes):
 @pytest.mark.parametrize("share", [0, 1, 0.0, 1.0])
 def test_all_unlabeled_rows_are_of_one_of_two_classes(classifier, share):
     X, y, _, _ = make()
-    clf = classifier(class_prior=share).fit(X, y)
+    clf = classifier(alpha=0.0, class_prior=share).fit(X, y)
     assert clf.certificate_.converged
     np.testing.assert_allclose(clf.soft_labels_, share, atol=1e-9)
     E = np.column_stack([X, np.ones(len(X))])
@@ -280,7 +280,7 @@ def test_all_unlabeled_rows_are_of_one_of_two_classes(classifier, share):
 @pytest.mark.parametrize("n", [60, 9000])
 def test_all_unlabeled_rows_are_of_one_of_several_classes(classifier, n):
     X, y, _, _ = make(n=n, n_classes=3)
-    clf = classifier(class_prior={2: 1.0}).fit(X, y)
+    clf = classifier(alpha=0.0, class_prior={2: 1.0}).fit(X, y)
     certificate = clf.certificate_
     assert certificate.converged
     labels = np.where(y == -1, 2, y)
@@ -575,7 +575,7 @@ def test_shares_that_can_be_met_are_no_error():
         bounds = np.stack([labels, labels], axis=2) + rng.uniform(0, 0.7, (60, 4, 1)) * [-1, 1]
         bounds = np.clip(bounds, 0.0, 1.0)
         prior = shares_of(truth, y, 4)
-        clf = ProjectedLeastSquaresClassifier(class_prior=prior, max_iter=500)
+        clf = ProjectedLeastSquaresClassifier(alpha=0.0, class_prior=prior, max_iter=500)
         clf.fit(X, y, label_bounds=bounds)
         assert clf.certificate_.holds
         assert difference(clf, X, truth, 4) <= clf.certificate_.worst_case + 1e-9

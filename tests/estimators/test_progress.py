@@ -95,7 +95,7 @@ def test_stages_are_seen(classifier, n_classes):
 def test_stages_of_a_large_fit():
     X, y = make(n=20_000)
     recorder = Recorder()
-    ProjectedLeastSquaresClassifier().set_callbacks(recorder).fit(X, y)
+    ProjectedLeastSquaresClassifier(alpha=0.0).set_callbacks(recorder).fit(X, y)
     assert "pass over all rows" in recorder.ended()
 
 
@@ -230,9 +230,9 @@ def test_a_callback_stops_the_solver(n_classes, n, when):
     X, y = make(n=n, n_classes=n_classes)
     if n == 300 and when == "pass over all rows":
         when = "Gram matrix"  # there is no pass
-    full = ProjectedLeastSquaresClassifier().fit(X, y)
+    full = ProjectedLeastSquaresClassifier(alpha=0.0).fit(X, y)
     recorder = Recorder(stop=lambda name: name == when)
-    clf = ProjectedLeastSquaresClassifier().set_callbacks(recorder).fit(X, y)
+    clf = ProjectedLeastSquaresClassifier(alpha=0.0).set_callbacks(recorder).fit(X, y)
     certificate = clf.certificate_
     assert certificate.stopped_early
     assert not certificate.converged
@@ -288,7 +288,7 @@ def test_max_time_of_large_problems(restriction, n):
         some = np.flatnonzero((y == -1) & (rng.random(len(y)) < 0.5))
         bounds[some, rng.integers(0, n_classes, len(some)), 1] = 0.5
     start = time.process_time()
-    clf = ProjectedLeastSquaresClassifier(class_prior=prior, max_time=0.05)
+    clf = ProjectedLeastSquaresClassifier(alpha=0.0, class_prior=prior, max_time=0.05)
     clf.fit(X, y, label_bounds=bounds)
     # What comes before the solver and after it is not stopped, but it should not be endless.
     assert time.process_time() - start < 20
@@ -369,7 +369,7 @@ def test_quiet_is_quiet(classifier, n_classes, n, capfd):
 def test_verbose_writes_a_line_for_every_stage(classifier, n_classes, verbose, capfd):
     X, y = make(n=20_000, n_classes=n_classes)
     recorder = Recorder()
-    classifier(verbose=verbose).set_callbacks(recorder).fit(X, y)
+    classifier(alpha=0.0, verbose=verbose).set_callbacks(recorder).fit(X, y)
     out, err = capfd.readouterr()
     assert out == ""
     lines = err.splitlines()
