@@ -75,7 +75,9 @@ def test_bar_is_the_interval(n_classes):
 
 
 def test_transductive_and_assumptions():
-    clf = ProjectedLeastSquaresClassifier("unlabeled", class_prior=(0.4, 0.6)).fit(*problem())
+    clf = ProjectedLeastSquaresClassifier("unlabeled", alpha=0.0, class_prior=(0.4, 0.6)).fit(
+        *problem()
+    )
     display = CertificateDisplay.from_estimator(clf)
     assert "sum over 180 unlabeled rows" in display.ax_.get_xlabel()
     assert display.verdict.endswith("whatever the labels within what is assumed")
@@ -83,7 +85,7 @@ def test_transductive_and_assumptions():
 
 def test_no_guarantee():
     X, y = problem()
-    certificate = ProjectedLeastSquaresClassifier().fit(X, y).certificate_
+    certificate = ProjectedLeastSquaresClassifier(alpha=0.0).fit(X, y).certificate_
     display = CertificateDisplay.from_certificate(replace(certificate, worst_case=7.5))
     assert display.verdict == "Not guaranteed: it depends on the unknown labels"
     assert "at worst\n7.5 higher" in texts(display)
@@ -102,7 +104,7 @@ def test_nothing_changed():
 
 def test_audits():
     X, y = problem()
-    clf = ProjectedLeastSquaresClassifier().fit(X, y)
+    clf = ProjectedLeastSquaresClassifier(alpha=0.0).fit(X, y)
     found = audit(clf, clf.supervised_, X, y, response="score")
     display = CertificateDisplay.from_certificate(found)
     assert bar(display) == pytest.approx((found.best_case, found.worst_case))
@@ -131,7 +133,7 @@ def test_regressions_pipelines_and_searches():
         "Never worse than the supervised regression, whatever the targets within what is assumed"
     )
     assert display.verdict == expected
-    pipeline = make_pipeline(StandardScaler(), ProjectedLeastSquaresClassifier()).fit(X, y)
+    pipeline = make_pipeline(StandardScaler(), ProjectedLeastSquaresClassifier(alpha=0.0)).fit(X, y)
     display = CertificateDisplay.from_estimator(pipeline)
     assert display.certificate is pipeline[-1].certificate_
     search = GridSearchCV(pipeline, {}, cv=StratifiedLabeledKFold(3)).fit(X, y)
@@ -140,7 +142,7 @@ def test_regressions_pipelines_and_searches():
 
 
 def test_own_axes_and_looks():
-    clf = ProjectedLeastSquaresClassifier().fit(*problem())
+    clf = ProjectedLeastSquaresClassifier(alpha=0.0).fit(*problem())
     figure, ax = plt.subplots()
     display = CertificateDisplay.from_estimator(clf, ax=ax, title=False, bar_kw={"color": "red"})
     assert display.ax_ is ax
@@ -152,19 +154,21 @@ def test_own_axes_and_looks():
 def test_wrong_input_is_explained():
     X, y = problem()
     with pytest.raises(NotFittedError):
-        CertificateDisplay.from_estimator(ProjectedLeastSquaresClassifier())
+        CertificateDisplay.from_estimator(ProjectedLeastSquaresClassifier(alpha=0.0))
     fitted = LeastSquaresClassifier().fit(X, y)
     with pytest.raises(TypeError, match=r"a LeastSquaresClassifier does not have.*audit"):
         CertificateDisplay.from_estimator(fitted)
     with pytest.raises(TypeError, match="got a LogisticRegression"):
         CertificateDisplay(LogisticRegression())
-    certificate = ProjectedLeastSquaresClassifier().fit(X, y).certificate_
+    certificate = ProjectedLeastSquaresClassifier(alpha=0.0).fit(X, y).certificate_
     with pytest.raises(ValueError, match="not finite"):
         CertificateDisplay(replace(certificate, worst_case=np.inf))
 
 
 def test_missing_matplotlib_is_explained(monkeypatch):
-    display = CertificateDisplay(ProjectedLeastSquaresClassifier().fit(*problem()).certificate_)
+    display = CertificateDisplay(
+        ProjectedLeastSquaresClassifier(alpha=0.0).fit(*problem()).certificate_
+    )
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r"CertificateDisplay .* pip install \"\.\[plots\]\""):
         display.plot()

@@ -49,7 +49,7 @@ def ticks(display):
 
 
 def test_features_that_moved_most_are_drawn():
-    clf = ProjectedLeastSquaresClassifier().fit(*problem())
+    clf = ProjectedLeastSquaresClassifier(alpha=0.0).fit(*problem())
     display = CoefficientShiftDisplay.from_estimator(clf, max_features=7)
     before, after = clf.supervised_.coef_[0], clf.coef_[0]
     order = sorted(range(30), key=lambda k: -abs(after[k] - before[k]))[:7]
@@ -68,7 +68,7 @@ def test_features_that_moved_most_are_drawn():
 
 
 def test_one_class_of_several():
-    clf = ProjectedLeastSquaresClassifier().fit(*problem(3))
+    clf = ProjectedLeastSquaresClassifier(alpha=0.0).fit(*problem(3))
     shifts = np.abs(clf.coef_ - clf.supervised_.coef_).max(axis=1)
     display = CoefficientShiftDisplay.from_estimator(clf)
     assert display.class_name == clf.classes_[shifts.argmax()]
@@ -81,7 +81,7 @@ def test_one_class_of_several():
 
 
 def test_two_classes_have_one_score():
-    clf = ProjectedLeastSquaresClassifier().fit(*problem())
+    clf = ProjectedLeastSquaresClassifier(alpha=0.0).fit(*problem())
     display = CoefficientShiftDisplay.from_estimator(clf, target_class="middle")
     assert display.class_name == "middle"
     with pytest.raises(ValueError, match="one score, for 'middle'"):
@@ -91,7 +91,7 @@ def test_two_classes_have_one_score():
 def test_names_of_features():
     X, y = problem(n_features=2)
     table = pd.DataFrame(X, columns=["age", "a name that is much longer than what fits on a page"])
-    clf = ProjectedLeastSquaresClassifier()
+    clf = ProjectedLeastSquaresClassifier(alpha=0.0)
     display = CoefficientShiftDisplay.from_estimator(clf.fit(table, y))
     assert set(display.feature_names) == set(table.columns)
     assert max(map(len, ticks(display))) == 32
@@ -117,7 +117,7 @@ def test_regressions_have_no_class():
 
 
 def test_own_axes_and_looks():
-    clf = ProjectedLeastSquaresClassifier().fit(*problem())
+    clf = ProjectedLeastSquaresClassifier(alpha=0.0).fit(*problem())
     figure, ax = plt.subplots()
     display = CoefficientShiftDisplay.from_estimator(
         clf, ax=ax, legend=False, point_kw={"markersize": 3}, line_kw={"color": "red"}
@@ -131,14 +131,14 @@ def test_own_axes_and_looks():
 def test_wrong_input_is_explained():
     X, y = problem()
     with pytest.raises(NotFittedError):
-        CoefficientShiftDisplay.from_estimator(ProjectedLeastSquaresClassifier())
+        CoefficientShiftDisplay.from_estimator(ProjectedLeastSquaresClassifier(alpha=0.0))
     with pytest.raises(NotFittedError):
         CoefficientShiftDisplay.from_estimator(
-            make_pipeline(StandardScaler(), ProjectedLeastSquaresClassifier())
+            make_pipeline(StandardScaler(), ProjectedLeastSquaresClassifier(alpha=0.0))
         )
     with pytest.raises(TypeError, match="but got a LeastSquaresClassifier"):
         CoefficientShiftDisplay.from_estimator(LeastSquaresClassifier().fit(X, y))
-    clf = ProjectedLeastSquaresClassifier().fit(X, y)
+    clf = ProjectedLeastSquaresClassifier(alpha=0.0).fit(X, y)
     with pytest.raises(ValueError, match="max_features=0"):
         CoefficientShiftDisplay.from_estimator(clf, max_features=0)
 

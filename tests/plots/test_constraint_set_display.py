@@ -144,6 +144,7 @@ def test_degenerate_zonotopes(generators, expected):
         {"distance": "unlabeled"},
         {"alpha": 0.0},
         {"constraint_alpha": 2.0},
+        {"alpha": "loo"},
         {"weights": True},
     ],
     ids=str,
@@ -154,7 +155,9 @@ def test_constraint_set_is_the_hull_of_all_labelings(fit_intercept, n_unlabeled,
     weights = None
     if options.pop("weights", False):
         weights = np.random.default_rng(1).uniform(0.5, 3.0, len(y))
-    clf = ProjectedLeastSquaresClassifier(fit_intercept=fit_intercept, **options)
+    clf = ProjectedLeastSquaresClassifier(
+        **{"alpha": 0.0, "fit_intercept": fit_intercept, **options}
+    )
     clf.fit(X, y, sample_weight=weights)
     display = ConstraintSetDisplay.from_estimator(clf, X, y, sample_weight=weights)
     points = brute_force(
@@ -216,7 +219,7 @@ def test_every_soft_labeling_lies_in_the_set(fit_intercept):
 
 def test_oracle_is_least_squares_with_all_labels():
     X, y, y_true = problem(0, 30, fit_intercept=True)
-    clf = ProjectedLeastSquaresClassifier().fit(X, y)
+    clf = ProjectedLeastSquaresClassifier(alpha=0.0).fit(X, y)
     display = ConstraintSetDisplay.from_estimator(clf, X, y, y_true=y_true)
     oracle = LeastSquaresClassifier(clf.certificate_.penalty).fit(X, y_true)
     expected = [oracle.coef_[0, 0], oracle.intercept_[0] + 0.5]
@@ -225,8 +228,8 @@ def test_oracle_is_least_squares_with_all_labels():
 
 def test_feature_far_from_zero_keeps_its_digits():
     X, y, y_true = problem(1, 40, fit_intercept=True)
-    near = ProjectedLeastSquaresClassifier().fit(X, y)
-    far = ProjectedLeastSquaresClassifier().fit(X + 1e6, y)
+    near = ProjectedLeastSquaresClassifier(alpha=0.0).fit(X, y)
+    far = ProjectedLeastSquaresClassifier(alpha=0.0).fit(X + 1e6, y)
     a = ConstraintSetDisplay.from_estimator(near, X, y, y_true=y_true)
     b = ConstraintSetDisplay.from_estimator(far, X + 1e6, y, y_true=y_true)
     np.testing.assert_allclose(b.oracle[0], a.oracle[0], rtol=1e-6)
@@ -246,7 +249,7 @@ def test_ellipse_goes_through_the_point_at_constant_distance():
 
 def test_draws_into_axes_and_saves(tmp_path):
     X, y, y_true = problem(6, 40, fit_intercept=True)
-    clf = ProjectedLeastSquaresClassifier().fit(X, y)
+    clf = ProjectedLeastSquaresClassifier(alpha=0.0).fit(X, y)
     assert not clf.certificate_.reason
     figure, axes = plt.subplots(1, 2)
     display = ConstraintSetDisplay.from_estimator(clf, X, y, y_true=y_true, ax=axes[1])
@@ -271,7 +274,7 @@ def test_draws_into_axes_and_saves(tmp_path):
 
 def test_plots_again_in_a_new_figure_without_legend():
     X, y, _ = problem(2, 40, fit_intercept=False)
-    clf = ProjectedLeastSquaresClassifier(fit_intercept=False).fit(X, y)
+    clf = ProjectedLeastSquaresClassifier(alpha=0.0, fit_intercept=False).fit(X, y)
     display = ConstraintSetDisplay.from_estimator(clf, X, y)
     first = display.ax_
     display.plot(legend=False, set_kw={"facecolor": "red"}, point_kw={"markersize": 3})
@@ -282,7 +285,7 @@ def test_plots_again_in_a_new_figure_without_legend():
 
 def test_supervised_inside_is_one_point():
     X, y = np.array([[0.0], [1.0], [0.4], [0.6], [0.5]]), np.array([0, 1, -1, -1, -1])
-    clf = ProjectedLeastSquaresClassifier().fit(X, y)
+    clf = ProjectedLeastSquaresClassifier(alpha=0.0).fit(X, y)
     assert clf.certificate_.reason == "inside"
     display = ConstraintSetDisplay.from_estimator(clf, X, y)
     names = [text.get_text() for text in display.ax_.get_legend().get_texts()]
@@ -292,7 +295,7 @@ def test_supervised_inside_is_one_point():
 def test_no_or_one_unlabeled_row_still_draws():
     X, y, _ = problem(0, 1, fit_intercept=True)
     for rows, corners in ((slice(None), 2), (slice(-1), 1)):
-        clf = ProjectedLeastSquaresClassifier().fit(X[rows], y[rows])
+        clf = ProjectedLeastSquaresClassifier(alpha=0.0).fit(X[rows], y[rows])
         display = ConstraintSetDisplay.from_estimator(clf, X[rows], y[rows])
         assert len(display.constraint_set) == corners
         display.figure_.canvas.draw()
@@ -311,9 +314,9 @@ def test_string_labels():
     X, y, y_true = problem(0, 20, fit_intercept=True)
     names = np.array(["no", "yes"], dtype=object)
     labels = np.where(y < 0, None, names[y])
-    clf = ProjectedLeastSquaresClassifier().fit(X, labels)
+    clf = ProjectedLeastSquaresClassifier(alpha=0.0).fit(X, labels)
     display = ConstraintSetDisplay.from_estimator(clf, X, labels, y_true=names[y_true].astype(str))
-    coded = ProjectedLeastSquaresClassifier().fit(X, y)
+    coded = ProjectedLeastSquaresClassifier(alpha=0.0).fit(X, y)
     expected = ConstraintSetDisplay.from_estimator(coded, X, y, y_true=y_true)
     np.testing.assert_array_equal(display.oracle, expected.oracle)
 
@@ -322,7 +325,7 @@ def test_string_labels():
 def test_other_dimensions_are_refused(n_features, fit_intercept):
     X = np.random.default_rng(0).normal(size=(12, n_features))
     y = np.array([0, 1] * 3 + [-1] * 6)
-    clf = ProjectedLeastSquaresClassifier(fit_intercept=fit_intercept).fit(X, y)
+    clf = ProjectedLeastSquaresClassifier(alpha=0.0, fit_intercept=fit_intercept).fit(X, y)
     with pytest.raises(ValueError, match=f"two dimensions, but this classifier has {n_features}"):
         ConstraintSetDisplay.from_estimator(clf, X, y)
 
@@ -339,14 +342,14 @@ def test_rows_on_a_line_are_refused():
 def test_not_fitted_and_other_estimators_are_refused():
     X, y, _ = problem(0, 5, fit_intercept=True)
     with pytest.raises(NotFittedError):
-        ConstraintSetDisplay.from_estimator(ProjectedLeastSquaresClassifier(), X, y)
+        ConstraintSetDisplay.from_estimator(ProjectedLeastSquaresClassifier(alpha=0.0), X, y)
     with pytest.raises(TypeError, match="but got a LeastSquaresClassifier"):
         ConstraintSetDisplay.from_estimator(LeastSquaresClassifier().fit(X, y), X, y)
 
 
 def test_other_rows_and_wrong_true_labels_are_refused():
     X, y, y_true = problem(0, 10, fit_intercept=True)
-    clf = ProjectedLeastSquaresClassifier().fit(X, y)
+    clf = ProjectedLeastSquaresClassifier(alpha=0.0).fit(X, y)
     with pytest.raises(ValueError, match="the rows, labels and sample weights"):
         ConstraintSetDisplay.from_estimator(clf, X[1:], y[1:])
     with pytest.raises(ValueError, match="10 rows without a label"):
@@ -359,7 +362,7 @@ def test_other_rows_and_wrong_true_labels_are_refused():
 
 def test_estimator_is_left_alone():
     X, y, _ = problem(0, 10, fit_intercept=True)
-    clf = ProjectedLeastSquaresClassifier().fit(X, y)
+    clf = ProjectedLeastSquaresClassifier(alpha=0.0).fit(X, y)
     before = dict(vars(clf))
     ConstraintSetDisplay.from_estimator(clf, X, y)
     assert vars(clf) == before
@@ -367,7 +370,7 @@ def test_estimator_is_left_alone():
 
 def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):
     X, y, _ = problem(0, 10, fit_intercept=True)
-    clf = ProjectedLeastSquaresClassifier().fit(X, y)
+    clf = ProjectedLeastSquaresClassifier(alpha=0.0).fit(X, y)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"pip install \"\.\[plots\]\""):
