@@ -74,8 +74,8 @@ def test_a_damaged_file_is_reported_and_set_aside(run, tmp_path):
     assert run("robustness", "--repeats", "2", *WDBC)[0] == 0
     before = (tmp_path / "out/measurements/robustness.csv").read_bytes()
     (path,) = (tmp_path / "out/repeats").rglob("WDBC.jsonl")
-    header, newline, repeats = path.read_bytes().partition(b"\n")
-    path.write_bytes(header + newline + repeats.replace(b"Supervised", b"Supervized", 1))
+    damaged = path.read_bytes().replace(b'"method": "Supervised"', b'"method": "Supervized"', 1)
+    path.write_bytes(damaged)
     code, _, err = run("robustness", "--repeats", "2", *WDBC)
     assert code == 0
     assert "1 of 2 repeats are damaged. It was set aside as WDBC.jsonl.damaged-1" in err
@@ -172,7 +172,7 @@ def test_missing_packages(run, monkeypatch, name):
     assert (code, out) == (1, "")
     assert err == (
         f"neverworse reproduce: error: This needs {name}, not installed here. "
-        'Run in a clone of neverworse: pip install ".[paper]"\n'
+        'Run: pip install "neverworse[paper]"\n'
     )
 
 

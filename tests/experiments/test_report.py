@@ -146,6 +146,7 @@ def test_a_violation_is_not_hidden():
     assert "1 of 2 resamplings" in text
     assert "1 + 2.0e-06" in text
     assert "Supervised: 0 of 2 (largest ratio: 1 + 3.0e-06); in the published run, 1507" in text
+    assert "other weights" not in text
 
 
 def test_a_higher_loss_than_that_of_other_weights_is_told_but_no_violation():
@@ -164,6 +165,7 @@ def test_a_higher_loss_than_that_of_other_weights_is_told_but_no_violation():
     assert "The guarantee holds." in text
     assert "20 of 20 folds" in text
     assert "Supervised: 19 of 20 (largest ratio: 1 + 1.0e-01); in the published run, 3106" in text
+    assert "Where it is higher, Supervised has other weights" in text
 
 
 @pytest.mark.parametrize("make", [runs.timing, runs.curves, lambda: runs.small(("table",), 1)])

@@ -68,12 +68,15 @@ def guarantee_sentences(reproduction: Reproduction) -> list[str]:
             n_fits, "", counts["higher_than_supervised"], counts["largest_ratio_to_supervised"]
         )
         held = paper["fits"] - paper["higher"]
-        sentences.append(
+        sentence = (
             f"{own}: the loss of Projection on labeled and unlabeled rows is not higher than that "
             "of the supervised weights that it projects, of which the theorem speaks. Compared "
             f"with the classifier Supervised: {other}; in the published run, {held} of "
             f"{paper['fits']}."
         )
+        if counts["higher_than_supervised"] and not counts["higher"]:
+            sentence += " Where it is higher, Supervised has other weights than the projected ones."
+        sentences.append(sentence)
     return sentences
 
 
