@@ -172,7 +172,7 @@ def test_missing_packages(run, monkeypatch, name):
     assert (code, out) == (1, "")
     assert err == (
         f"neverworse reproduce: error: This needs {name}, not installed here. "
-        'Run: pip install "neverworse[paper]"\n'
+        'Run in a clone of neverworse: pip install ".[paper]"\n'
     )
 
 
