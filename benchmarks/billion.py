@@ -13,11 +13,12 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
 from neverworse.projection._dual import WORKING_BYTES, WORKING_FRACTION
+from pages import with_tables
 
 HERE = Path(__file__).resolve().parent
 CONSTANTS = HERE / "constants.json"
 PAGE = HERE.parent / "docs" / "billion_rows.md"
-BEGIN, END = "<!-- made by benchmarks/billion.py -->", "<!-- end -->"
+BEGIN = "<!-- made by benchmarks/billion.py -->"
 
 FLOAT32, FLOAT64 = 4, 8
 CHUNK_SIZES = (100e6, 1e9)  # the first is that of all other tables
@@ -258,15 +259,6 @@ def text_of(path=CONSTANTS):
     return "\n\n".join(parts)
 
 
-def with_tables(page, text):
-    """Return the page with other tables between its marks."""
-    before, _, rest = page.partition(BEGIN)
-    _, found, after = rest.partition(END)
-    if not found:
-        raise ValueError(f"The page has no marks {BEGIN} and {END}. Put them where tables belong.")
-    return f"{before}{BEGIN}\n\n{text}\n\n{END}{after}"
-
-
 def main(argv=None):
     """Print the tables, and put them into the page if asked to."""
     parser = argparse.ArgumentParser(description="The tables of docs/billion_rows.md.")
@@ -277,7 +269,7 @@ def main(argv=None):
     print(text)
     if arguments.page:
         page = arguments.page.read_text(encoding="utf-8")
-        arguments.page.write_text(with_tables(page, text), encoding="utf-8")
+        arguments.page.write_text(with_tables(page, BEGIN, text), encoding="utf-8")
     return 0
 
 

@@ -14,10 +14,11 @@ from pathlib import Path
 import numpy as np
 
 from neverworse import ICLSClassifier, ProjectedLeastSquaresClassifier
-from neverworse.datasets import DataNotFoundError, load_paper_dataset
 from neverworse.experiments._protocol import GINV_CUTOFF, PROTOCOLS
 from neverworse.experiments._robustness import principal_components
 from neverworse.experiments._samples import draw_labeled
+from pages import table
+from studies import load_all, parser_of
 
 SEED = 2017
 N_UNLABELED = 1000
@@ -123,31 +124,16 @@ class Study:
 
 def main(argv=None):
     """Run the study, print tables in Markdown, and return 1 if a guarantee was broken."""
-    parser = argparse.ArgumentParser(description="What a class prior adds to the projection.")
-    parser.add_argument("--repeats", type=_positive, default=100, help="draws (default: 100)")
+    parser = parser_of("What a class prior adds to the projection.", NAMES, repeats=100)
     parser.add_argument("--level", type=_level, default=0.95, help="prior_level (default: 0.95)")
-    parser.add_argument(
-        "--datasets",
-        nargs="+",
-        choices=NAMES,
-        default=NAMES,
-        metavar="NAME",
-        help=f"of {', '.join(NAMES)} (default: all)",
-    )
-    parser.add_argument(
-        "--data-home",
-        help="folder of the data sets, looked at first (see docs/datasets.md)",
-    )
     parser.add_argument("--out", type=Path, help="save the tables in this file as well")
     parser.add_argument("--picture", type=Path, help="draw the losses in this file")
     arguments = parser.parse_args(argv)
     for path in (arguments.out, arguments.picture):
         if path and not path.resolve().parent.is_dir():
             parser.error(f"there is no folder {path.parent} to save {path.name} in")
-    try:
-        data = {name: load(name, arguments.data_home) for name in arguments.datasets}
-    except DataNotFoundError as error:
-        parser.error(str(error))
+    # 1 is the class that the paper codes 1, the first one.
+    data = {name: (X, 1 - y) for name, (X, y) in load_all(parser, arguments).items()}
     studies = [study(name, *data[name], arguments.repeats, arguments.level) for name in data]
     text = _report(studies)
     print(text, end="")
@@ -156,12 +142,6 @@ def main(argv=None):
     if arguments.picture:
         draw(studies).savefig(arguments.picture, dpi=150)
     return int(_n_broken(studies) > 0)
-
-
-def load(name, data_home):
-    """Return rows and labels; 1 is the class that the paper codes 1, the first one."""
-    X, y = load_paper_dataset(name, data_home=data_home, return_X_y=True)
-    return X, 1 - y
 
 
 def study(name, X, truth, repeats, level=0.95):
@@ -227,14 +207,14 @@ def _report(studies):
     worse = [f"worse: {name}" for name in WORSE]
     signs = ["loss: lower", "loss: higher", "error: lower", "error: higher"]
     parts = {
-        LOSS: _table(columns, _with_mean(rows(lambda s: s.means("loss"))), ".3f"),
-        ERROR: _table([*columns[:2], "supervised", *METHODS], _with_mean(rows(_errors)), ".1f"),
-        GUARANTEED: _table(columns, _with_mean(rows(_guaranteed)), ".1f"),
-        CONFIDENT: _table([*columns[:2], *OF_INTERVAL], rows(_of_interval), ".0f"),
-        HARM: _table([*columns[:2], *worse], rows(_counts), "d"),
-        COMPARED: _table(["", *signs], [[m, *_signs(studies, m)] for m in METHODS[1:]], "d"),
+        LOSS: table(columns, _with_mean(rows(lambda s: s.means("loss"))), ".3f"),
+        ERROR: table([*columns[:2], "supervised", *METHODS], _with_mean(rows(_errors)), ".1f"),
+        GUARANTEED: table(columns, _with_mean(rows(_guaranteed)), ".1f"),
+        CONFIDENT: table([*columns[:2], *OF_INTERVAL], rows(_of_interval), ".0f"),
+        HARM: table([*columns[:2], *worse], rows(_counts), "d"),
+        COMPARED: table(["", *signs], [[m, *_signs(studies, m)] for m in METHODS[1:]], "d"),
     }
-    texts = [f"{title}:\n\n{table}" for title, table in parts.items()]
+    texts = [f"{title}:\n\n{part}" for title, part in parts.items()]
     return "\n\n".join([*texts, _in_words(studies)]) + "\n"
 
 
@@ -310,12 +290,6 @@ def _with_mean(rows):
     return [*rows, ["mean", "", *values.mean(axis=0).tolist()]]
 
 
-def _table(header, rows, form):
-    lines = [header, ["---"] + ["---:"] * (len(header) - 1)]
-    lines += [[format(v, form) if isinstance(v, float) else str(v) for v in row] for row in rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
 STYLES = {  # colours of Okabe and Ito; shapes differ as well
     PROJECTION: {"marker": "o", "color": "#0072B2"},
     CONFIDENCE: {"marker": "o", "facecolor": "white", "edgecolor": "#0072B2"},
@@ -347,13 +321,6 @@ def draw(studies):
     ax.tick_params(axis="y", length=0)
     figure.legend(loc="outside upper center", ncols=len(METHODS), frameon=False)
     return figure
-
-
-def _positive(text):
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError("must be 1 or more")
-    return value
 
 
 def _level(text):

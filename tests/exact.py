@@ -19,33 +19,30 @@ def loss_penalty(clf):
     return Fraction(clf.supervised_.alpha_ if same else clf.constraint_alpha)
 
 
-def exact_extremes(clf, problem, *, clipped=False):
+def exact_extremes(clf, problem):
     """Largest and smallest loss difference over all labelings, of the weights as stored.
 
-    With `clipped`, that of the probabilities, which have no penalty.
+    Returns two pairs: of the scores with the penalty, and of the probabilities, which have none.
     """
     transductive = clf.distance == "unlabeled" if isinstance(clf.distance, str) else False
     semi, supervised = _weights(clf), _weights(clf.supervised_)
-    worst = best = Fraction(0)
+    alpha = loss_penalty(clf)
+    penalty = alpha * (sum(w * w for w in semi[0]) - sum(w * w for w in supervised[0]))
+    of_scores, of_probabilities = [penalty, penalty], [Fraction(0), Fraction(0)]
     ones = np.ones(len(problem.y))
     for x, y, s in zip(problem.X, problem.y, problem.weights_or(ones), strict=True):
         if s == 0 or (transductive and y != -1):
             continue
         row = [Fraction(float(value)) for value in x]
         f, g = _score(row, semi), _score(row, supervised)
-        if clipped:
-            f, g = (min(max(score, Fraction(0)), Fraction(1)) for score in (f, g))
-        at_zero, at_one = f * f - g * g, (f - 1) ** 2 - (g - 1) ** 2
         s = Fraction(float(s))
-        if y == -1:
-            worst += s * max(at_zero, at_one)
-            best += s * min(at_zero, at_one)
-        else:
-            known = s * (at_one if y else at_zero)
-            worst, best = worst + known, best + known
-    alpha = Fraction(0) if clipped else loss_penalty(clf)
-    penalty = alpha * (sum(w * w for w in semi[0]) - sum(w * w for w in supervised[0]))
-    return worst + penalty, best + penalty
+        clipped = (min(max(score, Fraction(0)), Fraction(1)) for score in (f, g))
+        for sums, (after, before) in ((of_scores, (f, g)), (of_probabilities, clipped)):
+            labels = (0, 1) if y == -1 else (int(y),)
+            differences = [(after - q) ** 2 - (before - q) ** 2 for q in labels]
+            sums[0] += s * max(differences)
+            sums[1] += s * min(differences)
+    return of_scores, of_probabilities
 
 
 def _weights(clf):

@@ -118,7 +118,7 @@ def test_slow_memory_limits_a_pass(billion, constants):
 
 def test_the_page_is_up_to_date(billion):
     page = billion.PAGE.read_text(encoding="utf-8")
-    assert billion.with_tables(page, billion.text_of()) == page
+    assert billion.with_tables(page, billion.BEGIN, billion.text_of()) == page
 
 
 def test_what_the_page_says_about_the_tables(billion):
@@ -147,7 +147,7 @@ def test_what_the_page_says_about_the_tables(billion):
 def test_the_command(billion, constants, tmp_path, capsys):
     file, page = tmp_path / "constants.json", tmp_path / "page.md"
     file.write_text(json.dumps({"constants": vars(constants), "measured_on": "paper"}))
-    page.write_text(f"before\n{billion.BEGIN}\nold\n{billion.END}\nafter\n")
+    page.write_text(f"before\n{billion.BEGIN}\nold\n<!-- end -->\nafter\n")
     assert billion.main(["--constants", str(file), "--page", str(page)]) == 0
     text = page.read_text()
     assert capsys.readouterr().out.strip() in text
@@ -163,4 +163,4 @@ def test_the_command(billion, constants, tmp_path, capsys):
 
 def test_a_page_without_marks(billion):
     with pytest.raises(ValueError, match="no marks"):
-        billion.with_tables("# A page", "tables")
+        billion.with_tables("# A page", billion.BEGIN, "tables")

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from neverworse.datasets import load_wdbc
+
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 DATA = os.environ.get("NEVERWORSE_DATA")
 needs_data = pytest.mark.skipif(not DATA, reason="NEVERWORSE_DATA is not set")
@@ -65,8 +67,8 @@ def test_what_is_promised(load):
 
 def test_the_certificate_is_a_bound_of_the_loss(load):
     study = load("class_prior")
-    X, truth = study.load("WDBC", None)
-    for repeat in study.study("WDBC", X, truth, repeats=5, level=0.5).repeats:
+    X, y = load_wdbc(return_X_y=True)
+    for repeat in study.study("WDBC", X, 1 - y, repeats=5, level=0.5).repeats:
         for method, fit in repeat.fits.items():
             if repeat.promises(method) or method == study.ICLS:
                 assert fit.loss - 1.0 <= fit.worst_case + 1e-12

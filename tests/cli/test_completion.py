@@ -107,7 +107,7 @@ def test_without_the_library(monkeypatch, capsys):
     assert main(["completion", "bash"]) == 1
     said = capsys.readouterr()
     assert said.out == ""
-    assert 'pip install "neverworse[tables]"' in said.err
+    assert 'pip install ".[tables]"' in said.err
 
 
 def test_a_library_too_old_for_the_shell(monkeypatch, capsys):

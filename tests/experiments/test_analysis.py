@@ -58,7 +58,7 @@ def test_cells_and_marks():
     assert totals == {"ICLS": (1, 0, 0), "Projection": (0, 1, 0), "Self-Learning": (0, 0, 1)}
 
 
-def losses(projection, supervised=(1.0, 2.0)):
+def losses(projection, supervised=(1.0, 2.0), own=(1.0, 2.0)):
     pairs = {"Supervised": supervised, "Projection": projection, "SVM": (4, 4), "TSVM": (2, 8)}
     return _analysis.tidy(
         {
@@ -68,6 +68,7 @@ def losses(projection, supervised=(1.0, 2.0)):
                         "method": method,
                         "training_loss": values[repeat],
                         "test_loss": 2 * values[repeat],
+                        "own_supervised_loss": own[repeat] if method == "Projection" else None,
                     }
                     for method, values in pairs.items()
                 ]
@@ -104,6 +105,38 @@ def test_the_guarantee_is_counted_strictly(projection, higher):
     found = _analysis.guarantee(losses(projection))
     assert found["fits"] == 2
     assert found["higher"] == higher
+    assert found["higher_than_supervised"] == 0
+
+
+def test_models_that_were_fitted_apart_are_compared_beyond_rounding_errors():
+    found = _analysis.robustness(losses((1.0 + 1e-12, 2.0 + 1e-6))).set_index(["method", "rows"])
+    assert found.loc[("Projection", "training"), "higher"] == 1
+    assert _analysis.guarantee(losses((1.0 + 1e-12, 2.0 + 1e-6)))["higher_than_supervised"] == 1
+
+
+def test_the_guarantee_is_about_the_weights_that_are_projected():
+    """Supervised may have others, and a lower loss than the projection."""
+    found = _analysis.guarantee(losses((1.2, 1.5), supervised=(1.0, 2.0), own=(1.3, 1.6)))
+    assert (found["higher"], found["higher_than_supervised"]) == (0, 1)
+    assert found["largest_ratio"] == pytest.approx(1.5 / 1.6)
+    assert found["largest_ratio_to_supervised"] == pytest.approx(1.2)
+    found = _analysis.guarantee(losses((1.2, 1.5), supervised=(2.0, 2.0), own=(1.1, 1.6)))
+    assert (found["higher"], found["higher_than_supervised"]) == (1, 0)
+
+
+def test_some_data_sets_are_tested_at_the_threshold_of_all():
+    """0.05 / 64, as in the paper: a p-value between that and 0.05 / 3 is a draw."""
+    assert _analysis.n_tests() == 64
+    supervised = [(0.3, 0.3)] * 20
+    lower = [(0.3 - 0.001 * (k + 1), 0.3) for k in range(20)]
+    icls = [(0.6 - a, b) if k in (14, 16) else (a, b) for k, (a, b) in enumerate(lower)]
+    errors = {"Supervised": supervised, "ICLS": icls, "Projection": lower, "TSVM": supervised}
+    measured = folds({**errors, "SVM": supervised})
+    for correction in ("bonferroni", "holm"):
+        cells = _analysis.table(measured, PROTOCOLS["code"], correction).set_index("method")
+        assert 0.05 / 64 < cells.loc["ICLS", "p_less"] < 0.05 / 3
+        assert cells["mark"].to_dict() | {"Projection": ""} == dict.fromkeys(cells.index, "")
+        assert cells.loc["Projection", "mark"] == "better"
 
 
 def test_curves():

@@ -15,7 +15,7 @@ SMALL = [
     "summaries/table.csv",
     *(
         f"figures/{name}.{kind}"
-        for name in ("robustness", "robustness-test")
+        for name in ("figure1", "robustness", "robustness-test")
         for kind in ("png", "svg", "pdf")
     ),
     "table1.md",

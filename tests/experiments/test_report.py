@@ -89,7 +89,7 @@ def test_the_page_needs_nothing_else(small_page):
 
 
 def test_images_say_what_they_show(small_page):
-    assert len(small_page.images) == 2
+    assert len(small_page.images) == 3
     for image in small_page.images:
         assert "loss on" in image["alt"]
         assert len(image["alt"]) > 80
@@ -102,6 +102,7 @@ def test_headline_and_circumstances(small_page):
         assert sentence in text
     assert "2 of 2 resamplings" in text
     assert "20 of 20 folds" in text
+    assert "alpha=0.0, constraint_alpha=0.0" in text
     assert "neverworse reproduce <all> & more" in text  # escaped, and then read again
     assert "3 seconds" in text
     assert "2 repeats (published: 100) on WDBC" in text
@@ -136,12 +137,35 @@ def test_counts_of_the_robustness_experiment(small_page):
 
 def test_a_violation_is_not_hidden():
     found = runs.small()
-    worse = {"robustness": {"fits": 2, "higher": 1, "largest_ratio": 1.0 + 2e-6}}
+    counts = {"fits": 2, "higher": 1, "largest_ratio": 1.0 + 2e-6}
+    other = {"higher_than_supervised": 2, "largest_ratio_to_supervised": 1.0 + 3e-6}
+    worse = {"robustness": counts | other}
     broken = Reproduction(found.plan, found.correction, found.measurements, found.summaries, worse)
     text = page(broken).text
     assert "The guarantee is violated." in text
     assert "1 of 2 resamplings" in text
     assert "1 + 2.0e-06" in text
+    assert "Supervised: 0 of 2 (largest ratio: 1 + 3.0e-06); in the published run, 1507" in text
+    assert "other weights" not in text
+
+
+def test_a_higher_loss_than_that_of_other_weights_is_told_but_no_violation():
+    found = runs.small()
+    counts = {"fits": 20, "higher": 0, "largest_ratio": 1.0}
+    other = {"higher_than_supervised": 1, "largest_ratio_to_supervised": 1.1}
+    text = page(
+        Reproduction(
+            found.plan,
+            found.correction,
+            found.measurements,
+            found.summaries,
+            {"table": counts | other},
+        )
+    ).text
+    assert "The guarantee holds." in text
+    assert "20 of 20 folds" in text
+    assert "Supervised: 19 of 20 (largest ratio: 1 + 1.0e-01); in the published run, 3106" in text
+    assert "Where it is higher, Supervised has other weights" in text
 
 
 @pytest.mark.parametrize("make", [runs.timing, runs.curves, lambda: runs.small(("table",), 1)])

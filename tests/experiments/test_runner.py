@@ -1,11 +1,15 @@
 """Runs give the same numbers in whatever way they are made."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer
 
+from neverworse import ICLSClassifier, ProjectedLeastSquaresClassifier
 from neverworse.experiments._catalogue import EXPERIMENTS
 from neverworse.experiments._experiment import Sample
+from neverworse.experiments._methods import METHODS
 from neverworse.experiments._protocol import PROTOCOLS
 from neverworse.experiments._robustness import principal_components
 from neverworse.experiments._runner import Plan, Task, run
@@ -68,6 +72,36 @@ def test_another_seed_does_not_reuse_results(tmp_path, said):
     assert "another seed" in message
 
 
+def test_results_of_other_methods_are_not_reused(tmp_path, said, monkeypatch):
+    run(quick(1), tmp_path, jobs=1, say=said.append)
+    other = replace(METHODS["Projection"], make=lambda _: ICLSClassifier(alpha=1.0))
+    monkeypatch.setitem(METHODS, "Projection", other)
+    again = run(quick(1), tmp_path, jobs=1, say=said.append)
+    assert again == run(quick(1), tmp_path / "fresh", jobs=1, say=said.append)
+    (message,) = said
+    assert "another definition of the methods" in message
+
+
+def test_results_of_another_default_are_not_reused(tmp_path, said, monkeypatch):
+    run(quick(1), tmp_path, jobs=1, say=said.append)
+    monkeypatch.setattr(
+        ProjectedLeastSquaresClassifier.__init__,
+        "__kwdefaults__",
+        {**ProjectedLeastSquaresClassifier.__init__.__kwdefaults__, "tol": 1e-3},
+    )
+    run(quick(1), tmp_path, jobs=1, say=said.append)
+    assert "another definition of the methods" in said[0]
+
+
+@pytest.mark.parametrize("name", ["Supervised", "Self-Learning", "USM", "ICLS", "Projection"])
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_least_squares_has_no_penalty_whatever_the_defaults_are(name, protocol):
+    settings = METHODS[name].make(PROTOCOLS[protocol]).get_params()
+    alphas = {key: value for key, value in settings.items() if key.endswith("alpha")}
+    assert alphas
+    assert set(alphas.values()) == {0.0}
+
+
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_the_projection_is_never_worse(cancer, protocol):
     for name in ("robustness", "table"):
@@ -77,13 +111,9 @@ def test_the_projection_is_never_worse(cancer, protocol):
             rng = np.random.default_rng(repeat)
             records = experiment.run((X, cancer[1]), PROTOCOLS[protocol], rng, repeat)
             assert {record["method"] for record in records} == set(experiment.methods)
-            losses = {
-                (record["method"], record.get("fold")): record["training_loss"]
-                for record in records
-            }
-            for (method, fold), loss in losses.items():
-                if method == "Projection":
-                    assert loss <= losses["Supervised", fold]
+            for record in records:
+                if record["method"] == "Projection":
+                    assert record["training_loss"] <= record["own_supervised_loss"]
 
 
 def test_numbers_of_labels(cancer):

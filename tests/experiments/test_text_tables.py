@@ -123,7 +123,7 @@ def test_only_the_known_exception_is_excused(as_published, method, mean, known):
 def test_too_few_repeats_for_tests(as_published, repeats, few):
     said = _findings.too_few_repeats(as_published.assign(repeats=repeats))
     assert (said is not None) == few
-    assert said is None or f"With {repeats} repeats and 64 tests" in said
+    assert said is None or f"With {repeats} repeats and the 64 tests of the paper" in said
 
 
 def test_numbers_as_text():

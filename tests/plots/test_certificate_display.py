@@ -170,5 +170,14 @@ def test_missing_matplotlib_is_explained(monkeypatch):
         ProjectedLeastSquaresClassifier(alpha=0.0).fit(*problem()).certificate_
     )
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ImportError, match=r"CertificateDisplay .* pip install neverworse\[plots\]"):
+    with pytest.raises(ImportError, match=r"CertificateDisplay .* pip install \"\.\[plots\]\""):
         display.plot()
+
+
+def test_the_penalty_of_the_loss_is_named():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 3)), np.where(np.arange(60) < 10, np.arange(60) % 2, -1)
+    for alpha in (0.0, 0.25):
+        clf = ProjectedLeastSquaresClassifier(alpha=alpha).fit(X, y)
+        name = CertificateDisplay.from_estimator(clf).ax_.get_xlabel()
+        assert ("sum over 60 rows plus 0.25 ||w||²" in name) == bool(alpha)

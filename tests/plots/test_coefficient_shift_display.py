@@ -146,5 +146,5 @@ def test_wrong_input_is_explained():
 def test_missing_matplotlib_is_explained(monkeypatch):
     display = CoefficientShiftDisplay(np.zeros(1), np.ones(1), ["a"])
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ImportError, match=r"pip install neverworse\[plots\]"):
+    with pytest.raises(ImportError, match=r"pip install \"\.\[plots\]\""):
         display.plot()

@@ -119,7 +119,7 @@ def test_wrong_input_is_explained(rows):
 def test_missing_matplotlib_is_explained(rows, monkeypatch):
     display = UnlabeledLearningCurveDisplay(sizes=np.array([1]), test_scores=np.ones((1, 2)))
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ImportError, match=r"pip install neverworse\[plots\]"):
+    with pytest.raises(ImportError, match=r"pip install \"\.\[plots\]\""):
         display.plot()
 
 

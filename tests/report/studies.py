@@ -69,7 +69,7 @@ def study_of(X, y, names, features, notes=(), **params):
         ),
         changes=_changes(names, before[~known], after[~known], soft),
         coefficients=_coefficients(clf, X, names, features),
-        intercepts=_intercepts(clf, names),
+        intercepts=_intercepts(clf, X, names),
         pulls=_pulls(names, before[~known], after[~known], soft),
         unlabeled_curve=_curve("unlabeled", (0, 25, 50, 100, 200, 400)),
         labeled_curve=_curve("labeled", (10, 15, 20, 30)),
@@ -178,12 +178,15 @@ def _coefficients(clf, X, names, features):
     )
 
 
-def _intercepts(clf, names):
+def _intercepts(clf, X, names):
     classes = names if len(names) > 2 else names[1:]
-    pairs = zip(clf.supervised_.intercept_ + 0.5, clf.intercept_ + 0.5, classes, strict=True)
+    at_zero = [model.intercept_ + 0.5 for model in (clf.supervised_, clf)]
+    at_mean = [
+        model.intercept_ + 0.5 + X.mean(axis=0) @ model.coef_.T for model in (clf.supervised_, clf)
+    ]
     return tuple(
-        Coefficient("intercept", "", name, *map(float, (old, new, old, new)))
-        for old, new, name in pairs
+        Coefficient("intercept", "", name, *(float(each[k]) for each in (*at_zero, *at_mean)))
+        for k, name in enumerate(classes)
     )
 
 
@@ -335,6 +338,29 @@ def nasty():
     )
 
 
+@cache
+def wide_names():
+    """Names of wide letters that are as long as charts show them, and longer."""
+    names = ("WWWWWWWWWWWWWWWWW", "MALIGNANT MELANOMA, STAGE IV", "GUTARTIG")
+    features = tuple(f"MEAN {name} OF THE MMMMMMMMM" for name in FEATURES)
+    found = study_of(*made_up(3, 18), names, features)
+    methods = tuple(
+        dataclasses.replace(each, method="WITHOUT ANY GUARANTEE AT ALL" if k > 1 else each.method)
+        for k, each in enumerate(found.comparison.methods)
+    )
+    return dataclasses.replace(
+        found, comparison=dataclasses.replace(found.comparison, methods=methods)
+    )
+
+
+def with_losses(best, worst):
+    """A study whose difference in loss is between two numbers."""
+    study = binary()
+    certificate = {**study.certificate, "best_case": best, "worst_case": worst}
+    certificate |= {"holds": worst <= 0, "guaranteed_improvement": max(0.0, -worst)}
+    return dataclasses.replace(study, certificate=certificate)
+
+
 def big():
     """As many rows as tables show, twelve classes, 3,000 features."""
     names = tuple(f"class {k}" for k in range(12))
@@ -352,4 +378,5 @@ ALL = {
     "not guaranteed": not_guaranteed,
     "bare": bare,
     "nasty": nasty,
+    "wide names": wide_names,
 }

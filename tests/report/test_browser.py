@@ -50,6 +50,20 @@ try {
 }
 parent.postMessage(JSON.stringify(seen), "*");
 """
+# Says which texts of charts reach beyond their chart.
+MEASURE = """
+const beyond = [];
+for (const chart of document.querySelectorAll("figure.chart svg")) {
+  const box = chart.getBoundingClientRect();
+  for (const text of chart.querySelectorAll("text")) {
+    const own = text.getBoundingClientRect();
+    const over = Math.max(box.left - own.left, own.right - box.right, box.top - own.top,
+                          own.bottom - box.bottom);
+    if (over > 0.5) beyond.push(`${text.textContent}: ${over.toFixed(1)} pixels`);
+  }
+}
+parent.postMessage(JSON.stringify({beyond, width: window.innerWidth}), "*");
+"""
 # A window has a smallest width, a frame has none.
 FRAME = """<!DOCTYPE html><body><script>
 addEventListener("message", (event) => { document.documentElement.dataset.seen = event.data; });
@@ -85,9 +99,14 @@ def opened(content, folder, name="report.html"):
 
 def used(study, folder, section, column, word, *, width=1200):
     """Return what somebody saw who used a table, and what the console said."""
+    use = USE.replace("SECTION", section).replace("COLUMN", str(column)).replace("FILTER", word)
+    return ran_in(study, folder, use, width)
+
+
+def ran_in(study, folder, use, width):
+    """Return what a script found in the page, and what the console said."""
     content = page(study)
     script = re.search(r"<script>(.*)</script>", content, re.S)[1]
-    use = USE.replace("SECTION", section).replace("COLUMN", str(column)).replace("FILTER", word)
     content = content.replace(script, script + use).replace(_digest(script), _digest(script + use))
     (folder / "report.html").write_text(content, "utf-8")
     dom, said = opened(FRAME.replace("WIDTH", str(width)), folder, "frame.html")
@@ -114,6 +133,30 @@ def test_tables_sort_and_filter(width, tmp_path):
     assert seen["count"] == f"{study.changes.n_changed} of {study.changes.n_changed} rows"
     assert seen["buttons"] == seen["headings"] > 20
     assert (seen["width"], seen["sideways"]) == (width, 0)
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.parametrize("name", studies.ALL)
+def test_no_label_reaches_beyond_its_chart(name, width, tmp_path):
+    seen, _ = ran_in(studies.ALL[name](), tmp_path, MEASURE, width)
+    assert seen == {"beyond": [], "width": width}
+
+
+@pytest.mark.parametrize(
+    ("best", "worst"),
+    [
+        (-103.0, -99.5),
+        (-103.0, -50.0),
+        (-1.0, 1000.0),
+        (950.0, 1000.0),
+        (-123456789.0, -123456788.0),
+        (-123456789.0, 987654321.0),
+        (-1.2345e-7, -1.2344e-7),
+    ],
+)
+def test_no_label_of_best_and_worst_case_reaches_beyond_the_chart(best, worst, tmp_path):
+    seen, _ = ran_in(studies.with_losses(best, worst), tmp_path, MEASURE, 400)
+    assert seen["beyond"] == []
 
 
 def test_words_are_sorted_from_the_first_and_numbers_in_them_as_numbers(tmp_path):

@@ -109,7 +109,11 @@ def test_moments():
 
 def test_short_names_fit_on_a_line():
     assert _words.short("a\nb\t c\x00d", 20) == "a b c d"
-    assert _words.short("x" * 300, 10) == "x" * 9 + "…"
+    assert _words.short("x" * 10, 10) == "x" * 10
+    assert _words.short("x" * 300, 10) == "x" * 8 + "…"
+    assert len(_words.short("W" * 300, 10)) < len(_words.short("X" * 300, 10)) < 9
+    assert len(_words.short("\N{CJK UNIFIED IDEOGRAPH-4E00}" * 300, 10)) == 4
+    assert _words.short("", 10) == ""
     assert _words.short("family 👩‍🔬", 20) == "family 👩‍🔬"
 
 

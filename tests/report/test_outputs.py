@@ -52,7 +52,7 @@ def test_predictions(results):
     assert found["supervised_prediction"].tolist() == before.tolist()
     assert found["changed"].tolist() == (found["prediction"] != before).tolist()
     decision = model.decision_function(rows)[unlabeled]
-    best = decision.max(axis=1) if n_classes > 2 else 0.5 + np.abs(decision)
+    best = 0.5 + (decision.max(axis=1) if n_classes > 2 else np.abs(decision))
     np.testing.assert_allclose(found["score"], best, atol=1e-9)
     # Soft labels are those of a fit without tables.
     features = model.preparation_.transform(rows)
@@ -87,6 +87,17 @@ def test_certificate(results):
     assert document["data"]["n_unlabeled"] == 110
     least = by_hand.certificate_.guaranteed_improvement
     assert f"at least {least:,.4g}" in document["claim"]
+
+
+def test_the_penalty_is_a_number_in_json(results, tmp_path):
+    _, folder, *_ = results
+    document = json.loads((folder / "certificate.json").read_text())
+    assert document["settings"]["alpha"] == 0.0
+    assert document["settings"]["alpha_chosen_by"] is None
+    fit, *_ = written(tmp_path, rows=few_labels(), alpha="loo")
+    settings = json.loads((tmp_path / "study.json").read_text())["settings"]
+    assert settings["alpha"] == fit.classifier.supervised_.alpha_ > 0.0
+    assert settings["alpha_chosen_by"] == "leave-one-out"
 
 
 def test_study_round_trip(results):

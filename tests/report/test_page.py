@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from neverworse.report import _pieces, _svg, page, write_report
+from neverworse.report._canvas import WIDTH
 from neverworse.report._words import number
 from neverworse.study import Study
 from tests.report import studies
@@ -181,8 +182,8 @@ def test_shapes_have_titles(make):
     fullest = int(np.argmax(group.projected))
     low, high = study.scores[0].edges[fullest : fullest + 2]
     assert (
-        f"unlabeled, scores from {number(low, 3)} to {number(high, 3)}: supervised "
-        f"{group.supervised[fullest]}, projected {group.projected[fullest]} rows"
+        f"unlabeled, rows with scores from {number(low, 3)} to {number(high, 3)}: supervised "
+        f"{group.supervised[fullest]}, projected {group.projected[fullest]}"
     ) in found.titles
     assert "projected, 400 unlabeled rows: 0.131, between 0.111 and 0.151" in found.titles
     assert (
@@ -239,6 +240,32 @@ def test_weights_are_ordered_by_how_much_they_moved():
 
 
 @pytest.mark.parametrize(
+    "losses", [(-103.0, -99.5), (-103.0, -50.0), (-1.0, 1000.0), (950.0, 1000.0), (-49.0, -1.0)]
+)
+def test_best_and_worst_case_are_written_inside_the_chart(losses):
+    """By an estimate of how wide letters are: a browser knows better, but need not be there."""
+    found = re.findall(
+        r"<text([^>]*)>(in the \w+ case [^<]*)</text>", page(studies.with_losses(*losses))
+    )
+    assert len(found) == 4  # of scores, and of probabilities
+    for attributes, words in found:
+        x = float(re.search(r'\bx="([\d.-]+)"', attributes)[1])
+        anchor = re.search(r'text-anchor="(\w+)"', attributes)
+        before = {"start": 0.0, "middle": 0.5, "end": 1.0}[anchor[1] if anchor else "start"]
+        width = 0.55 * 12 * len(words)
+        assert 0.0 < x - before * width < x + (1.0 - before) * width < WIDTH
+
+
+def test_charts_tell_the_weights_of_a_feature_apart():
+    study = studies.wide_names()
+    texts = re.findall(r"<text[^>]*>([^<]*)</text>", content_of(studies.wide_names))
+    names = [text for text in texts if text.startswith("MEAN ")]
+    assert len(names) == len(study.coefficients) == 18
+    starts = {name.rpartition(", ")[2][:4] for name in names}
+    assert starts == {each.name[:4] for each in study.data.classes}
+
+
+@pytest.mark.parametrize(
     ("make", "word", "sentence"),
     [
         (studies.binary, "Never worse", "Even somebody who chose the labels to spite it"),
@@ -278,7 +305,7 @@ def test_what_is_assumed(level, sentence):
     assert "Class <b> makes up between 30.0 % and 50.0 % of the unlabeled rows." in said
     assert "The labels of 17 unlabeled rows" in said
     assert "Nothing else is assumed" not in said
-    assert "over the 400 unlabeled rows, plus the ridge penalty of 2.5." in said
+    assert "over the 400 unlabeled rows, plus the ridge penalty 2.5 ‖w‖² of the weights." in said
     assert "Nothing else is assumed" in Reader(content_of(studies.binary)).sections["meaning"]
 
 
@@ -328,7 +355,55 @@ def test_long_tables_say_where_the_rest_is():
     found = read(dataclasses.replace(base, changes=changes))
     assert len(found.table("Row", "Supervised", "Projected")) == _pieces.LONGEST_TABLE
     assert "The 500 first of 100,000; all are in predictions.csv." in found.sections["changes"]
-    assert "On paper, 460 more rows" in found.sections["changes"]
+    assert "Not on paper: 460 more rows" in found.sections["changes"]
+
+
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_nouns_and_verbs_agree_with_their_numbers(n):
+    base = studies.not_guaranteed()
+    row, weight = base.changes.rows[0], base.coefficients[0]
+    changes = dataclasses.replace(base.changes, n_changed=n, n_unlabeled=2, rows=(row,) * n)
+    groups = tuple(dataclasses.replace(g, n_rows=n) for g in base.scores[0].groups)
+    study = dataclasses.replace(
+        base,
+        changes=dataclasses.replace(changes, n_unlabeled=n) if n else changes,
+        scores=(dataclasses.replace(base.scores[0], groups=groups),),
+        coefficients=(weight,) * n,
+        pulls=dataclasses.replace(base.pulls, n_forwards=n, n_backwards=n),
+        data=dataclasses.replace(
+            base.data, n_rows=n, n_labeled=n, n_unlabeled=n, n_features=n, columns=()
+        ),
+        certificate={
+            **base.certificate,
+            "n_unlabeled": n,
+            "assumptions": {**base.certificate["assumptions"], "n_bounded": n},
+        },
+        comparison=dataclasses.replace(base.comparison, n_unlabeled=n),
+        unlabeled_curve=dataclasses.replace(base.unlabeled_curve, n_other=n, n_repeats=n),
+    )
+    found = read(study)
+    text = " ".join([*found.sections.values(), *found.titles, *found.labels])
+    nouns = ["row", "column", "feature", "weight", "label", "class", "repeat", "time"]
+    one, some = "|".join(nouns), "|".join(f"{noun}e?s" for noun in nouns)
+    wrong = rf"(?<![^\s(]){n} (?:(?:un)?labeled |more )?(?:{some if n == 1 else one})\b"
+    assert re.findall(wrong, text) == []
+    assert re.findall(r"(?<!and )\b1 (?:are|have|get|lie)\b", text) == []
+
+
+def test_only_columns_that_became_features_are_counted():
+    study = studies.binary()
+    assert {each.kind for each in study.data.columns} == {"number", "target", "id"}
+    assert "6 columns became 6 features." in Reader(content_of(studies.binary)).sections["data"]
+
+
+@pytest.mark.parametrize(
+    ("chosen_by", "shown"), [(None, "0.125"), ("leave-one-out", "0.125, chosen by leave-one-out")]
+)
+def test_the_penalty_and_how_it_was_chosen(chosen_by, shown):
+    settings = {"target": "diagnosis", "alpha": 0.125, "alpha_chosen_by": chosen_by, "seed": 0}
+    found = read(dataclasses.replace(studies.bare(), settings=settings))
+    assert f"alpha{shown}seed" in found.sections["reproduction"]
+    assert found.numbers["reproduction"]["0.125"] == "0.125"
 
 
 def test_large_studies_stay_small():
@@ -353,3 +428,23 @@ def test_the_file_is_written_whole(tmp_path):
 def test_importing_the_report_imports_no_charts():
     code = "import neverworse.report, sys; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_scores_and_probabilities_are_side_by_side():
+    study = studies.binary()
+    found = read(study)
+    said = found.sections["certificate"]
+    assert "Scores: the squared loss that the guarantee is about." in said
+    assert "Probabilities, the scores cut off at 0 and 1" in said
+    for key in ("probability_best_case", "probability_worst_case"):
+        assert number(study.certificate[key]) in said
+
+
+def test_a_penalty_that_is_not_the_baselines_is_said_to_matter():
+    base = studies.binary()
+    changed = with_certificate(base, penalty=0.0, supervised_penalty=3.0, penalty_share=1.06)
+    assert (
+        "106 % of the guaranteed improvement is owed to that alone"
+        in (read(changed).sections["meaning"])
+    )
+    assert "is owed to that alone" not in read(base).sections["meaning"]

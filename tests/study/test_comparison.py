@@ -330,10 +330,7 @@ def test_words_about_equal_losses():
     [
         (projected(), "never worse in penalised quadratic loss on all training rows"),
         (projected(alpha=0.0), "never worse in quadratic loss on all training rows"),
-        (
-            projected(alpha=1.0, constraint_alpha=0.0),
-            "never worse in quadratic loss on all training rows",
-        ),
+        (projected(constraint_alpha=0.0), "never worse in quadratic loss on all training rows"),
         (projected(constraint_alpha=1.0), "never worse in penalised quadratic loss on all"),
         (projected(distance="unlabeled"), "on the unlabeled training rows"),
         (projected(class_prior="confidence"), "all training rows, with probability 95%"),

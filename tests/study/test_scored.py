@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from neverworse.estimators._classifier import class_scores
 from neverworse.study._coefficients import coefficients
-from neverworse.study._scored import ScoredRows, penalty_term, scores_of
+from neverworse.study._scored import ScoredRows, penalty_term
 from tests.exact import loss_penalty
 from tests.study.fits import fitted, table
 
@@ -81,7 +82,7 @@ def test_pull_of_a_row_by_hand(n_classes):
     clf, scored = fit.classifier, scored_rows(fit)
     pulls = scored.pulls(penalty_term(clf))
     unlabeled = np.isnan(fit.target.codes)
-    before, after = (scores_of(m, fit.features)[unlabeled] for m in (clf.supervised_, clf))
+    before, after = (class_scores(m, fit.features)[unlabeled] for m in (clf.supervised_, clf))
     soft = np.asarray(clf.soft_labels_)
     if n_classes == 2:
         before, after, soft = before[:, 1:], after[:, 1:], soft[:, None]
@@ -115,6 +116,18 @@ def test_changes(n_classes):
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
+def test_scores_of_classes_are_those_of_least_squares_on_targets_0_and_1(n_classes):
+    fit, _ = fitted(n_classes)
+    scored = scored_rows(fit)
+    labeled = ~np.isnan(fit.target.codes)
+    E = np.column_stack([fit.features, np.ones(len(fit.features))])
+    indicators = (fit.target.codes[labeled, None] == np.arange(n_classes)).astype(float)
+    weights = np.linalg.lstsq(E[labeled], indicators)[0]
+    np.testing.assert_allclose(scored.supervised, E @ weights, atol=1e-8)
+    np.testing.assert_allclose(scored.projected.sum(axis=1), 1.0, atol=1e-8)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
 def test_scores_are_counted_once_each(n_classes):
     fit, _ = fitted(n_classes)
     found = scored_rows(fit).scores()
@@ -143,7 +156,9 @@ def test_coefficients_reproduce_scores_from_the_numbers_in_the_table(n_classes, 
                 if each.class_name == name:
                     score += getattr(each, which) * raw(rows, each.feature, each.column, gap_mean)
             column = k + 1 if n_classes == 2 else k
-            np.testing.assert_allclose(score, scores_of(model, fit.features)[:, column], atol=1e-8)
+            np.testing.assert_allclose(
+                score, class_scores(model, fit.features)[:, column], atol=1e-8
+            )
 
 
 def raw(rows, feature, column, gap_mean):
@@ -165,3 +180,20 @@ def test_scaled_coefficients_are_per_standard_deviation():
     deviations = fit.features.std(axis=0)
     for each, weight, deviation in zip(weights, fit.classifier.coef_[0], deviations, strict=True):
         assert each.projected_scaled == pytest.approx(weight * deviation, rel=1e-9)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_intercepts_per_standard_deviation_are_scores_at_the_mean(n_classes):
+    fit, _ = fitted(n_classes)
+    clf, names = fit.classifier, fit.target.class_names
+    weights, intercepts = coefficients(clf, fit.model.preparation_, fit.features, names)
+    shown = names[1:] if n_classes == 2 else names
+    features = fit.features
+    standard = (features - features.mean(axis=0)) / features.std(axis=0)
+    for which, scores in (("supervised", clf.supervised_), ("projected", clf)):
+        scores = class_scores(scores, features)[:, n_classes == 2 :]
+        for k, name in enumerate(shown):
+            scaled = [getattr(w, f"{which}_scaled") for w in weights if w.class_name == name]
+            intercept = getattr(intercepts[k], f"{which}_scaled")
+            assert intercept == pytest.approx(scores[:, k].mean(), abs=1e-9)
+            np.testing.assert_allclose(standard @ scaled + intercept, scores[:, k], atol=1e-8)

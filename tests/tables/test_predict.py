@@ -85,11 +85,20 @@ def test_batches_give_the_same_as_all_rows_at_once(model, tmp_path, monkeypatch,
     shares = model.predict_proba(TABLE)
     np.testing.assert_allclose(found.iloc[:, 3:], shares, rtol=0, atol=1e-9)
     decision = model.decision_function(TABLE)
-    best = decision.max(axis=1) if decision.ndim == 2 else 0.5 + np.abs(decision)
+    best = 0.5 + (decision.max(axis=1) if decision.ndim == 2 else np.abs(decision))
     np.testing.assert_allclose(found["score"], best, rtol=0, atol=1e-9)
     assert noticed.n_rows == len(TABLE)
     assert noticed.classes == found["prediction"].value_counts().to_dict()
     assert list(noticed.sentences()) == []
+
+
+def test_scores_that_could_be_probabilities_are_the_probabilities(model, tmp_path):
+    """Where all scores of a row lie in [0, 1], nothing has to be brought into range."""
+    found = predicted(model, written(tmp_path / "t.csv", TABLE), probabilities=True)
+    shares = found.filter(like="probability: ").to_numpy()
+    inside = (shares > 0.0).all(axis=1)
+    assert inside.sum() > 20
+    np.testing.assert_allclose(found["score"][inside], shares.max(axis=1)[inside], atol=1e-9)
 
 
 def test_rows_are_numbered_through_all_files(model, tmp_path):

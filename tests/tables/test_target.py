@@ -73,7 +73,7 @@ def test_a_class_that_looks_like_no_label(marker):
         ([None, None], "No row has a label: column 'y' is empty"),
         (pa.nulls(3), "No row has a label"),
         (["", " "], "No row has a label"),
-        (["a", "a", None], "All 2 labels in column 'y' are 'a'"),
+        (["a", "a", None], "All labels in column 'y' are 'a', in 2 rows."),
         (
             [f"P{k}" for k in range(30)],
             "30 different values in 30 labeled rows: it looks like an id",

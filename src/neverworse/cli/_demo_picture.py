@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from neverworse import LeastSquaresClassifier, ProjectedLeastSquaresClassifier
 from neverworse._typing import AnyArray, Vector
-from neverworse.estimators._classifier import LinearClassifier
+from neverworse.estimators._classifier import LinearClassifier, class_scores
 from neverworse.plots import ConstraintSetDisplay
 from neverworse.plots._constraint_set import equidistant
 from neverworse.plots._drawing import BLUE, GREEN, GREY, ORANGE
@@ -20,7 +20,7 @@ def draw() -> Figure:
     """Draw three classifiers of one feature: their scores, and their weights."""
     x, y_true, y = _example()
     X = x[:, None]
-    projected = ProjectedLeastSquaresClassifier().fit(X, y)
+    projected = ProjectedLeastSquaresClassifier(alpha=0.0).fit(X, y)
     oracle = LeastSquaresClassifier().fit(X, y_true)
     figure = Figure(figsize=(11, 4.8), layout="constrained")
     scores, weights = figure.subplots(1, 2)
@@ -65,7 +65,7 @@ def _draw_scores(
         (f"oracle: all {N_ROWS} labels", oracle, GREEN, (0, (6, 2, 1, 2))),
     )
     for name, classifier, colour, style in lines:
-        score = classifier.decision_function(ends[:, None]) + 0.5
+        score = class_scores(classifier, ends[:, None])[:, 1]
         ax.plot(ends, score, color=colour, linestyle=style, linewidth=1.8, label=name)
     ax.plot(
         x[labeled],

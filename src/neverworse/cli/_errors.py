@@ -1,7 +1,10 @@
-"""What a sub-command raises when it cannot do what it was asked for, and its exit code."""
+"""What a sub-command raises when it cannot do what it was asked for, exit codes, and warnings."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import ClassVar
 
 # What shells expect: 1 for what went wrong, 2 for what was asked wrongly, 128 + n for signal n.
@@ -36,3 +39,16 @@ class BadModelError(CommandError):
     """A model file that is refused."""
 
     code = BAD_MODEL
+
+
+@contextmanager
+def without_convergence_warnings() -> Iterator[None]:
+    """Keep warnings to Python programmers from people who use the command line.
+
+    Where a solver gives up early, the certificate says so, and a note says which options may help.
+    """
+    from sklearn.exceptions import ConvergenceWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield

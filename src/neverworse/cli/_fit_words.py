@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from neverworse.cli._text import aligned, wrapped
+from neverworse.projection._words import count
 from neverworse.study._study import ColumnFacts, Comparison, DataFacts, Study
 
 MOST_COLUMNS = 40
@@ -21,10 +22,11 @@ def summary(study: Study, paths: Sequence[Path]) -> Iterator[str]:
         yield f"{wrapped(f'Note: {note}')}\n"
     yield f"{wrapped(study.claim)}\n"
     yield f"{wrapped(study.certificate_words)}\n"
-    changes = study.changes
+    n_changed = study.changes.n_changed
     yield wrapped(
-        f"Of the {changes.n_unlabeled:,} unlabeled rows, {changes.n_changed:,} get another class "
-        "than from the supervised model."
+        f"{f'{n_changed:,}' if n_changed else 'None'} of "
+        f"{count(study.changes.n_unlabeled, 'unlabeled row')} "
+        f"{'get' if n_changed > 1 else 'gets'} another class than from the supervised model."
     )
     yield f"\nIn {paths[0].parent}: {', '.join(path.name for path in paths)}"
 
@@ -39,7 +41,7 @@ def _read(data: DataFacts) -> Iterator[str]:
     names = ", ".join(file.name for file in data.files[:3])
     more = f" and {len(data.files) - 3} more" if len(data.files) > 3 else ""
     yield wrapped(
-        f"Read {data.n_rows:,} rows from {names}{more}: {data.n_labeled:,} with a label in "
+        f"Read {count(data.n_rows, 'row')} from {names}{more}: {data.n_labeled:,} with a label in "
         f"{data.target!r}, {data.n_unlabeled:,} without."
     )
     classes = ", ".join(f"{facts.name} ({facts.n_labeled:,})" for facts in data.classes)
@@ -51,7 +53,7 @@ def _read(data: DataFacts) -> Iterator[str]:
         right=(3, 4),
     )
     if len(columns) > MOST_COLUMNS:
-        yield f"... and {len(columns) - MOST_COLUMNS:,} more columns: see the report"
+        yield f"... and {count(len(columns) - MOST_COLUMNS, 'more column')}: see the report"
     yield ""
 
 
@@ -65,7 +67,7 @@ def _compared(comparison: Comparison) -> Iterator[str]:
     yield wrapped(
         f"Cross-validated on labeled rows, {comparison.n_folds} folds"
         f"{f' x {comparison.n_repeats}' if comparison.n_repeats > 1 else ''}, with "
-        f"{comparison.n_unlabeled:,} unlabeled rows in every fit (mean and standard error):"
+        f"{count(comparison.n_unlabeled, 'unlabeled row')} in every fit (mean and standard error):"
     )
     rows = []
     for method in comparison.methods:

@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from neverworse._extras import install
 from neverworse.cli._errors import BadModelError, BadTableError, FailureError, UsageError
 
 if TYPE_CHECKING:
     from neverworse.tables import ReadOptions
 
-INSTALL = 'pip install "neverworse[tables]"'
 NEEDED = ("pyarrow", "skops", "matplotlib")
 
 
@@ -101,5 +101,18 @@ def check_packages() -> None:
     missing = [name for name in NEEDED if not is_installed(name)]
     if missing:
         raise FailureError(
-            f"This needs {' and '.join(missing)}, not installed here. Run: {INSTALL}"
+            f"This needs {' and '.join(missing)}, not installed here. {install('tables')}"
         )
+
+
+def parse_penalty(option: str, text: str, word: str) -> float | str:
+    """Return the penalty that is meant: a number, or the estimator's word for finding it."""
+    if text == word:
+        return word
+    try:
+        alpha = float(text)
+    except ValueError:
+        raise UsageError(f"{option} is a number or {word}, not {text!r}.") from None
+    if not 0.0 <= alpha < float("inf"):
+        raise UsageError(f"{option} must not be negative or infinite, but is {text}.")
+    return alpha

@@ -6,10 +6,10 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
+from neverworse._extras import install
 from neverworse.cli._errors import FailureError
 
 SHELLS = ("bash", "zsh", "fish", "tcsh")
-INSTALL = 'pip install "neverworse[tables]"'
 FOLDER = "DIR"  # the metavar of all arguments that are a folder
 FILES = frozenset({"FILE", "MODEL", "TABLE"})  # and of those that are a file
 USE = """\
@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> None:
     try:
         import shtab
     except ImportError:
-        raise FailureError(f"This needs shtab, not installed here. Run: {INSTALL}") from None
+        raise FailureError(f"This needs shtab, not installed here. {install('tables')}") from None
     if arguments.shell not in shtab.SUPPORTED_SHELLS:
         raise FailureError(
             f"The installed shtab {shtab.__version__} knows no {arguments.shell}. "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import math
 import shlex
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -11,9 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from neverworse import __version__
+from neverworse._extras import install
 from neverworse._files import write_whole
-from neverworse.cli._errors import UsageError
+from neverworse.cli._errors import UsageError, without_convergence_warnings
 from neverworse.cli._folders import make_folder
+from neverworse.cli._table_arguments import parse_penalty
 from neverworse.cli._text import wrapped
 
 if TYPE_CHECKING:
@@ -69,10 +70,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument(
         "--alpha",
-        type=float,
-        default=1.0,
+        default="loo",
         metavar="A",
-        help="ridge penalty of the supervised classifier; 0 is the setting of the paper",
+        help="ridge penalty of the supervised classifier: a number (0 is the setting of the "
+        "paper), or loo to choose it by exact leave-one-out",
     )
     parser.add_argument(
         "--seed", type=int, default=0, metavar="N", help="for the split and the choice of labels"
@@ -86,16 +87,16 @@ def run(arguments: argparse.Namespace) -> None:
 
     if not 0 <= arguments.seed <= LARGEST_SEED:
         raise UsageError(f"--seed must be between 0 and {LARGEST_SEED}, not {arguments.seed}.")
-    if not 0.0 <= arguments.alpha < math.inf:
-        raise UsageError(f"--alpha must be zero or a positive number, not {arguments.alpha}.")
+    alpha = parse_penalty("--alpha", arguments.alpha, "loo")
     problem = hide_labels(arguments.labels, arguments.seed)
     # Made now, so that a folder that cannot be used is known before anything is printed.
     make_folder(arguments.out)
-    projected = ProjectedLeastSquaresClassifier(alpha=arguments.alpha)
-    projected.fit(problem.X_train, problem.y_known)
-    _print_settings(problem, arguments.alpha, arguments.seed)
-    _print_table(problem, projected)
-    _print_certificate(problem, projected)
+    with without_convergence_warnings():
+        projected = ProjectedLeastSquaresClassifier(alpha=alpha)
+        projected.fit(problem.X_train, problem.y_known)
+        _print_settings(problem, projected, arguments.seed)
+        _print_table(problem, projected)
+        _print_certificate(problem, projected)
     _save_picture(arguments.out / PICTURE)
     _save_table(arguments.out / TABLE, arguments.labels, arguments.seed)
 
@@ -133,18 +134,25 @@ def hide_labels(n_labels: int, seed: int) -> Problem:
     return Problem(scaler.transform(X_train), y_train, y_known, scaler.transform(X_test), y_test)
 
 
-def _print_settings(problem: Problem, alpha: float, seed: int) -> None:
+def _print_settings(
+    problem: Problem, projected: ProjectedLeastSquaresClassifier, seed: int
+) -> None:
     n_labels = int((problem.y_known >= 0).sum())
     n_train, n_features = problem.X_train.shape
     print(f"neverworse {__version__}: breast cancer data of scikit-learn, seed {seed}\n")
-    penalty = f"the ridge penalty alpha = {alpha:g}" if alpha else "no penalty (alpha = 0)"
+    penalty = "no penalty (alpha = 0)"
+    if projected.certificate_.penalty:
+        chosen = ", chosen by leave-one-out" if projected.alpha == "loo" else ""
+        penalty = (
+            f"the ridge penalty alpha = {projected.certificate_.penalty:.4g}{chosen}; the "
+            "constraint set and the loss of the guarantee have the same one"
+        )
     print(
         wrapped(
-            f"Of {n_train} training rows {n_labels} keep their label, {n_train - n_labels} are "
-            f"used without it; {len(problem.y_test)} test rows are held out. {n_features} "
+            f"Of {n_train} training rows {n_labels} keep their label; those without: "
+            f"{n_train - n_labels}. {len(problem.y_test)} test rows are held out. {n_features} "
             "features, standardised on the training rows. The supervised classifier is least "
-            f"squares on the {n_labels} labels with {penalty}; the constraint set and all losses "
-            "have no penalty."
+            f"squares on the {n_labels} labels with {penalty}."
         )
     )
 
@@ -153,7 +161,8 @@ def _print_table(problem: Problem, projected: ProjectedLeastSquaresClassifier) -
     from neverworse import ICLSClassifier, LeastSquaresClassifier
 
     icls = ICLSClassifier(alpha=projected.alpha).fit(problem.X_train, problem.y_known)
-    oracle = LeastSquaresClassifier().fit(problem.X_train, problem.y_train)
+    oracle = LeastSquaresClassifier(projected.certificate_.penalty)
+    oracle.fit(problem.X_train, problem.y_train)
     n_train = len(problem.y_train)
     n_labels = int((problem.y_known >= 0).sum())
     both = f"{n_labels} labels, {n_train} rows"
@@ -180,8 +189,8 @@ def _print_table(problem: Problem, projected: ProjectedLeastSquaresClassifier) -
     print(
         wrapped(
             "Both are measured with the true labels of all rows. Proved: on the training rows, the "
-            "loss of projected is never above that of supervised, whatever the hidden labels are. "
-            "Nothing is proved about errors, test rows or ICLS."
+            f"loss of projected{_plus_penalty(projected)} is never above that of supervised, "
+            "whatever the hidden labels are. Nothing is proved about errors, test rows or ICLS."
         )
     )
 
@@ -192,26 +201,37 @@ def _measures(classifier: LinearClassifier, X: Matrix, y: AnyArray) -> str:
 
 
 def _total_loss(classifier: LinearClassifier, X: Matrix, y: AnyArray) -> float:
-    scores = classifier.decision_function(X) + 0.5
-    return float(((scores - y) ** 2).sum())
+    from neverworse.estimators._classifier import class_scores
+
+    return float(((class_scores(classifier, X)[:, 1] - y) ** 2).sum())
 
 
 def _print_certificate(problem: Problem, projected: ProjectedLeastSquaresClassifier) -> None:
     print("\nCertificate of projected (here, losses are sums over the training rows)\n")
     print(wrapped(projected.certificate_.summary(), indent="  "))
-    before = _total_loss(projected.supervised_, problem.X_train, problem.y_train)
-    after = _total_loss(projected, problem.X_train, problem.y_train)
-    outcome = "the loss is the same"
+    before, after = (
+        _total_loss(model, problem.X_train, problem.y_train)
+        + projected.certificate_.penalty * float((model.coef_**2).sum())
+        for model in (projected.supervised_, projected)
+    )
+    outcome = f"the loss{_plus_penalty(projected)} is the same"
     if after != before:
-        outcome = f"the loss is {after:.4g} instead of {before:.4g}, lower by {before - after:.4g}"
+        outcome = (
+            f"the loss{_plus_penalty(projected)} is {after:.4g} instead of {before:.4g}, lower by "
+            f"{before - after:.4g}"
+        )
     print()
     print(wrapped(f"With the true labels, which no classifier but the oracle saw, {outcome}."))
+
+
+def _plus_penalty(projected: ProjectedLeastSquaresClassifier) -> str:
+    return " plus its penalty" if projected.certificate_.penalty else ""
 
 
 def _save_picture(path: Path) -> None:
     print()
     if find_spec("matplotlib") is None:
-        print("No picture: matplotlib is missing. Get it with: pip install neverworse[plots]")
+        print(f"No picture: matplotlib is missing. {install('plots')}")
         return
     from neverworse.cli._demo_picture import draw
 

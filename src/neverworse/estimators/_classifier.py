@@ -119,9 +119,8 @@ class IndicatorClassifier(LinearClassifier):
         A least squares score on targets 0 and 1 estimates the probability of a class, but may lie
         outside of [0, 1]. It is clipped, or for several classes projected onto the simplex. The
         result is at most as far from *every* label as the score was, so its Brier score is never
-        larger than the quadratic loss of the scores. For calibrated probabilities, freeze
-        the fitted classifier and calibrate it on labeled rows:
-        ``CalibratedClassifierCV(FrozenEstimator(clf)).fit(X[labeled], y[labeled])``.
+        larger than the quadratic loss of the scores. For calibrated probabilities, see
+        `neverworse.model_selection.WithUnlabeledRows`.
 
         Parameters
         ----------
@@ -136,3 +135,23 @@ class IndicatorClassifier(LinearClassifier):
             return Simplex().nearest(scores).T
         second = Box().nearest(scores)
         return np.column_stack([1.0 - second, second])
+
+
+def class_scores(model: Any, X: Any) -> Matrix:
+    """Return scores on targets coded 0 and 1, one column for each class.
+
+    Parameters
+    ----------
+    model : classifier
+        A fitted `IndicatorClassifier`, or one that hands on the decision function of such a one:
+        a pipeline, a search.
+    X : array-like or sparse matrix of shape (n_samples, n_features), or what else it accepts
+
+    Returns
+    -------
+    scores : array of shape (n_samples, n_classes)
+        Those of two classes add up to 1.
+    """
+    decision = np.asarray(model.decision_function(X), dtype=np.float64)
+    scores: Matrix = decision + IndicatorClassifier._threshold
+    return scores if scores.ndim > 1 else np.column_stack([1.0 - scores, scores])

@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.utils.validation import column_or_1d
 
 from neverworse._typing import AnyArray, Indices, Mask, Vector
+from neverworse.estimators._calibration import refuse_calibration
 
 _FEW = 8  # a few classes and a marker
 _MOST_SHOWN = 5  # classes in a message
@@ -42,6 +43,8 @@ def split_labels(y: Any, missing_label: Any) -> tuple[AnyArray, Vector, Mask]:
     labels = distinct(as_array(y))
     missing = missing_values(labels, missing_label)
     classes = check_classes(labels.values[~missing], len(labels.codes))
+    given = [] if is_auto(missing_label) else [missing_label]
+    refuse_calibration([*given, *labels.values[missing].tolist()])
     order = np.full(len(labels.values), -1, np.min_scalar_type(-len(labels.values) - 1))
     order[~missing] = np.searchsorted(classes, plain(labels.values[~missing]))
     codes = order[labels.codes]
@@ -106,9 +109,14 @@ def find_unlabeled(y: Any, missing_label: Any = "auto") -> Mask:
 
 def missing_values(labels: _Labels, missing_label: Any) -> Mask:
     """Return which of the distinct values mark unlabeled rows."""
-    if isinstance(missing_label, str) and missing_label == "auto":
+    if is_auto(missing_label):
         return labels.null if _is_continuous(labels) else _find_missing(labels)
     return _find_marker(labels, missing_label)
+
+
+def is_auto(missing_label: Any) -> bool:
+    """Whether the marker of unlabeled rows is to be found out."""
+    return isinstance(missing_label, str) and missing_label == "auto"
 
 
 def _is_continuous(labels: _Labels) -> bool:

@@ -152,7 +152,7 @@ class ProjectedLeastSquaresClassifier(IndicatorClassifier):
     >>> clf.certificate_.holds
     True
     >>> round(clf.certificate_.guaranteed_improvement, 2)
-    2.09
+    0.12
     """
 
     _reads_chunks: ClassVar[bool] = True

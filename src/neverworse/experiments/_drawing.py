@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -82,6 +83,12 @@ def remove_unused(axes: Any, n_used: int) -> None:
         if k >= n_used:
             axes.flat[k - n_columns].tick_params(labelbottom=True)
             ax.remove()
+
+
+def wrapped(text: str, inches: float, size: float) -> str:
+    """Break text of a size in points into lines that are shorter than some inches."""
+    # Letters are about half as wide as they are high; a little is left for the margins.
+    return textwrap.fill(text, int((inches - 0.3) * 72.0 / (0.55 * size)))
 
 
 def count(n: int, what: str) -> str:

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 from sklearn.frozen import FrozenEstimator
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 
 from neverworse._typing import AnyArray, Matrix
 from neverworse.estimators import HiddenLabels
+from neverworse.experiments._design import Truncation
 from neverworse.experiments._methods import METHODS, Method
 from neverworse.experiments._protocol import Protocol
-from neverworse.experiments._truncation import Truncation
 
 Record = dict[str, Any]
 Data = tuple[Matrix, AnyArray]
@@ -74,19 +74,17 @@ class Sample:
         known = np.where(np.arange(len(train)) < len(labeled), y[train], -1)
         return cls(X[train], HiddenLabels(known, y[train]), X[test], y[test], len(labeled))
 
-    def fit(self, names: Sequence[str], protocol: Protocol) -> Iterator[tuple[Method, Any]]:
+    def fit(self, names: Sequence[str], protocol: Protocol) -> Iterator[tuple[Method, Pipeline]]:
         """Fit one method after another to the training rows.
 
         Least squares methods share the directions that the protocol keeps of these rows.
         """
-        kept = None
+        kept = []
         if protocol.cutoff is not None:
-            kept = FrozenEstimator(Truncation(protocol.cutoff).fit(self.X))
+            kept = [FrozenEstimator(Truncation(protocol.cutoff).fit(self.X))]
         for method in (METHODS[name] for name in names):
-            model = method.make(protocol)
-            if kept is not None and method.loss == "quadratic":
-                model = make_pipeline(kept, model)
-            yield method, model.fit(self.X, self.y)
+            first = kept if method.loss == "quadratic" else []
+            yield method, make_pipeline(*first, method.make(protocol)).fit(self.X, self.y)
 
     def measure_test(self, method: Method, model: Any) -> Record:
         """Return the error and the mean loss on the tested rows."""
@@ -94,8 +92,25 @@ class Sample:
         losses = method.losses(model, self.X_test, self.y_test)
         return {"error": float(wrong.mean()), "test_loss": float(losses.mean())}
 
-    def measure_training(self, method: Method, model: Any) -> Record:
-        """Return the mean loss on labeled rows, and on all training rows with their true labels."""
+    def measure_training(self, method: Method, model: Pipeline) -> Record:
+        """Return the mean loss on labeled rows, and on all training rows with their true labels.
+
+        Where the method has started from a supervised model of its own, also the loss of that one
+        on all training rows.
+        """
         losses = method.losses(model, self.X, self.y.y_true)
         labeled = losses[: self.n_labeled]
-        return {"labeled_loss": float(labeled.mean()), "training_loss": float(losses.mean())}
+        record = {"labeled_loss": float(labeled.mean()), "training_loss": float(losses.mean())}
+        start = supervised_of(model)
+        if start is not None:
+            own = method.losses(start, self.X, self.y.y_true)
+            record["own_supervised_loss"] = float(own.mean())
+        return record
+
+
+def supervised_of(model: Any) -> Any:
+    """Return the supervised model that a model started from, for the same rows; None if none."""
+    if not isinstance(model, Pipeline):
+        return getattr(model, "supervised_", None)
+    start = supervised_of(model[-1])
+    return None if start is None else make_pipeline(*(step for _, step in model.steps[:-1]), start)

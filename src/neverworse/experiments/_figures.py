@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable
 
 import numpy as np
@@ -11,23 +10,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from neverworse.experiments import _analysis
-from neverworse.experiments._drawing import (
-    STYLES,
-    Drawing,
-    count,
-    legend_below,
-    log2_axis,
-    remove_unused,
-    settle,
-)
+from neverworse.experiments._drawing import STYLES, Drawing, legend_below, log2_axis, settle
 from neverworse.experiments._published import published
 from neverworse.experiments._reproduction import Reproduction
+from neverworse.experiments._robustness_figures import draw_figure_one, draw_robustness
 from neverworse.plots._drawing import BLUE, GREY
 
-HIGHEST_RATIO = 5.0  # where the paper cuts its figure off
 RIBBON = 2.0  # standard errors
-ROBUSTNESS_METHODS = ("Self-Learning", "ICLS", "Projection", "TSVM")
 CURVE_METHODS = ("Supervised", "Self-Learning", "ICLS", "Projection", "Oracle")
 TIMING_METHODS = ("Projection", "TSVM")
 
@@ -38,9 +27,13 @@ def draw(reproduction: Reproduction) -> dict[str, Drawing]:
     Returns
     -------
     drawings : dict of str to Drawing
-        Of "robustness", "robustness-test", "curves" and "timing", those that there are.
+        Of "figure1", "robustness", "robustness-test", "curves" and "timing", those that there are.
     """
     makers: dict[str, tuple[str, Callable[[], Drawing]]] = {
+        "figure1": (
+            "robustness",
+            lambda: draw_figure_one(reproduction.measurements["robustness"]),
+        ),
         "robustness": (
             "robustness",
             lambda: draw_robustness(reproduction.measurements["robustness"], "training"),
@@ -57,91 +50,6 @@ def draw(reproduction: Reproduction) -> dict[str, Drawing]:
         for name, (experiment, make) in makers.items()
         if experiment in reproduction.measurements
     }
-
-
-def draw_robustness(measurements: pd.DataFrame, rows: str) -> Drawing:
-    """Draw Figure 1: for each data set, the ratio of losses in every repeat.
-
-    Parameters
-    ----------
-    measurements : DataFrame
-        Of the robustness experiment.
-    rows : {"training", "test"}
-        On which rows losses are compared. The paper shows labeled and unlabeled ones.
-    """
-    found = _analysis.ratios(measurements, f"{rows}_loss", ["dataset", "repeat"])
-    names = list(measurements["dataset"].unique())
-    n_columns = min(4, len(names))
-    n_rows = -(-len(names) // n_columns)
-    figure = Figure(figsize=(max(4.6, 2.3 * n_columns), 0.9 + 1.75 * n_rows), layout="constrained")
-    axes = figure.subplots(n_rows, n_columns, sharex=True, sharey=True, squeeze=False)
-    for ax, name in zip(axes.flat, names, strict=False):
-        of_dataset = found[found["dataset"] == name]
-        _draw_ratios(ax, {k: of_dataset.loc[of_dataset["method"] == k] for k in ROBUSTNESS_METHODS})
-        ax.set_title(name, size=9, pad=10)  # above the numbers of points that are cut off
-    remove_unused(axes, len(names))
-    measured_on = "labeled and unlabeled rows" if rows == "training" else "test rows"
-    shown = found[found["method"].isin(ROBUSTNESS_METHODS)]
-    n_cut = int((shown["ratio"] > HIGHEST_RATIO).sum())
-    cut = f"Above {HIGHEST_RATIO:g} and cut off: {n_cut} of {len(shown)} points"
-    figure.supylabel(f"loss on {measured_on}, semi-supervised / supervised", size=9)
-    figure.supxlabel(
-        f"Line: as high as the supervised counterpart's. {cut}"
-        + (" (numbers at the top)." if n_cut else "."),
-        size=8,
-        color=GREY,
-    )
-    highest = shown[shown["method"] == "Projection"]["ratio"].max()
-    return Drawing(
-        settle(figure),
-        "Figure 1: robustness"
-        + (
-            ", on labeled and unlabeled rows"
-            if rows == "training"
-            else ", on test rows (not shown in the paper)"
-        ),
-        f"A panel for each of {count(len(names), 'data set')}, with a point for every repeat and "
-        f"method: the loss on {measured_on} relative to the supervised counterpart's, with a line "
-        f"at 1. The highest ratio of Projection is {highest:.4g}. {cut}.",
-    )
-
-
-def _draw_ratios(ax: Axes, ratios: dict[str, pd.DataFrame]) -> None:
-    """Draw the points of one data set."""
-    ax.axhline(1.0, color="black", linewidth=0.8, zorder=3)
-    for position, (name, found) in enumerate(ratios.items()):
-        ratio, style = found["ratio"].to_numpy(), STYLES[name]
-        # The same points lie in the same places whenever the figure is drawn.
-        jitter = np.random.default_rng(zlib.crc32(name.encode())).uniform(-0.3, 0.3, len(ratio))
-        ax.plot(
-            position + jitter,
-            ratio,
-            linestyle="none",
-            marker=style.marker,
-            markersize=3.0,
-            markeredgewidth=0.7 if style.marker == "x" else 0.0,
-            color=style.colour,
-            alpha=0.7,
-            zorder=2,
-        )
-        n_cut = int((ratio > HIGHEST_RATIO).sum())
-        if n_cut:
-            ax.annotate(
-                f"{n_cut} ↑",
-                (position, HIGHEST_RATIO),
-                xytext=(0, 1.5),
-                textcoords="offset points",
-                ha="center",
-                va="bottom",
-                size=6.5,
-                annotation_clip=False,
-            )
-    ax.set_ylim(0.0, HIGHEST_RATIO)
-    ax.set_xlim(-0.6, len(ratios) - 0.4)
-    ax.set_xticks(range(len(ratios)), [name.replace("-", "-\n") for name in ratios], size=7)
-    ax.tick_params(axis="y", labelsize=7)
-    ax.grid(axis="y", linewidth=0.3, color="#DDDDDD")
-    ax.set_axisbelow(True)
 
 
 def draw_curves(summary: pd.DataFrame) -> Drawing:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from sklearn.pipeline import make_pipeline
 
 from neverworse._typing import AnyArray, Matrix, Vector
 from neverworse.estimators import (
@@ -16,9 +17,12 @@ from neverworse.estimators import (
     OracleClassifier,
     ProjectedLeastSquaresClassifier,
     SelfLearningClassifier,
+    SupervisedClassifier,
     TransductiveSVMClassifier,
     UpdatedSecondMomentClassifier,
 )
+from neverworse.estimators._classifier import class_scores
+from neverworse.experiments._design import DesignMatrix
 from neverworse.experiments._protocol import Protocol
 
 
@@ -48,17 +52,41 @@ class Method:
 
     def losses(self, model: Any, X: Matrix, y: AnyArray) -> Vector:
         """Return the loss of every row with its true label, 0 or 1."""
-        decision = model.decision_function(X)
         if self.loss == "quadratic":
-            quadratic: Vector = (decision + 0.5 - y) ** 2
+            quadratic: Vector = (class_scores(model, X)[:, 1] - y) ** 2
             return quadratic
+        decision = model.decision_function(X)
         hinge: Vector = np.maximum(0.0, 1.0 - np.where(y == 1, decision, -decision)) ** 2
         return hinge
 
 
-def _least_squares(make: Callable[..., Any]) -> Callable[[Protocol], Any]:
-    """Return a maker of least squares with the pseudo-inverse of a protocol."""
-    return lambda protocol: make(rcond=protocol.cutoff)
+def _least_squares(make: Callable[..., Any], protocol: Protocol, **settings: Any) -> Any:
+    """Return unpenalised least squares, with the design matrix of the published code if need be.
+
+    Without a cut-off, the library's own treatment of the intercept gives the same.
+    """
+    if protocol.cutoff is None:
+        return make(alpha=0.0, **settings)
+    return make_pipeline(DesignMatrix(), make(alpha=0.0, fit_intercept=False, **settings))
+
+
+def _supervised(protocol: Protocol) -> Any:
+    return _least_squares(LeastSquaresClassifier, protocol, rcond=protocol.cutoff)
+
+
+def _projection(protocol: Protocol) -> Any:
+    return _least_squares(
+        ProjectedLeastSquaresClassifier, protocol, constraint_alpha=0.0, rcond=protocol.cutoff
+    )
+
+
+def _icls(protocol: Protocol) -> Any:
+    # It minimises the loss itself, not the distance from a truncated solution.
+    return _least_squares(ICLSClassifier, protocol, constraint_alpha=0.0)
+
+
+def _usm(protocol: Protocol) -> UpdatedSecondMomentClassifier:
+    return UpdatedSecondMomentClassifier(alpha=0.0, rcond=protocol.cutoff)
 
 
 def _svm(protocol: Protocol) -> L2SVMClassifier:
@@ -67,37 +95,37 @@ def _svm(protocol: Protocol) -> L2SVMClassifier:
 
 def _tsvm(protocol: Protocol) -> TransductiveSVMClassifier:
     return TransductiveSVMClassifier(
-        protocol.svm_alpha, scaling=protocol.svm_scaling, penalise_intercept=True
+        protocol.svm_alpha,
+        positive_rounding=protocol.positive_rounding,
+        scaling=protocol.svm_scaling,
+        penalise_intercept=True,
     )
 
 
 METHODS = {
     method.name: method
     for method in (
+        # What each of them is fitted to, it is centred on.
         Method(
             "Supervised",
             "quadratic",
-            _least_squares(LeastSquaresClassifier),
+            lambda protocol: SupervisedClassifier(_supervised(protocol)),
             "Supervised",
             uses_unlabeled=False,
         ),
         Method(
             "Self-Learning",
             "quadratic",
-            _least_squares(
-                lambda rcond: SelfLearningClassifier(LeastSquaresClassifier(rcond=rcond))
-            ),
+            lambda protocol: SelfLearningClassifier(_supervised(protocol)),
             "Supervised",
         ),
-        Method("USM", "quadratic", _least_squares(UpdatedSecondMomentClassifier), "Supervised"),
-        Method("ICLS", "quadratic", _least_squares(ICLSClassifier), "Supervised"),
-        Method(
-            "Projection", "quadratic", _least_squares(ProjectedLeastSquaresClassifier), "Supervised"
-        ),
+        Method("USM", "quadratic", _usm, "Supervised"),
+        Method("ICLS", "quadratic", _icls, "Supervised"),
+        Method("Projection", "quadratic", _projection, "Supervised"),
         Method(
             "Oracle",
             "quadratic",
-            _least_squares(lambda rcond: OracleClassifier(LeastSquaresClassifier(rcond=rcond))),
+            lambda protocol: OracleClassifier(_supervised(protocol)),
             "Supervised",
         ),
         Method("SVM", "hinge", _svm, "SVM", uses_unlabeled=False),

@@ -183,12 +183,16 @@ def _differently(reproduction: Reproduction) -> Iterator[Markup]:
 
 
 PROTOCOL_WORDS = {
-    "code": "as the published code ran. Least squares leave out directions with less than "
-    f"{PROTOCOLS['code'].cutoff:.1e} of the largest singular value of the Gram matrix; principal "
-    "components with 99 % of the variance come first in the robustness experiment; at least 10 "
-    "labeled rows, and 20 in cross-validation; penalty 0.1 of the support vector machines; the "
-    "error of a cross-validation is the mean of its folds.",
-    "text": "as the paper's text says. Exact least squares; no principal components; twice as many "
-    "labeled rows as features, and five more than features in cross-validation; penalty 0.01 of "
-    "the support vector machines; the error of a cross-validation is that of all rows together.",
+    "code": "as the published code ran. Least squares without a penalty (alpha=0.0, "
+    "constraint_alpha=0.0) leave out directions with at most "
+    f"{PROTOCOLS['code'].cutoff:.1e} of the largest singular value of the Gram matrix, centred on "
+    "labeled rows for Supervised, and on all rows for the supervised weights that Projection "
+    "projects; principal components with 99 % of the variance come first in the robustness "
+    "experiment; at least 10 labeled rows, and 20 in cross-validation; penalty 0.1 of the support "
+    "vector machines, and as many positive rows of TSVM as in SVMlin; the error of a "
+    "cross-validation is the mean of its folds.",
+    "text": "as the paper's text says. Exact least squares without a penalty (alpha=0.0, "
+    "constraint_alpha=0.0); no principal components; twice as many labeled rows as features, and "
+    "five more than features in cross-validation; penalty 0.01 of the support vector machines; "
+    "the error of a cross-validation is that of all rows together.",
 }

@@ -10,7 +10,7 @@ import pandas as pd
 from neverworse.experiments import _analysis, _claims
 from neverworse.experiments._drawing import Drawing
 from neverworse.experiments._figure_html import figure
-from neverworse.experiments._figures import CURVE_METHODS, ROBUSTNESS_METHODS
+from neverworse.experiments._figures import CURVE_METHODS
 from neverworse.experiments._findings import (
     MAMMOGRAPHY,
     as_text,
@@ -20,6 +20,7 @@ from neverworse.experiments._findings import (
 )
 from neverworse.experiments._published import published
 from neverworse.experiments._reproduction import Reproduction
+from neverworse.experiments._robustness_figures import PLACES, ROBUSTNESS_METHODS
 from neverworse.experiments._text_tables import COLUMNS, comparison, mean_and_sd
 from neverworse.report._html import Markup, table, tag, text
 
@@ -28,28 +29,29 @@ MARKS = {
     _analysis.WORSE: lambda content: tag("u", content),
     "": text,
 }
-ROWS = {"training": "labeled and unlabeled rows", "test": "test rows"}
 Drawings = dict[str, Drawing]
 
 
 def robustness(reproduction: Reproduction, drawings: Drawings) -> Iterator[Markup]:
     """Yield Figure 1 for both kinds of rows, and counts."""
     summary = reproduction.summaries["robustness"]
-    paper = published()["robustness"]
+    paper = published()["guarantees"]["robustness"]
     yield tag(
         "p",
         "The loss of each method relative to its supervised counterpart's, quadratic or, for TSVM, "
         "squared hinge. The theorem says that the ratio of Projection is at most 1 on labeled and "
         "unlabeled rows; it says nothing about the others, or about test rows. In the published "
-        f"run, {paper['higher_loss']} of {paper['resamplings']} ratios of Projection were higher, "
-        "because the solver stopped early.",
+        f"run, {paper['higher']} of {paper['fits']} ratios of Projection were higher, because the "
+        "solver stopped early.",
     )
+    yield figure(drawings["figure1"])
     for rows, name in (("training", "robustness"), ("test", "robustness-test")):
         yield figure(drawings[name])
         chosen = summary[summary["rows"] == rows]
         yield table(
-            f"In how many repeats the loss on {ROWS[rows]} is higher than the supervised "
-            "counterpart's, and the largest ratio",
+            f"In how many repeats the loss on {PLACES[rows]} is higher than the supervised "
+            f"counterpart's, by more than rounding errors (a fraction of {_analysis.ROUNDING:g}), "
+            "and the largest ratio",
             ["Dataset", *ROBUSTNESS_METHODS],
             _counts(chosen, reproduction.measurements["robustness"]["dataset"].unique()),
         )
@@ -155,7 +157,7 @@ def table_one(reproduction: Reproduction, _: Drawings) -> Iterator[Markup]:
         " and ",
         tag("u", "underlined"),
         ": significantly better or worse than the supervised counterpart (one-sided Wilcoxon "
-        "signed-rank tests).",
+        f"signed-rank tests, corrected for the {_analysis.n_tests()} tests of the paper).",
     )
     few = too_few_repeats(cells)
     if few:

@@ -37,7 +37,9 @@ class Reproduction:
         published ones beside them.
     guarantees : dict of str to dict
         For experiments that measure the loss on training rows, how often that of the projection
-        exceeded that of the supervised classifier: "fits", "higher" and "largest_ratio".
+        exceeded that of the supervised weights that it projects: "fits", "higher" and
+        "largest_ratio"; and that of the classifier Supervised: "higher_than_supervised" and
+        "largest_ratio_to_supervised".
     """
 
     plan: Plan
@@ -104,7 +106,8 @@ def reproduce(
     protocol : {"code", "text"}, default="code"
         Whether to do what the published code did, or what the text of the paper says.
     correction : {"bonferroni", "holm"}, default="bonferroni"
-        For the number of tests in Table 1.
+        For the number of tests in Table 1, which is that of the whole table: its marks are
+        compared with the published ones, also on some of the data sets.
     jobs : int, optional
         Processes; one for each core if not given.
     out : path, default="neverworse-reproduction"

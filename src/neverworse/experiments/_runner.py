@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import signal
+import sys
 import zlib
 from collections.abc import Iterable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,8 @@ import neverworse
 from neverworse.datasets import load_paper_dataset
 from neverworse.experiments._catalogue import EXPERIMENTS
 from neverworse.experiments._experiment import Data, Experiment, Record
-from neverworse.experiments._protocol import PROTOCOLS
+from neverworse.experiments._methods import METHODS
+from neverworse.experiments._protocol import PROTOCOLS, Protocol
 from neverworse.experiments._store import Say, Store, only_one
 from neverworse.experiments._timing import TWO_GAUSSIANS
 
@@ -77,12 +79,17 @@ class Task:
     def run(self) -> tuple[Task, list[Record]]:
         """Compute the records; the same ones in whatever process."""
         experiment, protocol = EXPERIMENTS[self.experiment], PROTOCOLS[self.protocol]
-        # Names, not positions: other data sets in a run make no difference to this one.
-        names = [zlib.crc32(name.encode()) for name in (self.experiment, self.dataset)]
-        rng = np.random.default_rng([self.seed, *names, self.repeat])
+        rng = random_numbers(self.seed, self.experiment, self.dataset, self.repeat)
         data = _prepared(self.experiment, self.dataset, self.protocol, self.data_home)
         with threadpool_limits(1):  # another number of threads would round differently
             return self, experiment.run(data, protocol, rng, self.repeat)
+
+
+def random_numbers(seed: int, experiment: str, dataset: str, repeat: int) -> np.random.Generator:
+    """Return the random numbers of a repeat."""
+    # Names, not positions: other data sets in a run make no difference to this one.
+    names = [zlib.crc32(name.encode()) for name in (experiment, dataset)]
+    return np.random.default_rng([seed, *names, repeat])
 
 
 @cache
@@ -186,6 +193,8 @@ def _header(plan: Plan, experiment: Experiment, dataset: str) -> dict[str, Any]:
         "experiment": experiment.name,
         "data set": dataset,
         "protocol": plan.protocol,
+        "definition of the protocol": asdict(PROTOCOLS[plan.protocol]),
+        "definition of the methods": _definitions(experiment, PROTOCOLS[plan.protocol]),
         "seed": plan.seed,
         "content of the data": digest.hexdigest(),
         "version of neverworse": neverworse.__version__,
@@ -193,3 +202,12 @@ def _header(plan: Plan, experiment: Experiment, dataset: str) -> dict[str, Any]:
         "version of SciPy": scipy.__version__,
         "version of scikit-learn": sklearn.__version__,
     }
+
+
+def _definitions(experiment: Experiment, protocol: Protocol) -> dict[str, str]:
+    """Return the classifiers of an experiment with all their settings, defaults included."""
+    with sklearn.config_context(print_changed_only=False):
+        return {
+            name: METHODS[name].make(protocol).__repr__(N_CHAR_MAX=sys.maxsize)
+            for name in experiment.methods
+        }

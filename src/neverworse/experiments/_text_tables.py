@@ -28,7 +28,8 @@ LATEX_MARKS: dict[str, Write] = {
 CAPTION = (
     "Error in ten-fold cross-validation, mean and standard deviation over {repeats}. {bold} and "
     "{underlined}: significantly better or worse than the supervised counterpart (one-sided "
-    "Wilcoxon signed-rank tests, family-wise error rate 0.05, {correction})."
+    "Wilcoxon signed-rank tests, family-wise error rate 0.05, {correction}, for the {tests} tests "
+    "of the paper)."
 )
 
 SAID = (
@@ -177,6 +178,7 @@ def _caption(cells: pd.DataFrame, correction: str, bold: str, underlined: str) -
     return CAPTION.format(
         repeats="a single repeat" if n_repeats == 1 else f"{n_repeats} repeats",
         correction=correction.capitalize(),
+        tests=_analysis.n_tests(),
         bold=bold,
         underlined=underlined,
     )

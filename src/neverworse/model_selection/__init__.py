@@ -15,6 +15,7 @@ from neverworse.model_selection._split import (
     StratifiedGroupLabeledKFold,
     StratifiedLabeledKFold,
 )
+from neverworse.model_selection._with_unlabeled_rows import WithUnlabeledRows
 
 __all__ = [
     "GroupLabeledKFold",
@@ -24,6 +25,7 @@ __all__ = [
     "RepeatedStratifiedLabeledKFold",
     "StratifiedGroupLabeledKFold",
     "StratifiedLabeledKFold",
+    "WithUnlabeledRows",
     "labeled_learning_curve",
     "labeled_scorer",
     "mask_labels",

@@ -75,11 +75,6 @@ def labeled_codes(name: str, values: Any, labeled: Indices, n_rows: int) -> Indi
     return codes
 
 
-def is_auto(missing_label: Any) -> bool:
-    """Whether the marker of unlabeled rows is to be found out."""
-    return isinstance(missing_label, str) and missing_label == "auto"
-
-
 def is_continuous(known: AnyArray) -> bool:
     """Whether the labels are targets of a regression: floats that are not all whole numbers."""
     return known.dtype.kind == "f" and bool(np.any(known != np.floor(known)))

@@ -9,9 +9,8 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from neverworse._typing import AnyArray, Indices, Mask
-from neverworse.estimators._labels import as_array, find_unlabeled, is_null
+from neverworse.estimators._labels import as_array, find_unlabeled, is_auto, is_null
 from neverworse.model_selection._labeled import (
-    is_auto,
     is_continuous,
     labeled_codes,
     labeled_rows,

@@ -14,7 +14,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _is_arraylike_not_scalar, _num_samples
 
 from neverworse._typing import Indices
-from neverworse.model_selection._labeled import is_auto, labeled_rows
+from neverworse.estimators._labels import is_auto
+from neverworse.model_selection._labeled import labeled_rows
 
 
 def labeled_scorer(scoring: Any, missing_label: Any = "auto") -> Any:

@@ -201,6 +201,8 @@ class CertificateDisplay:
             only = claim.rows == "unlabeled"
             n = claim.n_unlabeled if only else n
             over = f"sum over {n:,} {'unlabeled ' if only else ''}{plural(n)}"
+            if claim.penalty:
+                over += f" plus {number(claim.penalty)} ||w||²"
             whose = f"the supervised {claim.assumptions.model}"
         size = f"between {number(low)} and {number(high)}"
         if number(low) == number(high):

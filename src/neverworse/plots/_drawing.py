@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.pipeline import Pipeline
 
+from neverworse._extras import install
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -33,8 +35,7 @@ def axes_for(ax: Axes | None, display: str, size: tuple[float, float] | None = N
         from matplotlib import pyplot as plt
     except ImportError as error:
         raise ImportError(
-            f"{display} draws with matplotlib, which is not installed. Install it with: "
-            "pip install neverworse[plots]"
+            f"{display} draws with matplotlib, which is not installed. {install('plots')}"
         ) from error
     return plt.figure(layout="constrained", figsize=size).add_subplot()
 

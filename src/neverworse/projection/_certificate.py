@@ -208,7 +208,8 @@ class Certificate(Claim):
             return f"{one} of one class, {between} shared by several"
         if self.assumptions.task == "regression" or self.assumptions.n_bounded:
             return f"{zero} at their lower bound, {one} at their upper bound, {between} between"
-        return f"{zero} zeros, {one} ones, {between} fractional"
+        zeros, ones = ("zero" + "s" * (self.n_zero != 1), "one" + "s" * (self.n_one != 1))
+        return f"{zero} {zeros}, {one} {ones}, {between} fractional"
 
     def _repr_html_(self) -> str:
         verdict, colour = _verdict(self)

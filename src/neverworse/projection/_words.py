@@ -12,6 +12,11 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) < 1e6 else f"{value:.3e}"
 
 
+def count(n: int, what: str) -> str:
+    """Return a number of things: 1 row, 2 rows."""
+    return f"{n:,} {what if n == 1 else what + 's'}"
+
+
 def plural(count: int) -> str:
     """Return the word for so many rows."""
     return "row" if count == 1 else "rows"

@@ -119,7 +119,7 @@ def number_axis(axis: Any, n_ticks: int = 5) -> None:
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     axis.set_major_locator(MaxNLocator(n_ticks, steps=[1, 2, 2.5, 5, 10]))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: number(value, largest=1e6)))
     axis.grid(True)
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from neverworse._typing import Vector
+from neverworse.projection._words import count
 from neverworse.report._canvas import (
     PROJECTED,
     SMALL,
@@ -18,20 +18,19 @@ from neverworse.report._canvas import (
     rows_axis,
 )
 from neverworse.report._svg import COLOURS, Chart
-from neverworse.report._words import number, percent, short
+from neverworse.report._words import number, percent, short, width
 from neverworse.study._study import Coefficient, Pulls, ScoreGroup, Scores
 
 INK, SOFT, LINE, GROUND = (COLOURS[role] for role in ("ink", "soft", "line", "ground"))
 MOST_GROUPS = 4
 RIDGE = 68  # pixels for the scores of a group of rows
-LONGEST_GROUP, LONGEST_FEATURE = 17, 24  # letters
+LONGEST_GROUP, LONGEST_FEATURE, LONGEST_CLASS = 17, 24, 11  # letters
 
 
-def certificate_chart(certificate: Mapping[str, Any]) -> Chart:
-    """Draw in what interval the difference of the losses lies, whatever the labels."""
-    best, worst = certificate["best_case"], certificate["worst_case"]
+def bounds_chart(best: float, worst: float) -> Chart:
+    """Draw in what interval the difference of two losses lies, whatever the labels."""
     low, high = min(best, 0.0), max(worst, 0.0)
-    chart, ax = canvas(140, left=16, right=16, top=4, bottom=46)
+    chart, ax = canvas(140, left=28, right=28, top=4, bottom=46)
     reach = (high - low) or 1.0
     ax.set_xlim(low - 0.04 * reach, high + 0.04 * reach)
     ax.set_ylim(-1.0, 3.6)
@@ -39,12 +38,14 @@ def certificate_chart(certificate: Mapping[str, Any]) -> Chart:
     ax.spines["left"].set_visible(False)
     number_axis(ax.xaxis)
     ax.xaxis.grid(False)
-    ax.axvline(0.0, ymax=0.4, color=INK, linewidth=1.5)
+    ax.axvline(0.0, ymax=0.36, color=INK, linewidth=1.5)
     colour = PROJECTED.colour if worst <= 0 else SUPERVISED.colour
     ax.plot([best, worst], [0, 0], color=colour, linewidth=10, solid_capstyle="butt", gid="range")
     # One above the other, for the interval may be too short for both.
-    ax.text(best, 2.2, f"in the best case {_lower(best)}", ha="left")
-    ax.text(worst, 0.9, f"in the worst case {_lower(worst)}", ha="right")
+    for value, height, case in ((best, 2.2, "best"), (worst, 0.9, "worst")):
+        # Towards the side with more room.
+        side = ("left", "center", "right")[min(2, int(3.0 * (value - low) / reach))]
+        ax.text(value, height, f"in the {case} case {_lower(value)}", ha=side)
     ax.set_xlabel("difference from the loss of the supervised model")
     chart.titles["range"] = f"between {number(best)} and {number(worst)}"
     chart.description = (
@@ -69,7 +70,7 @@ def scores_chart(scores: Scores, *, threshold: bool) -> Chart:
     """
     groups = _few(scores)
     n_groups = len(groups)
-    chart, ax = canvas(RIDGE * n_groups + 58, left=116, top=14)
+    chart, ax = canvas(RIDGE * n_groups + 58, left=128, top=14)
     edges = np.asarray(scores.edges)
     for level in (0.0, 1.0):
         ax.axvline(level, color=LINE, linewidth=1.0)
@@ -94,7 +95,7 @@ def scores_chart(scores: Scores, *, threshold: bool) -> Chart:
             linestyle=SUPERVISED.line,
         )
         for line, (content, colour) in enumerate(
-            [(short(group.name, LONGEST_GROUP), INK), (f"{group.n_rows:,} rows", SOFT)]
+            [(short(group.name, LONGEST_GROUP), INK), (count(group.n_rows, "row"), SOFT)]
         ):
             ax.annotate(
                 chart.placeholder(content),
@@ -110,8 +111,8 @@ def scores_chart(scores: Scores, *, threshold: bool) -> Chart:
                 annotation_clip=False,
             )
         titles = [
-            f"{group.name}, scores from {number(low, 3)} to {number(high, 3)}: "
-            f"supervised {n_before:,}, projected {n_after:,} rows"
+            f"{group.name}, rows with scores from {number(low, 3)} to {number(high, 3)}: "
+            f"supervised {n_before:,}, projected {n_after:,}"
             for low, high, n_before, n_after in zip(
                 edges[:-1], edges[1:], group.supervised, group.projected, strict=True
             )
@@ -126,7 +127,7 @@ def scores_chart(scores: Scores, *, threshold: bool) -> Chart:
     ax.set_xlabel(chart.placeholder(f"score for {short(scores.class_name, 40)}"))
     chart.description = (
         f"How rows score for {scores.class_name} by either model: "
-        + "; ".join(f"{group.name}, {group.n_rows:,} rows" for group in groups)
+        + "; ".join(f"{group.name}, {count(group.n_rows, 'row')}" for group in groups)
         + "."
     )
     return chart
@@ -161,11 +162,7 @@ def _where_any(heights: Vector, base: float) -> Vector:
 def coefficients_chart(shifted: Sequence[Coefficient], *, with_class: bool) -> Chart:
     """Draw weights before and after, per standard deviation of their features."""
     chart, ax = canvas(22 * len(shifted) + 62, left=168, top=8)
-    names = [
-        short(f"{each.feature}, {each.class_name}" if with_class else each.feature, LONGEST_FEATURE)
-        for each in shifted
-    ]
-    rows_axis(ax, chart, names)
+    rows_axis(ax, chart, [_weight_name(each, with_class) for each in shifted])
     before = [each.supervised_scaled for each in shifted]
     after = [each.projected_scaled for each in shifted]
     places = range(len(shifted))
@@ -194,11 +191,16 @@ def coefficients_chart(shifted: Sequence[Coefficient], *, with_class: bool) -> C
     ax.set_xlabel("weight per standard deviation of the feature")
     largest = shifted[0]
     chart.description = (
-        f"The {len(shifted)} weights that moved most. Most of all: {largest.feature}, from "
-        f"{number(largest.supervised_scaled)} to {number(largest.projected_scaled)} per standard "
-        "deviation."
+        f"The {count(len(shifted), 'weight')} that moved most. Most of all: {largest.feature}, "
+        f"from {number(largest.supervised_scaled)} to {number(largest.projected_scaled)} per "
+        "standard deviation."
     )
     return chart
+
+
+def _weight_name(each: Coefficient, with_class: bool) -> str:
+    of_class = f", {short(each.class_name, LONGEST_CLASS)}" if with_class else ""
+    return short(each.feature, LONGEST_FEATURE - width(of_class)) + of_class
 
 
 def pulls_chart(pulls: Pulls) -> Chart:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Literal
 
+from neverworse.projection._words import count
 from neverworse.report._canvas import canvas, looks, number_axis, rows_axis, sizes_axis
 from neverworse.report._svg import COLOURS, Chart
 from neverworse.report._words import decimal, short
@@ -46,7 +47,7 @@ def curve_chart(curve: Curve, measure: Literal["error", "loss"]) -> Chart:
             gid=f"line{k}",
         )
         titles = [
-            f"{line.method}, {size:,} {curve.rows} rows: {decimal(mean)}, "
+            f"{line.method}, {count(size, f'{curve.rows} row')}: {decimal(mean)}, "
             f"between {decimal(low)} and {decimal(high)}"
             for size, mean, low, high in known
         ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
+from neverworse.projection._words import count
 from neverworse.report._words import number, percent
 from neverworse.study._study import Study
 
@@ -28,7 +29,7 @@ def rows_in_words(certificate: Mapping[str, Any]) -> str:
     """Return on which rows the losses are measured."""
     n_unlabeled = certificate["n_unlabeled"]
     if certificate["rows"] == "unlabeled":
-        return f"the {n_unlabeled:,} unlabeled rows"
+        return f"the {count(n_unlabeled, 'unlabeled row')}"
     return f"all {certificate['n_labeled'] + n_unlabeled:,} training rows"
 
 
@@ -37,7 +38,7 @@ def means(study: Study) -> Iterator[str]:
     certificate = study.certificate
     where = rows_in_words(certificate)
     penalty = certificate["penalty"]
-    extra = f", plus the ridge penalty of {number(penalty)}" if penalty else ""
+    extra = f", plus the ridge penalty {number(penalty)} ‖w‖² of the weights" if penalty else ""
     summed = ", summed over the classes" if len(study.data.classes) > 2 else ""
     loss = (
         f"The loss is quadratic: the squared difference between the score of a row and its label, "
@@ -57,8 +58,8 @@ def means(study: Study) -> Iterator[str]:
             )
     elif found == "never worse":
         yield (
-            f"Whatever the true labels of the {certificate['n_unlabeled']:,} unlabeled rows are, "
-            f"the loss of the projected model is lower than that of the supervised one by at "
+            f"Whatever the true labels of the {count(certificate['n_unlabeled'], 'unlabeled row')} "
+            f"are, the loss of the projected model is lower than that of the supervised one by at "
             f"least {number(certificate['guaranteed_improvement'])}. Even somebody who chose the "
             "labels to spite it could not make it worse."
         )
@@ -70,6 +71,12 @@ def means(study: Study) -> Iterator[str]:
             "never to be worse."
         )
     yield loss
+    if found != "same" and certificate["penalty_share"]:
+        yield (
+            "The supervised model was fitted with another penalty than this loss has: "
+            f"{percent(certificate['penalty_share'])} of the guaranteed improvement is owed to "
+            "that alone, and would be there without any unlabeled row."
+        )
     if found != "same":
         what = (
             "It is a proof" if found == "never worse" else "Best and worst case are proved bounds"
@@ -85,6 +92,11 @@ def does_not_mean(study: Study) -> Iterator[str]:
     yield (
         "It is not about accuracy. A model whose quadratic loss is lower can still give more rows "
         "the wrong class."
+    )
+    yield (
+        "It is not about probabilities, which are scores cut off at 0 and 1. On unlabeled rows, no "
+        "model beats the supervised probabilities whatever the labels are: what the projection "
+        "improves for certain, cutting off improves as well."
     )
     yield (
         "It is not about other rows. How well the model does on rows that it has not seen is an "
@@ -113,7 +125,8 @@ def assumed(study: Study) -> Iterator[str]:
     elif prior:
         yield "These shares were given, not found in the data: if they are wrong, nothing holds."
     if assumptions["n_bounded"]:
-        yield f"The labels of {assumptions['n_bounded']:,} unlabeled rows are within given bounds."
+        bounded = count(assumptions["n_bounded"], "unlabeled row")
+        yield f"The labels of {bounded} are within given bounds."
     yield f"Every unlabeled row belongs to one of the {len(study.data.classes)} classes."
     if not prior and not assumptions["n_bounded"]:
         yield (

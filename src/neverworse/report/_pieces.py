@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
+from neverworse.projection._words import count
 from neverworse.report._canvas import Look, looks
 from neverworse.report._html import Markup, table, tag
 from neverworse.report._svg import Chart, inline
-from neverworse.report._words import count, name
+from neverworse.report._words import name
 
 LONGEST_TABLE = 500  # rows; more of them are slow to draw, and nobody reads them
 ON_PAPER = 40  # rows; the style sheet hides others in print
@@ -63,5 +64,5 @@ def long_table(
     made = table(caption, head, shown, numbers_from=numbers_from, kind=kind)
     if len(shown) > ON_PAPER:
         hidden = count(len(shown) - ON_PAPER, "more row")
-        made += tag("p", f"On paper, {hidden} of this table are left out.", class_="paper soft")
+        made += tag("p", f"Not on paper: {hidden} of this table.", class_="paper soft")
     return made

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from neverworse.report._charts import certificate_chart
+from neverworse.projection._words import count
+from neverworse.report._charts import bounds_chart
 from neverworse.report._html import Markup, facts, table, tag
 from neverworse.report._meaning import (
     VERDICTS,
@@ -15,10 +17,16 @@ from neverworse.report._meaning import (
     verdict,
 )
 from neverworse.report._pieces import drawing, long_table, side_by_side
-from neverworse.report._words import count, exact, moment, name, number, percent, size
+from neverworse.report._words import exact, moment, name, number, percent, size
 from neverworse.study._study import Scalar, Study
 
 MOODS = {"never worse": "good", "same": "neutral", "not guaranteed": "bad"}
+# What is bounded, by the beginning of its names in a certificate.
+_LOSSES = {
+    "": "Scores: the squared loss that the guarantee is about.",
+    "probability_": "Probabilities, the scores cut off at 0 and 1, as predict --probabilities "
+    "gives them: their squared loss (Brier score). Nothing is promised about it.",
+}
 PARTS = {
     "pulls": "how much each unlabeled row pulled",
     "unlabeled_curve": "the learning curve over unlabeled rows",
@@ -88,11 +96,9 @@ def _tile(what: str, value: object, more: str) -> Markup:
 def certificate(study: Study) -> Iterator[Markup]:
     """Yield the certificate in full."""
     found = study.certificate
-    words = tag("p", study.certificate_words)
-    if verdict(found) == "same":
-        yield words
-    else:
-        yield side_by_side(words, drawing(certificate_chart(found), "certificate"))
+    yield tag("p", study.certificate_words)
+    if verdict(found) != "same":
+        yield side_by_side(*(_bounds(found, prefix) for prefix in _LOSSES))
     labels = "Rows with one class, rows that share several" if len(study.data.classes) > 2 else None
     ends: Markup = exact(found["n_one"]) + ", " + exact(found["n_fractional"])
     if labels is None:
@@ -104,9 +110,15 @@ def certificate(study: Study) -> Iterator[Markup]:
         facts(
             [
                 ("Difference in loss", _between(found["best_case"], found["worst_case"])),
+                (
+                    "The same of probabilities",
+                    _between(found["probability_best_case"], found["probability_worst_case"]),
+                ),
                 ("Measured on", f"{rows_in_words(found)}"),
                 ("Distance", tag("code", found["distance"])),
-                ("Penalty", exact(found["penalty"])),
+                ("Penalty in the loss", exact(found["penalty"])),
+                ("Penalty of the supervised model", exact(found["supervised_penalty"])),
+                ("Improvement owed to the penalty", percent(found["penalty_share"])),
                 ("Rows", _rows(found["n_labeled"], found["n_unlabeled"])),
                 (labels, ends),
                 ("Relative duality gap", "infinite" if gap is None else exact(gap, number(gap, 2))),
@@ -115,6 +127,15 @@ def certificate(study: Study) -> Iterator[Markup]:
         ),
         class_="columns",
     )
+
+
+def _bounds(certificate: Mapping[str, Any], prefix: str) -> Markup:
+    """Return the interval of a loss, with the loss that it is about."""
+    best, worst = certificate[f"{prefix}best_case"], certificate[f"{prefix}worst_case"]
+    caption = _LOSSES[prefix]
+    if not prefix and certificate["penalty"]:
+        caption += f" It includes the ridge penalty {number(certificate['penalty'])} ‖w‖²."
+    return drawing(bounds_chart(best, worst), f"{prefix}bounds", caption)
 
 
 def _between(low: float, high: float) -> Markup:
@@ -154,11 +175,12 @@ def notes(study: Study) -> Iterator[Markup]:
 def data(study: Study) -> Iterator[Markup]:
     """Yield what was read."""
     found = study.data
+    n_used = sum(each.n_features > 0 for each in found.columns)
     yield tag(
         "p",
-        f"{count(found.n_rows, 'row')}, of which {found.n_labeled:,} have a label in ",
+        f"{count(found.n_rows, 'row')}: {found.n_labeled:,} with a label in ",
         name(found.target),
-        f" and {found.n_unlabeled:,} have none. {count(len(found.columns), 'column')} became "
+        f", {found.n_unlabeled:,} without. {count(n_used, 'column')} became "
         f"{count(found.n_features, 'feature')}.",
     )
     yield table(
@@ -208,8 +230,11 @@ def reproduction(study: Study) -> Iterator[Markup]:
     """Yield how to get the same again."""
     if study.command:
         yield tag("pre", tag("code", study.command))
-    settings = ((key, _setting(value)) for key, value in study.settings.items())
-    yield tag("div", facts(settings), class_="columns")
+    shown = {key: _setting(value) for key, value in study.settings.items()}
+    shown.pop("alpha_chosen_by", None)
+    if chosen_by := study.settings.get("alpha_chosen_by"):
+        shown["alpha"] = tag("span", shown["alpha"], f", chosen by {chosen_by}")
+    yield tag("div", facts(shown.items()), class_="columns")
     versions = ", ".join(f"{key} {version}" for key, version in study.packages.items())
     yield facts(
         [("neverworse", study.version), ("Other packages", versions), ("Made", moment(study.made))]

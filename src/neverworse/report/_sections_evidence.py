@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from neverworse.projection._words import count
 from neverworse.report._charts_methods import comparison_chart, curve_chart
 from neverworse.report._html import Markup, table, tag
 from neverworse.report._pieces import drawing, legend, side_by_side
-from neverworse.report._words import MISSING, count, decimal, exact, name, number, signed
+from neverworse.report._words import MISSING, decimal, exact, name, number, signed
 from neverworse.study._study import Curve, MethodFacts, Study
 
 TITLES = {"unlabeled": "More unlabeled rows?", "labeled": "More labels?"}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from neverworse.projection._words import count
 from neverworse.report._charts import coefficients_chart, pulls_chart, scores_chart
 from neverworse.report._html import Markup, table, tag
 from neverworse.report._pieces import drawing, legend, long_table, side_by_side
-from neverworse.report._words import count, decimal, exact, name, number, percent, signed
+from neverworse.report._words import decimal, exact, name, number, percent, signed
 from neverworse.study._study import Changes, Coefficient, Study
 
 MODELS = ("supervised", "projected")
@@ -56,8 +57,8 @@ def changes(study: Study) -> Iterator[Markup]:
     if not found.n_changed:
         yield tag(
             "p",
-            f"None: either model predicts the same class for each of the "
-            f"{count(found.n_unlabeled, 'unlabeled row')}.",
+            f"None: for every unlabeled row ({found.n_unlabeled:,}), both models predict the same "
+            "class.",
         )
         return
     share = found.n_changed / found.n_unlabeled
@@ -66,8 +67,8 @@ def changes(study: Study) -> Iterator[Markup]:
         "For ",
         exact(found.n_changed),
         f" of {count(found.n_unlabeled, 'unlabeled row')} ({percent(share)}) the projected model "
-        "predicts another class than the supervised one. Which of the two is right is not known, "
-        "for these rows have no label: look at some of them.",
+        "predicts another class than the supervised one. Which of the two is right cannot be known "
+        "without labels: look at examples below.",
     )
     classes = [each.name for each in study.data.classes]
     yield _matrix(found, classes) if len(classes) <= LARGEST_MATRIX else _pairs(found, classes)
@@ -159,8 +160,10 @@ def coefficients(study: Study) -> Iterator[Markup]:
         + tag(
             "p",
             "The table has the weights in the original units of the features, which is what "
-            "multiplies a value from your file. Weights describe this model. They are no causes, "
-            "and features that say the same share their weight in ways that mean little.",
+            "multiplies a value from your file; the intercept is then the score of a row with 0 "
+            "everywhere. Per standard deviation, it is the score at the mean of all features. "
+            "Weights describe this model. They are no causes, and features that say the same share "
+            "their weight in ways that mean little.",
         )
         + legend(MODELS)
     )
@@ -168,7 +171,7 @@ def coefficients(study: Study) -> Iterator[Markup]:
         chart = drawing(
             coefficients_chart(moved, with_class=several),
             "weights",
-            f"The {len(moved)} of {len(ordered):,} weights that moved most."
+            f"Of {len(ordered):,} weights, the {len(moved)} that moved most."
             if len(moved) < len(ordered)
             else None,
         )
@@ -216,10 +219,9 @@ def pulls(study: Study) -> Iterator[Markup]:
         ),
         tag(
             "p",
-            f"{count(found.n_forwards, 'row')} pulled forwards. "
-            f"{count(found.n_backwards, 'row')} pulled back: the move that suits all rows together "
-            "took their scores away from their soft labels, so that their shares are negative. "
-            "Shares of all rows"
+            f"{count(found.n_forwards, 'row')} pulled forwards, {found.n_backwards:,} back. A row "
+            "pulls back if the move that suits all rows together takes its score away from its "
+            "soft label: its share is negative. Shares of all rows"
             + (
                 f" and of the penalty ({percent(found.penalty_share)}) add up to 100 %."
                 if found.penalty_share

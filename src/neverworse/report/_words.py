@@ -5,19 +5,23 @@ from __future__ import annotations
 import datetime as dt
 import math
 import unicodedata
+from bisect import bisect_right
+from itertools import accumulate
 
 from neverworse.report._html import Markup, tag
 
 MINUS = "\N{MINUS SIGN}"
 MISSING = "\N{EN DASH}"
+ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
+WIDE = f"MW@%&{ELLIPSIS}"
 
 
-def number(value: float, digits: int = 4) -> str:
-    """Return a number with so many digits that mean something."""
+def number(value: float, digits: int = 4, largest: float = 1e15) -> str:
+    """Return a number with so many digits that mean something, from `largest` on as a power."""
     if not math.isfinite(value):
         return MISSING if math.isnan(value) else f"{_sign(value)}\N{INFINITY}"
     size = abs(value)
-    if size >= 10**15 or 0 < size < 1e-4:
+    if size >= largest or 0 < size < 1e-4:
         mantissa, power = f"{size:.{digits - 1}e}".split("e")
         return f"{_sign(value)}{_trimmed(mantissa)}e{_sign(int(power))}{abs(int(power))}"
     if size >= 10 ** (digits - 1) or value == int(value):
@@ -48,11 +52,6 @@ def signed(written: str) -> str:
     """Return a difference with its sign, given as `number` or `decimal` write it."""
     is_positive = written[0].isdigit() and written.strip("0.") != ""
     return f"+{written}" if is_positive else written
-
-
-def count(n: int, what: str, several: str | None = None) -> str:
-    """Return a number of things."""
-    return f"{n:,} {what if n == 1 else several or what + 's'}"
 
 
 def size(n_bytes: int) -> str:
@@ -87,13 +86,29 @@ def name(content: str) -> Markup:
     return tag("bdi", content, class_="name")
 
 
-def short(content: str, longest: int) -> str:
-    """Return a name that fits on a line of a chart."""
+def short(content: str, longest: float) -> str:
+    """Return a name that fits on a line of a chart, which has room for so many small letters."""
     line = "".join(" " if unicodedata.category(each) == "Cc" else each for each in content)
     line = " ".join(line.split())
-    return (
-        line if len(line) <= longest else line[: longest - 1].rstrip() + "\N{HORIZONTAL ELLIPSIS}"
-    )
+    if width(line) <= longest:
+        return line
+    n_kept = bisect_right(list(accumulate(map(_width, line))), longest - width(ELLIPSIS))
+    return line[:n_kept].rstrip() + ELLIPSIS
+
+
+def width(line: str) -> float:
+    """Return how wide a line may be, in small letters; fonts differ, so none too narrow."""
+    return sum(map(_width, line))
+
+
+def _width(letter: str) -> float:
+    if unicodedata.category(letter) in ("Mn", "Me", "Cf"):
+        return 0.0
+    if unicodedata.east_asian_width(letter) in "WF":
+        return 2.5
+    if letter in WIDE:
+        return 1.8
+    return 1.3 if letter.isupper() or letter in "mw" else 1.0
 
 
 def _sign(value: float) -> str:

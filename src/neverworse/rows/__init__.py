@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from scipy import sparse
 
+from neverworse._extras import install
 from neverworse.rows._base import Rows
 from neverworse.rows._chunked import ChunkedRows, Verb
 from neverworse.rows._dense import DenseRows
@@ -39,6 +40,6 @@ def __getattr__(name: str) -> Any:
         from neverworse.rows._parquet import open_parquet
     except ModuleNotFoundError as error:
         raise ImportError(
-            "Parquet files need PyArrow: install neverworse[parquet], or pyarrow itself."
+            f"Parquet files need PyArrow, not installed here. {install('parquet')}"
         ) from error
     return open_parquet

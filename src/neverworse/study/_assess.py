@@ -12,7 +12,7 @@ import numpy as np
 
 from neverworse import __version__
 from neverworse.projection import Certificate
-from neverworse.projection._words import number
+from neverworse.projection._words import count, number
 from neverworse.study._coefficients import coefficients
 from neverworse.study._comparison import compare
 from neverworse.study._curves import labeled_curve, unlabeled_curve
@@ -108,10 +108,12 @@ def _silent(what: str, share: float) -> None:
 def claim(certificate: Certificate) -> str:
     """Return what is proved, in one sentence for people who know nothing of squared losses."""
     where = (
-        f"the {certificate.n_unlabeled:,} unlabeled rows"
+        f"the {count(certificate.n_unlabeled, 'unlabeled row')}"
         if certificate.rows == "unlabeled"
         else f"all {certificate.n_labeled + certificate.n_unlabeled:,} rows"
     )
+    if certificate.penalty:
+        where += ", ridge penalty included,"
     conditions = certificate.assumptions.conditions()
     if certificate.reason:
         return (
@@ -127,7 +129,7 @@ def claim(certificate: Certificate) -> str:
     highest = certificate.supervised_loss[1]
     share = f" ({100.0 * least / highest:.2g} %)" if 0.0 < highest < np.inf else ""
     return (
-        f"Whatever the true classes of the {certificate.n_unlabeled:,} unlabeled rows are"
+        f"Whatever the true classes of the {count(certificate.n_unlabeled, 'unlabeled row')} are"
         f"{conditions}, this model's squared error on {where} is at least {number(least)}{share} "
         f"lower than that of a model of the {certificate.n_labeled:,} labeled rows alone."
     )
@@ -181,11 +183,12 @@ def _settings(fit: TableFit, settings: FitSettings, seed: int) -> dict[str, Scal
     if not isinstance(prior, str):
         parts = ((name or fit.target.class_names[1], *bounds) for name, bounds in prior.items())
         prior = ", ".join(f"{name}: {low:g} to {high:g}" for name, low, high in parts) or "none"
-    chosen = ", chosen by leave-one-out" if settings.alpha == "loo" else ""
     return {
         "target": settings.target,
         "distance": settings.distance,
-        "alpha": f"{fit.classifier.supervised_.alpha_:.6g}{chosen}",
+        "alpha": fit.classifier.supervised_.alpha_,
+        "alpha_chosen_by": "leave-one-out" if settings.alpha == "loo" else None,
+        "constraint_alpha": fit.classifier.certificate_.penalty,
         "class prior": prior,
         "weights": settings.weight,
         "seed": seed,

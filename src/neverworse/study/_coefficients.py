@@ -8,6 +8,7 @@ import numpy as np
 
 from neverworse._typing import Matrix, Vector
 from neverworse.estimators import ProjectedLeastSquaresClassifier
+from neverworse.estimators._linear import stored_weights
 from neverworse.rows import Rows, as_rows
 from neverworse.study._study import Coefficient
 from neverworse.tables import TablePreparation
@@ -23,12 +24,13 @@ def coefficients(
 
     A weight is what the score gains with one more unit of the feature: a year, a kilogram, or being
     at a level of a category instead of the most frequent one. Times the standard deviation of the
-    feature, weights of different features can be compared. Of two classes the weights are those of
-    the second.
+    feature, weights of different features can be compared. The intercept is the score where all
+    features are 0: in original units, or if each is counted in standard deviations from its mean,
+    which is the score at the mean of all rows. Of two classes all are those of the second.
     """
     names = classes[1:] if len(classes) == 2 else classes
     features_named = preparation.get_feature_names_out().tolist()
-    deviations = _deviations(features)
+    means, deviations = _moments(features)
     units, offsets = preparation.units(), preparation.offsets()
     weights, intercepts = [], []
     for k, class_name in enumerate(names):
@@ -47,20 +49,19 @@ def coefficients(
                 strict=True,
             )
         ]
-        both = [
-            float(
-                model.intercept_[k]
-                + 0.5 * (len(names) == 1)
-                - np.sum(model.coef_[k] / units * offsets)
-            )
-            for model in (classifier.supervised_, classifier)
-        ]
-        intercepts.append(Coefficient("intercept", "", class_name, *both, *both))
+        at_zero, at_mean = (
+            [
+                float(np.atleast_1d(stored_weights(model).intercept)[k] + model.coef_[k] @ place)
+                for model in (classifier.supervised_, classifier)
+            ]
+            for place in (-offsets / units, means)
+        )
+        intercepts.append(Coefficient("intercept", "", class_name, *at_zero, *at_mean))
     return tuple(weights), tuple(intercepts)
 
 
-def _deviations(features: Matrix | Rows) -> Vector:
-    """Return the standard deviations of the features, without a copy of them."""
+def _moments(features: Matrix | Rows) -> tuple[Vector, Vector]:
+    """Return the means and the standard deviations of the features, without a copy of them."""
     rows = features if isinstance(features, Rows) else as_rows(features)
     mean = rows.weighted_sum(np.ones(rows.n_rows)) / rows.n_rows
-    return np.sqrt(np.maximum(rows.squares() / rows.n_rows - mean**2, 0.0))
+    return mean, np.sqrt(np.maximum(rows.squares() / rows.n_rows - mean**2, 0.0))

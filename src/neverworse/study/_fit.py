@@ -13,6 +13,8 @@ import pyarrow.compute as pc
 
 from neverworse._typing import Mask, Matrix, Vector
 from neverworse.estimators import ProjectedLeastSquaresClassifier
+from neverworse.projection import Certificate
+from neverworse.projection._words import count
 from neverworse.rows import Rows
 from neverworse.tables import StoredTable, TableClassifier, TableError
 from neverworse.tables._errors import in_options, listed, nearest
@@ -47,6 +49,8 @@ class FitSettings:
         See `ProjectedLeastSquaresClassifier`.
     alpha : float or "loo"
         Ridge penalty of the supervised model, or chosen on the labeled rows.
+    constraint_alpha : float or "same"
+        Ridge penalty in the loss of the guarantee, or that of the supervised model.
     prior : mapping of str or None to interval, or "confidence"
         Shares of classes among the unlabeled rows; None stands for the second of two classes.
     """
@@ -59,6 +63,7 @@ class FitSettings:
     markers: tuple[str, ...] | None = None
     distance: str = "all"
     alpha: float | str = "loo"
+    constraint_alpha: float | str = "same"
     prior: Mapping[str | None, Interval] | str = field(default_factory=dict)
 
     @property
@@ -121,6 +126,7 @@ def fit_table(table: pa.Table | StoredTable, settings: FitSettings) -> TableFit:
         ProjectedLeastSquaresClassifier(
             settings.distance,
             alpha=settings.alpha,
+            constraint_alpha=settings.constraint_alpha,
             class_prior=_class_prior(settings.prior, target),
             missing_label=np.nan,
         ),
@@ -133,9 +139,8 @@ def fit_table(table: pa.Table | StoredTable, settings: FitSettings) -> TableFit:
         raise
     except ValueError as error:
         raise TableError(in_options(str(error))) from None
-    return TableFit(
-        model, target, features, weights, names, tuple(_notes(columns, target, settings, names))
-    )
+    notes = (*_notes(columns, target, settings, names), *_solver_notes(model.certificate_))
+    return TableFit(model, target, features, weights, names, notes)
 
 
 def add_unlabeled(table: pa.Table, other: pa.Table, settings: FitSettings, name: str) -> pa.Table:
@@ -155,8 +160,8 @@ def add_unlabeled(table: pa.Table, other: pa.Table, settings: FitSettings, name:
         n_labels = count_labels(other.column(target), settings.markers or ())
         if n_labels:
             raise TableError(
-                f"{name} has {n_labels:,} labels in column {target!r}. To use them, give it as a "
-                "table like the first; to ignore them, remove the column."
+                f"{name} has {count(n_labels, 'label')} in column {target!r}. To use labels, give "
+                "it as a table like the first; to ignore them, remove the column."
             )
         other = other.drop_columns(target)
     there = {target, *other.column_names}
@@ -222,6 +227,17 @@ def _notes(
             f"Each value of {listed(leaks)} goes with one class only, in all "
             f"{int(target.labeled.sum()):,} labeled rows. A column that was made from the target, "
             "or is known only where the target is, should be left out: --drop."
+        )
+
+
+def _solver_notes(certificate: Certificate) -> Iterator[str]:
+    """Yield what may help a solver that gave up."""
+    if not (certificate.converged or certificate.stopped_early):
+        yield (
+            "The projection is not exact: its solver made no more progress. All that is said about "
+            "this model is true all the same, but its certain improvement may be smaller than "
+            "possible. A larger penalty may help (--alpha), or leaving out columns that say nearly "
+            "the same as others (--drop)."
         )
 
 

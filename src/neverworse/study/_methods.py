@@ -63,8 +63,8 @@ def guarantee_of(method: Any) -> str:
     rows = {"all": "all training rows", "unlabeled": "the unlabeled training rows"}.get(distance)
     if rows is None:
         return "none"
-    penalty = method.alpha if method.constraint_alpha == "same" else method.constraint_alpha
-    loss = "penalised quadratic loss" if penalty else "quadratic loss"
+    penalised = method.alpha if method.constraint_alpha == "same" else method.constraint_alpha
+    loss = "penalised quadratic loss" if penalised else "quadratic loss"
     claim = f"never worse in {loss} on {rows}"
     if method.class_prior is None:
         return claim

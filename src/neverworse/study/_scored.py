@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from neverworse._typing import AnyArray, Indices, Mask, Matrix, Vector
 from neverworse.estimators import ProjectedLeastSquaresClassifier
+from neverworse.estimators._classifier import class_scores
 from neverworse.rows import Rows
 from neverworse.study._study import ChangedRow, Changes, PullRow, Pulls, ScoreGroup, Scores
 
@@ -61,8 +61,8 @@ class ScoredRows:
         return cls(
             classes,
             codes,
-            scores_of(classifier.supervised_, features),
-            scores_of(classifier, features),
+            class_scores(classifier.supervised_, features),
+            class_scores(classifier, features),
             _both_classes(np.asarray(classifier.soft_labels_)),
             np.ones(len(codes)) if weights is None else weights,
             row_names,
@@ -170,12 +170,6 @@ class ScoredRows:
             tuple(so_far.tolist()),
             rows,
         )
-
-
-def scores_of(classifier: Any, features: Matrix | Rows) -> Matrix:
-    """Return scores on targets 0 and 1, one column for each class."""
-    decision = np.asarray(classifier.decision_function(features))
-    return _both_classes(decision + 0.5) if decision.ndim == 1 else decision
 
 
 def penalty_term(classifier: ProjectedLeastSquaresClassifier) -> float:

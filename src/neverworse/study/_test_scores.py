@@ -8,7 +8,7 @@ import numpy as np
 
 from neverworse._typing import Vector
 from neverworse.estimators._audit_models import _has_score
-from neverworse.estimators._classifier import IndicatorClassifier
+from neverworse.estimators._classifier import class_scores
 
 
 def error_and_loss(
@@ -22,9 +22,7 @@ def error_and_loss(
     error = float(np.average(model.predict(X) != y, weights=weights))
     if not _has_score(model):
         return error, None
-    scores = model.decision_function(X) + IndicatorClassifier._threshold
-    if scores.ndim == 1:
-        losses = (scores - (y == model.classes_[1])) ** 2
-    else:
-        losses = ((scores - (y[:, None] == model.classes_)) ** 2).sum(axis=1)
+    squares = (class_scores(model, X) - (y[:, None] == model.classes_)) ** 2
+    # The two columns of two classes say the same thing twice.
+    losses = squares[:, 1] if squares.shape[1] == 2 else squares.sum(axis=1)
     return error, float(np.average(losses, weights=weights))

@@ -20,6 +20,7 @@ from typing import Any
 import sklearn
 
 from neverworse import __version__
+from neverworse._extras import install
 from neverworse._files import write_whole
 from neverworse.tables._archive import (
     AGAIN,
@@ -35,7 +36,6 @@ from neverworse.tables._trusted import COMPILED, TRUSTED, checked_tree, nodes_wi
 FORMAT = 1
 ARRAY = b"\x93NUMPY"  # how a file of an array begins
 SCHEMA, FACTS = "schema.json", "neverworse.json"
-INSTALL = 'pip install --upgrade "neverworse[tables]"'
 OLDEST_SKOPS = "0.14"  # files could make those before 0.13 run code
 OLDEST_PROTOCOL = 2  # skops reads older ones with other loaders, which are not on our lists
 
@@ -175,10 +175,12 @@ def _skops() -> ModuleType:
         from packaging.version import Version
     except ImportError:
         raise ModelFileError(
-            f"Model files need skops, not installed here. Run: {INSTALL}"
+            f"Model files need skops, not installed here. {install('tables')}"
         ) from None
     if Version(skops.__version__) < Version(OLDEST_SKOPS):
-        raise ModelFileError(f"skops {skops.__version__} is too old to be safe. Run: {INSTALL}")
+        raise ModelFileError(
+            f"skops {skops.__version__} is too old to be safe. {install('tables')}"
+        )
     return skops.io
 
 
@@ -199,7 +201,7 @@ def _build(tree: dict[str, Any], members: dict[str, bytes], compiled: bool = Fal
     if type(protocol) is not int or protocol < OLDEST_PROTOCOL:
         raise ModelFileError(f"it is of an old skops. {WITH_SKOPS}")
     if protocol > PROTOCOL:
-        raise ModelFileError(f"it is of a newer skops. Run: {INSTALL}")
+        raise ModelFileError("it is of a newer skops. Run: pip install --upgrade skops")
     files = {node["file"] for node in nodes_with_file(tree)}
     if not files <= members.keys():
         raise ModelFileError(f"a part of it is missing. {AGAIN}")
@@ -229,7 +231,8 @@ def _unsealed(members: dict[str, bytes]) -> tuple[dict[str, Any], tuple[str, ...
     if document["format"] != FORMAT:
         raise ModelFileError(
             f"it has format {document['format']!r} of neverworse {document['neverworse']}, and "
-            f"this neverworse {__version__} reads format {FORMAT}. Run: {INSTALL}"
+            f"this neverworse {__version__} reads format {FORMAT}. "
+            f"{install('tables', 'a newer clone')}"
         )
     seal = document.pop("seal")
     found = {name: _sha256(data) for name, data in members.items() if name != FACTS}

@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neverworse._typing import Matrix
+from neverworse.estimators._classifier import class_scores
+from neverworse.projection._words import count
 from neverworse.tables._classifier import TableClassifier
 from neverworse.tables._errors import TableError, listed, nearest
 from neverworse.tables._file import TableFile
@@ -49,15 +50,15 @@ class Noticed:
     def sentences(self) -> Iterator[str]:
         """Yield what people should know."""
         if self.extra:
-            plural = "s were" if len(self.extra) > 1 else " was"
-            yield f"{len(self.extra):,} column{plural} ignored: {listed(self.extra)}."
+            were = "was" if len(self.extra) == 1 else "were"
+            yield f"{count(len(self.extra), 'column')} {were} ignored: {listed(self.extra)}."
         for name, levels in self.new_levels.items():
             n_rows = sum(levels.values())
             most = [level for level, _ in levels.most_common(3)]
             yield (
-                f"Column {name!r} has values that the model does not know, in {n_rows:,} rows: "
-                f"{listed(most)}{' ...' if len(levels) > 3 else ''}. They count as its rare "
-                "levels or, if it had none, as its most frequent one."
+                f"Column {name!r} has values that the model does not know, in "
+                f"{count(n_rows, 'row')}: {listed(most)}{' ...' if len(levels) > 3 else ''}. They "
+                "count as its rare levels or, if it had none, as its most frequent one."
             )
 
 
@@ -177,11 +178,3 @@ def id_texts(column: Any) -> pa.Array:
     if is_text(plain.type):
         return pc.fill_null(plain.cast(pa.string()), "").combine_chunks()
     return pa.array(["" if text is None else text for text in as_text(plain)], pa.string())
-
-
-def class_scores(model: TableClassifier, table: pa.Table) -> Matrix:
-    """Return scores on targets 0 and 1, one column for each class."""
-    decision = np.asarray(model.decision_function(table))
-    if decision.ndim == 2:
-        return decision
-    return np.column_stack([0.5 - decision, 0.5 + decision])

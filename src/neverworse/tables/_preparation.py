@@ -15,6 +15,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from neverworse._typing import AnyArray, Indices, Matrix, Vector
+from neverworse.projection._words import count
 from neverworse.tables._errors import TableError, listed, nearest, short
 from neverworse.tables._plan import ColumnPlan, infinite, plan_columns
 from neverworse.tables._stored import StoredTable
@@ -110,9 +111,10 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self._name_features()
         if len(self.feature_columns_) > MOST_FEATURES:
             raise TableError(
-                f"The {len(table.column_names):,} columns make {len(self.feature_columns_):,} "
-                f"features, more than {MOST_FEATURES:,}. Leave columns out with --drop; if there "
-                "should be fewer, look at the delimiter, or whether rows and columns are swapped."
+                f"{count(len(table.column_names), 'column')} would make "
+                f"{len(self.feature_columns_):,} features, more than {MOST_FEATURES:,}. Leave "
+                "columns out with --drop; if there should be fewer, look at the delimiter, or "
+                "whether rows and columns are swapped."
             )
         return self
 

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from neverworse._typing import AnyArray, Indices, Mask, Vector
+from neverworse.projection._words import count
 from neverworse.tables._errors import TableError, nearest, short
 from neverworse.tables._values import coded, spells_number
 
@@ -136,8 +137,9 @@ def _check(target: Target, suspect: bool) -> None:
     if n_classes == 1:
         only = target.class_names[0]
         raise TableError(
-            f"All {n_labeled:,} labels in column {name!r} are {short(only)!r}. There must be rows "
-            "of at least two classes; where a class goes without saying, write it down."
+            f"All labels in column {name!r} are {short(only)!r}, in {count(n_labeled, 'row')}. "
+            "There must be rows of at least two classes; where a class goes without saying, write "
+            "it down."
         )
     if n_classes > MOST_CLASSES or (n_labeled >= SOME_ROWS and n_classes > n_labeled / 2):
         kind = "a number" if all(map(spells_number, target.class_names)) else "an id or a text"

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from neverworse._extras import install
 from neverworse.tables._errors import TableError, listed, nearest
 from neverworse.tables._file import TableFile
 from neverworse.tables._options import ReadOptions
@@ -20,8 +21,7 @@ def read_workbook(file: TableFile, options: ReadOptions) -> pa.Table:
         from python_calamine import CalamineError, CalamineWorkbook, PasswordError
     except ImportError:
         raise TableError(
-            f"{file.name} is a workbook, and reading it needs python-calamine. Run: "
-            'pip install "neverworse[tables]"'
+            f"{file.name} is a workbook, and reading it needs python-calamine. {install('tables')}"
         ) from None
     source = file.seekable()
     try:

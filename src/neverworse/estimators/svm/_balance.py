@@ -11,6 +11,8 @@ from neverworse.projection._whitening import EPS
 
 # A share times a number of rows is a whole number but for rounding errors.
 WHOLE = 1e-9
+# Scores of equal rows are equal but for rounding errors: so much of the largest score, at most.
+TIED = 1e-12
 
 
 def label_shares(scores: Vector, low: float, high: float) -> Mask:
@@ -38,6 +40,20 @@ def label_shares(scores: Vector, low: float, high: float) -> Mask:
     if n_positive:
         positive[np.argpartition(scores, n - n_positive)[n - n_positive :]] = True
     return positive
+
+
+def label_like_svmlin(scores: Vector, share: float) -> Mask:
+    """Return which rows are positive: those above the ⌊(1 - share) n⌋-th smallest score.
+
+    As in SVMlin: rows with the same score as that one are negative, so that there may be fewer
+    positive rows than the share says; and the number is rounded down after it was computed in
+    floating point, where (1 - 0.9) · 10 is less than 1. If it is 0, all rows are positive.
+    """
+    n_negative = int((1.0 - share) * len(scores))
+    if not n_negative:
+        return np.ones(len(scores), bool)
+    threshold = np.partition(scores, n_negative - 1)[n_negative - 1]
+    return np.asarray(scores > threshold + TIED * np.abs(scores).max())
 
 
 def share_probabilities(costs: Vector, share: float, temperature: float) -> Vector:

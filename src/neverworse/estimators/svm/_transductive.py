@@ -10,7 +10,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from neverworse._typing import Mask, Matrix
 from neverworse.estimators.svm._annealing import anneal
-from neverworse.estimators.svm._balance import label_shares
+from neverworse.estimators.svm._balance import label_like_svmlin, label_shares
 from neverworse.estimators.svm._partly import PartlyLabeled
 from neverworse.estimators.svm._semi import SemiSupervisedSVM
 from neverworse.estimators.svm._switching import Run, growing_weights, switch
@@ -61,8 +61,13 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
         labeled ones, however many there are.
     positive_fraction : float or None, default=None
         The share of unlabeled rows of the second class; each row counts once, whatever its weight.
-        None: the share among the labeled rows. Where it leaves no whole number of rows, the row in
-        question gets the label of its supervised score.
+        None: the share among the labeled rows.
+    positive_rounding : {"score", "svmlin"}, default="score"
+        What happens where the share leaves no whole number of rows. "score": the row in question
+        gets the label of its supervised score. "svmlin": it is positive, as in SVMlin. There the
+        rows with a larger supervised score than the :math:`\lfloor (1 - r) n_u \rfloor`-th
+        smallest one are positive, for a share r of :math:`n_u` unlabeled rows; none of those with
+        the same score are, even if that leaves fewer than the share.
     method : {"switching", "annealing"}, default="switching"
         How the labels are found.
     max_switches : int, default=10000
@@ -136,6 +141,7 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
 
     _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
         **SemiSupervisedSVM._parameter_constraints,
+        "positive_rounding": [StrOptions({"score", "svmlin"})],
         "method": [StrOptions({"switching", "annealing"})],
         "max_switches": [Interval(Integral, 1, None, closed="left")],
     }
@@ -150,6 +156,7 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
         *,
         unlabeled_weight: float = 1.0,
         positive_fraction: float | None = None,
+        positive_rounding: str = "score",
         method: str = "switching",
         max_switches: int = 10_000,
         scaling: str = "mean",
@@ -163,6 +170,7 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
         self.alpha = alpha
         self.unlabeled_weight = unlabeled_weight
         self.positive_fraction = positive_fraction
+        self.positive_rounding = positive_rounding
         self.method = method
         self.max_switches = max_switches
         self.scaling = scaling
@@ -175,7 +183,13 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
 
     def _fit_partly(self, problem: PartlyLabeled, share: float) -> tuple[Weights, Mask]:
         weight = float(self.unlabeled_weight)
-        run = Run(problem.start, label_shares(problem.scores(problem.start), share, share))
+        scores = problem.scores(problem.start)
+        if self.positive_rounding == "svmlin":
+            positive = label_like_svmlin(scores, share)
+            share = float(positive.mean())
+        else:
+            positive = label_shares(scores, share, share)
+        run = Run(problem.start, positive)
         if self.method == "switching":
             stages = [(v, v) for v in growing_weights(weight)]
         else:

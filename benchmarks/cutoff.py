@@ -1,0 +1,76 @@
+"""What the pseudo-inverse of the published code leaves out: ``python benchmarks/cutoff.py --help``.
+
+For the folds of ``neverworse reproduce table``, protocol "code", the directions are counted whose
+singular value in a Gram matrix is at most the cut-off: of all training rows, of the labeled rows
+centred on themselves (Supervised), and of the labeled rows centred on all training rows (the
+supervised weights that Projection projects). Every matrix has a column of ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from neverworse.datasets import PAPER_DATASETS, load_paper_dataset
+from neverworse.experiments._design import DesignMatrix
+from neverworse.experiments._protocol import PROTOCOLS
+from neverworse.experiments._runner import random_numbers
+from neverworse.experiments._table import TABLE, draw_samples
+
+PROTOCOL = PROTOCOLS["code"]
+
+
+def main(argv=None):
+    """Print a table in Markdown."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeats", type=int, default=TABLE.repeats, help="(default: 20)")
+    parser.add_argument("--seed", type=int, default=0, help="(default: 0)")
+    parser.add_argument(
+        "--datasets",
+        nargs="+",
+        choices=PAPER_DATASETS,
+        default=PAPER_DATASETS,
+        metavar="NAME",
+        help="some of the data sets of the paper (default: all)",
+    )
+    arguments = parser.parse_args(argv)
+    print("| data set | features | all rows | labeled rows | labeled rows, centred on all rows |")
+    print("|---|---:|---:|---:|---:|")
+    with threadpool_limits(1):
+        for name in arguments.datasets:
+            found = load_paper_dataset(name)
+            data = found.data, found.target
+            counts = count(data, name, arguments.seed, arguments.repeats)
+            said = " | ".join(_range(column) for column in counts.T)
+            print(f"| {name} | {data[0].shape[1]} | {said} |", flush=True)
+
+
+def count(data, name, seed, repeats):
+    """Return how many directions are left out in each fold, for the three matrices."""
+    counts = []
+    for repeat in range(repeats):
+        rng = random_numbers(seed, TABLE.name, name, repeat)
+        for sample in draw_samples(data, PROTOCOL, rng):
+            labeled = sample.X[: sample.n_labeled]
+            pairs = (sample.X, sample.X), (labeled, labeled), (sample.X, labeled)
+            counts.append([n_left_out(centre, rows) for centre, rows in pairs])
+    return np.array(counts)
+
+
+def n_left_out(centre, rows):
+    """Return how many directions of rows are left out, centred on the mean of others."""
+    E = DesignMatrix().fit(centre).transform(rows)
+    values = np.linalg.eigvalsh(E.T @ E)
+    return int(np.sum(values <= PROTOCOL.cutoff * values[-1]))
+
+
+def _range(counts):
+    """Write the mean, and the smallest and the largest count."""
+    low, high = counts.min(), counts.max()
+    return f"{low}" if low == high else f"{counts.mean():.2f} ({low} to {high})"
+
+
+if __name__ == "__main__":
+    main()
