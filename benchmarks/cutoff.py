@@ -8,40 +8,28 @@ supervised weights that Projection projects). Every matrix has a column of ones.
 
 from __future__ import annotations
 
-import argparse
-
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from neverworse.datasets import PAPER_DATASETS, load_paper_dataset
+from neverworse.datasets import PAPER_DATASETS
 from neverworse.experiments._design import DesignMatrix
 from neverworse.experiments._protocol import PROTOCOLS
 from neverworse.experiments._runner import random_numbers
 from neverworse.experiments._table import TABLE, draw_samples
+from studies import load_all, parser_of
 
 PROTOCOL = PROTOCOLS["code"]
 
 
 def main(argv=None):
     """Print a table in Markdown."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--repeats", type=int, default=TABLE.repeats, help="(default: 20)")
+    parser = parser_of(__doc__.splitlines()[0], PAPER_DATASETS, repeats=TABLE.repeats)
     parser.add_argument("--seed", type=int, default=0, help="(default: 0)")
-    parser.add_argument(
-        "--datasets",
-        nargs="+",
-        choices=PAPER_DATASETS,
-        default=PAPER_DATASETS,
-        metavar="NAME",
-        help="some of the data sets of the paper (default: all)",
-    )
     arguments = parser.parse_args(argv)
     print("| data set | features | all rows | labeled rows | labeled rows, centred on all rows |")
     print("|---|---:|---:|---:|---:|")
     with threadpool_limits(1):
-        for name in arguments.datasets:
-            found = load_paper_dataset(name)
-            data = found.data, found.target
+        for name, data in load_all(parser, arguments).items():
             counts = count(data, name, arguments.seed, arguments.repeats)
             said = " | ".join(_range(column) for column in counts.T)
             print(f"| {name} | {data[0].shape[1]} | {said} |", flush=True)

@@ -7,7 +7,6 @@ because all of them take long. What is in the CSV file already is not run again.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections import Counter
 from pathlib import Path
@@ -15,7 +14,7 @@ from pathlib import Path
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
-from neverworse.datasets import PAPER_DATASETS, load_paper_dataset
+from neverworse.datasets import PAPER_DATASETS
 from neverworse.experiments import _analysis
 from neverworse.experiments._findings import as_text
 from neverworse.experiments._methods import METHODS
@@ -23,6 +22,7 @@ from neverworse.experiments._protocol import PROTOCOLS
 from neverworse.experiments._published import published
 from neverworse.experiments._runner import random_numbers
 from neverworse.experiments._table import TABLE, draw_samples
+from studies import load_all, parser_of
 
 PROTOCOL = PROTOCOLS["code"]
 TESTED = [name for name in TABLE.methods if _analysis.is_tested(name)]
@@ -31,7 +31,7 @@ COLUMNS = ["seed", "dataset", "method", "mean", "sd", "repeats", "p_less", "p_gr
 
 def main(argv=None):
     """Run what is missing, and print how often each count of wins, draws and losses occurred."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = parser_of(__doc__.splitlines()[0], PAPER_DATASETS, repeats=TABLE.repeats)
     parser.add_argument("--seeds", type=int, default=10, help="0, 1, … (default: 10 seeds)")
     parser.add_argument(
         "--methods",
@@ -41,34 +41,25 @@ def main(argv=None):
         metavar="NAME",
         help=f"of {', '.join(TESTED)} (default: all)",
     )
-    parser.add_argument(
-        "--datasets",
-        nargs="+",
-        choices=PAPER_DATASETS,
-        default=PAPER_DATASETS,
-        metavar="NAME",
-        help="some of the data sets of the paper (default: all)",
-    )
-    parser.add_argument("--repeats", type=int, default=TABLE.repeats, help="(default: 20)")
     parser.add_argument("--out", type=Path, required=True, help="CSV file of all cells")
     arguments = parser.parse_args(argv)
     cells = _read(arguments.out)
+    data = load_all(parser, arguments)
     with threadpool_limits(1):  # another number of threads would round differently
         for seed in range(arguments.seeds):
-            for dataset in arguments.datasets:
+            for dataset in data:
                 known = cells.loc[(cells["seed"] == seed) & (cells["dataset"] == dataset), "method"]
                 missing = [name for name in arguments.methods if name not in set(known)]
                 if missing:
                     _say(f"seed {seed}, {dataset}: {', '.join(missing)}")
-                    found = cells_of(seed, dataset, missing, arguments.repeats)
+                    found = cells_of(seed, dataset, data[dataset], missing, arguments.repeats)
                     cells = pd.concat([cells, found]) if len(cells) else found
                     cells.to_csv(arguments.out, index=False)
     print(report(cells))
 
 
-def cells_of(seed, dataset, methods, repeats):
-    """Return the cells of Table 1 of some methods on a data set."""
-    found = load_paper_dataset(dataset)
+def cells_of(seed, dataset, data, methods, repeats):
+    """Return the cells of Table 1 of some methods on a data set, given its rows and labels."""
     needed = {name for method in methods for name in (method, METHODS[method].counterpart)}
     needed = [name for name in TABLE.methods if name in needed]
     records = {
@@ -80,11 +71,7 @@ def cells_of(seed, dataset, methods, repeats):
                 **sample.measure_test(method, model),
             }
             for fold, sample in enumerate(
-                draw_samples(
-                    (found.data, found.target),
-                    PROTOCOL,
-                    random_numbers(seed, TABLE.name, dataset, repeat),
-                )
+                draw_samples(data, PROTOCOL, random_numbers(seed, TABLE.name, dataset, repeat))
             )
             for method, model in sample.fit(needed, PROTOCOL)
         ]

@@ -1,22 +1,7 @@
 """The benchmarks run, on sizes that say nothing about speed."""
 
-import importlib
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
-
-FOLDER = Path(__file__).parents[2] / "benchmarks"
-
-
-@pytest.fixture
-def load(monkeypatch):
-    monkeypatch.syspath_prepend(str(FOLDER))
-    names = [path.stem for path in FOLDER.glob("*.py")]
-    yield importlib.import_module
-    for name in names:
-        sys.modules.pop(name, None)
 
 
 def test_a_case_through_the_command_line(load, tmp_path, capsys):

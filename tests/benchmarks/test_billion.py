@@ -1,21 +1,14 @@
 """The simulation of a billion rows follows from its constants, and the page from the simulation."""
 
-import importlib
 import json
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-FOLDER = Path(__file__).parents[2] / "benchmarks"
-
 
 @pytest.fixture
-def billion(monkeypatch):
-    monkeypatch.syspath_prepend(str(FOLDER))
-    yield importlib.import_module("billion")
-    sys.modules.pop("billion", None)
+def billion(load):
+    return load("billion")
 
 
 @pytest.fixture

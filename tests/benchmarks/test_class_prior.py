@@ -1,26 +1,13 @@
 """The study of class priors runs."""
 
-import importlib
 import os
-import sys
-from pathlib import Path
 
 import pytest
 
 from neverworse.datasets import load_wdbc
 
-FOLDER = Path(__file__).parents[2] / "benchmarks"
 DATA = os.environ.get("NEVERWORSE_DATA")
 needs_data = pytest.mark.skipif(not DATA, reason="NEVERWORSE_DATA is not set")
-
-
-@pytest.fixture
-def load(monkeypatch):
-    monkeypatch.syspath_prepend(str(FOLDER))
-    names = [path.stem for path in FOLDER.glob("*.py")]
-    yield importlib.import_module
-    for name in names:
-        sys.modules.pop(name, None)
 
 
 def run(load, *arguments):

@@ -1,21 +1,12 @@
 """The constants of fits agree with what is known of these, on sizes that say nothing of speed."""
 
-import importlib
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-FOLDER = Path(__file__).parents[2] / "benchmarks"
-
 
 @pytest.fixture
-def constants(monkeypatch):
-    monkeypatch.syspath_prepend(str(FOLDER))
-    yield importlib.import_module("constants")
-    for path in FOLDER.glob("*.py"):
-        sys.modules.pop(path.stem, None)
+def constants(load):
+    return load("constants")
 
 
 @pytest.fixture

@@ -1,22 +1,14 @@
 """What the pseudo-inverse of the published code leaves out."""
 
-import importlib
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from neverworse.experiments._protocol import GINV_CUTOFF
 
-FOLDER = Path(__file__).parents[2] / "benchmarks"
-
 
 @pytest.fixture
-def cutoff(monkeypatch):
-    monkeypatch.syspath_prepend(str(FOLDER))
-    yield importlib.import_module("cutoff")
-    sys.modules.pop("cutoff", None)
+def cutoff(load):
+    return load("cutoff")
 
 
 def test_left_out_is_what_the_pseudo_inverse_lacks(cutoff):

@@ -1,26 +1,11 @@
 """The study of defaults measures what its page says, and the page has what was measured."""
 
-import importlib
-import sys
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
 
 from neverworse import LeastSquaresClassifierCV, ProjectedLeastSquaresClassifier
 from neverworse.datasets import load_wdbc
-
-FOLDER = Path(__file__).parents[2] / "benchmarks"
-
-
-@pytest.fixture
-def load(monkeypatch):
-    monkeypatch.syspath_prepend(str(FOLDER))
-    names = [path.stem for path in FOLDER.glob("*.py")]
-    yield importlib.import_module
-    for name in names:
-        sys.modules.pop(name, None)
 
 
 @pytest.fixture

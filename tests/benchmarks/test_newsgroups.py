@@ -1,22 +1,15 @@
 """The benchmark on 20 Newsgroups runs: on made-up words, and on the real ones if they are there."""
 
-import importlib
 import re
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import sparse
 
-FOLDER = Path(__file__).parents[2] / "benchmarks"
-
 
 @pytest.fixture
-def newsgroups(monkeypatch):
-    monkeypatch.syspath_prepend(str(FOLDER))
-    yield importlib.import_module("newsgroups")
-    sys.modules.pop("newsgroups", None)
+def newsgroups(load):
+    return load("newsgroups")
 
 
 def write(folder, name):

@@ -1,9 +1,5 @@
 """Readings of rows are counted alike, wherever the rows are."""
 
-import importlib
-import sys
-from pathlib import Path
-
 import dask.array as da
 import numpy as np
 import pyarrow as pa
@@ -15,14 +11,10 @@ from neverworse import ProjectedLeastSquaresClassifier
 from neverworse.rows import Rows, as_rows, open_parquet
 from neverworse.rows._dask import DaskRows
 
-FOLDER = Path(__file__).parents[2] / "benchmarks"
-
 
 @pytest.fixture
-def counted(monkeypatch):
-    monkeypatch.syspath_prepend(str(FOLDER))
-    yield importlib.import_module("passes").counted
-    sys.modules.pop("passes", None)
+def counted(load):
+    return load("passes").counted
 
 
 @pytest.fixture

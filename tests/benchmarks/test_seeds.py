@@ -1,27 +1,21 @@
 """Wins, draws and losses over several seeds."""
 
-import importlib
-import sys
-from pathlib import Path
-
 import pandas as pd
 import pytest
 
+from neverworse.datasets import load_paper_dataset
 from tests.experiments import runs
-
-FOLDER = Path(__file__).parents[2] / "benchmarks"
 
 
 @pytest.fixture
-def seeds(monkeypatch):
-    monkeypatch.syspath_prepend(str(FOLDER))
-    yield importlib.import_module("seeds")
-    sys.modules.pop("seeds", None)
+def seeds(load):
+    return load("seeds")
 
 
 def test_cells_are_those_of_the_reproduction(seeds):
     expected = runs.small().summaries["table"].set_index("method")
-    found = seeds.cells_of(0, "WDBC", ["Projection", "TSVM"], 2).set_index("method")
+    data = load_paper_dataset("WDBC", return_X_y=True)
+    found = seeds.cells_of(0, "WDBC", data, ["Projection", "TSVM"], 2).set_index("method")
     assert list(found.index) == ["Projection", "TSVM"]
     for column in ("mean", "sd", "p_less", "p_greater", "mark"):
         assert found[column].to_dict() == expected.loc[found.index, column].to_dict()

@@ -1,9 +1,6 @@
 """What crosses the network is weighed by the names of tasks, and nothing stays patched."""
 
-import importlib
 import pickle
-import sys
-from pathlib import Path
 
 import dask.array as da
 import numpy as np
@@ -14,21 +11,17 @@ from neverworse.rows import _dask, _dask_engine, _dask_kept
 from neverworse.rows._dask import DaskRows
 from neverworse.rows._dask_engine import Engine
 
-FOLDER = Path(__file__).parents[2] / "benchmarks"
 N_ROWS, N_COLUMNS, N_CHUNKS = 40_000, 10, 4
 
 
 @pytest.fixture
-def weighed(monkeypatch):
-    monkeypatch.syspath_prepend(str(FOLDER))
-    yield importlib.import_module("wire").weighed
-    for name in ("wire", "data"):
-        sys.modules.pop(name, None)
+def weighed(load):
+    return load("wire").weighed
 
 
 @pytest.fixture
-def problem(weighed):
-    X, y, _ = importlib.import_module("data").two_gaussians(20, N_ROWS - 20, N_COLUMNS)
+def problem(load):
+    X, y, _ = load("data").two_gaussians(20, N_ROWS - 20, N_COLUMNS)
     return da.from_array(X, chunks=(N_ROWS // N_CHUNKS, -1)), y
 
 
