@@ -11,7 +11,13 @@ from sklearn.model_selection import GridSearchCV
 
 from neverworse import ICLSClassifier, LeastSquaresClassifier, ProjectedLeastSquaresClassifier
 from neverworse.model_selection import StratifiedLabeledKFold
-from tests.exact import Restricted, check_certificate, with_bounds, with_classes
+from tests.exact import (
+    Restricted,
+    check_certificate,
+    check_supervised_loss,
+    with_bounds,
+    with_classes,
+)
 from tests.problems import KINDS, make_problem
 
 CLASSIFIERS = [LeastSquaresClassifier, ProjectedLeastSquaresClassifier, ICLSClassifier]
@@ -100,6 +106,7 @@ def test_never_worse_for_the_exact_worst_labels_within_bounds(kind, n_classes):
             worst, best = problem.exact(clf).extremes()
             certificate = clf.certificate_
             check_certificate(certificate, worst, best)
+            check_supervised_loss(clf, problem.X, problem.y, problem.weights, problem.bounds)
             improved += certificate.guaranteed_improvement > 0
     assert improved > 0
 

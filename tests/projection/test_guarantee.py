@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.exact import check_certificate, exact_extremes
+from tests.exact import check_certificate, check_supervised_loss, exact_extremes
 from tests.problems import (
     CONSTRAINT_PENALTIES,
     KINDS,
@@ -26,6 +26,7 @@ def _check(clf, problem):
     check_certificate(certificate, *of_scores)
     assert worst <= certificate.probability_worst_case
     assert best >= certificate.probability_best_case
+    check_supervised_loss(clf, problem.X, problem.y, problem.weights)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
