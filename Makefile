@@ -6,13 +6,14 @@ VENV ?= .venv
 PIP = "$(VENV)/bin/python" -m pip --disable-pip-version-check -qq
 
 .DEFAULT_GOAL := help
-.PHONY: help demo reproduce test lint bench clean
+.PHONY: help demo reproduce test fuzz lint bench clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo       a comparison, a certificate and a picture, in seconds"
 	@echo "make reproduce  some of the paper's experiments with few repeats, in minutes"
 	@echo "make test       all tests and the examples in the docstrings"
+	@echo "make fuzz       attacks with random seeds, for 30 minutes; goes on where it ended"
 	@echo "make lint       style and types"
 	@echo "make bench      speed against other solvers"
 	@echo "make clean      remove the environment and everything that was made"
@@ -30,6 +31,9 @@ reproduce: $(VENV)/.has-paper
 
 test: $(VENV)/.has-test
 	MPLBACKEND=Agg "$(VENV)/bin/python" -m pytest -n auto --doctest-modules src/neverworse tests
+
+fuzz: $(VENV)/.has-test
+	"$(VENV)/bin/python" -m tests.fuzz
 
 lint: $(VENV)/.has-lint
 	"$(VENV)/bin/ruff" check

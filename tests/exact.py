@@ -291,6 +291,98 @@ def fill(t, bounds):
     return label
 
 
+def nearest_shares(x, bounds):
+    """Return the label within its bounds that is nearest to x, shares adding up to one.
+
+    What is subtracted from all of x solves a piecewise linear equation, between two of its kinks.
+    """
+
+    def shares(less):
+        return [min(max(a - less, low), high) for a, (low, high) in zip(x, bounds, strict=True)]
+
+    kinks = sorted(a - end for a, pair in zip(x, bounds, strict=True) for end in pair)
+    left = max(k for k in kinks if sum(shares(k)) >= 1)
+    right = min((k for k in kinks if sum(shares(k)) < 1), default=left)
+    above, below = sum(shares(left)), sum(shares(right))
+    return shares(left if above == 1 else left + (above - 1) / (above - below) * (right - left))
+
+
+def supervised_range(clf, X, y, weights=None, bounds=None):
+    """Smallest and largest penalised loss of the baseline over all labelings, from its weights.
+
+    The largest one is that of labels in corners, which bounds of several classes have many of: of
+    these, those are tried that fill the classes from the smallest score on.
+    """
+    supervised, n_classes = _all_weights(clf.supervised_), len(clf.classes_)
+    penalty = loss_penalty(clf) * sum(w * w for coef, _ in supervised for w in coef)
+    least = most = penalty
+    transductive = isinstance(clf.distance, str) and clf.distance == "unlabeled"
+    per_row = full_bounds(y, n_classes, bounds)
+    counts = [weights is None or s > 0 for s in (y if weights is None else weights)]
+    is_open = [any(high > low for low, high in pairs) for pairs in per_row]
+    # With nothing unlabeled there is nothing to leave out.
+    transductive = transductive and any(a and b for a, b in zip(counts, is_open, strict=True))
+    for j, x in enumerate(X):
+        if not counts[j] or (transductive and not is_open[j]):
+            continue
+        s = Fraction(1) if weights is None else Fraction(float(weights[j]))
+        row = [Fraction(float(value)) for value in x]
+        g = [_score(row, w) for w in supervised]
+        pairs = per_row[j] if len(g) > 1 else per_row[j][1:]
+        if len(g) == 1:
+            (low, high), score = pairs[0], g[0]
+            nearest, far = [min(max(score, low), high)], [[low], [high]]
+        else:
+            nearest = nearest_shares(g, pairs)
+            orders = [
+                g,
+                *([a if i != k else min(g) - 1 for i, a in enumerate(g)] for k in range(len(g))),
+            ]
+            far = [fill(order, pairs) for order in orders]
+        least += s * _squared(g, nearest)
+        most += s * max(_squared(g, label) for label in far)
+    return least, most
+
+
+def exact_probabilities(clf, X, y, weights=None, bounds=None):
+    """Largest and smallest difference of the squared loss of probabilities, over all labelings."""
+    n_classes = len(clf.classes_)
+    models = _all_weights(clf), _all_weights(clf.supervised_)
+    per_row = full_bounds(y, n_classes, bounds)
+    transductive = isinstance(clf.distance, str) and clf.distance == "unlabeled"
+    whole, worst, best = [(Fraction(0), Fraction(1))] * n_classes, Fraction(0), Fraction(0)
+    for j, x in enumerate(X):
+        s = Fraction(1) if weights is None else Fraction(float(weights[j]))
+        if s == 0 or (transductive and not any(high > low for low, high in per_row[j])):
+            continue
+        row = [Fraction(float(value)) for value in x]
+        scores = [[_score(row, w) for w in model] for model in models]
+        pairs = per_row[j]
+        if len(scores[0]) == 1:
+            after, before = ([Fraction(0), min(max(v, Fraction(0)), Fraction(1))] for [v] in scores)
+        else:
+            after, before = (nearest_shares(v, whole) for v in scores)
+        t = [a - b for a, b in zip(after, before, strict=True)]
+        known = sum(a * (a + 2 * b) for a, b in zip(t, before, strict=True))
+        for sign in (1, -1):
+            label = fill([sign * a for a in t], pairs)
+            value = s * (known - 2 * sum(a * b for a, b in zip(label, t, strict=True)))
+            worst, best = (worst + value, best) if sign == 1 else (worst, best + value)
+    return worst, best
+
+
+def _squared(scores, label):
+    return sum((a - b) ** 2 for a, b in zip(scores, label, strict=True))
+
+
+def check_supervised_loss(clf, X, y, weights=None, bounds=None):
+    """Compare the bounds of the baseline's loss with its exact range."""
+    low, high = clf.certificate_.supervised_loss
+    least, most = supervised_range(clf, X, y, weights, bounds)
+    assert 0.0 <= low <= least
+    assert most <= high
+
+
 def _near_kink(t, lower, upper, size):
     """Return scores relative to the class in which a label ends, and no farther from it than size.
 

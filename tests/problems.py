@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from neverworse import ProjectedLeastSquaresClassifier
 
@@ -105,3 +106,13 @@ def make_problem(kind: str, rng: np.random.Generator) -> Problem:
 
 def distances(rng: np.random.Generator, d: int) -> list[Any]:
     return ["all", "labeled", "unlabeled", "euclidean", rng.normal(size=(d + 2, d))]
+
+
+def with_cancelling_duplicates(X: Any, rng: np.random.Generator, large: float) -> Any:
+    """Return X as a sparse matrix in which large entries of opposite sign surround each number."""
+    n, d = X.shape
+    size = large * rng.random((n, d))
+    parts = np.stack([size, X, -size], axis=2)
+    order = rng.permuted(np.tile(np.arange(3 * d), (n, 1)), axis=1)
+    data = np.take_along_axis(parts.reshape(n, -1), order, axis=1).ravel()
+    return sparse.csr_array((data, (order // 3).ravel(), np.arange(n + 1) * 3 * d), (n, d))

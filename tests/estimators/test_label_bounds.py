@@ -11,7 +11,13 @@ from sklearn.model_selection import GridSearchCV
 
 from neverworse import ICLSClassifier, LeastSquaresClassifier, ProjectedLeastSquaresClassifier
 from neverworse.model_selection import StratifiedLabeledKFold
-from tests.exact import Restricted, check_certificate, with_bounds, with_classes
+from tests.exact import (
+    Restricted,
+    check_certificate,
+    check_supervised_loss,
+    with_bounds,
+    with_classes,
+)
 from tests.problems import KINDS, make_problem
 
 CLASSIFIERS = [LeastSquaresClassifier, ProjectedLeastSquaresClassifier, ICLSClassifier]
@@ -44,6 +50,45 @@ def around(truth, rng, width, n_classes=2):
 
 
 @ignore_giving_up
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("weight", [1e12, 1e16, 1e26])
+def test_bounds_that_are_all_but_equal_are_bounds(weight, n_classes):
+    near = weight**-0.5
+    X = np.array([[0.0], [0.0], [0.0], [-near], [near], [1.0]])
+    y = np.array([0, 1, n_classes - 1, -1, -1, -1])
+    s = np.array([1.0, 1.0, 1.0, weight, weight, 1.0])
+    for slope in (-3.0, -1.0, 0.5, 2.0):
+        for below, above in ((0.0, 9e-13), (3e-13, 3e-13), (1e-15, 0.0)):
+            bounds = np.full((6, n_classes, 2), nan)
+            for j in (3, 4):
+                at = 0.5 + slope * X[j, 0]
+                bounds[j, 1] = at - below, at + above
+            given = bounds[:, 1] if n_classes == 2 else bounds
+            problem = Restricted(X, y, s, {"alpha": 0.0}, n_classes, given)
+            clf = problem.fit()
+            check_certificate(clf.certificate_, *problem.exact(clf).extremes())
+            assert clf.certificate_.n_labeled == 3
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.3, 1 / 3, 0.7, 1.0])
+def test_equal_bounds_are_a_soft_label_however_they_are_spelled(share):
+    X, y, _, _ = make(n=12, n_labeled=6)
+    both = np.full((12, 2, 2), nan)
+    both[8] = [[1.0 - share, 1.0 - share], [share, share]]
+    for bounds in (both, both[:, 1]):
+        clf = ProjectedLeastSquaresClassifier(alpha=0.0).fit(X, y, label_bounds=bounds)
+        assert clf.certificate_.n_labeled == 7
+
+
+def test_bounds_whose_squares_vanish_are_refused():
+    X, y, _, _ = make()
+    bounds = np.full((len(y), 2), nan)
+    bounds[50] = 0.0, 1e-120
+    with pytest.raises(ValueError, match=r"label_bounds in row 50 differ by 1e-120"):
+        ProjectedLeastSquaresClassifier().fit(X, y, label_bounds=bounds)
+
+
+@ignore_giving_up
 @pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize("kind", KINDS)
 def test_never_worse_for_the_exact_worst_labels_within_bounds(kind, n_classes):
@@ -61,6 +106,7 @@ def test_never_worse_for_the_exact_worst_labels_within_bounds(kind, n_classes):
             worst, best = problem.exact(clf).extremes()
             certificate = clf.certificate_
             check_certificate(certificate, worst, best)
+            check_supervised_loss(clf, problem.X, problem.y, problem.weights, problem.bounds)
             improved += certificate.guaranteed_improvement > 0
     assert improved > 0
 

@@ -1,12 +1,21 @@
 """Theorem 1, for the weights that are returned, against the exact worst labeling."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.exact import check_certificate, exact_extremes
-from tests.problems import CONSTRAINT_PENALTIES, KINDS, PENALTIES, distances, make_problem
+from tests.exact import check_certificate, check_supervised_loss, exact_extremes
+from tests.problems import (
+    CONSTRAINT_PENALTIES,
+    KINDS,
+    PENALTIES,
+    distances,
+    make_problem,
+    with_cancelling_duplicates,
+)
 
 N_PROBLEMS = 70  # of each kind, each in all distances
 
@@ -17,6 +26,7 @@ def _check(clf, problem):
     check_certificate(certificate, *of_scores)
     assert worst <= certificate.probability_worst_case
     assert best >= certificate.probability_best_case
+    check_supervised_loss(clf, problem.X, problem.y, problem.weights)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -52,6 +62,17 @@ def test_never_worse_for_all_pairs_of_penalties(alpha, constraint_alpha):
                 _check(clf, problem)
                 improved += clf.certificate_.guaranteed_improvement > 0
     assert improved > 0
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("large", [1e4, 1e16])
+def test_never_worse_for_sparse_rows_with_entries_that_cancel(large):
+    rng = np.random.default_rng(8)
+    for _ in range(100):
+        problem = make_problem("gaussian", rng)
+        X = with_cancelling_duplicates(problem.X, rng, large)
+        clf = replace(problem, X=X).fit()
+        _check(clf, replace(problem, X=X.toarray()))
 
 
 @given(

@@ -13,6 +13,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from neverworse.rows import DenseRows, SparseRows, as_rows
 from neverworse.rows import _base as base
 from neverworse.rows._threads import single_threaded_blas
+from tests.problems import with_cancelling_duplicates
 
 # Name: rows, columns, how many parts (for threads) and blocks (for the cache) that makes.
 SIZES = {
@@ -294,6 +295,18 @@ def test_duplicate_and_unsorted_entries_of_a_sparse_matrix():
         np.testing.assert_array_equal(rows.take(np.array([1, 0])), dense[::-1])
     np.testing.assert_array_equal(X.data, [5.0, 1.0, 2.0, 3.0, 4.0])
     np.testing.assert_array_equal(X.indices, [2, 0, 0, 1, 0])
+
+
+@pytest.mark.parametrize("large", [1e4, 1e16])
+def test_duplicate_entries_that_cancel_leave_no_rounding_errors(large):
+    rng = np.random.default_rng(0)
+    X = with_cancelling_duplicates(rng.normal(size=(40, 3)), rng, large)
+    given, coef, s = X.data.copy(), rng.normal(size=3), rng.random(40)
+    rows, dense = SparseRows(X), X.toarray()
+    np.testing.assert_array_equal(rows.block(0, 40), dense)
+    np.testing.assert_allclose(rows.scores(coef), dense @ coef, rtol=1e-13, atol=1e-15)
+    np.testing.assert_allclose(rows.weighted_sum(s), s @ dense, rtol=1e-13, atol=1e-15)
+    np.testing.assert_array_equal(X.data, given)
 
 
 @pytest.mark.parametrize("shift", [None, np.ones(3)], ids=["as is", "shifted"])

@@ -34,7 +34,7 @@ from neverworse.estimators._audit_models import (
 from neverworse.estimators._audit_report import Audit, Response
 from neverworse.estimators._class_prior import with_class_prior
 from neverworse.projection import Assumptions, Labels
-from neverworse.projection._loss import SUMMATION, LossDifference, loss_difference
+from neverworse.projection._loss import LossDifference, loss_difference
 from neverworse.projection._whitening import EPS
 
 
@@ -190,10 +190,8 @@ def _evaluate(
 
 def _loss_range(difference: LossDifference, total: float) -> tuple[float, float]:
     """Return bounds of the loss of the baseline per row, rounded outwards."""
-    low, high = difference.baseline
-    sizes = difference.norm_residual**2 + difference.norm_width**2
-    bound = 2.0 * SUMMATION * EPS * sizes
-    return max(0.0, _down((low - bound) / total)), _up((high + bound) / total)
+    low, high = difference.baseline_loss()
+    return _down(low / total), _up(high / total)
 
 
 def _up(value: float) -> float:

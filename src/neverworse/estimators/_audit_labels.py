@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import _check_sample_weight, _num_samples
+from sklearn.utils.validation import _num_samples
 
 from neverworse._typing import AnyArray, Indices, Vector
 from neverworse.estimators._audit_models import Models, called, first_row, is_array
@@ -25,6 +25,7 @@ from neverworse.estimators._labels import (
     shown,
     split_targets,
 )
+from neverworse.estimators._row_weights import checked_weights
 from neverworse.projection import Assumptions, Labels
 
 # How many classes a message names.
@@ -48,9 +49,7 @@ def count_rows(models: Models, X: Any, y: Any) -> int:
 def row_weights(sample_weight: Any, n_rows: int) -> Vector | None:
     if sample_weight is None:
         return None
-    weights: Vector = _check_sample_weight(
-        sample_weight, np.empty((n_rows, 0)), dtype=np.float64, ensure_non_negative=True
-    )
+    weights = checked_weights(sample_weight, n_rows)
     if not weights.any():
         raise ValueError("sample_weight is zero for all rows: there is nothing to audit.")
     return weights

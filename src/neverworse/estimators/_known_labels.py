@@ -12,7 +12,10 @@ from neverworse._typing import AnyArray, Indices, Mask, Matrix, Vector
 from neverworse.estimators._labels import split_labels
 from neverworse.projection import Box, Labels, Simplex
 
-# Bounds that leave less room than this are equal but for rounding errors.
+# The square of what is narrower leaves too little room for what is computed from it.
+NARROWEST = 1e-100
+# What bounds may contradict each other by, for rounding errors of those who computed them. Bounds
+# that leave any room are never taken for equal ones.
 SAME = 1e-12
 
 
@@ -108,8 +111,7 @@ def _bounds(
     given = np.asarray(bounds, dtype=np.float64)
     n_classes, n = len(classes), len(codes)
     if given.shape == (n, 2) and n_classes == 2:
-        one_less = 1.0 - given[:, ::-1]  # bounds of the first class
-        given = np.stack([one_less, given], axis=1)
+        given = np.stack([np.full_like(given, np.nan), given], axis=1)
     if given.shape != (n, n_classes, 2):
         _raise_wrong_shape(given, classes, n)
     lower, upper = given[:, :, 0].T.copy(), given[:, :, 1].T.copy()
@@ -145,9 +147,33 @@ def _bounds(
         lower,
         upper,
     )
-    # No share is smaller than what the others leave, or larger.
-    others = upper.sum(axis=0) - upper, lower.sum(axis=0) - lower
-    return np.maximum(lower, 1.0 - others[0]), np.minimum(upper, 1.0 - others[1])
+    # No share is smaller than what the others leave, or larger; rounded outwards.
+    least, below = _left(upper, upper)
+    most, above = _left(lower, lower)
+    lower = np.maximum(lower, np.where(below < 0.0, np.nextafter(least, -1.0), least))
+    upper = np.minimum(upper, np.where(above > 0.0, np.nextafter(most, 2.0), most))
+    return lower, upper
+
+
+def _left(shares: Matrix, but: Matrix | float = 0.0) -> tuple[Vector, Vector]:
+    """Return what shares (but some) leave of one, and what that was rounded by.
+
+    Narrow bounds consist of nothing but the last digits, so that rounding errors of the sum are
+    added up as well.
+    """
+    left, missed = np.ones(shares.shape[1]), np.zeros(shares.shape[1])
+    for share in shares:
+        left, error = _subtracted(left, share)
+        missed = missed + error
+    left, error = _subtracted(left, -but)
+    return _subtracted(left, -(missed + error))
+
+
+def _subtracted(a: Vector, b: Vector | float) -> tuple[Vector, Vector]:
+    """Return a - b, and the exact error of its rounding."""
+    difference = a - b
+    of_b = a - difference
+    return difference, (a - (difference + of_b)) + (of_b - b)
 
 
 def _raise_wrong_shape(given: AnyArray, classes: AnyArray, n: int) -> None:
@@ -173,6 +199,16 @@ def _raise_where(wrong: Mask, what: str, fix: str, lower: Matrix, upper: Matrix)
         )
 
 
+def refuse_vanishing(width: Vector, bounds: str, fix: str) -> None:
+    """Raise if bounds are apart, but by less than can be computed with."""
+    rows = np.flatnonzero((width > 0.0) & (width < NARROWEST))
+    if rows.size:
+        raise ValueError(
+            f"{bounds} in row {rows[0]} differ by {width[rows[0]]:.3g}, of which the square "
+            f"vanishes in floating point. {fix}"
+        )
+
+
 def _two_classes(
     classes: AnyArray,
     target: Vector,
@@ -186,7 +222,8 @@ def _two_classes(
         width = unlabeled.astype(np.float64)
         return KnownLabels(classes, Labels(target, width, weights, Box()), 0, counts)
     low, high = lower[1], upper[1]
-    width = np.where(unlabeled & (high - low > SAME), high - low, 0.0)
+    width = np.where(unlabeled & (high > low), high - low, 0.0)
+    refuse_vanishing(width, "label_bounds", "Give equal bounds.")
     soft = unlabeled & (width == 0.0)
     base = np.where(unlabeled, low, target)
     n_bounded = int(np.sum(unlabeled & (width > 0.0) & (width < 1.0)))
@@ -208,9 +245,10 @@ def _several_classes(
         one_hot[:, unlabeled] = 0.0
         width = unlabeled.astype(np.float64)
         return KnownLabels(classes, Labels(one_hot, width, weights, Simplex()), 0, counts)
-    room = 1.0 - lower.sum(axis=0)
-    fixed = (upper - lower).max(axis=0) <= SAME
-    width = np.where(unlabeled & ~fixed & (room > SAME), room, 0.0)
+    room, _ = _left(lower)
+    fixed = (upper <= lower).all(axis=0)
+    width = np.where(unlabeled & ~fixed & (room > 0.0), room, 0.0)
+    refuse_vanishing(width, "label_bounds", "Give equal bounds.")
     free = width > 0.0
     soft = unlabeled & ~free
     base = np.where(unlabeled, lower, one_hot)

@@ -11,11 +11,11 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_consistent_length
 
 from neverworse._typing import Mask, Vector
+from neverworse.estimators._known_labels import refuse_vanishing
 from neverworse.estimators._labels import split_targets
 from neverworse.projection import Assumptions, Labels
 
-# Squares of what lies beyond these leave too little room for what is computed from them.
-NARROWEST, LARGEST = 1e-100, 1e100
+LARGEST = 1e100  # the square of what is larger leaves too little room
 
 _NEEDS_BOTH_ENDS = (
     "Where targets have no bound on one side, no improvement can be guaranteed for all of them: "
@@ -66,12 +66,8 @@ class KnownTargets:
         """Return what the projection has to know, once all unknown targets have bounds."""
         target = np.where(self.known, self.target, self.lower)
         width = np.where(self.known, target, self.upper) - target
-        row = _first((width > 0.0) & (width < NARROWEST))
-        if row is not None:
-            raise ValueError(
-                f"The bounds of the target in row {row} differ by {width[row]:.3g}, of which the "
-                "square vanishes in floating point. Rescale y and its bounds, or give equal bounds."
-            )
+        fix = "Rescale y and its bounds, or give equal bounds."
+        refuse_vanishing(width, "The bounds of the target", fix)
         return Labels(target, width, self.weights)
 
     def assumptions(self) -> Assumptions:

@@ -71,6 +71,8 @@ def split_targets(y: Any, missing_label: Any) -> tuple[Vector, Mask]:
     missing = _find_marker(labels, missing_label)
     try:
         values = np.where(missing, 0.0, labels.values).astype(np.float64)
+    except OverflowError:
+        values = np.full(len(missing), np.inf)
     except (TypeError, ValueError):
         raise ValueError(
             "y has targets that are no numbers. Convert them, or use a classifier if they are "
@@ -312,7 +314,12 @@ def plain(known: AnyArray) -> AnyArray:
     if kinds == {"integer"} and any(isinstance(v, (float, np.floating)) for v in known):
         kinds = {"float"}
     if len(kinds) == 1 and (kind := kinds.pop()) in types:
-        return known.astype(types[kind])
+        try:
+            return known.astype(types[kind])
+        except OverflowError:
+            raise ValueError(
+                "y has integer labels beyond 64 bits. Turn the labels into strings: they are names."
+            ) from None
     names = ", ".join(sorted({type(v).__name__ for v in known}))
     raise ValueError(
         f"y mixes labels of different types ({names}), or has labels of none of the known types. "

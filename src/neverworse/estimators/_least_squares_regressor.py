@@ -21,6 +21,7 @@ from neverworse.estimators._least_squares_cv import (
     total_weight,
 )
 from neverworse.estimators._linear import LinearModel, copy_input_checks, fit_least_squares
+from neverworse.estimators._overflow import explains_overflow
 from neverworse.projection import Labels, Observer, TrainingRows, Weights, leave_one_out
 from neverworse.rows import Rows
 
@@ -35,6 +36,7 @@ class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
     coef_: Vector
     intercept_: float
 
+    @explains_overflow
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None, target_bounds: Any = None) -> Self:
         """Fit the regression.

@@ -11,11 +11,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import assert_all_finite
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_is_fitted,
-    validate_data,
-)
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from neverworse._typing import Matrix, Vector
 from neverworse.estimators._lazy import (
@@ -26,6 +22,7 @@ from neverworse.estimators._lazy import (
     refuse_chunks,
 )
 from neverworse.estimators._progress import CallbackSupportMixin, observed_fit
+from neverworse.estimators._row_weights import checked_weights
 from neverworse.projection import (
     NonFiniteError,
     Observer,
@@ -61,10 +58,7 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[mis
             y, sample_weight, bounds = map(in_memory, (y, sample_weight, bounds))
             weights = None
             if sample_weight is not None:
-                like = np.broadcast_to(0.0, (rows.n_rows, 1))
-                weights = _check_sample_weight(
-                    sample_weight, like, dtype=np.float64, ensure_non_negative=True
-                )
+                weights = checked_weights(sample_weight, rows.n_rows)
             # Callbacks may pass it on to a metric, which knows weights but no bounds.
             metadata = {} if sample_weight is None else {"sample_weight": sample_weight}
             with (

@@ -10,6 +10,7 @@ from sklearn.base import _fit_context
 
 from neverworse._typing import Matrix
 from neverworse.estimators._classifier import LinearClassifier
+from neverworse.estimators._overflow import explains_overflow
 
 
 class LogOddsClassifier(LinearClassifier):
@@ -18,6 +19,7 @@ class LogOddsClassifier(LinearClassifier):
     Two classes have one score, the log odds of the second one.
     """
 
+    @explains_overflow
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the classifier.

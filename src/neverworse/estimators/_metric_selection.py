@@ -16,6 +16,7 @@ from neverworse.estimators._candidates import Named, candidates_to_fit, named_ca
 from neverworse.estimators._hypotheses import hypotheses
 from neverworse.estimators._lazy import refuse_chunks
 from neverworse.estimators._linear import copy_input_checks, forget_fit
+from neverworse.estimators._overflow import explains_overflow
 from neverworse.estimators._predictions import PassesPredictionsOn
 from neverworse.estimators._progress import CallbackSupportMixin, observed_fit
 from neverworse.estimators._stages import Stages
@@ -162,6 +163,7 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
         self.missing_label = missing_label
         self.verbose = verbose
 
+    @explains_overflow
     @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit all candidates to the labeled rows, and choose one of them.

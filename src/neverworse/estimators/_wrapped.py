@@ -9,10 +9,11 @@ import numpy as np
 from sklearn import get_config
 from sklearn.base import clone
 from sklearn.utils.metadata_routing import get_routing_for_object
-from sklearn.utils.validation import _check_sample_weight, _num_samples, has_fit_parameter
+from sklearn.utils.validation import _num_samples, has_fit_parameter
 
 from neverworse._typing import AnyArray, Indices, Vector
 from neverworse.estimators._labels import plain, shown, shown_classes
+from neverworse.estimators._row_weights import checked_weights
 
 
 def copy_for_known_labels(estimator: Any) -> Any:
@@ -34,11 +35,7 @@ def weights_for(estimators: Iterable[Any], X: Any, sample_weight: Any) -> Vector
     """Return checked weights of rows, which all of the estimators take."""
     for estimator in estimators:
         _check_takes_weights(estimator)
-    nothing = np.empty((_num_samples(X), 0))
-    weights: Vector = _check_sample_weight(
-        sample_weight, nothing, dtype=np.float64, ensure_non_negative=True
-    )
-    return weights
+    return checked_weights(sample_weight, _num_samples(X))
 
 
 def predicted_codes(name: str, predicted: Any, classes: AnyArray) -> Indices:

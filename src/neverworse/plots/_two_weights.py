@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import (
-    _check_sample_weight,
     check_consistent_length,
     check_is_fitted,
     validate_data,
@@ -17,6 +16,7 @@ from neverworse.estimators import ProjectedLeastSquaresClassifier
 from neverworse.estimators._classifier import LinearClassifier
 from neverworse.estimators._labels import split_labels
 from neverworse.estimators._linear import stored_weights
+from neverworse.estimators._row_weights import checked_weights
 from neverworse.plots._weight_plane import WeightPlane
 
 
@@ -66,9 +66,7 @@ def weight_plane(
         design = np.column_stack([design, np.ones(len(design))])
     _, target, unlabeled = split_labels(y, estimator.missing_label)
     check_consistent_length(design, target)
-    weights: Vector = _check_sample_weight(
-        sample_weight, design, dtype=np.float64, ensure_non_negative=True
-    )
+    weights = checked_weights(sample_weight, len(design))
     n_labeled = int(np.count_nonzero(weights[~unlabeled]))
     n_unlabeled = int(np.count_nonzero(weights[unlabeled]))
     certificate = estimator.certificate_

@@ -11,6 +11,7 @@ import numpy as np
 from neverworse._typing import Scalars, Vector
 from neverworse.projection._geometry import Geometry
 from neverworse.projection._loss import (
+    TINY,
     LossDifference,
     Shifts,
     difference_parts,
@@ -41,6 +42,8 @@ class Evaluated:
         Of the rounding error of `difference`.
     probabilities : tuple of float
         Worst and best case for the probabilities nearest to the scores, rounded outwards.
+    supervised_loss : tuple of float
+        Bounds of the loss of the supervised weights over all labelings, rounded outwards.
     """
 
     weights: Weights
@@ -48,6 +51,7 @@ class Evaluated:
     difference: LossDifference
     bound: float
     probabilities: tuple[float, float]
+    supervised_loss: tuple[float, float]
 
     @property
     def is_never_worse(self) -> bool:
@@ -100,11 +104,14 @@ class Certifier:
         geometry = self._geometry
         supervised, alpha = geometry.supervised, geometry.alpha
         weights = (supervised + direction).snapped(self._threshold)
-        step = weights - supervised
+        step, of_baseline = weights - supervised, self._score_error(supervised)
         if step.is_zero:
-            return Evaluated(weights, step, self._no_difference(), 0.0, (0.0, 0.0))
+            difference = self._no_difference()
+            loss = self._supervised_loss(difference, of_baseline)
+            return Evaluated(weights, step, difference, 0.0, (0.0, 0.0), loss)
         difference, clipped = self._differences(step, multiplier)
-        of_step, of_baseline = self._score_error(step), self._score_error(supervised)
+        loss = self._supervised_loss(difference, of_baseline)
+        of_step = self._score_error(step)
         bound = difference.rounding + difference.score_error(of_step, of_baseline)
         if alpha > 0.0:
             both = step.coef + 2.0 * supervised.coef
@@ -112,7 +119,19 @@ class Certifier:
             difference = difference.plus(alpha * float(np.vdot(step.coef, both)))
             bound += (both.size + 4) * EPS * size
         probabilities = self._outwards(clipped, of_step, of_baseline)
-        return Evaluated(weights, step, difference, bound, probabilities)
+        return Evaluated(weights, step, difference, bound, probabilities, loss)
+
+    def _supervised_loss(
+        self, difference: LossDifference, of_baseline: float
+    ) -> tuple[float, float]:
+        """Return bounds of the penalised loss of the supervised weights, rounded outwards."""
+        coef, alpha = self._geometry.supervised.coef, self._geometry.alpha
+        low, high = difference.baseline_loss(of_baseline)
+        penalty = alpha * float(np.vdot(coef, coef))
+        bound = (coef.size + 8) * EPS * (penalty + alpha * TINY**2)
+        # The last sum is rounded as well.
+        least, most = (low + (penalty - bound)), (high + (penalty + bound))
+        return max(0.0, least * (1.0 - 2.0 * EPS)), most * (1.0 + 2.0 * EPS)
 
     def _no_difference(self) -> LossDifference:
         """Return the loss of the supervised weights less itself."""
@@ -178,7 +197,7 @@ class Certifier:
         total = self._total_weight()
         if rows.shift is not None:
             columns = columns + np.abs(rows.shift) * np.sqrt(total)
-        size = np.abs(w.coef) @ columns + np.abs(w.intercept) * np.sqrt(total)
+        size = np.abs(w.coef) @ columns + (np.abs(w.intercept) + TINY) * np.sqrt(total)
         return (w.coef.shape[-1] + 4) * EPS * float(np.linalg.norm(size))
 
 

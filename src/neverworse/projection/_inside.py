@@ -202,7 +202,7 @@ def _solve_sample(
         size = float(np.linalg.norm(residual))
         matrix = newton_matrix(sample, shape, soft)
         # Totals that are allowed, and a common shift of all classes, change nothing.
-        matrix.flat[:: len(matrix) + 1] += SINGULAR * float(np.diag(matrix).max())
+        matrix.flat[:: len(matrix) + 1] += SINGULAR * float(np.diag(matrix).max(initial=0.0))
         try:
             factor = linalg.cho_factor(matrix, lower=True, check_finite=False)
         except linalg.LinAlgError:  # too few rows between 0 and 1

@@ -32,6 +32,9 @@ from neverworse.projection._whitening import EPS
 # together, in units of EPS times the sum of the sizes of all terms. Chunks are added up exactly.
 SUMMATION = 128.0
 CHUNK = 2**15
+# Squares of what is smaller may vanish, so that rounding errors are never counted as if scores were
+# smaller than this. Nothing else depends on it.
+TINY = 1e-100
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ class LossDifference:
         Weighted norms of the score differences, of the baseline's residuals (from the smallest
         label where it is unknown), and of the widths: how errors of the scores enter.
     baseline : tuple of float
-        Bounds of the loss of the baseline over all labelings.
+        Bounds of the loss of the baseline over all labelings, as computed: see `baseline_loss`.
     """
 
     worst: float
@@ -73,6 +76,23 @@ class LossDifference:
         """
         spread = 2.0 * (self.norm_t + self.norm_residual + self.norm_width) + of_t
         return of_t * (spread + 2.0 * of_baseline) + 2.0 * self.norm_t * of_baseline
+
+    def baseline_loss(self, of_baseline: float = 0.0) -> tuple[float, float]:
+        """Return bounds of the loss of the baseline over all labelings, rounded outwards.
+
+        Parameters
+        ----------
+        of_baseline : float
+            Weighted norm of the errors of the baseline's scores.
+        """
+        low, high = self.baseline
+        size = self.norm_residual + self.norm_width
+        slack = SUMMATION * EPS * size**2
+        # The loss is a squared norm, and the triangle inequality holds.
+        error, rounded = of_baseline + 4.0 * EPS * size, 4.0 * EPS
+        least = float(np.sqrt(max(0.0, low - slack))) * (1.0 - rounded) - error
+        most = float(np.sqrt(high + slack)) * (1.0 + rounded) + error
+        return max(0.0, least) ** 2 * (1.0 - rounded), most**2 * (1.0 + rounded)
 
 
 @dataclass(frozen=True)
@@ -120,7 +140,7 @@ def sum_of_parts(parts: list[list[float]], labels: Labels, shifts: Shifts) -> Lo
     shifts : Shifts
     """
     totals = labels.free_totals()
-    quadratic, linear, up, down, free, residual, width, low, high = map(
+    quadratic, linear, up, down, free, moved, residual, width, low, high = map(
         math.fsum, zip(*parts, strict=True)
     )
     if totals is not None:
@@ -128,8 +148,9 @@ def sum_of_parts(parts: list[list[float]], labels: Labels, shifts: Shifts) -> Lo
         up += totals.support(shifts.best)
         free += _size(labels, shifts.worst) + _size(labels, shifts.best)
     known = quadratic + 2.0 * linear
-    norm_t, norm_residual = float(np.sqrt(quadratic)), float(np.sqrt(residual))
-    sizes = quadratic + 2.0 * norm_t * norm_residual + 2.0 * free
+    norm_t = float(np.sqrt(quadratic + TINY**2 * moved))
+    norm_residual = float(np.sqrt(residual))
+    sizes = norm_t**2 + 2.0 * norm_t * norm_residual + 2.0 * free
     return LossDifference(
         worst=known + 2.0 * down,
         best=known - 2.0 * up,
@@ -216,6 +237,7 @@ def difference_sums(t: Vector, baseline: Vector, labels: RowLabels, shifts: Shif
         omega * shape.support(for_best),
         omega * shape.support(for_worst),
         omega * (sizes if sizes.ndim == 1 else sizes.max(axis=0)),
+        s * (t != 0.0),
         s * residual**2,
         omega * width,
         s * low,

@@ -110,7 +110,6 @@ def project(
     counted = soft if counts.all() else soft[..., counts]
     difference, bound = evaluated.difference, evaluated.bound
     worst = float(difference.worst + bound)
-    penalty = geometry.alpha * float(np.vdot(supervised.coef, supervised.coef))
     task = assumptions.task if assumptions is not None else "binary"
     probabilities = (None, None) if task == "regression" else evaluated.probabilities
     n_zero, n_one = (int(np.sum(counted == end)) for end in (0.0, 1.0))
@@ -119,7 +118,7 @@ def project(
     certificate = Certificate(
         worst_case=worst,
         best_case=float(difference.best - bound),
-        supervised_loss=(difference.baseline[0] + penalty, difference.baseline[1] + penalty),
+        supervised_loss=evaluated.supervised_loss,
         duality_gap=outcome.relative_gap,
         converged=outcome.converged,
         stopped_early=not outcome.converged and budget.exhausted,

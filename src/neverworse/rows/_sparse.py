@@ -36,7 +36,7 @@ class SparseRows(Rows):
 
     def __init__(self, X: Any, shift: Vector | None = None) -> None:
         super().__init__(X.shape[0], X.shape[1], shift)
-        self._X = sparse.csr_array(X)
+        self._X = _without_duplicates(sparse.csr_array(X))
 
     def block(self, start: int, stop: int) -> Matrix:
         """See `Rows.block`."""
@@ -70,7 +70,6 @@ class SparseRows(Rows):
         if self.shift is not None:
             return super().squares(weights)
         squares = self._X.astype(np.float64)  # a copy
-        squares.sum_duplicates()  # the square of a sum, not the sum of squares
         plain = squares.data.copy()
         if weights is not None:  # first, for rows without one may be of any size
             squares.data *= np.repeat(weights, np.diff(squares.indptr))
@@ -187,6 +186,18 @@ class SparseRows(Rows):
         if self.shift is not None:
             dense -= self.shift
         return dense
+
+
+def _without_duplicates(X: Any) -> Any:
+    """Return a matrix with at most one entry in each place; the same one if that is so already.
+
+    Products with large entries that cancel would lose the digits that their sum has.
+    """
+    if X.has_canonical_format:
+        return X
+    X = X.tocsc().tocsr()  # sorted, with duplicates in the order in which they were given
+    X.sum_duplicates()
+    return X
 
 
 def _added_up(parts: list[Vector]) -> Vector:

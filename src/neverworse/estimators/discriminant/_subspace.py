@@ -25,6 +25,14 @@ SMALLEST_RCOND = 1e-13
 class SingularCovarianceError(ValueError):
     """A covariance has no inverse, so that there is no density."""
 
+    def __init__(self) -> None:
+        super().__init__(
+            "The covariance within the classes has no inverse in floating point: it hardly varies "
+            "in some direction. Label more rows, or pass alpha > 0, which is added to all "
+            "variances: scale the columns first, for example with "
+            "sklearn.preprocessing.StandardScaler."
+        )
+
 
 @dataclass(frozen=True)
 class Subspace:

@@ -45,7 +45,15 @@ class ActiveRows:
     def of(cls, kernel: Any, rows: Matrix) -> ActiveRows:
         """Factorise the covariance of rows that `choose_active` has found."""
         covariance = _finite(kernel(rows, rows))
-        return cls(kernel, rows, linalg.cholesky(covariance, lower=True, check_finite=False))
+        try:
+            triangle = linalg.cholesky(covariance, lower=True, check_finite=False)
+        except linalg.LinAlgError:
+            raise ValueError(
+                "The kernel's covariance of rows is not positive definite in floating point: rows "
+                "are too much alike for it. Choose a kernel with a shorter length scale or with "
+                "white noise, or rescale the columns of X."
+            ) from None
+        return cls(kernel, rows, triangle)
 
     def factor(self, X: Matrix) -> tuple[Matrix, Vector]:
         """Return L of shape (m, n), and the variances of e."""

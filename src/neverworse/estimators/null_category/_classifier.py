@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 from neverworse._typing import AnyArray, Matrix, Vector
 from neverworse.estimators._lazy import refuse_chunks
 from neverworse.estimators._linear import copy_input_checks, forget_fit
+from neverworse.estimators._overflow import explains_overflow
 from neverworse.estimators._progress import CallbackSupportMixin, observed_fit
 from neverworse.estimators._stages import Stages
 from neverworse.estimators.null_category._active import BATCH
@@ -180,6 +181,7 @@ class NullCategoryNoiseModel(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         self.random_state = random_state
         self.verbose = verbose
 
+    @explains_overflow
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any) -> Self:
         """Fit the classifier.
@@ -259,7 +261,7 @@ class NullCategoryNoiseModel(CallbackSupportMixin, ClassifierMixin, BaseEstimato
     def _fit_signs(self, X: Matrix, sign: Vector, classes: AnyArray, stages: Stages) -> None:
         """Fit to labeled rows only, and to all rows."""
         noise = NullCategoryNoise(float(self.width), checked_rates(self.unlabeled_rates))
-        data = Data(X, sign, noise, self.max_active, self.tol, self.max_iter)
+        data = Data(X, sign, noise, int(self.max_active), self.tol, self.max_iter)
         labeled = sign != 0.0
         alone = self._fit_process(data.take(labeled), stages)
         supervised = clone(self)
