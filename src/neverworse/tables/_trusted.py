@@ -96,7 +96,13 @@ PARTS = frozenset(
 PLAIN = tuple(
     f"sklearn.{name}."
     for name in (
-        *("base", "calibration", "compose", "cross_decomposition", "decomposition._factor_analysis"),
+        *(
+            "base",
+            "calibration",
+            "compose",
+            "cross_decomposition",
+            "decomposition._factor_analysis",
+        ),
         *("decomposition._fastica", "decomposition._incremental_pca", "decomposition._kernel_pca"),
         *("decomposition._pca", "decomposition._truncated_svd", "discriminant_analysis", "dummy"),
         *("ensemble._bagging", "ensemble._stacking", "ensemble._voting"),
