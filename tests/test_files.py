@@ -1,8 +1,12 @@
-"""Files are written whole or not at all."""
+"""Files are written whole or not at all, and by one program at a time."""
+
+import subprocess
+import sys
+import threading
 
 import pytest
 
-from neverworse._files import write_whole
+from neverworse._files import only_one, write_whole
 
 
 def test_a_file_is_replaced(tmp_path):
@@ -26,3 +30,66 @@ def test_what_was_there_stays_if_writing_fails(tmp_path, error):
         write_whole(path, write)
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_two_runs_at_once(tmp_path):
+    with (
+        only_one(tmp_path / "out"),
+        pytest.raises(BlockingIOError, match="Another run is writing"),
+        only_one(tmp_path / "out"),
+    ):
+        pass
+    with only_one(tmp_path / "out"):
+        pass
+
+
+@pytest.mark.parametrize("leaves", ["a file", "nothing"])
+def test_one_run_waits_for_the_other(tmp_path, leaves):
+    folder, order = tmp_path / "new" / "out", []
+    entered, started = threading.Event(), threading.Event()
+
+    def first():
+        with only_one(folder):
+            entered.set()
+            started.wait(10)
+            order.append("first")
+            if leaves == "a file":
+                (folder / "results").touch()
+
+    def second():
+        entered.wait(10)
+        started.set()
+        with only_one(folder, wait=True):
+            order.append("second")
+            (folder / "others").touch()
+
+    runs = [threading.Thread(target=run) for run in (first, second)]
+    for run in runs:
+        run.start()
+    for run in runs:
+        run.join(20)
+    assert order == ["first", "second"]
+    left = {"others", "results"} if leaves == "a file" else {"others"}
+    assert {path.name for path in folder.iterdir()} == left
+
+
+def test_a_run_that_died_blocks_nobody(tmp_path):
+    code = "import os, sys; from pathlib import Path; from neverworse._files import only_one\n"
+    code += "with only_one(Path(sys.argv[1])): os.kill(os.getpid(), 9)"
+    subprocess.run([sys.executable, "-c", code, tmp_path / "out"], check=False, timeout=60)
+    assert (tmp_path / "out" / ".lock").exists()
+    with only_one(tmp_path / "out"):
+        pass
+    assert not (tmp_path / "out" / ".lock").exists()
+
+
+def test_folders_are_removed_only_if_they_were_made_and_stayed_empty(tmp_path):
+    (tmp_path / "old").mkdir()
+    with only_one(tmp_path / "old" / "new" / "newer"):
+        (tmp_path / "old" / "new" / "mine").touch()
+    assert [path.name for path in (tmp_path / "old").rglob("*")] == ["new", "mine"]
+    with only_one(tmp_path / "old" / "new" / "newer"):
+        pass
+    with only_one(tmp_path / "empty" / "new"):
+        pass
+    assert {path.name for path in tmp_path.iterdir()} == {"old"}

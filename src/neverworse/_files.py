@@ -1,11 +1,20 @@
-"""Write files so that nobody ever sees half of one."""
+"""Write files so that nobody ever sees half of one, or those of two programs side by side."""
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import BinaryIO
+
+LOCK = ".lock"
+_PAUSE = 0.05  # seconds until one looks again
+_UNFINISHED: set[Path] = set()
 
 
 def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
@@ -19,9 +28,111 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
         Writes the contents to the open file that it is given.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    _UNFINISHED.add(temporary)
     try:
         with temporary.open("wb") as file:
             write(file)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+        _UNFINISHED.discard(temporary)
+
+
+@contextlib.contextmanager
+def scratch_folder(prefix: str, folder: Path | None = None) -> Iterator[Path]:
+    """Make a folder for what nobody else needs, and remove it in the end.
+
+    Parameters
+    ----------
+    prefix : str
+        Of its name.
+    folder : Path, optional
+        Where it is; where the system keeps such things otherwise.
+    """
+    with TemporaryDirectory(prefix=prefix, dir=folder) as name:
+        _UNFINISHED.add(Path(name))
+        try:
+            yield Path(name)
+        finally:
+            _UNFINISHED.discard(Path(name))
+
+
+def remove_unfinished() -> None:
+    """Remove what is half written now: for processes that end without further ado."""
+    for path in list(_UNFINISHED):
+        shutil.rmtree(path, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            path.unlink()
+
+
+@contextlib.contextmanager
+def only_one(folder: Path, *, wait: bool = False) -> Iterator[None]:
+    """Keep others from writing to a folder, until this process has left it or died.
+
+    The folder is made if need be. If nothing was put into it, what was made is removed.
+
+    Parameters
+    ----------
+    folder : Path
+    wait : bool
+        Whether to wait for others, who may leave files of their own; otherwise, they are an error.
+    """
+    made = [path for path in (folder, *folder.parents) if not path.exists()]
+    try:
+        file = _locked(folder, wait)
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):  # Windows keeps files that are open
+                (folder / LOCK).unlink()
+            file.close()
+    finally:
+        with contextlib.suppress(OSError):  # not empty: there are results, perhaps of others
+            for path in made:
+                path.rmdir()
+
+
+def _locked(folder: Path, wait: bool) -> BinaryIO:
+    """Return the open file by whose lock others know that the folder is taken."""
+    while True:
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            file = (folder / LOCK).open("ab")
+        except FileNotFoundError:  # who made the folder, too, has removed it
+            continue
+        # Of a file that was removed before it was locked, others know nothing.
+        if _lock(file) and _is_there(folder / LOCK, file):
+            return file
+        gone = not _is_there(folder / LOCK, file)
+        file.close()
+        if not wait and not gone:
+            raise BlockingIOError(
+                f"Another run is writing to {folder}. Wait for it, or choose another folder."
+            )
+        time.sleep(_PAUSE)
+
+
+def _lock(file: BinaryIO) -> bool:
+    """Lock a file unless another process has; the lock of a process ends with it."""
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            file.seek(0)
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
+    except OSError:
+        return True  # a file system without locks: there is nothing to wait for
+    return True
+
+
+def _is_there(path: Path, file: BinaryIO) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(file.fileno()))
+    except FileNotFoundError:
+        return False

@@ -11,6 +11,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 
 import neverworse as package
 from neverworse.cli import main
@@ -78,13 +79,24 @@ def test_models_of_scikit_learn(folder, capsys):
     assert found["best_case"] == pytest.approx(expected.best_case, rel=1e-9)
 
 
-def test_trees_only_if_they_are_trusted(folder, capsys):
+def test_compiled_models_only_if_they_are_trusted(folder, capsys):
     forest, table = str(folder / "forest.skops"), str(folder / "t.csv")
     words = ["audit", forest, table, "--against", forest, "--target", "diagnosis"]
     assert main(words) == 5
-    assert "--trust-trees" in capsys.readouterr().err
-    assert main([*words, "--trust-trees"]) == 0
+    assert "--trust-compiled" in capsys.readouterr().err
+    assert main([*words, "--trust-compiled"]) == 0
     assert capsys.readouterr().out.startswith("No difference: ")
+
+
+def test_a_kernel_machine_that_somebody_lengthened_does_not_crash(folder, capsys):
+    model = SVC().fit(*labeled_rows())
+    model.support_ = np.arange(1_000_000, dtype=np.int32)
+    model._n_support = np.array([500_000, 500_000], dtype=np.int32)
+    skops.io.dump(model, folder / "svc.skops")
+    words = ["audit", str(folder / "svc.skops"), str(folder / "t.csv"), "--target", "diagnosis"]
+    words += ["--against", str(folder / "strong.skops"), "--response", "error"]
+    assert main(words) == 5
+    assert "--trust-compiled" in capsys.readouterr().err
 
 
 def test_categories_that_look_like_numbers(tmp_path, capsys):

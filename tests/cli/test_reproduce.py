@@ -12,10 +12,10 @@ import time
 import pandas as pd
 import pytest
 
+from neverworse._files import only_one
 from neverworse.cli import main, reproduce
 from neverworse.experiments import _runner
 from neverworse.experiments._catalogue import EXPERIMENTS
-from neverworse.experiments._store import only_one
 
 WDBC = ("--datasets", "WDBC", "--jobs", "1")
 
@@ -177,7 +177,6 @@ def test_missing_packages(run, monkeypatch, name):
 
 
 def test_another_run_in_the_same_folder(run, tmp_path):
-    pytest.importorskip("fcntl")
     with only_one(tmp_path / "out" / "repeats"):
         code, out, err = run("table", *WDBC)
     assert (code, out) == (1, "")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from neverworse.experiments._store import Store, only_one
+from neverworse.experiments._store import Store
 
 HEADER = {"experiment": "table", "seed": 0}
 RECORDS = [{"method": "Supervised", "error": 0.1 + 0.2}, {"method": "ICLS", "error": 1e-17}]
@@ -84,15 +84,3 @@ def test_nothing_else_is_left_behind(path, said):
     filled(path, said)
     store(path, said)
     assert [file.name for file in path.parent.iterdir()] == ["WDBC.jsonl"]
-
-
-def test_two_runs_at_once(tmp_path):
-    pytest.importorskip("fcntl")
-    with (
-        only_one(tmp_path / "out"),
-        pytest.raises(BlockingIOError, match="Another run is writing"),
-        only_one(tmp_path / "out"),
-    ):
-        pass
-    with only_one(tmp_path / "out"):
-        pass

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +17,7 @@ from neverworse.report import _outputs
 from neverworse.report._outputs import OUTPUTS, predictions, read_study, write_outputs
 from neverworse.study._assess import assess, claim
 from neverworse.study._study import FileFacts, Study
-from neverworse.tables import load_model
+from neverworse.tables import load_model, save_model
 from tests.study.fits import few_labels, fitted, table
 
 
@@ -171,6 +173,46 @@ def test_all_or_nothing(tmp_path, monkeypatch, folder_is_there, fails):
     if folder_is_there:
         assert sorted(path.name for path in folder.iterdir()) == sorted(OUTPUTS)
         assert {path.read_text() for path in folder.iterdir()} == {"old"}
+
+
+def test_a_run_that_fails_leaves_the_results_of_another(tmp_path, monkeypatch):
+    folder = tmp_path / "out"
+
+    def interrupted(*_, **__):
+        (folder / "model.skops").write_text("of another run")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_outputs, "save_model", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        written(folder, rows=few_labels())
+    assert [path.name for path in folder.iterdir()] == ["model.skops"]
+
+
+def test_two_runs_into_one_folder_write_one_after_the_other(tmp_path, monkeypatch):
+    fit, chosen = fitted(2, rows=few_labels())
+    study, scored = assess(fit, chosen, files=[], command="", curves=False)
+    inside, most = [], []
+
+    def slow(model, path, **settings):
+        inside.append(path)
+        most.append(len(inside))
+        time.sleep(0.3)
+        try:
+            return save_model(model, path, **settings)
+        finally:
+            inside.remove(path)
+
+    monkeypatch.setattr(_outputs, "save_model", slow)
+    runs = [
+        threading.Thread(target=write_outputs, args=(tmp_path / "out", fit, study, scored, None))
+        for _ in range(2)
+    ]
+    for run in runs:
+        run.start()
+    for run in runs:
+        run.join(60)
+    assert most == [1, 1]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(OUTPUTS)
 
 
 def test_a_folder_in_the_place_of_a_file(tmp_path):

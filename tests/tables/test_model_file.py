@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import io
 import json
@@ -36,8 +37,13 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
-from sklearn.svm import SVC
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    KBinsDiscretizer,
+    OneHotEncoder,
+    StandardScaler,
+)
+from sklearn.svm import SVC, LinearSVC, NuSVC
 
 import neverworse
 from neverworse import (
@@ -63,6 +69,12 @@ def rows(n=60):
 X, TRUE = rows()
 Y = np.where(np.arange(len(X)) < 20, TRUE, -1)
 TABLE = pd.DataFrame({"age": X[:, 0], "sex": np.where(X[:, 1] > 0, "f", "m"), "dose": X[:, 2]})
+
+ONE_HOT = make_pipeline(
+    KBinsDiscretizer(5, encode="ordinal", quantile_method="averaged_inverted_cdf"),
+    OneHotEncoder(drop="first", max_categories=4, handle_unknown="infrequent_if_exist"),
+    LogisticRegression(),
+)
 
 
 def pipeline():
@@ -255,8 +267,8 @@ def test_columns_may_have_any_name(tmp_path, name):
     [
         LogisticRegression(),
         SGDClassifier("log_loss", random_state=0),
-        SVC(),
-        KNeighborsClassifier(algorithm="brute"),
+        LinearSVC(),
+        ONE_HOT,
         CalibratedClassifierCV(LogisticRegression()),
         VotingClassifier([("a", LogisticRegression()), ("b", GaussianNB())]),
         GridSearchCV(LogisticRegression(), {"C": [1.0, 2.0]}),
@@ -279,14 +291,49 @@ def test_models_of_scikit_learn(tmp_path, model):
         GradientBoostingClassifier(n_estimators=3),
         HistGradientBoostingClassifier(max_iter=3),
         KNeighborsClassifier(),
+        KNeighborsClassifier(algorithm="brute"),
+        SVC(),
+        NuSVC(),
+        make_pipeline(KBinsDiscretizer(encode="ordinal"), SVC()),
     ],
     ids=lambda model: type(model).__name__,
 )
-def test_trees_are_opened_only_if_asked_for(tmp_path, model):
+def test_compiled_code_is_opened_only_if_asked_for(tmp_path, model):
     skops.io.dump(model.fit(X, TRUE), tmp_path / "m")
     assert "compiled code that made-up numbers can crash" in refusal(load_any_model, tmp_path / "m")
     loaded = load_any_model(tmp_path / "m", compiled=True).model
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+
+
+def changed(**attributes):
+    """ONE_HOT with other attributes of its encoder."""
+    model = copy.deepcopy(ONE_HOT).fit(X, TRUE)
+    vars(model[1]).update(attributes)
+    return model
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"_n_features_outs": [2] * X.shape[1]},
+        {"_n_features_outs": [9] * X.shape[1]},
+        {"_n_features_outs": [-(10**9)] * X.shape[1]},
+        {"_n_features_outs": [4]},
+        {"categories_": [np.array([4.0, 3, 2, 1, 0])] * X.shape[1]},
+        {"categories_": [np.array([4.0, 3, 2, 1, 0], object)] * X.shape[1]},
+        {"categories_": [np.arange(3.0)] * X.shape[1]},
+        {"categories_": np.zeros((X.shape[1], 5))},
+        {"_drop_idx_after_grouping": np.array([-7] * X.shape[1], object)},
+        {"_drop_idx_after_grouping": np.array([7] * X.shape[1], object)},
+        {"_default_to_infrequent_mappings": [np.full(5, 10**9)] * X.shape[1]},
+        {"_infrequent_indices": [np.array([10**9])] * X.shape[1]},
+        {"_infrequent_indices": None},
+        {"_infrequent_enabled": False},
+    ],
+)
+def test_an_encoder_that_would_write_elsewhere_is_refused(tmp_path, attributes):
+    skops.io.dump(changed(**attributes), tmp_path / "m")
+    assert "OneHotEncoder do not go together" in refusal(load_any_model, tmp_path / "m")
 
 
 def test_a_model_of_neverworse_is_any_model(saved, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import io
 import json
 import os
@@ -353,6 +354,37 @@ def test_json_that_is_no_table(read, content):
 def test_json_of_two_types(read):
     with pytest.raises(TableError, match=r"changed from number to string"):
         read('{"a": 1}\n{"a": "x"}\n', name="t.jsonl")
+
+
+def nested(depth, *, opening='{"a":', closing="}", between=""):
+    return f'{{"b":{between.join([opening] * depth)}1{closing * depth}}}\n'
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        nested(20_000),
+        nested(20_000, opening="[", closing="]"),
+        nested(20_000, between="\n"),
+        nested(20_000, opening='{"]]":'),
+        nested(20_000, opening='{"\\"]]":'),
+        '{"b": 1}\n' * 200_000 + nested(20_000),
+        '{"b": "open\n' + nested(20_000),
+        f"[{nested(20_000).strip()}]",
+    ],
+)
+def test_json_nested_without_end_is_refused_before_it_is_parsed(read, content):
+    for name in ("t.jsonl", "t.jsonl.gz"):
+        data = gzip.compress(content.encode()) if name.endswith("gz") else content
+        with pytest.raises(TableError, match=r"nests lists and objects more than 100 deep"):
+            read(data, name=name)
+
+
+def test_brackets_in_text_are_no_depth(read):
+    rows = [{"a": "[" * 500, "b": k, "c": '\\"' + "{" * 500} for k in range(20_000)]
+    table = read("\n".join(map(json.dumps, rows)), name="t.jsonl")
+    assert table.to_pylist() == rows
+    assert read(json.dumps(rows), name="t.json").to_pylist() == rows
 
 
 # Workbooks

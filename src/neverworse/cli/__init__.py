@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import io
 import os
 import sys
@@ -10,6 +11,7 @@ import sys
 from neverworse import __version__
 from neverworse.cli import audit, completion, demo, fit, predict, report, reproduce
 from neverworse.cli._errors import BROKEN_PIPE, FAILURE, INTERRUPTED, CommandError
+from neverworse.cli._signals import stopping
 from neverworse.cli._text import plain
 
 
@@ -39,7 +41,12 @@ def main(argv: list[str] | None = None) -> int:
         parser.print_help()
         return 0
     arguments.words = sys.argv[1:] if argv is None else argv
-    prefix = f"{parser.prog} {arguments.command}"
+    with stopping() as signals:
+        code = _run(arguments, f"{parser.prog} {arguments.command}")
+    return 128 + signals[0] if signals else code
+
+
+def _run(arguments: argparse.Namespace, prefix: str) -> int:
     try:
         code: int | None = arguments.run(arguments)
         if sys.stdout is not None:
@@ -80,5 +87,6 @@ def build_parser() -> argparse.ArgumentParser:
 
 def _complain(message: str, code: int) -> int:
     lines = (plain(line) for line in message.split("\n"))
-    print("\n".join(lines), file=sys.stderr)
+    with contextlib.suppress(OSError):  # a terminal that is gone
+        print("\n".join(lines), file=sys.stderr)
     return code

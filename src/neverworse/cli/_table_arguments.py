@@ -79,8 +79,11 @@ def read_options(arguments: argparse.Namespace, text: frozenset[str]) -> ReadOpt
 def explaining() -> Iterator[None]:
     """Give what is wrong with tables and model files the exit codes of the command line."""
     check_packages()
+    import pyarrow as pa
+
     from neverworse.tables import ModelFileError, TableError
 
+    pa.enable_signal_handlers(False)  # ours know what to clear up
     try:
         yield
     except TableError as error:

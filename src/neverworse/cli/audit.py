@@ -57,10 +57,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="share of a class among the unlabeled rows; repeatable",
     )
     parser.add_argument(
-        "--trust-trees",
+        "--trust-compiled",
         action="store_true",
-        help="open models with decision trees or neighbours: their files could crash this program, "
-        "so only if you know where they come from",
+        help="open models that predict with compiled code, such as trees, neighbours and SVC: "
+        "their files could crash this program, so only if you know where they come from",
     )
     add_reading(parser)
     add_output(parser)
@@ -76,12 +76,12 @@ def run(arguments: argparse.Namespace) -> int:
         from neverworse.tables import load_any_model, read_table, table_files
         from neverworse.tables._audit import audit_table, category_names
 
-        loaded = load_any_model(arguments.model, compiled=arguments.trust_trees)
+        loaded = load_any_model(arguments.model, compiled=arguments.trust_compiled)
         candidate, notes = loaded.model, loaded.notes
         if arguments.against is None:
             baseline = _supervised(loaded, arguments.model)
         else:
-            other = load_any_model(arguments.against, compiled=arguments.trust_trees)
+            other = load_any_model(arguments.against, compiled=arguments.trust_compiled)
             baseline, notes = other.model, (*notes, *other.notes)
         names = category_names(candidate) | category_names(baseline)
         options = read_options(arguments, names | {arguments.target})

@@ -7,9 +7,9 @@ import re
 import shlex
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from neverworse._files import scratch_folder
 from neverworse.cli._errors import UsageError, without_convergence_warnings
 from neverworse.cli._folders import check_folder
 from neverworse.cli._table_arguments import (
@@ -168,7 +168,7 @@ def _run(arguments: argparse.Namespace) -> None:
     with (
         Bar(quiet=quiet) as bar,
         ThreadPoolExecutor(1) as pool,
-        TemporaryDirectory(prefix="neverworse-") as scratch,
+        scratch_folder("neverworse-") as scratch,
     ):
         bar("reading", 0.0)
         files, table = _read(arguments, settings, scratch)
@@ -262,7 +262,7 @@ def parse_prior(texts: list[str]) -> dict[str | None, tuple[float, float]] | str
 
 
 def _read(
-    arguments: argparse.Namespace, settings: FitSettings, scratch: str
+    arguments: argparse.Namespace, settings: FitSettings, scratch: Path
 ) -> tuple[list[TableFile], pa.Table | StoredTable]:
     """Read the tables; what is larger than memory stays in its files, or in copies in Parquet."""
     from neverworse.report._outputs import OUTPUTS
@@ -283,7 +283,7 @@ def _read(
                 "These tables are larger than memory, which --unlabeled does not support. Give all "
                 "of them as TABLE, with an empty column for the target."
             )
-        return files, store(files, options, Path(scratch))
+        return files, store(files, options, scratch)
     table = read_table(files, options)
     if others:
         table = add_unlabeled(table, read_table(others, options), settings, others[0].name)

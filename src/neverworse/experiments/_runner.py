@@ -21,12 +21,13 @@ from threadpoolctl import threadpool_limits
 from tqdm.auto import tqdm
 
 import neverworse
+from neverworse._files import only_one
 from neverworse.datasets import load_paper_dataset
 from neverworse.experiments._catalogue import EXPERIMENTS
 from neverworse.experiments._experiment import Data, Experiment, Record
 from neverworse.experiments._methods import METHODS
 from neverworse.experiments._protocol import PROTOCOLS, Protocol
-from neverworse.experiments._store import Say, Store, only_one
+from neverworse.experiments._store import Say, Store
 from neverworse.experiments._timing import TWO_GAUSSIANS
 
 

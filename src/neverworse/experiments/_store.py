@@ -11,8 +11,7 @@ from __future__ import annotations
 import json
 import os
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -112,22 +111,3 @@ def _set_aside(path: Path) -> Path:
     while (aside := path.with_name(f"{path.name}.damaged-{k}")).exists():
         k += 1
     return path.rename(aside)
-
-
-@contextmanager
-def only_one(folder: Path) -> Iterator[None]:
-    """Keep others from writing to the same folder, until this process has left it or died."""
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        import fcntl
-    except ImportError:  # Windows: two runs at once would compute repeats twice, but lose none
-        yield
-        return
-    with (folder / ".lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise BlockingIOError(
-                f"Another run is writing to {folder}. Wait for it, or choose another folder."
-            ) from None
-        yield

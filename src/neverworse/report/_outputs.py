@@ -5,8 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import shutil
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
+from neverworse._files import only_one, scratch_folder
 from neverworse.report._page import write_report
 from neverworse.study._fit import TableFit
 from neverworse.study._scored import ScoredRows
@@ -43,10 +42,8 @@ def write_outputs(
     for name in OUTPUTS:
         if (folder / name).is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(folder / name))
-    made = not folder.exists()
-    folder.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(prefix=".neverworse-", dir=folder))
-    try:
+    # Somebody else's results may be there before, or come after, but do not get between.
+    with only_one(folder, wait=True), scratch_folder(".neverworse-", folder) as scratch:
         facts = {
             "target": study.data.target,
             "no_features": [c.name for c in study.data.columns if c.kind in NO_FEATURES],
@@ -61,12 +58,7 @@ def write_outputs(
         _write_json(scratch / CERTIFICATE, certificate_document(study, sha256))
         _write_json(scratch / STUDY, study.to_dict())
         write_report(study, scratch / REPORT)
-        paths = [(scratch / name).replace(folder / name) for name in OUTPUTS]
-    except BaseException:
-        shutil.rmtree(folder if made else scratch, ignore_errors=True)
-        raise
-    scratch.rmdir()
-    return paths
+        return [(scratch / name).replace(folder / name) for name in OUTPUTS]
 
 
 def predictions(scored: ScoredRows, id_name: str | None) -> pa.Table:

@@ -31,6 +31,7 @@ from neverworse.tables._archive import (
     unzipped,
     zipped,
 )
+from neverworse.tables._encoders import check_encoders
 from neverworse.tables._trusted import COMPILED, TRUSTED, checked_tree, nodes_with_file
 
 FORMAT = 1
@@ -130,9 +131,9 @@ def load_any_model(path: str | Path, *, compiled: bool = False) -> LoadedModel:
     ----------
     path : str or Path
     compiled : bool
-        Whether to accept models with trees. scikit-learn's compiled code believes the numbers in
-        them, so a file that somebody made up could crash the process; say yes only if you know
-        where the file comes from.
+        Whether to accept models that predict with compiled code of scikit-learn: trees,
+        neighbours, kernel machines. It believes the numbers in them, so a file that somebody made
+        up could crash the process; say yes only if you know where the file comes from.
     """
     members, sha256 = _open(Path(path))
     return _load(Path(path), members, sha256, compiled)
@@ -222,7 +223,9 @@ def _build(tree: dict[str, Any], members: dict[str, bytes], compiled: bool = Fal
                 f"it contains {', '.join(unknown)}, of which it is not known what they do. Use "
                 "estimators of scikit-learn and neverworse only."
             )
-        return skops.loads(archive, trusted=sorted(trusted))
+        model = skops.loads(archive, trusted=sorted(trusted))
+    check_encoders(model)
+    return model
 
 
 def _unsealed(members: dict[str, bytes]) -> tuple[dict[str, Any], tuple[str, ...]]:

@@ -15,6 +15,7 @@ from pyarrow import json as arrow_json
 from neverworse.tables._csv import column_names, read_csv, stream_csv
 from neverworse.tables._errors import TableError, listed
 from neverworse.tables._file import STDIN, TableFile, printable
+from neverworse.tables._json import Shallow
 from neverworse.tables._options import ReadOptions
 from neverworse.tables._values import with_nulls
 from neverworse.tables._workbook import read_workbook
@@ -180,10 +181,11 @@ def _valid(rows: Any) -> Any:
 
 
 def _read_json(file: TableFile) -> pa.Table:
+    content = Shallow(file.stream(), file.name)
     if file.format == "json lines":
-        source = file.native()
+        source = content
     else:
-        rows = json.loads(file.stream().read())
+        rows = json.loads(content.readall())
         if not all(isinstance(row, dict) for row in rows):
             raise TableError(f"{file.name} is no list of rows, such as [{{'age': 31}}, ...].")
         source = pa.BufferReader("\n".join(map(json.dumps, rows)).encode())

@@ -89,8 +89,32 @@ PARTS = frozenset(
         ),
     }
 )
-# Compiled code that follows the indices in the file without looking: numbers that somebody made
-# up crash the process, or worse.
+# Where the models of scikit-learn are that predict in NumPy, which checks every index, or leave the
+# predicting to others. Whatever is elsewhere (trees, neighbours, kernel machines, clusters, words)
+# may run compiled code that follows the indices and lengths in the file without looking: numbers
+# that somebody made up crash the process, or worse.
+PLAIN = tuple(
+    f"sklearn.{name}."
+    for name in (
+        *(
+            "base",
+            "calibration",
+            "compose",
+            "cross_decomposition",
+            "decomposition._factor_analysis",
+        ),
+        *("decomposition._fastica", "decomposition._incremental_pca", "decomposition._kernel_pca"),
+        *("decomposition._pca", "decomposition._truncated_svd", "discriminant_analysis", "dummy"),
+        *("ensemble._bagging", "ensemble._stacking", "ensemble._voting"),
+        *("ensemble._weight_boosting", "feature_selection", "frozen", "gaussian_process", "impute"),
+        *("isotonic", "kernel_approximation", "linear_model", "metrics._scorer", "mixture"),
+        *("model_selection", "multiclass", "multioutput", "naive_bayes"),
+        *("neighbors._nearest_centroid", "neural_network", "pipeline", "preprocessing"),
+        *("random_projection", "semi_supervised", "utils._bunch"),
+    )
+)
+LINEAR = frozenset({"sklearn.svm._classes.LinearSVC", "sklearn.svm._classes.LinearSVR"})
+# Compiled parts that skops leaves to its users to judge.
 COMPILED = frozenset(
     {
         "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
@@ -154,7 +178,7 @@ def checked_tree(tree: Any, *, compiled: bool = False) -> Any:
     tree : dict
         The contents of ``schema.json``.
     compiled : bool
-        Whether models with compiled parts are accepted, too; see `COMPILED`.
+        Whether models are accepted, too, that are not `PLAIN`.
     """
     return _checked(tree, compiled, 0)
 
@@ -184,11 +208,11 @@ def _checked_parts(tree: dict[str, Any], compiled: bool, depth: int) -> dict[str
 def _check_node(node: dict[str, Any], compiled: bool) -> None:
     loader, module, name = (str(node.get(key)) for key in ("__loader__", "__module__", "__class__"))
     full = f"{module}.{name}"
-    if not compiled and (loader in _COMPILED_LOADERS or full in COMPILED):
+    if not compiled and (loader in _COMPILED_LOADERS or (loader == "ObjectNode" and _blind(full))):
         raise ModelFileError(
-            f"it contains {full}, compiled code that made-up numbers can crash. Use a model "
-            "without trees or, if you know who made the file, accept it with --trust-trees (in "
-            "Python: compiled=True)."
+            f"it contains {full}, compiled code that made-up numbers can crash. Use a model that "
+            "predicts with plain arithmetic, such as a linear one, or, if you know who made the "
+            "file, accept it with --trust-compiled (in Python: compiled=True)."
         )
     known = (_LOADERS | _COMPILED_LOADERS).get(loader, frozenset())
     if known is None:
@@ -204,6 +228,11 @@ def _check_node(node: dict[str, Any], compiled: bool) -> None:
         _check_dict(node)
     elif loader == "ObjectNode" and full not in COMPILED:
         _check_attributes(node.get("content"))
+
+
+def _blind(full: str) -> bool:
+    """Whether it may follow indices of the file without looking."""
+    return full.startswith("sklearn.") and not (full.startswith(PLAIN) or full in LINEAR)
 
 
 def _is_model(full: str) -> bool:

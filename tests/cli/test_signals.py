@@ -1,0 +1,86 @@
+"""Signals that end the command: it leaves nothing half written, and shells learn which it was."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from neverworse.cli import main
+from tests.cli.tables import COMMAND, files_in, flowers, quick
+
+if sys.platform == "win32":
+    pytest.skip("Windows has no such signals", allow_module_level=True)
+
+SIGNALS = {signal.SIGTERM: 143, signal.SIGHUP: 129, signal.SIGINT: 130}
+
+
+def started(*words, cwd, **options):
+    return subprocess.Popen(
+        [*COMMAND, *words],
+        cwd=cwd,
+        env={**os.environ, "TMPDIR": str(cwd)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+def wait_for(folder, pattern):
+    until = time.monotonic() + 60.0
+    while not list(folder.glob(pattern)):
+        assert time.monotonic() < until, "it never got there"
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_fit_that_is_ended_removes_its_copies(tmp_path, number):
+    flowers().to_csv(tmp_path / "t.csv", index=False)
+    words = ("--target", "species", "--compare", "--memory", "1e-7", "--out", "out")
+    process = started("fit", "t.csv", *words, cwd=tmp_path)
+    wait_for(tmp_path, "neverworse-*/*")
+    process.send_signal(number)
+    said, complained = process.communicate(timeout=60)
+    assert (process.returncode, said) == (SIGNALS[number], "")
+    assert complained in ("neverworse fit: stopped\n", "")
+    assert files_in(tmp_path) == ["t.csv"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_predictions_that_wait_for_rows(tmp_path, number):
+    quick().to_csv(tmp_path / "t.csv", index=False)
+    fit = ["fit", str(tmp_path / "t.csv"), "--target", "species", "--alpha", "1", "--quiet"]
+    assert main([*fit, "--out", str(tmp_path / "out")]) == 0
+    words = ("predict", "out/model.skops", "-", "--out", "p.csv")
+    header, *rows = (tmp_path / "t.csv").read_text().splitlines(keepends=True)
+    with started(*words, cwd=tmp_path, stdin=subprocess.PIPE) as process:
+        process.stdin.write(header + "".join(rows) * 3000)
+        process.stdin.flush()
+        wait_for(tmp_path, ".p.csv.*.tmp")
+        process.send_signal(number)
+        process.wait(timeout=60)
+    assert process.returncode == SIGNALS[number]
+    assert files_in(tmp_path) == ["out", "t.csv"]
+
+
+def test_a_signal_that_is_ignored_stays_ignored(tmp_path):
+    quick().to_csv(tmp_path / "t.csv", index=False)
+    words = ("--target", "species", "--alpha", "1", "--memory", "1e-7", "--out", "out")
+    ignored = lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)  # noqa: E731  as nohup does
+    process = started("fit", "t.csv", *words, cwd=tmp_path, preexec_fn=ignored)
+    wait_for(tmp_path, "neverworse-*/*")
+    process.send_signal(signal.SIGHUP)
+    process.communicate(timeout=120)
+    assert process.returncode == 0
+    assert files_in(tmp_path) == ["out", "t.csv"]
+
+
+def test_the_handlers_of_others_come_back():
+    before = [signal.getsignal(number) for number in SIGNALS]
+    assert main(["report", "nowhere"]) != 0
+    assert [signal.getsignal(number) for number in SIGNALS] == before
