@@ -13,13 +13,14 @@ import distributed
 import numpy as np
 import pandas as pd
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from neverworse import ProjectedLeastSquaresClassifier
 from neverworse.rows import _dask_engine
 from neverworse.rows._dask_engine import Engine, LostClusterError
+from tests.fuzz.cluster import all_workers_die, start
 from tests.rows.fits import CASES, assert_same_model
 
 # Sockets and pipes of processes that were killed are found unclosed sooner or later.
@@ -27,16 +28,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
-
-
-def start(n_workers):
-    return LocalCluster(
-        n_workers=n_workers,
-        threads_per_worker=1,
-        processes=True,
-        dashboard_address=":0",
-        memory_limit=None,
-    )
 
 
 @pytest.fixture(scope="module")
@@ -130,6 +121,33 @@ def test_a_worker_is_killed_and_what_it_held_is_lost(client, monkeypatch):
 
     assert_survives(client, lazy, arrange)
     assert next(n_passes) > 6
+
+
+@pytest.mark.parametrize("seed", [1, 10])
+def test_all_workers_are_killed_and_what_they_held_is_lost(seed, monkeypatch):
+    monkeypatch.setattr(_dask_engine, "POLL", 0.2)
+    assert all_workers_die(seed) is None
+
+
+def test_rows_that_nobody_can_compute_again_are_lost():
+    X, y, _ = CASES["few labels"].data()
+    with start(1) as cluster, Client(cluster) as client:
+        blocks = [da.from_delayed(f, (3000, 6), X.dtype) for f in client.scatter(np.split(X, 4))]
+        lazy = da.concatenate(blocks).map_blocks(slowly, 0.2, dtype=X.dtype)
+        (victim,) = client.run(os.getpid).values()
+        killer = when_running(client, "neverworse-", lambda: os.kill(victim, signal.SIGKILL))
+        with pytest.raises(LostClusterError, match="lost with a worker"):
+            ProjectedLeastSquaresClassifier().fit(lazy, y)
+        killer.join()
+
+
+def test_rows_that_no_worker_may_compute(client, monkeypatch):
+    monkeypatch.setattr(_dask_engine, "POLL", 0.2)
+    monkeypatch.setattr(_dask_engine, "MOST_IDLE", 1.0)
+    X, y, _ = CASES["few labels"].data()
+    lazy = client.persist(da.from_array(X, chunks=(1000, -1)), workers=["tcp://127.0.0.1:1"])
+    with pytest.raises(LostClusterError, match="none of its workers is allowed to run"):
+        ProjectedLeastSquaresClassifier().fit(lazy, y)
 
 
 def test_cluster_shuts_down():

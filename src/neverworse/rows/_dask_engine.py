@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent import futures
 from concurrent.futures import CancelledError
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 from uuid import uuid4
 
 import dask
 
-POLL = 2.0  # seconds after which the cluster is asked whether it is still there
-MOST_IDLE = 60.0  # seconds for which a cluster without workers may be on its way to new ones
+POLL = 2.0  # seconds after which the cluster is asked whether it is still at work
+MOST_IDLE = 60.0  # seconds for which nothing may happen before a fit gives up
 FAN_IN = 8  # results that are combined at once
 
 _GONE = (
     "The Dask cluster went away before the result was there ({reason}). Nothing was fitted: start "
     "a cluster, connect a Client to it, and fit again."
 )
-
+_STUCK = (
+    "The Dask cluster cannot compute the result any more ({reason}). Nothing was fitted: load X "
+    "again, and fit again."
+)
 
 Home = tuple[str, ...]  # addresses of workers
 
 
 class LostClusterError(RuntimeError):
-    """The cluster shut down, or lost all of its workers."""
+    """The cluster shut down, or lost its workers or rows that cannot be computed again."""
 
 
 class Engine:
@@ -39,9 +44,7 @@ class Engine:
         if self._client is None:
             return list(dask.compute(*tasks, traverse=False))
         with _watched(self._client):
-            futures = self._client.compute(list(tasks))
-            _wait(self._client, futures)
-            return list(self._client.gather(futures))
+            return _gathered(self._client, self._client.compute(list(tasks)))
 
     def persist(self, tasks: Sequence[Any]) -> list[Any]:
         """Start tasks; return what stands for their results, as inputs of other tasks."""
@@ -97,7 +100,12 @@ def _watched(client: Any) -> Iterator[None]:
             f"Workers of the Dask cluster died again and again ({error}). Chunks may be too large "
             "for their memory: use smaller ones. Nothing was fitted."
         ) from error
-    except (CancelledError, CommClosedError) as error:
+    except CancelledError as error:
+        if client.status != "running":
+            raise LostClusterError(_GONE.format(reason=type(error).__name__)) from error
+        reason = f"what it needs was cancelled, or lost with a worker: {error}"
+        raise LostClusterError(_STUCK.format(reason=reason)) from error
+    except CommClosedError as error:
         raise LostClusterError(_GONE.format(reason=type(error).__name__)) from error
 
 
@@ -153,25 +161,49 @@ def _check_client(client: Any) -> None:
         raise LostClusterError(_GONE.format(reason=f"the client is {client.status}"))
 
 
-def _wait(client: Any, futures: list[Any]) -> None:
-    """Wait for all futures, as long as there is a cluster that may finish them."""
-    from distributed import wait
+def _gathered(client: Any, pending: list[Any]) -> list[Any]:
+    """Return the results of Dask's futures, as long as the cluster is on its way to them."""
+    # Results may be lost even while they travel: Dask then computes them again, and goes on
+    # waiting by itself. So it gathers in its own thread, and this one keeps watch.
+    results = asyncio.run_coroutine_threadsafe(
+        client.gather(pending, asynchronous=True), client.loop.asyncio_loop
+    )
+    moved = time.monotonic()
+    try:
+        while not futures.wait([results], POLL).done:
+            _check_client(client)
+            try:
+                obstacle = client.run_on_scheduler(_urge)
+            except (OSError, TimeoutError) as error:
+                raise LostClusterError(_GONE.format(reason=type(error).__name__)) from error
+            if obstacle is None:
+                moved = time.monotonic()
+            elif time.monotonic() - moved > MOST_IDLE:
+                raise LostClusterError(obstacle)
+        return list(results.result())
+    finally:
+        if not results.done() and client.status == "running":
+            with suppress(OSError, TimeoutError):
+                client.cancel(pending)  # which ends the gathering as well
 
-    idle_since = None
-    while True:
-        try:
-            wait(futures, timeout=POLL)
-            return
-        except TimeoutError:
-            pass
-        _check_client(client)
-        try:
-            has_workers = bool(client.nthreads())
-        except (OSError, TimeoutError) as error:
-            raise LostClusterError(_GONE.format(reason=type(error).__name__)) from error
-        if has_workers:
-            idle_since = None
-        elif idle_since is None:
-            idle_since = time.monotonic()
-        elif time.monotonic() - idle_since > MOST_IDLE:
-            raise LostClusterError(_GONE.format(reason="it has no workers left"))
+
+def _urge(dask_scheduler: Any) -> str | None:
+    """Have the scheduler run what it can; return an error message if nothing runs.
+
+    Tasks with a preferred worker that become ready while there are no workers at all are not looked
+    at again when others come (Dask waits for that very worker), although others may run them.
+    """
+    movable = [task.key for task in dask_scheduler.unrunnable if task.loose_restrictions]
+    dask_scheduler.transitions(
+        dict.fromkeys(movable, "processing"), stimulus_id=f"neverworse-urge-{uuid4().hex}"
+    )
+    running, workers = dask_scheduler.running, dask_scheduler.workers.values()
+    if any(worker.executing or (worker in running and worker.processing) for worker in workers):
+        return None
+    if not workers:
+        return _GONE.format(reason="it has no workers left")
+    if not running:
+        return _STUCK.format(reason="all workers have paused because their memory is full")
+    stuck = sorted(str(task.key) for task in dask_scheduler.unrunnable)
+    reason = f"none of its workers is allowed to run {stuck[0]}" if stuck else "no task is ready"
+    return _STUCK.format(reason=reason)
