@@ -154,7 +154,7 @@ def _check_shares(class_prior: Any, given: Vector, classes: AnyArray) -> None:
     if not abs(added - 1.0) <= SAME:
         interval = ""
         if len(classes) == 2:
-            interval = f" {_two_spellings(*sorted(map(float, given)), classes)}"
+            interval = f" {_two_spellings(float(given[0]), float(given[1]), classes)}"
         raise ValueError(
             f"class_prior has shares that add up to {added:.6g}, not to 1: give the share of each "
             f"of the classes {', '.join(map(str, classes))} among the unlabeled rows.{interval}"
