@@ -301,9 +301,10 @@ def nearest_shares(x, bounds):
         return [min(max(a - less, low), high) for a, (low, high) in zip(x, bounds, strict=True)]
 
     kinks = sorted(a - end for a, pair in zip(x, bounds, strict=True) for end in pair)
-    left = max(k for k in kinks if sum(shares(k)) >= 1)
-    right = min((k for k in kinks if sum(shares(k)) < 1), default=left)
-    above, below = sum(shares(left)), sum(shares(right))
+    totals = [sum(shares(k)) for k in kinks]  # from largest to smallest
+    last = sum(total >= 1 for total in totals) - 1
+    left, above = kinks[last], totals[last]
+    right, below = (kinks[last + 1], totals[last + 1]) if above > 1 else (left, above)
     return shares(left if above == 1 else left + (above - 1) / (above - below) * (right - left))
 
 

@@ -271,6 +271,14 @@ def test_rounding_is_outwards_where_digits_are_lost(seed):
     assert Fraction(found.best_case_sum) <= min(sums)
 
 
+@pytest.mark.parametrize("size", [1e-150, 1e-170, 1e-200, 1e-320])
+@pytest.mark.parametrize("weights", [None, [1.0, 1.0, 1.0], [1e50, 1.0, 1e-50]])
+def test_squares_that_vanish_prove_nothing(size, weights):
+    y, baseline, candidate = [0, 1, 0], [0.0, 1.0, 0.0], [0.0, 1.0, size]
+    assert not audit(candidate, baseline, None, y, sample_weight=weights).holds
+    assert audit(baseline, baseline, None, y, sample_weight=weights).holds
+
+
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_brier_scores_of_scikit_learn_lie_between(n_classes, weighted):

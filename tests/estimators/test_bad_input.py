@@ -1,3 +1,4 @@
+import json
 from functools import partial
 
 import numpy as np
@@ -13,6 +14,7 @@ from neverworse import (
     ICLSClassifier,
     LeastSquaresClassifier,
     LeastSquaresClassifierCV,
+    LeastSquaresRegressor,
     ProjectedLeastSquaresClassifier,
 )
 
@@ -743,3 +745,56 @@ def test_fit_does_not_change_the_distance_matrix():
     clf = ProjectedLeastSquaresClassifier(distance=D).fit(X, y)
     assert D.tobytes() == before
     assert clf.distance is D
+
+
+# Numbers beyond the range of floating point
+
+
+@semi_supervised
+@pytest.mark.parametrize("alpha", [0.0, 1.0, "loo"])
+def test_rows_of_zeros_without_an_intercept(classifier, alpha):
+    y = np.where(np.arange(6000) < 20, np.arange(6000) % 2, -1)
+    clf = classifier(alpha=alpha, fit_intercept=False).fit(np.zeros((6000, 2)), y)
+    np.testing.assert_array_equal(clf.coef_, 0.0)
+    assert clf.certificate_.holds
+
+
+@every_classifier
+@pytest.mark.parametrize("weight", [1e-51, 1e-200, 1e51, 1e200])
+def test_weights_beyond_use_are_named(classifier, weight):
+    X, y = make()
+    s = np.ones(len(y))
+    s[7] = weight
+    with pytest.raises(ValueError, match=r"sample_weight is .* in row 7, .* between 1e-50 and 1e"):
+        classifier().fit(X, y, s)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@semi_supervised
+@pytest.mark.parametrize("span", [20, 50])
+def test_certificates_are_finite_for_all_weights_that_are_taken(classifier, span):
+    rng = np.random.default_rng(span)
+    X, y = make()
+    for _ in range(10):
+        clf = classifier().fit(X, y, 10.0 ** (span * rng.uniform(-1, 1, len(y))))
+        json.dumps(clf.certificate_.to_dict(), allow_nan=False)
+
+
+@every_classifier
+def test_integers_beyond_the_range(classifier):
+    X, y = make()
+    labels = np.where(y == -1, None, y.astype(object) + 2**70)
+    with pytest.raises(ValueError, match=r"integer labels beyond 64 bits.*strings"):
+        classifier().fit(X, labels)
+    names = np.where(y == -1, None, labels.astype(str).astype(object))
+    assert set(classifier().fit(X, names).predict(X)) <= set(names)
+    with pytest.raises(ValueError, match="an integer that is too large"):
+        classifier().fit([[10**400, 1], *X[1:, :2].tolist()], y)
+    with pytest.raises(ValueError, match="an integer that is too large"):
+        classifier().fit(X, y, [10**400] * len(y))
+
+
+def test_targets_beyond_the_range():
+    X, _ = make()
+    with pytest.raises(ValueError, match="too large"):
+        LeastSquaresRegressor().fit(X, [10**400, *range(len(X) - 1)])

@@ -155,8 +155,6 @@ def test_forms_for_two_classes(classifier):
     low, high = 0.3, 0.45
     forms = [
         (low, high),
-        [low, high],
-        np.array([low, high]),
         np.array([[1 - high, 1 - low], [low, high]]),
         {"yes": (low, high)},
         {"no": (1 - high, 1 - low)},
@@ -388,6 +386,23 @@ def test_the_prior_is_left_alone():
     assert clone(clf).get_params()["class_prior"] is not None
 
 
+@projected
+@pytest.mark.parametrize("form", [list, np.array, pd.Series])
+def test_two_shares_are_those_of_the_two_classes(classifier, form):
+    X, y, _, _ = make()
+    shares = classifier(class_prior=form([0.7, 0.3])).fit(X, y)
+    of_second = classifier(class_prior=0.3).fit(X, y)
+    np.testing.assert_allclose(shares.coef_, of_second.coef_, atol=1e-12)
+    ((_, low, high),) = shares.certificate_.assumptions.class_prior
+    assert (low, high) == (0.3, 0.3)
+
+
+def test_an_array_of_shares_may_ascend():
+    X, y, _, _ = make()
+    clf = ProjectedLeastSquaresClassifier(class_prior=np.array([0.3, 0.7])).fit(X, y)
+    assert clf.certificate_.assumptions.class_prior == (("1", 0.7, 0.7),)
+
+
 def test_prior_as_a_series():
     X, y, truth, _ = make(n_classes=3)
     shares = shares_of(truth, y, 3)
@@ -502,6 +517,11 @@ BAD = {
     "above one": (Y2, (0.5, 1.2), "leaves the range from 0 to 1"),
     "NaN": (Y2, np.nan, "class_prior"),
     "crossing": (Y2, (0.6, 0.2), "lower end is above its upper end"),
+    "shares as a tuple": (Y2, (0.7, 0.3), r"it is a tuple.*Write \{1: 0.3\} for.*\(0.3, 0.7\) for"),
+    "shares or an interval": (Y2, [0.3, 0.7], r"may be.*Write \{1: 0.7\} for.*tuple \(0.3, 0.7\)"),
+    "an interval as a list": (Y2, [0.3, 0.5], r"add up to 0.8.*tuple \(0.3, 0.5\) for an interval"),
+    "an interval as an array": (Y2, np.array([0.3, 0.5]), r"add up to 0.8.*tuple \(0.3, 0.5\)"),
+    "beyond floats": (Y2, 10**400, "too large"),
     "crossing in a dict": (Y2, {0: (0.6, 0.2)}, "lower end is above its upper end"),
     "three numbers for two classes": (Y2, (0.2, 0.3, 0.5), r"shape \(3,\).*2 classes \(0, 1\)"),
     "unknown string": (Y2, "balanced", "'balanced' is no prior.*'confidence'"),

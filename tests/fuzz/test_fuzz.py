@@ -6,7 +6,7 @@ import os
 import pytest
 
 from tests.fuzz import ATTACKS, Attack
-from tests.fuzz.__main__ import main
+from tests.fuzz.run import main
 
 SMOKE = {"certificates": 60, "fits": 400}
 
@@ -31,7 +31,7 @@ def attack(seed):
 def toy(monkeypatch):
     monkeypatch.setitem(ATTACKS, "toy", Attack("tests.fuzz.test_fuzz", 60))
     # Processes are started afresh, and know the registry as it is in the file.
-    monkeypatch.setattr("tests.fuzz.__main__._pool", _fork)
+    monkeypatch.setattr("tests.fuzz.run._pool", _fork)
 
 
 def _fork(jobs):

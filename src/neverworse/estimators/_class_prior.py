@@ -109,22 +109,20 @@ def _shares(class_prior: Any, classes: AnyArray) -> tuple[Vector, Vector]:
             raise ValueError(
                 f"class_prior={class_prior!r} cannot be read as shares of the classes {names}."
             ) from None
-        if n == 2 and given.shape in ((), (2,)):
+        is_interval = isinstance(class_prior, tuple) and given.shape == (2,)
+        if n == 2 and (is_interval or given.ndim == 0):
             low, high = (float(given), float(given)) if given.ndim == 0 else map(float, given)
+            _check_order(low, high, classes)
             pairs = np.array([[1.0 - high, 1.0 - low], [low, high]])
         elif given.shape == (n,):
-            if abs(float(given.sum()) - 1.0) > SAME:
-                raise ValueError(
-                    f"class_prior has shares that add up to {given.sum():.6g}, not to 1: give the "
-                    f"share of each of the classes {names} among the unlabeled rows."
-                )
+            _check_shares(class_prior, given, classes)
             pairs = np.column_stack([given, given])
         elif given.shape == (n, 2):
             pairs = given
         else:
             wanted = f"{n} shares or {n} intervals (low, high)"
             if n == 2:
-                wanted = f"the share of class {classes[1]}, or an interval (low, high) for it"
+                wanted = f"the share of class {classes[1]}, or a tuple (low, high) for it"
             raise ValueError(
                 f"class_prior has shape {given.shape}, but y has {n} classes ({names}): give "
                 f"{wanted}, or a dict from classes to shares."
@@ -140,6 +138,41 @@ def _shares(class_prior: Any, classes: AnyArray) -> tuple[Vector, Vector]:
             "class_prior has an interval whose lower end is above its upper end. Swap them."
         )
     return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
+
+
+def _check_order(low: float, high: float, classes: AnyArray) -> None:
+    if low > high + SAME:
+        raise ValueError(
+            f"class_prior=({low:.6g}, {high:.6g}) is an interval, for it is a tuple, but its lower "
+            f"end is above its upper end. {_two_spellings(low, high, classes)}"
+        )
+
+
+def _check_shares(class_prior: Any, given: Vector, classes: AnyArray) -> None:
+    """Raise if shares do not add up to one, or may be meant as an interval."""
+    added = float(given.sum())
+    if not abs(added - 1.0) <= SAME:
+        interval = ""
+        if len(classes) == 2:
+            interval = f" {_two_spellings(float(given[0]), float(given[1]), classes)}"
+        raise ValueError(
+            f"class_prior has shares that add up to {added:.6g}, not to 1: give the share of each "
+            f"of the classes {', '.join(map(str, classes))} among the unlabeled rows.{interval}"
+        )
+    if len(classes) == 2 and isinstance(class_prior, list) and given[0] < given[1]:
+        low, high = map(float, given)
+        raise ValueError(
+            f"class_prior=[{low:.6g}, {high:.6g}] may be the shares of the two classes, or an "
+            f"interval for the second one. {_two_spellings(low, high, classes)}"
+        )
+
+
+def _two_spellings(low: float, high: float, classes: AnyArray) -> str:
+    second = classes[1].item() if hasattr(classes[1], "item") else classes[1]
+    return (
+        f"Write {{{second!r}: {high:.6g}}} for the share of class {second}, and the tuple "
+        f"({min(low, high):.6g}, {max(low, high):.6g}) for an interval that contains it."
+    )
 
 
 def _from_dict(class_prior: dict[Any, Any], classes: AnyArray) -> Matrix:

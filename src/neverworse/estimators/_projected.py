@@ -77,8 +77,10 @@ class ProjectedLeastSquaresClassifier(IndicatorClassifier):
         What is known about the share of classes among the unlabeled rows (weighted, if there are
         weights).
 
-        - a number: the share of the second of two classes; (low, high): an interval for it.
-        - an array of shape (n_classes,) or (n_classes, 2): the share of every class, or intervals.
+        - a number: the share of the second of two classes; a tuple (low, high): an interval for
+          it.
+        - a list or array of shape (n_classes,) or (n_classes, 2): the share of every class, or
+          intervals. A list [low, high] of numbers that add up to 1 may be either, and is refused.
         - a dict from classes to shares or intervals; other classes are not restricted.
         - "confidence": the exact confidence interval for the number of rows of every class among
           the unlabeled ones, from the labeled rows as a random subset of all rows: the

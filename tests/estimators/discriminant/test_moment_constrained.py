@@ -121,3 +121,13 @@ def test_classes_that_were_moved_are_not_the_supervised_ones():
     supervised = LinearDiscriminantClassifier().fit(X, y)
     np.testing.assert_array_equal(clf.supervised_.coef_, supervised.coef_)
     assert np.abs(clf.coef_ - supervised.coef_).max() > 1e-3
+
+
+@both_roots
+def test_unlabeled_rows_on_a_line_far_out_are_an_error_with_words(root):
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(size=(8, 2)), 1e9 * np.array([[1.0, 1.0], [-1.0, -1.0]])])
+    clf = MomentConstrainedDiscriminantAnalysis(root)
+    with pytest.raises(ValueError, match=r"covariance within the classes has no inverse.*alpha"):
+        clf.fit(X, [0, 1] * 4 + [-1] * 2)
+    assert not hasattr(clf, "coef_")

@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
-from sklearn.gaussian_process.kernels import RBF
+from sklearn.gaussian_process.kernels import RBF, PairwiseKernel
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -262,3 +262,11 @@ def test_bad_input_leaves_it_unfitted(name):
         clf.fit(*change(X, y))
     with pytest.raises(NotFittedError):
         clf.predict(X)
+
+
+def test_a_kernel_that_is_not_positive_definite_is_an_error_with_words():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 2)) + 1e8, np.where(np.arange(30) < 8, np.arange(30) % 2, -1)
+    clf = NullCategoryNoiseModel(kernel=PairwiseKernel(metric="rbf"), optimize=False)
+    with pytest.raises(ValueError, match="not positive definite in floating point"):
+        clf.fit(X, y)
