@@ -661,7 +661,7 @@ def test_changed_members(saved, tmp_path, member):
     changed = zipped(found | {member: found[member].replace(b"0", b"1")})
     path = written(tmp_path, changed)
     if member == "0.npy":
-        assert "0.npy was changed after the model was saved" in refusal(load_model, path)
+        assert "'0.npy' changed after the model was saved" in refusal(load_model, path)
     refusal(load_model, path)
     refusal(load_any_model, path)
 
@@ -670,7 +670,7 @@ def test_changed_facts(saved, tmp_path):
     found = unzipped(saved[1])
     found["neverworse.json"] = found["neverworse.json"].replace(b"diagnosis", b"diagnoses")
     message = refusal(load_model, written(tmp_path, zipped(found)))
-    assert "neverworse.json was changed after the model was saved" in message
+    assert "'neverworse.json' changed after the model was saved" in message
 
 
 def test_a_member_too_many_and_one_too_few(saved, tmp_path):

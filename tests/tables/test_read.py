@@ -356,6 +356,11 @@ def test_json_of_two_types(read):
         read('{"a": 1}\n{"a": "x"}\n', name="t.jsonl")
 
 
+def test_a_member_of_an_archive_without_a_name(read):
+    content = zipped({"t.csv": CSV}).replace(b"t.csv", b"\x00.csv")
+    assert values(read(content, name="t.zip")) == values(TABLE)
+
+
 def nested(depth, *, opening='{"a":', closing="}", between=""):
     return f'{{"b":{between.join([opening] * depth)}1{closing * depth}}}\n'
 

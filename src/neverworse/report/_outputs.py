@@ -114,12 +114,17 @@ def read_study(folder: Path) -> Study:
             "--out of neverworse fit."
         )
     try:
-        return Study.from_dict(json.loads(path.read_text(encoding="utf-8")))
+        text = path.read_text(encoding="utf-8")
+        return Study.from_dict(json.loads(text, parse_constant=_no_number))
     except (ValueError, RecursionError) as error:
         raise ValueError(
             f"{printable(path)} is damaged, or of another version of neverworse: {error} Run "
             "neverworse fit again."
         ) from None
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is no number.")
 
 
 def _write_json(path: Path, content: Any) -> None:

@@ -225,7 +225,8 @@ def _first_of(stream: Any) -> bytes:
 
 def _only_member(name: str, file: Any) -> Any:
     archive = zipfile.ZipFile(file)
-    members = [info for info in archive.infolist() if not info.is_dir()]
+    # Not is_dir, which fails for a name that is empty.
+    members = [info for info in archive.infolist() if not info.filename.endswith("/")]
     members = [info for info in members if not info.filename.startswith("__MACOSX/")]
     if len(members) != 1:
         raise TableError(
