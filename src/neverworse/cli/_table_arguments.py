@@ -43,6 +43,16 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--quiet", action="store_true", help="print errors only; no progress bar")
 
 
+def add_formulas(parser: argparse.ArgumentParser) -> None:
+    """Add what says how text that looks like a formula is written."""
+    parser.add_argument(
+        "--keep-formulas",
+        action="store_true",
+        help="write ids and classes to CSV as they are, though they begin like a formula of a "
+        "spreadsheet (default: with an apostrophe before them)",
+    )
+
+
 def read_options(arguments: argparse.Namespace, text: frozenset[str]) -> ReadOptions:
     """Return how tables are to be read.
 

@@ -59,9 +59,10 @@ def believing(what: str, *others: type[Exception]) -> Iterator[None]:
     *others : types of exceptions
         Which are left as they are.
     """
+    kept: tuple[type[Exception], ...] = (ModelFileError, TableError, MemoryError, OSError, *others)
     try:
         yield
-    except (ModelFileError, TableError, MemoryError, OSError, *others):
+    except kept:
         raise
     except Exception as error:
         raise ModelFileError(
