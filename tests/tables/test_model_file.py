@@ -336,6 +336,13 @@ def test_an_encoder_that_would_write_elsewhere_is_refused(tmp_path, attributes):
     assert "OneHotEncoder do not go together" in refusal(load_any_model, tmp_path / "m")
 
 
+def test_a_refusal_does_not_name_a_hundred_thousand_members(saved, tmp_path):
+    members = unzipped(saved[1]) | {f"{k}.txt": b"" for k in range(20_000)}
+    message = refusal(load_model, written(tmp_path, zipped(members)))
+    assert "and 19,995 more changed after the model was saved" in message
+    assert len(message) < 500
+
+
 def test_a_model_of_neverworse_is_any_model(saved, tmp_path):
     loaded = load_any_model(written(tmp_path, saved[1]))
     assert loaded.facts == FACTS

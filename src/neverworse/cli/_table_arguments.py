@@ -75,6 +75,10 @@ def read_options(arguments: argparse.Namespace, text: frozenset[str]) -> ReadOpt
         raise UsageError(f"--decimal is . or , and not {arguments.decimal!r}.")
     if arguments.decimal == delimiter:
         raise UsageError("--decimal and --delimiter cannot be the same.")
+    if arguments.encoding is not None and not _is_text_encoding(arguments.encoding):
+        raise UsageError(
+            f"There is no encoding {arguments.encoding!r}. Well-known ones: utf-8, cp1252, utf-16."
+        )
     return ReadOptions(
         delimiter=delimiter,
         encoding=arguments.encoding,
@@ -83,6 +87,14 @@ def read_options(arguments: argparse.Namespace, text: frozenset[str]) -> ReadOpt
         sheet=arguments.sheet,
         text=text,
     )
+
+
+def _is_text_encoding(name: str) -> bool:
+    try:
+        "".encode(name)  # not codecs.lookup, which knows others as well, such as gzip
+    except (LookupError, ValueError):
+        return False
+    return True
 
 
 @contextmanager

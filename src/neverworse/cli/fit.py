@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from neverworse._files import scratch_folder
 from neverworse.cli._errors import UsageError, without_convergence_warnings
-from neverworse.cli._folders import check_folder
+from neverworse.cli._folders import check_folder, out_path
 from neverworse.cli._table_arguments import (
     add_formulas,
     add_output,
@@ -62,7 +62,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument(
         "--out",
-        type=Path,
+        type=out_path,
         default=Path("neverworse-fit"),
         metavar="DIR",
         help="folder for results (default: neverworse-fit)",

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from neverworse.cli._errors import FailureError, UsageError
-from neverworse.cli._folders import check_out_file
+from neverworse.cli._folders import check_out_file, out_path
 from neverworse.cli._table_arguments import (
     add_formulas,
     add_output,
@@ -40,7 +40,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument("--id", metavar="COLUMN", help="names the rows (default: their numbers)")
     parser.add_argument(
-        "--out", type=Path, metavar="FILE", help=f"a file to write: {', '.join(WRITERS)}"
+        "--out", type=out_path, metavar="FILE", help=f"a file to write: {', '.join(WRITERS)}"
     )
     parser.add_argument(
         "--probabilities", action="store_true", help="add the probabilities of all classes"

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from neverworse.cli._errors import BadModelError
-from neverworse.cli._folders import check_out_file
+from neverworse.cli._folders import check_out_file, out_path
 from neverworse.cli._table_arguments import add_output, check_packages
 
 
@@ -20,7 +20,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument("folder", type=Path, metavar="DIR", help="--out of neverworse fit")
     parser.add_argument(
-        "--out", type=Path, metavar="FILE", help="where to write it (default: DIR/report.html)"
+        "--out", type=out_path, metavar="FILE", help="where to write it (default: DIR/report.html)"
     )
     add_output(parser)
     parser.set_defaults(run=run)

@@ -120,6 +120,8 @@ class TableFile:
         except UnicodeDecodeError:
             raise not_decoded(self) from None
         except (pa.ArrowException, OSError, ValueError) as error:
+            if isinstance(error, pa.ArrowInvalid) and "straddl" in str(error):
+                raise too_long(self) from None
             if isinstance(error, OSError) and error.errno is not None and error.strerror:
                 raise
             raise TableError(f"{self.name} cannot be read: {_first_line(error)}") from None
@@ -186,6 +188,14 @@ def not_decoded(file: TableFile) -> TableError:
     return TableError(
         f"{file.name} is not UTF-8 text. Name its encoding, for example --encoding cp1252 "
         "(Windows) or --encoding utf-16 (text from Excel)."
+    )
+
+
+def too_long(file: TableFile) -> TableError:
+    """Say that a row is longer than what is read at a time."""
+    return TableError(
+        f"{file.name} has a row that is too long to be read. Look for a cell with a very long "
+        "text, or for a quotation mark without its partner."
     )
 
 
