@@ -302,7 +302,8 @@ WRONG = [
     ("semicolons.csv", "--delimiter ,", 4, "Name the delimiter, for example --delimiter ';'."),
     ("commas.csv", "", 4, "Say so: --decimal ','."),
     ("cp1252.csv", "", 4, "is not UTF-8 text. Name its encoding, for example --encoding cp1252"),
-    ("cp1252.csv", "--encoding x", 4, "There is no encoding 'x'."),
+    ("cp1252.csv", "--encoding x", 2, "There is no encoding 'x'."),
+    ("cp1252.csv", "--encoding hex", 2, "There is no encoding 'hex'."),
     ("ragged.csv", "", 4, "line 3 has 3 cells, but the header has 2. Put quotes around cells"),
     ("number.csv", "", 4, "it looks like a number, not like a class."),
     ("names.csv", "", 4, "it looks like an id or a text, not like a class."),
@@ -475,3 +476,20 @@ def test_a_solver_that_converges_is_no_note(fitted):
     study = read_study(fitted[0] / "results")
     assert study.certificate["converged"]
     assert not [note for note in study.notes if "solver" in note]
+
+
+@pytest.mark.parametrize("command", ["fit", "predict", "report", "demo", "reproduce"])
+def test_an_empty_name_is_not_the_current_folder(tmp_path, monkeypatch, capsys, command):
+    monkeypatch.chdir(tmp_path)
+    words = {"fit": ["t.csv", "--target", "y"], "predict": ["m", "t.csv"], "report": ["."]}
+    assert main([command, *words.get(command, []), "--out", ""]) == 2
+    assert "--out: an empty name" in capsys.readouterr().err
+    assert files_in(tmp_path) == []
+
+
+@pytest.mark.parametrize("out", ["link", "link/new"])
+def test_a_link_to_nothing_is_noticed_before_anything_is_read(tmp_path, capsys, out):
+    (tmp_path / "link").symlink_to(tmp_path / "nothing")
+    words = ["fit", str(tmp_path / "none.csv"), "--target", "y", "--out", str(tmp_path / out)]
+    assert main(words) == 2
+    assert "is a link to what is not there" in capsys.readouterr().err

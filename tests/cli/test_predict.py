@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import pickle
@@ -9,11 +10,12 @@ import resource
 import subprocess
 
 import numpy as np
+import openpyxl
 import pandas as pd
 import pytest
 
 from neverworse.cli import main
-from tests.cli.tables import COMMAND, files_in, neverworse, patients
+from tests.cli.tables import COMMAND, files_in, neverworse, patients, quick
 
 
 @pytest.fixture(scope="module")
@@ -188,3 +190,39 @@ def test_standard_output_that_is_closed(folder, monkeypatch, capsys):
     words = [str(folder / "model.skops"), str(folder / "patients.csv")]
     assert main(["predict", *words]) == 1
     assert "Standard output is closed. Name a file: --out FILE." in capsys.readouterr().err
+
+
+FORMULAS = ["=1+1", "+cmd", "-2+3", "@SUM(A1)", "\t=1", "-5", "+1.5e3", "a=b", "'x", "-"]
+SAFE = ["'=1+1", "'+cmd", "'-2+3", "'@SUM(A1)", "'\t=1", "-5", "+1.5e3", "a=b", "'x", "'-"]
+
+
+@pytest.mark.parametrize(("option", "expected"), [((), SAFE), (("--keep-formulas",), FORMULAS)])
+def test_ids_and_classes_that_a_spreadsheet_would_run(tmp_path, capfdbinary, option, expected):
+    table = quick().assign(**{"=id": FORMULAS * 10})
+    table["species"] = table["species"].replace({"small": "=2*3", "large": "+9+9"})
+    table.to_csv(tmp_path / "t.csv", index=False)
+    words = ["--id", "=id", "--quiet", *option]
+    fit = ["fit", str(tmp_path / "t.csv"), "--target", "species", "--alpha", "1"]
+    assert main([*fit, *words, "--out", str(tmp_path / "out")]) == 0
+    predict = ["predict", str(tmp_path / "out" / "model.skops"), str(tmp_path / "t.csv"), *words]
+    assert main([*predict, "--out", str(tmp_path / "p.csv")]) == 0
+    assert main(predict) == 0
+    printed = capfdbinary.readouterr().out.decode()
+    assert printed == (tmp_path / "p.csv").read_text()
+    names = {"=id", "=2*3", "+9+9"} if option else {"'=id", "'=2*3", "'+9+9"}
+    for path, n_labeled in ((tmp_path / "out" / "predictions.csv", 2), (tmp_path / "p.csv", 0)):
+        with path.open(newline="") as file:
+            rows = list(csv.reader(file))
+        assert {rows[0][0], *(row[1] for row in rows[1:])} == names
+        ids = [row[0] for row in rows[1:]]
+        assert set(ids) == set(expected)
+        assert len(ids) == 100 - n_labeled
+        # What a spreadsheet makes of it.
+        sheet = openpyxl.Workbook().active
+        for row in rows:
+            sheet.append(row)
+        formulas = [cell for row in sheet.iter_rows() for cell in row if cell.data_type == "f"]
+        assert bool(formulas) == bool(option)
+    assert main([*predict, "--out", str(tmp_path / "p.jsonl")]) == 0
+    kept = [json.loads(line) for line in (tmp_path / "p.jsonl").read_text().splitlines()]
+    assert [row["=id"] for row in kept] == FORMULAS * 10

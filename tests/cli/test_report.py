@@ -55,9 +55,9 @@ def test_a_disk_that_fills(folder):
 @pytest.mark.parametrize(
     ("content", "code", "said"),
     [
-        (None, 1, "has no study.json, so it is no folder of results. Give what was --out of"),
-        ("{", 1, "study.json is damaged, or of another version of neverworse"),
-        ('{"version": "9"}', 1, "study.json is damaged, or of another version of neverworse"),
+        (None, 5, "has no study.json, so it is no folder of results. Give what was --out of"),
+        ("{", 5, "study.json is damaged, or of another version of neverworse"),
+        ('{"version": "9"}', 5, "study.json is damaged, or of another version of neverworse"),
     ],
 )
 def test_folders_that_are_no_results(tmp_path, capsys, content, code, said):
@@ -69,6 +69,46 @@ def test_folders_that_are_no_results(tmp_path, capsys, content, code, said):
     assert err.startswith("neverworse report: error: ")
     assert said in err
     assert not (tmp_path / "report.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("certificate", "worst_case"), "low"),
+        (("certificate", "supervised_loss"), [1.0]),
+        (("certificate", "assumptions", "class_prior"), [["a", 0.1]]),
+        (("certificate", "holds"), None),
+        (("certificate", "n_labeled"), -5),
+        (("data", "n_rows"), True),
+        (("data", "n_rows"), 10**400),
+        (("data", "classes"), []),
+        (("scores", 0, "edges"), []),
+        (("scores", 0, "groups", 0, "projected"), [1]),
+        (("changes", "counts"), [[1]]),
+        (("coefficients", 0, "projected"), float("nan")),
+        (("coefficients", 0, "projected"), float("inf")),
+        (("pulls", "shares_of_rows"), [0.5]),
+        (("unlabeled_curve", "sizes"), []),
+        (("labeled_curve", "lines", 0, "error"), [0.1]),
+        (("settings", "alpha"), {"a": [1]}),
+        (("packages", "numpy"), 2),
+    ],
+)
+def test_numbers_that_somebody_changed(folder, capsys, path, value):
+    content = json.loads((folder / "study.json").read_text())
+    *holders, last = path
+    part = content
+    for key in holders:
+        part = part[key]
+    part[last] = value
+    (folder / "study.json").write_text(json.dumps(content))
+    assert main(["report", str(folder)]) == 5
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "study.json is damaged, or of another version" in err
+    assert err.count("\n") == 1
+    assert len(err) < 400
+    assert files_in(folder) == ["study.json"]
 
 
 def test_a_place_that_is_not_there(folder, capsys):

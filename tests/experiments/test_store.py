@@ -1,5 +1,7 @@
 """Results survive whatever happens to the program and to its files."""
 
+import zlib
+
 import pytest
 
 from neverworse.experiments._store import Store
@@ -78,6 +80,42 @@ def test_results_of_something_else_are_not_reused(path, said):
     assert "made with another seed" in said[0]
     filled(path, said)
     assert path.with_name("WDBC.jsonl.damaged-2").exists()  # the first is still there
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        b"[]",
+        b"7",
+        b"{",
+        b"[" * 100_000,
+        b'{"repeat": 1}',
+        b'{"repeat": [1], "records": []}',
+        b'{"repeat": -1, "records": [{"method": "ICLS", "error": 0.1}]}',
+        b'{"repeat": 1, "records": 3}',
+        b'{"repeat": 1, "records": [3]}',
+        b'{"repeat": 1, "records": []}',
+        b'{"repeat": 1, "records": [{"method": "ICLS", "error": [1]}]}',
+        b'{"repeat": 1, "records": [{"method": "Supervised", "error": "high"}]}',
+        b'{"repeat": 1, "records": [{"method": "ICLS"}]}',
+    ],
+)
+def test_a_line_with_a_right_checksum_may_still_be_wrong(path, said, forged):
+    lines = filled(path, said).splitlines(keepends=True)
+    lines[2] = b"%08x %s\n" % (zlib.crc32(forged), forged)
+    path.write_bytes(b"".join(lines))
+    assert list(store(path, said).repeats) == [0, 2]
+    assert "1 of 3 repeats are damaged" in said[0]
+    path.write_bytes(lines[2])
+    assert store(path, said).repeats == {}
+
+
+def test_repeats_may_have_more_records_than_others(path, said):
+    new = store(path, said)
+    for repeat in range(3):
+        new.append(repeat, RECORDS * (1 + repeat))
+    assert list(store(path, said).repeats) == [0, 1, 2]
+    assert not said
 
 
 def test_nothing_else_is_left_behind(path, said):

@@ -336,6 +336,13 @@ def test_an_encoder_that_would_write_elsewhere_is_refused(tmp_path, attributes):
     assert "OneHotEncoder do not go together" in refusal(load_any_model, tmp_path / "m")
 
 
+def test_a_refusal_does_not_name_a_hundred_thousand_members(saved, tmp_path):
+    members = unzipped(saved[1]) | {f"{k}.txt": b"" for k in range(20_000)}
+    message = refusal(load_model, written(tmp_path, zipped(members)))
+    assert "and 19,995 more changed after the model was saved" in message
+    assert len(message) < 500
+
+
 def test_a_model_of_neverworse_is_any_model(saved, tmp_path):
     loaded = load_any_model(written(tmp_path, saved[1]))
     assert loaded.facts == FACTS
@@ -661,7 +668,7 @@ def test_changed_members(saved, tmp_path, member):
     changed = zipped(found | {member: found[member].replace(b"0", b"1")})
     path = written(tmp_path, changed)
     if member == "0.npy":
-        assert "0.npy was changed after the model was saved" in refusal(load_model, path)
+        assert "'0.npy' changed after the model was saved" in refusal(load_model, path)
     refusal(load_model, path)
     refusal(load_any_model, path)
 
@@ -670,7 +677,7 @@ def test_changed_facts(saved, tmp_path):
     found = unzipped(saved[1])
     found["neverworse.json"] = found["neverworse.json"].replace(b"diagnosis", b"diagnoses")
     message = refusal(load_model, written(tmp_path, zipped(found)))
-    assert "neverworse.json was changed after the model was saved" in message
+    assert "'neverworse.json' changed after the model was saved" in message
 
 
 def test_a_member_too_many_and_one_too_few(saved, tmp_path):

@@ -356,6 +356,20 @@ def test_json_of_two_types(read):
         read('{"a": 1}\n{"a": "x"}\n', name="t.jsonl")
 
 
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.jsonl"])
+def test_a_cell_of_50_megabytes(read, name):
+    cell = "x" * 50_000_000
+    content = f'{{"a": 1, "b": "{cell}"}}\n' if "json" in name else f"a,b\n1,{cell}\n2,y\n"
+    data = gzip.compress(content.encode(), 1) if name.endswith("gz") else content
+    with pytest.raises(TableError, match=r"has a row that is too long to be read\. Look for"):
+        read(data, name=name)
+
+
+def test_a_member_of_an_archive_without_a_name(read):
+    content = zipped({"t.csv": CSV}).replace(b"t.csv", b"\x00.csv")
+    assert values(read(content, name="t.zip")) == values(TABLE)
+
+
 def nested(depth, *, opening='{"a":', closing="}", between=""):
     return f'{{"b":{between.join([opening] * depth)}1{closing * depth}}}\n'
 

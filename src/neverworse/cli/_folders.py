@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import argparse
 import errno
 import os
 from pathlib import Path
 
 from neverworse.cli._errors import FailureError, UsageError
+
+
+def out_path(text: str) -> Path:
+    """Return the path that --out names; an empty one would be the current folder."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("an empty name; for the current folder, write .")
+    return Path(text)
 
 
 def make_folder(folder: Path) -> None:
@@ -23,6 +31,8 @@ def check_folder(folder: Path) -> None:
     """Say now, before anything is computed, if a folder could not be made or written to."""
     nearest = folder
     while not nearest.exists():
+        if nearest.is_symlink():
+            raise UsageError(f"{nearest} is a link to what is not there. Name a folder: --out DIR.")
         nearest = nearest.parent
     if not nearest.is_dir():
         raise UsageError(f"{nearest} is a file. Name a folder: --out DIR.")

@@ -43,6 +43,16 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--quiet", action="store_true", help="print errors only; no progress bar")
 
 
+def add_formulas(parser: argparse.ArgumentParser) -> None:
+    """Add what says how text that looks like a formula is written."""
+    parser.add_argument(
+        "--keep-formulas",
+        action="store_true",
+        help="write ids and classes to CSV as they are, though they begin like a formula of a "
+        "spreadsheet (default: with an apostrophe before them)",
+    )
+
+
 def read_options(arguments: argparse.Namespace, text: frozenset[str]) -> ReadOptions:
     """Return how tables are to be read.
 
@@ -65,6 +75,10 @@ def read_options(arguments: argparse.Namespace, text: frozenset[str]) -> ReadOpt
         raise UsageError(f"--decimal is . or , and not {arguments.decimal!r}.")
     if arguments.decimal == delimiter:
         raise UsageError("--decimal and --delimiter cannot be the same.")
+    if arguments.encoding is not None and not _is_text_encoding(arguments.encoding):
+        raise UsageError(
+            f"There is no encoding {arguments.encoding!r}. Well-known ones: utf-8, cp1252, utf-16."
+        )
     return ReadOptions(
         delimiter=delimiter,
         encoding=arguments.encoding,
@@ -73,6 +87,14 @@ def read_options(arguments: argparse.Namespace, text: frozenset[str]) -> ReadOpt
         sheet=arguments.sheet,
         text=text,
     )
+
+
+def _is_text_encoding(name: str) -> bool:
+    try:
+        "".encode(name)  # not codecs.lookup, which knows others as well, such as gzip
+    except (LookupError, ValueError):
+        return False
+    return True
 
 
 @contextmanager

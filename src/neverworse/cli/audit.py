@@ -109,13 +109,16 @@ def run(arguments: argparse.Namespace) -> int:
 def _supervised(loaded: LoadedModel, path: Path) -> Any:
     """Return the supervised model that is inside a model of neverworse."""
     from neverworse.tables import TableClassifier
+    from neverworse.tables._archive import believing
 
     model = loaded.model
-    if not isinstance(model, TableClassifier) or not hasattr(model.estimator_, "supervised_"):
-        raise UsageError(
-            f"{path} has no supervised model inside to be compared with. Name one: --against MODEL."
-        )
-    return model.supervised()
+    with believing(f"{path} cannot be used", UsageError):
+        if not isinstance(model, TableClassifier) or not hasattr(model.estimator_, "supervised_"):
+            raise UsageError(
+                f"{path} has no supervised model inside to be compared with. Name one: "
+                "--against MODEL."
+            )
+        return model.supervised()
 
 
 def _response(response: str, *models: Any) -> str:

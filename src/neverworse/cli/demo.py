@@ -13,7 +13,7 @@ from neverworse import __version__
 from neverworse._extras import install
 from neverworse._files import write_whole
 from neverworse.cli._errors import UsageError, without_convergence_warnings
-from neverworse.cli._folders import make_folder
+from neverworse.cli._folders import make_folder, out_path
 from neverworse.cli._table_arguments import parse_penalty
 from neverworse.cli._text import wrapped
 
@@ -60,7 +60,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument(
         "--out",
-        type=Path,
+        type=out_path,
         default=Path("neverworse-demo"),
         metavar="DIR",
         help=f"where to save the picture {PICTURE} and the table {TABLE}",

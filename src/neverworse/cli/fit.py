@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from neverworse._files import scratch_folder
 from neverworse.cli._errors import UsageError, without_convergence_warnings
-from neverworse.cli._folders import check_folder
+from neverworse.cli._folders import check_folder, out_path
 from neverworse.cli._table_arguments import (
+    add_formulas,
     add_output,
     add_reading,
     explaining,
@@ -61,11 +62,12 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument(
         "--out",
-        type=Path,
+        type=out_path,
         default=Path("neverworse-fit"),
         metavar="DIR",
         help="folder for results (default: neverworse-fit)",
     )
+    add_formulas(parser)
     _add_columns(parser)
     _add_model(parser)
     add_reading(parser)
@@ -189,7 +191,10 @@ def _run(arguments: argparse.Namespace) -> None:
         bar("writing", 0.0)
         for file in files:
             file.check_unchanged()
-        paths = write_outputs(arguments.out, fit, study, scored, settings.id)
+        paths = write_outputs(
+            *(arguments.out, fit, study, scored, settings.id),
+            keep_formulas=arguments.keep_formulas,
+        )
     if arguments.json:
         print(as_json(study, paths))
     elif not arguments.quiet:

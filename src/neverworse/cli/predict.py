@@ -10,8 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from neverworse.cli._errors import FailureError, UsageError
-from neverworse.cli._folders import check_out_file
-from neverworse.cli._table_arguments import add_output, add_reading, explaining, read_options
+from neverworse.cli._folders import check_out_file, out_path
+from neverworse.cli._table_arguments import (
+    add_formulas,
+    add_output,
+    add_reading,
+    explaining,
+    read_options,
+)
 from neverworse.cli._text import plain
 
 if TYPE_CHECKING:
@@ -34,11 +40,12 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument("--id", metavar="COLUMN", help="names the rows (default: their numbers)")
     parser.add_argument(
-        "--out", type=Path, metavar="FILE", help=f"a file to write: {', '.join(WRITERS)}"
+        "--out", type=out_path, metavar="FILE", help=f"a file to write: {', '.join(WRITERS)}"
     )
     parser.add_argument(
         "--probabilities", action="store_true", help="add the probabilities of all classes"
     )
+    add_formulas(parser)
     add_reading(parser)
     add_output(parser)
     parser.set_defaults(run=run)
@@ -80,16 +87,19 @@ def _same(path: Path, other: str) -> bool:
 
 
 def _write(arguments: argparse.Namespace, batches: Iterator[pa.Table]) -> None:
+    from functools import partial
+
     from neverworse._files import write_whole
     from neverworse.tables._write import write_csv, write_json_lines, write_parquet
 
+    to_csv = partial(write_csv, keep_formulas=arguments.keep_formulas)
     if arguments.out is None:
         if sys.stdout is None:
             raise FailureError("Standard output is closed. Name a file: --out FILE.")
-        to_stdout = write_json_lines if arguments.json else write_csv
+        to_stdout = write_json_lines if arguments.json else to_csv
         to_stdout(batches, sys.stdout.buffer)
         return
-    writers: dict[str, Any] = {".csv": write_csv, ".parquet": write_parquet}
+    writers: dict[str, Any] = {".csv": to_csv, ".parquet": write_parquet}
     write = writers.get(arguments.out.suffix.lower(), write_json_lines)
     write_whole(arguments.out, lambda file: write(batches, file))
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from neverworse import __version__
 from neverworse._extras import install
 from neverworse.cli._errors import FailureError, UsageError
-from neverworse.cli._folders import make_folder
+from neverworse.cli._folders import make_folder, out_path
 from neverworse.cli._table_arguments import is_installed
 from neverworse.cli._text import wrapped
 
@@ -70,7 +70,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument(
         "--out",
-        type=Path,
+        type=out_path,
         default=Path("neverworse-reproduction"),
         metavar="DIR",
         help="folder for results (default: neverworse-reproduction)",

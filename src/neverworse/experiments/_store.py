@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import zlib
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -68,7 +69,7 @@ class Store:
             return "it has no line that was finished"
         first, *lines = finished.split(b"\n")
         header = _parse(first)
-        if header is None:
+        if not isinstance(header, dict):
             return "its header is damaged"
         if header != self._header:
             different = [key for key in self._header if header.get(key) != self._header[key]]
@@ -76,11 +77,21 @@ class Store:
         damaged = 0
         for line in lines:
             entry = _parse(line)
-            if entry is None:
-                damaged += 1
-            else:
+            if _is_repeat(entry):
                 self.repeats[entry["repeat"]] = entry["records"]
+            else:
+                damaged += 1
+        damaged += self._drop_others()
         return f"{damaged} of {len(lines)} repeats are damaged" if damaged else None
+
+    def _drop_others(self) -> int:
+        """Drop repeats that did not measure what most did; return how many they are."""
+        measured = {repeat: _measured(records) for repeat, records in self.repeats.items()}
+        most = Counter(measured.values()).most_common(1)
+        others = [repeat for repeat, names in measured.items() if names != most[0][0]]
+        for repeat in others:
+            del self.repeats[repeat]
+        return len(others)
 
     def _write_all(self) -> None:
         """Write all that is known, under another name first."""
@@ -94,6 +105,14 @@ class Store:
         temporary.replace(self._path)
 
 
+def _measured(records: list[Record]) -> frozenset[Any]:
+    """Return the methods, what was measured of each, and in what kinds of values."""
+    return frozenset(
+        (record["method"], *sorted((name, type(value).__name__) for name, value in record.items()))
+        for record in records
+    )
+
+
 def _line(entry: Any) -> bytes:
     text = json.dumps(entry).encode()
     return b"%08x %s\n" % (zlib.crc32(text), text)
@@ -102,7 +121,27 @@ def _line(entry: Any) -> bytes:
 def _parse(line: bytes) -> Any:
     """Return what a line says, or None if its checksum is wrong."""
     checksum, _, text = line.partition(b" ")
-    return json.loads(text) if checksum == b"%08x" % zlib.crc32(text) else None
+    if checksum != b"%08x" % zlib.crc32(text):
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):  # a checksum is no signature
+        return None
+
+
+def _is_repeat(entry: Any) -> bool:
+    """Whether a line has what `Store.append` writes, whoever wrote it."""
+    if not isinstance(entry, dict) or entry.keys() != {"repeat", "records"}:
+        return False
+    repeat, records = entry["repeat"], entry["records"]
+    if type(repeat) is not int or repeat < 0 or not isinstance(records, list) or not records:
+        return False
+    return all(
+        isinstance(record, dict)
+        and isinstance(record.get("method"), str)
+        and all(isinstance(value, str | int | float | None) for value in record.values())
+        for record in records
+    )
 
 
 def _set_aside(path: Path) -> Path:

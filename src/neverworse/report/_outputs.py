@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import csv
 
 from neverworse._files import only_one, scratch_folder
 from neverworse.report._page import write_report
@@ -20,6 +19,7 @@ from neverworse.study._study import Study
 from neverworse.tables._file import printable
 from neverworse.tables._model_file import save_model
 from neverworse.tables._predict import with_names
+from neverworse.tables._write import write_csv
 
 MODEL, PREDICTIONS, CERTIFICATE = "model.skops", "predictions.csv", "certificate.json"
 STUDY, REPORT = "study.json", "report.html"
@@ -28,7 +28,13 @@ OUTPUTS = (MODEL, PREDICTIONS, CERTIFICATE, STUDY, REPORT)
 
 
 def write_outputs(
-    folder: Path, fit: TableFit, study: Study, scored: ScoredRows, id_name: str | None
+    folder: Path,
+    fit: TableFit,
+    study: Study,
+    scored: ScoredRows,
+    id_name: str | None,
+    *,
+    keep_formulas: bool = False,
 ) -> list[Path]:
     """Write the model, its predictions, its certificate and its report into a folder.
 
@@ -54,7 +60,8 @@ def write_outputs(
             "made": study.made,
         }
         sha256 = save_model(fit.model.without_soft_labels(), scratch / MODEL, facts=facts)
-        csv.write_csv(predictions(scored, id_name), scratch / PREDICTIONS)
+        rows = iter([predictions(scored, id_name)])
+        write_csv(rows, scratch / PREDICTIONS, keep_formulas=keep_formulas)
         _write_json(scratch / CERTIFICATE, certificate_document(study, sha256))
         _write_json(scratch / STUDY, study.to_dict())
         write_report(study, scratch / REPORT)
@@ -114,12 +121,17 @@ def read_study(folder: Path) -> Study:
             "--out of neverworse fit."
         )
     try:
-        return Study.from_dict(json.loads(path.read_text(encoding="utf-8")))
+        text = path.read_text(encoding="utf-8")
+        return Study.from_dict(json.loads(text, parse_constant=_no_number))
     except (ValueError, RecursionError) as error:
         raise ValueError(
             f"{printable(path)} is damaged, or of another version of neverworse: {error} Run "
             "neverworse fit again."
         ) from None
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is no number.")
 
 
 def _write_json(path: Path, content: Any) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import types
-import typing
+from collections.abc import Sized
 from dataclasses import dataclass
 from typing import Any, Literal, Self
+
+from neverworse.projection import Certificate
+from neverworse.study._made import made
 
 Scalar = str | float | int | bool | None
 
@@ -223,44 +225,43 @@ class Study:
     @classmethod
     def from_dict(cls, content: Any) -> Self:
         """Return what `to_dict` gave; `ValueError` if it is anything else."""
-        return _made(cls, content, "study")
+        study: Self = made(cls, content, "study")
+        study._check()
+        return study
+
+    def _check(self) -> None:
+        """Raise `ValueError` if parts do not go together, which a fit never makes."""
+        _check_certificate(self.certificate)
+        n_classes = len(self.data.classes)
+        for scores in self.scores:
+            n_bins = len(scores.edges) - 1
+            for group in scores.groups:
+                _check_lengths("scores", n_bins, group.supervised, group.projected)
+        _check_lengths("changes.counts", n_classes, self.changes.counts, *self.changes.counts)
+        if self.pulls is not None:
+            n_points = len(self.pulls.shares_of_rows)
+            _check_lengths("pulls", n_points, self.pulls.shares_of_pull)
+        for curve in (self.unlabeled_curve, self.labeled_curve):
+            for line in () if curve is None else curve.lines:
+                parts = (line.error, line.error_se, line.loss, line.loss_se)
+                _check_lengths("a curve", len(curve.sizes) if curve else 0, *parts)
 
 
-def _made(kind: Any, content: Any, where: str) -> Any:
-    """Return a value of a type from what JSON made of it, or say where it is something else."""
-    origin = typing.get_origin(kind)
-    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
-        hints = typing.get_type_hints(kind)
-        if not isinstance(content, dict) or set(content) != set(hints):
-            raise ValueError(f"{where} does not have the parts of {_name(kind)}.")
-        return kind(**{key: _made(hints[key], content[key], f"{where}.{key}") for key in hints})
-    if origin in (typing.Union, types.UnionType):
-        return _first_of(typing.get_args(kind), content, where)
-    if origin is tuple:
-        if not isinstance(content, list | tuple):
-            raise ValueError(f"{where} is no list.")
-        item = typing.get_args(kind)[0]
-        return tuple(_made(item, each, f"{where}[{k}]") for k, each in enumerate(content))
-    if origin is typing.Literal:
-        if content not in typing.get_args(kind):
-            raise ValueError(f"{where} is {content!r}.")
-        return content
-    if origin is dict:
-        if not isinstance(content, dict):
-            raise ValueError(f"{where} is no object.")
-        return content
-    accepted = (int, float) if kind is float else kind
-    if not isinstance(content, accepted):
-        raise ValueError(f"{where} is {content!r}, not {_name(kind)}.")
-    return content
+def _check_lengths(what: str, length: int, *lists: Sized) -> None:
+    if length < 1 or any(len(one) != length for one in lists):
+        raise ValueError(f"The lists of {what} have lengths that do not go together.")
 
 
-def _first_of(kinds: tuple[Any, ...], content: Any, where: str) -> Any:
-    if content is None and type(None) in kinds:
-        return None
-    others = [kind for kind in kinds if kind is not type(None)]
-    return _made(others[0], content, where)
-
-
-def _name(kind: Any) -> str:
-    return getattr(kind, "__name__", str(kind))
+def _check_certificate(content: dict[str, Any]) -> None:
+    """Raise `ValueError` unless it is what a certificate gave as a dictionary."""
+    names = {field.name for field in dataclasses.fields(Certificate)}
+    if set(content) != names | {"holds", "guaranteed_improvement", "summary"}:
+        raise ValueError("study.certificate does not have the parts of Certificate.")
+    parts = {name: content[name] for name in names}
+    if parts["duality_gap"] is None:  # infinite
+        parts["duality_gap"] = 0.0
+    certificate = made(Certificate, parts, "study.certificate")
+    made(str, content["summary"], "study.certificate.summary")
+    for derived in ("holds", "guaranteed_improvement"):
+        if content[derived] != getattr(certificate, derived):
+            raise ValueError(f"study.certificate.{derived} does not follow from its numbers.")

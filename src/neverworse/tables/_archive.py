@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
+from neverworse.tables._errors import TableError
+
 LARGEST = 4 * 2**30  # bytes of all members, unpacked
 FREE, HIGHEST_RATIO = 100 * 2**20, 100  # a member of more bytes must not shrink more than this
 LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the first moment that zip archives know
@@ -42,6 +44,30 @@ def refusing(what: str, otherwise: str) -> Iterator[None]:
         raise ModelFileError(f"{what}: {error}") from None
     except Exception as error:
         raise ModelFileError(otherwise) from error
+
+
+@contextmanager
+def believing(what: str, *others: type[Exception]) -> Iterator[None]:
+    """Turn what goes wrong while a model from a file is used into a `ModelFileError`.
+
+    Its parts are of the right types, but a file that somebody changed may say anything in them.
+
+    Parameters
+    ----------
+    what : str
+        What could not be done, at the beginning of the message.
+    *others : types of exceptions
+        Which are left as they are.
+    """
+    kept: tuple[type[Exception], ...] = (ModelFileError, TableError, MemoryError, OSError, *others)
+    try:
+        yield
+    except kept:
+        raise
+    except Exception as error:
+        raise ModelFileError(
+            f"{what}: what the file says does not go together ({type(error).__name__}). {AGAIN}"
+        ) from error
 
 
 def read_file(path: Path) -> bytes:

@@ -10,12 +10,15 @@ import pyarrow as pa
 
 from neverworse._typing import AnyArray
 from neverworse.estimators import Audit, audit
+from neverworse.tables._archive import ModelFileError, believing
 from neverworse.tables._classifier import TableClassifier
 from neverworse.tables._errors import TableError, in_options
 from neverworse.tables._plan import check_known
 from neverworse.tables._preparation import check_columns
 from neverworse.tables._target import find_column, label_texts
 from neverworse.tables._values import numbers, row_weights, spells_number
+
+USING = "A model cannot predict this table"
 
 
 class OnTable:
@@ -94,18 +97,20 @@ def audit_table(
     if isinstance(settings.get("class_prior"), dict):
         shares = settings["class_prior"].items()
         settings["class_prior"] = {_spelled(name): share for name, share in shares}
-    both = {"candidate": OnTable(candidate, rows), "baseline": OnTable(baseline, rows)}
+    with believing(USING):
+        both = {"candidate": OnTable(candidate, rows), "baseline": OnTable(baseline, rows)}
     try:
-        return audit(
-            both["candidate"],
-            both["baseline"],
-            rows,
-            labels[codes],
-            sample_weight=weights,
-            missing_label=None,
-            **settings,
-        )
-    except TableError:
+        with believing(USING, ValueError, TypeError):
+            return audit(
+                both["candidate"],
+                both["baseline"],
+                rows,
+                labels[codes],
+                sample_weight=weights,
+                missing_label=None,
+                **settings,
+            )
+    except (TableError, ModelFileError):
         raise
     except (ValueError, TypeError) as error:
         said = in_options(str(error))
@@ -118,7 +123,8 @@ def category_names(model: Any) -> frozenset[str]:
     """Return the columns that a model takes for categories: 01 is not 1 there."""
     if not isinstance(model, TableClassifier):
         return frozenset()
-    return frozenset(model.preparation_.category_names_)
+    with believing(USING):
+        return frozenset(model.preparation_.category_names_)
 
 
 def spelled(classes: Any) -> AnyArray:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from neverworse.tables._errors import TableError, short
-from neverworse.tables._file import TableFile, empty, not_decoded
+from neverworse.tables._file import TableFile, empty, not_decoded, too_long
 from neverworse.tables._options import ReadOptions
 from neverworse.tables._sniff import DELIMITERS, delimiter_of, encoding_of
 from neverworse.tables._values import TEXT
@@ -152,6 +152,8 @@ def _what_is_wrong(file: TableFile, names: list[str], error: Exception) -> Table
     """Return what PyArrow complains about, in other words."""
     if "UTF8" in str(error):
         return not_decoded(file)
+    if "straddl" in str(error):
+        return too_long(file)
     return _wrong_value(file, names, error) or _wrong_width(file, names, error)
 
 

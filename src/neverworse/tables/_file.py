@@ -120,6 +120,8 @@ class TableFile:
         except UnicodeDecodeError:
             raise not_decoded(self) from None
         except (pa.ArrowException, OSError, ValueError) as error:
+            if isinstance(error, pa.ArrowInvalid) and "straddl" in str(error):
+                raise too_long(self) from None
             if isinstance(error, OSError) and error.errno is not None and error.strerror:
                 raise
             raise TableError(f"{self.name} cannot be read: {_first_line(error)}") from None
@@ -189,6 +191,14 @@ def not_decoded(file: TableFile) -> TableError:
     )
 
 
+def too_long(file: TableFile) -> TableError:
+    """Say that a row is longer than what is read at a time."""
+    return TableError(
+        f"{file.name} has a row that is too long to be read. Look for a cell with a very long "
+        "text, or for a quotation mark without its partner."
+    )
+
+
 class _Rejoined(io.RawIOBase):
     """A stream of which the first bytes were read already."""
 
@@ -225,7 +235,8 @@ def _first_of(stream: Any) -> bytes:
 
 def _only_member(name: str, file: Any) -> Any:
     archive = zipfile.ZipFile(file)
-    members = [info for info in archive.infolist() if not info.is_dir()]
+    # Not is_dir, which fails for a name that is empty.
+    members = [info for info in archive.infolist() if not info.filename.endswith("/")]
     members = [info for info in members if not info.filename.startswith("__MACOSX/")]
     if len(members) != 1:
         raise TableError(

@@ -32,6 +32,7 @@ from neverworse.tables._archive import (
     zipped,
 )
 from neverworse.tables._encoders import check_encoders
+from neverworse.tables._errors import listed
 from neverworse.tables._trusted import COMPILED, TRUSTED, checked_tree, nodes_with_file
 
 FORMAT = 1
@@ -220,7 +221,7 @@ def _build(tree: dict[str, Any], members: dict[str, bytes], compiled: bool = Fal
         unknown = sorted(set(skops.get_untrusted_types(data=archive)) - trusted)
         if unknown:
             raise ModelFileError(
-                f"it contains {', '.join(unknown)}, of which it is not known what they do. Use "
+                f"it contains {listed(unknown)}, of which it is not known what they do. Use "
                 "estimators of scikit-learn and neverworse only."
             )
         model = skops.loads(archive, trusted=sorted(trusted))
@@ -247,10 +248,12 @@ def _unsealed(members: dict[str, bytes]) -> tuple[dict[str, Any], tuple[str, ...
     if seal != _seal(document):
         changed.append(FACTS)
     if changed:
-        raise ModelFileError(f"{', '.join(changed)} was changed after the model was saved. {AGAIN}")
-    if not isinstance(document["facts"], dict):
+        raise ModelFileError(f"{listed(changed)} changed after the model was saved. {AGAIN}")
+    facts = document["facts"]
+    no_features = facts.get("no_features", []) if isinstance(facts, dict) else None
+    if not (isinstance(no_features, list) and all(isinstance(name, str) for name in no_features)):
         raise ModelFileError(f"its facts are not in order. {AGAIN}")
-    return document["facts"], _notes(document)
+    return facts, _notes(document)
 
 
 def _notes(document: dict[str, Any]) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from neverworse.estimators._classifier import class_scores
 from neverworse.projection._words import count
+from neverworse.tables._archive import believing
 from neverworse.tables._classifier import TableClassifier
 from neverworse.tables._errors import TableError, listed, nearest
 from neverworse.tables._file import TableFile
@@ -21,6 +22,7 @@ from neverworse.tables._preparation import TablePreparation, check_columns
 from neverworse.tables._read import check_unique, stream_batches
 from neverworse.tables._values import TEXT, as_text, is_text
 
+USING = "The model cannot predict these rows"
 MOST_LEVELS = 1000  # that are told apart among new ones
 
 
@@ -85,19 +87,25 @@ def predict_batches(
     probabilities : bool
         Whether to add the probabilities of all classes.
     """
-    preparation = model.preparation_
-    types = column_types(preparation)
+    with believing(USING):
+        preparation = model.preparation_
+        types = column_types(preparation)
+        if set(map(type, types)) - {str} or types.keys() != set(preparation.used_names):
+            raise TypeError
     if id_name is not None:
         types = {**types, id_name: TEXT}
 
     def check(file_name: str, names: Sequence[str]) -> None:
-        _check_names(file_name, names, preparation, id_name, noticed)
+        with believing(USING):
+            _check_names(file_name, names, preparation, id_name, noticed)
 
     for file in files:
         for batch in stream_batches(file, options, types, check):
             if batch.num_rows:
                 table = pa.Table.from_batches([batch])
-                yield _predicted(model, table, noticed, id_name, probabilities)
+                with believing(USING):
+                    predicted = _predicted(model, table, noticed, id_name, probabilities)
+                yield predicted
 
 
 def column_types(preparation: TablePreparation) -> dict[str, pa.DataType]:

@@ -1,0 +1,89 @@
+"""Values of known types from what JSON made of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from typing import Any
+
+LARGEST = 2**63  # more than anything that is counted here
+
+
+def made(kind: Any, content: Any, where: str) -> Any:
+    """Return a value of a type, or raise `ValueError` with where it is something else.
+
+    Whole numbers are counts, so they are not negative, and no number is infinite.
+
+    Parameters
+    ----------
+    kind : type
+        A data class, tuple, dict, literal or union, of such types or of plain ones.
+    content : object
+        Of dictionaries, lists and scalars.
+    where : str
+        For messages.
+    """
+    origin, inner = typing.get_origin(kind), typing.get_args(kind)
+    if kind is Any:
+        return content
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+        hints = typing.get_type_hints(kind)
+        if not isinstance(content, dict) or set(content) != set(hints):
+            raise ValueError(f"{where} does not have the parts of {_name(kind)}.")
+        return kind(**{key: made(hints[key], content[key], f"{where}.{key}") for key in hints})
+    if origin in (typing.Union, types.UnionType):
+        return _first_of(inner, content, where)
+    if origin is tuple:
+        return _tuple(inner, content, where)
+    if origin is typing.Literal:
+        if not isinstance(content, str) or content not in inner:
+            raise ValueError(f"{where} is {_shown(content)}.")
+        return content
+    if origin is dict:
+        if not isinstance(content, dict):
+            raise ValueError(f"{where} is no object.")
+        return {key: made(inner[1], each, f"{where}.{key}") for key, each in content.items()}
+    if not _is(kind, content):
+        raise ValueError(f"{where} is {_shown(content)}, not {_name(kind)}.")
+    return content
+
+
+def _is(kind: Any, content: Any) -> bool:
+    if kind is int:
+        return type(content) is int and 0 <= content < LARGEST
+    if kind is float:
+        return type(content) in (int, float) and abs(content) < float("inf")
+    return isinstance(content, kind)
+
+
+def _tuple(kinds: tuple[Any, ...], content: Any, where: str) -> tuple[Any, ...]:
+    if not isinstance(content, list | tuple):
+        raise ValueError(f"{where} is no list.")
+    if kinds[-1] is Ellipsis:
+        kinds = (kinds[0],) * len(content)
+    if len(content) != len(kinds):
+        raise ValueError(f"{where} has {len(content)} parts, not {len(kinds)}.")
+    pairs = zip(kinds, content, strict=True)
+    return tuple(made(kind, each, f"{where}[{k}]") for k, (kind, each) in enumerate(pairs))
+
+
+def _first_of(kinds: tuple[Any, ...], content: Any, where: str) -> Any:
+    """Return a value of the first type that fits."""
+    error = None
+    for kind in kinds:
+        try:
+            return made(kind, content, where)
+        except ValueError as found:
+            error = error or found
+    assert error is not None
+    raise error
+
+
+def _shown(content: Any) -> str:
+    text = repr(content)
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+def _name(kind: Any) -> str:
+    return getattr(kind, "__name__", str(kind))
