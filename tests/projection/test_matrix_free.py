@@ -236,13 +236,11 @@ def test_no_iteration_goes_on_when_time_is_up(always_free, monkeypatch, distance
     X, truth = text_like(1000, 6000, 3)
     y = np.where(np.arange(1000) < 100, truth, -1)
     products = []
-    for kind, name in [(WeightSpace, "lower"), (RowSystem, "rough_kernel")]:
-
-        def counted(self, x, product=getattr(kind, name)):
-            products.append(x)
-            return product(self, x)
-
-        monkeypatch.setattr(kind, name, counted)
+    lower, rough_kernel = WeightSpace.lower, RowSystem.rough_kernel
+    monkeypatch.setattr(WeightSpace, "lower", lambda s, x: (products.append(x), lower(s, x))[1])
+    monkeypatch.setattr(
+        RowSystem, "rough_kernel", lambda s, x: (products.append(x), rough_kernel(s, x))[1]
+    )
     settings = {"alpha": 0.01, "constraint_alpha": penalty, "distance": distance}
     LeastSquaresClassifier(alpha=0.01).fit(X, y)
     n_supervised = len(products)

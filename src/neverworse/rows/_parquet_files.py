@@ -80,9 +80,10 @@ class File:
     def check(self, *, footer: bool = False) -> None:
         """Check that the file is what it was: a look at its times, and at its footer if asked."""
         try:
-            if _stamp(self.path) == self.stamp:
-                if not footer or _footer(self.path) == self.footer:
-                    return
+            if _stamp(self.path) == self.stamp and (
+                not footer or _footer(self.path) == self.footer
+            ):
+                return
         except FileNotFoundError:
             raise ChangedFileError(
                 f"{self.path} has vanished since it was opened. Put it back, and open the data "
