@@ -15,6 +15,7 @@ from neverworse.projection import _row_space
 from neverworse.projection._conjugate_gradients import conjugate_gradients
 from neverworse.projection._coordinates import choose_coordinates
 from neverworse.projection._curvature import curvature_of
+from neverworse.projection._row_system import RowSystem
 from neverworse.projection._shapes import Box, Simplex
 from neverworse.projection._weight_space import WeightSpace
 from neverworse.rows import as_rows
@@ -227,6 +228,30 @@ def test_stopped_early_is_certified(always_free):
     model = fit(X, y, max_time=0.05, **settings)
     assert time.perf_counter() - start < 5.0
     assert model.certificate_.holds
+
+
+@pytest.mark.parametrize("distance", ["all", "labeled", "unlabeled"])
+@pytest.mark.parametrize("penalty", [0.0, 1.0])
+def test_no_iteration_goes_on_when_time_is_up(always_free, monkeypatch, distance, penalty):
+    X, truth = text_like(1000, 6000, 3)
+    y = np.where(np.arange(1000) < 100, truth, -1)
+    products = []
+    lower, rough_kernel = WeightSpace.lower, RowSystem.rough_kernel
+    monkeypatch.setattr(WeightSpace, "lower", lambda s, x: (products.append(x), lower(s, x))[1])
+    monkeypatch.setattr(
+        RowSystem, "rough_kernel", lambda s, x: (products.append(x), rough_kernel(s, x))[1]
+    )
+    settings = {"alpha": 0.01, "constraint_alpha": penalty, "distance": distance}
+    LeastSquaresClassifier(alpha=0.01).fit(X, y)
+    n_supervised = len(products)
+    model = fit(X, y, max_time=0.0, **settings)
+    assert len(products) - 2 * n_supervised <= 4
+    certificate = model.certificate_
+    assert certificate.stopped_early
+    assert certificate.reason == "stopped early"
+    assert certificate.holds
+    assert np.array_equal(model.coef_, model.supervised_.coef_)
+    assert model.soft_labels_.shape == (900, 3)
 
 
 @pytest.mark.parametrize("most_rows", [3000, 0], ids=["kernel", "conjugate gradients"])

@@ -325,7 +325,25 @@ SPOILS = {
         "has changed",
     ),
     "is cut": (lambda path: os.truncate(path, 1000), "has changed"),
+    "gets other rows in the same place, at the same time": (
+        lambda path: replace_in_place(path),
+        "has changed|cannot be read any more",
+    ),
 }
+
+
+def replace_in_place(path):
+    """Write other rows into a file, with nothing changed that the file system shows."""
+    before = path.stat()
+    table = parquet.read_table(path)
+    backwards = table.take(np.arange(len(table))[::-1])
+    parquet.write_table(backwards, path, 1700, compression="zstd")
+    content = path.read_bytes()
+    footer = int.from_bytes(content[-8:-4], "little") + 8
+    padding = bytes(before.st_size - len(content))  # that nothing refers to
+    path.write_bytes(content[:-footer] + padding + content[-footer:])
+    assert path.stat().st_size == before.st_size
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
 @pytest.mark.parametrize("n_passes", [1, 2, 5])

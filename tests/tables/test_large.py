@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import json
+import zipfile
 
 import numpy as np
 import pyarrow as pa
@@ -101,8 +104,54 @@ def test_size_decides(tmp_path):
     path = tmp_path / "rows.parquet"
     parquet.write_table(table(), path)
     files = table_files([str(path)])
-    assert not is_large(files)
-    assert is_large(files, limit=1000.0)
+    assert not is_large(files, ReadOptions())
+    assert is_large(files, ReadOptions(), limit=1000.0)
+
+
+def digits(n_rows, n_columns):
+    """Return text in which a cell has but one character."""
+    header = ",".join(f"x{k}" for k in range(n_columns))
+    return "\n".join([header, *[",".join("01"[k % 2] for k in range(n_columns))] * n_rows]) + "\n"
+
+
+NUMBERS = 8 * 2000 * 50  # bytes of these cells as numbers
+
+
+@pytest.mark.parametrize("suffix", ["csv", "csv.gz", "zip", "jsonl"])
+def test_memory_is_measured_by_cells_not_by_the_size_of_a_file(tmp_path, suffix):
+    text, path = digits(2000, 50), tmp_path / f"rows.{suffix}"
+    if suffix == "zip":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("rows.csv", text)
+    elif suffix == "jsonl":
+        path.write_text((json.dumps({f"{k}": k % 2 for k in range(50)}) + "\n") * 2000)
+    else:
+        with pa.output_stream(path, compression="detect") as file:
+            file.write(text.encode())
+    files = table_files([str(path)])
+    assert is_large(files, ReadOptions(), limit=2 * NUMBERS)
+    assert not is_large(files, ReadOptions(), limit=10 * NUMBERS)
+
+
+def test_workbooks_are_measured_unpacked(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    workbook = openpyxl.Workbook()
+    for _ in range(2000):
+        workbook.active.append([0] * 50)
+    workbook.save(tmp_path / "rows.xlsx")
+    files = table_files([str(tmp_path / "rows.xlsx")])
+    assert is_large(files, ReadOptions(), limit=2 * NUMBERS)
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_a_pipe_is_read_no_further_than_memory_allows(tmp_path, monkeypatch, capsys, compressed):
+    text = digits(200_000, 50).encode()
+    content = io.BytesIO(gzip.compress(text, 1) if compressed else text)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(content))
+    words = ["fit", "-", "--target", "x0", "--quiet", "--out", str(tmp_path / "out")]
+    assert main([*words, "--memory", "0.03"]) == 4
+    assert "standard input is larger than memory. Save the table" in capsys.readouterr().err
+    assert compressed or content.tell() < 0.8 * len(text)
 
 
 def test_other_formats_are_to_be_converted(tmp_path):

@@ -282,7 +282,7 @@ def _read(
             raise UsageError(f"{path} would be replaced. Name another folder: --out DIR.")
     others = table_files(arguments.unlabeled)
     limit = None if arguments.memory is None else arguments.memory * 1e9
-    if is_large([*files, *others], limit):
+    if is_large([*files, *others], options, limit):
         if others:
             raise UsageError(
                 "These tables are larger than memory, which --unlabeled does not support. Give all "

@@ -7,6 +7,8 @@ any other.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy import linalg
 
@@ -25,7 +27,8 @@ def distance_basis(
     weights: Vector | None,
     with_one: bool,
     name: str,
-) -> tuple[Whitening, Matrix, Vector]:
+    stop: Callable[[], bool],
+) -> tuple[Whitening, Matrix, Vector] | None:
     """Return coordinates in which the distance is Euclidean.
 
     Parameters
@@ -39,6 +42,8 @@ def distance_basis(
         Whether points have a one for the intercept.
     name : str
         Of the distance, for a message.
+    stop : callable
+        Asked after every product; None is returned where it says True.
 
     Returns
     -------
@@ -65,7 +70,9 @@ def distance_basis(
         one = np.ones(len(taken))
         forms[these] = space.pull(taken, one) if with_one else space.pull_coef(taken)
         forms[these] *= root[these, None]
-        basis[these] = space.raised(forms[these], 0.0).x
+        basis[these] = space.raised(forms[these], 0.0, stop=stop).x
+        if stop():
+            return None  # what some of the points say would be another distance
     values, vectors = linalg.eigh(0.5 * (forms @ basis.T + basis @ forms.T))
     largest = float(values.max(initial=0.0))
     kept = values > len(values) * 16 * EPS * largest

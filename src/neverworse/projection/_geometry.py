@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal
 
@@ -140,12 +141,16 @@ class Geometry:
         """The soft labels that would reproduce the supervised scores, allowed or not."""
         return Start(self.scored, self.training.labels)
 
-    def problem(self) -> Projection:
-        """Return the dual problem, in coordinates in which its distance is Euclidean."""
+    def problem(self, stop: Callable[[], bool]) -> Projection | None:
+        """Return the dual problem, in coordinates in which its distance is Euclidean.
+
+        None if `stop` says True before these are known.
+        """
         if self.guaranteed or not self.whitening.rank:
             return self.problem_in_all_rows()
         if isinstance(self.whitening, WeightSpace):
-            return self._with_totals(self._problem_at_points(self.whitening))
+            at_points = self._problem_at_points(self.whitening, stop)
+            return None if at_points is None else self._with_totals(at_points)
         values, vectors = linalg.eigh(self._quadratic_form())
         largest = float(values.max(initial=0.0))
         kept = values > len(values) * 16 * EPS * largest
@@ -187,7 +192,7 @@ class Geometry:
         scored = of_scores + self.alpha * float(np.vdot(coef, coef))
         return float(np.sqrt(scored) + np.sqrt(of_labels)) / self.unit
 
-    def _problem_at_points(self, space: WeightSpace) -> Projection:
+    def _problem_at_points(self, space: WeightSpace, stop: Callable[[], bool]) -> Projection | None:
         """Return the dual problem in the directions that the points of the distance leave."""
         points: Rows
         weights = None
@@ -202,9 +207,10 @@ class Geometry:
                 f"{space.rows.n_columns:,} columns. Use distance='all', or fewer columns (for "
                 "example by sklearn.decomposition.TruncatedSVD)."
             )
-        whitening, basis, spectrum = distance_basis(
-            space, points, weights, self.fit_intercept, name
-        )
+        found = distance_basis(space, points, weights, self.fit_intercept, name, stop)
+        if found is None:
+            return None
+        whitening, basis, spectrum = found
         return Projection(
             whitening,
             self._linear @ basis,

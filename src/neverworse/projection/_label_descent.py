@@ -98,7 +98,7 @@ class LabelDescent:
     @property
     def applies(self) -> bool:
         """Whether systems are solved so fast that many steps are no worse than Newton's few."""
-        return self._system.is_well_conditioned
+        return self._system.is_well_conditioned and not self._budget.exhausted
 
     def run(self, q: Vector, tol: float) -> tuple[Vector, Vector]:
         """Start from soft labels `q`; return the dual point and the labels at the end.

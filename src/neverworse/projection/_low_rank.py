@@ -46,7 +46,13 @@ class LowRank:
         return apply
 
 
-def low_rank(product: Callable[[Matrix], Matrix], n: int, rank: int, at_once: int) -> LowRank:
+def low_rank(
+    product: Callable[[Matrix], Matrix],
+    n: int,
+    rank: int,
+    at_once: int,
+    stop: Callable[[], bool] = lambda: False,
+) -> LowRank:
     """Approximate a matrix by its products with twice as many vectors as the rank.
 
     The range of the matrix is estimated from its products with random vectors, and the matrix from
@@ -59,12 +65,16 @@ def low_rank(product: Callable[[Matrix], Matrix], n: int, rank: int, at_once: in
     n, rank : int
     at_once : int
         Columns that are multiplied at once.
+    stop : callable
+        Asked before every product; nothing is known about the matrix where it says True.
     """
     basis = np.random.default_rng(0).normal(size=(n, rank))  # only the path depends on it
     for _ in range(2):
         basis = linalg.qr(basis, mode="economic", overwrite_a=True, check_finite=False)[0]
         image = np.empty_like(basis)
         for lo in range(0, rank, at_once):
+            if stop():
+                return LowRank(np.empty((n, 0)), np.empty(0))
             piece = slice(lo, lo + at_once)
             image[:, piece] = product(np.ascontiguousarray(basis[:, piece]))
         basis, before = image, basis

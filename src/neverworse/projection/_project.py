@@ -177,7 +177,7 @@ class _Outcome:
     multiplier : float or array, or None
         Of restricted totals.
     solution : Solution or None
-        None if there was nothing to solve.
+        None if there was nothing to solve, or no time to begin.
     converged : bool
     floor : float
         A squared distance (halved) that cannot be told from zero.
@@ -193,7 +193,7 @@ class _Outcome:
     def relative_gap(self) -> float:
         """The gap relative to the distance; zero where a distance of zero was reached."""
         if self.solution is None:
-            return 0.0
+            return 0.0 if self.converged else float("inf")
         value = self.solution.value
         if self.converged and (self.direction.is_zero or value <= self.floor):
             return 0.0
@@ -202,7 +202,7 @@ class _Outcome:
     def reason(self, moved: bool, budget: Budget) -> Reason:
         """Return why nothing was improved; empty if something was."""
         unfinished: Reason = "stopped early" if budget.exhausted else "no progress"
-        if self.solution is None:
+        if self.solution is None and self.converged:
             return "no unlabeled rows"
         if self.direction.is_zero:
             return "inside" if self.converged else unfinished
@@ -212,7 +212,10 @@ class _Outcome:
 
 
 def _solve(geometry: Geometry, solver: Solver, tol: float, budget: Budget) -> _Outcome:
-    problem = geometry.problem()
+    problem = geometry.problem(lambda: budget.exhausted)
+    if problem is None:
+        nowhere = Weights(np.zeros_like(geometry.supervised.coef))
+        return _Outcome(nowhere, None, None, converged=False)
     if solver == "exact":
         solution = solve_dual(problem, tol, budget)
     else:

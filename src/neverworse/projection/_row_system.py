@@ -109,7 +109,7 @@ class RowSystem:
         n = len(self.root)
         most = min(MOST_DIRECTIONS, MOST_NUMBERS // max(n, 1), int(np.count_nonzero(self._seen)))
         rank = min(RANK_PER_CLASS * self._n_classes, most)
-        return low_rank(self.rough_kernel, n, rank, self._n_classes)
+        return low_rank(self.rough_kernel, n, rank, self._n_classes, self._stop)
 
     @property
     def is_well_conditioned(self) -> bool:
@@ -146,6 +146,9 @@ class RowSystem:
             residual,
             lambda left: float(np.linalg.norm(left)) <= enough,
             precondition=self.precondition,
-            stop=lambda: self._budget.exhausted,
+            stop=self._stop,
         )
         return y + solved.x, solved.residual
+
+    def _stop(self) -> bool:
+        return self._budget.exhausted

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import hashlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from neverworse._typing import AnyArray
 
 # Read columns through a buffer instead of whole: a row group may be larger than memory.
 BUFFER_BYTES = 2**17
+TAIL_BYTES = 8  # the length of the footer, and a magic word: the end of every Parquet file
 
 
 class ChangedFileError(RuntimeError):
@@ -35,22 +37,26 @@ class File:
     schema : pyarrow.Schema
     stamp : tuple of int
         Its size and the time of its last change.
+    footer : bytes
+        Digest of what it says about its row groups: where they lie, how long they are and which
+        values they span. Times can be set, and are coarse on some file systems.
     """
 
     path: str
     group_rows: tuple[int, ...]
     schema: pa.Schema
     stamp: tuple[int, int]
+    footer: bytes
 
     @classmethod
     def look_at(cls, path: str) -> File:
         """Read what a file says about itself."""
         try:
-            stamp = _stamp(path)
+            stamp, footer = _stamp(path), _footer(path)
             with parquet.ParquetFile(path) as file:
                 groups = range(file.metadata.num_row_groups)
                 rows = tuple(file.metadata.row_group(g).num_rows for g in groups)
-                return cls(path, rows, file.schema_arrow, stamp)
+                return cls(path, rows, file.schema_arrow, stamp, footer)
         except pa.ArrowInvalid as error:
             raise ValueError(f"{path} is no Parquet file that can be read: {error}") from None
 
@@ -62,7 +68,7 @@ class File:
         read_dictionary : list of str, optional
             Columns of text of which every value is kept once.
         """
-        self.check()
+        self.check(footer=True)
         return parquet.ParquetFile(
             self.path,
             buffer_size=BUFFER_BYTES,
@@ -71,10 +77,12 @@ class File:
             read_dictionary=read_dictionary,
         )
 
-    def check(self) -> None:
-        """Check that the file is what it was."""
+    def check(self, *, footer: bool = False) -> None:
+        """Check that the file is what it was: a look at its times, and at its footer if asked."""
         try:
-            if _stamp(self.path) == self.stamp:
+            if _stamp(self.path) == self.stamp and (
+                not footer or _footer(self.path) == self.footer
+            ):
                 return
         except FileNotFoundError:
             raise ChangedFileError(
@@ -112,6 +120,16 @@ def _expand(path: str) -> list[str]:
 def _stamp(path: str) -> tuple[int, int]:
     status = Path(path).stat()
     return status.st_size, status.st_mtime_ns
+
+
+def _footer(path: str) -> bytes:
+    """Return a digest of the footer; of the whole file if that is no Parquet file."""
+    with Path(path).open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(size - TAIL_BYTES, 0))
+        length = int.from_bytes(file.read(4), "little") + TAIL_BYTES
+        file.seek(max(size - length, 0))
+        return hashlib.blake2b(file.read(), digest_size=16).digest()
 
 
 def check_columns(files: Sequence[File], names: Sequence[str]) -> None:
@@ -242,7 +260,7 @@ def _read(
                 ):
                     file.check()  # what was read before is what it was
                     yield group, batch
-            file.check()  # a file that is cut just ends
+            file.check(footer=True)  # a file that is cut just ends
     except (OSError, pa.ArrowException) as error:
         raise ChangedFileError(f"{file.path} cannot be read any more: {error}") from error
 

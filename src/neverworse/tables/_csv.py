@@ -90,10 +90,15 @@ def infer_types(file: TableFile, options: ReadOptions) -> dict[str, pa.DataType]
     return types
 
 
+def delimiter(file: TableFile, options: ReadOptions) -> str:
+    """Return what is between two cells."""
+    return options.delimiter or delimiter_of(_first_lines(file, options))
+
+
 def column_names(file: TableFile, options: ReadOptions) -> list[str]:
     """Return the names in the first line."""
     text = _first_lines(file, options)
-    rows = csv.reader(io.StringIO(text), delimiter=options.delimiter or delimiter_of(text))
+    rows = csv.reader(io.StringIO(text), delimiter=delimiter(file, options))
     try:
         first = next((row for row in rows if row), None)
     except csv.Error as error:
@@ -136,8 +141,7 @@ def _reading(file: TableFile, options: ReadOptions) -> arrow_csv.ReadOptions:
 
 
 def _parsing(file: TableFile, options: ReadOptions) -> arrow_csv.ParseOptions:
-    delimiter = options.delimiter or delimiter_of(_first_lines(file, options))
-    return arrow_csv.ParseOptions(delimiter=delimiter)
+    return arrow_csv.ParseOptions(delimiter=delimiter(file, options))
 
 
 def _conversion(options: ReadOptions, types: Mapping[str, pa.DataType]) -> arrow_csv.ConvertOptions:

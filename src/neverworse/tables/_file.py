@@ -9,7 +9,7 @@ import os
 import sys
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,11 @@ class TableFile:
     ----------
     path : str
         Of the file, or "-" for standard input.
+
+    Attributes
+    ----------
+    watch : callable or None
+        Called with all bytes that are read from a pipe, uncompressed; may raise.
     """
 
     def __init__(self, path: str) -> None:
@@ -36,6 +41,7 @@ class TableFile:
         if path != STDIN and not Path(path).exists():
             raise _not_there(path)
         self.once = path == STDIN or not Path(path).is_file()
+        self.watch: Callable[[bytes], None] | None = None
         self._opened = False
         self._handles = contextlib.ExitStack()
         self._before = self._state()
@@ -85,7 +91,10 @@ class TableFile:
             raise TableError(f"{self.name} can be read only once. Save the table in a file.")
         self._opened = True
         rest = _Rejoined(self._first_bytes, self._pipe)
-        return self._uncompressed(io.BufferedReader(rest, HEAD_BYTES))
+        stream = self._uncompressed(io.BufferedReader(rest, HEAD_BYTES))
+        if self.watch is None:
+            return stream
+        return io.BufferedReader(_Watched(stream, self.watch), HEAD_BYTES)
 
     def seekable(self) -> Any:
         """Return a path or bytes in memory, for formats that are not read from front to back."""
@@ -211,6 +220,23 @@ class _Rejoined(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         content = self._head.read(len(buffer)) or self._rest.read(len(buffer))
+        buffer[: len(content)] = content
+        return len(content)
+
+
+class _Watched(io.RawIOBase):
+    """A stream that shows somebody what is read from it."""
+
+    def __init__(self, stream: Any, watch: Callable[[bytes], None]) -> None:
+        self._stream = stream
+        self._watch = watch
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        content = self._stream.read(len(buffer))
+        self._watch(content)
         buffer[: len(content)] = content
         return len(content)
 

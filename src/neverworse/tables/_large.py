@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
-from neverworse.tables._csv import infer_types, stream_csv
+from neverworse.tables._csv import delimiter, infer_types, stream_csv
 from neverworse.tables._errors import TableError
 from neverworse.tables._file import TableFile
 from neverworse.tables._options import ReadOptions
@@ -20,19 +22,33 @@ SHARE = 0.5  # of the free memory that a table may take
 BYTES_PER_CELL = 24
 BYTES_PER_CHARACTER = 4  # of text, of which a cell has some six
 GROUP_ROWS = 1 << 18
+PIECE_BYTES = 1 << 20  # that are looked at, at a time
 
 
-def is_large(files: Sequence[TableFile], limit: float | None = None) -> bool:
+def is_large(files: Sequence[TableFile], options: ReadOptions, limit: float | None = None) -> bool:
     """Return whether tables should not be in memory as a whole.
+
+    What a table takes is measured, not estimated from the size of its file: that may be compressed.
+    Pipes can be read only once, so they are measured when they are read, which fails where they
+    turn out to be too large.
 
     Parameters
     ----------
     files : sequence of TableFile
+    options : ReadOptions
     limit : float, optional
         In bytes; half of the memory that is free otherwise.
     """
     most = SHARE * _free_memory() if limit is None else limit
-    return sum(map(_bytes_in_memory, files)) > most
+    taken = 0.0
+    for file in files:
+        taken += _bytes_in_memory(file, options, most - taken)
+        if taken > most:
+            return True
+    for file in files:
+        if file.once:
+            file.watch = _Watch(file, options, most - taken)
+    return False
 
 
 def store(files: Sequence[TableFile], options: ReadOptions, scratch: Path) -> StoredTable:
@@ -69,16 +85,71 @@ def _stored(file: TableFile, options: ReadOptions, copy: Path) -> str:
     return str(copy)
 
 
-def _bytes_in_memory(file: TableFile) -> float:
-    """Estimate how much memory a table takes, from its size or from what it says of itself."""
+def _bytes_in_memory(file: TableFile, options: ReadOptions, most: float) -> float:
+    """Measure how much memory a table takes, or that it takes more than `most`."""
     if file.once:
         return 0.0
     if file.format == "parquet" and file.compression is None:
         with file.explained():
             about = parquet.read_metadata(file.path)
         return float(BYTES_PER_CELL * about.num_rows * about.num_columns)
-    size = Path(file.path).stat().st_size
-    return float(BYTES_PER_CHARACTER * size * (1 if file.compression is None else 5))
+    if file.format == "excel" and zipfile.is_zipfile(file.path):
+        with file.explained(), zipfile.ZipFile(file.path) as workbook:
+            return float(BYTES_PER_CHARACTER * sum(part.file_size for part in workbook.infolist()))
+    meter = _Meter(file, options)
+    with file.explained():
+        stream = file.stream()
+        while meter.needed <= most and (piece := stream.read(PIECE_BYTES)):
+            meter.add(piece)
+    return meter.needed
+
+
+class _Meter:
+    """Counts what a table will take in memory, from its uncompressed bytes.
+
+    Parameters
+    ----------
+    file : TableFile
+    options : ReadOptions
+    """
+
+    def __init__(self, file: TableFile, options: ReadOptions) -> None:
+        self._marks: list[str] = []  # there is one for each cell
+        if file.format == "csv":
+            self._marks = ["\n", delimiter(file, options)]
+        elif file.format in ("json", "json lines"):
+            self._marks = [":"]
+        self._n_cells = 0
+        self._n_bytes = 0
+
+    def add(self, piece: bytes) -> None:
+        """Count another piece."""
+        codes = np.frombuffer(piece, np.uint8)
+        self._n_bytes += len(codes)
+        for mark in self._marks:
+            self._n_cells += int(np.count_nonzero(codes == ord(mark)))
+
+    @property
+    def needed(self) -> float:
+        """Bytes of memory for what was counted so far."""
+        return float(max(BYTES_PER_CELL * self._n_cells, BYTES_PER_CHARACTER * self._n_bytes))
+
+
+class _Watch:
+    """Ends the reading of a pipe when the table takes more memory than it may."""
+
+    def __init__(self, file: TableFile, options: ReadOptions, most: float) -> None:
+        self._meter = _Meter(file, options)
+        self._name = file.name
+        self._most = most
+
+    def __call__(self, piece: bytes) -> None:
+        self._meter.add(piece)
+        if self._meter.needed > self._most:
+            raise TableError(
+                f"{self._name} is larger than memory. Save the table in a file, or allow more: "
+                "--memory GB."
+            )
 
 
 def _free_memory() -> float:
