@@ -14,16 +14,22 @@ from importlib import import_module
 
 @dataclass(frozen=True)
 class Attack:
-    """Where the function ``attack(seed)`` is, and how many seeds a whole run tries."""
+    """Where a function of a seed is, and how many seeds a whole run tries."""
 
     module: str
+    function: str
     n_seeds: int
 
     def load(self) -> Callable[[int], str | None]:
-        return import_module(self.module).attack
+        return getattr(import_module(f"tests.fuzz.{self.module}"), self.function)
 
 
 ATTACKS = {
-    "certificates": Attack("tests.fuzz.certificates", 100_000),
-    "fits": Attack("tests.fuzz.fits", 10_000),
+    "certificates": Attack("certificates", "attack", 100_000),
+    "fits": Attack("fits", "attack", 10_000),
+    "tables": Attack("tables", "damaged_table", 10_000),
+    "models": Attack("models", "changed_model", 5_000),
+    "other models": Attack("models", "changed_scikit_learn_model", 3_000),
+    "studies": Attack("models", "changed_study", 2_000),
+    "workers": Attack("cluster", "all_workers_die", 20),
 }

@@ -177,10 +177,3 @@ def _sealed(members, rng):
     }
     sealed = json.dumps(document, sort_keys=True).encode()
     return as_json({**document, "seal": hashlib.sha256(sealed).hexdigest()})
-
-
-ATTACKS = {
-    "models": changed_model,
-    "models of scikit-learn": changed_scikit_learn_model,
-    "studies": changed_study,
-}

@@ -137,6 +137,3 @@ def _packed(name, content, rng):
     if rng.random() < 0.2:  # a member without a name
         packed = packed.replace(name.encode(), b"\x00" * len(name))
     return f"{name}.zip", packed
-
-
-ATTACKS = {"tables": damaged_table}
