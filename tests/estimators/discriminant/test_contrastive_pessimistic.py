@@ -252,11 +252,16 @@ def test_the_rounding_bound_covers_the_rounding_errors(offset, thin):
             found.append(terms)
         return found
 
-    worst = mp.mpf(0)
+    worst = least = most = mp.mpf(0)
     for ours, theirs, code in zip(joint(clf), joint(clf.supervised_), y, strict=True):
         losses = [b - a for a, b in zip(ours, theirs, strict=True)]
         worst += losses[code] if code >= 0 else max(losses)
+        least -= theirs[code] if code >= 0 else max(theirs)
+        most -= theirs[code] if code >= 0 else min(theirs)
     certificate = clf.certificate_
+    low, high = certificate.supervised_loss
+    assert low <= least
+    assert most <= high
     assert worst <= certificate.worst_case
     assert worst >= certificate.worst_case - 2 * certificate.rounding_bound
     assert certificate.rounding_bound < 0.5 * certificate.guaranteed_improvement

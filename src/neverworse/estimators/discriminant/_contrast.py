@@ -35,7 +35,7 @@ class Contrast:
     bound : float
         `worst` and `best` are at most so far from the true values.
     baseline : tuple of float
-        Smallest and largest loss of the others over all labelings.
+        Bounds of the loss of the others over all labelings, rounded outwards.
     """
 
     worst: float
@@ -56,9 +56,10 @@ def contrast(
     of_baseline = sample.scores(baseline.linear)
     shared_baseline = family.shared(baseline, sample)
     known_baseline = float(np.vdot(baseline.linear, sample.known)) + shared_baseline
+    error = rounding_error(baseline, sample, family)
     range_of_baseline = (
-        -known_baseline - _total(sample.free, of_baseline.max(axis=0)),
-        -known_baseline - _total(sample.free, of_baseline.min(axis=0)),
+        -known_baseline - _total(sample.free, of_baseline.max(axis=0)) - error,
+        -known_baseline - _total(sample.free, of_baseline.min(axis=0)) + error,
     )
     if model is baseline:
         return Contrast(0.0, 0.0, 0.0, range_of_baseline)
@@ -68,7 +69,7 @@ def contrast(
     return Contrast(
         worst=-known - _total(sample.free, gain.min(axis=0)),
         best=-known - _total(sample.free, gain.max(axis=0)),
-        bound=rounding_error(model, sample, family) + rounding_error(baseline, sample, family),
+        bound=rounding_error(model, sample, family) + error,
         baseline=range_of_baseline,
     )
 
