@@ -1,6 +1,6 @@
 """Model files and studies that somebody changed: each ends in a sentence, never in a traceback.
 
-An attack takes a seed, and returns None if the program held, or what broke.
+`attack` takes a seed, and returns None if the program held, or what broke.
 """
 
 from __future__ import annotations
@@ -9,8 +9,11 @@ import hashlib
 import io
 import json
 import random
+import shutil
 import tempfile
+import warnings
 from functools import cache
+from multiprocessing.util import Finalize
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +41,7 @@ TARGET = ("--target", "species")
 def folder():
     """A folder with a table, the results of a fit, and models of scikit-learn."""
     place = Path(tempfile.mkdtemp(prefix="neverworse-fuzz-"))
+    Finalize(None, shutil.rmtree, (place,), {"ignore_errors": True}, exitpriority=1)
     table = quick().assign(bed=["a", "b", None, "c d"] * 25)
     table["petal width (cm)"] = table["petal width (cm)"].where(np.arange(len(table)) % 9 > 0)
     table.to_csv(place / "t.csv", index=False)
@@ -47,7 +51,10 @@ def folder():
     quick().to_csv(place / "numbers.csv", index=False)
     labels = np.where(np.arange(len(numbers)) < 50, "small", "large")
     for name, model in scikit_learn().items():
-        skops.io.dump(model.fit(numbers.to_numpy(), labels), place / f"{name}.skops")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.fit(numbers.to_numpy(), labels)
+        skops.io.dump(model, place / f"{name}.skops")
     return place
 
 
@@ -69,6 +76,11 @@ def scikit_learn():
         "calibrated": CalibratedClassifierCV(GaussianNB(), cv=2),
         "voting": VotingClassifier(both, voting="soft"),
     }
+
+
+def attack(seed):
+    """A model of ``neverworse fit``, one of scikit-learn, or a study, in turn."""
+    return (changed_model, changed_scikit_learn_model, changed_study)[seed % 3](seed)
 
 
 def changed_model(seed):
@@ -177,10 +189,3 @@ def _sealed(members, rng):
     }
     sealed = json.dumps(document, sort_keys=True).encode()
     return as_json({**document, "seal": hashlib.sha256(sealed).hexdigest()})
-
-
-ATTACKS = {
-    "models": changed_model,
-    "models of scikit-learn": changed_scikit_learn_model,
-    "studies": changed_study,
-}

@@ -1,6 +1,6 @@
 """Tables that somebody damaged: each ends in a sentence, never in a traceback.
 
-An attack takes a seed, and returns None if the program held, or what broke.
+`attack` takes a seed, and returns None if the program held, or what broke.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ OPTIONS = (
 )
 
 
-def damaged_table(seed):
+def attack(seed):
     """A table in any format, of which bytes or cells were changed, in ``fit`` or ``predict``."""
     rng = random.Random(seed)
     place = Path(tempfile.mkdtemp(dir=folder()))
@@ -137,6 +137,3 @@ def _packed(name, content, rng):
     if rng.random() < 0.2:  # a member without a name
         packed = packed.replace(name.encode(), b"\x00" * len(name))
     return f"{name}.zip", packed
-
-
-ATTACKS = {"tables": damaged_table}
