@@ -1,6 +1,6 @@
 """Model files and studies that somebody changed: each ends in a sentence, never in a traceback.
 
-`attack` takes a seed, and returns None if the program held, or what broke.
+An attack takes a seed, and returns None if the program held, or what broke.
 """
 
 from __future__ import annotations
@@ -76,11 +76,6 @@ def scikit_learn():
         "calibrated": CalibratedClassifierCV(GaussianNB(), cv=2),
         "voting": VotingClassifier(both, voting="soft"),
     }
-
-
-def attack(seed):
-    """A model of ``neverworse fit``, one of scikit-learn, or a study, in turn."""
-    return (changed_model, changed_scikit_learn_model, changed_study)[seed % 3](seed)
 
 
 def changed_model(seed):

@@ -1,6 +1,6 @@
 """Tables that somebody damaged: each ends in a sentence, never in a traceback.
 
-`attack` takes a seed, and returns None if the program held, or what broke.
+An attack takes a seed, and returns None if the program held, or what broke.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ OPTIONS = (
 )
 
 
-def attack(seed):
+def damaged_table(seed):
     """A table in any format, of which bytes or cells were changed, in ``fit`` or ``predict``."""
     rng = random.Random(seed)
     place = Path(tempfile.mkdtemp(dir=folder()))
