@@ -493,3 +493,11 @@ def test_a_link_to_nothing_is_noticed_before_anything_is_read(tmp_path, capsys, 
     words = ["fit", str(tmp_path / "none.csv"), "--target", "y", "--out", str(tmp_path / out)]
     assert main(words) == 2
     assert "is a link to what is not there" in capsys.readouterr().err
+
+
+def test_labels_that_are_lists(tmp_path, capsys):
+    rows = [{"a": k, "y": [] if k < 2 else None} for k in range(9)]
+    (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    words = ["fit", str(tmp_path / "t.jsonl"), "--target", "y", "--out", str(tmp_path / "out")]
+    assert main(words) == 4
+    assert "has no plain values in its cells, but list<item: null>" in capsys.readouterr().err

@@ -35,6 +35,8 @@ def ran(words, stdin=None):
             code = main(words)
     except BaseException:
         return f"{' '.join(words)}\n{traceback.format_exc(limit=-4)}"
+    if code == 130:  # whoever runs the attack has stopped it
+        raise KeyboardInterrupt
     said = err.getvalue()
     if code not in CODES or (code not in (0, 3)) != ("error: " in said):
         return f"{' '.join(words)}\nexit code {code}: {said}"

@@ -162,7 +162,13 @@ def coded(column: pa.ChunkedArray) -> tuple[list[str | None], Indices]:
     Missing values are None, which comes last and may be there without being used.
     """
     if not pa.types.is_dictionary(column.type):
-        column = column.dictionary_encode()
+        try:
+            column = column.dictionary_encode()
+        except pa.ArrowNotImplementedError:
+            raise TableError(
+                "A column for labels or categories has no plain values in its cells, but "
+                f"{short(str(column.type))}. Take them apart, or leave it out: --drop COLUMN."
+            ) from None
     merged = column.unify_dictionaries().combine_chunks()
     if isinstance(merged, pa.ChunkedArray):
         merged = pa.concat_arrays(merged.chunks)
