@@ -136,7 +136,7 @@ class Certificate(Claim):
         context = f" (the supervised loss is between {number(low)} and {number(high)})"
         of_rows = f"the true {labels} of the {self.n_unlabeled:,} unlabeled "
         of_rows += f"{plural(self.n_unlabeled)}{assumed.conditions()}"
-        penalised = f" plus the ridge penalty {number(self.penalty)} ||w||²" if self.penalty else ""
+        penalised = self._penalty()
         if self.holds:
             return (
                 f"Never worse: whatever {of_rows}, the {self._loss()} {where}{penalised} is lower "
@@ -150,6 +150,9 @@ class Certificate(Claim):
             f"{model}{context}. Only distance='all' and distance='unlabeled' promise never to "
             "be worse."
         )
+
+    def _penalty(self) -> str:
+        return f" plus the ridge penalty {number(self.penalty)} ||w||²" if self.penalty else ""
 
     def _loss(self) -> str:
         summed = " (summed over the classes)" if self.assumptions.task == "multiclass" else ""

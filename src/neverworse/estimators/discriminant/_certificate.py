@@ -23,10 +23,13 @@ class LikelihoodCertificate(Certificate):
     def _loss(self) -> str:
         return ("penalised " if self.penalty else "") + "negative log-likelihood"
 
+    def _penalty(self) -> str:
+        return ""  # said by the name of the loss
+
     def _how(self) -> str:
         if not self.n_unlabeled:
             return ""
-        labels = f"Of the most pessimistic {self._counts()}"
+        labels = f"Most pessimistic labels: {self._counts()}."
         gap = f"relative duality gap {self.duality_gap:.1g}"
         if self.converged and self.duality_gap <= EXACT:
             return f"{labels} No other parameters guarantee more: {gap}."
