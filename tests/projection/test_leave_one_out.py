@@ -12,23 +12,10 @@ from scipy import sparse
 from sklearn.linear_model import RidgeCV
 
 from neverworse.projection import _leave_one_out as module
-from neverworse.projection._leave_one_out import leave_one_out as add_up_left_out
 from neverworse.rows import as_rows
+from tests.projection.left_out import leave_one_out
 
 ALPHAS = np.array([1.0, 0.0, 1e-12, 1e-6, 1e-3, 30.0, 1e4])
-
-
-def _as_they_are(scores, target, weights):
-    return [scores]  # lists are added up as well
-
-
-def leave_one_out(rows, target, weights, alphas, fit_intercept=True):
-    """The scores of all rows with a weight; NaN for the others."""
-    found = add_up_left_out(rows, target, weights, alphas, _as_they_are, fit_intercept)
-    scores = np.full((len(alphas), *np.atleast_2d(target).shape), np.nan)
-    used = slice(None) if weights is None else weights > 0
-    scores[..., used] = np.concatenate(found, axis=-1)
-    return scores[:, 0] if np.ndim(target) == 1 else scores
 
 
 def _data(n=40, d=5, n_classes=3, seed=0):
