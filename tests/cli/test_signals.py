@@ -27,8 +27,14 @@ def started(*words, cwd, **options):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        **options,
+        **{"preexec_fn": _heed_signals, **options},
     )
+
+
+def _heed_signals():
+    """Undo what nohup does to whoever runs the tests: ignored signals stay ignored."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
 
 
 def wait_for(folder, pattern):

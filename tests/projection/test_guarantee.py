@@ -17,7 +17,7 @@ from tests.problems import (
     with_cancelling_duplicates,
 )
 
-N_PROBLEMS = 70  # of each kind, each in all distances
+N_PROBLEMS = 50  # of each kind, each in all distances
 
 
 def _check(clf, problem):
