@@ -1,4 +1,5 @@
 import json
+import re
 from functools import partial
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils._param_validation import InvalidParameterError
 
@@ -15,7 +17,10 @@ from neverworse import (
     LeastSquaresClassifier,
     LeastSquaresClassifierCV,
     LeastSquaresRegressor,
+    LinearDiscriminantClassifier,
+    NullCategoryNoiseModel,
     ProjectedLeastSquaresClassifier,
+    SupervisedClassifier,
 )
 
 ALL = [LeastSquaresClassifier, ProjectedLeastSquaresClassifier, ICLSClassifier]
@@ -792,6 +797,39 @@ def test_integers_beyond_the_range(classifier):
         classifier().fit([[10**400, 1], *X[1:, :2].tolist()], y)
     with pytest.raises(ValueError, match="an integer that is too large"):
         classifier().fit(X, y, [10**400] * len(y))
+
+
+NOT_NUMBERS = {
+    "text": ([[1, 2], [1, "x"]], ValueError, "could not convert string to float: 'x'. Encode text"),
+    "rows of several lengths": ([[1, 2], [3]], ValueError, "give all rows the same columns"),
+    "an object": ([[1, 2], [1, {}]], TypeError, "must be a string or a real number, not 'dict'."),
+    "large integers": ([[1, 2], [10**400, 1]], ValueError, "an integer that is too large"),
+}
+
+
+@pytest.mark.parametrize("rows", NOT_NUMBERS)
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        LeastSquaresClassifier(),
+        LeastSquaresRegressor(missing_label=-1),
+        NullCategoryNoiseModel(),
+        LinearDiscriminantClassifier(),
+        SupervisedClassifier(LogisticRegression()),
+    ],
+    ids=lambda estimator: type(estimator).__name__,
+)
+def test_what_is_no_number_is_said_in_words(estimator, rows):
+    X, y = make(d=2)
+    wrong, error, said = NOT_NUMBERS[rows]
+    fitted = clone(estimator).fit(X, y)
+    names = {"predict", "decision_function", "predict_proba", "predict_joint_log_proba"}
+    methods = [getattr(fitted, name) for name in names if hasattr(fitted, name)]
+    for use in (*methods, lambda X: clone(estimator).fit(X, [0, 1])):
+        with pytest.raises(error, match=f"X, y, sample_weight.*{re.escape(said)}"):
+            use(wrong)
+    with pytest.raises(ValueError, match="is no array of numbers: could not convert"):
+        LeastSquaresClassifier().fit(X, y, ["a"] * len(y))
 
 
 def test_targets_beyond_the_range():

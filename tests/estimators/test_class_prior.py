@@ -10,15 +10,9 @@ from sklearn.model_selection import GridSearchCV
 
 from neverworse import ICLSClassifier, ProjectedLeastSquaresClassifier
 from neverworse.model_selection import StratifiedLabeledKFold, mask_labels
-from tests.exact import (
-    Restricted,
-    as_fractions,
-    check_certificate,
-    share_program,
-    with_classes,
-    with_shares,
-)
+from tests.exact import check_certificate, share_program
 from tests.problems import KINDS, make_problem
+from tests.restricted import Restricted, with_classes, with_shares
 
 projected = pytest.mark.parametrize("classifier", [ProjectedLeastSquaresClassifier, ICLSClassifier])
 ignore_giving_up = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -59,11 +53,8 @@ def test_never_worse_for_the_exact_worst_labels_of_two_classes(kind):
             continue
         for distance in ("all", "unlabeled", "labeled"):
             clf = problem.fit(distance=distance)
-            low, high = as_fractions(problem.shares[1])
-            worst, best = problem.exact(clf).extremes_of_two_classes(low, high)
-            certificate = clf.certificate_
-            check_certificate(certificate, worst, best)
-            improved += certificate.guaranteed_improvement > 0
+            check_certificate(clf, problem.exact(clf))
+            improved += clf.certificate_.guaranteed_improvement > 0
     assert improved > 0
 
 
@@ -78,10 +69,8 @@ def test_never_worse_for_the_exact_worst_labels_of_several_classes(kind):
             continue
         for distance in ("all", rng.choice(["unlabeled", "labeled"])):
             clf = problem.fit(distance=str(distance))
-            exact, certificate = problem.exact(clf), clf.certificate_
-            worst, best = exact.extremes_with_shares(as_fractions(problem.shares))
-            check_certificate(certificate, worst, best)
-            improved += certificate.guaranteed_improvement > 0
+            check_certificate(clf, problem.exact(clf))
+            improved += clf.certificate_.guaranteed_improvement > 0
     assert improved > 0
 
 
@@ -123,7 +112,7 @@ def test_the_certificate_is_tight(n_classes):
             if with_shares(problem, rng).shares is None:
                 continue
             certificate, exact = (clf := problem.fit()).certificate_, problem.exact(clf)
-            worst, best = exact.extremes_with_shares(as_fractions(problem.shares))
+            worst, best = exact.extremes()
             slack = 1e-8 * (abs(certificate.worst_case) + abs(certificate.best_case))
             slack += 3 * certificate.rounding_bound
             assert certificate.worst_case - float(worst) <= slack

@@ -1,9 +1,6 @@
 """Regression within bounds: the guarantee in exact arithmetic, and scikit-learn's conventions."""
 
 import pickle
-from dataclasses import dataclass, field
-from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -28,8 +25,8 @@ from neverworse import (
     ProjectedLeastSquaresClassifier,
     ProjectedLeastSquaresRegressor,
 )
-from tests.exact import loss_penalty
-from tests.problems import distances
+from tests.exact import check_certificate, loss_penalty
+from tests.problems import REGRESSION_KINDS, distances, make_regression
 
 NAN = np.nan
 BOTH = [LeastSquaresRegressor(), ProjectedLeastSquaresRegressor("labeled")]
@@ -94,137 +91,19 @@ def test_scikit_learn_checks(estimator, check):
 # The guarantee, in rational arithmetic
 
 
-@dataclass
-class Problem:
-    """Rows with bounds of their targets; equal ones where the target is known."""
-
-    X: Any
-    lower: Any
-    upper: Any
-    weights: Any = None
-    settings: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def y(self):
-        return np.where(self.lower == self.upper, self.lower, NAN)
-
-    def fit(self, **more):
-        reg = ProjectedLeastSquaresRegressor(**{**self.settings, **more})
-        bounds = np.column_stack([self.lower, self.upper])
-        return reg.fit(self.X, self.y, sample_weight=self.weights, target_bounds=bounds)
-
-
-KINDS = (
-    "common range",
-    "own bounds",
-    "targets of size 1e-6",
-    "targets of size 1e6",
-    "targets around 1e6",
-    "widths from 1e-6 to 1e6",
-    "features far from zero",
-    "features of wide scales",
-    "rank deficient",
-    "weights",
-    "penalty",
-    "chosen penalty",
-    "no intercept",
-    "few labels",
-    "targets at the bounds",
-    "fewer rows than columns",
-)
-
-
-def make_problem(kind, rng):
-    d = int(rng.integers(1, 6))
-    n_labeled, n_unlabeled = int(rng.integers(d + 2, 3 * d + 4)), int(rng.integers(1, 35))
-    if kind == "few labels":
-        n_labeled = int(rng.integers(1, d + 2))
-    elif kind == "fewer rows than columns":
-        d, n_labeled, n_unlabeled = int(rng.integers(8, 14)), 3, 3
-    n = n_labeled + n_unlabeled
-    X = rng.normal(size=(n, d))
-    target = X @ rng.normal(size=d) + rng.normal(size=n)
-    if kind == "targets at the bounds":
-        target = np.clip(target, -1.0, 1.0)
-    known = rng.permutation(n) < n_labeled
-    # Narrower than the targets would need: then there is something to improve.
-    lower, upper = np.full(n, -0.7), np.full(n, 0.7)
-    if kind in ("own bounds", "widths from 1e-6 to 1e6"):
-        size = 0.3 if kind == "own bounds" else 10.0 ** rng.uniform(-6, 6, n)
-        lower = target - size * rng.random(n)
-        upper = target + size * rng.random(n)
-    scale = {"targets of size 1e-6": 1e-6, "targets of size 1e6": 1e6}.get(kind, 1.0)
-    offset = 1e6 if kind == "targets around 1e6" else 0.0
-    lower, upper = (scale * np.where(known, target, bound) + offset for bound in (lower, upper))
-    if kind == "features far from zero":
-        X = X + 10.0 ** rng.uniform(3, 8, d)
-    elif kind == "features of wide scales":
-        X = X * 10.0 ** rng.integers(-6, 7, d)
-    elif kind == "rank deficient":
-        X = np.column_stack([X, X @ rng.integers(-2, 3, d), X[:, :1], np.full(n, rng.normal())])
-    weights = None
-    if kind == "weights" or rng.random() < 0.2:
-        weights = rng.uniform(0.1, 3.0, n)
-        weights[rng.random(n) < 0.1] = 0.0
-        weights[np.flatnonzero(known)[:2]] = 1.0
-    penalised = kind == "penalty" or rng.random() < 0.2
-    chosen = {
-        "alpha": float(rng.choice([0.1, 10.0])) if penalised else 0.0,
-        "constraint_alpha": float(rng.choice([0.1, 10.0])) if penalised else 0.0,
-        "fit_intercept": kind != "no intercept",
-    }
-    if kind == "chosen penalty":
-        chosen |= {"alpha": "loo", "constraint_alpha": "same"}
-    return Problem(X, lower, upper, weights, chosen)
-
-
-def exact_extremes(reg, problem):
-    """Largest and smallest loss difference over all targets, of the weights as stored."""
-    transductive = isinstance(reg.distance, str) and reg.distance == "unlabeled"
-    semi, supervised = _exact_weights(reg), _exact_weights(reg.supervised_)
-    weights = np.ones(len(problem.X)) if problem.weights is None else problem.weights
-    worst = best = Fraction(0)
-    for x, low, high, s in zip(problem.X, problem.lower, problem.upper, weights, strict=True):
-        if s == 0 or (transductive and low == high):
-            continue
-        row = [Fraction(float(value)) for value in x]
-        f, g = _exact_score(row, semi), _exact_score(row, supervised)
-        ends = [(f - y) ** 2 - (g - y) ** 2 for y in (Fraction(float(low)), Fraction(float(high)))]
-        worst += Fraction(float(s)) * max(ends)
-        best += Fraction(float(s)) * min(ends)
-    penalty = sum(w * w for w in semi[0]) - sum(w * w for w in supervised[0])
-    penalty *= loss_penalty(reg)
-    return worst + penalty, best + penalty
-
-
-def _exact_weights(reg):
-    return [Fraction(float(w)) for w in reg.coef_], Fraction(reg.intercept_)
-
-
-def _exact_score(row, weights):
-    coef, intercept = weights
-    return sum((x * w for x, w in zip(row, coef, strict=True)), intercept)
-
-
 def check_guarantee(reg, problem):
-    worst, best = exact_extremes(reg, problem)
-    certificate = reg.certificate_
-    assert best >= certificate.best_case
-    assert worst <= certificate.worst_case
-    if certificate.distance in ("all", "unlabeled"):
-        assert worst <= 0
-        assert certificate.holds
+    check_certificate(reg, problem.exact(reg))
     unknown = problem.lower < problem.upper
     assert np.all(reg.imputed_targets_ >= problem.lower[unknown])
     assert np.all(reg.imputed_targets_ <= problem.upper[unknown])
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", REGRESSION_KINDS)
 def test_never_worse_for_the_exact_worst_targets(kind):
     rng = np.random.default_rng(list(kind.encode()))
     improved = 0
     for _ in range(40):
-        problem = make_problem(kind, rng)
+        problem = make_regression(kind, rng)
         for distance in distances(rng, problem.X.shape[1]):
             reg = problem.fit(distance=distance)
             check_guarantee(reg, problem)
@@ -233,14 +112,14 @@ def test_never_worse_for_the_exact_worst_targets(kind):
 
 
 @given(
-    kind=st.sampled_from(KINDS),
+    kind=st.sampled_from(REGRESSION_KINDS),
     seed=st.integers(0, 2**32 - 1),
     max_iter=st.integers(1, 6),
     solver=st.sampled_from(["exact", "lbfgs"]),
 )
 @settings(max_examples=150, deadline=None)
 def test_early_stopping_stays_certified(kind, seed, max_iter, solver):
-    problem = make_problem(kind, np.random.default_rng(seed))
+    problem = make_regression(kind, np.random.default_rng(seed))
     for distance in ("all", "unlabeled"):
         reg = problem.fit(distance=distance, max_iter=max_iter, solver=solver)
         check_guarantee(reg, problem)
@@ -250,7 +129,7 @@ def test_early_stopping_stays_certified(kind, seed, max_iter, solver):
 def test_no_claim_is_false_where_targets_are_far_from_zero(offset):
     rng = np.random.default_rng(1)
     for _ in range(20):
-        problem = make_problem("common range", rng)
+        problem = make_regression("common range", rng)
         problem.lower, problem.upper = problem.lower + offset, problem.upper + offset
         check_guarantee(problem.fit(), problem)
 
@@ -303,7 +182,7 @@ def test_agrees_with_an_independent_solver(kind):
     rng = np.random.default_rng(list(kind.encode()))
     moved = 0
     for _ in range(40):
-        problem = make_problem(kind, rng)
+        problem = make_regression(kind, rng)
         problem.settings["tol"] = 1e-13
         reg, expected = projected_by_bvls(problem)
         d = len(reg.coef_)

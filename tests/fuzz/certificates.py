@@ -1,4 +1,4 @@
-"""Certificates against exact rational arithmetic, for problems made to break them."""
+"""Certificates and audits in exact rational arithmetic, for problems made to break them."""
 
 from __future__ import annotations
 
@@ -7,62 +7,89 @@ from dataclasses import replace
 
 import numpy as np
 
-from tests.exact import (
-    Restricted,
-    as_fractions,
-    check_certificate,
-    check_supervised_loss,
-    exact_probabilities,
-    with_bounds,
-    with_classes,
-    with_shares,
+from neverworse import audit
+from tests.exact import ExactLosses, Rationals, check_certificate
+from tests.problems import (
+    KINDS,
+    REGRESSION_KINDS,
+    Regression,
+    distances,
+    make_problem,
+    make_regression,
+    with_cancelling_duplicates,
 )
-from tests.problems import KINDS, distances, make_problem, with_cancelling_duplicates
+from tests.restricted import Restricted, with_bounds, with_classes, with_shares
 
-MOST_ROWS = 14  # rational numbers are slow
+MOST_ROWS = 14  # a few say as much as many, and sooner
 SPANS = (1.0, 3.0, 10.0, 20.0, 40.0)  # of weights, as powers of ten up and down
 
 
 def attack(seed):
     """Fit one hostile problem; compare every bound of its certificate with the exact number."""
     rng = np.random.default_rng(seed)
-    kind, twist = KINDS[rng.integers(len(KINDS))], TWISTS[rng.integers(len(TWISTS))]
-    problem = _cut(make_problem(kind, rng), rng)
-    problem = Restricted(problem.X, problem.y, problem.weights, problem.settings, 2)
+    if rng.random() < 0.2:
+        kind, twist = _one(REGRESSION_KINDS, rng), _one(REGRESSION_TWISTS, rng)
+        problem = _cut(make_regression(kind, rng), rng)
+    else:
+        kind, twist = _one(KINDS, rng), _one(TWISTS, rng)
+        problem = _cut(make_problem(kind, rng), rng)
+        problem = Restricted(problem.X, problem.y, problem.weights, problem.settings, 2)
     problem = twist(problem, rng)
     choices = distances(rng, problem.X.shape[1])
     distance = choices[rng.choice(5, p=[0.5, 0.1, 0.2, 0.1, 0.1])]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        clf = problem.fit(distance=distance, max_iter=_some_limit(rng))
+        model = problem.fit(distance=distance, max_iter=_some_limit(rng))
     if hasattr(problem.X, "toarray"):
         problem = replace(problem, X=problem.X.toarray())
     try:
-        _check(clf, problem)
-    except AssertionError as wrong:
+        check_certificate(model, problem.exact(model))
+    except AssertionError:
         name = distance if isinstance(distance, str) else "user's matrix"
         about = f"{kind}, {twist.__name__}, distance {name}, {problem.settings}"
-        return (
-            f"{about}: {wrong or 'a number is outside of its bound'}; {clf.certificate_.to_dict()}"
-        )
+        return f"{about}: a number is outside of its bound; {model.certificate_.to_dict()}"
     return None
 
 
-def _check(clf, problem):
-    certificate, exact = clf.certificate_, problem.exact(clf)
-    if problem.shares is None:
-        check_certificate(certificate, *exact.extremes())
-        worst, best = exact_probabilities(
-            clf, problem.X, problem.y, problem.weights, problem.bounds
-        )
-        assert worst <= certificate.probability_worst_case
-        assert best >= certificate.probability_best_case
-    elif problem.n_classes == 2:
-        low, high = as_fractions(problem.shares[1])
-        check_certificate(certificate, *exact.extremes_of_two_classes(low, high))
-    else:
-        check_certificate(certificate, *exact.extremes_with_shares(as_fractions(problem.shares)))
-    check_supervised_loss(clf, problem.X, problem.y, problem.weights, problem.bounds)
+def audit_of_scores(seed):
+    """Audit scores that somebody made up; compare its bounds with the exact numbers."""
+    rng = np.random.default_rng(seed)
+    problem = make_problem("gaussian", rng)
+    problem = Restricted(problem.X, problem.y, problem.weights, {}, 2)
+    problem = _one(AUDIT_TWISTS, rng)(_cut(problem, rng), rng)
+    n, k = len(problem.y), problem.n_classes
+    both = _one(SCORES, rng)(rng, (n, k) if k > 2 else (n, 1))
+    given = problem.shares
+    if given is not None and k == 2:
+        given = tuple(given[1])
+    shown = [scores if k > 2 else scores[:, 0] for scores in both]
+    options = {"sample_weight": problem.weights, "label_bounds": problem.bounds}
+    found = audit(*shown, None, problem.y, class_prior=given, **options)
+    s = problem.s()
+    kept = s > 0.0
+    ends = [bound[kept, -both[0].shape[1] :] for bound in problem.ranges()]
+    f, g = (Rationals.of(scores[kept]) for scores in both)
+    exact = ExactLosses(f, g, Rationals.of(s[kept]), *ends, shares=problem.shares)
+    total = exact.s.sum().fraction()
+    (worst, best), ranges = exact.extremes(), (replace(exact, g=f), exact)
+    try:
+        assert best >= found.best_case_sum
+        assert worst <= found.worst_case_sum
+        assert best / total >= found.best_case
+        assert worst / total <= found.worst_case
+        for (low, high), losses in zip(
+            (found.candidate_loss, found.baseline_loss), ranges, strict=True
+        ):
+            least, most = losses.baseline_range()
+            assert low <= least / total
+            assert most / total <= high
+    except AssertionError:
+        return f"{both}, {problem}: a number is outside of its bound; {found.to_dict()}"
+    return None
+
+
+def _one(choices, rng):
+    return choices[rng.integers(len(choices))]
 
 
 def _some_limit(rng):
@@ -71,15 +98,20 @@ def _some_limit(rng):
 
 
 def _cut(problem, rng):
-    """Drop some rows of a long problem, labeled ones of two classes not."""
+    """Drop some rows of a long problem, but not all that are labeled, or of a class."""
     if len(problem.y) <= MOST_ROWS:
         return problem
     order = rng.permutation(len(problem.y))
-    counts = problem.weights_or(np.ones(len(order)))[order] > 0.0
-    first = [order[np.flatnonzero(counts & (problem.y[order] == k))[0]] for k in (0, 1)]
-    kept = np.r_[first, np.setdiff1d(order, first, assume_unique=True)[: MOST_ROWS - 2]]
-    weights = None if problem.weights is None else problem.weights[kept]
-    return replace(problem, X=problem.X[kept], y=problem.y[kept], weights=weights)
+    counts = (np.ones(len(order)) if problem.weights is None else problem.weights)[order] > 0.0
+    y = problem.y[order]
+    if isinstance(problem, Regression):
+        first = order[np.flatnonzero(counts & ~np.isnan(y))[:2]]
+    else:
+        first = [order[np.flatnonzero(counts & (y == k))[0]] for k in (0, 1)]
+    others = np.setdiff1d(order, first, assume_unique=True)[: MOST_ROWS - len(first)]
+    kept = np.r_[first, others]
+    parts = {name: part for name, part in vars(problem).items() if isinstance(part, np.ndarray)}
+    return replace(problem, **{name: part[kept] for name, part in parts.items()})
 
 
 # What is done to a problem
@@ -102,8 +134,7 @@ def near_ties(problem, rng):
     """Rows that differ in their last digits, or next to nothing."""
     X = np.array(problem.X, dtype=float)
     copied = rng.integers(0, len(X), len(X))
-    moved = rng.random(len(X)) < 0.7
-    moved[problem.y != -1] = False
+    moved = (rng.random(len(X)) < 0.7) & problem.unlabeled
     size = 10.0 ** rng.integers(-18, -6)
     X[moved] = X[copied[moved]] * (1.0 + size * rng.normal(size=(int(moved.sum()), X.shape[1])))
     return replace(problem, X=X)
@@ -180,3 +211,70 @@ TWISTS = (
     prior_of_classes,
     duplicate_entries,
 )
+
+
+# What is done to a regression
+
+
+def narrow_targets(problem, rng):
+    """Bounds around the targets that are next to nothing apart, of rows of large weight."""
+    n = len(problem.X)
+    at = problem.X @ rng.normal(size=problem.X.shape[1])
+    width = 10.0 ** rng.uniform(-17, -6) * (1.0 + np.abs(at)) * rng.random((2, n))
+    known = ~problem.unlabeled
+    lower = np.where(known, problem.lower, at - width[0])
+    upper = np.where(known, problem.upper, at + width[1])
+    weights = np.where(known, 1.0, 10.0 ** rng.integers(0, 26))
+    return replace(problem, lower=lower, upper=upper, weights=weights)
+
+
+def other_targets(problem, rng):
+    """Targets in other units, or far from zero."""
+    scale, offset = 10.0 ** rng.integers(-30, 31), rng.choice([0.0, 1e3, 1e9, 1e15])
+    lower, upper = scale * (problem.lower + offset), scale * (problem.upper + offset)
+    return replace(problem, lower=lower, upper=upper)
+
+
+REGRESSION_TWISTS = (
+    plain,
+    wide_weights,
+    near_ties,
+    other_units,
+    narrow_targets,
+    other_targets,
+    duplicate_entries,
+)
+
+# Audits
+
+AUDIT_TWISTS = (
+    plain,
+    wide_weights,
+    some_bounds,
+    classes,
+    classes_with_bounds,
+    classes_with_wide_weights,
+    prior,
+    prior_and_bounds,
+    prior_of_classes,
+)
+
+
+def probabilities(rng, shape):
+    return rng.random((2, *shape))
+
+
+def next_to_equal(rng, shape):
+    g = rng.random(shape)
+    return g * (1.0 + 10.0 ** rng.integers(-17, -2) * rng.integers(-9, 10, shape)), g
+
+
+def of_any_size(rng, shape):
+    return rng.normal(size=(2, *shape)) * 10.0 ** rng.integers(-170, 101)
+
+
+def of_many_sizes(rng, shape):
+    return rng.normal(size=(2, *shape)) * 10.0 ** rng.uniform(-20, 20, (2, *shape))
+
+
+SCORES = (probabilities, next_to_equal, of_any_size, of_many_sizes)

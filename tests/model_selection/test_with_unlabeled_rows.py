@@ -128,6 +128,18 @@ def test_forms_of_rows(form):
     assert hasattr(clf, "feature_names_in_") == (form in ("pandas", "polars"))
 
 
+@pytest.mark.parametrize("form", ["array", "list"])
+def test_sparse_rows_and_others(form):
+    X, truth, labeled = problem()
+    expected = classifier().fit(X, np.where(labeled, truth, -1))
+    parts = FORMS[form](X[labeled]), FORMS["sparse"](X[~labeled])
+    clf = WithUnlabeledRows(classifier(), parts[1]).fit(parts[0], truth[labeled])
+    np.testing.assert_allclose(clf.estimator_.coef_, expected.coef_, atol=1e-8)
+    clf = WithUnlabeledRows(classifier(), FORMS[form](X[~labeled]))
+    clf.fit(FORMS["sparse"](X[labeled]), truth[labeled])
+    np.testing.assert_allclose(clf.estimator_.coef_, expected.coef_, atol=1e-8)
+
+
 @pytest.mark.parametrize("marker", ["auto", -1, "?", None])
 def test_markers_of_the_estimator_do_not_matter(marker):
     X, truth, labeled = problem()
@@ -177,6 +189,8 @@ def test_copies_share_the_unlabeled_rows():
         (np.eye(4), [0, 0, 0, 0], np.eye(4), "one class only"),
         (np.eye(4), [0, 1, 0, 1], np.eye(3), r"\(4, 4\).*\(3, 3\).*same columns"),
         (np.eye(4), [0, 1, 0], np.eye(4), "inconsistent numbers of samples"),
+        (np.eye(2), [0, 1], [[10**400, 1]], "an integer that is too large"),
+        (np.eye(2), [0, 1], [[0, 1], [2]], "give all rows the same columns"),
         (np.eye(4), [0, 1, 0, 1], pd.DataFrame(np.eye(4)), r"both no data frames.*4 columns"),
         (
             pd.DataFrame(np.eye(2), columns=["a", "b"]),

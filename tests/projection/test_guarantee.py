@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.exact import check_certificate, check_supervised_loss, exact_extremes
+from tests.exact import check_certificate
 from tests.problems import (
     CONSTRAINT_PENALTIES,
     KINDS,
@@ -21,12 +21,7 @@ N_PROBLEMS = 50  # of each kind, each in all distances
 
 
 def _check(clf, problem):
-    of_scores, (worst, best) = exact_extremes(clf, problem)
-    certificate = clf.certificate_
-    check_certificate(certificate, *of_scores)
-    assert worst <= certificate.probability_worst_case
-    assert best >= certificate.probability_best_case
-    check_supervised_loss(clf, problem.X, problem.y, problem.weights)
+    check_certificate(clf, problem.exact(clf))
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -11,9 +11,9 @@ from sklearn.preprocessing import LabelBinarizer
 from sklearn.utils.validation import check_is_fitted
 
 from neverworse._typing import AnyArray, Matrix, Vector
+from neverworse.estimators._conversion import explains_conversion
 from neverworse.estimators._lazy import lazy_on_dask
 from neverworse.estimators._linear import LinearModel, copy_input_checks
-from neverworse.estimators._overflow import explains_overflow
 from neverworse.projection import Box, Simplex
 
 
@@ -29,7 +29,7 @@ class LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
     missing_label: Any
     classes_: AnyArray
 
-    @explains_overflow
+    @explains_conversion
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None, label_bounds: Any = None) -> Self:
         """Fit the classifier.

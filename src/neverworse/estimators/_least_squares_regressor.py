@@ -11,6 +11,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.utils.validation import check_is_fitted
 
 from neverworse._typing import Vector
+from neverworse.estimators._conversion import explains_conversion
 from neverworse.estimators._known_targets import known_targets
 from neverworse.estimators._lazy import lazy_on_dask
 from neverworse.estimators._least_squares import LeastSquaresClassifier
@@ -21,7 +22,6 @@ from neverworse.estimators._least_squares_cv import (
     total_weight,
 )
 from neverworse.estimators._linear import LinearModel, copy_input_checks, fit_least_squares
-from neverworse.estimators._overflow import explains_overflow
 from neverworse.projection import Labels, Observer, TrainingRows, Weights, leave_one_out
 from neverworse.rows import Rows
 
@@ -36,7 +36,7 @@ class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
     coef_: Vector
     intercept_: float
 
-    @explains_overflow
+    @explains_conversion
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None, target_bounds: Any = None) -> Self:
         """Fit the regression.

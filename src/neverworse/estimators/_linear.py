@@ -14,6 +14,7 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from neverworse._typing import Matrix, Vector
+from neverworse.estimators._conversion import explains_conversion
 from neverworse.estimators._lazy import (
     explain_not_finite,
     in_memory,
@@ -89,6 +90,7 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[mis
     ) -> None:
         """Check y and the bounds, fit, and set the attributes."""
 
+    @explains_conversion
     def _scores(self, X: Any) -> Vector:
         """Return ``X @ coef_.T + intercept_``, with one row for each class if there are several."""
         check_is_fitted(self, "coef_")

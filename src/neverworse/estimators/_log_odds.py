@@ -10,7 +10,7 @@ from sklearn.base import _fit_context
 
 from neverworse._typing import Matrix
 from neverworse.estimators._classifier import LinearClassifier
-from neverworse.estimators._overflow import explains_overflow
+from neverworse.estimators._conversion import explains_conversion
 
 
 class LogOddsClassifier(LinearClassifier):
@@ -19,7 +19,7 @@ class LogOddsClassifier(LinearClassifier):
     Two classes have one score, the log odds of the second one.
     """
 
-    @explains_overflow
+    @explains_conversion
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the classifier.

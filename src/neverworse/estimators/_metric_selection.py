@@ -13,10 +13,10 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from neverworse._typing import AnyArray, Vector
 from neverworse.estimators._candidates import Named, candidates_to_fit, named_candidates
+from neverworse.estimators._conversion import explains_conversion
 from neverworse.estimators._hypotheses import hypotheses
 from neverworse.estimators._lazy import refuse_chunks
 from neverworse.estimators._linear import copy_input_checks, forget_fit
-from neverworse.estimators._overflow import explains_overflow
 from neverworse.estimators._predictions import PassesPredictionsOn
 from neverworse.estimators._progress import CallbackSupportMixin, observed_fit
 from neverworse.estimators._stages import Stages
@@ -163,7 +163,7 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
         self.missing_label = missing_label
         self.verbose = verbose
 
-    @explains_overflow
+    @explains_conversion
     @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit all candidates to the labeled rows, and choose one of them.

@@ -11,6 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from neverworse._typing import AnyArray, Matrix, Vector
+from neverworse.estimators._conversion import explains_conversion
 
 
 def _if_it_can(method: str) -> Callable[[Any], bool]:
@@ -32,6 +33,7 @@ class PassesPredictionsOn(MetaEstimatorMixin):  # type: ignore[misc]
         check_is_fitted(self, self._predictor)
         return getattr(self, self._predictor)
 
+    @explains_conversion
     def predict(self, X: Any) -> AnyArray:
         """Return what the fitted estimator predicts.
 
@@ -47,6 +49,7 @@ class PassesPredictionsOn(MetaEstimatorMixin):  # type: ignore[misc]
         return self._fitted().predict(X)
 
     @available_if(_if_it_can("decision_function"))  # type: ignore[untyped-decorator]
+    @explains_conversion
     def decision_function(self, X: Any) -> Vector:
         """Return the decision function of the fitted estimator, if it has one.
 
@@ -61,6 +64,7 @@ class PassesPredictionsOn(MetaEstimatorMixin):  # type: ignore[misc]
         return self._fitted().decision_function(X)
 
     @available_if(_if_it_can("predict_proba"))  # type: ignore[untyped-decorator]
+    @explains_conversion
     def predict_proba(self, X: Any) -> Matrix:
         """Return the probabilities of the fitted estimator, if it has them.
 

@@ -9,10 +9,10 @@ from sklearn.base import _fit_context
 from sklearn.utils.validation import check_consistent_length
 
 from neverworse._typing import AnyArray
+from neverworse.estimators._conversion import explains_conversion
 from neverworse.estimators._delegating import DelegatingClassifier, LabeledRows
 from neverworse.estimators._hidden_labels import HiddenLabels
 from neverworse.estimators._labels import as_array, find_unlabeled
-from neverworse.estimators._overflow import explains_overflow
 
 
 class SupervisedClassifier(DelegatingClassifier):
@@ -62,7 +62,7 @@ class SupervisedClassifier(DelegatingClassifier):
         self.estimator = estimator
         self.missing_label = missing_label
 
-    @explains_overflow
+    @explains_conversion
     @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the classifier to the labeled rows.
@@ -140,7 +140,7 @@ class OracleClassifier(DelegatingClassifier):
         self.estimator = estimator
         self.missing_label = missing_label
 
-    @explains_overflow
+    @explains_conversion
     @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None, y_true: Any = None) -> Self:
         """Fit the classifier to all rows, with their true labels.

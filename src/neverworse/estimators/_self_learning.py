@@ -12,9 +12,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 
 from neverworse._typing import AnyArray, Vector
+from neverworse.estimators._conversion import explains_conversion
 from neverworse.estimators._delegating import DelegatingClassifier, LabeledRows
 from neverworse.estimators._least_squares import LeastSquaresClassifier
-from neverworse.estimators._overflow import explains_overflow
 from neverworse.estimators._progress import CallbackSupportMixin, observed_fit
 from neverworse.estimators._self_learning_least_squares import LeastSquaresSelfLearner
 from neverworse.estimators._self_learning_loop import (
@@ -150,7 +150,7 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):  # typ
         self.missing_label = missing_label
         self.verbose = verbose
 
-    @explains_overflow
+    @explains_conversion
     @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the classifier.

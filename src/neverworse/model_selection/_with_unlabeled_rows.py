@@ -12,6 +12,7 @@ from sklearn.base import _fit_context, clone
 from sklearn.utils.validation import _num_samples, check_consistent_length
 
 from neverworse._typing import AnyArray
+from neverworse.estimators._conversion import explains_conversion
 from neverworse.estimators._delegating import DelegatingClassifier
 from neverworse.estimators._labels import as_array, check_classes, distinct
 
@@ -72,6 +73,7 @@ class WithUnlabeledRows(DelegatingClassifier):
         self.estimator = estimator
         self.X_unlabeled = X_unlabeled
 
+    @explains_conversion
     @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the classifier to labeled rows and to its unlabeled ones.
@@ -145,8 +147,9 @@ def _stacked(X: Any, X_unlabeled: Any) -> Any:
             )
         library = sys.modules[type(X).__module__.partition(".")[0]]  # pandas or polars
         return library.concat([X, X_unlabeled])
-    if not (sparse.issparse(X) or sparse.issparse(X_unlabeled)):
-        X, X_unlabeled = np.asarray(X), np.asarray(X_unlabeled)
+    X, X_unlabeled = (
+        rows if sparse.issparse(rows) else np.asarray(rows) for rows in (X, X_unlabeled)
+    )
     if X.ndim != 2 or X_unlabeled.ndim != 2 or X.shape[1] != X_unlabeled.shape[1]:
         raise ValueError(
             f"X has the shape {X.shape}, and X_unlabeled the shape {X_unlabeled.shape}: both must "

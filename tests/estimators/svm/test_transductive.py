@@ -309,6 +309,7 @@ def test_max_switches_limits_the_pairs_of_a_round():
     X, y, _ = clusters(0, n=1000, d=20, gap=2.0, n_labeled=10)
     many = TransductiveSVMClassifier().fit(X, y)
     few = TransductiveSVMClassifier(max_switches=1).fit(X, y)
+    assert TransductiveSVMClassifier(max_switches=True).fit(X, y).n_switches_ == few.n_switches_
     n_stages = len(np.unique(few.history_[:, 0]))
     assert few.n_switches_ == len(few.history_) - n_stages
     assert many.n_switches_ > len(many.history_) - n_stages

@@ -16,9 +16,9 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from neverworse._typing import AnyArray, Matrix, Vector
+from neverworse.estimators._conversion import explains_conversion
 from neverworse.estimators._lazy import refuse_chunks
 from neverworse.estimators._linear import copy_input_checks, forget_fit
-from neverworse.estimators._overflow import explains_overflow
 from neverworse.estimators._progress import CallbackSupportMixin, observed_fit
 from neverworse.estimators._stages import Stages
 from neverworse.estimators.null_category._active import BATCH
@@ -181,7 +181,7 @@ class NullCategoryNoiseModel(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         self.random_state = random_state
         self.verbose = verbose
 
-    @explains_overflow
+    @explains_conversion
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any) -> Self:
         """Fit the classifier.
@@ -209,6 +209,7 @@ class NullCategoryNoiseModel(CallbackSupportMixin, ClassifierMixin, BaseEstimato
             raise
         return self
 
+    @explains_conversion
     def decision_function(self, X: Any) -> Vector:
         """Return the logarithms of the odds of the second class against the first one.
 

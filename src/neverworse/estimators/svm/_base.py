@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from neverworse._typing import Vector
 from neverworse.estimators._classifier import LinearClassifier
-from neverworse.estimators._overflow import explains_overflow
+from neverworse.estimators._conversion import explains_conversion
 from neverworse.estimators.svm._design import Design
 from neverworse.estimators.svm._local import System
 from neverworse.estimators.svm._prepare import prepare
@@ -44,7 +44,7 @@ class SVMClassifier(LinearClassifier):
     converged_: bool
     n_iter_: int
 
-    @explains_overflow
+    @explains_conversion
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the classifier.

@@ -197,7 +197,7 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
             anneal(problem, run, share, weight, per_row)
             run.positive = label_shares(problem.scores(run.solution), share, share)
             stages = [(0.0, weight)]
-        switch(problem, run, stages, self.max_switches)
+        switch(problem, run, stages, int(self.max_switches))
         self.history_ = np.array(run.history).reshape(-1, 2)
         self.n_switches_ = run.n_switches
         self.objective_ = problem.value(run.solution, run.positive.astype(np.float64), weight)
