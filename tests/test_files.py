@@ -1,12 +1,15 @@
 """Files are written whole or not at all, and by one program at a time."""
 
+import os
+import signal
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
-from neverworse._files import only_one, write_whole
+from neverworse._files import only_one, take_places, write_whole
 
 
 def test_a_file_is_replaced(tmp_path):
@@ -30,6 +33,37 @@ def test_what_was_there_stays_if_writing_fails(tmp_path, error):
         write_whole(path, write)
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_waits_until_all_files_are_in_their_places(tmp_path, monkeypatch, number):
+    names, came, replace = ["a", "b", "c"], [], Path.replace
+    for folder in (tmp_path / "out", tmp_path / "new"):
+        folder.mkdir()
+        for name in names:
+            (folder / name).write_text(folder.name)
+
+    def disturbed(self, target):
+        moved = replace(self, target)
+        if target.name == "a":
+            os.kill(os.getpid(), number)
+        return moved
+
+    def stop(number, _):
+        came.append(number)
+        raise KeyboardInterrupt
+
+    before = signal.signal(number, stop)
+    monkeypatch.setattr(Path, "replace", disturbed)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            take_places(tmp_path / "out", names, tmp_path / "new")
+        assert signal.getsignal(number) is stop
+    finally:
+        signal.signal(number, before)
+    assert came == [number]
+    assert [(tmp_path / "out" / name).read_text() for name in names] == ["new"] * 3
 
 
 def test_two_runs_at_once(tmp_path):

@@ -5,14 +5,17 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import signal
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import BinaryIO
 
 LOCK = ".lock"
+ENDING = ("SIGINT", "SIGTERM", "SIGHUP")  # signals that end a program
 _PAUSE = 0.05  # seconds until one looks again
 _UNFINISHED: set[Path] = set()
 
@@ -36,6 +39,29 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
     finally:
         temporary.unlink(missing_ok=True)
         _UNFINISHED.discard(temporary)
+
+
+def take_places(folder: Path, names: Iterable[str], new: Path) -> list[Path]:
+    """Move new files to a folder, over those of the same names, and return where they are.
+
+    A signal that ends the program is heeded when all are in their places. Nothing helps a process
+    that is killed outright.
+    """
+    came: list[int] = []
+    before = {}
+    if threading.current_thread() is threading.main_thread():  # no other thread heeds signals
+        known = (getattr(signal, name) for name in ENDING if hasattr(signal, name))
+        handlers = {number: signal.getsignal(number) for number in known}
+        before = {n: h for n, h in handlers.items() if h not in (None, signal.SIG_IGN)}
+    for number in before:
+        signal.signal(number, lambda number, _: came.append(number))
+    try:
+        return [(new / name).replace(folder / name) for name in names]
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for number in came:
+            signal.raise_signal(number)
 
 
 @contextlib.contextmanager

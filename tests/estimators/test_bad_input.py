@@ -786,6 +786,17 @@ def test_certificates_are_finite_for_all_weights_that_are_taken(classifier, span
 
 
 @every_classifier
+@pytest.mark.parametrize("seed", range(10))
+def test_rows_that_vanish_beside_a_heavy_one(classifier, seed):
+    rng = np.random.default_rng(seed)
+    X, y = make(n=12, n_labeled=4, seed=seed)
+    span = 10.0 ** rng.uniform(25, 49)
+    clf = classifier(alpha=0.0).fit(X, y, np.where(np.arange(12) == seed % 2, span, 1.0 / span))
+    assert np.isfinite(clf.coef_).all()
+    assert clf.predict(X)[seed % 2] == y[seed % 2]
+
+
+@every_classifier
 def test_integers_beyond_the_range(classifier):
     X, y = make()
     labels = np.where(y == -1, None, y.astype(object) + 2**70)

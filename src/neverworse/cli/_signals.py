@@ -9,10 +9,9 @@ import threading
 from collections.abc import Iterator
 from types import FrameType
 
-from neverworse._files import remove_unfinished
+from neverworse._files import ENDING, remove_unfinished
 
 GRACE = 5.0  # seconds for a library to return
-ENDING = ("SIGINT", "SIGTERM", "SIGHUP")
 
 
 @contextlib.contextmanager

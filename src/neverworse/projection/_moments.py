@@ -110,6 +110,8 @@ def _accurate(
     varies[doubtful] = low < high
     if varies[doubtful].any() and rows.shift is None:
         result = add_up(rows.shifted(result.mean))
+    # Beside rows of much larger weight, others may be lost in the rounding of the mean.
+    varies &= result.spread > 0.0
     return replace(result, varies=varies, spread=np.where(varies, result.spread, 0.0))
 
 

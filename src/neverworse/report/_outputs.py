@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from neverworse._files import only_one, scratch_folder
+from neverworse._files import only_one, scratch_folder, take_places
 from neverworse.report._page import write_report
 from neverworse.study._fit import TableFit
 from neverworse.study._scored import ScoredRows
@@ -39,7 +39,7 @@ def write_outputs(
     """Write the model, its predictions, its certificate and its report into a folder.
 
     Everything is written beside the folder's files first, and takes their places in the end, so
-    that files of two fits are never mixed because a disk was full.
+    that files of two fits are never mixed because a disk was full or somebody stopped the program.
 
     Returns
     -------
@@ -65,7 +65,7 @@ def write_outputs(
         _write_json(scratch / CERTIFICATE, certificate_document(study, sha256))
         _write_json(scratch / STUDY, study.to_dict())
         write_report(study, scratch / REPORT)
-        return [(scratch / name).replace(folder / name) for name in OUTPUTS]
+        return take_places(folder, OUTPUTS, scratch)
 
 
 def predictions(scored: ScoredRows, id_name: str | None) -> pa.Table:

@@ -230,6 +230,21 @@ def test_copies_of_the_labeled_rows_leave_nothing_to_improve():
     assert "smaller than the rounding errors" in certificate.summary()
 
 
+def exact_joint(model, X):
+    """Joint densities of the parameters, digit by digit."""
+    mp.dps = 60
+    covariance = mp.matrix(model.covariance_.tolist())
+    precision, half = covariance**-1, mp.log(mp.det(2 * mp.pi * covariance)) / 2
+    found = []
+    for row in X:
+        terms = []
+        for prior, mean in zip(model.priors_, model.means_, strict=True):
+            apart = mp.matrix([mp.mpf(a) - mp.mpf(b) for a, b in zip(row, mean, strict=True)])
+            terms.append(mp.log(prior) - (apart.T * precision * apart)[0] / 2 - half)
+        found.append(terms)
+    return found
+
+
 @pytest.mark.parametrize("offset", [0.0, 1e3, 1e7])
 @pytest.mark.parametrize("thin", [1.0, 1e-3])
 def test_the_rounding_bound_covers_the_rounding_errors(offset, thin):
@@ -237,23 +252,10 @@ def test_the_rounding_bound_covers_the_rounding_errors(offset, thin):
     X[:, 2] = X[:, 0] + thin * X[:, 2]  # nearly dependent
     X = X + offset
     clf = ContrastivePessimisticDiscriminantAnalysis().fit(X, y)
-    mp.dps = 60
-
-    def joint(model):
-        """Joint densities of the parameters, digit by digit."""
-        covariance = mp.matrix(model.covariance_.tolist())
-        precision, half = covariance**-1, mp.log(mp.det(2 * mp.pi * covariance)) / 2
-        found = []
-        for row in X:
-            terms = []
-            for prior, mean in zip(model.priors_, model.means_, strict=True):
-                apart = mp.matrix([mp.mpf(a) - mp.mpf(b) for a, b in zip(row, mean, strict=True)])
-                terms.append(mp.log(prior) - (apart.T * precision * apart)[0] / 2 - half)
-            found.append(terms)
-        return found
-
     worst = least = most = mp.mpf(0)
-    for ours, theirs, code in zip(joint(clf), joint(clf.supervised_), y, strict=True):
+    for ours, theirs, code in zip(
+        *(exact_joint(m, X) for m in (clf, clf.supervised_)), y, strict=True
+    ):
         losses = [b - a for a, b in zip(ours, theirs, strict=True)]
         worst += losses[code] if code >= 0 else max(losses)
         least -= theirs[code] if code >= 0 else max(theirs)
@@ -323,12 +325,17 @@ def test_counts_of_soft_labels():
     assert certificate.n_fractional == np.sum((q > 0.0) & (q < 1.0))
 
 
-def test_no_unlabeled_rows():
+@pytest.mark.parametrize("offset", [0.0, 1e3])
+def test_no_unlabeled_rows(offset):
     X, y, _ = make(n_labeled=120)
+    X = X + offset
     clf = ContrastivePessimisticDiscriminantAnalysis().fit(X, y)
     certificate = clf.certificate_
     assert certificate.reason == "no unlabeled rows"
     assert certificate.holds
     assert certificate.worst_case == certificate.best_case == 0.0
-    assert certificate.supervised_loss == (-clf.supervised_.log_likelihood_,) * 2
+    low, high = certificate.supervised_loss
+    loss = -sum(terms[code] for terms, code in zip(exact_joint(clf, X), y, strict=True))
+    assert low <= loss <= high
+    assert high - low < 1e-6 * abs(high)
     assert certificate.summary().startswith("There are no unlabeled rows")

@@ -15,7 +15,7 @@ from neverworse.estimators.discriminant._gaussian import GaussianClasses
 from neverworse.estimators.discriminant._sample import Sample
 from neverworse.estimators.discriminant._semi_supervised import SoftLabelDiscriminant, posteriors
 from neverworse.estimators.discriminant._subspace import SingularCovarianceError
-from neverworse.projection import Assumptions, Labels, Observer, TrainingRows
+from neverworse.projection import Assumptions, Labels, Observer
 from neverworse.projection._certificate import Reason
 
 # Parts of the way from the supervised parameters that are tried until one is never worse.
@@ -155,12 +155,11 @@ class ContrastivePessimisticDiscriminantAnalysis(SoftLabelDiscriminant):
             self._warn_unless_converged()
         return self.supervised_._model_ if model is start else model
 
-    def _keep(self, start: GaussianClasses, training: TrainingRows) -> None:
-        super()._keep(start, training)
-        loss = -self.supervised_.log_likelihood_
-        proved = Contrast(0.0, 0.0, 0.0, (loss, loss))
+    def _keep(self, start: GaussianClasses, sample: Sample, family: Family, labels: Labels) -> None:
+        super()._keep(start, sample, family, labels)
+        proved = contrast(start, start, sample, family)
         self.certificate_ = self._certificate(
-            proved, training.labels, duality_gap=0.0, stopped_early=False, moved=False
+            proved, labels, duality_gap=0.0, stopped_early=False, moved=False
         )
 
     def _certificate(

@@ -14,7 +14,7 @@ from neverworse.estimators.discriminant._family import Family
 from neverworse.estimators.discriminant._gaussian import GaussianClasses
 from neverworse.estimators.discriminant._sample import Sample
 from neverworse.estimators.discriminant._semi_supervised import SoftLabelDiscriminant, posteriors
-from neverworse.projection import Labels, Observer, TrainingRows
+from neverworse.projection import Labels, Observer
 
 
 class EMDiscriminantAnalysis(SoftLabelDiscriminant):
@@ -155,8 +155,8 @@ class EMDiscriminantAnalysis(SoftLabelDiscriminant):
         self._warn_unless_converged()
         return model
 
-    def _keep(self, start: GaussianClasses, training: TrainingRows) -> None:
-        super()._keep(start, training)
+    def _keep(self, start: GaussianClasses, sample: Sample, family: Family, labels: Labels) -> None:
+        super()._keep(start, sample, family, labels)
         self._set_likelihoods([self.supervised_.log_likelihood_])
 
     def _set_likelihoods(self, path: list[float]) -> None:

@@ -12,7 +12,7 @@ from neverworse.estimators.discriminant._family import Family
 from neverworse.estimators.discriminant._gaussian import GaussianClasses
 from neverworse.estimators.discriminant._sample import Sample
 from neverworse.estimators.discriminant._semi_supervised import SoftLabelDiscriminant, posteriors
-from neverworse.projection import Labels, Observer, TrainingRows
+from neverworse.projection import Labels, Observer
 
 
 class ImplicitlyConstrainedDiscriminantAnalysis(SoftLabelDiscriminant):
@@ -131,8 +131,8 @@ class ImplicitlyConstrainedDiscriminantAnalysis(SoftLabelDiscriminant):
         self.log_likelihood_ = -objective(sums)[0]
         return family.most_likely(sums, sample)
 
-    def _keep(self, start: GaussianClasses, training: TrainingRows) -> None:
-        super()._keep(start, training)
+    def _keep(self, start: GaussianClasses, sample: Sample, family: Family, labels: Labels) -> None:
+        super()._keep(start, sample, family, labels)
         self.log_likelihood_ = self.supervised_.log_likelihood_
 
 

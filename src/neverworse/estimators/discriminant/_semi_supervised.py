@@ -17,7 +17,7 @@ from neverworse._typing import AnyArray, Mask, Matrix, Vector
 from neverworse.estimators._linear import copy_input_checks
 from neverworse.estimators.discriminant._base import DiscriminantClassifier
 from neverworse.estimators.discriminant._family import Family
-from neverworse.estimators.discriminant._gaussian import GaussianClasses, uncentred
+from neverworse.estimators.discriminant._gaussian import GaussianClasses
 from neverworse.estimators.discriminant._sample import Sample, one_hot
 from neverworse.estimators.discriminant._supervised import LinearDiscriminantClassifier
 from neverworse.projection import Labels, Observer, Progress, TrainingRows
@@ -48,12 +48,13 @@ class SemiSupervisedDiscriminant(DiscriminantClassifier):
         self.supervised_ = supervised
         labels = training.labels
         weights = self._row_weights(labels)
-        if not np.any(weights[labels.unlabeled] > 0.0):
-            self._keep(start, training)
-            return start
         sample = Sample.of(training.rows, one_hot(labels), weights, labels.unlabeled)
         family = replace(family, space=start.space)
-        return self._move(start.about(sample.centre), sample, family, labels, observer)
+        centred = start.about(sample.centre)
+        if not sample.free.any():
+            self._keep(centred, sample, family, labels)
+            return start
+        return self._move(centred, sample, family, labels, observer)
 
     def _row_weights(self, labels: Labels) -> Vector:
         """Return the weights of all rows in the likelihood."""
@@ -82,7 +83,7 @@ class SemiSupervisedDiscriminant(DiscriminantClassifier):
             Told about the progress.
         """
 
-    def _keep(self, start: GaussianClasses, training: TrainingRows) -> None:
+    def _keep(self, start: GaussianClasses, sample: Sample, family: Family, labels: Labels) -> None:
         """Set the attributes of the method where no unlabeled row has a weight."""
 
 
@@ -126,10 +127,9 @@ class SoftLabelDiscriminant(SemiSupervisedDiscriminant):
         self.n_iter_ = max(1, n_iter)  # scikit-learn wants at least one
         self.converged_ = converged
 
-    def _keep(self, start: GaussianClasses, training: TrainingRows) -> None:
-        weights = uncentred(start.linear, start.centre)
-        scores = training.rows.scores(weights.coef, weights.intercept)
-        self._set_soft_labels(posteriors(scores), training.labels.unlabeled, 1, True)
+    def _keep(self, start: GaussianClasses, sample: Sample, family: Family, labels: Labels) -> None:
+        super()._keep(start, sample, family, labels)
+        self._set_soft_labels(posteriors(sample.scores(start.linear)), labels.unlabeled, 1, True)
 
     def _warn_unless_converged(self) -> None:
         if not self.converged_:
