@@ -191,6 +191,12 @@ def test_one_target_is_too_few():
     assert ProjectedLeastSquaresRegressor((-9, 15), alpha=0.0).fit(X, y).certificate_.holds
 
 
+def test_one_target_that_outweighs_all_others_is_too_few():
+    X = 10.0 * np.random.default_rng(7).normal(size=(2, 1))  # the first row is their mean
+    with pytest.raises(ValueError, match=r"one that outweighs all others .* alpha to a number"):
+        LeastSquaresRegressorCV().fit(X, [0.0, 1.0], [1e20, 1e-20])
+
+
 def test_no_cut_off_beside_a_chosen_penalty():
     X, y, _ = make()
     with pytest.raises(ValueError, match="alpha='loo' takes no rcond"):

@@ -342,6 +342,8 @@ def test_categories_and_columns_to_leave_out():
 def test_infinite_numbers(value):
     with pytest.raises(TableError, match="Column 'a' has an infinite number in row 5"):
         one_column([*np.arange(4.0), value, 3.0, 7.0])
+    with pytest.raises(TableError, match="Column 'a' has an infinite number in row 1"):
+        one_column([value] * 6)
 
 
 def test_huge_numbers():
@@ -406,8 +408,15 @@ def test_what_is_no_table(wrong):
 
 def test_a_data_frame_with_values_of_several_types():
     table = pd.DataFrame({"a": [1, "x", dt.date(2024, 1, 1)], "b": [1.0, 2.0, 4.0]})
-    with pytest.raises(TableError, match="values of several types"):
+    with pytest.raises(TableError, match=r"values of several types.* for column a with type"):
         TablePreparation().fit(table)
+
+
+@pytest.mark.parametrize("large", [2**70, 10**400])
+@pytest.mark.parametrize("form", [dict, lambda table: pd.DataFrame(table, dtype=object)])
+def test_integers_beyond_64_bits(form, large):
+    with pytest.raises(TableError, match=r"integers beyond 64 bits\. Turn it into numbers or text"):
+        TablePreparation().fit(form({"a": [1, large, 3], "b": [1.0, 2.0, 4.0]}))
 
 
 def test_nothing_to_learn_from():

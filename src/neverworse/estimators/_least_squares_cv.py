@@ -124,8 +124,9 @@ def best_alpha(alphas: Vector, *losses: Vector) -> float:
     usable = np.flatnonzero(np.isfinite(losses).all(axis=0))
     if not usable.size:
         raise ValueError(
-            "Leave-one-out needs at least two labeled rows with a positive weight, and there is "
-            "one sample. Label more rows, or set alpha to a number."
+            "Leave-one-out needs at least two labeled rows of comparable weight: there is one "
+            "sample, or one that outweighs all others by more digits than floating point numbers "
+            "have. Label more rows, bring the weights closer together, or set alpha to a number."
         )
     for loss in losses:
         least = loss[usable].min()

@@ -134,10 +134,10 @@ def _number(name: str, column: pa.ChunkedArray, n_missing: int, how: str = "") -
         column = pa.array(numbers(name, column), from_pandas=True)
     extremes = pc.min_max(column)
     low, high = float(extremes["min"].as_py()), float(extremes["max"].as_py())
-    if low == high and not n_missing:
-        return ColumnPlan(name, "dropped", "has the same value in all rows", n_missing)
     if math.isinf(low) or math.isinf(high):
         raise infinite(name, int(np.argmax(np.isinf(column.to_numpy(zero_copy_only=False)))) + 1)
+    if low == high and not n_missing:
+        return ColumnPlan(name, "dropped", "has the same value in all rows", n_missing)
     note = how + "scaled" + (", missing: mean and an indicator" if n_missing else "")
     mean, variance = pc.mean(column).as_py(), pc.variance(column).as_py()
     return ColumnPlan(name, "number", note, n_missing, means=(mean,), variances=(variance,))

@@ -331,8 +331,11 @@ def as_table(X: Any) -> pa.Table:
             return pa.Table.from_pandas(X, preserve_index=False)
         if hasattr(X, "__arrow_c_stream__") or isinstance(X, dict):
             return pa.table(X)
-    except pa.ArrowException as error:
-        raise TableError(f"A column has values of several types: {error}") from None
+    except (pa.ArrowException, OverflowError) as error:
+        raise TableError(
+            "A column has values of several types, or integers beyond 64 bits. Turn it into "
+            f"numbers or text ({': '.join(map(str, reversed(error.args)))})."
+        ) from None
     raise TypeError(
         "X must be a table with named columns: of pandas, polars or PyArrow, not "
         f"{type(X).__name__}."
