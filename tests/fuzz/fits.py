@@ -117,7 +117,7 @@ def _estimator(name, rng, d):
     }
     estimator = ESTIMATORS[name](*needed.get(name, list)())
     for parameter in estimator.get_params(deep=False):
-        if parameter == "verbose" or rng.random() > 0.08:
+        if parameter == "verbose" or rng.random() > 0.05:
             continue
         setattr(estimator, parameter, VALUES[rng.integers(len(VALUES))])
     return estimator
@@ -125,7 +125,7 @@ def _estimator(name, rng, d):
 
 def _rows(rng, n, d):
     X = rng.normal(size=(n, d))
-    which = rng.integers(24)
+    which = rng.integers(40)  # half of them are harmless, or others would never be reached
     if which == 0:
         X[:] = 0.0
     elif which == 1:
@@ -172,11 +172,11 @@ def _rows(rng, n, d):
 
 def _labels(rng, n, continuous):
     y = rng.integers(0, 2, n)
-    y[: min(n, 2)] = np.arange(min(n, 2))
     y[rng.random(n) < 0.5] = -1
+    y[: min(n, 2)] = np.arange(min(n, 2))
     if continuous:
         y = np.where(y == -1, np.nan, rng.normal(size=n))
-    which = rng.integers(22)
+    which = rng.integers(30)
     if which == 0:
         y = np.full(n, -1)
     elif which == 1:
