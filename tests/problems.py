@@ -9,7 +9,8 @@ import numpy as np
 from scipy import sparse
 
 from neverworse import ProjectedLeastSquaresClassifier, ProjectedLeastSquaresRegressor
-from tests.exact import ExactLosses, Rationals, label_ranges
+from tests.exact import ExactLosses
+from tests.rationals import Rationals, label_ranges
 
 KINDS = (
     "gaussian",

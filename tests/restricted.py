@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from neverworse import ProjectedLeastSquaresClassifier
-from tests.exact import ExactLosses, fill, label_ranges
+from tests.exact import ExactLosses
+from tests.rationals import fill, label_ranges
 
 MOST_STEPS = 3000  # of Newton's method; ordinary problems take a tenth of a hundredth
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from neverworse import audit
-from tests.exact import ExactLosses, Rationals, check_certificate
+from tests.exact import ExactLosses, check_certificate
 from tests.problems import (
     KINDS,
     REGRESSION_KINDS,
@@ -18,6 +18,7 @@ from tests.problems import (
     make_regression,
     with_cancelling_duplicates,
 )
+from tests.rationals import Rationals
 from tests.restricted import Restricted, with_bounds, with_classes, with_shares
 
 MOST_ROWS = 14  # a few say as much as many, and sooner

@@ -15,8 +15,9 @@ from neverworse import ProjectedLeastSquaresClassifier
 from neverworse.projection import Box, Labels, Simplex, Totals, TrainingRows, project
 from neverworse.projection import solve_least_squares as solve_supervised
 from neverworse.rows import as_rows
-from tests.exact import check_certificate, fill, loss_penalty, share_program
+from tests.exact import check_certificate, loss_penalty, share_program
 from tests.problems import KINDS, make_problem
+from tests.rationals import fill
 from tests.restricted import Restricted, with_bounds, with_classes, with_shares
 
 clarabel = pytest.importorskip("clarabel")
