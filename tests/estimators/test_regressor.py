@@ -102,13 +102,13 @@ def check_guarantee(reg, problem):
 def test_never_worse_for_the_exact_worst_targets(kind):
     rng = np.random.default_rng(list(kind.encode()))
     improved = 0
-    for _ in range(40):
+    for _ in range(20):
         problem = make_regression(kind, rng)
         for distance in distances(rng, problem.X.shape[1]):
             reg = problem.fit(distance=distance)
             check_guarantee(reg, problem)
             improved += reg.certificate_.guaranteed_improvement > 0
-    assert improved > 20  # the guarantee would be empty if nothing ever changed
+    assert improved > 10  # the guarantee would be empty if nothing ever changed
 
 
 @given(
@@ -117,7 +117,7 @@ def test_never_worse_for_the_exact_worst_targets(kind):
     max_iter=st.integers(1, 6),
     solver=st.sampled_from(["exact", "lbfgs"]),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_early_stopping_stays_certified(kind, seed, max_iter, solver):
     problem = make_regression(kind, np.random.default_rng(seed))
     for distance in ("all", "unlabeled"):
