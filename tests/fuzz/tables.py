@@ -54,9 +54,7 @@ def damaged_table(seed):
     else:
         words = ["fit", str(path), *TARGET, "--alpha", "1", "--no-curves", "--quiet"]
         words += ["--out", str(place / "out")]
-        words += rng.choice(
-            [(), ("--id", "bed"), ("--weight", "sepal width (cm)"), ("--memory", "1e-7")]
-        )
+        words += rng.choice(MORE)
     broke = ran([*words, *rng.choice(OPTIONS if rng.random() < 0.3 else [()])])
     if broke is None:
         shutil.rmtree(place)
@@ -66,9 +64,7 @@ def damaged_table(seed):
 def _table(rng):
     """The name and the bytes of a table in some format, with some wrong cells."""
     table = pd.read_csv(folder() / "t.csv").head(rng.choice([1, 2, 3, 20, 100]))
-    kind = rng.choice(
-        ["csv", "csv", "tsv", "jsonl", "json", "parquet", "feather", "arrows", "xlsx"]
-    )
+    kind = rng.choice(KINDS)
     if kind in ("jsonl", "json"):
         rows = changed(json.loads(table.to_json(orient="records")), rng, (*VALUES, *CELLS))
         if kind == "json":

@@ -242,7 +242,7 @@ def test_no_other_weights_have_a_better_worst_case(n_classes, restriction):
     # The worst case is a convex function of the weights, so that looking nearby is enough; but a
     # search that starts elsewhere is not allowed to end lower either.
     rng = np.random.default_rng(3)
-    for _ in range(4):
+    for _ in range(2):
         problem = _tiny(rng, n_classes, n_unlabeled=6, weighted=True)
         if restriction == "bounds":
             with_bounds(problem, rng)
