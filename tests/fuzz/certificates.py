@@ -277,7 +277,7 @@ def next_to_equal(rng, shape):
 
 
 def of_any_size(rng, shape):
-    return rng.normal(size=(2, *shape)) * 10.0 ** rng.integers(-170, 101)
+    return rng.normal(size=(2, *shape)) * 10.0 ** rng.integers(-170, 99)
 
 
 def of_many_sizes(rng, shape):
