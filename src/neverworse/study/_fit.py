@@ -53,6 +53,8 @@ class FitSettings:
         Ridge penalty in the loss of the guarantee, or that of the supervised model.
     prior : mapping of str or None to interval, or "confidence"
         Shares of classes among the unlabeled rows; None stands for the second of two classes.
+    class_weight : "balanced", optional
+        See `ProjectedLeastSquaresClassifier`.
     """
 
     target: str
@@ -65,6 +67,7 @@ class FitSettings:
     alpha: float | str = "loo"
     constraint_alpha: float | str = "same"
     prior: Mapping[str | None, Interval] | str = field(default_factory=dict)
+    class_weight: str | None = None
 
     @property
     def text(self) -> frozenset[str]:
@@ -128,6 +131,7 @@ def fit_table(table: pa.Table | StoredTable, settings: FitSettings) -> TableFit:
             alpha=settings.alpha,
             constraint_alpha=settings.constraint_alpha,
             class_prior=_class_prior(settings.prior, target),
+            class_weight=settings.class_weight,
             missing_label=np.nan,
         ),
         categorical=list(settings.categorical),
