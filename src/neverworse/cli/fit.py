@@ -107,6 +107,12 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
         "0.4 or 0.3..0.5, or: confidence, for an interval from the labels; repeatable",
     )
     group.add_argument(
+        "--positive",
+        metavar="CLASS",
+        help="the class that is looked for: precision, recall and F1 are about it (default: the "
+        "rarer one of two)",
+    )
+    group.add_argument(
         "--distance",
         choices=DISTANCES,
         default="all",
@@ -242,6 +248,7 @@ def _settings(arguments: argparse.Namespace) -> FitSettings:
         constraint_alpha=parse_penalty("--constraint-alpha", arguments.constraint_alpha, "same"),
         prior=parse_prior(arguments.prior),
         class_weight=arguments.class_weight,
+        positive=arguments.positive,
     )
 
 

@@ -1,4 +1,4 @@
-"""Charts of the model: what is proved, how rows score, how weights moved, and which rows pulled."""
+"""Charts of the model: what is proved, how rows score, and how weights moved."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from neverworse.report._canvas import (
     rows_axis,
 )
 from neverworse.report._svg import COLOURS, Chart
-from neverworse.report._words import number, percent, short, width
-from neverworse.study._study import Coefficient, Pulls, ScoreGroup, Scores
+from neverworse.report._words import number, short, width
+from neverworse.study._study import Coefficient, ScoreGroup, Scores
 
 INK, SOFT, LINE, GROUND = (COLOURS[role] for role in ("ink", "soft", "line", "ground"))
 MOST_GROUPS = 4
@@ -201,32 +201,3 @@ def coefficients_chart(shifted: Sequence[Coefficient], *, with_class: bool) -> C
 def _weight_name(each: Coefficient, with_class: bool) -> str:
     of_class = f", {short(each.class_name, LONGEST_CLASS)}" if with_class else ""
     return short(each.feature, LONGEST_FEATURE - width(of_class)) + of_class
-
-
-def pulls_chart(pulls: Pulls) -> Chart:
-    """Draw the pull of all rows so far, over the rows in the order of their pull."""
-    chart, ax = canvas(300, left=56)
-    rows, pull = (100 * np.asarray(each) for each in (pulls.shares_of_rows, pulls.shares_of_pull))
-    ax.plot([0, 100], [0, 100], color=SOFT, linewidth=1.0, linestyle=(0, (2, 2)))
-    ax.fill_between(rows, pull, color=PROJECTED.colour, alpha=0.16, linewidth=0)
-    ax.plot(rows, pull, color=PROJECTED.colour, linewidth=2.0, clip_on=False)
-    ax.set_xlim(0, 100)
-    ax.set_ylim(min(0.0, float(pull.min())), max(100.0, 1.04 * float(pull.max())))
-    number_axis(ax.xaxis)
-    number_axis(ax.yaxis)
-    ax.set_xlabel("% of the unlabeled rows, strongest first")
-    ax.set_ylabel("% of the pull")
-    edges = np.linspace(0.0, 100.0, 51)
-    so_far = np.interp(edges[1:], rows, pull)
-    titles = [
-        f"the strongest {edge:.0f} % of the rows: {percent(share / 100)} of the pull"
-        for edge, share in zip(edges[1:], so_far, strict=True)
-    ]
-    bottom, top = ax.get_ylim()
-    hover_bands(ax, chart, "bands", [float(edge) for edge in edges], bottom, top, titles)
-    tenth = float(np.interp(10.0, rows, pull)) / 100
-    chart.description = (
-        f"A curve that rises: the strongest 10 % of the unlabeled rows make up {percent(tenth)} "
-        "of the pull."
-    )
-    return chart

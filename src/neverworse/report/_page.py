@@ -20,7 +20,6 @@ SECTIONS: dict[str, tuple[str, Callable[[Study], Iterator[Markup]]]] = {
     "scores": ("How the classes score", _sections_model.scores),
     "changes": ("Predictions that changed", _sections_model.changes),
     "coefficients": ("Weights before and after", _sections_model.coefficients),
-    "pulls": ("Which rows pulled", _sections_model.pulls),
     "curves": ("Is more data worth it?", _sections_evidence.curves),
     "comparison": ("Other methods", _sections_evidence.comparison),
     "data": ("Data", _sections_about.data),

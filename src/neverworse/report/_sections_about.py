@@ -28,7 +28,6 @@ _LOSSES = {
     "gives them: their squared loss (Brier score). Nothing is promised about it.",
 }
 PARTS = {
-    "pulls": "how much each unlabeled row pulled",
     "unlabeled_curve": "the learning curve over unlabeled rows",
     "labeled_curve": "the learning curve over labeled rows",
     "comparison": "the comparison of methods",

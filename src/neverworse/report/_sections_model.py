@@ -1,11 +1,11 @@
-"""Sections about the model: scores, changed predictions, coefficients, and pulls."""
+"""Sections about the model: scores, changed predictions, and coefficients."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
 from neverworse.projection._words import count
-from neverworse.report._charts import coefficients_chart, pulls_chart, scores_chart
+from neverworse.report._charts import coefficients_chart, scores_chart
 from neverworse.report._html import Markup, table, tag
 from neverworse.report._pieces import drawing, legend, long_table, side_by_side
 from neverworse.report._words import decimal, exact, name, number, percent, signed
@@ -203,54 +203,3 @@ def _weights(each: Coefficient, several: bool) -> list[object]:
 
 def _shift(each: Coefficient) -> float:
     return abs(each.projected_scaled - each.supervised_scaled)
-
-
-def pulls(study: Study) -> Iterator[Markup]:
-    """Yield how much each unlabeled row pulled."""
-    found = study.pulls
-    if found is None:
-        return
-    words = [
-        tag(
-            "p",
-            "The projection moves the supervised model until some labels of the unlabeled rows fit "
-            "it. Each unlabeled row has a share in this move: large if its score was far from any "
-            "label, and if the move took it a long way there.",
-        ),
-        tag(
-            "p",
-            f"{count(found.n_forwards, 'row')} pulled forwards, {found.n_backwards:,} back. A row "
-            "pulls back if the move that suits all rows together takes its score away from its "
-            "soft label: its share is negative. Shares of all rows"
-            + (
-                f" and of the penalty ({percent(found.penalty_share)}) add up to 100 %."
-                if found.penalty_share
-                else " add up to 100 %."
-            ),
-        ),
-        tag(
-            "p",
-            "If few rows make up most of the pull, the model leans on them: check that they are "
-            "typical and not mistakes. On the dotted line, all would pull the same.",
-        ),
-    ]
-    yield side_by_side(drawing(pulls_chart(found), "pulls"), Markup("".join(words)))
-    n_all = found.n_forwards + found.n_backwards
-    yield long_table(
-        "Unlabeled rows that pulled most.",
-        ["Row", "Raised the score for", "Share", "Soft label", "Score before", "Score after"],
-        [
-            [
-                name(each.row),
-                name(each.towards),
-                exact(each.share, percent(each.share)),
-                _score(each.soft_label),
-                _score(each.supervised_score),
-                _score(each.projected_score),
-            ]
-            for each in found.rows
-        ],
-        numbers_from=2,
-        n_all=max(n_all, len(found.rows)),
-        rest="others pulled less.",
-    )

@@ -6,9 +6,11 @@ import datetime as dt
 import math
 import unicodedata
 from bisect import bisect_right
+from collections.abc import Callable
 from itertools import accumulate
 
 from neverworse.report._html import Markup, tag
+from neverworse.study._study import Estimate
 
 MINUS = "\N{MINUS SIGN}"
 MISSING = "\N{EN DASH}"
@@ -79,6 +81,15 @@ def exact(value: float, shown: str | None = None) -> Markup:
         number(value) if shown is None else shown,
         value=repr(value if isinstance(value, int) else float(value)),
     )
+
+
+def estimate(found: Estimate | None, *, sign: bool = False) -> Markup:
+    """Return an estimate with its interval, or a dash."""
+    if found is None:
+        return tag("span", MISSING)
+    write: Callable[[float], str] = (lambda x: signed(decimal(x))) if sign else decimal
+    ends = f" ({write(found.low)} to {write(found.high)})"
+    return exact(found.value, write(found.value) + ends)
 
 
 def name(content: str) -> Markup:

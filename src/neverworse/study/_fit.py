@@ -55,6 +55,9 @@ class FitSettings:
         Shares of classes among the unlabeled rows; None stands for the second of two classes.
     class_weight : "balanced", optional
         See `ProjectedLeastSquaresClassifier`.
+    positive : str, optional
+        The class that precision, recall and the like are about; of two classes, the rarer one if it
+        is not given.
     """
 
     target: str
@@ -68,6 +71,7 @@ class FitSettings:
     constraint_alpha: float | str = "same"
     prior: Mapping[str | None, Interval] | str = field(default_factory=dict)
     class_weight: str | None = None
+    positive: str | None = None
 
     @property
     def text(self) -> frozenset[str]:
@@ -88,6 +92,8 @@ class TableFit:
     weights : array of shape (n_rows,), optional
     row_names : list of str
         Ids of the unlabeled rows, or their numbers in the table, counted from 1.
+    positive : int or None
+        The class that precision, recall and the like are about, see `FitSettings`.
     notes : tuple of str
         What people should know about the table.
     """
@@ -97,6 +103,7 @@ class TableFit:
     features: Matrix | Rows
     weights: Vector | None
     row_names: Sequence[str]
+    positive: int | None
     notes: tuple[str, ...] = ()
 
     @property
@@ -122,6 +129,7 @@ def fit_table(table: pa.Table | StoredTable, settings: FitSettings) -> TableFit:
             "ones. Leave the target empty where it is not known, or add rows: --unlabeled OTHER."
         )
     weights = None if settings.weight is None else _weights(table, settings.weight, labeled)
+    positive = _positive(settings.positive, target)
     names = _row_names(table, settings.id, ~labeled)
     given = {settings.target, settings.id, settings.weight}
     columns = table.select([name for name in table.column_names if name not in given])
@@ -144,7 +152,7 @@ def fit_table(table: pa.Table | StoredTable, settings: FitSettings) -> TableFit:
     except ValueError as error:
         raise TableError(in_options(str(error))) from None
     notes = (*_notes(columns, target, settings, names), *_solver_notes(model.certificate_))
-    return TableFit(model, target, features, weights, names, notes)
+    return TableFit(model, target, features, weights, names, positive, notes)
 
 
 def add_unlabeled(table: pa.Table, other: pa.Table, settings: FitSettings, name: str) -> pa.Table:
@@ -278,6 +286,16 @@ class _Numbers(Sequence[str]):
 
     def __getitem__(self, index: Any) -> Any:
         return str(self.values[index])
+
+
+def _positive(name: str | None, target: Target) -> int | None:
+    """Return which class is the positive one: of two, the rarer, or else the second."""
+    names, counts = target.class_names, target.counts()
+    if name is None:
+        return int(counts[1] <= counts[0]) if len(names) == 2 else None
+    if name not in names:
+        raise TableError(f"There is no class {name!r} for --positive. {nearest(name, names)}")
+    return list(names).index(name)
 
 
 def _class_prior(prior: Mapping[str | None, Interval] | str, target: Target) -> Any:

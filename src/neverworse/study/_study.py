@@ -11,6 +11,7 @@ from neverworse.projection import Certificate
 from neverworse.study._made import made
 
 Scalar = str | float | int | bool | None
+VerdictKind = Literal["projected", "nothing to gain", "supervised", "another method", "undecided"]
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,7 @@ class DataFacts:
     n_unlabeled: int
     n_features: int
     classes: tuple[ClassFacts, ...]
+    positive: str | None  # the class that precision, recall and F1 are about
     columns: tuple[ColumnFacts, ...]
 
 
@@ -112,44 +114,29 @@ class Coefficient:
 
 
 @dataclass(frozen=True)
-class PullRow:
-    """An unlabeled row that moved the model."""
+class Estimate:
+    """A number that was estimated on held-out rows, with its 95 % interval."""
 
-    row: str
-    share: float  # of the squared distance between the two models
-    towards: str  # the class whose score it raised most
-    soft_label: float
-    supervised_score: float
-    projected_score: float
+    value: float
+    low: float
+    high: float
 
+    @property
+    def sign(self) -> int:
+        """1 if clearly above zero, -1 if clearly below, 0 if chance may explain it.
 
-@dataclass(frozen=True)
-class Pulls:
-    """How much each unlabeled row pulled.
-
-    The squared distance between the supervised and the projected model is a sum over the unlabeled
-    rows, of (soft label - supervised score) (projected score - supervised score), and of what the
-    penalty contributes. A row may pull back: its share is negative.
-    """
-
-    total: float
-    penalty_share: float
-    n_forwards: int
-    n_backwards: int
-    shares_of_rows: tuple[float, ...]  # rows in order of their pull, strongest first ...
-    shares_of_pull: tuple[float, ...]  # ... and the pull of all rows so far
-    rows: tuple[PullRow, ...]  # the strongest
+        This is the one rule of significance: words, charts and verdicts all follow it.
+        """
+        return int(self.low > 0.0) - int(self.high < 0.0)
 
 
 @dataclass(frozen=True)
 class CurveLine:
-    """Test error and quadratic loss of a method at each size, with standard errors."""
+    """Test error and quadratic loss of a method at each size."""
 
     method: str
-    error: tuple[float, ...]
-    error_se: tuple[float, ...]
-    loss: tuple[float, ...]
-    loss_se: tuple[float, ...]
+    error: tuple[Estimate, ...]
+    loss: tuple[Estimate, ...]
 
 
 @dataclass(frozen=True)
@@ -161,23 +148,58 @@ class Curve:
     n_other: int  # labeled rows in training if unlabeled ones grow, unlabeled ones otherwise
     n_repeats: int
     lines: tuple[CurveLine, ...]
+    last_step: Estimate | None  # change of the projected model's error from the last size but one
     words: str  # what follows from it, in a sentence or two
 
 
 @dataclass(frozen=True)
+class ClassNumbers:
+    """How well a class is found among held-out rows."""
+
+    name: str
+    n_labeled: int
+    precision: Estimate | None  # None if no row was predicted to be of the class
+    recall: Estimate
+    f1: Estimate
+
+
+@dataclass(frozen=True)
+class CalibrationBin:
+    """Held-out rows with about the same predicted probability of the positive class."""
+
+    predicted: float  # on average
+    observed: Estimate  # the share of rows that are of the class
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """How well a method predicts held-out rows.
+
+    Numbers that take probabilities are None for methods that have none.
+    """
+
+    error: Estimate
+    balanced_accuracy: Estimate
+    auc: Estimate | None  # of more than two classes: the mean of each against all others
+    brier: Estimate | None
+    log_loss: Estimate | None
+    classes: tuple[ClassNumbers, ...]
+    confusion: tuple[tuple[float, ...], ...]  # [true class][predicted class], mean over repeats
+    calibration: tuple[CalibrationBin, ...] | None  # of the positive class
+
+
+@dataclass(frozen=True)
 class MethodFacts:
-    """A method in the comparison, and its difference from the supervised one on the same folds."""
+    """A method in the comparison, and its differences from the supervised one on the same folds."""
 
     method: str
-    error: float
-    error_se: float
-    loss: float | None  # quadratic loss per row; of methods whose scores are no labels, None
-    loss_se: float | None
-    difference: float  # of the errors
-    difference_se: float
-    p_value: float | None
     guarantee: str
     seconds: float  # of a fit, on average
+    numbers: Numbers
+    loss: Estimate | None  # quadratic loss per row; of methods whose scores are no labels, None
+    error_difference: Estimate | None  # None for the supervised one itself
+    brier_difference: Estimate | None
+    loss_difference: Estimate | None
 
 
 @dataclass(frozen=True)
@@ -187,8 +209,32 @@ class Comparison:
     n_folds: int
     n_repeats: int
     n_unlabeled: int  # rows that every fit had besides its labeled ones
+    majority: str  # the class with most labels
+    baseline: Numbers  # of predicting it always, with the shares of the classes as probabilities
     methods: tuple[MethodFacts, ...]
+    failures: dict[str, str]  # methods that could not be fitted, and why
     words: str
+
+    def all_numbers(self) -> list[Numbers]:
+        """Return the numbers of the baseline and of all methods."""
+        return [self.baseline, *(each.numbers for each in self.methods)]
+
+    def of(self, method: str) -> MethodFacts:
+        """Return what is known about a method."""
+        return next(each for each in self.methods if each.method == method)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What to do with a table, and why."""
+
+    kind: VerdictKind
+    model: str  # the method that is recommended, by its name in the comparison
+    headline: str
+    quality: str | None  # how good it is on held-out rows; None if that is not known
+    reasons: tuple[str, ...]
+    cautions: tuple[str, ...]  # what else to know before it is used
+    advice: tuple[str, ...]  # what could give a better model
 
 
 @dataclass(frozen=True)
@@ -205,6 +251,7 @@ class Study:
     settings: dict[str, Scalar]
     packages: dict[str, str]
     data: DataFacts
+    verdict: Verdict
     certificate: dict[str, Any]
     claim: str
     certificate_words: str
@@ -212,7 +259,6 @@ class Study:
     changes: Changes
     coefficients: tuple[Coefficient, ...]
     intercepts: tuple[Coefficient, ...]
-    pulls: Pulls | None
     unlabeled_curve: Curve | None
     labeled_curve: Curve | None
     comparison: Comparison | None
@@ -238,13 +284,11 @@ class Study:
             for group in scores.groups:
                 _check_lengths("scores", n_bins, group.supervised, group.projected)
         _check_lengths("changes.counts", n_classes, self.changes.counts, *self.changes.counts)
-        if self.pulls is not None:
-            n_points = len(self.pulls.shares_of_rows)
-            _check_lengths("pulls", n_points, self.pulls.shares_of_pull)
         for curve in (self.unlabeled_curve, self.labeled_curve):
             for line in () if curve is None else curve.lines:
-                parts = (line.error, line.error_se, line.loss, line.loss_se)
-                _check_lengths("a curve", len(curve.sizes) if curve else 0, *parts)
+                _check_lengths("a curve", len(curve.sizes) if curve else 0, line.error, line.loss)
+        for numbers in () if self.comparison is None else self.comparison.all_numbers():
+            _check_lengths("numbers", n_classes, numbers.classes, *numbers.confusion)
 
 
 def _check_lengths(what: str, length: int, *lists: Sized) -> None:
