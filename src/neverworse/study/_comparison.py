@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import has_fit_parameter
 
 from neverworse._typing import AnyArray, Indices, Vector
 from neverworse.estimators._audit_models import _has_score
 from neverworse.estimators._classifier import class_scores
 from neverworse.model_selection import RepeatedStratifiedLabeledKFold
 from neverworse.study._comparison_words import words_of
-from neverworse.study._methods import NearestLabelSpreading, guarantee_of
+from neverworse.study._methods import NearestLabelSpreading, fitted, guarantee_of
 from neverworse.study._numbers import HeldOut, Truth, brier_scores, numbers
 from neverworse.study._resampling import Mean
 from neverworse.study._sample import Sample, draw_sample
@@ -241,13 +237,8 @@ class _Run:
 
 def fit_fold(method: Any, sample: Sample, train: Indices) -> Any:
     """Return a method fitted to the training rows of a fold."""
-    model, weights = clone(method), {}
-    if sample.weights is not None and has_fit_parameter(model, "sample_weight"):
-        weights = {"sample_weight": sample.weights[train]}
-    with warnings.catch_warnings():
-        # What counts is how well methods do on test rows, converged or not.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return model.fit(sample.X[train], sample.y[train], **weights)
+    weights = None if sample.weights is None else sample.weights[train]
+    return fitted(method, sample.X[train], sample.y[train], weights)
 
 
 def _said(model: Any, X: Any, n_classes: int) -> dict[str, AnyArray]:

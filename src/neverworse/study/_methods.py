@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.semi_supervised import LabelSpreading
+from sklearn.utils.validation import has_fit_parameter
 
-from neverworse._typing import AnyArray, Indices
+from neverworse._typing import AnyArray, Indices, Vector
 from neverworse.estimators import (
     ICLSClassifier,
     ProjectedLeastSquaresClassifier,
@@ -19,6 +22,8 @@ from neverworse.estimators._labels import split_labels
 from neverworse.study._tuned import tuned_classifiers
 
 SUPERVISED, PROJECTED = "supervised", "projected"
+# Methods whose models predict with compiled code of scikit-learn.
+COMPILED = ("random forest", "gradient boosting")
 COLLAPSED = 10  # times fewer rows of other classes than the labels have
 
 
@@ -62,6 +67,17 @@ def standard_methods(
             methods["TSVM"] = TransductiveSVMClassifier(missing_label=marker)
         methods["label spreading"] = NearestLabelSpreading(missing_label=marker)
     return methods
+
+
+def fitted(method: Any, X: Any, y: Vector, weights: Vector | None) -> Any:
+    """Return a fitted copy of a method; those that take no weights of rows go without."""
+    model, passed = clone(method), {}
+    if weights is not None and has_fit_parameter(model, "sample_weight"):
+        passed = {"sample_weight": weights}
+    with warnings.catch_warnings():
+        # What counts is how well methods do on test rows, converged or not.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(X, y, **passed)
 
 
 def collapsed_to(method: Any, predicted: Indices, labels: Indices, n_classes: int) -> int | None:
