@@ -135,6 +135,12 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
         "improvement; the certificate says how much of it that is",
     )
     group.add_argument(
+        "--class-weight",
+        choices=("balanced",),
+        help="let the labeled rows of every class weigh the same together; the guarantee is then "
+        "about the weighted squared error",
+    )
+    group.add_argument(
         "--compare",
         action="store_true",
         help="compare with self-learning, TSVM and label spreading as well",
@@ -241,6 +247,7 @@ def _settings(arguments: argparse.Namespace) -> FitSettings:
         alpha=parse_penalty("--alpha", arguments.alpha, "loo"),
         constraint_alpha=parse_penalty("--constraint-alpha", arguments.constraint_alpha, "same"),
         prior=parse_prior(arguments.prior),
+        class_weight=arguments.class_weight,
         positive=arguments.positive,
     )
 

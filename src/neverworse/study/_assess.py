@@ -124,8 +124,12 @@ def claim(certificate: Certificate) -> str:
         if certificate.rows == "unlabeled"
         else f"all {certificate.n_labeled + certificate.n_unlabeled:,} rows"
     )
-    if certificate.penalty:
-        where += ", ridge penalty included,"
+    included = [
+        *(["ridge penalty included"] if certificate.penalty else []),
+        *(["labeled rows weighted by class"] if certificate.class_weight else []),
+    ]
+    if included:
+        where += f", {' and '.join(included)},"
     conditions = certificate.assumptions.conditions()
     if certificate.reason:
         return (
@@ -210,6 +214,7 @@ def _settings(fit: TableFit, settings: FitSettings, seed: int) -> dict[str, Scal
         "alpha_chosen_by": "leave-one-out" if settings.alpha == "loo" else None,
         "constraint_alpha": fit.classifier.certificate_.penalty,
         "class prior": prior,
+        "class weight": settings.class_weight,
         "weights": settings.weight,
         "positive": settings.positive,
         "seed": seed,

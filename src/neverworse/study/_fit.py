@@ -53,6 +53,8 @@ class FitSettings:
         Ridge penalty in the loss of the guarantee, or that of the supervised model.
     prior : mapping of str or None to interval, or "confidence"
         Shares of classes among the unlabeled rows; None stands for the second of two classes.
+    class_weight : "balanced", optional
+        See `ProjectedLeastSquaresClassifier`.
     positive : str, optional
         The class that precision, recall and the like are about; of two classes, the rarer one if it
         is not given.
@@ -68,6 +70,7 @@ class FitSettings:
     alpha: float | str = "loo"
     constraint_alpha: float | str = "same"
     prior: Mapping[str | None, Interval] | str = field(default_factory=dict)
+    class_weight: str | None = None
     positive: str | None = None
 
     @property
@@ -136,6 +139,7 @@ def fit_table(table: pa.Table | StoredTable, settings: FitSettings) -> TableFit:
             alpha=settings.alpha,
             constraint_alpha=settings.constraint_alpha,
             class_prior=_class_prior(settings.prior, target),
+            class_weight=settings.class_weight,
             missing_label=np.nan,
         ),
         categorical=list(settings.categorical),

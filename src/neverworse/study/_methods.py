@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.semi_supervised import LabelSpreading
 
-from neverworse._typing import AnyArray
+from neverworse._typing import AnyArray, Indices
 from neverworse.estimators import (
     ICLSClassifier,
     ProjectedLeastSquaresClassifier,
@@ -16,12 +16,18 @@ from neverworse.estimators import (
     TransductiveSVMClassifier,
 )
 from neverworse.estimators._labels import split_labels
+from neverworse.study._tuned import tuned_classifiers
 
 SUPERVISED, PROJECTED = "supervised", "projected"
+COLLAPSED = 10  # times fewer rows of other classes than the labels have
 
 
 def standard_methods(
-    projected: ProjectedLeastSquaresClassifier, *, compare: bool = False, n_classes: int = 2
+    projected: ProjectedLeastSquaresClassifier,
+    *,
+    compare: bool = False,
+    n_classes: int = 2,
+    seed: int = 0,
 ) -> dict[str, Any]:
     """Return the methods of a comparison, unfitted, all with the settings of the projected one.
 
@@ -30,9 +36,11 @@ def standard_methods(
     projected : ProjectedLeastSquaresClassifier
         Fitted or not.
     compare : bool, default=False
-        Whether to include methods without any guarantee: self-learning, a transductive support
+        Whether to include methods without any guarantee: logistic regression, random forest and
+        gradient boosting of the labeled rows, self-training, self-learning, a transductive support
         vector machine (for two classes) and label spreading.
     n_classes : int, default=2
+    seed : int, default=0
 
     Returns
     -------
@@ -48,11 +56,37 @@ def standard_methods(
     }
     if compare:
         marker = projected.missing_label
+        methods |= tuned_classifiers(projected.class_weight, marker, seed)
         methods["self-learning"] = SelfLearningClassifier(clone(supervised), missing_label=marker)
         if n_classes == 2:
             methods["TSVM"] = TransductiveSVMClassifier(missing_label=marker)
         methods["label spreading"] = NearestLabelSpreading(missing_label=marker)
     return methods
+
+
+def collapsed_to(method: Any, predicted: Indices, labels: Indices, n_classes: int) -> int | None:
+    """Return the class to which a method has collapsed that learns from its own predictions.
+
+    It has collapsed if, of the unlabeled rows, less than a tenth of the share that all other
+    classes have among the labels gets one of them. With a fifth of the labels in other classes,
+    these are less than 2 % of the unlabeled rows.
+
+    Parameters
+    ----------
+    method : classifier
+        Methods that have a guarantee, or that learn from labels alone, do not collapse.
+    predicted : array of shape (n_unlabeled,)
+        Codes of the predicted classes.
+    labels : array of shape (n_labeled,)
+        Codes of the known ones.
+    n_classes : int
+    """
+    learns = getattr(method, "self_training", isinstance(method, FROM_ITSELF))
+    if not (learns and len(predicted)):
+        return None
+    largest = int(np.bincount(predicted, minlength=n_classes).argmax())
+    others, known = (int(np.sum(codes != largest)) for codes in (predicted, labels))
+    return largest if COLLAPSED * others * len(labels) < known * len(predicted) else None
 
 
 def guarantee_of(method: Any) -> str:
@@ -106,3 +140,6 @@ class NearestLabelSpreading(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         reached = ~np.isnan(shares).any(axis=1)
         classes: AnyArray = self.classes_[np.where(reached, shares.argmax(axis=1), self.largest_)]
         return classes
+
+
+FROM_ITSELF = (SelfLearningClassifier, TransductiveSVMClassifier, NearestLabelSpreading)

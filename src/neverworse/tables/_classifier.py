@@ -132,11 +132,15 @@ class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         certificate: Certificate = self.estimator_.certificate_
         # The classifier of the features knows classes by number only.
         prior = tuple(
-            (str(self.classes_[int(float(code))]), low, high)
+            (self._named(code), low, high)
             for code, low, high in certificate.assumptions.class_prior
         )
+        weight = tuple((self._named(code), factor) for code, factor in certificate.class_weight)
         assumptions = dataclasses.replace(certificate.assumptions, class_prior=prior)
-        return dataclasses.replace(certificate, assumptions=assumptions)
+        return dataclasses.replace(certificate, assumptions=assumptions, class_weight=weight)
+
+    def _named(self, code: str) -> str:
+        return str(self.classes_[int(float(code))])
 
     def supervised(self) -> TableClassifier:
         """Return the supervised model of the same features, which this one is never worse than."""
