@@ -120,6 +120,7 @@ def compare(
     comparison = Comparison(
         sample.n_folds,
         sample.n_repeats,
+        sample.n_labeled,
         sample.n_unlabeled,
         truth.classes[majority],
         numbers(truth, run.majority()),

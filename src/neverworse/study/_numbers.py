@@ -15,6 +15,7 @@ from neverworse.study._resampling import LEVEL
 from neverworse.study._study import CalibrationBin, ClassNumbers, Estimate, Numbers
 
 Z = float(stats.norm.isf(0.5 * (1.0 - LEVEL)))
+TINY = 1e-9
 MOST_BINS = 10
 FEWEST_IN_BIN = 10  # held-out rows
 
@@ -144,8 +145,9 @@ def newcombe(auc: float, n_positive: float, n_negative: float) -> Estimate:
         spread *= 1.0 + average * ((1.0 - area) / (2.0 - area) + area / (1.0 + area))
         return (auc - area) ** 2 - Z**2 * spread
 
-    low = 0.0 if auc == 0.0 else optimize.brentq(beyond, 0.0, auc)
-    high = 1.0 if auc == 1.0 else optimize.brentq(beyond, auc, 1.0)
+    # At 0 and 1 nothing varies, so that these areas are no ends.
+    low = 0.0 if auc == 0.0 else optimize.brentq(beyond, 0.0, min(auc, 1.0 - TINY))
+    high = 1.0 if auc == 1.0 else optimize.brentq(beyond, max(auc, TINY), 1.0)
     return Estimate(auc, float(low), float(high))
 
 

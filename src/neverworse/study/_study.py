@@ -208,6 +208,7 @@ class Comparison:
 
     n_folds: int
     n_repeats: int
+    n_labeled: int  # rows that were held out in turn
     n_unlabeled: int  # rows that every fit had besides its labeled ones
     majority: str  # the class with most labels
     baseline: Numbers  # of predicting it always, with the shares of the classes as probabilities
