@@ -15,6 +15,7 @@ from neverworse.estimators import ProjectedLeastSquaresClassifier, audit
 from neverworse.estimators._delegating import DelegatingClassifier
 from neverworse.projection import Box, Simplex
 from neverworse.rows import Rows
+from neverworse.study._comparison_words import reason_of
 from neverworse.study._decision_facts import decision_of, wanted_of
 from neverworse.study._fit import AUTO, FitSettings, TableFit
 from neverworse.study._methods import (
@@ -188,8 +189,8 @@ def _estimator(name: str, method: Any, fit: TableFit) -> Any:
         weights = None if weights is None else weights[labeled]
     try:
         model = fitted(method, X, y, weights)
-    except (ValueError, TypeError) as error:
-        raise TableError(f"{name} failed: {error} Choose another --model.") from None
+    except Exception as error:
+        raise TableError(f"{name} failed: {reason_of(error)} Choose another --model.") from None
     while isinstance(model, DelegatingClassifier):
         model = model.estimator_
     return _lean(model)

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from neverworse.projection._words import count
 from neverworse.study._comparison import _truth
+from neverworse.study._comparison_words import fold_words
 from neverworse.study._decision import MOST_FOLDS, Wanted, decide, tested
 from neverworse.study._fit import FitSettings, TableFit
 from neverworse.study._sample import draw_sample
@@ -109,9 +109,10 @@ def _facts(
 ) -> DecisionFacts:
     positive = None if wanted.positive is None else fit.target.class_names[wanted.positive]
     threshold = settings["threshold"]
+    codes = fit.target.codes[fit.target.labeled].astype(np.intp)
     words = [
         *_threshold_words(wanted, positive, threshold),
-        *_fold_words(fit, wanted, n_folds),
+        *(fold_words(fit.target.class_names, codes, n_folds) if wanted.needs_labels else ()),
         *_tested_words(study, name, wanted, positive, numbers),
     ]
     return DecisionFacts(
@@ -139,16 +140,6 @@ def _threshold_words(
     if wanted.rule.kind != "fixed":
         how += ", on labeled rows that were held out"
     yield f"{positive!r} is predicted where its probability is at least {threshold:.4g}: {how}."
-
-
-def _fold_words(fit: TableFit, wanted: Wanted, n_folds: int) -> Iterator[str]:
-    if wanted.needs_labels and n_folds < MOST_FOLDS:
-        counts = fit.target.counts()
-        rarest = int(np.argmin(counts))
-        yield (
-            f"There are {count(counts[rarest], 'label')} of {fit.target.class_names[rarest]!r}, so "
-            f"{n_folds} folds instead of {MOST_FOLDS}."
-        )
 
 
 def _tested_words(

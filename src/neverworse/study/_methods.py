@@ -80,8 +80,13 @@ def fitted(method: Any, X: Any, y: Vector, weights: Vector | None) -> Any:
         return model.fit(X, y, **passed)
 
 
-def collapsed_to(method: Any, predicted: Indices, labels: Indices, n_classes: int) -> int | None:
-    """Return the class to which a method has collapsed that learns from its own predictions.
+def learns_from_itself(method: Any) -> bool:
+    """Whether a method takes its own predictions for labels, so that it may collapse."""
+    return bool(getattr(method, "self_training", isinstance(method, FROM_ITSELF)))
+
+
+def collapsed_to(predicted: Indices, labels: Indices) -> int | None:
+    """Return the class to which a method has collapsed, if it has.
 
     It has collapsed if, of the unlabeled rows, less than a tenth of the share that all other
     classes have among the labels gets one of them. With a fifth of the labels in other classes,
@@ -89,18 +94,14 @@ def collapsed_to(method: Any, predicted: Indices, labels: Indices, n_classes: in
 
     Parameters
     ----------
-    method : classifier
-        Methods that have a guarantee, or that learn from labels alone, do not collapse.
     predicted : array of shape (n_unlabeled,)
         Codes of the predicted classes.
     labels : array of shape (n_labeled,)
         Codes of the known ones.
-    n_classes : int
     """
-    learns = getattr(method, "self_training", isinstance(method, FROM_ITSELF))
-    if not (learns and len(predicted)):
+    if not len(predicted):
         return None
-    largest = int(np.bincount(predicted, minlength=n_classes).argmax())
+    largest = int(np.bincount(predicted).argmax())
     others, known = (int(np.sum(codes != largest)) for codes in (predicted, labels))
     return largest if COLLAPSED * others * len(labels) < known * len(predicted) else None
 

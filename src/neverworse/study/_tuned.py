@@ -122,7 +122,12 @@ class TunedClassifier(DelegatingClassifier):
             )
         folds = StratifiedKFold(n_folds, shuffle=True, random_state=self.random_state)
         search = GridSearchCV(
-            self.estimator, dict(self.grid), scoring=_score, cv=folds, refit=False
+            self.estimator,
+            dict(self.grid),
+            scoring=_score,
+            cv=folds,
+            refit=False,
+            error_score="raise",
         )
         weights = {} if rows.weights is None else {"sample_weight": rows.weights}
         search.fit(rows.X, rows.codes, **weights)
