@@ -298,7 +298,9 @@ def _audit_words(loss: str, worst: float, best: float, n_rows: int, same: bool) 
 
 def _words(name: str, certified: bool, decided: bool) -> Iterator[str]:
     yield f"model.skops holds the {name} model."
-    if not certified:
+    if name == SUPERVISED and not certified:
+        yield "The certificate is about the projected one, which is compared with it."
+    elif not certified:
         yield "Nothing is proved about it: the certificate is about the projected model."
     elif decided:
         yield (

@@ -9,7 +9,7 @@ import numpy as np
 
 from neverworse.study._comparison import _truth
 from neverworse.study._comparison_words import fold_words
-from neverworse.study._decision import MOST_FOLDS, Wanted, decide, tested
+from neverworse.study._decision import MOST_FOLDS, Wanted, decide, nested_numbers
 from neverworse.study._fit import FitSettings, TableFit
 from neverworse.study._sample import draw_sample
 from neverworse.study._study import DecisionFacts, Numbers, Study
@@ -93,7 +93,7 @@ def decision_of(
         return settings, _facts(fit, study, name, wanted, settings, 0, None)
     settings = decide(method, sample, np.arange(len(sample.y)), wanted, seed)
     truth = _truth(sample, fit.target.class_names, fit.positive)
-    numbers = tested(method, sample, truth, wanted, seed, lambda share: told(what, share))
+    numbers = nested_numbers(method, sample, truth, wanted, seed, lambda share: told(what, share))
     n_folds = min(MOST_FOLDS, int(np.bincount(truth.codes).min()))
     return settings, _facts(fit, study, name, wanted, settings, n_folds, numbers)
 
@@ -149,10 +149,12 @@ def _tested_words(
         yield "How well this does on other rows was not tested: that takes three labels of a class."
         return
     error, balanced = numbers.error, numbers.balanced_accuracy
+    found = ["calibration"] if wanted.calibrate else []
+    found += ["threshold"] if wanted.rule.kind != "fixed" else []
+    how = f", with {' and '.join(found)} found in each training fold alone" if found else ""
     words = (
-        "Decided on inside of each training fold, and tested on held-out rows: error "
-        f"{error.value:.3f} (95 % interval {error.low:.3f} to {error.high:.3f}), balanced accuracy "
-        f"{balanced.value:.3f}"
+        f"Tested on held-out rows{how}: error {error.value:.3f} (95 % interval {error.low:.3f} to "
+        f"{error.high:.3f}), balanced accuracy {balanced.value:.3f}"
     )
     for each in numbers.classes:
         if each.name == positive:
