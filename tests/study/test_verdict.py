@@ -162,14 +162,14 @@ def test_few_labels_are_said():
 
 def test_what_could_help():
     curve = studies.binary().labeled_curve
-    falls = dataclasses.replace(curve, last_step=LOWER)
+    falls = dataclasses.replace(curve, error_step=LOWER)
     before, after = (each.value for each in curve.lines[-1].error[-2:])
     (advice,) = verdict_of(evidence(labeled_curve=falls)).advice
     assert advice.startswith("More labels: from 20 to 30 labels, the error on held-out rows fell")
     n_labeled = studies.binary().data.n_labeled
     assert f"{n_labeled} more may bring it to {100 * after**2 / before:.1f} %." in advice
     (advice,) = verdict_of(
-        evidence(labeled_curve=dataclasses.replace(curve, last_step=SAME))
+        evidence(labeled_curve=dataclasses.replace(curve, error_step=SAME))
     ).advice
     assert "that cannot be told" in advice
     assert verdict_of(evidence(labeled_curve=None)).advice == ()

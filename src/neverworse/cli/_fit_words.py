@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from neverworse.cli._text import aligned, wrapped
+from neverworse.cli._text import aligned, labelled, wrapped
 from neverworse.projection._words import count
 from neverworse.study._study import ColumnFacts, Comparison, DataFacts, Numbers, Study, Verdict
 
@@ -28,14 +28,15 @@ def summary(study: Study, paths: Sequence[Path]) -> Iterator[str]:
 
 def _verdict(verdict: Verdict) -> Iterator[str]:
     yield wrapped(verdict.headline)
-    if verdict.quality is not None:
-        yield wrapped(verdict.quality)
-    for reason in verdict.reasons:
-        yield wrapped(reason)
-    for caution in verdict.cautions:
-        yield wrapped(f"Caution: {caution}")
-    for advice in verdict.advice:
-        yield wrapped(f"Could help: {advice[0].lower()}{advice[1:]}")
+    parts = {
+        "How good": [] if verdict.quality is None else [verdict.quality],
+        "Why": verdict.reasons,
+        "Caution": verdict.cautions,
+        "Could help": verdict.advice,
+    }
+    for label, sentences in parts.items():
+        for k, sentence in enumerate(sentences):
+            yield labelled("" if k else label, sentence)
     yield ""
 
 
@@ -72,36 +73,38 @@ def _column(column: ColumnFacts) -> tuple[str, ...]:
 
 
 def _compared(comparison: Comparison) -> Iterator[str]:
+    repeats = f" x {comparison.n_repeats}" if comparison.n_repeats > 1 else ""
     yield wrapped(
-        f"Cross-validated on labeled rows, {comparison.n_folds} folds"
-        f"{f' x {comparison.n_repeats}' if comparison.n_repeats > 1 else ''}, with "
+        f"Cross-validated on {count(comparison.n_labeled, 'labeled row')}, "
+        f"{comparison.n_folds} folds{repeats}, with "
         f"{count(comparison.n_unlabeled, 'unlabeled row')} in every fit (Δ with 95 % interval):"
     )
     baseline = comparison.baseline
-    rows = [(f"always {comparison.majority!r}", *_short(baseline), "", "")]
+    rows = [(f"always {comparison.majority!r}", *_short(baseline), "")]
     for method in comparison.methods:
-        guarantee = "never worse" if method.guarantee.startswith("never worse") else "none"
         difference = method.error_difference
         shown = (
             ""
             if difference is None
-            else f"{difference.value:+.4f} ({difference.low:+.4f} to {difference.high:+.4f})"
+            else f"{difference.value:+.3f} ({difference.low:+.3f} to {difference.high:+.3f})"
         )
-        rows.append((method.method, *_short(method.numbers), shown, guarantee))
+        rows.append((method.method, *_short(method.numbers), shown))
     yield aligned(
-        ("method", "error", "balanced", "AUC", "Brier", "Δ error vs. supervised", "guarantee"),
+        ("method", "error", "balanced", "AUC", "Brier", "Δ error vs. supervised"),
         rows,
         right=(1, 2, 3, 4, 5),
     )
+    for name, why in comparison.failures.items():
+        yield wrapped(f"Left out, because its fit failed: {name}. {why}")
     yield f"{wrapped(comparison.words)}\n"
 
 
 def _short(numbers: Numbers) -> tuple[str, ...]:
     return (
-        f"{numbers.error.value:.4f}",
+        f"{numbers.error.value:.3f}",
         f"{numbers.balanced_accuracy.value:.3f}",
         "" if numbers.auc is None else f"{numbers.auc.value:.3f}",
-        "" if numbers.brier is None else f"{numbers.brier.value:.4f}",
+        "" if numbers.brier is None else f"{numbers.brier.value:.3f}",
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 WIDEST = 88  # longer lines are hard to read, however wide the terminal
 NARROWEST = 40
+NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
 def width() -> int:
@@ -17,7 +18,18 @@ def width() -> int:
 
 def wrapped(text: str, indent: str = "") -> str:
     """Break a paragraph into lines."""
-    return textwrap.fill(plain(text), width(), initial_indent=indent, subsequent_indent=indent)
+    return _filled(text, indent, indent)
+
+
+def labelled(label: str, text: str, indent: int = 12) -> str:
+    """Break a paragraph into lines beside a label."""
+    return _filled(text, f"{label:<{indent}}", " " * indent)
+
+
+def _filled(text: str, first: str, others: str) -> str:
+    kept = plain(text).replace(" %", f"{NO_BREAK}%")
+    filled = textwrap.fill(kept, width(), initial_indent=first, subsequent_indent=others)
+    return filled.replace(NO_BREAK, " ")
 
 
 def plain(text: str) -> str:

@@ -132,10 +132,14 @@ def claim(certificate: Certificate) -> str:
         where += f", {' and '.join(included)},"
     conditions = certificate.assumptions.conditions()
     if certificate.reason:
-        return (
-            "This model is the supervised one: the unlabeled rows leave no room for an improvement "
-            f"that is certain whatever their classes are{conditions}."
+        why = (
+            f"some classes of the unlabeled rows{conditions} would give exactly this model, so "
+            "that no other is better whatever they are"
+            if certificate.reason == "inside"
+            else "the unlabeled rows leave no room for an improvement that is certain whatever "
+            f"their classes are{conditions}"
         )
+        return f"The projected model is the supervised one: {why}."
     if not certificate.holds:
         return (
             "No guarantee: with some classes of the unlabeled rows, this model's squared error on "
