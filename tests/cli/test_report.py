@@ -106,7 +106,7 @@ def test_numbers_that_somebody_changed(folder, capsys, path, value):
     assert main(["report", str(folder)]) == 5
     out, err = capsys.readouterr()
     assert out == ""
-    assert "study.json is damaged: study" in err or "The lists of" in err or "does not read" in err
+    assert "study.json is damaged: " in err
     assert err.count("\n") == 1
     assert len(err) < 400
     assert files_in(folder) == ["study.json"]
