@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, replace
 
 import numpy as np
@@ -16,6 +17,7 @@ from neverworse import (
     LeastSquaresClassifier,
     LeastSquaresClassifierCV,
     ProjectedLeastSquaresClassifier,
+    SelfLearningClassifier,
 )
 from neverworse.model_selection import StratifiedLabeledKFold
 from neverworse.study._comparison import compare, fit_fold
@@ -318,35 +320,73 @@ def test_standard_methods_share_the_settings():
         ), name
     assert type(methods["ICLS"]) is ICLSClassifier
     assert methods["supervised"].get_params()["missing_label"] is np.nan
-    all_methods = standard_methods(given, compare=True)
-    assert list(all_methods)[3:] == ["self-learning", "TSVM", "label spreading"]
-    assert "TSVM" not in standard_methods(given, compare=True, n_classes=3)
-    for method in all_methods.values():
+    for method in standard_methods(given, compare=True).values():
         clone(method)
 
 
-def test_all_methods_run_and_only_scores_have_a_loss():
+def test_all_methods_run_and_only_scores_have_a_loss(monkeypatch):
+    monkeypatch.setattr("neverworse.study._sample.MOST_REPEATS", 1)
     X, y = problem(n_labeled=30, n_unlabeled=100, shift=1.0)
     methods = standard_methods(projected(alpha=1.0), compare=True)
     found = compare(methods, X, y, sample_weight=np.ones(len(y))).comparison
     by_name = {facts.method: facts for facts in found.methods}
     assert list(by_name) == list(methods)
     for name, facts in by_name.items():
-        assert (facts.loss is None) == (name in ("TSVM", "label spreading"))
-        assert facts.numbers.error.value < 0.3
+        linear = ("supervised", "projected", "ICLS", "self-learning")
+        assert (facts.loss is None) == (name not in linear)
+        assert facts.numbers.error.value < 0.5
         assert (facts.brier_difference is None) == (
             name in ("supervised", "TSVM", "label spreading")
         )
     json.dumps(asdict(found), allow_nan=False)
 
 
-def test_all_methods_run_on_several_classes_and_sparse_rows():
+def test_all_methods_run_on_several_classes_and_sparse_rows(monkeypatch):
+    monkeypatch.setattr("neverworse.study._sample.MOST_REPEATS", 1)
     X, y = problem(n_labeled=30, n_unlabeled=60, n_classes=3, shift=1.0)
     methods = standard_methods(projected(alpha=1.0), compare=True, n_classes=3)
     dense = compare(methods, X, y).comparison
     thin = compare(methods, sparse.csr_array(X), y).comparison
-    for a, b in zip(dense.methods, thin.methods, strict=True):
-        assert a.numbers.error.value == pytest.approx(b.numbers.error.value)
+    assert dense.failures == {}
+    # scikit-learn's boosting takes no sparse rows: it is left out, and the reason given.
+    assert list(thin.failures) == ["gradient boosting"]
+    assert "gradient boosting failed: Sparse data was passed" in thin.words
+    for facts in thin.methods:
+        same = dense.of(facts.method).numbers.error.value
+        assert facts.numbers.error.value == pytest.approx(same)
+
+
+def test_all_others_failing_is_said_and_not_fatal():
+    X, y = problem()
+    methods = standard_methods(projected(alpha=1.0))
+    ours = {name: methods[name] for name in ("supervised", "projected")}
+    found = compare(ours | {"one": Failing(), "two": Failing()}, X, y).comparison
+    assert [facts.method for facts in found.methods] == ["supervised", "projected"]
+    assert found.words.endswith(
+        "None of the other methods could be fitted. one failed: It takes more rows. two failed: "
+        "It takes more rows."
+    )
+    with pytest.raises(ValueError, match="takes more rows"):
+        compare(ours | {"projected": Failing()}, X, y)
+
+
+def test_methods_that_collapse_are_named():
+    """Far-off unlabeled rows on one side draw the boundary of self-learning over all others."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([0.0, 1.0, np.nan], [20, 20, 400])
+    X = np.concatenate([rng.normal(-1, 1, 20), rng.normal(1, 1, 20), rng.normal(0, 1, 400)])[
+        :, None
+    ]
+    X[40:45] = 60.0
+    methods = standard_methods(projected(alpha=0.1))
+    methods["self-learning"] = SelfLearningClassifier(
+        LeastSquaresClassifier(missing_label=np.nan), missing_label=np.nan
+    )
+    found = compare(methods, X, y, classes=["no", "yes"]).comparison
+    assert re.search(
+        r"self-learning has collapsed: in \d+ of 25 fits it gives 'no' to", found.words
+    )
+    assert "projected has collapsed" not in found.words
 
 
 def test_words_say_when_nothing_is_known():

@@ -8,7 +8,15 @@ from pathlib import Path
 
 from neverworse.cli._text import aligned, labelled, wrapped
 from neverworse.projection._words import count
-from neverworse.study._study import ColumnFacts, Comparison, DataFacts, Numbers, Study, Verdict
+from neverworse.study._study import (
+    ColumnFacts,
+    Comparison,
+    DataFacts,
+    ModelFacts,
+    Numbers,
+    Study,
+    Verdict,
+)
 
 MOST_COLUMNS = 40
 
@@ -16,6 +24,8 @@ MOST_COLUMNS = 40
 def summary(study: Study, paths: Sequence[Path]) -> Iterator[str]:
     """Yield paragraphs for people: what to do first, then the evidence, then what was read."""
     yield from _verdict(study.verdict)
+    if study.model is not None:
+        yield from _model(study.model)
     if study.comparison is not None:
         yield from _compared(study.comparison)
         yield from _numbers(study)
@@ -38,6 +48,11 @@ def _verdict(verdict: Verdict) -> Iterator[str]:
         for k, sentence in enumerate(sentences):
             yield labelled("" if k else label, sentence)
     yield ""
+
+
+def _model(model: ModelFacts) -> Iterator[str]:
+    decided = () if model.decision is None else model.decision.words
+    yield f"{wrapped(' '.join([*model.words, *decided, model.audit.words]))}\n"
 
 
 def as_json(study: Study, paths: Sequence[Path]) -> str:

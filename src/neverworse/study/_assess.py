@@ -165,7 +165,7 @@ def _comparison(
     fit: TableFit, more_methods: bool, seed: int, told: Progress, notes: list[str]
 ) -> Compared | None:
     methods = standard_methods(
-        fit.classifier, compare=more_methods, n_classes=len(fit.target.classes)
+        fit.classifier, compare=more_methods, n_classes=len(fit.target.classes), seed=seed
     )
     try:
         return compare(
@@ -219,6 +219,9 @@ def _settings(fit: TableFit, settings: FitSettings, seed: int) -> dict[str, Scal
         "constraint_alpha": fit.classifier.certificate_.penalty,
         "class prior": prior,
         "class weight": settings.class_weight,
+        "model": settings.model,
+        "threshold": str(settings.threshold),
+        "calibrate": settings.calibrate,
         "weights": settings.weight,
         "positive": settings.positive,
         "seed": seed,

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import has_fit_parameter
 
 from neverworse._typing import AnyArray, Indices, Vector
 from neverworse.estimators._audit_models import _has_score
 from neverworse.estimators._classifier import class_scores
 from neverworse.model_selection import RepeatedStratifiedLabeledKFold
-from neverworse.study._comparison_words import words_of
-from neverworse.study._methods import NearestLabelSpreading, guarantee_of
+from neverworse.study._comparison_words import (
+    collapse_words,
+    failure_words,
+    fold_words,
+    reason_of,
+    words_of,
+)
+from neverworse.study._methods import (
+    NearestLabelSpreading,
+    collapsed_to,
+    fitted,
+    guarantee_of,
+    learns_from_itself,
+)
 from neverworse.study._numbers import HeldOut, Truth, brier_scores, numbers
 from neverworse.study._resampling import Mean
 from neverworse.study._sample import Sample, draw_sample
@@ -28,6 +37,7 @@ Progress = Callable[[int, int], None]
 
 USUAL_METHODS = 3
 MOST_NEIGHBOURS = 3_000  # unlabeled rows, if a method looks at all pairs of rows
+N_OURS = 2  # the first two methods, without which there is no comparison
 MEASURES = ("error", "brier", "loss")
 
 
@@ -70,8 +80,8 @@ def compare(
 
     All methods get the same folds and the same unlabeled rows. Unlabeled rows train in every fold
     and are never scored. Whatever a method chooses, such as a penalty, it chooses in its own `fit`,
-    which sees no label of a test row. A method whose `fit` raises ValueError is left out, unless it
-    is the first one.
+    which sees no label of a test row. A method that fails is left out, unless it is one of the
+    first two.
 
     Parameters
     ----------
@@ -130,7 +140,14 @@ def compare(
         numbers(truth, run.majority()),
         facts,
         failures,
-        words_of(facts, sample.rows_in_words),
+        " ".join(
+            [
+                words_of(facts, sample.rows_in_words),
+                *fold_words(truth.classes, truth.codes, sample.n_folds),
+                *collapse_words(run.collapsed, len(run.splits)),
+                *failure_words(failures, len(methods) - N_OURS),
+            ]
+        ),
     )
     return Compared(
         comparison, truth, {name: run.held_out[name] for name in names}, _better(run, names)
@@ -157,6 +174,7 @@ class _Run:
         self.held_out: dict[str, HeldOut] = {}
         self.seconds: dict[str, float] = {}
         self.by_fold: dict[str, dict[str, Vector]] = {}  # means over test rows, by measure
+        self.collapsed: dict[str, Counter[str]] = {}  # fits, by the class that they give to all
 
     def all(self, methods: Mapping[str, Any], progress: Progress | None) -> dict[str, str]:
         """Fit all methods, and return those that failed with the reason."""
@@ -167,10 +185,10 @@ class _Run:
                 for split in self._fit(name, method):
                     if progress is not None:
                         progress(k * len(self.splits) + split + 1, n_fits)
-            except ValueError as error:
-                if k == 0:
+            except Exception as error:
+                if k < N_OURS:
                     raise
-                failures[name] = str(error)
+                failures[name] = reason_of(error)
         return failures
 
     def _fit(self, name: str, method: Any) -> Iterator[int]:
@@ -183,6 +201,7 @@ class _Run:
             start = perf_counter()
             model = fit_fold(method, self.sample, train)
             seconds += perf_counter() - start
+            self._check_collapse(name, model, train)
             said = _said(model, self.sample.X[test], len(self.truth.classes))
             for kind, values in said.items():
                 if kind not in found:
@@ -195,6 +214,15 @@ class _Run:
         held_out = HeldOut(found["predictions"], found.get("probabilities"), found.get("scores"))
         self.held_out[name], self.seconds[name] = held_out, seconds / len(self.splits)
         self.by_fold[name] = self._by_fold(held_out) | {"loss": losses}
+
+    def _check_collapse(self, name: str, model: Any, train: Indices) -> None:
+        """Count a fit whose model gives nearly all unlabeled rows to one class."""
+        if learns_from_itself(model):
+            n_labeled = self.sample.n_labeled
+            predicted = np.asarray(model.predict(self.sample.X[n_labeled:])).astype(np.intp)
+            to = collapsed_to(predicted, self.truth.codes[train[train < n_labeled]])
+            if to is not None:
+                self.collapsed.setdefault(name, Counter())[self.truth.classes[to]] += 1
 
     def _by_fold(self, held_out: HeldOut) -> dict[str, Vector]:
         wrong = (held_out.predictions != self.truth.codes).astype(np.float64)
@@ -242,13 +270,8 @@ class _Run:
 
 def fit_fold(method: Any, sample: Sample, train: Indices) -> Any:
     """Return a method fitted to the training rows of a fold."""
-    model, weights = clone(method), {}
-    if sample.weights is not None and has_fit_parameter(model, "sample_weight"):
-        weights = {"sample_weight": sample.weights[train]}
-    with warnings.catch_warnings():
-        # What counts is how well methods do on test rows, converged or not.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return model.fit(sample.X[train], sample.y[train], **weights)
+    weights = None if sample.weights is None else sample.weights[train]
+    return fitted(method, sample.X[train], sample.y[train], weights)
 
 
 def _said(model: Any, X: Any, n_classes: int) -> dict[str, AnyArray]:

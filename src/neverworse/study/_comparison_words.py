@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+import numpy as np
+
+from neverworse._typing import Indices
+from neverworse.projection._words import count
 from neverworse.study._study import Estimate, MethodFacts
 
+USUAL_FOLDS = 5
 SMALLEST_LOSS = 5e-5  # per row; less is not shown
 
 
@@ -44,6 +49,42 @@ def words_of(methods: Sequence[MethodFacts], rows: str) -> str:
             f"±{points(widest)} percentage points."
         )
     return " ".join(sentences)
+
+
+def fold_words(classes: Sequence[str], codes: Indices, n_folds: int) -> Iterator[str]:
+    """Yield why there are fewer folds than usual, if there are."""
+    if n_folds < USUAL_FOLDS:
+        counts = np.bincount(codes, minlength=len(classes))
+        rarest = int(counts.argmin())
+        yield (
+            f"There are {count(counts[rarest], 'label')} of {classes[rarest]!r}, so {n_folds} folds "
+            f"instead of {USUAL_FOLDS}."
+        )
+
+
+def collapse_words(collapsed: Mapping[str, Mapping[str, int]], n_fits: int) -> Iterator[str]:
+    """Yield which methods have collapsed to one class in most of their fits."""
+    for method, counts in collapsed.items():
+        name, n_collapsed = max(counts.items(), key=lambda pair: pair[1])
+        if 2 * n_collapsed > n_fits:
+            yield (
+                f"{method} has collapsed: in {n_collapsed} of {n_fits} fits it gives {name!r} to "
+                "nearly all unlabeled rows."
+            )
+
+
+def failure_words(failures: Mapping[str, str], n_others: int) -> Iterator[str]:
+    """Yield which methods failed, and why."""
+    if failures and len(failures) == n_others:
+        yield "None of the other methods could be fitted."
+    for method, reason in failures.items():
+        yield f"{method} failed: {reason}"
+
+
+def reason_of(error: Exception) -> str:
+    """Return why something failed, as a sentence."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return f"{lines[0].rstrip('.')}."
 
 
 def _errors(base: MethodFacts, others: Sequence[MethodFacts]) -> str:

@@ -16,6 +16,7 @@ from neverworse.estimators import ProjectedLeastSquaresClassifier
 from neverworse.projection import Certificate
 from neverworse.projection._words import count
 from neverworse.rows import Rows
+from neverworse.study._threshold import ThresholdRule
 from neverworse.tables import StoredTable, TableClassifier, TableError
 from neverworse.tables._errors import in_options, listed, nearest
 from neverworse.tables._predict import id_texts
@@ -24,6 +25,7 @@ from neverworse.tables._target import Target, count_labels, find_column, read_ta
 from neverworse.tables._values import coded, row_weights
 
 Interval = tuple[float, float]
+AUTO = "auto"
 ID = re.compile(r"(?i:(?:^|[\W_])(?:id|nr|no|key|code|index|number))$|[a-z]I[Dd]$")
 FEWEST_FOR_LEAKS = 5  # labeled rows for each class: of fewer, chance makes columns that tell
 
@@ -58,6 +60,12 @@ class FitSettings:
     positive : str, optional
         The class that precision, recall and the like are about; of two classes, the rarer one if it
         is not given.
+    model : str
+        Which one is wanted: "auto", or the name of a method.
+    threshold : ThresholdRule
+        Of the positive class.
+    calibrate : bool
+        Whether probabilities are to be calibrated.
     """
 
     target: str
@@ -72,6 +80,9 @@ class FitSettings:
     prior: Mapping[str | None, Interval] | str = field(default_factory=dict)
     class_weight: str | None = None
     positive: str | None = None
+    model: str = AUTO
+    threshold: ThresholdRule = field(default_factory=ThresholdRule)
+    calibrate: bool = False
 
     @property
     def text(self) -> frozenset[str]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.semi_supervised import LabelSpreading
+from sklearn.utils.validation import has_fit_parameter
 
-from neverworse._typing import AnyArray, Indices
+from neverworse._typing import AnyArray, Indices, Vector
 from neverworse.estimators import (
     ICLSClassifier,
     ProjectedLeastSquaresClassifier,
@@ -19,6 +22,8 @@ from neverworse.estimators._labels import split_labels
 from neverworse.study._tuned import tuned_classifiers
 
 SUPERVISED, PROJECTED = "supervised", "projected"
+# Methods whose models predict with compiled code of scikit-learn.
+COMPILED = ("random forest", "gradient boosting")
 COLLAPSED = 10  # times fewer rows of other classes than the labels have
 
 
@@ -64,8 +69,24 @@ def standard_methods(
     return methods
 
 
-def collapsed_to(method: Any, predicted: Indices, labels: Indices, n_classes: int) -> int | None:
-    """Return the class to which a method has collapsed that learns from its own predictions.
+def fitted(method: Any, X: Any, y: Vector, weights: Vector | None) -> Any:
+    """Return a fitted copy of a method; those that take no weights of rows go without."""
+    model, passed = clone(method), {}
+    if weights is not None and has_fit_parameter(model, "sample_weight"):
+        passed = {"sample_weight": weights}
+    with warnings.catch_warnings():
+        # What counts is how well methods do on test rows, converged or not.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(X, y, **passed)
+
+
+def learns_from_itself(method: Any) -> bool:
+    """Whether a method takes its own predictions for labels, so that it may collapse."""
+    return bool(getattr(method, "self_training", isinstance(method, FROM_ITSELF)))
+
+
+def collapsed_to(predicted: Indices, labels: Indices) -> int | None:
+    """Return the class to which a method has collapsed, if it has.
 
     It has collapsed if, of the unlabeled rows, less than a tenth of the share that all other
     classes have among the labels gets one of them. With a fifth of the labels in other classes,
@@ -73,18 +94,14 @@ def collapsed_to(method: Any, predicted: Indices, labels: Indices, n_classes: in
 
     Parameters
     ----------
-    method : classifier
-        Methods that have a guarantee, or that learn from labels alone, do not collapse.
     predicted : array of shape (n_unlabeled,)
         Codes of the predicted classes.
     labels : array of shape (n_labeled,)
         Codes of the known ones.
-    n_classes : int
     """
-    learns = getattr(method, "self_training", isinstance(method, FROM_ITSELF))
-    if not (learns and len(predicted)):
+    if not len(predicted):
         return None
-    largest = int(np.bincount(predicted, minlength=n_classes).argmax())
+    largest = int(np.bincount(predicted).argmax())
     others, known = (int(np.sum(codes != largest)) for codes in (predicted, labels))
     return largest if COLLAPSED * others * len(labels) < known * len(predicted) else None
 

@@ -240,6 +240,43 @@ class Verdict:
 
 
 @dataclass(frozen=True)
+class AuditFacts:
+    """A model against the supervised one on the unlabeled rows, whatever their classes are."""
+
+    response: Literal["predict_proba", "error"]  # what was compared
+    worst_case: float  # the largest difference of the losses, per row; negative is better
+    best_case: float
+    holds: bool
+    words: str
+
+
+@dataclass(frozen=True)
+class DecisionFacts:
+    """Threshold and calibration of a model, decided on by labeled rows that were held out."""
+
+    rule: str  # as the command line has it
+    positive: str | None  # the class that the threshold is about
+    threshold: float | None  # of its probability; None if the largest probability decides
+    calibrated: bool
+    n_folds: int
+    numbers: Numbers | None  # decided on inside of training folds; None if labels are too few
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """The model in the model file."""
+
+    name: str  # as in the comparison
+    asked: str  # what --model was
+    certified: bool  # whether the certificate is about this model
+    compiled: bool  # whether its file takes --trust-compiled to be opened
+    words: tuple[str, ...]
+    decision: DecisionFacts | None  # None if classes and probabilities are those of the method
+    audit: AuditFacts
+
+
+@dataclass(frozen=True)
 class Study:
     """A fit to a table: what was read, what is proved, and what else is worth knowing.
 
@@ -265,6 +302,7 @@ class Study:
     labeled_curve: Curve | None
     comparison: Comparison | None
     notes: tuple[str, ...]
+    model: ModelFacts | None = None  # None until one was chosen
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as dictionaries, lists and scalars."""
@@ -294,6 +332,9 @@ class Study:
                 _check_lengths("numbers", n_classes, numbers.classes, *numbers.confusion)
             if all(self.verdict.model != each.method for each in self.comparison.methods):
                 raise ValueError("study.verdict.model is not in the comparison.")
+        if self.model is not None and self.model.decision and self.model.decision.numbers:
+            tested = self.model.decision.numbers
+            _check_lengths("numbers", n_classes, tested.classes, *tested.confusion)
 
 
 def _check_lengths(what: str, length: int, *lists: Sized) -> None:

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.model_selection import GridSearchCV, ParameterGrid, StratifiedKFold
 from sklearn.semi_supervised import SelfTrainingClassifier
 from threadpoolctl import threadpool_limits
 
@@ -25,9 +25,10 @@ N_TREES = 50
 class TunedClassifier(DelegatingClassifier):
     """Fit a classifier of scikit-learn to the labeled rows, with the settings that they prefer.
 
-    Settings are compared by the squared error of the probabilities in cross-validation with three
-    folds, or fewer if a class has fewer labels. With one label of a class nothing can be compared,
-    and the first settings are taken.
+    Settings are compared by the squared error of the probabilities: of forests on the rows that
+    each tree left out (out of bag), otherwise in cross-validation with three folds, or fewer if a
+    class has fewer labels. With one label of a class nothing can be compared, and the first
+    settings are taken.
 
     Parameters
     ----------
@@ -91,13 +92,15 @@ class TunedClassifier(DelegatingClassifier):
         ):
             warnings.simplefilter("ignore", ConvergenceWarning)  # what is tested is what counts
             rows = LabeledRows.split(X, y, self.missing_label, weights)
-            tuned = self._tuned(rows.labeled())
+            labeled = rows.labeled()
+            self.best_params_ = self._best(labeled)
+            tuned = clone(self.estimator).set_params(**self.best_params_)
             if self.self_training:
                 codes = np.where(rows.unlabeled, -1, rows.codes)
                 learner = SelfTrainingClassifier(tuned).fit(rows.X, codes)
                 self.estimator_ = learner.estimator_
             else:
-                self.estimator_ = rows.labeled().fit(tuned)
+                self.estimator_ = labeled.fit(tuned)
             self.classes_ = rows.classes
         return self
 
@@ -106,20 +109,43 @@ class TunedClassifier(DelegatingClassifier):
         predicted: AnyArray = super().predict(X)
         return self.classes_[predicted.astype(np.intp)] if self.self_training else predicted
 
-    def _tuned(self, rows: LabeledRows) -> Any:
-        """Return the classifier with the best settings, unfitted."""
+    def _best(self, rows: LabeledRows) -> dict[str, Any]:
+        """Return the settings that do best on labeled rows."""
         n_folds = min(MOST_FOLDS, int(np.bincount(rows.codes).min()))
-        first = {name: values[0] for name, values in self.grid.items()}
-        self.best_params_ = first
-        if n_folds > 1:
-            folds = StratifiedKFold(n_folds, shuffle=True, random_state=self.random_state)
-            search = GridSearchCV(
-                self.estimator, dict(self.grid), scoring=_score, cv=folds, refit=False
+        if n_folds < 2:
+            return {name: values[0] for name, values in self.grid.items()}
+        if hasattr(self.estimator, "oob_score"):
+            forest = clone(self.estimator).set_params(oob_score=True)
+            return min(
+                ParameterGrid(dict(self.grid)),
+                key=lambda each: _out_of_bag(rows, forest.set_params(**each)),
             )
-            weights = {} if rows.weights is None else {"sample_weight": rows.weights}
-            search.fit(rows.X, rows.codes, **weights)
-            self.best_params_ = search.best_params_
-        return clone(self.estimator).set_params(**self.best_params_)
+        folds = StratifiedKFold(n_folds, shuffle=True, random_state=self.random_state)
+        search = GridSearchCV(
+            self.estimator,
+            dict(self.grid),
+            scoring=_score,
+            cv=folds,
+            refit=False,
+            error_score="raise",
+        )
+        weights = {} if rows.weights is None else {"sample_weight": rows.weights}
+        search.fit(rows.X, rows.codes, **weights)
+        best: dict[str, Any] = search.best_params_
+        return best
+
+
+def _out_of_bag(rows: LabeledRows, forest: Any) -> float:
+    """Return the mean squared error of a forest on the rows that its trees left out."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of rows that no tree left out
+        shares = rows.fit(forest).oob_decision_function_
+    errors = np.sum((shares - np.eye(len(rows.classes))[rows.codes]) ** 2, axis=1)
+    known = np.isfinite(errors)
+    if not known.any():
+        return np.inf
+    weights = np.ones(len(errors)) if rows.weights is None else rows.weights
+    return float(np.average(errors[known], weights=weights[known]))
 
 
 def _score(model: Any, X: Any, y: Vector, sample_weight: Vector | None = None) -> float:
