@@ -15,9 +15,15 @@ def width() -> int:
     return min(WIDEST, max(NARROWEST, shutil.get_terminal_size().columns - 1))
 
 
-def wrapped(text: str, indent: str = "") -> str:
-    """Break a paragraph into lines."""
-    return textwrap.fill(plain(text), width(), initial_indent=indent, subsequent_indent=indent)
+def wrapped(text: str, indent: str = "", hanging: str = "") -> str:
+    """Break a paragraph into lines; all but the first begin with `hanging` as well."""
+    return textwrap.fill(
+        plain(text),
+        width(),
+        initial_indent=indent,
+        subsequent_indent=indent + hanging,
+        break_on_hyphens=False,
+    )
 
 
 def plain(text: str) -> str:
