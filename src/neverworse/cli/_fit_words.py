@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from neverworse.cli._plan import to_look_at
 from neverworse.cli._text import aligned, labelled, wrapped
 from neverworse.projection._words import count
 from neverworse.study._study import (
@@ -33,6 +34,7 @@ def summary(study: Study, paths: Sequence[Path]) -> Iterator[str]:
     for note in study.notes:
         yield f"{wrapped(f'Note: {note}')}\n"
     yield f"{wrapped(study.certificate_words)}\n"
+    yield from to_look_at({column.name: column.look for column in study.data.columns})
     yield f"In {paths[0].parent}: {', '.join(path.name for path in paths)}"
 
 
@@ -72,7 +74,7 @@ def _read(data: DataFacts) -> Iterator[str]:
     yield f"{wrapped(f'Classes and their labels: {classes}.')}\n"
     columns = [column for column in data.columns if column.kind != "target"]
     yield aligned(
-        ("column", "taken as", "made into", "missing", "features"),
+        ("column", "read as", "made into", "missing", "features"),
         [_column(column) for column in columns[:MOST_COLUMNS]],
         right=(3, 4),
     )
@@ -84,7 +86,7 @@ def _read(data: DataFacts) -> Iterator[str]:
 def _column(column: ColumnFacts) -> tuple[str, ...]:
     missing = f"{column.n_missing:,}" if column.n_missing else ""
     made = f"{column.n_features:,}" if column.n_features else "-"
-    return column.name, column.kind, column.treatment, missing, made
+    return column.name, column.read_as or column.kind, column.treatment, missing, made
 
 
 def _compared(comparison: Comparison) -> Iterator[str]:

@@ -16,9 +16,9 @@ def width() -> int:
     return min(WIDEST, max(NARROWEST, shutil.get_terminal_size().columns - 1))
 
 
-def wrapped(text: str, indent: str = "") -> str:
-    """Break a paragraph into lines."""
-    return _filled(text, indent, indent)
+def wrapped(text: str, indent: str = "", hanging: str = "") -> str:
+    """Break a paragraph into lines; all but the first begin with `hanging` as well."""
+    return _filled(text, indent, indent + hanging)
 
 
 def labelled(label: str, text: str, indent: int = 12) -> str:
@@ -27,8 +27,13 @@ def labelled(label: str, text: str, indent: int = 12) -> str:
 
 
 def _filled(text: str, first: str, others: str) -> str:
-    kept = plain(text).replace(" %", f"{NO_BREAK}%")
-    filled = textwrap.fill(kept, width(), initial_indent=first, subsequent_indent=others)
+    filled = textwrap.fill(
+        plain(text).replace(" %", f"{NO_BREAK}%"),
+        width(),
+        initial_indent=first,
+        subsequent_indent=others,
+        break_on_hyphens=False,
+    )
     return filled.replace(NO_BREAK, " ")
 
 

@@ -32,6 +32,8 @@ class ColumnFacts:
     treatment: str
     n_missing: int
     n_features: int
+    read_as: str = ""  # how its cells are written, in words
+    look: str = ""  # what people should look at, and what they can do about it
 
 
 @dataclass(frozen=True)
