@@ -80,7 +80,7 @@ def test_labeled_curve():
         assert line.loss[-1].value < line.loss[0].value
         assert all(each.low < each.value < each.high for each in (*line.error, *line.loss))
     before, after = (each.value for each in curve.lines[1].error[-2:])
-    assert curve.last_step.value == pytest.approx(after - before)
+    assert curve.error_step.value == pytest.approx(after - before)
     json.dumps(asdict(curve), allow_nan=False)
 
 

@@ -119,11 +119,10 @@ def test_words_have_the_numbers_and_the_baseline_beside_them():
         f"to {high} %); always answering 'benign' would be wrong in "
         f"{100 * baseline.error.value:.1f} %."
     )
-    assert f"It finds {100 * numbers.classes[1].recall.value:.1f} % of 'malignant'" in found.quality
+    recall = f"It finds {100 * numbers.classes[1].recall.value:.1f} % of the rows of 'malignant'"
+    assert recall in found.quality
     assert "It is proved." in found.reasons
-    assert any(
-        "-2.3 points (95 % interval -3.5 to -1.1), clearly" in each for each in found.reasons
-    )
+    assert "-2.3 points (95 % interval -3.5 to -1.1): clearly lower." in found.reasons[1]
     assert (
         "The projected model gives 3 of the 400 unlabeled rows another class" in found.reasons[-1]
     )
@@ -141,7 +140,7 @@ def test_no_praise_for_a_model_that_is_no_better_than_always_the_same_answer():
     useless = compared(UNCLEAR, error=error, auc=Estimate(0.55, 0.5, 0.6))
     useless = dataclasses.replace(useless, baseline=baseline)
     (caution,) = verdict_of(evidence(comparison=useless)).cautions
-    assert "nothing here shows that these columns tell the classes apart" in caution
+    assert "it does not show that these columns tell the classes apart" in caution
     good = compared(UNCLEAR, error=Estimate(0.01, 0.005, 0.0324))
     good = dataclasses.replace(good, baseline=baseline)
     assert verdict_of(evidence(comparison=good)).cautions == ()
@@ -162,16 +161,25 @@ def test_few_labels_are_said():
 
 def test_what_could_help():
     curve = studies.binary().labeled_curve
-    falls = dataclasses.replace(curve, last_step=LOWER)
+    falls = dataclasses.replace(curve, error_step=LOWER)
     before, after = (each.value for each in curve.lines[-1].error[-2:])
     (advice,) = verdict_of(evidence(labeled_curve=falls)).advice
-    assert advice.startswith("More labels: from 20 to 30 labels, the error on held-out rows fell")
+    assert advice.startswith("More labels: from 20 to 30 of them, the error on held-out rows fell")
     n_labeled = studies.binary().data.n_labeled
     assert f"{n_labeled} more may bring it to {100 * after**2 / before:.1f} %." in advice
     (advice,) = verdict_of(
-        evidence(labeled_curve=dataclasses.replace(curve, last_step=SAME))
+        evidence(labeled_curve=dataclasses.replace(curve, error_step=SAME))
     ).advice
-    assert "that cannot be told" in advice
+    assert "perhaps" in advice
+    assert "changed by 0.0 points (95 % interval -1.0 to +1.0)" in advice
+    flat = dataclasses.replace(curve, error_step=Estimate(0.0, 0.0, 0.0))
+    (advice,) = verdict_of(evidence(labeled_curve=flat)).advice
+    assert "did not change in any fold" in advice
+    in_loss = dataclasses.replace(curve, error_step=SAME, loss_step=LOWER)
+    (advice,) = verdict_of(evidence(labeled_curve=in_loss)).advice
+    assert "the squared loss clearly fell" in advice
+    # The curve is about our own models.
+    assert verdict_of(evidence(labeled_curve=falls, better=("TSVM",))).advice == ()
     assert verdict_of(evidence(labeled_curve=None)).advice == ()
 
 

@@ -142,7 +142,7 @@ def german_clinic(options=("--missing", "k.A."), **about):
     made.add(
         "Schritte",
         (_german(abs(v), 0) for v in made.signal(1, 2000, 6000)),
-        "numbers, thousands '.'",
+        "numbers, thousands '.', decimal ','",
     )
     made.add(
         "Aufnahme", (f"{d:%d.%m.%Y}" for d in _days(made, "2020-01-01")), "dates day.month.year"
@@ -212,12 +212,12 @@ def accounting():
         made.add(
             name,
             (f"({_us(-v)})" if v < 0 else _us(v) for v in values),
-            "numbers, thousands ',', (negative)",
+            "numbers, thousands ',', (1) is -1",
         )
     made.add(
         "margin",
         (f"({-v:.1f})" if v < 0 else f"{v:.1f}" for v in made.signal(-1, 3, 2)),
-        "numbers, (negative)",
+        "numbers, (1) is -1",
     )
     return made.done("outlook")
 

@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from neverworse.cli._text import aligned, wrapped
+from neverworse.cli._plan import to_look_at
+from neverworse.cli._text import aligned, labelled, wrapped
 from neverworse.projection._words import count
 from neverworse.study._study import (
     ColumnFacts,
@@ -33,19 +34,21 @@ def summary(study: Study, paths: Sequence[Path]) -> Iterator[str]:
     for note in study.notes:
         yield f"{wrapped(f'Note: {note}')}\n"
     yield f"{wrapped(study.certificate_words)}\n"
+    yield from to_look_at({column.name: column.look for column in study.data.columns})
     yield f"In {paths[0].parent}: {', '.join(path.name for path in paths)}"
 
 
 def _verdict(verdict: Verdict) -> Iterator[str]:
     yield wrapped(verdict.headline)
-    if verdict.quality is not None:
-        yield wrapped(verdict.quality)
-    for reason in verdict.reasons:
-        yield wrapped(reason)
-    for caution in verdict.cautions:
-        yield wrapped(f"Caution: {caution}")
-    for advice in verdict.advice:
-        yield wrapped(f"Could help: {advice[0].lower()}{advice[1:]}")
+    parts = {
+        "How good": [] if verdict.quality is None else [verdict.quality],
+        "Why": verdict.reasons,
+        "Caution": verdict.cautions,
+        "Could help": verdict.advice,
+    }
+    for label, sentences in parts.items():
+        for k, sentence in enumerate(sentences):
+            yield labelled("" if k else label, sentence)
     yield ""
 
 
@@ -71,7 +74,7 @@ def _read(data: DataFacts) -> Iterator[str]:
     yield f"{wrapped(f'Classes and their labels: {classes}.')}\n"
     columns = [column for column in data.columns if column.kind != "target"]
     yield aligned(
-        ("column", "taken as", "made into", "missing", "features"),
+        ("column", "read as", "made into", "missing", "features"),
         [_column(column) for column in columns[:MOST_COLUMNS]],
         right=(3, 4),
     )
@@ -83,40 +86,42 @@ def _read(data: DataFacts) -> Iterator[str]:
 def _column(column: ColumnFacts) -> tuple[str, ...]:
     missing = f"{column.n_missing:,}" if column.n_missing else ""
     made = f"{column.n_features:,}" if column.n_features else "-"
-    return column.name, column.kind, column.treatment, missing, made
+    return column.name, column.read_as or column.kind, column.treatment, missing, made
 
 
 def _compared(comparison: Comparison) -> Iterator[str]:
+    repeats = f" x {comparison.n_repeats}" if comparison.n_repeats > 1 else ""
     yield wrapped(
-        f"Cross-validated on labeled rows, {comparison.n_folds} folds"
-        f"{f' x {comparison.n_repeats}' if comparison.n_repeats > 1 else ''}, with "
+        f"Cross-validated on {count(comparison.n_labeled, 'labeled row')}, "
+        f"{comparison.n_folds} folds{repeats}, with "
         f"{count(comparison.n_unlabeled, 'unlabeled row')} in every fit (Δ with 95 % interval):"
     )
     baseline = comparison.baseline
-    rows = [(f"always {comparison.majority!r}", *_short(baseline), "", "")]
+    rows = [(f"always {comparison.majority!r}", *_short(baseline), "")]
     for method in comparison.methods:
-        guarantee = "never worse" if method.guarantee.startswith("never worse") else "none"
         difference = method.error_difference
         shown = (
             ""
             if difference is None
-            else f"{difference.value:+.4f} ({difference.low:+.4f} to {difference.high:+.4f})"
+            else f"{difference.value:+.3f} ({difference.low:+.3f} to {difference.high:+.3f})"
         )
-        rows.append((method.method, *_short(method.numbers), shown, guarantee))
+        rows.append((method.method, *_short(method.numbers), shown))
     yield aligned(
-        ("method", "error", "balanced", "AUC", "Brier", "Δ error vs. supervised", "guarantee"),
+        ("method", "error", "balanced", "AUC", "Brier", "Δ error vs. supervised"),
         rows,
         right=(1, 2, 3, 4, 5),
     )
+    for name, why in comparison.failures.items():
+        yield wrapped(f"Left out, because its fit failed: {name}. {why}")
     yield f"{wrapped(comparison.words)}\n"
 
 
 def _short(numbers: Numbers) -> tuple[str, ...]:
     return (
-        f"{numbers.error.value:.4f}",
+        f"{numbers.error.value:.3f}",
         f"{numbers.balanced_accuracy.value:.3f}",
         "" if numbers.auc is None else f"{numbers.auc.value:.3f}",
-        "" if numbers.brier is None else f"{numbers.brier.value:.4f}",
+        "" if numbers.brier is None else f"{numbers.brier.value:.3f}",
     )
 
 

@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("--prior names the class here: CLASS=LOW..HIGH.")
     with explaining():
         from neverworse.tables import load_any_model, read_table, table_files
-        from neverworse.tables._audit import audit_table, category_names
+        from neverworse.tables._audit import audit_table, reading_of
 
         loaded = load_any_model(arguments.model, compiled=arguments.trust_compiled)
         candidate, notes = loaded.model, loaded.notes
@@ -84,8 +84,9 @@ def run(arguments: argparse.Namespace) -> int:
         else:
             other = load_any_model(arguments.against, compiled=arguments.trust_compiled)
             baseline, notes = other.model, (*notes, *other.notes)
-        names = category_names(candidate) | category_names(baseline)
-        options = read_options(arguments, names | {arguments.target})
+        options = read_options(arguments, frozenset({arguments.target}))
+        for model in (candidate, baseline):
+            options = reading_of(model, options)
         table = read_table(table_files(arguments.table), options)
         found = audit_table(
             candidate,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from neverworse._files import scratch_folder
 from neverworse.cli._errors import UsageError, without_convergence_warnings
-from neverworse.cli._folders import check_folder, out_path
+from neverworse.cli._folders import check_folder, check_out_file, out_path
 from neverworse.cli._model_arguments import add_choice, parse_model, parse_threshold
 from neverworse.cli._table_arguments import (
     add_formulas,
@@ -90,12 +90,41 @@ def _add_columns(parser: argparse.ArgumentParser) -> None:
         help="these are categories, though they look like numbers or dates",
     )
     group.add_argument(
+        "--dates",
+        choices=("day-first", "month-first"),
+        help="what dates such as 01/02/2026 begin with, in columns that do not tell",
+    )
+    group.add_argument(
+        "--plan",
+        nargs="?",
+        const="",
+        type=_plan_path,
+        metavar="FILE.json",
+        help="show how columns would be read, and stop; with a name, write that to a file that can "
+        "be edited and given back: --columns",
+    )
+    group.add_argument(
+        "--columns",
+        type=Path,
+        metavar="FILE.json",
+        help="read columns as a plan says (see --plan); those that it does not name are recognised",
+    )
+    group.add_argument(
         "--missing-label",
         action="append",
         default=None,
         metavar="VALUE",
         help="a value of the target that marks unlabeled rows, besides empty cells; repeatable",
     )
+
+
+def _plan_path(text: str) -> str:
+    """Return the name of a plan; a table that follows --plan by mistake is never replaced."""
+    if text and Path(text).suffix.lower() != ".json":
+        raise argparse.ArgumentTypeError(
+            f"a plan is a file that ends in .json, not {text!r}. Put --plan behind the tables"
+        )
+    return text
 
 
 def _add_model(parser: argparse.ArgumentParser) -> None:
@@ -155,11 +184,17 @@ def run(arguments: argparse.Namespace) -> None:
     if not 0 <= arguments.seed <= LARGEST_SEED:
         raise UsageError(f"--seed must be between 0 and {LARGEST_SEED}, not {arguments.seed}.")
     _check_roles(arguments)
+    if arguments.plan:
+        check_out_file(Path(arguments.plan))
     if arguments.memory is not None and not arguments.memory > 0.0:
         raise UsageError(f"--memory must be positive, not {arguments.memory:g}.")
-    check_folder(arguments.out)
+    if arguments.plan is None:
+        check_folder(arguments.out)
     with explaining(), without_convergence_warnings():
-        _run(arguments)
+        if arguments.plan is None:
+            _run(arguments)
+        else:
+            _show_plan(arguments)
 
 
 def _run(arguments: argparse.Namespace) -> None:
@@ -178,7 +213,7 @@ def _run(arguments: argparse.Namespace) -> None:
         scratch_folder("neverworse-") as scratch,
     ):
         bar("reading", 0.0)
-        files, table = _read(arguments, settings, scratch)
+        files, table, settings = _read(arguments, settings, scratch)
         facts = pool.submit(lambda: [_facts(file) for file in files])
         bar("fitting", 0.0)
         fit = fit_table(table, settings)
@@ -209,6 +244,14 @@ def _run(arguments: argparse.Namespace) -> None:
             print(paragraph)
 
 
+def _show_plan(arguments: argparse.Namespace) -> None:
+    from neverworse.cli._plan import show_plan
+
+    with scratch_folder("neverworse-") as scratch:
+        _, table, settings = _read(arguments, _settings(arguments), scratch)
+        show_plan(arguments, table, settings)
+
+
 def _check_roles(arguments: argparse.Namespace) -> None:
     """Refuse a column that should be two things."""
     roles = [
@@ -229,6 +272,7 @@ def _check_roles(arguments: argparse.Namespace) -> None:
 
 
 def _settings(arguments: argparse.Namespace) -> FitSettings:
+    from neverworse.cli._plan import columns_of
     from neverworse.study._fit import FitSettings
 
     return FitSettings(
@@ -237,6 +281,8 @@ def _settings(arguments: argparse.Namespace) -> FitSettings:
         weight=arguments.weight,
         drop=tuple(arguments.drop),
         categorical=tuple(arguments.categorical),
+        columns={} if arguments.columns is None else columns_of(arguments),
+        dates=arguments.dates,
         markers=None if arguments.missing_label is None else tuple(arguments.missing_label),
         distance=arguments.distance,
         alpha=parse_penalty("--alpha", arguments.alpha, "loo"),
@@ -280,12 +326,15 @@ def parse_prior(texts: list[str]) -> dict[str | None, tuple[float, float]] | str
 
 def _read(
     arguments: argparse.Namespace, settings: FitSettings, scratch: Path
-) -> tuple[list[TableFile], pa.Table | StoredTable]:
+) -> tuple[list[TableFile], pa.Table | StoredTable, FitSettings]:
     """Read the tables; what is larger than memory stays in its files, or in copies in Parquet."""
+    from dataclasses import replace
+
     from neverworse.report._outputs import OUTPUTS
     from neverworse.study._fit import add_unlabeled
-    from neverworse.tables import read_table, table_files
+    from neverworse.tables import found_options, read_table, table_files
     from neverworse.tables._large import is_large, store
+    from neverworse.tables._plan_file import text_columns
 
     options = read_options(arguments, settings.text)
     files = table_files(arguments.table)
@@ -293,6 +342,10 @@ def _read(
         if any(path.exists() and not file.once and path.samefile(file.path) for file in files):
             raise UsageError(f"{path} would be replaced. Name another folder: --out DIR.")
     others = table_files(arguments.unlabeled)
+    options = found_options([*files, *others], options)
+    if any(file.format == "csv" for file in (*files, *others)):
+        settings = replace(settings, decimal=options.decimal)
+    options = replace(options, text=options.text | text_columns(settings.columns, options.decimal))
     limit = None if arguments.memory is None else arguments.memory * 1e9
     if is_large([*files, *others], options, limit):
         if others:
@@ -300,11 +353,11 @@ def _read(
                 "These tables are larger than memory, which --unlabeled does not support. Give all "
                 "of them as TABLE, with an empty column for the target."
             )
-        return files, store(files, options, scratch)
+        return files, store(files, options, scratch), settings
     table = read_table(files, options)
     if others:
         table = add_unlabeled(table, read_table(others, options), settings, others[0].name)
-    return [*files, *others], table
+    return [*files, *others], table, settings
 
 
 def _facts(file: TableFile) -> FileFacts:

@@ -59,7 +59,7 @@ def _lower(difference: float) -> str:
     return f"{number(abs(difference))} {'lower' if difference <= 0 else 'higher'}"
 
 
-def scores_chart(scores: Scores, *, threshold: bool) -> Chart:
+def scores_chart(scores: Scores, *, threshold: bool, moved: bool = True) -> Chart:
     """Draw how each group of rows scores: projected as an area, supervised as a line.
 
     Parameters
@@ -67,6 +67,8 @@ def scores_chart(scores: Scores, *, threshold: bool) -> Chart:
     scores : Scores
     threshold : bool
         Whether the class is predicted from a score of one half on.
+    moved : bool, default=True
+        Whether the models differ: if not, one is enough.
     """
     groups = _few(scores)
     n_groups = len(groups)
@@ -86,14 +88,15 @@ def scores_chart(scores: Scores, *, threshold: bool) -> Chart:
         ax.axhline(base, color=SOFT, linewidth=1.0)
         ax.stairs(after, edges, baseline=base, fill=True, color=PROJECTED.colour, alpha=0.35)
         ax.stairs(_where_any(after, base), edges, baseline=base, color=PROJECTED.colour)
-        ax.stairs(
-            _where_any(before, base),
-            edges,
-            baseline=base,
-            color=SUPERVISED.colour,
-            linewidth=1.6,
-            linestyle=SUPERVISED.line,
-        )
+        if moved:
+            ax.stairs(
+                _where_any(before, base),
+                edges,
+                baseline=base,
+                color=SUPERVISED.colour,
+                linewidth=1.6,
+                linestyle=SUPERVISED.line,
+            )
         for line, (content, colour) in enumerate(
             [(short(group.name, LONGEST_GROUP), INK), (count(group.n_rows, "row"), SOFT)]
         ):
@@ -159,16 +162,18 @@ def _where_any(heights: Vector, base: float) -> Vector:
     return shown
 
 
-def coefficients_chart(shifted: Sequence[Coefficient], *, with_class: bool) -> Chart:
-    """Draw weights before and after, per standard deviation of their features."""
+def coefficients_chart(
+    shifted: Sequence[Coefficient], *, with_class: bool, moved: bool = True
+) -> Chart:
+    """Draw weights, before and after if they moved, per standard deviation of their features."""
     chart, ax = canvas(22 * len(shifted) + 62, left=168, top=8)
     rows_axis(ax, chart, [_weight_name(each, with_class) for each in shifted])
     before = [each.supervised_scaled for each in shifted]
     after = [each.projected_scaled for each in shifted]
     places = range(len(shifted))
     ax.axvline(0.0, color=SOFT, linewidth=1.0)
-    ax.hlines(places, before, after, color=SOFT, linewidth=1.5)
-    for look, values in ((SUPERVISED, before), (PROJECTED, after)):
+    ax.hlines(places, before if moved else 0.0, after, color=SOFT, linewidth=1.5)
+    for look, values in ((SUPERVISED, before), (PROJECTED, after))[not moved :]:
         ax.plot(
             values,
             places,
@@ -191,8 +196,8 @@ def coefficients_chart(shifted: Sequence[Coefficient], *, with_class: bool) -> C
     ax.set_xlabel("weight per standard deviation of the feature")
     largest = shifted[0]
     chart.description = (
-        f"The {count(len(shifted), 'weight')} that moved most. Most of all: {largest.feature}, "
-        f"from {number(largest.supervised_scaled)} to {number(largest.projected_scaled)} per "
+        f"The largest {count(len(shifted), 'weight')}. First of all: {largest.feature}, supervised "
+        f"{number(largest.supervised_scaled)}, projected {number(largest.projected_scaled)} per "
         "standard deviation."
     )
     return chart

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Literal
 
 from neverworse.projection._words import count
-from neverworse.report._canvas import canvas, looks, number_axis, rows_axis, sizes_axis
+from neverworse.report._canvas import PROJECTED, canvas, looks, number_axis, rows_axis, sizes_axis
 from neverworse.report._svg import COLOURS, Chart
 from neverworse.report._words import decimal, short
-from neverworse.study._study import Curve, Estimate
+from neverworse.study._study import CalibrationBin, Curve, Estimate
 
 LONGEST_METHOD = 20  # letters
 MEASURES = {"error": "error on held-out rows", "loss": "squared loss per held-out row"}
@@ -104,5 +104,53 @@ def estimates_chart(
     ax.set_xlabel(label)
     chart.description = f"{label}. " + " ".join(
         f"{method}: {decimal(each.value)}." for method, each in estimates
+    )
+    return chart
+
+
+def calibration_chart(bins: Sequence[CalibrationBin], positive: str) -> Chart:
+    """Draw how often rows are of a class, over the probability that was predicted."""
+    chart, ax = canvas(290, left=60)
+    look = PROJECTED
+    predicted = [each.predicted for each in bins]
+    observed = [each.observed for each in bins]
+    ax.plot([0, 1], [0, 1], color=COLOURS["soft"], linewidth=1.0, linestyle=(0, (2, 2)))
+    ax.vlines(
+        predicted,
+        [each.low for each in observed],
+        [each.high for each in observed],
+        color=look.colour,
+        linewidth=2.5,
+        alpha=0.45,
+    )
+    ax.plot(
+        predicted,
+        [each.value for each in observed],
+        color=look.colour,
+        marker=look.marker,
+        linewidth=1.8,
+        markersize=8.5,
+        markeredgewidth=1.0,
+        markeredgecolor=COLOURS["ground"],
+        clip_on=False,
+        gid="bins",
+    )
+    chart.titles["bins"] = [
+        "",
+        *(
+            f"predicted {decimal(each.predicted, 2)}: observed {decimal(each.observed.value, 2)}, "
+            f"between {decimal(each.observed.low, 2)} and {decimal(each.observed.high, 2)}"
+            for each in bins
+        ),
+    ]
+    ax.set_xlim(-0.03, 1.03)
+    ax.set_ylim(-0.03, 1.03)
+    number_axis(ax.xaxis)
+    number_axis(ax.yaxis)
+    ax.set_xlabel(chart.placeholder(f"predicted probability of {short(positive, 34)}"))
+    ax.set_ylabel("share of held-out rows")
+    chart.description = "Calibration on held-out rows. " + " ".join(
+        f"Predicted {decimal(each.predicted, 2)}, observed {decimal(each.observed.value, 2)}."
+        for each in bins
     )
     return chart

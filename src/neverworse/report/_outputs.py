@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from neverworse import __version__
 from neverworse._files import only_one, scratch_folder
 from neverworse.report._page import write_report
 from neverworse.study._choice import Chosen
@@ -136,14 +137,25 @@ def read_study(folder: Path) -> Study:
             f"{printable(folder)} has no {STUDY}, so it is no folder of results. Give what was "
             "--out of neverworse fit."
         )
+    content = None
     try:
-        text = path.read_text(encoding="utf-8")
-        return Study.from_dict(json.loads(text, parse_constant=_no_number))
+        content = json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_number)
+        return Study.from_dict(content)
     except (ValueError, RecursionError) as error:
         raise ValueError(
-            f"{printable(path)} is damaged, or of another version of neverworse: {error} Run "
-            "neverworse fit again."
+            f"{printable(path)} {_origin(content)}: {error} Run neverworse fit again."
         ) from None
+
+
+def _origin(content: Any) -> str:
+    """Say what may be wrong with numbers that cannot be read."""
+    version = content.get("version") if isinstance(content, dict) else None
+    if not isinstance(version, str) or version == __version__:
+        return "is damaged"
+    return (
+        f"was written by neverworse {printable(version)}, which this one ({__version__}) does not "
+        "read"
+    )
 
 
 def _no_number(text: str) -> float:

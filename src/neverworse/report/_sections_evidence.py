@@ -9,7 +9,7 @@ from neverworse.report._charts_methods import curve_chart, estimates_chart
 from neverworse.report._html import Markup, table, tag
 from neverworse.report._pieces import drawing, legend, side_by_side
 from neverworse.report._words import estimate, exact, name, number
-from neverworse.study._study import Curve, MethodFacts, Study
+from neverworse.study._study import Curve, Estimate, MethodFacts, Study
 
 TITLES = {"unlabeled": "More unlabeled rows?", "labeled": "More labels?"}
 
@@ -31,6 +31,8 @@ def _curve(curve: Curve) -> Iterator[Markup]:
     methods = [line.method for line in curve.lines]
     yield tag("h3", TITLES[curve.rows])
     yield tag("p", curve.words)
+    if curve.rows == "unlabeled" and len({(line.error, line.loss) for line in curve.lines}) == 1:
+        return  # both models are the same at every size
     yield legend(methods)
     yield side_by_side(
         drawing(curve_chart(curve, "error"), f"{curve.rows}-error"),
@@ -73,12 +75,7 @@ def comparison(study: Study) -> Iterator[Markup]:
         "those of further methods for how many of them are tried. Methods on the left of 0 do "
         "better than the supervised one; where a line reaches 0, it may be chance.",
     )
-    differences = [
-        (each.method, each.error_difference)
-        for each in found.methods
-        if each.error_difference is not None
-    ]
-    yield side_by_side(
+    charts = [
         drawing(
             estimates_chart(
                 [(each.method, each.numbers.error) for each in found.methods],
@@ -87,29 +84,46 @@ def comparison(study: Study) -> Iterator[Markup]:
             ),
             "methods-error",
             tag("span", "The line is the error of always answering ", name(found.majority), "."),
-        ),
-        drawing(
-            estimates_chart(differences, "Δ error vs. supervised", reference=0.0),
-            "methods-difference",
-        ),
-    )
+        )
+    ]
+    differences = [
+        (each.method, each.error_difference)
+        for each in found.methods
+        if each.error_difference is not None
+    ]
+    if any(each != Estimate(0.0, 0.0, 0.0) for _, each in differences):
+        chart = estimates_chart(differences, "Δ error vs. supervised", reference=0.0)
+        charts.append(drawing(chart, "methods-difference"))
+    yield side_by_side(*charts)
     yield table(
         "Methods, with 95 % intervals. Δ is the difference from the supervised method, on the same "
         "folds.",
-        ["Method", "Guarantee", "Error", "Δ error", "Δ Brier score", "Squared loss", "Seconds"],
+        [
+            "Method",
+            "Error",
+            "Δ error",
+            "AUC",
+            "Brier score",
+            "Δ Brier score",
+            "Seconds",
+            "Guarantee",
+        ],
         [_method(each) for each in found.methods],
-        numbers_from=2,
+        numbers_from=1,
         kind="sortable",
     )
+    for failed, why in found.failures.items():
+        yield tag("p", "Left out, because its fit failed: ", name(failed), f". {why}")
 
 
 def _method(each: MethodFacts) -> list[object]:
     return [
         name(each.method),
-        tag("span", each.guarantee, class_="wide"),
         estimate(each.numbers.error),
         estimate(each.error_difference, sign=True),
+        estimate(each.numbers.auc),
+        estimate(each.numbers.brier),
         estimate(each.brier_difference, sign=True),
-        estimate(each.loss),
         exact(each.seconds, number(each.seconds, 2)),
+        tag("span", each.guarantee, class_="wide"),
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable
@@ -90,6 +91,13 @@ def estimate(found: Estimate | None, *, sign: bool = False) -> Markup:
     write: Callable[[float], str] = (lambda x: signed(decimal(x))) if sign else decimal
     ends = f" ({write(found.low)} to {write(found.high)})"
     return exact(found.value, write(found.value) + ends)
+
+
+def sentence(content: str) -> Markup:
+    """Return a sentence in which options of the command line are not broken at their hyphens."""
+    parts = re.split(r"(--[a-z][a-z-]*)", content)
+    shown = (tag("code", each, class_="option") if k % 2 else each for k, each in enumerate(parts))
+    return tag("span", *shown)
 
 
 def name(content: str) -> Markup:

@@ -132,10 +132,14 @@ def claim(certificate: Certificate) -> str:
         where += f", {' and '.join(included)},"
     conditions = certificate.assumptions.conditions()
     if certificate.reason:
-        return (
-            "This model is the supervised one: the unlabeled rows leave no room for an improvement "
-            f"that is certain whatever their classes are{conditions}."
+        why = (
+            f"some classes of the unlabeled rows{conditions} would give exactly this model, so "
+            "that no other is better whatever they are"
+            if certificate.reason == "inside"
+            else "the unlabeled rows leave no room for an improvement that is certain whatever "
+            f"their classes are{conditions}"
         )
+        return f"The projected model is the supervised one: {why}."
     if not certificate.holds:
         return (
             "No guarantee: with some classes of the unlabeled rows, this model's squared error on "
@@ -263,13 +267,18 @@ def _data(
 def _columns(fit: TableFit, settings: FitSettings) -> tuple[ColumnFacts, ...]:
     preparation = fit.model.preparation_
     n_unlabeled = int((~fit.target.labeled).sum())
-    facts = [ColumnFacts(settings.target, "target", "labels", n_unlabeled, 0)]
+    facts = [ColumnFacts(settings.target, "target", "labels", n_unlabeled, 0, "target")]
     if settings.id is not None:
-        facts.append(ColumnFacts(settings.id, "id", "names the rows", 0, 0))
+        facts.append(ColumnFacts(settings.id, "id", "names the rows", 0, 0, "id"))
     if settings.weight is not None:
-        facts.append(ColumnFacts(settings.weight, "weight", "weights of rows", 0, 0))
+        facts.append(ColumnFacts(settings.weight, "weight", "weights of rows", 0, 0, "weight"))
     n_features = Counter(preparation.feature_columns_)
     for plan in preparation.plans_:
         made = n_features[plan.name]
-        facts.append(ColumnFacts(plan.name, plan.kind, plan.note, plan.n_missing, made))
+        look = fit.looks.get(plan.name, "")
+        facts.append(
+            ColumnFacts(
+                *(plan.name, plan.kind, plan.note, plan.n_missing, made, plan.read_as, look)
+            )
+        )
     return tuple(facts)

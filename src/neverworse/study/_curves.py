@@ -166,6 +166,7 @@ def _curve(curve: LearningCurve, sample: Sample, rows: str, more_words: str = ""
         curve.n_repeats,
         lines,
         error,
+        loss,
         _step_words(curve, error, loss, rows) + more_words,
     )
 

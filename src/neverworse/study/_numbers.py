@@ -129,7 +129,10 @@ def wilson(share: float, n: float) -> Estimate:
         return Estimate(share, 0.0, 1.0)
     centre = (share + Z**2 / (2.0 * n)) / (1.0 + Z**2 / n)
     half = Z * np.sqrt(share * (1.0 - share) / n + Z**2 / (4.0 * n**2)) / (1.0 + Z**2 / n)
-    return Estimate(share, float(max(0.0, centre - half)), float(min(1.0, centre + half)))
+    # At 0 and 1 the ends are the share itself, but for rounding.
+    low = 0.0 if share == 0.0 else float(max(0.0, centre - half))
+    high = 1.0 if share == 1.0 else float(min(1.0, centre + half))
+    return Estimate(share, low, high)
 
 
 def newcombe(auc: float, n_positive: float, n_negative: float) -> Estimate:

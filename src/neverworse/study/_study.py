@@ -32,6 +32,8 @@ class ColumnFacts:
     treatment: str
     n_missing: int
     n_features: int
+    read_as: str = ""  # how its cells are written, in words
+    look: str = ""  # what people should look at, and what they can do about it
 
 
 @dataclass(frozen=True)
@@ -148,7 +150,8 @@ class Curve:
     n_other: int  # labeled rows in training if unlabeled ones grow, unlabeled ones otherwise
     n_repeats: int
     lines: tuple[CurveLine, ...]
-    last_step: Estimate | None  # change of the projected model's error from the last size but one
+    error_step: Estimate | None  # what the last step has changed for the projected model
+    loss_step: Estimate | None
     words: str  # what follows from it, in a sentence or two
 
 
@@ -326,8 +329,11 @@ class Study:
         for curve in (self.unlabeled_curve, self.labeled_curve):
             for line in () if curve is None else curve.lines:
                 _check_lengths("a curve", len(curve.sizes) if curve else 0, line.error, line.loss)
-        for numbers in () if self.comparison is None else self.comparison.all_numbers():
-            _check_lengths("numbers", n_classes, numbers.classes, *numbers.confusion)
+        if self.comparison is not None:
+            for numbers in self.comparison.all_numbers():
+                _check_lengths("numbers", n_classes, numbers.classes, *numbers.confusion)
+            if all(self.verdict.model != each.method for each in self.comparison.methods):
+                raise ValueError("study.verdict.model is not in the comparison.")
         if self.model is not None and self.model.decision and self.model.decision.numbers:
             tested = self.model.decision.numbers
             _check_lengths("numbers", n_classes, tested.classes, *tested.confusion)

@@ -151,8 +151,8 @@ def _reasons(kind: VerdictKind, model: str, evidence: Evidence) -> Iterator[str]
         yield _against_both(model, comparison)
     elif comparison is not None and kind != "nothing to gain":
         yield _held_out(comparison)
-    n_changed = evidence.changes.n_changed
-    if kind != "nothing to gain":
+    if evidence.guarantee != "same":
+        n_changed = evidence.changes.n_changed
         yield (
             f"The projected model gives {f'{n_changed:,}' if n_changed else 'none'} of the "
             f"{count(evidence.changes.n_unlabeled, 'unlabeled row')} another class than the "
@@ -165,7 +165,7 @@ def _held_out(comparison: Comparison) -> str:
     facts = comparison.of(PROJECTED)
     error, loss = facts.error_difference, facts.loss_difference
     assert error is not None
-    words = f"Its error on held-out rows, less that of the supervised model: {_step(error)}"
+    words = f"On held-out rows, the projected model's error {_step(error)}."
     if loss is not None and loss.sign and loss.sign != error.sign:
         way = "lower" if loss.sign < 0 else "higher"
         ends = sorted(map(abs, (loss.low, loss.high)))
@@ -178,13 +178,17 @@ def _held_out(comparison: Comparison) -> str:
 
 def _step(error: Estimate) -> str:
     """Say how large a difference of errors is, and whether chance may explain it."""
-    if error.value == error.low == error.high == 0.0:
-        return "no difference in any fold."
-    interval = f"{signed_points(error.value)} points (95 % interval {signed_points(error.low)} to "
-    interval += f"{signed_points(error.high)})"
-    if error.sign:
-        return f"{interval}, clearly {'fewer' if error.sign < 0 else 'more'}."
-    return f"{interval}, which chance may explain."
+    if error == Estimate(0.0, 0.0, 0.0):
+        return "is that of the supervised one in every fold"
+    way = {-1: ": clearly lower", 1: ": clearly higher", 0: ", which chance may explain"}
+    return f"differs from the supervised one's by {_points_between(error)}{way[error.sign]}"
+
+
+def _points_between(step: Estimate) -> str:
+    return (
+        f"{signed_points(step.value)} points (95 % interval {signed_points(step.low)} to "
+        f"{signed_points(step.high)})"
+    )
 
 
 def _against_both(model: str, comparison: Comparison) -> str:
@@ -196,8 +200,7 @@ def _against_both(model: str, comparison: Comparison) -> str:
     )
     error, brier = facts.error_difference, facts.brier_difference
     assert error is not None
-    words = f"The errors of the other two are {both}. Less that of the supervised model: "
-    words += _step(error)
+    words = f"The errors of the other two are {both}. Its own {_step(error)}."
     if brier is not None and brier.sign < 0:
         mine, other = facts.numbers.brier, comparison.of(SUPERVISED).numbers.brier
         assert mine is not None
@@ -222,9 +225,9 @@ def _quality(model: str, evidence: Evidence) -> str:
         words += f" AUC {numbers.auc.value:.2f}."
     for each in numbers.classes:
         if each.name == evidence.data.positive:
-            words += f" It finds {percent(each.recall.value)} of {each.name!r}"
+            words += f" It finds {percent(each.recall.value)} of the rows of {each.name!r}"
             if each.precision is not None:
-                words += f", and {percent(each.precision.value)} of what it calls so are"
+                words += f"; where it says {each.name!r}, {percent(each.precision.value)} are"
             words += "."
     return words
 
@@ -256,8 +259,8 @@ def _cautions(model: str, evidence: Evidence) -> Iterator[str]:
     elif auc.low <= 0.5:
         yield (
             f"{words}, and it does not rank rows clearly better than chance (AUC {auc.value:.2f}, "
-            f"95 % interval {auc.low:.2f} to {auc.high:.2f}): nothing here shows that these "
-            "columns tell the classes apart."
+            f"95 % interval {auc.low:.2f} to {auc.high:.2f}): it does not show that these columns "
+            "tell the classes apart."
         )
     else:
         yield (
@@ -268,25 +271,23 @@ def _cautions(model: str, evidence: Evidence) -> Iterator[str]:
 
 
 def _advice(kind: VerdictKind, evidence: Evidence) -> Iterator[str]:
+    if kind == "another method":
+        return  # the learning curve is about our own models
     yield from _more_labels(evidence)
-    if kind in ("projected", "another method"):
+    if kind == "projected" and evidence.changes.n_changed:
         return
     comparison = evidence.comparison
     if comparison is not None:
-        others = [
-            each.method
-            for each in comparison.methods
-            if each.method not in (SUPERVISED, PROJECTED, "ICLS")
-        ]
+        ours = (SUPERVISED, PROJECTED, "ICLS")
         yield (
             "Another family of models: none of those in the comparison is clearly better."
-            if others
+            if any(each.method not in ours for each in comparison.methods)
             else "Another family of models: --compare tries several on the same folds."
         )
-    if kind == "nothing to gain" and not evidence.has_prior:
+    if not evidence.has_prior:
         yield (
             "A known share of a class among the unlabeled rows: --prior "
-            f"{evidence.data.positive or evidence.data.classes[0].name}=LOW..HIGH may leave room "
+            f"{evidence.data.positive or evidence.data.classes[0].name}=LOW..HIGH leaves more room "
             "for an improvement."
         )
 
@@ -294,22 +295,29 @@ def _advice(kind: VerdictKind, evidence: Evidence) -> Iterator[str]:
 def _more_labels(evidence: Evidence) -> Iterator[str]:
     """Say what more labels would do, by the last doubling of the learning curve."""
     curve = evidence.labeled_curve
-    if curve is None or curve.last_step is None:
+    if curve is None or curve.error_step is None or curve.loss_step is None:
         return
     before, after = (curve.lines[-1].error[k].value for k in (-2, -1))
-    step = f"from {curve.sizes[-2]:,} to {curve.sizes[-1]:,} labels, the error on held-out rows "
-    if curve.last_step.sign < 0:
+    step = f"from {curve.sizes[-2]:,} to {curve.sizes[-1]:,} of them, "
+    if curve.error_step.sign < 0:
         # A power law, of which these are two points, has fallen by the same factor.
         expected = after**2 / before
         yield (
-            f"More labels: {step}fell from {percent(before)} to {percent(after)}. About "
-            f"{evidence.data.n_labeled:,} more may bring it to {percent(expected)}."
+            f"More labels: {step}the error on held-out rows fell from {percent(before)} to "
+            f"{percent(after)}. About {evidence.data.n_labeled:,} more may bring it to "
+            f"{percent(expected)}."
+        )
+    elif curve.loss_step.sign < 0:
+        yield (
+            f"More labels: {step}the squared loss clearly fell, though not the error: "
+            f"{_points_between(curve.error_step)}."
         )
     else:
+        change = f"changed by {_points_between(curve.error_step)}"
+        if curve.error_step == Estimate(0.0, 0.0, 0.0):
+            change = "did not change in any fold"
         yield (
-            f"More labels may help or not, that cannot be told: {step}changed by "
-            f"{signed_points(curve.last_step.value)} points (95 % interval "
-            f"{signed_points(curve.last_step.low)} to {signed_points(curve.last_step.high)})."
+            f"More labels: perhaps. {step[0].upper()}{step[1:]}the error on held-out rows {change}."
         )
 
 

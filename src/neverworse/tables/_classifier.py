@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from typing import Any, Self
 
@@ -19,6 +19,7 @@ from neverworse.projection import Certificate
 from neverworse.rows import Rows
 from neverworse.tables._preparation import TablePreparation, as_table, takes_tables
 from neverworse.tables._prepared_rows import PreparedRows
+from neverworse.tables._recognise import DateOrder
 from neverworse.tables._stored import StoredTable
 from neverworse.tables._target import Target, read_target
 
@@ -40,6 +41,8 @@ class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Labels reach it as numbers of classes, and NaN where there is none.
     categorical, drop : sequences of str
         See `TablePreparation`.
+    columns, decimal, dates : optional
+        How the text in columns is read; see `TablePreparation`.
 
     Attributes
     ----------
@@ -71,10 +74,16 @@ class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         *,
         categorical: Sequence[str] = (),
         drop: Sequence[str] = (),
+        columns: Mapping[str, Mapping[str, Any]] | None = None,
+        decimal: str | None = None,
+        dates: DateOrder | None = None,
     ) -> None:
         self.estimator = estimator
         self.categorical = categorical
         self.drop = drop
+        self.columns = columns
+        self.decimal = decimal
+        self.dates = dates
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Prepare a table and fit the classifier.
@@ -99,7 +108,13 @@ class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         table = X if isinstance(X, StoredTable) else as_table(X)
         if table.num_rows != len(target.codes):
             raise ValueError(f"X has {table.num_rows} rows, but y has {len(target.codes)}.")
-        preparation = TablePreparation(categorical=self.categorical, drop=self.drop)
+        preparation = TablePreparation(
+            categorical=self.categorical,
+            drop=self.drop,
+            columns=self.columns,
+            decimal=self.decimal,
+            dates=self.dates,
+        )
         features: Matrix | Rows
         if isinstance(table, StoredTable):
             features = PreparedRows(table, preparation.fit(table))

@@ -21,7 +21,7 @@ class ReadOptions:
         Between the cells of delimited text.
     encoding : str, optional
         Of text.
-    decimal : str
+    decimal : {".", ","}, optional
         Before the decimals of numbers in text.
     missing : tuple of str
         Further words that mean a missing value.
@@ -33,7 +33,7 @@ class ReadOptions:
 
     delimiter: str | None = None
     encoding: str | None = None
-    decimal: str = "."
+    decimal: str | None = None
     missing: tuple[str, ...] = ()
     sheet: str | None = None
     text: frozenset[str] = frozenset()

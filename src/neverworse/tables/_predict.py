@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from neverworse.tables._decided import outputs
 from neverworse.tables._errors import TableError, listed, nearest
 from neverworse.tables._file import TableFile
 from neverworse.tables._options import ReadOptions
+from neverworse.tables._plan_file import text_columns
 from neverworse.tables._preparation import TablePreparation, check_columns
 from neverworse.tables._read import check_unique, stream_batches
 from neverworse.tables._values import TEXT, as_text, is_text
@@ -90,6 +91,7 @@ def predict_batches(
     with believing(USING):
         preparation = model.preparation_
         types = column_types(preparation)
+        options = replace(options, decimal=options.decimal or preparation.decimal)
         if set(map(type, types)) - {str} or types.keys() != set(preparation.used_names):
             raise TypeError
     if id_name is not None:
@@ -111,9 +113,10 @@ def predict_batches(
 def column_types(preparation: TablePreparation) -> dict[str, pa.DataType]:
     """Return the types that the text of columns is read as."""
     types = {}
-    categories, dates = set(preparation.category_names_), set(preparation.date_names_)
+    dates = set(preparation.date_names_)
+    texts = text_columns(preparation.plan_, preparation.decimal)
     for name, kind in preparation.types_.items():
-        if name in categories:
+        if name in texts:
             types[name] = TEXT
         elif name in dates:
             types[name] = pa.timestamp("us", tz="UTC" if "tz=" in kind else None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Self
 
@@ -17,7 +17,10 @@ from sklearn.utils.validation import check_is_fitted
 from neverworse._typing import AnyArray, Indices, Matrix, Vector
 from neverworse.projection._words import count
 from neverworse.tables._errors import TableError, listed, nearest, short
-from neverworse.tables._plan import ColumnPlan, infinite, plan_columns
+from neverworse.tables._plan import ColumnPlan, check_known, infinite, level_of, plan_columns
+from neverworse.tables._plan_file import as_entry, from_entry
+from neverworse.tables._reading import Reading
+from neverworse.tables._recognise import DateOrder, Hints
 from neverworse.tables._stored import StoredTable
 from neverworse.tables._values import as_times, coded, date_parts, days, numbers
 
@@ -50,6 +53,13 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Columns to leave out.
     max_levels : int
         Levels of a category that get their own indicator.
+    columns : mapping of str to mapping, optional
+        How columns are to be read: ``{"kind": "number", "decimal": ",", "unit": "kg"}``; see
+        `neverworse.tables.ColumnsPlan` and `plan_`. Those that are not in it are recognised.
+    decimal : {".", ","}, optional
+        What numbers have before decimals, where a column of text leaves it open.
+    dates : {"day-first", "month-first"}, optional
+        What dates such as 01/02/2026 begin with, where a column leaves it open.
 
     Attributes
     ----------
@@ -71,16 +81,28 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Parts of dates.
     types_ : dict of str to str
         Types of the columns that features are made of, for readers of text, which has none.
+    plan_ : dict of str to dict
+        How each column is read, as in `columns`; new rows are read in the same way.
     """
 
     plans_: list[ColumnPlan]  # only after a fit: a copy that was saved has no need of it
 
     def __init__(
-        self, *, categorical: Sequence[str] = (), drop: Sequence[str] = (), max_levels: int = 30
+        self,
+        *,
+        categorical: Sequence[str] = (),
+        drop: Sequence[str] = (),
+        max_levels: int = 30,
+        columns: Mapping[str, Mapping[str, Any]] | None = None,
+        decimal: str | None = None,
+        dates: DateOrder | None = None,
     ) -> None:
         self.categorical = categorical
         self.drop = drop
         self.max_levels = max_levels
+        self.columns = columns
+        self.decimal = decimal
+        self.dates = dates
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
         """Decide what each column is, and find means, scales and levels.
@@ -96,7 +118,13 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         table = X if isinstance(X, StoredTable) else as_table(X)
         if not table.num_rows:
             raise TableError("The table has no rows.")
-        self.plans_ = plan_columns(table, categorical=self.categorical, drop=self.drop)
+        self.plans_ = plan_columns(
+            table,
+            columns=self._known(table.column_names),
+            hints=Hints(self.decimal, self.dates),
+            max_levels=self.max_levels,
+        )
+        self.plan_ = {plan.name: as_entry(plan.reading) for plan in self.plans_}
         self.feature_names_in_ = np.array(table.column_names, dtype=object)
         self.n_features_in_ = len(table.column_names)
         self.number_names_ = [plan.name for plan in self.plans_ if plan.kind == "number"]
@@ -139,6 +167,15 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 pass
         return features
 
+    def _known(self, names: Sequence[str]) -> dict[str, Reading | None]:
+        """Return what is said about columns: in a plan, or by the options, which go first."""
+        known = {name: from_entry(name, entry) for name, entry in (self.columns or {}).items()}
+        check_known(names, known, "columns")
+        check_known(names, self.categorical, "categorical")
+        check_known(names, self.drop, "drop")
+        known |= dict.fromkeys(self.categorical, Reading("category"))
+        return known | dict.fromkeys(self.drop)
+
     @property
     def used_names(self) -> list[str]:
         """The columns that features are made of."""
@@ -156,7 +193,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             known = set(self.levels_[name])
             values, codes = coded(table.column(name))
             counts = np.bincount(codes, minlength=len(values))
-            pairs = zip(values, counts.tolist(), strict=True)
+            pairs = zip(map(level_of, values), counts.tolist(), strict=True)
             new = {"(missing)" if v is None else v: n for v, n in pairs if n and v not in known}
             if new:
                 found[name] = new
@@ -272,11 +309,14 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             column = batch.column(name)
             if self.types_[name].startswith("time"):
                 column = as_times(column)
-            raw[:, k] = numbers(name, column, first_row=start)
+            reading = from_entry(name, self.plan_[name]) or Reading("number")
+            raw[:, k] = numbers(name, column, reading, first_row=start)
         first = len(self.number_names_)
         for name in self.date_names_:
             parts = tuple(self.parts_[name])
-            raw[:, first : first + len(parts)] = date_parts(days(name, batch.column(name)), parts)
+            reading = from_entry(name, self.plan_[name]) or Reading("date")
+            stamps = days(name, batch.column(name), reading, first_row=start)
+            raw[:, first : first + len(parts)] = date_parts(stamps, parts)
             first += len(parts)
         if np.isinf(raw).any():
             row, column = np.argwhere(np.isinf(raw))[0]
@@ -358,4 +398,4 @@ def check_columns(names: Sequence[str], needed: Sequence[str]) -> None:
 def _numbered(levels: list[str | None], values: list[str | None]) -> AnyArray:
     """Return the number of each value among the levels, -1 if it is none of them."""
     number = {level: k for k, level in enumerate(levels)}
-    return np.array([number.get(value, -1) for value in values])
+    return np.array([number.get(level_of(value), -1) for value in values])
