@@ -57,8 +57,8 @@ def fold_words(classes: Sequence[str], codes: Indices, n_folds: int) -> Iterator
         counts = np.bincount(codes, minlength=len(classes))
         rarest = int(counts.argmin())
         yield (
-            f"There are {count(counts[rarest], 'label')} of {classes[rarest]!r}, so {n_folds} folds "
-            f"instead of {USUAL_FOLDS}."
+            f"There are {count(counts[rarest], 'label')} of {classes[rarest]!r}, so {n_folds} "
+            f"folds instead of {USUAL_FOLDS}."
         )
 
 
