@@ -14,6 +14,7 @@ from neverworse._typing import Indices, Matrix, Vector
 from neverworse.estimators import ProjectedLeastSquaresClassifier, audit
 from neverworse.estimators._delegating import DelegatingClassifier
 from neverworse.projection import Box, Simplex
+from neverworse.projection._words import count
 from neverworse.rows import Rows
 from neverworse.study._comparison_words import reason_of
 from neverworse.study._decision_facts import decision_of, wanted_of
@@ -286,12 +287,18 @@ def _audit(fit: TableFit, scored: ScoredRows, codes: Indices, shares: Matrix | N
         worst_case=found.worst_case,
         best_case=found.best_case,
         holds=found.holds,
-        words=_audit_words(loss, found.worst_case, found.best_case, len(codes), same),
+        words=_audit_words(
+            loss,
+            found.worst_case,
+            found.best_case,
+            f"on the {count(len(codes), 'unlabeled row')}, whatever their classes are"
+            f"{fit.model.certificate_.assumptions.conditions()}",
+            same,
+        ),
     )
 
 
-def _audit_words(loss: str, worst: float, best: float, n_rows: int, same: bool) -> str:
-    where = f"on the {n_rows:,} unlabeled rows, whatever their classes are"
+def _audit_words(loss: str, worst: float, best: float, where: str, same: bool) -> str:
     if same:
         return f"The {loss} is that of the supervised model {where}."
     if worst <= 0.0:
