@@ -29,8 +29,8 @@ def summary(study: Study, paths: Sequence[Path]) -> Iterator[str]:
         f"{count(study.changes.n_unlabeled, 'unlabeled row')} "
         f"{'get' if n_changed > 1 else 'gets'} another class than from the supervised model."
     )
-    yield from to_look_at({column.name: column.look for column in study.data.columns})
     yield f"\nIn {paths[0].parent}: {', '.join(path.name for path in paths)}"
+    yield from to_look_at({column.name: column.look for column in study.data.columns})
 
 
 def as_json(study: Study, paths: Sequence[Path]) -> str:

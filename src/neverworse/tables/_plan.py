@@ -42,6 +42,7 @@ INDEX = re.compile(r"\s*|__index_level_\d+__|Unnamed: 0")
 CODE = re.compile(r"(?i:(?:^|[\W_])(?:zip|post(?:al)?[\W_]?code|plz|postleitzahl|code postal)$)")
 SENTINELS = tuple(float(f"{sign}{'9' * n}") for sign in ("-", "") for n in range(2, 7))
 CATEGORY = Reading("category")
+_HOLES = "of the rows have no value. Find out why, or leave it out: --drop."
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ def plan_columns(
             planned = replace(planned, look=_many(len(planned.levels), max_levels))
         if not planned.look and planned.n_missing > MOSTLY * len(column):
             share = planned.n_missing / len(column)
-            planned = replace(planned, look=f"{_percent(share)} of the rows have no value.")
+            planned = replace(planned, look=f"{_percent(share)} {_HOLES}")
         return planned
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -135,7 +136,7 @@ def check_known(names: Sequence[str], wanted: Collection[str], option: str) -> N
 def _plan(name: str, column: pa.ChunkedArray, reading: Reading | None, hints: Hints) -> ColumnPlan:
     n_missing = _n_missing(column)
     if n_missing == len(column):
-        return _dropped(name, "is empty", n_missing, "No row has a value.")
+        return _dropped(name, "is empty", n_missing, "No row has a value, so nothing is made of it.")
     look = ""
     declared = pa.types.is_dictionary(column.type) and column.type != TEXT
     if reading is None and declared:
@@ -195,7 +196,8 @@ def _number(name: str, column: pa.ChunkedArray, n_missing: int, reading: Reading
         return _constant(name, n_missing)
     if math.isinf(low) or math.isinf(high):
         raise infinite(name, int(np.argmax(np.isinf(column.to_numpy(zero_copy_only=False)))) + 1)
-    note = "scaled" + (", missing: mean and an indicator" if n_missing else "")
+    note = "yes is 1, scaled" if reading.kind == "yes/no" else "scaled"
+    note += ", missing: mean and an indicator" if n_missing else ""
     mean, variance = pc.mean(column).as_py(), pc.variance(column).as_py()
     return ColumnPlan(
         name,
