@@ -24,9 +24,9 @@ from neverworse.tables._values import (
     NUMBERS,
     TEXT,
     coded,
-    date_parts,
-    days,
+    date_part,
     distinct,
+    distinct_days,
     is_date,
     is_number,
     is_text,
@@ -65,7 +65,7 @@ class ColumnPlan:
     levels : tuple of str or None
         Of a category, the most frequent first; None stands for missing values.
     parts : tuple of str
-        Of a date, see `date_parts`.
+        Of a date, see `date_part`.
     means, variances : tuples of float
         Of a number, or of the parts of a date.
     """
@@ -136,7 +136,9 @@ def check_known(names: Sequence[str], wanted: Collection[str], option: str) -> N
 def _plan(name: str, column: pa.ChunkedArray, reading: Reading | None, hints: Hints) -> ColumnPlan:
     n_missing = _n_missing(column)
     if n_missing == len(column):
-        return _dropped(name, "is empty", n_missing, "No row has a value, so nothing is made of it.")
+        return _dropped(
+            name, "is empty", n_missing, "No row has a value, so nothing is made of it."
+        )
     look = ""
     declared = pa.types.is_dictionary(column.type) and column.type != TEXT
     if reading is None and declared:
@@ -325,9 +327,9 @@ def _many(n_levels: int, max_levels: int) -> str:
 
 def _date(name: str, column: pa.ChunkedArray, n_missing: int, reading: Reading) -> ColumnPlan:
     """Choose the parts of a date: of rhythms, those that the dates go through."""
-    stamps = days(name, column, reading)
-    if n_missing:
-        stamps = stamps[~np.isnan(stamps)]
+    stamps, codes = distinct_days(name, column, reading)
+    counts = np.bincount(codes, minlength=len(stamps)) * ~np.isnan(stamps)
+    stamps, counts = stamps[counts > 0], counts[counts > 0]
     first, last = stamps.min(), stamps.max()
     if first == last and not n_missing:
         return _constant(name, n_missing)
@@ -336,12 +338,12 @@ def _date(name: str, column: pa.ChunkedArray, n_missing: int, reading: Reading) 
     for part in DATE_PARTS:
         if part != "day" and last - first <= longer_than[part.split(",")[0]]:
             continue
-        values = date_parts(stamps, (part,))
+        values = date_part(stamps, part)
         # Of dates that are all on a Monday, only rounding errors would differ.
         if part == "day" or values.max() - values.min() > SAME:
             parts.append(part)
-            means.append(float(values.mean()))
-            variances.append(float(values.var()))
+            means.append(float(np.average(values, weights=counts)))
+            variances.append(float(np.average((values - means[-1]) ** 2, weights=counts)))
     rhythms = sorted({part.split(",")[0] for part in parts[1:]}, reverse=True)
     note = "days" + (f", and place in the {' and '.join(rhythms)}" if rhythms else "")
     return ColumnPlan(
