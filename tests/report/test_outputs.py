@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from neverworse import ProjectedLeastSquaresClassifier
+from neverworse import ProjectedLeastSquaresClassifier, __version__
 from neverworse.report import _outputs
 from neverworse.report._outputs import OUTPUTS, predictions, read_study, write_outputs
 from neverworse.study._assess import assess, claim
@@ -226,10 +226,12 @@ def test_a_folder_in_the_place_of_a_file(tmp_path):
     ("content", "said"),
     [
         (None, "has no study.json, so it is no folder of results"),
-        ("", "is damaged, or of another version"),
-        ("{}", "is damaged, or of another version"),
-        ("[" * 100_000, "is damaged, or of another version"),
-        ('{"version": 1}', "is damaged, or of another version"),
+        ("", "is damaged: "),
+        ("{}", "is damaged: "),
+        ("[" * 100_000, "is damaged: "),
+        ('{"version": 1}', "is damaged: "),
+        (json.dumps({"version": __version__}), "is damaged: "),
+        ('{"version": "0.0.1"}', "was written by neverworse 0.0.1, which this one"),
     ],
 )
 def test_folders_that_are_no_results(tmp_path, content, said):

@@ -22,6 +22,7 @@ from tests.study.fits import fitted, table
         {"distance": "labeled"},
         {"distance": "unlabeled"},
         {"weight": "weight"},
+        {"class_weight": "balanced"},
         {"prior": "confidence", "alpha": 1.0},
     ],
 )
@@ -35,6 +36,7 @@ def test_a_fit_is_that_of_the_estimator(n_classes, settings):
         settings.get("distance", "all"),
         alpha=settings.get("alpha", 0.0),
         class_prior=settings.get("prior"),
+        class_weight=settings.get("class_weight"),
     )
     weights = rows.column("weight").to_numpy() if "weight" in settings else None
     by_hand.fit(features, labels, sample_weight=weights)

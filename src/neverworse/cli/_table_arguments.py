@@ -47,6 +47,16 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--quiet", action="store_true", help="print errors only; no progress bar")
 
 
+def add_trust(parser: argparse.ArgumentParser) -> None:
+    """Add what says which model files are opened."""
+    parser.add_argument(
+        "--trust-compiled",
+        action="store_true",
+        help="open models that predict with compiled code, such as forests, neighbours and SVC: "
+        "their files could crash this program, so only if you know where they come from",
+    )
+
+
 def add_formulas(parser: argparse.ArgumentParser) -> None:
     """Add what says how text that looks like a formula is written."""
     parser.add_argument(

@@ -9,7 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from neverworse.cli._errors import NOT_GUARANTEED, UsageError
-from neverworse.cli._table_arguments import add_output, add_reading, explaining, read_options
+from neverworse.cli._table_arguments import (
+    add_output,
+    add_reading,
+    add_trust,
+    explaining,
+    read_options,
+)
 from neverworse.cli._text import wrapped
 from neverworse.cli.fit import parse_prior
 
@@ -56,12 +62,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         metavar="CLASS=LOW..HIGH",
         help="share of a class among the unlabeled rows; repeatable",
     )
-    parser.add_argument(
-        "--trust-compiled",
-        action="store_true",
-        help="open models that predict with compiled code, such as trees, neighbours and SVC: "
-        "their files could crash this program, so only if you know where they come from",
-    )
+    add_trust(parser)
     add_reading(parser)
     add_output(parser)
     parser.set_defaults(run=run)
@@ -114,7 +115,10 @@ def _supervised(loaded: LoadedModel, path: Path) -> Any:
 
     model = loaded.model
     with believing(f"{path} cannot be used", UsageError):
-        if not isinstance(model, TableClassifier) or not hasattr(model.estimator_, "supervised_"):
+        inside = hasattr(model, "baseline_") or hasattr(
+            getattr(model, "estimator_", None), "supervised_"
+        )
+        if not (isinstance(model, TableClassifier) and inside):
             raise UsageError(
                 f"{path} has no supervised model inside to be compared with. Name one: "
                 "--against MODEL."
@@ -124,8 +128,11 @@ def _supervised(loaded: LoadedModel, path: Path) -> Any:
 
 def _response(response: str, *models: Any) -> str:
     """Choose scores where all models have them: it is what their certificate is about."""
+    from neverworse.estimators._audit_models import _has_score
     from neverworse.tables import TableClassifier
 
-    if response == "auto" and all(isinstance(model, TableClassifier) for model in models):
+    if response == "auto" and all(
+        isinstance(model, TableClassifier) and _has_score(model) for model in models
+    ):
         return "score"
     return response

@@ -6,12 +6,14 @@ import argparse
 import re
 import shlex
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from neverworse._files import scratch_folder
 from neverworse.cli._errors import UsageError, without_convergence_warnings
 from neverworse.cli._folders import check_folder, check_out_file, out_path
+from neverworse.cli._model_arguments import add_choice, parse_model, parse_threshold
 from neverworse.cli._table_arguments import (
     add_formulas,
     add_output,
@@ -136,6 +138,12 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
         "0.4 or 0.3..0.5, or: confidence, for an interval from the labels; repeatable",
     )
     group.add_argument(
+        "--positive",
+        metavar="CLASS",
+        help="the class that is looked for: precision, recall and F1 are about it (default: the "
+        "rarer one of two)",
+    )
+    group.add_argument(
         "--distance",
         choices=DISTANCES,
         default="all",
@@ -157,11 +165,7 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
         "the supervised model (default: same). With a smaller one, dropping the penalty counts as "
         "improvement; the certificate says how much of it that is",
     )
-    group.add_argument(
-        "--compare",
-        action="store_true",
-        help="compare with self-learning, TSVM and label spreading as well",
-    )
+    add_choice(group)
     group.add_argument(
         "--no-curves", action="store_true", help="leave the learning curves out of the report"
     )
@@ -198,6 +202,7 @@ def _run(arguments: argparse.Namespace) -> None:
     from neverworse.cli._progress import Bar
     from neverworse.report._outputs import write_outputs
     from neverworse.study._assess import assess
+    from neverworse.study._choice import choose, is_compared
     from neverworse.study._fit import fit_table
 
     settings = _settings(arguments)
@@ -218,16 +223,18 @@ def _run(arguments: argparse.Namespace) -> None:
             settings,
             files=facts.result(),
             command=_command(arguments),
-            more_methods=arguments.compare,
+            more_methods=arguments.compare or not is_compared(settings.model),
             curves=not arguments.no_curves,
             seed=arguments.seed,
             progress=bar,
         )
+        chosen = choose(fit, settings, study, scored, seed=arguments.seed, progress=bar)
+        study = replace(study, model=chosen.facts)
         bar("writing", 0.0)
         for file in files:
             file.check_unchanged()
         paths = write_outputs(
-            *(arguments.out, fit, study, scored, settings.id),
+            *(arguments.out, chosen, study, scored, settings.id),
             keep_formulas=arguments.keep_formulas,
         )
     if arguments.json:
@@ -281,6 +288,11 @@ def _settings(arguments: argparse.Namespace) -> FitSettings:
         alpha=parse_penalty("--alpha", arguments.alpha, "loo"),
         constraint_alpha=parse_penalty("--constraint-alpha", arguments.constraint_alpha, "same"),
         prior=parse_prior(arguments.prior),
+        class_weight=arguments.class_weight,
+        positive=arguments.positive,
+        model=parse_model(arguments.model),
+        threshold=parse_threshold(arguments.threshold),
+        calibrate=arguments.calibrate,
     )
 
 

@@ -14,21 +14,21 @@ from neverworse import __version__
 from neverworse.projection import Certificate
 from neverworse.projection._words import count, number
 from neverworse.study._coefficients import coefficients
-from neverworse.study._comparison import compare
+from neverworse.study._comparison import Compared, compare
 from neverworse.study._curves import labeled_curve, unlabeled_curve
 from neverworse.study._fit import FitSettings, TableFit
 from neverworse.study._methods import standard_methods
-from neverworse.study._scored import ScoredRows, penalty_term
+from neverworse.study._scored import ScoredRows
 from neverworse.study._study import (
     ClassFacts,
     ColumnFacts,
-    Comparison,
     Curve,
     DataFacts,
     FileFacts,
     Scalar,
     Study,
 )
+from neverworse.study._verdict import Evidence, Guarantee, verdict_of
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "pyarrow", "skops")
 
@@ -74,25 +74,37 @@ def assess(
         fit.classifier, fit.features, fit.target.codes, names, fit.weights, fit.row_names
     )
     notes = list(fit.notes)
-    comparison = _comparison(fit, more_methods, seed, told, notes)
-    unlabeled, labeled = _curves(fit, seed, told, notes) if curves and comparison else (None, None)
+    compared = _comparison(fit, more_methods, seed, told, notes)
+    unlabeled, labeled = _curves(fit, seed, told, notes) if curves and compared else (None, None)
     weights, intercepts = coefficients(fit.classifier, fit.model.preparation_, fit.features, names)
     certificate = fit.model.certificate_
+    comparison = None if compared is None else compared.comparison
+    data, changes = _data(fit, settings, files, scored), scored.changes()
+    evidence = Evidence(
+        guarantee=_guarantee(certificate),
+        claim=claim(certificate),
+        has_prior=bool(settings.prior),
+        data=data,
+        changes=changes,
+        comparison=comparison,
+        better=() if compared is None else compared.better,
+        labeled_curve=labeled,
+    )
     study = Study(
         version=__version__,
         made=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
         command=command,
         settings=_settings(fit, settings, seed),
         packages=_packages(),
-        data=_data(fit, settings, files, scored),
+        data=data,
+        verdict=verdict_of(evidence),
         certificate=certificate.to_dict(),
-        claim=claim(certificate),
+        claim=evidence.claim,
         certificate_words=certificate.summary(),
         scores=scored.scores(),
-        changes=scored.changes(),
+        changes=changes,
         coefficients=weights,
         intercepts=intercepts,
-        pulls=scored.pulls(penalty_term(fit.classifier)),
         unlabeled_curve=unlabeled,
         labeled_curve=labeled,
         comparison=comparison,
@@ -112,14 +124,22 @@ def claim(certificate: Certificate) -> str:
         if certificate.rows == "unlabeled"
         else f"all {certificate.n_labeled + certificate.n_unlabeled:,} rows"
     )
-    if certificate.penalty:
-        where += ", ridge penalty included,"
+    included = [
+        *(["ridge penalty included"] if certificate.penalty else []),
+        *(["labeled rows weighted by class"] if certificate.class_weight else []),
+    ]
+    if included:
+        where += f", {' and '.join(included)},"
     conditions = certificate.assumptions.conditions()
     if certificate.reason:
-        return (
-            "This model is the supervised one: the unlabeled rows leave no room for an improvement "
-            f"that is certain whatever their classes are{conditions}."
+        why = (
+            f"some classes of the unlabeled rows{conditions} would give exactly this model, so "
+            "that no other is better whatever they are"
+            if certificate.reason == "inside"
+            else "the unlabeled rows leave no room for an improvement that is certain whatever "
+            f"their classes are{conditions}"
         )
+        return f"The projected model is the supervised one: {why}."
     if not certificate.holds:
         return (
             "No guarantee: with some classes of the unlabeled rows, this model's squared error on "
@@ -135,17 +155,25 @@ def claim(certificate: Certificate) -> str:
     )
 
 
+def _guarantee(certificate: Certificate) -> Guarantee:
+    if certificate.reason:
+        return "same"
+    return "improved" if certificate.holds else "none"
+
+
 def _comparison(
     fit: TableFit, more_methods: bool, seed: int, told: Progress, notes: list[str]
-) -> Comparison | None:
+) -> Compared | None:
     methods = standard_methods(
-        fit.classifier, compare=more_methods, n_classes=len(fit.target.classes)
+        fit.classifier, compare=more_methods, n_classes=len(fit.target.classes), seed=seed
     )
     try:
         return compare(
             methods,
             fit.features,
             fit.target.codes,
+            classes=fit.target.class_names,
+            positive=fit.positive,
             sample_weight=fit.weights,
             seed=seed,
             progress=lambda done, total: told("comparing methods", done / total),
@@ -190,7 +218,12 @@ def _settings(fit: TableFit, settings: FitSettings, seed: int) -> dict[str, Scal
         "alpha_chosen_by": "leave-one-out" if settings.alpha == "loo" else None,
         "constraint_alpha": fit.classifier.certificate_.penalty,
         "class prior": prior,
+        "class weight": settings.class_weight,
+        "model": settings.model,
+        "threshold": str(settings.threshold),
+        "calibrate": settings.calibrate,
         "weights": settings.weight,
+        "positive": settings.positive,
         "seed": seed,
     }
 
@@ -226,6 +259,7 @@ def _data(
         n_unlabeled=int((~target.labeled).sum()),
         n_features=len(fit.model.preparation_.feature_columns_),
         classes=classes,
+        positive=None if fit.positive is None else target.class_names[fit.positive],
         columns=_columns(fit, settings),
     )
 

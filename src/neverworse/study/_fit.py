@@ -16,6 +16,7 @@ from neverworse.estimators import ProjectedLeastSquaresClassifier
 from neverworse.projection import Certificate
 from neverworse.projection._words import count
 from neverworse.rows import Rows
+from neverworse.study._threshold import ThresholdRule
 from neverworse.tables import StoredTable, TableClassifier, TableError
 from neverworse.tables._errors import in_options, nearest
 from neverworse.tables._plan import ColumnPlan
@@ -26,6 +27,7 @@ from neverworse.tables._target import Target, count_labels, find_column, read_ta
 from neverworse.tables._values import coded, row_weights
 
 Interval = tuple[float, float]
+AUTO = "auto"
 ID = re.compile(r"(?i:(?:^|[\W_])(?:id|nr|no|key|code|index|number))$|[a-z]I[Dd]$")
 FEWEST_FOR_LEAKS = 5  # labeled rows for each class: of fewer, chance makes columns that tell
 
@@ -61,6 +63,17 @@ class FitSettings:
         Ridge penalty in the loss of the guarantee, or that of the supervised model.
     prior : mapping of str or None to interval, or "confidence"
         Shares of classes among the unlabeled rows; None stands for the second of two classes.
+    class_weight : "balanced", optional
+        See `ProjectedLeastSquaresClassifier`.
+    positive : str, optional
+        The class that precision, recall and the like are about; of two classes, the rarer one if it
+        is not given.
+    model : str
+        Which one is wanted: "auto", or the name of a method.
+    threshold : ThresholdRule
+        Of the positive class.
+    calibrate : bool
+        Whether probabilities are to be calibrated.
     """
 
     target: str
@@ -76,6 +89,11 @@ class FitSettings:
     alpha: float | str = "loo"
     constraint_alpha: float | str = "same"
     prior: Mapping[str | None, Interval] | str = field(default_factory=dict)
+    class_weight: str | None = None
+    positive: str | None = None
+    model: str = AUTO
+    threshold: ThresholdRule = field(default_factory=ThresholdRule)
+    calibrate: bool = False
 
     @property
     def reading(self) -> dict[str, Any]:
@@ -107,6 +125,8 @@ class TableFit:
     weights : array of shape (n_rows,), optional
     row_names : list of str
         Ids of the unlabeled rows, or their numbers in the table, counted from 1.
+    positive : int or None
+        The class that precision, recall and the like are about, see `FitSettings`.
     notes : tuple of str
         What people should know about the table.
     looks : dict of str to str
@@ -118,6 +138,7 @@ class TableFit:
     features: Matrix | Rows
     weights: Vector | None
     row_names: Sequence[str]
+    positive: int | None
     notes: tuple[str, ...] = ()
     looks: Mapping[str, str] = field(default_factory=dict)
 
@@ -144,6 +165,7 @@ def fit_table(table: pa.Table | StoredTable, settings: FitSettings) -> TableFit:
             "ones. Leave the target empty where it is not known, or add rows: --unlabeled OTHER."
         )
     weights = None if settings.weight is None else _weights(table, settings.weight, labeled)
+    positive = _positive(settings.positive, target)
     names = _row_names(table, settings.id, ~labeled)
     columns = feature_columns(table, settings)
     model = TableClassifier(
@@ -152,6 +174,7 @@ def fit_table(table: pa.Table | StoredTable, settings: FitSettings) -> TableFit:
             alpha=settings.alpha,
             constraint_alpha=settings.constraint_alpha,
             class_prior=_class_prior(settings.prior, target),
+            class_weight=settings.class_weight,
             missing_label=np.nan,
         ),
         **settings.reading,
@@ -164,7 +187,7 @@ def fit_table(table: pa.Table | StoredTable, settings: FitSettings) -> TableFit:
         raise TableError(in_options(str(error))) from None
     notes = (*_notes(target, settings, names), *_solver_notes(model.certificate_))
     looks = looks_at(columns, target, model.preparation_.plans_)
-    return TableFit(model, target, features, weights, names, notes, looks)
+    return TableFit(model, target, features, weights, names, positive, notes, looks)
 
 
 def feature_columns(table: pa.Table | StoredTable, settings: FitSettings) -> pa.Table | StoredTable:
@@ -308,6 +331,16 @@ class _Numbers(Sequence[str]):
 
     def __getitem__(self, index: Any) -> Any:
         return str(self.values[index])
+
+
+def _positive(name: str | None, target: Target) -> int | None:
+    """Return which class is the positive one: of two, the rarer, or else the second."""
+    names, counts = target.class_names, target.counts()
+    if name is None:
+        return int(counts[1] <= counts[0]) if len(names) == 2 else None
+    if name not in names:
+        raise TableError(f"There is no class {name!r} for --positive. {nearest(name, names)}")
+    return list(names).index(name)
 
 
 def _class_prior(prior: Mapping[str | None, Interval] | str, target: Target) -> Any:

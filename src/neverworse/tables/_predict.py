@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neverworse.estimators._classifier import class_scores
 from neverworse.projection._words import count
 from neverworse.tables._archive import believing
 from neverworse.tables._classifier import TableClassifier
+from neverworse.tables._decided import outputs
 from neverworse.tables._errors import TableError, listed, nearest
 from neverworse.tables._file import TableFile
 from neverworse.tables._options import ReadOptions
@@ -156,8 +156,8 @@ def _predicted(
         counter = noticed.new_levels.setdefault(name, Counter())
         if len(counter) < MOST_LEVELS:
             counter.update(levels)
-    scores = class_scores(model, table)
-    best = np.argmax(scores, axis=1)
+    features = model.preparation_.transform(table)
+    best, scores, shares = outputs(model.estimator_, features)
     names = pa.array([str(name) for name in model.classes_.tolist()])
     if id_name is None:
         row_names = pa.array(np.arange(noticed.n_rows, noticed.n_rows + len(best)) + 1)
@@ -165,10 +165,11 @@ def _predicted(
         row_names = id_texts(table.column(id_name))
     columns: dict[str, Any] = {
         "prediction": names.take(pa.array(best)),
-        "score": scores[np.arange(len(best)), best],
+        "score": scores,
     }
     if probabilities:
-        shares = model.predict_proba(table)
+        if shares is None:
+            raise TableError("This model has no probabilities. Leave out --probabilities.")
         columns |= {f"probability: {n}": shares[:, k] for k, n in enumerate(names.to_pylist())}
     columns = with_names(columns, id_name, row_names)
     noticed.n_rows += len(best)
