@@ -53,8 +53,10 @@ def _verdict(verdict: Verdict) -> Iterator[str]:
 
 
 def _model(model: ModelFacts) -> Iterator[str]:
-    decided = () if model.decision is None else model.decision.words
-    yield f"{wrapped(' '.join([*model.words, *decided, model.audit.words]))}\n"
+    yield labelled("Model", " ".join(model.words))
+    for sentence in () if model.decision is None else model.decision.words:
+        yield labelled("", sentence)
+    yield f"{labelled('Audit', model.audit.words)}\n"
 
 
 def as_json(study: Study, paths: Sequence[Path]) -> str:

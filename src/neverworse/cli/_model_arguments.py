@@ -50,12 +50,12 @@ def add_choice(group: argparse._ArgumentGroup) -> None:
 
 def parse_model(text: str) -> str:
     """Return the name of the model that is meant; see --model."""
-    from neverworse.study._choice import known_name, unknown_name
+    from neverworse.study._choice import named
 
-    name = known_name(text)
-    if name is None:
-        raise UsageError(unknown_name(text))
-    return name
+    try:
+        return named(text)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
 
 
 def parse_threshold(text: str) -> ThresholdRule:

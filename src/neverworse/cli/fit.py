@@ -202,7 +202,7 @@ def _run(arguments: argparse.Namespace) -> None:
     from neverworse.cli._progress import Bar
     from neverworse.report._outputs import write_outputs
     from neverworse.study._assess import assess
-    from neverworse.study._choice import choose, is_compared
+    from neverworse.study._choice import check_choice, choose, is_compared
     from neverworse.study._fit import fit_table
 
     settings = _settings(arguments)
@@ -217,6 +217,7 @@ def _run(arguments: argparse.Namespace) -> None:
         facts = pool.submit(lambda: [_facts(file) for file in files])
         bar("fitting", 0.0)
         fit = fit_table(table, settings)
+        check_choice(fit, settings)
         del table  # its features are what is needed from here on
         study, scored = assess(
             fit,

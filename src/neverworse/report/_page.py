@@ -9,6 +9,7 @@ from pathlib import Path
 from neverworse._files import write_whole
 from neverworse.report import (
     _sections_about,
+    _sections_choice,
     _sections_evidence,
     _sections_model,
     _sections_verdict,
@@ -20,6 +21,7 @@ from neverworse.study._study import Study
 # In the order of the questions of somebody who has to use the model, and then to defend it.
 SECTIONS: dict[str, tuple[str, Callable[[Study], Iterator[Markup]]]] = {
     "numbers": ("How good it is", _sections_verdict.numbers),
+    "model": ("The model in the file", _sections_choice.model),
     "comparison": ("Other methods", _sections_evidence.comparison),
     "curves": ("Is more data worth it?", _sections_evidence.curves),
     "coefficients": ("What matters most", _sections_model.coefficients),

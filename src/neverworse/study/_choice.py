@@ -66,20 +66,36 @@ def method_names() -> list[str]:
     return list(standard_methods(ProjectedLeastSquaresClassifier(), compare=True))
 
 
-def known_name(text: str) -> str | None:
-    """Return the name of a method as it is written here, or None; case and hyphens are free."""
+def named(text: str) -> str:
+    """Return the name of a model as it is written here; case and hyphens are free.
+
+    Raises
+    ------
+    ValueError
+        If there is no such model. The message is meant for people.
+    """
     spelled = {_plain(name): name for name in (AUTO, *method_names())}
-    return spelled.get(_plain(text))
+    name = spelled.pop(_plain(text), None)
+    if name == NEIGHBOURS:
+        raise ValueError(
+            f"{NEIGHBOURS} classifies rows by the rows of the table, so its model would be the "
+            "table itself. Choose another --model."
+        )
+    if name is None:
+        others = [each for each in spelled.values() if each != NEIGHBOURS]
+        raise ValueError(f"There is no model {text!r} for --model. {nearest(text, others)}")
+    return name
 
 
 def _plain(name: str) -> str:
     return re.sub(r"[\s_-]+", "", name).casefold()
 
 
-def unknown_name(text: str) -> str:
-    """Return what to say about a name that is none."""
-    names = [AUTO, *(name for name in method_names() if name != NEIGHBOURS)]
-    return f"There is no model {text!r} for --model. {nearest(text, names)}"
+def check_choice(fit: TableFit, settings: FitSettings) -> None:
+    """Raise `TableError` if a model cannot be what is wanted, before others are compared."""
+    wanted_of(fit, settings)
+    if settings.model == "TSVM" and len(fit.target.classes) != 2:
+        raise TableError(f"TSVM is for two classes, and there are {len(fit.target.classes)}.")
 
 
 def is_compared(name: str) -> bool:
@@ -115,13 +131,12 @@ def choose(
         If the model cannot be fitted, or its threshold not be found. The message is for people.
     """
     told = progress or _silent
+    check_choice(fit, settings)
     wanted = wanted_of(fit, settings)
     name, words = _resolved(settings.model, study)
     methods = standard_methods(
         fit.classifier, compare=True, n_classes=len(fit.target.classes), seed=seed
     )
-    if name not in methods:
-        raise TableError(f"{name} is for two classes, and there are {len(fit.target.classes)}.")
     told(f"fitting {name}", 0.0)
     estimator = _estimator(name, methods[name], fit)
     decision = None
@@ -153,11 +168,6 @@ def _silent(what: str, share: float) -> None:
 def _resolved(asked: str, study: Study) -> tuple[str, tuple[str, ...]]:
     """Return the name of a method, and what has to be said about how it was found."""
     failures = {} if study.comparison is None else study.comparison.failures
-    if asked == NEIGHBOURS:
-        raise TableError(
-            f"{NEIGHBOURS} classifies rows by the rows of this table, so its model would be the "
-            "table itself. Choose another --model."
-        )
     if asked in failures:
         raise TableError(f"{asked} failed: {failures[asked]} Choose another --model.")
     if asked != AUTO:
@@ -283,22 +293,24 @@ def _audit(fit: TableFit, scored: ScoredRows, codes: Indices, shares: Matrix | N
 def _audit_words(loss: str, worst: float, best: float, n_rows: int, same: bool) -> str:
     where = f"on the {n_rows:,} unlabeled rows, whatever their classes are"
     if same:
-        return f"Audit: the {loss} is that of the supervised model {where}."
+        return f"The {loss} is that of the supervised model {where}."
     if worst <= 0.0:
         return (
-            f"Audit: the {loss} is never higher than that of the supervised model {where}: it is "
+            f"The {loss} is never higher than that of the supervised model {where}: it is "
             f"{-worst:.3g} to {-best:.3g} lower."
         )
     lower = f"{-best:.3g} lower" if best < 0.0 else "never lower"
     return (
-        f"Audit: the {loss} may be up to {worst:.3g} higher than that of the supervised model, or "
+        f"The {loss} may be up to {worst:.3g} higher than that of the supervised model, or "
         f"{lower}, {where.replace('whatever', 'depending on what')}."
     )
 
 
 def _words(name: str, certified: bool, decided: bool) -> Iterator[str]:
     yield f"model.skops holds the {name} model."
-    if not certified:
+    if name == SUPERVISED and not certified:
+        yield "The certificate is about the projected one, which is compared with it."
+    elif not certified:
         yield "Nothing is proved about it: the certificate is about the projected model."
     elif decided:
         yield (

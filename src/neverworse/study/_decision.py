@@ -82,7 +82,7 @@ def decide(method: Any, sample: Sample, rows: Indices, wanted: Wanted, seed: int
     return {"positive": positive, "threshold": threshold, "sigmoids": sigmoids}
 
 
-def tested(
+def nested_numbers(
     method: Any,
     sample: Sample,
     truth: Truth,

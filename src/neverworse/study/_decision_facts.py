@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from neverworse.projection._words import count
 from neverworse.study._comparison import _truth
 from neverworse.study._comparison_words import fold_words
-from neverworse.study._decision import MOST_FOLDS, Wanted, decide, tested
+from neverworse.study._decision import MOST_FOLDS, Wanted, decide, nested_numbers
 from neverworse.study._fit import FitSettings, TableFit
 from neverworse.study._sample import draw_sample
 from neverworse.study._study import DecisionFacts, Numbers, Study
@@ -32,9 +33,18 @@ def wanted_of(fit: TableFit, settings: FitSettings) -> Wanted:
         if settings.positive is None and rule.kind != "balanced" and first == second:
             raise TableError(
                 f"--threshold {rule} is about the class that is looked for, and both have "
-                f"{first:,} labels. Say which one it is: --positive {names[1]}."
+                f"{count(first, 'label')}. Say which one it is: --positive {names[1]}."
             )
-    return Wanted(rule, fit.positive if len(names) == 2 else None, settings.calibrate)
+    wanted = Wanted(rule, fit.positive if len(names) == 2 else None, settings.calibrate)
+    rarest = int(np.argmin(fit.target.counts()))
+    if wanted.needs_labels and fit.target.counts()[rarest] < 2:
+        asked = "--calibrate" if wanted.calibrate else f"--threshold {rule}"
+        raise TableError(
+            f"{asked} goes by labeled rows that are held out, which takes two of every class at "
+            f"least, and {names[rarest]!r} has {count(fit.target.counts()[rarest], 'label')}. "
+            "Label more rows, or give the threshold as a number."
+        )
+    return wanted
 
 
 def decision_of(
@@ -82,18 +92,14 @@ def decision_of(
             seed,
             fits_per_split=MOST_FOLDS + 1.0,
         )
-    except ValueError:
+    except ValueError as error:  # one label of a class, or one of a positive weight
         if wanted.needs_labels:
-            asked = "--calibrate" if wanted.calibrate else f"--threshold {wanted.rule}"
-            raise TableError(
-                f"{asked} decides by labeled rows that are held out, which takes two of every "
-                "class at least. Label more rows, or give the threshold as a number."
-            ) from None
+            raise TableError(str(error)) from None
         settings = {"positive": wanted.positive, "threshold": wanted.rule.value, "sigmoids": None}
         return settings, _facts(fit, study, name, wanted, settings, 0, None)
     settings = decide(method, sample, np.arange(len(sample.y)), wanted, seed)
     truth = _truth(sample, fit.target.class_names, fit.positive)
-    numbers = tested(method, sample, truth, wanted, seed, lambda share: told(what, share))
+    numbers = nested_numbers(method, sample, truth, wanted, seed, lambda share: told(what, share))
     n_folds = min(MOST_FOLDS, int(np.bincount(truth.codes).min()))
     return settings, _facts(fit, study, name, wanted, settings, n_folds, numbers)
 
@@ -149,10 +155,12 @@ def _tested_words(
         yield "How well this does on other rows was not tested: that takes three labels of a class."
         return
     error, balanced = numbers.error, numbers.balanced_accuracy
+    found = ["calibration"] if wanted.calibrate else []
+    found += ["threshold"] if wanted.rule.kind != "fixed" else []
+    how = f", with {' and '.join(found)} found in each training fold alone" if found else ""
     words = (
-        "Decided on inside of each training fold, and tested on held-out rows: error "
-        f"{error.value:.3f} (95 % interval {error.low:.3f} to {error.high:.3f}), balanced accuracy "
-        f"{balanced.value:.3f}"
+        f"Tested on held-out rows{how}: error {error.value:.3f} (95 % interval {error.low:.3f} to "
+        f"{error.high:.3f}), balanced accuracy {balanced.value:.3f}"
     )
     for each in numbers.classes:
         if each.name == positive:
@@ -162,7 +170,10 @@ def _tested_words(
             words += f", F1 {each.f1.value:.3f}"
     yield f"{words}."
     if wanted.calibrate and numbers.brier is not None and numbers.log_loss is not None:
-        yield f"Brier score {numbers.brier.value:.4f}, log loss {numbers.log_loss.value:.3f}."
+        yield (
+            f"Its probabilities have a Brier score of {numbers.brier.value:.4f} there, and a log "
+            f"loss of {numbers.log_loss.value:.3f}."
+        )
     if wanted.rule.kind == "cost" and wanted.positive is not None:
         yield _costs(study, name, wanted.rule, wanted.positive, numbers)
 
