@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neverworse._typing import Indices
-from neverworse.tables._errors import TableError, nearest, short
+from neverworse.tables._errors import CellError, TableError, nearest, short
 from neverworse.tables._reading import Reading
 from neverworse.tables._recognise import FEW, MOSTLY, Hints, Texts, recognise
 from neverworse.tables._values import (
@@ -197,7 +197,7 @@ def _number(name: str, column: pa.ChunkedArray, n_missing: int, reading: Reading
     if low == high and not n_missing:
         return _constant(name, n_missing)
     if math.isinf(low) or math.isinf(high):
-        raise infinite(name, int(np.argmax(np.isinf(column.to_numpy(zero_copy_only=False)))) + 1)
+        raise infinite(name, int(np.argmax(np.isinf(column.to_numpy(zero_copy_only=False)))))
     note = "yes is 1, scaled" if reading.kind == "yes/no" else "scaled"
     note += ", missing: mean and an indicator" if n_missing else ""
     mean, variance = pc.mean(column).as_py(), pc.variance(column).as_py()
@@ -237,11 +237,12 @@ def _sentinel(column: pa.Array | pa.ChunkedArray, low: float, high: float) -> st
     return ""
 
 
-def infinite(name: str, row: int) -> TableError:
-    """Say that a number is infinite, in a row that is counted from 1."""
-    return TableError(
-        f"Column {name!r} has an infinite number in row {row:,}. Correct it, or leave the cell "
-        "empty if it is not known."
+def infinite(name: str, row: int) -> CellError:
+    """Say that a number is infinite, in a row that is counted from 0."""
+    return CellError(
+        f"Column {name!r} has an infinite number",
+        row,
+        "Correct it, or leave the cell empty if it is not known.",
     )
 
 

@@ -113,7 +113,10 @@ def describe(plans: Sequence[ColumnPlan], looks: Mapping[str, str], table: Any) 
 
 def read_plan(path: Path) -> dict[str, dict[str, Any]]:
     """Return what a file says about columns; each entry is checked."""
-    content = path.read_bytes()
+    try:
+        content = path.read_bytes()
+    except (FileNotFoundError, IsADirectoryError):
+        raise PlanError(f"There is no plan {path}. Make one with --plan {path.name}.") from None
     try:
         plan = json.loads(content.decode(encoding_of(content) or "utf-8").removeprefix("\ufeff"))
     except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:

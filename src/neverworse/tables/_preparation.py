@@ -292,7 +292,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             scaled = (values - mean) / scale
             if not np.isfinite(scaled).all():
                 if np.isinf(values).any():
-                    raise infinite(name, start + int(np.argmax(np.isinf(values))) + 1)
+                    raise infinite(name, start + int(np.argmax(np.isinf(values))))
                 holes = np.isnan(scaled)
                 scaled[holes] = 0.0  # the mean
                 if k in indicator:

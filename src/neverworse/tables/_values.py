@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neverworse._typing import AnyArray, Indices, Vector
-from neverworse.tables._errors import TableError, short
+from neverworse.tables._errors import CellError, TableError, short
 from neverworse.tables._reading import Reading
 
 TEXT = pa.dictionary(pa.int32(), pa.string())  # names, as they are read from CSV
@@ -297,9 +297,10 @@ def _spelled(name: str, column: pa.ChunkedArray, reading: Reading, first_row: in
         row = int(np.argmax(wrong))
         text = short(str(values[int(codes[row])]))
         such = f" ({reading.example})" if reading.example else ""
-        raise TableError(
-            f"Column {name!r} should hold {reading.words}{such}, but has {text!r} in row "
-            f"{first_row + row + 1:,}. Correct it; if it marks missing values: --missing {text!r}."
+        raise CellError(
+            f"Column {name!r} should hold {reading.words}{such}, but has {text!r}",
+            first_row + row,
+            f"Correct it; if it marks missing values: --missing {text!r}.",
         )
     return found
 
