@@ -35,8 +35,8 @@ def summary(study: Study, paths: Sequence[Path]) -> Iterator[str]:
     for note in study.notes:
         yield f"{wrapped(f'Note: {note}')}\n"
     yield f"{wrapped(study.certificate_words)}\n"
-    yield from to_look_at({column.name: column.look for column in study.data.columns})
     yield f"In {paths[0].parent}: {', '.join(path.name for path in paths)}"
+    yield from to_look_at({column.name: column.look for column in study.data.columns})
 
 
 def _verdict(verdict: Verdict) -> Iterator[str]:
