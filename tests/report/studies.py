@@ -294,6 +294,7 @@ def _verdict(certificate, data, changes, compared, curve):
         Evidence(
             guarantee="same" if certificate["reason"] else guarantee,
             claim=_claim(certificate),
+            penalised=certificate["penalty"] > 0.0,
             has_prior=False,
             data=data,
             changes=changes,

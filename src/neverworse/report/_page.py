@@ -25,7 +25,7 @@ SECTIONS: dict[str, tuple[str, Callable[[Study], Iterator[Markup]]]] = {
     "comparison": ("Other methods", _sections_evidence.comparison),
     "curves": ("Is more data worth it?", _sections_evidence.curves),
     "importance": ("What matters most", _sections_model.importance),
-    "coefficients": ("Weights of the linear models", _sections_model.coefficients),
+    "coefficients": ("Weights, the largest first", _sections_model.coefficients),
     "changes": ("Predictions that changed", _sections_model.changes),
     "notes": ("Notes", _sections_about.notes),
     "certificate": ("What is proved", _sections_about.certificate),

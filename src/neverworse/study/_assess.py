@@ -85,6 +85,7 @@ def assess(
     evidence = Evidence(
         guarantee=_guarantee(certificate),
         claim=claim(certificate),
+        penalised=certificate.penalty > 0.0,
         has_prior=bool(settings.prior),
         data=data,
         changes=changes,
