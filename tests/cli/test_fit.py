@@ -51,9 +51,9 @@ def test_everything_is_written_and_said(fitted):
     assert "Read 569 rows from patients.csv: 30 with a label in 'diagnosis', 539 without." in said
     assert document["claim"] in said
     assert certificate["summary"] in said
-    assert re.search(r"clinic category 3 levels, compared with '[\w, ]+' 2", said)
-    assert "visit date days, and place in the year and week 5" in said
-    assert "mean texture number scaled, missing: mean and an indicator" in said
+    assert re.search(r"clinic categories 3 levels, compared with '[\w, ]+' 2", said)
+    assert "visit dates days, and place in the year and week 5" in said
+    assert "mean texture numbers scaled, missing: mean and an indicator" in said
     study = read_study(folder / "results")
     assert said.startswith(f"{study.verdict.headline} How good {study.verdict.quality} Why ")
     for sentence in (*study.verdict.reasons, *study.verdict.cautions, *study.verdict.advice):

@@ -73,6 +73,8 @@ class Evidence:
     guarantee : {"improved", "same", "none"}
     claim : str
         What is proved, in a sentence.
+    penalised : bool
+        Whether that is about a loss with a ridge penalty.
     has_prior : bool
         Whether shares of classes were given.
     data : DataFacts
@@ -85,6 +87,7 @@ class Evidence:
 
     guarantee: Guarantee
     claim: str
+    penalised: bool
     has_prior: bool
     data: DataFacts
     changes: Changes
@@ -130,9 +133,10 @@ def _headline(kind: VerdictKind, model: str, evidence: Evidence) -> str:
         return "Stay with the supervised model: nothing shows that the projected one is better."
     if _is_clearly_better(evidence.comparison):
         return "Use the projected model: it is clearly better on held-out rows."
+    loss = f"{'penalised ' if evidence.penalised else ''}squared error"
     if not evidence.changes.n_changed:
-        return "Use the projected model: its scores are better for certain, its classes the same."
-    return "Use the projected model: in squared error, it is better for certain."
+        return f"Use the projected model: its {loss} is lower for certain, its classes the same."
+    return f"Use the projected model: its {loss} is lower for certain."
 
 
 def _is_clearly_better(comparison: Comparison | None) -> bool:

@@ -17,11 +17,12 @@ from neverworse._typing import AnyArray, Matrix, Vector
 from neverworse.estimators import ProjectedLeastSquaresClassifier
 from neverworse.projection import Certificate
 from neverworse.rows import Rows
-from neverworse.tables._preparation import TablePreparation, as_table, takes_tables
+from neverworse.tables._preparation import TablePreparation, takes_tables
 from neverworse.tables._prepared_rows import PreparedRows
 from neverworse.tables._recognise import DateOrder
 from neverworse.tables._stored import StoredTable
 from neverworse.tables._target import Target, read_target
+from neverworse.tables._values import as_table
 
 
 def _has(method: str) -> Callable[[Any], bool]:

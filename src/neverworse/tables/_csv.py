@@ -19,6 +19,7 @@ from neverworse.tables._sniff import DELIMITERS, delimiter_of, encoding_of
 from neverworse.tables._values import TEXT
 
 BLOCK_BYTES = 8 << 20  # of text at a time, when it is streamed
+PART_BYTES = 4 << 20  # of text that becomes one part of a table in memory
 # What is looked at, before all is read, to see how numbers are written.
 HEAD_CHARACTERS, N_PIECES, PIECE_BYTES = 1 << 16, 16, 1 << 13
 
@@ -44,6 +45,7 @@ def _read_rows(
     convert = _conversion(options, types)
     convert.auto_dict_encode = True
     read, parse = _reading(file, options), _parsing(file, options)
+    read.block_size = PART_BYTES
     # Line breaks between quotes are slower to allow for, so only the second try does. The third
     # is for the message: threads do not know the number of the row that is wrong.
     tries = ((True, True),) if file.once else ((False, True), (True, True), (True, False))

@@ -13,6 +13,27 @@ class TableError(ValueError):
     """A table that cannot be used as it is; the message says what to change."""
 
 
+class CellError(TableError):
+    """A cell that cannot be used.
+
+    Parameters
+    ----------
+    before, after : str
+        What is said about it, and what to do.
+    row : int
+        Counted from 0, in the rows that were looked at.
+    """
+
+    def __init__(self, before: str, row: int, after: str) -> None:
+        super().__init__(f"{before} in row {row + 1:,}. {after}")
+        self._parts = before, row, after
+
+    def moved(self, n_rows: int) -> CellError:
+        """Return the same error for rows that came behind others."""
+        before, row, after = self._parts
+        return CellError(before, row + n_rows, after)
+
+
 def in_options(message: str) -> str:
     """Return a message of an estimator with the options of the command line for its arguments."""
     message = re.sub(r"\bresponse=['\"](\w+)['\"]", r"--response \1", message)

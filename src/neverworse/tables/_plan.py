@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neverworse._typing import Indices
-from neverworse.tables._errors import TableError, nearest, short
+from neverworse.tables._errors import CellError, TableError, nearest, short
 from neverworse.tables._reading import Reading
 from neverworse.tables._recognise import FEW, MOSTLY, Hints, Texts, recognise
 from neverworse.tables._values import (
@@ -24,9 +24,9 @@ from neverworse.tables._values import (
     NUMBERS,
     TEXT,
     coded,
-    date_parts,
-    days,
+    date_part,
     distinct,
+    distinct_days,
     is_date,
     is_number,
     is_text,
@@ -42,6 +42,7 @@ INDEX = re.compile(r"\s*|__index_level_\d+__|Unnamed: 0")
 CODE = re.compile(r"(?i:(?:^|[\W_])(?:zip|post(?:al)?[\W_]?code|plz|postleitzahl|code postal)$)")
 SENTINELS = tuple(float(f"{sign}{'9' * n}") for sign in ("-", "") for n in range(2, 7))
 CATEGORY = Reading("category")
+_HOLES = "of the rows have no value. Find out why, or leave it out: --drop."
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class ColumnPlan:
     levels : tuple of str or None
         Of a category, the most frequent first; None stands for missing values.
     parts : tuple of str
-        Of a date, see `date_parts`.
+        Of a date, see `date_part`.
     means, variances : tuples of float
         Of a number, or of the parts of a date.
     """
@@ -112,7 +113,7 @@ def plan_columns(
             planned = replace(planned, look=_many(len(planned.levels), max_levels))
         if not planned.look and planned.n_missing > MOSTLY * len(column):
             share = planned.n_missing / len(column)
-            planned = replace(planned, look=f"{_percent(share)} of the rows have no value.")
+            planned = replace(planned, look=f"{_percent(share)} {_HOLES}")
         return planned
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -135,7 +136,9 @@ def check_known(names: Sequence[str], wanted: Collection[str], option: str) -> N
 def _plan(name: str, column: pa.ChunkedArray, reading: Reading | None, hints: Hints) -> ColumnPlan:
     n_missing = _n_missing(column)
     if n_missing == len(column):
-        return _dropped(name, "is empty", n_missing, "No row has a value.")
+        return _dropped(
+            name, "is empty", n_missing, "No row has a value, so nothing is made of it."
+        )
     look = ""
     declared = pa.types.is_dictionary(column.type) and column.type != TEXT
     if reading is None and declared:
@@ -194,8 +197,9 @@ def _number(name: str, column: pa.ChunkedArray, n_missing: int, reading: Reading
     if low == high and not n_missing:
         return _constant(name, n_missing)
     if math.isinf(low) or math.isinf(high):
-        raise infinite(name, int(np.argmax(np.isinf(column.to_numpy(zero_copy_only=False)))) + 1)
-    note = "scaled" + (", missing: mean and an indicator" if n_missing else "")
+        raise infinite(name, int(np.argmax(np.isinf(column.to_numpy(zero_copy_only=False)))))
+    note = "yes is 1, scaled" if reading.kind == "yes/no" else "scaled"
+    note += ", missing: mean and an indicator" if n_missing else ""
     mean, variance = pc.mean(column).as_py(), pc.variance(column).as_py()
     return ColumnPlan(
         name,
@@ -233,11 +237,12 @@ def _sentinel(column: pa.Array | pa.ChunkedArray, low: float, high: float) -> st
     return ""
 
 
-def infinite(name: str, row: int) -> TableError:
-    """Say that a number is infinite, in a row that is counted from 1."""
-    return TableError(
-        f"Column {name!r} has an infinite number in row {row:,}. Correct it, or leave the cell "
-        "empty if it is not known."
+def infinite(name: str, row: int) -> CellError:
+    """Say that a number is infinite, in a row that is counted from 0."""
+    return CellError(
+        f"Column {name!r} has an infinite number",
+        row,
+        "Correct it, or leave the cell empty if it is not known.",
     )
 
 
@@ -323,9 +328,9 @@ def _many(n_levels: int, max_levels: int) -> str:
 
 def _date(name: str, column: pa.ChunkedArray, n_missing: int, reading: Reading) -> ColumnPlan:
     """Choose the parts of a date: of rhythms, those that the dates go through."""
-    stamps = days(name, column, reading)
-    if n_missing:
-        stamps = stamps[~np.isnan(stamps)]
+    stamps, codes = distinct_days(name, column, reading)
+    counts = np.bincount(codes, minlength=len(stamps)) * ~np.isnan(stamps)
+    stamps, counts = stamps[counts > 0], counts[counts > 0]
     first, last = stamps.min(), stamps.max()
     if first == last and not n_missing:
         return _constant(name, n_missing)
@@ -334,12 +339,12 @@ def _date(name: str, column: pa.ChunkedArray, n_missing: int, reading: Reading) 
     for part in DATE_PARTS:
         if part != "day" and last - first <= longer_than[part.split(",")[0]]:
             continue
-        values = date_parts(stamps, (part,))
+        values = date_part(stamps, part)
         # Of dates that are all on a Monday, only rounding errors would differ.
         if part == "day" or values.max() - values.min() > SAME:
             parts.append(part)
-            means.append(float(values.mean()))
-            variances.append(float(values.var()))
+            means.append(float(np.average(values, weights=counts)))
+            variances.append(float(np.average((values - means[-1]) ** 2, weights=counts)))
     rhythms = sorted({part.split(",")[0] for part in parts[1:]}, reverse=True)
     note = "days" + (f", and place in the {' and '.join(rhythms)}" if rhythms else "")
     return ColumnPlan(

@@ -36,7 +36,7 @@ DROP = "drop"
 KINDS = ("number", "category", "date", "yes/no", DROP)
 READ = ("kind", "decimal", "thousands", "unit", "parentheses", "order")
 ABOUT = ("read_as", "made_into", "missing", "distinct", "examples", "look")
-N_EXAMPLES = 3
+N_EXAMPLES, LONGEST = 3, 20
 
 
 class PlanError(ValueError):
@@ -105,7 +105,7 @@ def describe(plans: Sequence[ColumnPlan], looks: Mapping[str, str], table: Any) 
             "made_into": "nothing: " + plan.note if plan.kind == "dropped" else plan.note,
             "missing": plan.n_missing,
             "distinct": None if pa.types.is_nested(column.type) else _n_distinct(column),
-            "examples": _examples(column),
+            "examples": _examples(column, plan.reading),
             "look": looks.get(plan.name, ""),
         }
     return {MARK: VERSION, "columns": columns}
@@ -113,7 +113,10 @@ def describe(plans: Sequence[ColumnPlan], looks: Mapping[str, str], table: Any) 
 
 def read_plan(path: Path) -> dict[str, dict[str, Any]]:
     """Return what a file says about columns; each entry is checked."""
-    content = path.read_bytes()
+    try:
+        content = path.read_bytes()
+    except (FileNotFoundError, IsADirectoryError):
+        raise PlanError(f"There is no plan {path}. Make one with --plan {path.name}.") from None
     try:
         plan = json.loads(content.decode(encoding_of(content) or "utf-8").removeprefix("\ufeff"))
     except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
@@ -148,12 +151,14 @@ def _n_distinct(column: pa.ChunkedArray) -> int:
     return len(np.unique(codes[codes < len(values)]))
 
 
-def _examples(column: pa.ChunkedArray) -> list[str]:
-    """Return the first different values."""
+def _examples(column: pa.ChunkedArray, reading: Reading | None) -> list[str]:
+    """Return the first different values, with the decimal mark that they were written with."""
     some = column.drop_null().slice(0, 100)
     if pa.types.is_nested(some.type):
         return [short(str(some[0]))] if len(some) else []
     if pa.types.is_dictionary(some.type):
         some = some.cast(some.type.value_type)
     texts = dict.fromkeys(text for text in as_text(some) if text is not None)
-    return [short(text, 30) for text in list(texts)[:N_EXAMPLES]]
+    if reading is not None and reading.decimal == "," and pa.types.is_floating(some.type):
+        texts = dict.fromkeys(text.replace(".", ",") for text in texts)
+    return [short(text, LONGEST) for text in list(texts)[:N_EXAMPLES]]

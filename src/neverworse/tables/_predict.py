@@ -15,7 +15,7 @@ from neverworse.projection._words import count
 from neverworse.tables._archive import believing
 from neverworse.tables._classifier import TableClassifier
 from neverworse.tables._decided import outputs
-from neverworse.tables._errors import TableError, listed, nearest
+from neverworse.tables._errors import CellError, TableError, listed, nearest
 from neverworse.tables._file import TableFile
 from neverworse.tables._options import ReadOptions
 from neverworse.tables._plan_file import text_columns
@@ -105,8 +105,11 @@ def predict_batches(
         for batch in stream_batches(file, options, types, check):
             if batch.num_rows:
                 table = pa.Table.from_batches([batch])
-                with believing(USING):
-                    predicted = _predicted(model, table, noticed, id_name, probabilities)
+                try:
+                    with believing(USING):
+                        predicted = _predicted(model, table, noticed, id_name, probabilities)
+                except CellError as error:
+                    raise error.moved(noticed.n_rows) from None
                 yield predicted
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Self
 
@@ -22,9 +21,18 @@ from neverworse.tables._plan_file import as_entry, from_entry
 from neverworse.tables._reading import Reading
 from neverworse.tables._recognise import DateOrder, Hints
 from neverworse.tables._stored import StoredTable
-from neverworse.tables._values import as_times, coded, date_parts, days, numbers
+from neverworse.tables._values import (
+    DATES,
+    NUMBERS,
+    as_table,
+    as_times,
+    coded,
+    date_part,
+    distinct_days,
+    numbers,
+)
 
-BATCH_ROWS = 1 << 14  # which stay in the cache of a core while they are prepared
+BATCH_ROWS = 1 << 15  # which stay in the cache of a core while they are prepared
 MOST_FEATURES = 50_000
 MOST_LEVELS = int(np.iinfo(np.int16).max)
 OTHER = "(other)"
@@ -158,12 +166,18 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         table = as_table(X)
         check_columns(table.column_names, self.used_names)
         features = np.zeros((table.num_rows, len(self.feature_columns_)))
-        starts = range(0, table.num_rows, BATCH_ROWS)
-        if len(starts) <= 1:
-            self._fill(table, 0, features)
-            return features
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            for _ in pool.map(lambda start: self._fill(table, start, features), starts):
+        readings = {name: from_entry(name, self.plan_[name]) for name in self.used_names}
+
+        def fill(start: int, batch: pa.RecordBatch) -> None:
+            self._fill(batch, readings, start, features)
+
+        # As the table lies in memory, so that nothing is copied, unless that is in tiny pieces.
+        batches = table.select(self.used_names).to_batches(BATCH_ROWS)
+        if len(batches) > 8 + 8 * table.num_rows / BATCH_ROWS:
+            batches = table.select(self.used_names).combine_chunks().to_batches(BATCH_ROWS)
+        ends = np.cumsum([batch.num_rows for batch in batches]).tolist()
+        with ThreadPoolExecutor(os.cpu_count() if len(batches) > 1 else 1) as pool:
+            for _ in pool.map(fill, [0, *ends], batches):
                 pass
         return features
 
@@ -260,22 +274,33 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             self.encoders_[name] = encoder.fit(rows[:, None])
             self.places_[name] = self._places(encoder)
 
-    def _fill(self, table: pa.Table, start: int, features: Matrix) -> None:
+    def _fill(
+        self,
+        batch: pa.RecordBatch,
+        readings: Mapping[str, Reading | None],
+        start: int,
+        features: Matrix,
+    ) -> None:
         """Write the features of some rows into an array of zeros."""
-        batch = table.slice(start, BATCH_ROWS)
         out = features[start : start + batch.num_rows]
-        first = 0
-        if self._n_numbers:
-            scaled = self.scaler_.transform(self._raw_numbers(batch, start), copy=False)
-            holes = np.isnan(scaled)
-            scaled[holes] = 0.0  # the mean
-            indicators = holes[:, self._missing]
-            first = self._n_numbers + indicators.shape[1]
-            out[:, : self._n_numbers] = scaled
-            out[:, self._n_numbers : first] = indicators
+        scaler = zip(self.scaler_.mean_.tolist(), self.scaler_.scale_.tolist(), strict=True)
+        indicated = np.flatnonzero(self._missing).tolist()
+        first = self._n_numbers + len(indicated)
+        indicator = dict(zip(indicated, range(self._n_numbers, first), strict=True))
+        raw = self._raw_numbers(batch, readings, start)
+        for k, ((name, values), (mean, scale)) in enumerate(zip(raw, scaler, strict=True)):
+            scaled = (values - mean) / scale
+            if not np.isfinite(scaled).all():
+                if np.isinf(values).any():
+                    raise infinite(name, start + int(np.argmax(np.isinf(values))))
+                holes = np.isnan(scaled)
+                scaled[holes] = 0.0  # the mean
+                if k in indicator:
+                    out[:, indicator[k]] = holes
+            out[:, k] = scaled
         for name in self.category_names_:
-            values, codes = coded(batch.column(name))
-            numbered = np.minimum(_numbered(self.levels_[name], values), MOST_LEVELS)
+            found, codes = coded(pa.chunked_array([batch.column(name)]))
+            numbered = np.minimum(_numbered(self.levels_[name], found), MOST_LEVELS)
             # A row has at most one indicator of a category: the rest of it is zero already.
             which = self.places_[name][numbered][codes]
             rows = np.flatnonzero(which >= 0)
@@ -303,25 +328,20 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         of_dates = [name for name in self.date_names_ for _ in self.parts_[name]]
         return [*self.number_names_, *of_dates]
 
-    def _raw_numbers(self, batch: pa.Table, start: int) -> Matrix:
-        raw = np.empty((batch.num_rows, self._n_numbers))
-        for k, name in enumerate(self.number_names_):
-            column = batch.column(name)
+    def _raw_numbers(
+        self, batch: pa.RecordBatch, readings: Mapping[str, Reading | None], start: int
+    ) -> Iterator[tuple[str, Vector]]:
+        """Yield the numbers of some rows, and then the parts of their dates, with their columns."""
+        for name in self.number_names_:
+            column = pa.chunked_array([batch.column(name)])
             if self.types_[name].startswith("time"):
                 column = as_times(column)
-            reading = from_entry(name, self.plan_[name]) or Reading("number")
-            raw[:, k] = numbers(name, column, reading, first_row=start)
-        first = len(self.number_names_)
+            yield name, numbers(name, column, readings[name] or NUMBERS, first_row=start)
         for name in self.date_names_:
-            parts = tuple(self.parts_[name])
-            reading = from_entry(name, self.plan_[name]) or Reading("date")
-            stamps = days(name, batch.column(name), reading, first_row=start)
-            raw[:, first : first + len(parts)] = date_parts(stamps, parts)
-            first += len(parts)
-        if np.isinf(raw).any():
-            row, column = np.argwhere(np.isinf(raw))[0]
-            raise infinite(self._number_columns[column], start + int(row) + 1)
-        return raw
+            column = pa.chunked_array([batch.column(name)])
+            stamps, codes = distinct_days(name, column, readings[name] or DATES, first_row=start)
+            for part in self.parts_[name]:
+                yield name, date_part(stamps, part)[codes]
 
     def _name_features(self) -> None:
         of_dates = [f"{n} ({part})" for n in self.date_names_ for part in self.parts_[n]]
@@ -357,26 +377,6 @@ def takes_tables(tags: Any) -> Any:
     tags.input_tags.categorical = True
     tags.input_tags.allow_nan = True
     return tags
-
-
-def as_table(X: Any) -> pa.Table:
-    """Return a table of PyArrow; nothing is copied."""
-    if isinstance(X, pa.Table):
-        return X
-    if isinstance(X, pa.RecordBatch):
-        return pa.Table.from_batches([X])
-    pandas = sys.modules.get("pandas")  # a data frame of it is there only if this is
-    try:
-        if pandas is not None and isinstance(X, pandas.DataFrame):
-            return pa.Table.from_pandas(X, preserve_index=False)
-        if hasattr(X, "__arrow_c_stream__") or isinstance(X, dict):
-            return pa.table(X)
-    except pa.ArrowException as error:
-        raise TableError(f"A column has values of several types: {error}") from None
-    raise TypeError(
-        "X must be a table with named columns: of pandas, polars or PyArrow, not "
-        f"{type(X).__name__}."
-    )
 
 
 def check_columns(names: Sequence[str], needed: Sequence[str]) -> None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neverworse._typing import AnyArray, Indices, Matrix, Vector
-from neverworse.tables._errors import TableError, short
+from neverworse._typing import AnyArray, Indices, Vector
+from neverworse.tables._errors import CellError, TableError, short
 from neverworse.tables._reading import Reading
 
 TEXT = pa.dictionary(pa.int32(), pa.string())  # names, as they are read from CSV
@@ -19,6 +20,26 @@ PER_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 DAY = 86_400.0  # seconds
 YEAR = 365.2425  # days
 NUMBERS, DATES = Reading("number"), Reading("date")
+
+
+def as_table(X: Any) -> pa.Table:
+    """Return a table of PyArrow; nothing is copied."""
+    if isinstance(X, pa.Table):
+        return X
+    if isinstance(X, pa.RecordBatch):
+        return pa.Table.from_batches([X])
+    pandas = sys.modules.get("pandas")  # a data frame of it is there only if this is
+    try:
+        if pandas is not None and isinstance(X, pandas.DataFrame):
+            return pa.Table.from_pandas(X, preserve_index=False)
+        if hasattr(X, "__arrow_c_stream__") or isinstance(X, dict):
+            return pa.table(X)
+    except pa.ArrowException as error:
+        raise TableError(f"A column has values of several types: {error}") from None
+    raise TypeError(
+        "X must be a table with named columns: of pandas, polars or PyArrow, not "
+        f"{type(X).__name__}."
+    )
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -106,6 +127,8 @@ def numbers(
         How many rows of the table came before, for messages.
     """
     kind = column.type
+    if pa.types.is_float64(kind):
+        return _floats(column)
     if is_text(kind):
         return _spelled(name, column, reading, first_row)
     if pa.types.is_dictionary(kind):
@@ -169,20 +192,34 @@ def days(
     return _floats(stamps) / (DAY * 1e6)
 
 
-def date_parts(stamps: Vector, parts: tuple[str, ...]) -> Matrix:
-    """Return parts of dates, those that come back as points on a circle.
+def distinct_days(
+    name: str, column: pa.ChunkedArray, reading: Reading = DATES, *, first_row: int = 0
+) -> tuple[Vector, Indices]:
+    """Return the distinct days of a column, NaN last, and which of them each row has.
+
+    Dates with a time mostly differ, so that all of them are returned.
+    """
+    if pa.types.is_date(column.type):
+        values, codes = distinct(column)
+        return np.append(days(name, pa.chunked_array([values]), reading), np.nan), codes
+    stamps = days(name, column, reading, first_row=first_row)
+    return stamps, np.arange(len(stamps))
+
+
+def date_part(stamps: Vector, part: str) -> Vector:
+    """Return a part of dates, as a point on a circle if it comes back.
 
     Parameters
     ----------
     stamps : array of shape (n_rows,)
         Days since 1970.
-    parts : tuple of str
+    part : str
         Of `DATE_PARTS`.
     """
-    return np.column_stack([_PARTS[part](stamps) for part in parts])
+    return _PARTS[part](stamps)
 
 
-_PARTS = {
+_PARTS: dict[str, Callable[[Vector], Vector]] = {
     "day": lambda stamps: stamps,
     "year, cosine": lambda stamps: np.cos(2.0 * np.pi * stamps / YEAR),
     "year, sine": lambda stamps: np.sin(2.0 * np.pi * stamps / YEAR),
@@ -216,10 +253,15 @@ def distinct(column: pa.ChunkedArray) -> tuple[pa.Array, Indices]:
                 "A column for labels or categories has no plain values in its cells, but "
                 f"{short(str(column.type))}. Take them apart, or leave it out: --drop COLUMN."
             ) from None
-    merged = column.unify_dictionaries().combine_chunks()
-    if isinstance(merged, pa.ChunkedArray):
-        merged = pa.concat_arrays(merged.chunks)
-    codes = pc.fill_null(merged.indices.cast(pa.int64()), len(merged.dictionary))
+    if column.num_chunks == 1:
+        merged = column.chunk(0)
+    else:
+        merged = column.unify_dictionaries().combine_chunks()
+        if isinstance(merged, pa.ChunkedArray):
+            merged = pa.concat_arrays(merged.chunks)
+    codes = merged.indices
+    if codes.null_count:
+        codes = pc.fill_null(codes.cast(pa.int64()), len(merged.dictionary))
     return merged.dictionary, codes.to_numpy(zero_copy_only=False)
 
 
@@ -255,13 +297,15 @@ def _spelled(name: str, column: pa.ChunkedArray, reading: Reading, first_row: in
         row = int(np.argmax(wrong))
         text = short(str(values[int(codes[row])]))
         such = f" ({reading.example})" if reading.example else ""
-        raise TableError(
-            f"Column {name!r} should hold {reading.words}{such}, but has {text!r} in row "
-            f"{first_row + row + 1:,}. Correct it; if it marks missing values: --missing {text!r}."
+        raise CellError(
+            f"Column {name!r} should hold {reading.words}{such}, but has {text!r}",
+            first_row + row,
+            f"Correct it; if it marks missing values: --missing {text!r}.",
         )
     return found
 
 
 def _floats(column: pa.ChunkedArray) -> Vector:
-    floats: AnyArray = column.to_numpy()
+    one = column.num_chunks == 1  # which need not be copied
+    floats: AnyArray = column.chunk(0).to_numpy(zero_copy_only=False) if one else column.to_numpy()
     return floats.astype(np.float64, copy=False)
