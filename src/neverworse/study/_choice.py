@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -279,41 +279,39 @@ class _Answers:
 def _audit(fit: TableFit, scored: ScoredRows, codes: Indices, shares: Matrix | None) -> AuditFacts:
     """Compare with the supervised model on the unlabeled rows, whatever their classes are."""
     n_classes = len(scored.classes)
-    unknown = np.full(len(codes), np.nan)
-    # What --prior says about these rows holds here, too.
-    prior = {
-        int(float(code)): (low, high)
-        for code, low, high in fit.classifier.certificate_.assumptions.class_prior
-    }
-    options: dict[str, Any] = {
-        "sample_weight": None if fit.weights is None else fit.weights[scored.unlabeled],
-        "class_prior": prior or None,
-        "missing_label": np.nan,
-    }
+    before: Any
+    after: Any
+    response: Literal["predict_proba", "error"]
     if shares is None:
-        before = _Answers(scored.predictions[0], n_classes)
-        after = _Answers(codes, n_classes)
+        response, loss = "error", "share of wrong classes"
+        before, after = (_Answers(each, n_classes) for each in (scored.predictions[0], codes))
         same = np.array_equal(codes, scored.predictions[0])
-        found = audit(after, before, unknown[:, None], unknown, response="error", **options)
     else:
-        baseline = nearest_shares(scored.supervised[scored.unlabeled])
-        same = np.array_equal(shares, baseline)
-        found = audit(shares, baseline, None, unknown, response="predict_proba", **options)
-    loss = "share of wrong classes" if shares is None else "Brier score of the probabilities"
-    return AuditFacts(
-        response="error" if shares is None else "predict_proba",
-        worst_case=found.worst_case,
-        best_case=found.best_case,
-        holds=found.holds,
-        words=_audit_words(
-            loss,
-            found.worst_case,
-            found.best_case,
-            f"on the {count(len(codes), 'unlabeled row')}, whatever their classes are"
-            f"{fit.model.certificate_.assumptions.conditions()}",
-            same,
-        ),
-    )
+        response, loss = "predict_proba", "Brier score of the probabilities"
+        once = 1 if n_classes == 2 else slice(None)  # the first of two classes says nothing more
+        before = nearest_shares(scored.supervised[scored.unlabeled])[:, once]
+        after = shares[:, once]
+        same = np.array_equal(after, before)
+    worst = best = 0.0
+    if not same:
+        unknown = np.full(len(codes), np.nan)
+        # What --prior says about these rows holds here, too.
+        prior = {
+            int(float(code)): (low, high)
+            for code, low, high in fit.classifier.certificate_.assumptions.class_prior
+        }
+        found = audit(
+            *(after, before, unknown[:, None], unknown),
+            response=response,
+            sample_weight=None if fit.weights is None else fit.weights[scored.unlabeled],
+            class_prior=prior or None,
+            missing_label=np.nan,
+        )
+        worst, best = found.worst_case, found.best_case
+    conditions = fit.model.certificate_.assumptions.conditions()
+    where = f"on the {count(len(codes), 'unlabeled row')}, whatever their classes are{conditions}"
+    words = _audit_words(loss, worst, best, where, same)
+    return AuditFacts(response, worst, best, worst <= 0.0, words)
 
 
 def _audit_words(loss: str, worst: float, best: float, where: str, same: bool) -> str:
