@@ -12,7 +12,7 @@ from neverworse.cli import main
 from neverworse.cli._errors import UsageError
 from neverworse.cli._model_arguments import parse_threshold
 from neverworse.study._threshold import ThresholdRule
-from neverworse.tables import load_model
+from neverworse.tables import load_model, save_model
 from tests.cli.tables import flowers, quick
 
 
@@ -188,3 +188,25 @@ def test_the_printout_says_which_model_it_is(folder, capsys):
     assert "'fraud' is predicted where its probability is at least" in said
     assert "Tested on held-out rows, with threshold found in each training fold alone" in said
     assert "Audit The Brier score of the probabilities may be up to" in said
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"positive": 7, "threshold": 0.5},
+        {"positive": "fraud", "threshold": 0.5},
+        {"threshold": "0.5"},
+        {"sigmoids": np.zeros((3, 2))},
+        {"sigmoids": np.zeros(2)},
+        {"estimator": "none"},
+    ],
+    ids=str,
+)
+def test_decisions_that_somebody_made_up_are_refused(folder, tmp_path, capsys, parts):
+    words = ["--threshold", "0.3", "--model", "supervised"]
+    assert fit(folder, "rare.csv", "kind", *words) == 0
+    model = load_model(folder / "out" / "model.skops").model
+    model.estimator_.set_params(**parts)
+    save_model(model, tmp_path / "m.skops", facts={})
+    assert main(["predict", str(tmp_path / "m.skops"), str(folder / "rare.csv")]) == 5
+    assert "what the file says does not go together" in capsys.readouterr().err
