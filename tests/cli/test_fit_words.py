@@ -8,23 +8,41 @@ from pathlib import Path
 import pytest
 
 from neverworse.cli._fit_words import summary
+from neverworse.study._study import ColumnImportance, Importance
 from tests.report import studies
 
+PATHS = [Path("out/model.skops")]
 
-@pytest.mark.parametrize(
-    ("n_changed", "n_unlabeled", "sentence"),
-    [
-        (0, 529, "None of 529 unlabeled rows gets another class"),
-        (1, 529, "1 of 529 unlabeled rows gets another class"),
-        (2, 1529, "2 of 1,529 unlabeled rows get another class"),
-        (1, 1, "1 of 1 unlabeled row gets another class"),
-    ],
-)
-def test_changed_classes(n_changed, n_unlabeled, sentence):
-    study = studies.binary()
-    changes = dataclasses.replace(study.changes, n_changed=n_changed, n_unlabeled=n_unlabeled)
-    said = " ".join(summary(dataclasses.replace(study, changes=changes), [Path("out/model.skops")]))
-    assert sentence in " ".join(said.split())
+
+@pytest.mark.parametrize("make", [studies.binary, studies.nothing_improved, studies.three_classes])
+def test_what_to_do_comes_first_and_fits_the_first_lines(make):
+    study = make()
+    lines = "\n".join(summary(study, PATHS)).splitlines()
+    assert lines[0].startswith(("Use the ", "Stay with "))
+    assert lines[1].startswith("How good    On held-out rows it is wrong in ")
+    labels = [line[:12].strip() for line in lines[: lines.index("")] if line[:12].strip()]
+    assert [label for label in labels[1:] if label != "Caution"] == [
+        "How good",
+        "Why",
+        "Could help",
+    ]
+    assert max(map(len, lines)) <= 90
+
+
+def test_percentages_are_not_torn_apart():
+    verdict = dataclasses.replace(studies.binary().verdict, quality="word " * 12 + "12.3 % 45.6 %")
+    study = dataclasses.replace(studies.binary(), verdict=verdict)
+    assert not [
+        line for line in "\n".join(summary(study, PATHS)).splitlines() if line.endswith("3")
+    ]
+    assert "12.3 %" in "\n".join(summary(study, PATHS))
+
+
+def test_methods_that_failed_are_said():
+    base = studies.binary()
+    comparison = dataclasses.replace(base.comparison, failures={"TSVM": "It takes more rows."})
+    said = "\n".join(summary(dataclasses.replace(base, comparison=comparison), PATHS))
+    assert "Left out, because its fit failed: TSVM. It takes more rows." in said
 
 
 @pytest.mark.parametrize(("n", "words"), [(1, "1 more column:"), (3, "3 more columns:")])
@@ -32,5 +50,21 @@ def test_columns_that_are_left_out(n, words):
     study = studies.binary()
     columns = (study.data.columns[0],) * (40 + n)
     data = dataclasses.replace(study.data, columns=columns)
-    said = "\n".join(summary(dataclasses.replace(study, data=data), [Path("out/model.skops")]))
+    said = "\n".join(summary(dataclasses.replace(study, data=data), PATHS))
     assert f"... and {words} see the report" in said
+
+
+def test_what_matters_most_is_said():
+    study = studies.binary()
+    said = " ".join("\n".join(summary(study, PATHS)).split())
+    largest = max(study.coefficients, key=lambda each: abs(each.projected_scaled))
+    assert (
+        "by the change of the score of 'malignant' per standard deviation: "
+        f"{largest.feature} ({largest.projected_scaled:+.3f})," in said
+    )
+    column = ColumnImportance("age", studies.around(0.2, 0.1))
+    found = Importance("random forest", "Brier score", (column,))
+    said = " ".join("\n".join(summary(dataclasses.replace(study, importance=found), PATHS)).split())
+    assert (
+        "most to random forest, by the rise of the Brier score if a column is shuffled: age" in said
+    )

@@ -130,7 +130,7 @@ def test_a_table_that_breaks_off_leaves_the_old_file(folder, tmp_path, capsys):
     assert main(["predict", *words]) == 4
     said = capsys.readouterr().err
     assert "Column 'mean area' of " in said
-    assert "should hold numbers, but has '?'. Correct it; if it marks missing values" in said
+    assert "should hold numbers, but has '?' in row 501. Correct it; if it marks missing" in said
     assert files_in(tmp_path) == ["p.csv", "t.csv"]
     assert (tmp_path / "p.csv").read_text() == "old"
     assert main(["predict", *words, "--missing", "?"]) == 0

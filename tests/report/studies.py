@@ -8,22 +8,26 @@ import numpy as np
 from neverworse import ProjectedLeastSquaresClassifier
 from neverworse.study import Study
 from neverworse.study._study import (
+    CalibrationBin,
     ChangedRow,
     Changes,
     ClassFacts,
+    ClassNumbers,
     Coefficient,
     ColumnFacts,
     Comparison,
     Curve,
     CurveLine,
     DataFacts,
+    Estimate,
     FileFacts,
     MethodFacts,
-    PullRow,
-    Pulls,
+    Numbers,
     ScoreGroup,
     Scores,
+    Verdict,
 )
+from neverworse.study._verdict import Evidence, verdict_of
 
 NASTY = (
     "<script>alert(1)</script>",
@@ -53,13 +57,17 @@ def study_of(X, y, names, features, notes=(), **params):
     soft = clf.soft_labels_
     soft = np.column_stack([1 - soft, soft]) if soft.ndim == 1 else soft
     certificate = clf.certificate_.to_dict()
+    data = _data(y, names, features, before[~known], after[~known])
+    changes = _changes(names, before[~known], after[~known], soft)
+    compared, curve = comparison(names), _curve("labeled", (10, 15, 20, 30))
     return Study(
         version="0.1.0",
         made="2026-11-16 09:30 UTC",
         command="neverworse fit patients.csv --target diagnosis --out model",
         settings={"target": "diagnosis", "distance": "all", "alpha": 0.0, "prior": None},
         packages={"numpy": "2.3.0", "scikit-learn": "1.9.1"},
-        data=_data(y, names, features, before[~known], after[~known]),
+        data=data,
+        verdict=_verdict(certificate, data, changes, compared, curve),
         certificate=certificate,
         claim=_claim(certificate),
         certificate_words=certificate["summary"],
@@ -67,13 +75,13 @@ def study_of(X, y, names, features, notes=(), **params):
             _score_groups(k, names, y, before[:, k], after[:, k])
             for k in (range(n_classes) if n_classes > 2 else [1])
         ),
-        changes=_changes(names, before[~known], after[~known], soft),
+        changes=changes,
         coefficients=_coefficients(clf, X, names, features),
         intercepts=_intercepts(clf, X, names),
-        pulls=_pulls(names, before[~known], after[~known], soft),
+        importance=None,
         unlabeled_curve=_curve("unlabeled", (0, 25, 50, 100, 200, 400)),
-        labeled_curve=_curve("labeled", (10, 15, 20, 30)),
-        comparison=comparison(),
+        labeled_curve=curve,
+        comparison=compared,
         notes=tuple(notes),
     )
 
@@ -108,6 +116,7 @@ def _data(y, names, features, before, after):
             ClassFacts(name, int((y == k).sum()), int(counts[0][k]), int(counts[1][k]))
             for k, name in enumerate(names)
         ),
+        positive=names[1] if len(names) == 2 else None,
         columns=(
             *(ColumnFacts(name, "number", "scaled; median if missing", 3, 1) for name in features),
             ColumnFacts("diagnosis", "target", "classes", int((y < 0).sum()), 0),
@@ -190,77 +199,110 @@ def _intercepts(clf, X, names):
     )
 
 
-def _pulls(names, before, after, soft):
-    pull = ((soft - before) * (after - before)).sum(axis=1)
-    total = float(pull.sum())
-    if total <= 0:
-        return None
-    order = np.argsort(-pull)
-    so_far = np.cumsum(pull[order]) / total
-    at = np.unique(np.linspace(0, len(pull) - 1, 60).astype(int))
-    raised = (after - before).argmax(axis=1)
-    return Pulls(
-        total,
-        0.0,
-        int((pull > 0).sum()),
-        int((pull < 0).sum()),
-        (0.0, *((at + 1) / len(pull)).tolist()),
-        (0.0, *so_far[at].tolist()),
-        tuple(
-            PullRow(
-                f"P-{row:05d}",
-                float(pull[row] / total),
-                names[raised[row]],
-                float(soft[row, raised[row]]),
-                float(before[row, raised[row]]),
-                float(after[row, raised[row]]),
-            )
-            for row in order[:100]
-        ),
-    )
-
-
 def _curve(rows, sizes):
     steps = np.arange(len(sizes))
     falling = 0.12 + 0.14 * np.exp(-0.5 * steps)
     flat = np.full(len(sizes), 0.26) if rows == "unlabeled" else falling + 0.05
-    margins = tuple((0.02 - 0.002 * steps).tolist())
+    margins = (0.04 - 0.004 * steps).tolist()
+
+    def line(values):
+        return tuple(
+            Estimate(float(v), float(v) - m, float(v) + m)
+            for v, m in zip(values, margins, strict=True)
+        )
+
     return Curve(
         rows,
         sizes,
         24 if rows == "unlabeled" else 400,
         20,
         tuple(
-            CurveLine(name, tuple(error.tolist()), margins, tuple((0.6 * error).tolist()), margins)
+            CurveLine(name, line(error), line(0.6 * error))
             for name, error in (("supervised", flat), ("projected", falling))
         ),
+        Estimate(-0.004, -0.02, 0.012),
+        Estimate(-0.002, -0.01, 0.006),
         "The last doubling of the unlabeled rows lowered the error by 0.4 points, within its "
         "uncertainty: more of them are unlikely to help much.",
     )
 
 
-def comparison():
+def comparison(classes=("benign", "malignant")):
     """A comparison in plain numbers."""
-    none, proved = "none", "quadratic loss on training rows"
+    none, proved = "none", "never worse in quadratic loss on all training rows"
     methods = (
-        ("supervised", 0.171, 0.012, 0.131, 0.0, 0.0, None, "the baseline", 0.002),
-        ("projected", 0.148, 0.011, 0.112, -0.023, 0.006, 0.0012, proved, 0.012),
-        ("ICLS", 0.152, 0.011, 0.115, -0.019, 0.007, 0.011, none, 0.013),
-        ("self-learning", 0.182, 0.016, 0.14, 0.011, 0.009, 0.24, none, 0.02),
-        ("TSVM", 0.19, 0.02, None, 0.019, 0.014, 0.19, none, 1.3),
-        ("label spreading", 0.165, 0.013, None, -0.006, 0.01, 0.55, none, 0.1),
+        ("supervised", 0.171, 0.131, None, "none", 0.002),
+        ("projected", 0.148, 0.112, (-0.023, 0.012), proved, 0.012),
+        ("ICLS", 0.152, 0.115, (-0.019, 0.02), none, 0.013),
+        ("self-learning", 0.182, 0.14, (0.011, 0.018), none, 0.02),
+        ("TSVM", 0.19, None, (0.019, 0.028), none, 1.3),
+        ("label spreading", 0.165, None, (-0.006, 0.02), none, 0.1),
     )
     return Comparison(
-        10,
-        5,
-        400,
-        tuple(
+        n_folds=10,
+        n_repeats=5,
+        n_labeled=12,
+        n_unlabeled=400,
+        majority=classes[0],
+        baseline=numbers(0.42, classes, has_probabilities=True),
+        methods=tuple(
             MethodFacts(
-                name, error, se, loss, None if loss is None else 0.01, gap, gap_se, p, words, took
+                name,
+                words,
+                took,
+                numbers(error, classes, has_probabilities=loss is not None),
+                None if loss is None else around(loss, 0.02),
+                None if step is None else around(*step),
+                None if step is None or loss is None else around(*step),
+                None if step is None or loss is None else around(*step),
             )
-            for name, error, se, loss, gap, gap_se, p, words, took in methods
+            for name, error, loss, step, words, took in methods
         ),
-        "The projected model has the lowest error, 2.3 points below the supervised one.",
+        failures={},
+        words="The projected model has the lowest error, 2.3 points below the supervised one.",
+    )
+
+
+def around(value, margin):
+    return Estimate(value, value - margin, value + margin)
+
+
+def numbers(error, classes, *, has_probabilities):
+    """How well a method predicts that is wrong in such a share of rows."""
+    n = len(classes)
+    right = 1.0 - error
+    confusion = tuple(
+        tuple(100.0 * (right if j == k else error / (n - 1)) for k in range(n)) for j in range(n)
+    )
+    share = around(right, 0.05)
+    bins = tuple(CalibrationBin(p, around(0.1 + 0.8 * p, 0.08)) for p in (0.1, 0.4, 0.6, 0.9))
+    return Numbers(
+        error=around(error, 0.04),
+        balanced_accuracy=share,
+        auc=around(1.0 - 0.7 * error, 0.03) if has_probabilities else None,
+        brier=around(0.7 * error, 0.02) if has_probabilities else None,
+        log_loss=around(2.0 * error, 0.05) if has_probabilities else None,
+        classes=tuple(ClassNumbers(name, 100, share, share, share) for name in classes),
+        confusion=confusion,
+        calibration=bins if has_probabilities and n == 2 else None,
+    )
+
+
+def _verdict(certificate, data, changes, compared, curve):
+    guarantee = "improved" if certificate["holds"] else "none"
+    return verdict_of(
+        Evidence(
+            guarantee="same" if certificate["reason"] else guarantee,
+            claim=_claim(certificate),
+            penalised=certificate["penalty"] > 0.0,
+            no_room=certificate["reason"] == "inside",
+            has_prior=False,
+            data=data,
+            changes=changes,
+            comparison=compared,
+            better=(),
+            labeled_curve=curve,
+        )
     )
 
 
@@ -296,9 +338,14 @@ def not_guaranteed():
 @cache
 def bare():
     """No part that is optional."""
-    parts = dict.fromkeys(("pulls", "unlabeled_curve", "labeled_curve", "comparison"))
+    parts = dict.fromkeys(("unlabeled_curve", "labeled_curve", "comparison"))
+    base = binary()
+    verdict = _verdict(base.certificate, base.data, base.changes, None, None)
     return dataclasses.replace(
-        binary(), **parts, notes=("Class malignant has one label only, so nothing is compared.",)
+        base,
+        **parts,
+        verdict=verdict,
+        notes=("Class malignant has one label only, so nothing is compared.",),
     )
 
 
@@ -325,6 +372,7 @@ def nasty():
         changes=changes,
         command=" ".join(NASTY),
         claim=NASTY[0],
+        verdict=Verdict("projected", NASTY[1], *NASTY[:2], NASTY, NASTY, NASTY),
         certificate_words=NASTY[1],
         settings=dict.fromkeys(NASTY, NASTY[1]),
         comparison=dataclasses.replace(

@@ -12,21 +12,21 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from neverworse import ProjectedLeastSquaresClassifier
+from neverworse import ProjectedLeastSquaresClassifier, __version__
 from neverworse.report import _outputs
 from neverworse.report._outputs import OUTPUTS, predictions, read_study, write_outputs
-from neverworse.study._assess import assess, claim
+from neverworse.study._assess import claim
 from neverworse.study._study import FileFacts, Study
 from neverworse.tables import load_model, save_model
-from tests.study.fits import few_labels, fitted, table
+from tests.study.fits import few_labels, fitted, studied, table
 
 
 def written(folder, n_classes=2, **settings):
-    fit, chosen = fitted(n_classes, **settings)
-    study, scored = assess(
-        fit, chosen, files=[FileFacts("t.csv", 7, "0" * 64)], command="neverworse fit", curves=False
+    fit, settings = fitted(n_classes, **{"model": "projected", **settings})
+    study, scored, chosen = studied(
+        fit, settings, files=[FileFacts("t.csv", 7, "0" * 64)], command="neverworse fit"
     )
-    paths = write_outputs(folder, fit, study, scored, chosen.id)
+    paths = write_outputs(folder, chosen, study, scored, settings.id)
     return fit, study, paths
 
 
@@ -133,9 +133,9 @@ def test_facts_about_the_data(results):
 def test_ids_under_the_name_of_a_result(name):
     rows = few_labels()
     rows = rows.rename_columns([name if c == "name" else c for c in rows.column_names])
-    fit, chosen = fitted(rows=rows, id=name, drop=("weight",))
-    _, scored = assess(fit, chosen, files=[], command="", curves=False)
-    found = predictions(scored, name)
+    fit, settings = fitted(rows=rows, id=name, drop=("weight",), model="projected")
+    _, scored, chosen = studied(fit, settings)
+    found = predictions(chosen, scored, name)
     assert found.column_names[:2] == ["row", "prediction"]
     assert found.column("row").to_pylist() == list(fit.row_names)
 
@@ -146,11 +146,11 @@ def test_a_class_with_one_label(tmp_path):
     first = labels.index("setosa")
     labels = [None if v == "setosa" and k != first else v for k, v in enumerate(labels)]
     rows = rows.set_column(rows.column_names.index("class"), "class", [labels])
-    fit, chosen = fitted(rows=rows)
-    study, scored = assess(fit, chosen, files=[], command="")
+    fit, settings = fitted(rows=rows)
+    study, scored, chosen = studied(fit, settings, curves=True)
     assert study.comparison is None
     assert any("Label more rows of the rare classes" in note for note in study.notes)
-    write_outputs(tmp_path, fit, study, scored, None)
+    write_outputs(tmp_path, chosen, study, scored, None)
     assert read_study(tmp_path).notes == study.notes
 
 
@@ -189,8 +189,7 @@ def test_a_run_that_fails_leaves_the_results_of_another(tmp_path, monkeypatch):
 
 
 def test_two_runs_into_one_folder_write_one_after_the_other(tmp_path, monkeypatch):
-    fit, chosen = fitted(2, rows=few_labels())
-    study, scored = assess(fit, chosen, files=[], command="", curves=False)
+    study, scored, chosen = studied(*fitted(2, rows=few_labels()))
     inside, most = [], []
 
     def slow(model, path, **settings):
@@ -204,7 +203,7 @@ def test_two_runs_into_one_folder_write_one_after_the_other(tmp_path, monkeypatc
 
     monkeypatch.setattr(_outputs, "save_model", slow)
     runs = [
-        threading.Thread(target=write_outputs, args=(tmp_path / "out", fit, study, scored, None))
+        threading.Thread(target=write_outputs, args=(tmp_path / "out", chosen, study, scored, None))
         for _ in range(2)
     ]
     for run in runs:
@@ -226,10 +225,12 @@ def test_a_folder_in_the_place_of_a_file(tmp_path):
     ("content", "said"),
     [
         (None, "has no study.json, so it is no folder of results"),
-        ("", "is damaged, or of another version"),
-        ("{}", "is damaged, or of another version"),
-        ("[" * 100_000, "is damaged, or of another version"),
-        ('{"version": 1}', "is damaged, or of another version"),
+        ("", "is damaged: "),
+        ("{}", "is damaged: "),
+        ("[" * 100_000, "is damaged: "),
+        ('{"version": 1}', "is damaged: "),
+        (json.dumps({"version": __version__}), "is damaged: "),
+        ('{"version": "0.0.1"}', "was written by neverworse 0.0.1, which this one"),
     ],
 )
 def test_folders_that_are_no_results(tmp_path, content, said):

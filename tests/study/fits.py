@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 from sklearn.datasets import load_breast_cancer, load_iris
 
+from neverworse.study._assess import assess
+from neverworse.study._choice import choose
 from neverworse.study._fit import FitSettings, fit_table
 
 
@@ -44,3 +48,11 @@ def fitted(n_classes=2, *, rows=None, **settings):
         options["drop"] = tuple(name for name in options["drop"] if name != "name")
     chosen = FitSettings(**options)
     return fit_table(table(n_classes) if rows is None else rows, chosen), chosen
+
+
+def studied(fit, settings, **options):
+    """The study of a fit with its model, what was scored, and the model that was chosen."""
+    options = {"files": [], "command": "", "curves": False} | options
+    study, scored = assess(fit, settings, **options)
+    chosen = choose(fit, settings, study, scored)
+    return replace(study, model=chosen.facts), scored, chosen

@@ -7,13 +7,14 @@ from dataclasses import asdict
 
 import numpy as np
 import pytest
+from scipy import stats
 from sklearn.base import clone
 
 from neverworse import ProjectedLeastSquaresClassifier
 from neverworse.model_selection import LearningCurve, unlabeled_learning_curve
 from neverworse.study._curves import (
+    _curve,
     _settings,
-    _step_words,
     labeled_curve,
     unlabeled_curve,
 )
@@ -36,9 +37,9 @@ def test_unlabeled_curve_has_the_numbers_of_direct_fits(n_classes):
     X, y = problem(n_unlabeled=150, n_classes=n_classes)
     curve = unlabeled_curve(CLASSIFIER, X, y, seed=1)
     assert curve.rows == "unlabeled"
-    assert curve.sizes == (1, 5, 19, 75, 150)
+    assert curve.sizes == (2, 19, 75, 150)
     assert curve.n_other == 48
-    assert curve.n_repeats == 10
+    assert curve.n_repeats == 2
     supervised, projected = curve.lines
     assert (supervised.method, projected.method) == ("supervised", "projected")
     # The supervised model sees no unlabeled row, so that their number does not matter to it.
@@ -56,15 +57,16 @@ def test_unlabeled_curve_has_the_numbers_of_direct_fits(n_classes):
         return errors[-1]
 
     sample = draw_sample(X, y, None, 20_000, 1)
-    settings = _settings(sample, 1) | {"scoring": remember, "n_repeats": 10}
+    settings = _settings(sample, 1) | {"scoring": remember}
     unlabeled_learning_curve(
         clone(CLASSIFIER), sample.X, sample.y, unlabeled_sizes=[150], **settings
     )
-    correction = np.sqrt(1 / 50 + 1 / 4)
-    assert projected.error[-1] == pytest.approx(np.mean(errors))
-    assert projected.error_se[-1] == pytest.approx(correction * np.std(errors, ddof=1))
-    assert projected.loss[-1] == pytest.approx(np.mean(losses))
-    assert projected.loss_se[-1] == pytest.approx(correction * np.std(losses, ddof=1))
+    margin = stats.t.ppf(0.975, 9) * np.sqrt(1 / 10 + 1 / 4)
+    for found, values in ((projected.error[-1], errors), (projected.loss[-1], losses)):
+        mean, half = np.mean(values), margin * np.std(values, ddof=1)
+        assert [found.value, found.low, found.high] == pytest.approx(
+            [mean, mean - half, mean + half]
+        )
     json.dumps(asdict(curve), allow_nan=False)
 
 
@@ -72,11 +74,13 @@ def test_labeled_curve():
     X, y = problem()
     curve = labeled_curve(CLASSIFIER, X, y)
     assert curve.rows == "labeled"
-    assert curve.sizes == (6, 12, 24, 48)
+    assert curve.sizes == (12, 24, 48)
     assert curve.n_other == 600
     for line in curve.lines:
-        assert line.loss[-1] < line.loss[0]
-        assert all(0 < se < 0.5 for se in (*line.error_se, *line.loss_se))
+        assert line.loss[-1].value < line.loss[0].value
+        assert all(each.low < each.value < each.high for each in (*line.error, *line.loss))
+    before, after = (each.value for each in curve.lines[1].error[-2:])
+    assert curve.error_step.value == pytest.approx(after - before)
     json.dumps(asdict(curve), allow_nan=False)
 
 
@@ -96,8 +100,8 @@ def test_weights_count():
         unlabeled_curve(CLASSIFIER, X, y, sample_weight=given) for given in (None, weights)
     )
     same = unlabeled_curve(CLASSIFIER, X, y, sample_weight=np.full(len(y), 1.0))
-    assert plain.lines[0].loss == pytest.approx(same.lines[0].loss)
-    assert plain.lines[0].loss != pytest.approx(weighted.lines[0].loss)
+    assert plain.lines[0].loss[-1].value == pytest.approx(same.lines[0].loss[-1].value)
+    assert plain.lines[0].loss[-1].value != pytest.approx(weighted.lines[0].loss[-1].value)
 
 
 def test_a_curve_takes_unlabeled_rows_and_two_labels_of_each_class():
@@ -117,6 +121,8 @@ def made(error_steps, loss_steps):
         "unlabeled",
         np.array([100, 200]),
         {
+            "supervised error": np.full((2, n), 0.4),
+            "supervised loss": np.full((2, n), 0.3),
             "projected error": np.array([np.full(n, 0.3), 0.3 + np.array(error_steps)]),
             "projected loss": np.array([np.full(n, 0.2), 0.2 + np.array(loss_steps)]),
         },
@@ -142,14 +148,14 @@ NOISE = np.array([-0.04, 0.03, 0.01, -0.02, 0.02, -0.01, 0.04, -0.03, 0.0, 0.0])
 )
 def test_verdicts(error, loss, verdict):
     sample = draw_sample(*problem(), None, 1_000, 0)
-    words = _step_words(made(error, loss), sample, "unlabeled rows")
+    words = _curve(made(error, loss), sample, "unlabeled rows").words
     assert words.startswith("From 100 to 200 unlabeled rows, the error of the projected model")
     assert verdict in words
 
 
 def test_words_have_the_numbers():
     sample = draw_sample(*problem(), None, 1_000, 0)
-    words = _step_words(made(NOISE - 0.02, NOISE), sample, "unlabeled rows")
+    words = _curve(made(NOISE - 0.02, NOISE), sample, "unlabeled rows").words
     margin = 2.262157 * np.sqrt((1 / 10 + 1 / 4) * NOISE.var(ddof=1)) * 100
     assert f"changed by -2.0 (±{margin:.1f}) percentage points" in words
     assert f"by up to {margin + 2:.1f} points, or raised it by up to {margin - 2:.1f}" in words

@@ -22,6 +22,7 @@ from tests.study.fits import fitted, table
         {"distance": "labeled"},
         {"distance": "unlabeled"},
         {"weight": "weight"},
+        {"class_weight": "balanced"},
         {"prior": "confidence", "alpha": 1.0},
     ],
 )
@@ -35,6 +36,7 @@ def test_a_fit_is_that_of_the_estimator(n_classes, settings):
         settings.get("distance", "all"),
         alpha=settings.get("alpha", 0.0),
         class_prior=settings.get("prior"),
+        class_weight=settings.get("class_weight"),
     )
     weights = rows.column("weight").to_numpy() if "weight" in settings else None
     by_hand.fit(features, labels, sample_weight=weights)
@@ -141,24 +143,24 @@ def test_a_column_that_was_made_from_the_target(kind):
     code = {"benign": 1.5, "malignant": 7.0, None: 1.5 if kind == "codes" else None}
     leak = labels if kind == "same text" else [code[label] for label in labels]
     fit, _ = fitted(rows=rows.append_column("leak", pa.array(leak)))
-    (note,) = fit.notes
-    assert note.startswith("Each value of 'leak' goes with one class only, in all 30 labeled rows.")
+    assert fit.looks["leak"].startswith("Each value goes with one class only, in all 30 labeled")
+    assert "--drop 'leak'" in fit.looks["leak"]
     fit, _ = fitted(
         rows=rows.append_column("leak", pa.array(leak)), drop=("leak", "name", "weight")
     )
-    assert fit.notes == ()
+    assert fit.looks == {}
 
 
 @pytest.mark.parametrize("name", ["patient_id", "ID", "Patient No", "patientId"])
 def test_a_number_that_names_the_rows(name):
     numbers = pa.array(np.random.default_rng(0).permutation(9999)[:140])
     fit, _ = fitted(rows=table().append_column(name, numbers))
-    (note,) = fit.notes
-    assert note.startswith(f"The numbers in {name!r} differ from row to row.")
+    assert fit.looks[name].startswith("The numbers differ from row to row.")
+    assert f"--drop {name!r}" in fit.looks[name]
     fit, _ = fitted(rows=table().append_column(name, numbers), drop=(name, "name", "weight"))
-    assert fit.notes == ()
+    assert fit.looks == {}
     for other in ("avoid", "keynote", "nodes"):
-        assert fitted(rows=table().append_column(other, numbers))[0].notes == ()
+        assert other not in fitted(rows=table().append_column(other, numbers))[0].looks
 
 
 def test_classes_that_differ_in_their_spelling_only():

@@ -1,4 +1,4 @@
-"""Scores, changes, pulls and coefficients: identities that have to hold, computed another way."""
+"""Scores, changes and coefficients: identities that have to hold, computed another way."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import pytest
 
 from neverworse.estimators._classifier import class_scores
 from neverworse.study._coefficients import coefficients
-from neverworse.study._scored import ScoredRows, penalty_term
-from tests.exact import loss_penalty
+from neverworse.study._scored import ScoredRows
 from tests.study.fits import fitted, table
 
 
@@ -21,75 +20,6 @@ def scored_rows(fit):
         fit.weights,
         fit.row_names,
     )
-
-
-def distance_of_models(fit):
-    """The squared distance of both models in H = E'SE + beta P, straight from the matrices."""
-    clf = fit.classifier
-    rows = np.isnan(fit.target.codes) if clf.distance == "unlabeled" else slice(None)
-    E = np.column_stack([fit.features, np.ones(len(fit.features))])[rows]
-    s = np.ones(len(E)) if fit.weights is None else fit.weights[rows]
-    P = np.eye(E.shape[1])
-    P[-1, -1] = 0.0
-    H = E.T @ (s[:, None] * E) + float(loss_penalty(clf)) * P
-    shift = np.column_stack(
-        [clf.coef_ - clf.supervised_.coef_, clf.intercept_ - clf.supervised_.intercept_]
-    )
-    return float(np.sum((shift @ H) * shift))
-
-
-SETTINGS = [
-    {},
-    {"alpha": 0.5},
-    {"alpha": 30.0},
-    {"distance": "labeled", "alpha": 1.0},
-    {"distance": "unlabeled", "alpha": 1.0},
-    {"distance": "euclidean", "alpha": 1.0},
-    {"weight": "weight", "alpha": 1.0},
-    {"weight": "weight", "distance": "unlabeled"},
-]
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("settings", SETTINGS)
-def test_pulls_add_up_to_the_distance(n_classes, settings):
-    fit, _ = fitted(n_classes, **settings)
-    scored = scored_rows(fit)
-    pulls = scored.pulls(penalty_term(fit.classifier))
-    expected = distance_of_models(fit)
-    if pulls is None:
-        assert expected == pytest.approx(0.0, abs=1e-9)
-        return
-    assert pulls.total == pytest.approx(expected, rel=1e-6)
-    shares = np.array([row.share for row in pulls.rows])
-    assert len(shares) == len(fit.row_names) <= 200
-    assert shares.sum() + pulls.penalty_share == pytest.approx(1.0, abs=1e-9)
-    assert (np.diff(np.abs(shares)) <= 0.0).all()
-    assert pulls.shares_of_pull[-1] == pytest.approx(shares.sum(), abs=1e-9)
-    assert pulls.shares_of_rows[-1] == 1.0
-    assert pulls.n_forwards == np.sum(shares > 0)
-    assert pulls.n_backwards == np.sum(shares < 0)
-
-
-def test_something_pulls_in_these_tests():
-    moved = [scored_rows(fitted(n, **s)[0]) for n in (2, 3) for s in SETTINGS]
-    assert sum(np.any(m.supervised != m.projected) for m in moved) >= 12
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_pull_of_a_row_by_hand(n_classes):
-    fit, _ = fitted(n_classes, weight="weight", id="name")
-    clf, scored = fit.classifier, scored_rows(fit)
-    pulls = scored.pulls(penalty_term(clf))
-    unlabeled = np.isnan(fit.target.codes)
-    before, after = (class_scores(m, fit.features)[unlabeled] for m in (clf.supervised_, clf))
-    soft = np.asarray(clf.soft_labels_)
-    if n_classes == 2:
-        before, after, soft = before[:, 1:], after[:, 1:], soft[:, None]
-    terms = fit.weights[unlabeled] * np.sum((soft - before) * (after - before), axis=1)
-    shares = dict(zip(fit.row_names, terms / pulls.total, strict=True))
-    for row in pulls.rows:
-        assert row.share == pytest.approx(shares[row.row], abs=1e-12)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

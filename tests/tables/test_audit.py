@@ -14,8 +14,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import neverworse
 from neverworse import LeastSquaresClassifier, ProjectedLeastSquaresClassifier
-from neverworse.tables import TableClassifier, TableError
-from neverworse.tables._audit import audit_table, category_names
+from neverworse.tables import ReadOptions, TableClassifier, TableError
+from neverworse.tables._audit import audit_table, reading_of
 
 RNG = np.random.default_rng(0)
 X = pd.DataFrame(RNG.normal(size=(80, 3)), columns=["a", "b", "c"])
@@ -140,8 +140,8 @@ def test_a_model_of_neverworse_against_one_of_scikit_learn():
         ours.predict_proba(X), theirs.predict_proba(X[["a", "b"]]), None, np.where(KNOWN, TWO, -1)
     )
     assert found.worst_case == pytest.approx(expected.worst_case, rel=1e-9)
-    assert category_names(ours) == {"town"}
-    assert category_names(theirs) == frozenset()
+    assert reading_of(ours, ReadOptions()).text == {"town"}
+    assert reading_of(theirs, ReadOptions()) == ReadOptions()
 
 
 def test_the_certificate_is_what_the_audit_finds():

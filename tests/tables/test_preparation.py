@@ -299,12 +299,63 @@ def test_kinds(values, kind):
     assert one_column(pa.array(values) if not hasattr(values, "type") else values)[1].kind == kind
 
 
-def test_dates_in_another_order_get_a_hint():
+def test_dates_in_another_order_are_read():
     days = [f"{1 + k}.1.2024" for k in TWELVE]
-    assert one_column(days)[1].note.endswith("rows (dates are known as 2026-01-31)")
-    few = [f"{1 + k // 4}/31/24" for k in TWELVE]
-    assert one_column(few)[1].note.endswith("(dates are known as 2026-01-31)")
+    preparation, plan, features = one_column(days)
+    assert (plan.kind, plan.read_as) == ("date", "dates day.month.year")
+    native, _, expected = one_column([dt.date(2024, 1, 1 + k) for k in TWELVE])
+    np.testing.assert_allclose(features, expected, atol=1e-12)
+    new = {"a": ["15.1.2024"], "other": [0.0]}
+    same = {"a": [dt.date(2024, 1, 15)], "other": [0.0]}
+    np.testing.assert_allclose(preparation.transform(new), native.transform(same), atol=1e-12)
     assert one_column(["1-2", "x"] * 6)[1].note == "2 levels, compared with '1-2'"
+
+
+@pytest.mark.parametrize(
+    ("values", "look"),
+    [
+        ([5, 6, 7, -999, 8, -999], "2 rows have -999, far from all others. If it marks missing"),
+        ([5.5, 6.0, 99999.0, 99999.0], "2 rows have 99999, far from all others."),
+        ([20240131, 20240201, 20241130, 20240505], "These numbers may be dates without marks."),
+        ([1.0, None, None, None, 2.0], "60 % of the rows have no value. Find out why"),
+        (["a", "b", "A", "b"], "'a' and 'A' are two levels: spell them alike if not."),
+        ([f"L{k}" for k in range(40)] * 3, "40 different values: the 30 most frequent ones count"),
+        ([f"text {k}" for k in TWELVE], "12 different texts in 12 rows: nothing is made of them."),
+        (
+            list(TWELVE),
+            "It numbers the rows, so nothing is made of it. To keep it in results: --id",
+        ),
+        ([7.0] * 12, "All rows have the same value, so nothing is made of it."),
+        ([None] * 12, "No row has a value, so nothing is made of it."),
+        ([[k] for k in TWELVE], "Nothing is made of values of the type list<item: int64>"),
+    ],
+)
+def test_what_people_should_look_at(values, look):
+    assert one_column(values)[1].look.startswith(look)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [-999, -998, -997, 5, 900],  # one of many
+        [98, 99, 99, 97, 96],  # near the others
+        [20240131, 20249901, 20241130],
+        [1.0, None, 2.0, 3.0],
+        ["a", "b", "a"],
+        [dt.date(2024, 1, 1 + k) for k in TWELVE],
+    ],
+)
+def test_what_nobody_needs_to_look_at(values):
+    assert one_column(values)[1].look == ""
+
+
+def test_zip_codes_without_zeros_are_named():
+    codes = np.random.default_rng(0).choice([80331, 50667, 60311], 40)
+    for name in ("zip", "Zip", "customer_zip", "postal code", "PLZ", "PostCode", "code postal"):
+        table = pa.table({name: codes, "n": np.arange(40.0) ** 2})
+        assert "--categorical" in TablePreparation().fit(table).plans_[0].look, name
+    table = pa.table({"zipper": codes, "n": np.arange(40.0) ** 2})
+    assert TablePreparation().fit(table).plans_[0].look == ""
 
 
 def test_mixed_values():
@@ -317,8 +368,9 @@ def test_mixed_values():
 
 
 def test_decimal_commas():
-    with pytest.raises(TableError, match=r"decimal comma, such as '0,5'. Say so: --decimal ','"):
-        one_column([f"{k},5" for k in TWELVE])
+    preparation, plan, _ = one_column([f"{k},5" for k in TWELVE])
+    assert plan.read_as == "numbers, decimal ','"
+    assert preparation.offsets()[0] == pytest.approx(6.0)
 
 
 def test_categories_and_columns_to_leave_out():
@@ -371,7 +423,7 @@ def test_a_value_that_is_no_number_later():
     with pytest.raises(TableError, match=r"'a' should hold numbers, but holds .* timestamp"):
         preparation.transform({"a": [dt.datetime(2024, 1, 1)] * 3, "other": [0.0] * 3})
     dates, _, _ = one_column([dt.date(2024, 1, 1 + k) for k in TWELVE])
-    with pytest.raises(TableError, match=r"'a' should hold dates \(2026-01-31\), but holds"):
+    with pytest.raises(TableError, match=r"dates \(2026-01-31\), but has 'x' in row 1"):
         dates.transform({"a": ["x", "y"], "other": [0.0] * 2})
 
 

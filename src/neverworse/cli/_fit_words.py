@@ -6,29 +6,58 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from neverworse.cli._text import aligned, wrapped
+from neverworse.cli._plan import to_look_at
+from neverworse.cli._text import aligned, labelled, wrapped
 from neverworse.projection._words import count
-from neverworse.study._study import ColumnFacts, Comparison, DataFacts, Study
+from neverworse.study._study import (
+    ColumnFacts,
+    Comparison,
+    DataFacts,
+    ModelFacts,
+    Numbers,
+    Study,
+    Verdict,
+)
 
 MOST_COLUMNS = 40
+MOST_SAID = 5  # columns that matter most
 
 
 def summary(study: Study, paths: Sequence[Path]) -> Iterator[str]:
-    """Yield paragraphs for people."""
-    yield from _read(study.data)
+    """Yield paragraphs for people: what to do first, then the evidence, then what was read."""
+    yield from _verdict(study.verdict)
+    if study.model is not None:
+        yield from _model(study.model)
     if study.comparison is not None:
         yield from _compared(study.comparison)
+        yield from _numbers(study)
+    yield from _read(study.data)
     for note in study.notes:
         yield f"{wrapped(f'Note: {note}')}\n"
-    yield f"{wrapped(study.claim)}\n"
     yield f"{wrapped(study.certificate_words)}\n"
-    n_changed = study.changes.n_changed
-    yield wrapped(
-        f"{f'{n_changed:,}' if n_changed else 'None'} of "
-        f"{count(study.changes.n_unlabeled, 'unlabeled row')} "
-        f"{'get' if n_changed > 1 else 'gets'} another class than from the supervised model."
-    )
-    yield f"\nIn {paths[0].parent}: {', '.join(path.name for path in paths)}"
+    yield f"In {paths[0].parent}: {', '.join(path.name for path in paths)}"
+    yield from to_look_at({column.name: column.look for column in study.data.columns})
+
+
+def _verdict(verdict: Verdict) -> Iterator[str]:
+    yield wrapped(verdict.headline)
+    parts = {
+        "How good": [] if verdict.quality is None else [verdict.quality],
+        "Why": verdict.reasons,
+        "Caution": verdict.cautions,
+        "Could help": verdict.advice,
+    }
+    for label, sentences in parts.items():
+        for k, sentence in enumerate(sentences):
+            yield labelled("" if k else label, sentence)
+    yield ""
+
+
+def _model(model: ModelFacts) -> Iterator[str]:
+    yield labelled("Model", " ".join(model.words))
+    for sentence in () if model.decision is None else model.decision.words:
+        yield labelled("", sentence)
+    yield f"{labelled('Audit', model.audit.words)}\n"
 
 
 def as_json(study: Study, paths: Sequence[Path]) -> str:
@@ -48,7 +77,7 @@ def _read(data: DataFacts) -> Iterator[str]:
     yield f"{wrapped(f'Classes and their labels: {classes}.')}\n"
     columns = [column for column in data.columns if column.kind != "target"]
     yield aligned(
-        ("column", "taken as", "made into", "missing", "features"),
+        ("column", "read as", "made into", "missing", "features"),
         [_column(column) for column in columns[:MOST_COLUMNS]],
         right=(3, 4),
     )
@@ -60,24 +89,101 @@ def _read(data: DataFacts) -> Iterator[str]:
 def _column(column: ColumnFacts) -> tuple[str, ...]:
     missing = f"{column.n_missing:,}" if column.n_missing else ""
     made = f"{column.n_features:,}" if column.n_features else "-"
-    return column.name, column.kind, column.treatment, missing, made
+    return column.name, column.read_as or column.kind, column.treatment, missing, made
 
 
 def _compared(comparison: Comparison) -> Iterator[str]:
+    repeats = f" x {comparison.n_repeats}" if comparison.n_repeats > 1 else ""
     yield wrapped(
-        f"Cross-validated on labeled rows, {comparison.n_folds} folds"
-        f"{f' x {comparison.n_repeats}' if comparison.n_repeats > 1 else ''}, with "
-        f"{count(comparison.n_unlabeled, 'unlabeled row')} in every fit (mean and standard error):"
+        f"Cross-validated on {count(comparison.n_labeled, 'labeled row')}, "
+        f"{comparison.n_folds} folds{repeats}, with "
+        f"{count(comparison.n_unlabeled, 'unlabeled row')} in every fit (Δ with 95 % interval):"
     )
-    rows = []
+    baseline = comparison.baseline
+    rows = [(f"always {comparison.majority!r}", *_short(baseline), "")]
     for method in comparison.methods:
-        loss = "" if method.loss is None else f"{method.loss:.4f} ± {method.loss_se or 0.0:.4f}"
-        first = method is comparison.methods[0]
-        difference = "" if first else f"{method.difference:+.4f} ± {method.difference_se:.4f}"
-        error = f"{method.error:.4f} ± {method.error_se:.4f}"
-        guarantee = "never worse" if method.guarantee.startswith("never worse") else "none"
-        rows.append((method.method, error, difference, loss, guarantee))
+        difference = method.error_difference
+        shown = (
+            ""
+            if difference is None
+            else f"{difference.value:+.3f} ({difference.low:+.3f} to {difference.high:+.3f})"
+        )
+        rows.append((method.method, *_short(method.numbers), shown))
     yield aligned(
-        ("method", "error", "less supervised", "squared loss", "guarantee"), rows, right=(1, 2, 3)
+        ("method", "error", "balanced", "AUC", "Brier", "Δ error vs. supervised"),
+        rows,
+        right=(1, 2, 3, 4, 5),
     )
+    for name, why in comparison.failures.items():
+        yield wrapped(f"Left out, because its fit failed: {name}. {why}")
     yield f"{wrapped(comparison.words)}\n"
+
+
+def _short(numbers: Numbers) -> tuple[str, ...]:
+    return (
+        f"{numbers.error.value:.3f}",
+        f"{numbers.balanced_accuracy.value:.3f}",
+        "" if numbers.auc is None else f"{numbers.auc.value:.3f}",
+        "" if numbers.brier is None else f"{numbers.brier.value:.3f}",
+    )
+
+
+def _numbers(study: Study) -> Iterator[str]:
+    """Yield the numbers of the model that is recommended, with their intervals."""
+    comparison, model = study.comparison, study.verdict.model
+    assert comparison is not None
+    numbers = comparison.of(model).numbers
+    rows = [
+        ("error", numbers.error),
+        ("balanced accuracy", numbers.balanced_accuracy),
+        ("AUC", numbers.auc),
+        ("Brier score", numbers.brier),
+        ("log loss", numbers.log_loss),
+    ]
+    for each in numbers.classes:
+        if each.name == study.data.positive:
+            rows += [
+                (f"{kind} of {each.name!r}", value)
+                for kind, value in (
+                    ("precision", each.precision),
+                    ("recall", each.recall),
+                    ("F1", each.f1),
+                )
+            ]
+    yield aligned(
+        (f"{model}, on held-out rows", "value", "95 % interval"),
+        [
+            (what, f"{value.value:.3f}", f"{value.low:.3f} to {value.high:.3f}")
+            for what, value in rows
+            if value is not None
+        ],
+        right=(1, 2),
+    )
+    yield ""
+    yield f"{wrapped(_matters(study))}\n"
+
+
+def _matters(study: Study) -> str:
+    """Say which columns matter most."""
+    found = study.importance
+    if found is not None:
+        shown = found.columns[:MOST_SAID]
+        parts = [f"{each.column} ({each.increase.value:+.3f})" for each in shown]
+        return (
+            f"What matters most to {found.model}, by the rise of the {found.measure} if a column "
+            f"is shuffled: {', '.join(parts)}."
+        )
+    which = "supervised" if study.verdict.model == "supervised" else "projected"
+    weights = sorted(
+        ((getattr(each, f"{which}_scaled"), each) for each in study.coefficients),
+        key=lambda pair: -abs(pair[0]),
+    )
+    several = len(study.data.classes) > 2
+    parts = [
+        f"{each.feature}{f' for {each.class_name!r}' if several else ''} ({weight:+.3f})"
+        for weight, each in weights[:MOST_SAID]
+    ]
+    score = "the score of a class" if several else f"the score of {study.data.classes[1].name!r}"
+    return (
+        f"What matters most, by the change of {score} per standard deviation: {', '.join(parts)}."
+    )

@@ -24,7 +24,11 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--delimiter", metavar="C", help="between cells of CSV (default: found by itself)"
     )
-    group.add_argument("--decimal", metavar="C", default=".", help="decimal point (default: .)")
+    group.add_argument(
+        "--decimal",
+        metavar="C",
+        help="before the decimals of numbers: . or , (default: found by itself)",
+    )
     group.add_argument("--encoding", metavar="NAME", help="of text (default: UTF-8)")
     group.add_argument(
         "--missing",
@@ -41,6 +45,16 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("output")
     group.add_argument("--json", action="store_true", help="print the results as JSON")
     group.add_argument("--quiet", action="store_true", help="print errors only; no progress bar")
+
+
+def add_trust(parser: argparse.ArgumentParser) -> None:
+    """Add what says which model files are opened."""
+    parser.add_argument(
+        "--trust-compiled",
+        action="store_true",
+        help="open models that predict with compiled code, such as forests, neighbours and SVC: "
+        "their files could crash this program, so only if you know where they come from",
+    )
 
 
 def add_formulas(parser: argparse.ArgumentParser) -> None:
@@ -71,9 +85,9 @@ def read_options(arguments: argparse.Namespace, text: frozenset[str]) -> ReadOpt
         raise UsageError(f"--delimiter is one character (or tab), not {delimiter!r}.")
     if delimiter is not None and not (delimiter == "\t" or delimiter.isprintable()):
         raise UsageError(f"--delimiter is a character between cells (or tab), not {delimiter!r}.")
-    if arguments.decimal not in (".", ","):
+    if arguments.decimal not in (None, ".", ","):
         raise UsageError(f"--decimal is . or , and not {arguments.decimal!r}.")
-    if arguments.decimal == delimiter:
+    if arguments.decimal is not None and arguments.decimal == delimiter:
         raise UsageError("--decimal and --delimiter cannot be the same.")
     if arguments.encoding is not None and not _is_text_encoding(arguments.encoding):
         raise UsageError(

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 WIDEST = 88  # longer lines are hard to read, however wide the terminal
 NARROWEST = 40
+NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
 def width() -> int:
@@ -15,9 +16,25 @@ def width() -> int:
     return min(WIDEST, max(NARROWEST, shutil.get_terminal_size().columns - 1))
 
 
-def wrapped(text: str, indent: str = "") -> str:
-    """Break a paragraph into lines."""
-    return textwrap.fill(plain(text), width(), initial_indent=indent, subsequent_indent=indent)
+def wrapped(text: str, indent: str = "", hanging: str = "") -> str:
+    """Break a paragraph into lines; all but the first begin with `hanging` as well."""
+    return _filled(text, indent, indent + hanging)
+
+
+def labelled(label: str, text: str, indent: int = 12) -> str:
+    """Break a paragraph into lines beside a label."""
+    return _filled(text, f"{label:<{indent}}", " " * indent)
+
+
+def _filled(text: str, first: str, others: str) -> str:
+    filled = textwrap.fill(
+        plain(text).replace(" %", f"{NO_BREAK}%"),
+        width(),
+        initial_indent=first,
+        subsequent_indent=others,
+        break_on_hyphens=False,
+    )
+    return filled.replace(NO_BREAK, " ")
 
 
 def plain(text: str) -> str:

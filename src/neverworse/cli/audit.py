@@ -9,7 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from neverworse.cli._errors import NOT_GUARANTEED, UsageError
-from neverworse.cli._table_arguments import add_output, add_reading, explaining, read_options
+from neverworse.cli._table_arguments import (
+    add_output,
+    add_reading,
+    add_trust,
+    explaining,
+    read_options,
+)
 from neverworse.cli._text import wrapped
 from neverworse.cli.fit import parse_prior
 
@@ -56,12 +62,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         metavar="CLASS=LOW..HIGH",
         help="share of a class among the unlabeled rows; repeatable",
     )
-    parser.add_argument(
-        "--trust-compiled",
-        action="store_true",
-        help="open models that predict with compiled code, such as trees, neighbours and SVC: "
-        "their files could crash this program, so only if you know where they come from",
-    )
+    add_trust(parser)
     add_reading(parser)
     add_output(parser)
     parser.set_defaults(run=run)
@@ -74,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("--prior names the class here: CLASS=LOW..HIGH.")
     with explaining():
         from neverworse.tables import load_any_model, read_table, table_files
-        from neverworse.tables._audit import audit_table, category_names
+        from neverworse.tables._audit import audit_table, reading_of
 
         loaded = load_any_model(arguments.model, compiled=arguments.trust_compiled)
         candidate, notes = loaded.model, loaded.notes
@@ -83,8 +84,9 @@ def run(arguments: argparse.Namespace) -> int:
         else:
             other = load_any_model(arguments.against, compiled=arguments.trust_compiled)
             baseline, notes = other.model, (*notes, *other.notes)
-        names = category_names(candidate) | category_names(baseline)
-        options = read_options(arguments, names | {arguments.target})
+        options = read_options(arguments, frozenset({arguments.target}))
+        for model in (candidate, baseline):
+            options = reading_of(model, options)
         table = read_table(table_files(arguments.table), options)
         found = audit_table(
             candidate,
@@ -113,7 +115,10 @@ def _supervised(loaded: LoadedModel, path: Path) -> Any:
 
     model = loaded.model
     with believing(f"{path} cannot be used", UsageError):
-        if not isinstance(model, TableClassifier) or not hasattr(model.estimator_, "supervised_"):
+        inside = hasattr(model, "baseline_") or hasattr(
+            getattr(model, "estimator_", None), "supervised_"
+        )
+        if not (isinstance(model, TableClassifier) and inside):
             raise UsageError(
                 f"{path} has no supervised model inside to be compared with. Name one: "
                 "--against MODEL."
@@ -123,8 +128,11 @@ def _supervised(loaded: LoadedModel, path: Path) -> Any:
 
 def _response(response: str, *models: Any) -> str:
     """Choose scores where all models have them: it is what their certificate is about."""
+    from neverworse.estimators._audit_models import _has_score
     from neverworse.tables import TableClassifier
 
-    if response == "auto" and all(isinstance(model, TableClassifier) for model in models):
+    if response == "auto" and all(
+        isinstance(model, TableClassifier) and _has_score(model) for model in models
+    ):
         return "score"
     return response

@@ -6,12 +6,14 @@ import argparse
 import re
 import shlex
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from neverworse._files import scratch_folder
 from neverworse.cli._errors import UsageError, without_convergence_warnings
-from neverworse.cli._folders import check_folder, out_path
+from neverworse.cli._folders import check_folder, check_out_file, out_path
+from neverworse.cli._model_arguments import add_choice, parse_model, parse_threshold
 from neverworse.cli._table_arguments import (
     add_formulas,
     add_output,
@@ -88,12 +90,41 @@ def _add_columns(parser: argparse.ArgumentParser) -> None:
         help="these are categories, though they look like numbers or dates",
     )
     group.add_argument(
+        "--dates",
+        choices=("day-first", "month-first"),
+        help="what dates such as 01/02/2026 begin with, in columns that do not tell",
+    )
+    group.add_argument(
+        "--plan",
+        nargs="?",
+        const="",
+        type=_plan_path,
+        metavar="FILE.json",
+        help="show how columns would be read, and stop; with a name, write that to a file that can "
+        "be edited and given back: --columns",
+    )
+    group.add_argument(
+        "--columns",
+        type=Path,
+        metavar="FILE.json",
+        help="read columns as a plan says (see --plan); those that it does not name are recognised",
+    )
+    group.add_argument(
         "--missing-label",
         action="append",
         default=None,
         metavar="VALUE",
         help="a value of the target that marks unlabeled rows, besides empty cells; repeatable",
     )
+
+
+def _plan_path(text: str) -> str:
+    """Return the name of a plan; a table that follows --plan by mistake is never replaced."""
+    if text and Path(text).suffix.lower() != ".json":
+        raise argparse.ArgumentTypeError(
+            f"a plan is a file that ends in .json, not {text!r}. Put --plan behind the tables"
+        )
+    return text
 
 
 def _add_model(parser: argparse.ArgumentParser) -> None:
@@ -105,6 +136,12 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
         metavar="[CLASS=]LOW..HIGH",
         help="share of a class (of two: the second in sorted order) among the unlabeled rows, as "
         "0.4 or 0.3..0.5, or: confidence, for an interval from the labels; repeatable",
+    )
+    group.add_argument(
+        "--positive",
+        metavar="CLASS",
+        help="the class that is looked for: precision, recall and F1 are about it (default: the "
+        "rarer one of two)",
     )
     group.add_argument(
         "--distance",
@@ -128,11 +165,7 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
         "the supervised model (default: same). With a smaller one, dropping the penalty counts as "
         "improvement; the certificate says how much of it that is",
     )
-    group.add_argument(
-        "--compare",
-        action="store_true",
-        help="compare with self-learning, TSVM and label spreading as well",
-    )
+    add_choice(group)
     group.add_argument(
         "--no-curves", action="store_true", help="leave the learning curves out of the report"
     )
@@ -151,11 +184,17 @@ def run(arguments: argparse.Namespace) -> None:
     if not 0 <= arguments.seed <= LARGEST_SEED:
         raise UsageError(f"--seed must be between 0 and {LARGEST_SEED}, not {arguments.seed}.")
     _check_roles(arguments)
+    if arguments.plan:
+        check_out_file(Path(arguments.plan))
     if arguments.memory is not None and not arguments.memory > 0.0:
         raise UsageError(f"--memory must be positive, not {arguments.memory:g}.")
-    check_folder(arguments.out)
+    if arguments.plan is None:
+        check_folder(arguments.out)
     with explaining(), without_convergence_warnings():
-        _run(arguments)
+        if arguments.plan is None:
+            _run(arguments)
+        else:
+            _show_plan(arguments)
 
 
 def _run(arguments: argparse.Namespace) -> None:
@@ -163,6 +202,7 @@ def _run(arguments: argparse.Namespace) -> None:
     from neverworse.cli._progress import Bar
     from neverworse.report._outputs import write_outputs
     from neverworse.study._assess import assess
+    from neverworse.study._choice import check_choice, choose, is_compared
     from neverworse.study._fit import fit_table
 
     settings = _settings(arguments)
@@ -173,26 +213,29 @@ def _run(arguments: argparse.Namespace) -> None:
         scratch_folder("neverworse-") as scratch,
     ):
         bar("reading", 0.0)
-        files, table = _read(arguments, settings, scratch)
+        files, table, settings = _read(arguments, settings, scratch)
         facts = pool.submit(lambda: [_facts(file) for file in files])
         bar("fitting", 0.0)
         fit = fit_table(table, settings)
+        check_choice(fit, settings)
         del table  # its features are what is needed from here on
         study, scored = assess(
             fit,
             settings,
             files=facts.result(),
             command=_command(arguments),
-            more_methods=arguments.compare,
+            more_methods=arguments.compare or not is_compared(settings.model),
             curves=not arguments.no_curves,
             seed=arguments.seed,
             progress=bar,
         )
+        chosen = choose(fit, settings, study, scored, seed=arguments.seed, progress=bar)
+        study = replace(study, model=chosen.facts)
         bar("writing", 0.0)
         for file in files:
             file.check_unchanged()
         paths = write_outputs(
-            *(arguments.out, fit, study, scored, settings.id),
+            *(arguments.out, chosen, study, scored, settings.id),
             keep_formulas=arguments.keep_formulas,
         )
     if arguments.json:
@@ -200,6 +243,14 @@ def _run(arguments: argparse.Namespace) -> None:
     elif not arguments.quiet:
         for paragraph in summary(study, paths):
             print(paragraph)
+
+
+def _show_plan(arguments: argparse.Namespace) -> None:
+    from neverworse.cli._plan import show_plan
+
+    with scratch_folder("neverworse-") as scratch:
+        _, table, settings = _read(arguments, _settings(arguments), scratch)
+        show_plan(arguments, table, settings)
 
 
 def _check_roles(arguments: argparse.Namespace) -> None:
@@ -222,6 +273,7 @@ def _check_roles(arguments: argparse.Namespace) -> None:
 
 
 def _settings(arguments: argparse.Namespace) -> FitSettings:
+    from neverworse.cli._plan import columns_of
     from neverworse.study._fit import FitSettings
 
     return FitSettings(
@@ -230,11 +282,18 @@ def _settings(arguments: argparse.Namespace) -> FitSettings:
         weight=arguments.weight,
         drop=tuple(arguments.drop),
         categorical=tuple(arguments.categorical),
+        columns={} if arguments.columns is None else columns_of(arguments),
+        dates=arguments.dates,
         markers=None if arguments.missing_label is None else tuple(arguments.missing_label),
         distance=arguments.distance,
         alpha=parse_penalty("--alpha", arguments.alpha, "loo"),
         constraint_alpha=parse_penalty("--constraint-alpha", arguments.constraint_alpha, "same"),
         prior=parse_prior(arguments.prior),
+        class_weight=arguments.class_weight,
+        positive=arguments.positive,
+        model=parse_model(arguments.model),
+        threshold=parse_threshold(arguments.threshold),
+        calibrate=arguments.calibrate,
     )
 
 
@@ -268,12 +327,15 @@ def parse_prior(texts: list[str]) -> dict[str | None, tuple[float, float]] | str
 
 def _read(
     arguments: argparse.Namespace, settings: FitSettings, scratch: Path
-) -> tuple[list[TableFile], pa.Table | StoredTable]:
+) -> tuple[list[TableFile], pa.Table | StoredTable, FitSettings]:
     """Read the tables; what is larger than memory stays in its files, or in copies in Parquet."""
+    from dataclasses import replace
+
     from neverworse.report._outputs import OUTPUTS
     from neverworse.study._fit import add_unlabeled
-    from neverworse.tables import read_table, table_files
+    from neverworse.tables import found_options, read_table, table_files
     from neverworse.tables._large import is_large, store
+    from neverworse.tables._plan_file import text_columns
 
     options = read_options(arguments, settings.text)
     files = table_files(arguments.table)
@@ -281,6 +343,10 @@ def _read(
         if any(path.exists() and not file.once and path.samefile(file.path) for file in files):
             raise UsageError(f"{path} would be replaced. Name another folder: --out DIR.")
     others = table_files(arguments.unlabeled)
+    options = found_options([*files, *others], options)
+    if any(file.format == "csv" for file in (*files, *others)):
+        settings = replace(settings, decimal=options.decimal)
+    options = replace(options, text=options.text | text_columns(settings.columns, options.decimal))
     limit = None if arguments.memory is None else arguments.memory * 1e9
     if is_large([*files, *others], options, limit):
         if others:
@@ -288,11 +354,11 @@ def _read(
                 "These tables are larger than memory, which --unlabeled does not support. Give all "
                 "of them as TABLE, with an empty column for the target."
             )
-        return files, store(files, options, scratch)
+        return files, store(files, options, scratch), settings
     table = read_table(files, options)
     if others:
         table = add_unlabeled(table, read_table(others, options), settings, others[0].name)
-    return [*files, *others], table
+    return [*files, *others], table, settings
 
 
 def _facts(file: TableFile) -> FileFacts:

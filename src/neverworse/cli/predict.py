@@ -15,6 +15,7 @@ from neverworse.cli._table_arguments import (
     add_formulas,
     add_output,
     add_reading,
+    add_trust,
     explaining,
     read_options,
 )
@@ -45,6 +46,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--probabilities", action="store_true", help="add the probabilities of all classes"
     )
+    add_trust(parser)
     add_formulas(parser)
     add_reading(parser)
     add_output(parser)
@@ -63,7 +65,7 @@ def run(arguments: argparse.Namespace) -> None:
         from neverworse.tables import load_model, table_files
         from neverworse.tables._predict import Noticed, predict_batches
 
-        loaded = load_model(arguments.model)
+        loaded = load_model(arguments.model, compiled=arguments.trust_compiled)
         for note in loaded.notes:
             _note(arguments, note)
         noticed = Noticed(expected=tuple(loaded.facts.get("no_features", ())))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_consistent_length
 
 from neverworse._typing import AnyArray, Indices, Mask, Matrix, Vector
+from neverworse.estimators._class_weight import class_weights, weighted_by_class
 from neverworse.estimators._labels import split_labels
 from neverworse.projection import Box, Labels, Simplex
 
@@ -32,12 +33,15 @@ class KnownLabels:
         Unlabeled rows whose label is restricted by bounds.
     counts : array of shape (n_classes,), or None
         Labeled rows (of positive weight) of each class; None if some labels are soft.
+    factors : array of shape (n_classes,), or None
+        What weights of labeled rows were multiplied by, see `class_weights`.
     """
 
     classes: AnyArray
     labels: Labels
     n_bounded: int = 0
     counts: AnyArray | None = None
+    factors: Vector | None = None
 
 
 def known_labels(
@@ -46,6 +50,7 @@ def known_labels(
     n_rows: int,
     weights: Vector | None = None,
     bounds: Any = None,
+    class_weight: Any = None,
 ) -> KnownLabels:
     """Check y and the bounds of labels.
 
@@ -57,11 +62,17 @@ def known_labels(
     weights : array of shape (n_rows,) or None
     bounds : array-like or None
         As the parameter `label_bounds` of the classifiers.
+    class_weight : None, "balanced" or dict
+        As the parameter of the classifiers.
     """
     classes, target, unlabeled = split_labels(y, missing_label)
     check_consistent_length(np.empty((n_rows, 0)), target)
     check_weights(classes, target, unlabeled, weights)
-    return coded_labels(classes, target.astype(np.intp), unlabeled, weights, bounds)
+    codes = target.astype(np.intp)
+    factors = class_weights(class_weight, classes, codes, unlabeled, weights)
+    weights = weighted_by_class(factors, codes, unlabeled, weights)
+    known = coded_labels(classes, codes, unlabeled, weights, bounds)
+    return known if factors is None else replace(known, factors=factors)
 
 
 def coded_labels(

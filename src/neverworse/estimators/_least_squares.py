@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from sklearn.utils._param_validation import Interval
 
 from neverworse._typing import AnyArray, Vector
+from neverworse.estimators._class_weight import CLASS_WEIGHT
 from neverworse.estimators._classifier import IndicatorClassifier
 from neverworse.estimators._known_labels import known_labels
 from neverworse.estimators._linear import fit_least_squares
@@ -22,6 +23,7 @@ class LabeledRowsClassifier(IndicatorClassifier):
     _reads_chunks: ClassVar[bool] = True
     _skips_rows: ClassVar[bool] = True
 
+    class_weight: Any
     alpha_: float
 
     def _fit_rows(
@@ -32,7 +34,7 @@ class LabeledRowsClassifier(IndicatorClassifier):
         bounds: Any,
         observer: Observer | None,  # noqa: ARG002
     ) -> None:
-        known = known_labels(y, self.missing_label, rows.n_rows, weights, bounds)
+        known = known_labels(y, self.missing_label, rows.n_rows, weights, bounds, self.class_weight)
         self._fit_training(TrainingRows(rows, known.labels), known.classes)
 
     @abstractmethod
@@ -58,6 +60,10 @@ class LeastSquaresClassifier(LabeledRowsClassifier):
     alpha : float, default=0.0
         Ridge penalty, as in scikit-learn's `Ridge`: not scaled by the number of rows, and without
         the intercept.
+    class_weight : None, "balanced" or dict, default=None
+        What the weights :math:`s_i` of labeled rows are multiplied by, for each class. "balanced":
+        the rows of every class weigh the same together, and all rows as much as before, as in
+        scikit-learn. A dict from classes to numbers; classes that it lacks have 1.
     fit_intercept : bool, default=True
         Whether to fit b. Without it, the score still has to approximate 0 and 1.
     rcond : float or None, default=None
@@ -101,6 +107,7 @@ class LeastSquaresClassifier(LabeledRowsClassifier):
 
     _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
         "alpha": [Interval(Real, 0, None, closed="left")],
+        "class_weight": CLASS_WEIGHT,
         "fit_intercept": ["boolean"],
         "rcond": [Interval(Real, 0, 1, closed="left"), None],
         "missing_label": "no_validation",
@@ -110,11 +117,13 @@ class LeastSquaresClassifier(LabeledRowsClassifier):
         self,
         alpha: float = 0.0,
         *,
+        class_weight: Any = None,
         fit_intercept: bool = True,
         rcond: float | None = None,
         missing_label: Any = "auto",
     ) -> None:
         self.alpha = alpha
+        self.class_weight = class_weight
         self.fit_intercept = fit_intercept
         self.rcond = rcond
         self.missing_label = missing_label

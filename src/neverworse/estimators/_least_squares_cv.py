@@ -9,6 +9,7 @@ from sklearn.utils import check_array
 from sklearn.utils._param_validation import StrOptions
 
 from neverworse._typing import AnyArray, Matrix, Vector
+from neverworse.estimators._class_weight import CLASS_WEIGHT
 from neverworse.estimators._least_squares import LabeledRowsClassifier
 from neverworse.estimators._linear import fit_least_squares
 from neverworse.projection import TrainingRows, leave_one_out
@@ -38,6 +39,9 @@ class LeastSquaresClassifierCV(LabeledRowsClassifier):
     scoring : {"brier", "accuracy"}, default="brier"
         What is compared: the mean squared error of the left-out scores, or the accuracy of the
         left-out predictions (and the squared error where that is equal).
+    class_weight : None, "balanced" or dict, default=None
+        What the weights of labeled rows are multiplied by, as in `LeastSquaresClassifier`. Left-out
+        rows are scored with these weights; "balanced" ones are those of all labeled rows.
     fit_intercept : bool, default=True
         Whether to fit an intercept; it is never penalised.
     missing_label : "auto" or scalar, default="auto"
@@ -77,6 +81,7 @@ class LeastSquaresClassifierCV(LabeledRowsClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
         "alphas": ["array-like", None],
         "scoring": [StrOptions({"brier", "accuracy"})],
+        "class_weight": CLASS_WEIGHT,
         "fit_intercept": ["boolean"],
         "missing_label": "no_validation",
     }
@@ -86,11 +91,13 @@ class LeastSquaresClassifierCV(LabeledRowsClassifier):
         alphas: Any = None,
         *,
         scoring: str = "brier",
+        class_weight: Any = None,
         fit_intercept: bool = True,
         missing_label: Any = "auto",
     ) -> None:
         self.alphas = alphas
         self.scoring = scoring
+        self.class_weight = class_weight
         self.fit_intercept = fit_intercept
         self.missing_label = missing_label
 

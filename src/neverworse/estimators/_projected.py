@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -87,6 +88,10 @@ class ProjectedLeastSquaresClassifier(IndicatorClassifier):
           hypergeometric test inverted, with Bonferroni's correction for more than two classes.
     prior_level : float, default=0.95
         Probability with which "confidence" intervals hold.
+    class_weight : None, "balanced" or dict, default=None
+        What the weights of labeled rows are multiplied by, for each class, in the baseline and in
+        the constraint set, as in `LeastSquaresClassifier`; unlabeled rows keep theirs. The
+        guarantee is then about the loss with these weights, and the certificate says so.
     fit_intercept : bool, default=True
         Whether to fit an intercept; it is never penalised.
     rcond : float or None, default=None
@@ -184,6 +189,7 @@ class ProjectedLeastSquaresClassifier(IndicatorClassifier):
         constraint_alpha: float | str = "same",
         class_prior: Any = None,
         prior_level: float = 0.95,
+        class_weight: Any = None,
         fit_intercept: bool = True,
         rcond: float | None = None,
         missing_label: Any = "auto",
@@ -198,6 +204,7 @@ class ProjectedLeastSquaresClassifier(IndicatorClassifier):
         self.constraint_alpha = constraint_alpha
         self.class_prior = class_prior
         self.prior_level = prior_level
+        self.class_weight = class_weight
         self.fit_intercept = fit_intercept
         self.rcond = rcond
         self.missing_label = missing_label
@@ -211,7 +218,7 @@ class ProjectedLeastSquaresClassifier(IndicatorClassifier):
         self, rows: Rows, y: Any, weights: Vector | None, bounds: Any, observer: Observer | None
     ) -> None:
         distance = checked_distance(self)
-        known = known_labels(y, self.missing_label, rows.n_rows, weights, bounds)
+        known = known_labels(y, self.missing_label, rows.n_rows, weights, bounds, self.class_weight)
         labels, assumptions = with_class_prior(known, self.class_prior, self.prior_level)
         self._check_solver(labels)
         training = TrainingRows(rows, labels)
@@ -223,6 +230,13 @@ class ProjectedLeastSquaresClassifier(IndicatorClassifier):
         supervised._fit_training(training, known.classes)
         copy_input_checks(self, supervised)
         result = run_projection(self, training, supervised, distance, assumptions, observer)
+        if known.factors is not None:
+            self.certificate_ = replace(
+                self.certificate_,
+                class_weight=tuple(
+                    zip(map(str, known.classes.tolist()), known.factors.tolist(), strict=True)
+                ),
+            )
         self.classes_ = known.classes
         self._soft_labels_ = SoftLabels.compress(result.soft_labels)
 
@@ -243,7 +257,9 @@ class ProjectedLeastSquaresClassifier(IndicatorClassifier):
         return self._soft_labels_.to_sparse()
 
     def _baseline(self) -> LeastSquaresClassifier | LeastSquaresClassifierCV:
-        return baseline_of(self, LeastSquaresClassifier, LeastSquaresClassifierCV)
+        return baseline_of(
+            self, LeastSquaresClassifier, LeastSquaresClassifierCV, class_weight=self.class_weight
+        )
 
     def _check_solver(self, labels: Labels) -> None:
         if self.solver == "lbfgs" and (labels.target.ndim > 1 or labels.totals is not None):
@@ -263,9 +279,9 @@ class ICLSClassifier(ProjectedLeastSquaresClassifier):
 
     Parameters
     ----------
-    alpha, constraint_alpha, class_prior, prior_level, fit_intercept, rcond, missing_label
+    alpha, constraint_alpha, class_prior, prior_level, class_weight, fit_intercept, rcond
         See `ProjectedLeastSquaresClassifier`.
-    solver, tol, max_iter, max_time, verbose
+    missing_label, solver, tol, max_iter, max_time, verbose
         See `ProjectedLeastSquaresClassifier`.
 
     References
@@ -295,6 +311,7 @@ class ICLSClassifier(ProjectedLeastSquaresClassifier):
         constraint_alpha: float | str = "same",
         class_prior: Any = None,
         prior_level: float = 0.95,
+        class_weight: Any = None,
         fit_intercept: bool = True,
         rcond: float | None = None,
         missing_label: Any = "auto",
@@ -310,6 +327,7 @@ class ICLSClassifier(ProjectedLeastSquaresClassifier):
             constraint_alpha=constraint_alpha,
             class_prior=class_prior,
             prior_level=prior_level,
+            class_weight=class_weight,
             fit_intercept=fit_intercept,
             rcond=rcond,
             missing_label=missing_label,

@@ -82,10 +82,13 @@ def run_projection(
 
 
 def baseline_of(
-    estimator: Any, given: Callable[..., Supervised], chosen: Callable[..., Supervised]
+    estimator: Any,
+    given: Callable[..., Supervised],
+    chosen: Callable[..., Supervised],
+    **settings: Any,
 ) -> Supervised:
     """Return the unfitted baseline: least squares with a given penalty, or with a chosen one."""
-    settings = {
+    settings |= {
         "fit_intercept": estimator.fit_intercept,
         "missing_label": estimator.missing_label,
     }

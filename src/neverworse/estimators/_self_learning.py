@@ -40,8 +40,9 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):  # typ
     ----------
     estimator : classifier or None, default=None
         Any classifier of scikit-learn, pipelines and searches included; X is passed on to it as it
-        is. None: ``LeastSquaresClassifier()``. For a `LeastSquaresClassifier`, the Gram matrix of
-        all rows is computed once, and each retraining takes one reading of the rows.
+        is. None: ``LeastSquaresClassifier()``. For a `LeastSquaresClassifier` without
+        `class_weight`, the Gram matrix of all rows is computed once, and each retraining takes one
+        reading of the rows.
     max_iter : int, default=100
         Retrainings at most.
     missing_label : "auto" or scalar, default="auto"
@@ -171,7 +172,8 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):  # typ
         with self._fitting(X, sample_weight) as (estimator, X, weights):
             metadata = {} if weights is None else {"sample_weight": weights}
             with observed_fit(self, X, y, metadata, self.verbose) as observer:
-                if type(estimator) is LeastSquaresClassifier:  # a subclass may do something else
+                # A subclass may do something else, and weights of classes change with the labels.
+                if type(estimator) is LeastSquaresClassifier and estimator.class_weight is None:
                     learned = self._learn_least_squares(estimator, X, y, weights, observer)
                 else:
                     learned = self._learn(estimator, X, y, weights, observer)

@@ -12,6 +12,7 @@ from neverworse.projection._words import card, number, plural
 Reason = Literal["", "no unlabeled rows", "inside", "stopped early", "no progress", "rounding"]
 
 EXACT = 1e-6  # a relative duality gap above this is not called exact
+MOST_CLASSES = 6  # whose weights are listed in a sentence
 
 _WHY = {
     "no unlabeled rows": "There are no unlabeled rows, so the {model} is the supervised one.",
@@ -89,6 +90,9 @@ class Certificate(Claim):
         Why nothing was improved; empty if something was.
     assumptions : Assumptions
         What is assumed about the labels of the unlabeled rows; "all labelings" are those.
+    class_weight : tuple of (class, weight)
+        What weights of labeled rows are multiplied by in the losses, for each class; empty if by
+        nothing.
     """
 
     worst_case: float
@@ -112,6 +116,7 @@ class Certificate(Claim):
     probability_best_case: float | None = None
     reason: Reason = ""
     assumptions: Assumptions = field(default_factory=Assumptions)
+    class_weight: tuple[tuple[str, float], ...] = ()
 
     def summary(self) -> str:
         """Return the certificate as a paragraph for people."""
@@ -155,8 +160,12 @@ class Certificate(Claim):
         return f" plus the ridge penalty {number(self.penalty)} ||w||²" if self.penalty else ""
 
     def _loss(self) -> str:
-        summed = " (summed over the classes)" if self.assumptions.task == "multiclass" else ""
-        return f"squared loss{summed}"
+        how = ["summed over the classes"] if self.assumptions.task == "multiclass" else []
+        if self.class_weight and self.rows == "all":
+            weights = ", ".join(f"{name} {weight:.4g}" for name, weight in self.class_weight)
+            many = len(self.class_weight) > MOST_CLASSES
+            how.append("labeled rows weighted by class" + ("" if many else f": {weights}"))
+        return f"squared loss ({', '.join(how)})" if how else "squared loss"
 
     def _owed(self) -> str:
         """Say what merely comes from another penalty than that of the baseline."""

@@ -1,4 +1,4 @@
-"""Charts of the model: what is proved, how rows score, how weights moved, and which rows pulled."""
+"""Charts of the model: what is proved, how rows score, and how weights moved."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from neverworse.report._canvas import (
     rows_axis,
 )
 from neverworse.report._svg import COLOURS, Chart
-from neverworse.report._words import number, percent, short, width
-from neverworse.study._study import Coefficient, Pulls, ScoreGroup, Scores
+from neverworse.report._words import number, short, width
+from neverworse.study._study import Coefficient, ScoreGroup, Scores
 
 INK, SOFT, LINE, GROUND = (COLOURS[role] for role in ("ink", "soft", "line", "ground"))
 MOST_GROUPS = 4
@@ -59,7 +59,7 @@ def _lower(difference: float) -> str:
     return f"{number(abs(difference))} {'lower' if difference <= 0 else 'higher'}"
 
 
-def scores_chart(scores: Scores, *, threshold: bool) -> Chart:
+def scores_chart(scores: Scores, *, threshold: bool, moved: bool = True) -> Chart:
     """Draw how each group of rows scores: projected as an area, supervised as a line.
 
     Parameters
@@ -67,6 +67,8 @@ def scores_chart(scores: Scores, *, threshold: bool) -> Chart:
     scores : Scores
     threshold : bool
         Whether the class is predicted from a score of one half on.
+    moved : bool, default=True
+        Whether the models differ: if not, one is enough.
     """
     groups = _few(scores)
     n_groups = len(groups)
@@ -86,14 +88,15 @@ def scores_chart(scores: Scores, *, threshold: bool) -> Chart:
         ax.axhline(base, color=SOFT, linewidth=1.0)
         ax.stairs(after, edges, baseline=base, fill=True, color=PROJECTED.colour, alpha=0.35)
         ax.stairs(_where_any(after, base), edges, baseline=base, color=PROJECTED.colour)
-        ax.stairs(
-            _where_any(before, base),
-            edges,
-            baseline=base,
-            color=SUPERVISED.colour,
-            linewidth=1.6,
-            linestyle=SUPERVISED.line,
-        )
+        if moved:
+            ax.stairs(
+                _where_any(before, base),
+                edges,
+                baseline=base,
+                color=SUPERVISED.colour,
+                linewidth=1.6,
+                linestyle=SUPERVISED.line,
+            )
         for line, (content, colour) in enumerate(
             [(short(group.name, LONGEST_GROUP), INK), (count(group.n_rows, "row"), SOFT)]
         ):
@@ -159,16 +162,18 @@ def _where_any(heights: Vector, base: float) -> Vector:
     return shown
 
 
-def coefficients_chart(shifted: Sequence[Coefficient], *, with_class: bool) -> Chart:
-    """Draw weights before and after, per standard deviation of their features."""
+def coefficients_chart(
+    shifted: Sequence[Coefficient], *, with_class: bool, moved: bool = True
+) -> Chart:
+    """Draw weights, before and after if they moved, per standard deviation of their features."""
     chart, ax = canvas(22 * len(shifted) + 62, left=168, top=8)
     rows_axis(ax, chart, [_weight_name(each, with_class) for each in shifted])
     before = [each.supervised_scaled for each in shifted]
     after = [each.projected_scaled for each in shifted]
     places = range(len(shifted))
     ax.axvline(0.0, color=SOFT, linewidth=1.0)
-    ax.hlines(places, before, after, color=SOFT, linewidth=1.5)
-    for look, values in ((SUPERVISED, before), (PROJECTED, after)):
+    ax.hlines(places, before if moved else 0.0, after, color=SOFT, linewidth=1.5)
+    for look, values in ((SUPERVISED, before), (PROJECTED, after))[not moved :]:
         ax.plot(
             values,
             places,
@@ -191,8 +196,8 @@ def coefficients_chart(shifted: Sequence[Coefficient], *, with_class: bool) -> C
     ax.set_xlabel("weight per standard deviation of the feature")
     largest = shifted[0]
     chart.description = (
-        f"The {count(len(shifted), 'weight')} that moved most. Most of all: {largest.feature}, "
-        f"from {number(largest.supervised_scaled)} to {number(largest.projected_scaled)} per "
+        f"The largest {count(len(shifted), 'weight')}. First of all: {largest.feature}, supervised "
+        f"{number(largest.supervised_scaled)}, projected {number(largest.projected_scaled)} per "
         "standard deviation."
     )
     return chart
@@ -201,32 +206,3 @@ def coefficients_chart(shifted: Sequence[Coefficient], *, with_class: bool) -> C
 def _weight_name(each: Coefficient, with_class: bool) -> str:
     of_class = f", {short(each.class_name, LONGEST_CLASS)}" if with_class else ""
     return short(each.feature, LONGEST_FEATURE - width(of_class)) + of_class
-
-
-def pulls_chart(pulls: Pulls) -> Chart:
-    """Draw the pull of all rows so far, over the rows in the order of their pull."""
-    chart, ax = canvas(300, left=56)
-    rows, pull = (100 * np.asarray(each) for each in (pulls.shares_of_rows, pulls.shares_of_pull))
-    ax.plot([0, 100], [0, 100], color=SOFT, linewidth=1.0, linestyle=(0, (2, 2)))
-    ax.fill_between(rows, pull, color=PROJECTED.colour, alpha=0.16, linewidth=0)
-    ax.plot(rows, pull, color=PROJECTED.colour, linewidth=2.0, clip_on=False)
-    ax.set_xlim(0, 100)
-    ax.set_ylim(min(0.0, float(pull.min())), max(100.0, 1.04 * float(pull.max())))
-    number_axis(ax.xaxis)
-    number_axis(ax.yaxis)
-    ax.set_xlabel("% of the unlabeled rows, strongest first")
-    ax.set_ylabel("% of the pull")
-    edges = np.linspace(0.0, 100.0, 51)
-    so_far = np.interp(edges[1:], rows, pull)
-    titles = [
-        f"the strongest {edge:.0f} % of the rows: {percent(share / 100)} of the pull"
-        for edge, share in zip(edges[1:], so_far, strict=True)
-    ]
-    bottom, top = ax.get_ylim()
-    hover_bands(ax, chart, "bands", [float(edge) for edge in edges], bottom, top, titles)
-    tenth = float(np.interp(10.0, rows, pull)) / 100
-    chart.description = (
-        f"A curve that rises: the strongest 10 % of the unlabeled rows make up {percent(tenth)} "
-        "of the pull."
-    )
-    return chart

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Literal
 
 from neverworse.projection._words import count
-from neverworse.report._canvas import canvas, looks, number_axis, rows_axis, sizes_axis
+from neverworse.report._canvas import (
+    PROJECTED,
+    Look,
+    canvas,
+    looks,
+    number_axis,
+    rows_axis,
+    sizes_axis,
+)
 from neverworse.report._svg import COLOURS, Chart
 from neverworse.report._words import decimal, short
-from neverworse.study._study import Curve, MethodFacts
+from neverworse.study._study import CalibrationBin, Curve, Estimate
 
-MARGIN = 2.0  # standard errors on either side: about 95 % of what chance does
 LONGEST_METHOD = 20  # letters
-MEASURES = {"error": "error on held-out rows", "loss": "quadratic loss per held-out row"}
+MEASURES = {"error": "error on held-out rows", "loss": "squared loss per held-out row"}
 
 
 def curve_chart(curve: Curve, measure: Literal["error", "loss"]) -> Chart:
@@ -23,14 +29,10 @@ def curve_chart(curve: Curve, measure: Literal["error", "loss"]) -> Chart:
     look_of = looks(line.method for line in curve.lines)
     for k, line in enumerate(curve.lines):
         look = look_of[line.method]
-        values, errors = getattr(line, measure), getattr(line, f"{measure}_se")
         known = [
-            (size, value, *_interval(value, error, lowest=0.0))
-            for size, value, error in zip(curve.sizes, values, errors, strict=True)
-            if math.isfinite(value)
+            (size, each.value, max(0.0, each.low), each.high)
+            for size, each in zip(curve.sizes, getattr(line, measure), strict=True)
         ]
-        if not known:
-            continue
         sizes, means, lows, highs = zip(*known, strict=True)
         ax.fill_between(sizes, lows, highs, color=look.colour, alpha=0.14, linewidth=0)
         ax.plot(
@@ -56,37 +58,59 @@ def curve_chart(curve: Curve, measure: Literal["error", "loss"]) -> Chart:
     sizes_axis(ax, curve.sizes, f"{curve.rows} rows in training")
     ax.set_ylabel(MEASURES[measure])
     chart.description = f"{MEASURES[measure].capitalize()} over {curve.rows} rows. " + " ".join(
-        f"{line.method}: {decimal(getattr(line, measure)[0])} at {curve.sizes[0]:,}, "
-        f"{decimal(getattr(line, measure)[-1])} at {curve.sizes[-1]:,}."
+        f"{line.method}: {decimal(getattr(line, measure)[0].value)} at {curve.sizes[0]:,}, "
+        f"{decimal(getattr(line, measure)[-1].value)} at {curve.sizes[-1]:,}."
         for line in curve.lines
     )
     return chart
 
 
-def comparison_chart(
-    methods: Sequence[MethodFacts], measure: Literal["error", "difference"]
+def estimates_chart(
+    estimates: Sequence[tuple[str, Estimate]], label: str, *, reference: float | None = None
 ) -> Chart:
-    """Draw a dot and an interval for each method."""
-    chart, ax = canvas(30 * len(methods) + 60, left=140, top=8)
-    look_of = looks(each.method for each in methods)
-    rows_axis(ax, chart, [short(each.method, LONGEST_METHOD) for each in methods])
-    if measure == "difference":
-        ax.axvline(0.0, color=COLOURS["ink"], linewidth=1.2)
-    for k, each in enumerate(methods):
-        look = look_of[each.method]
-        value, error = getattr(each, measure), getattr(each, f"{measure}_se")
-        if not math.isfinite(value):
-            continue
-        low, high = _interval(value, error, lowest=0.0 if measure == "error" else -1.0)
+    """Draw a dot and an interval for each method.
+
+    Parameters
+    ----------
+    estimates : sequence of pairs
+        Of methods and what was estimated.
+    label : str
+        What that is.
+    reference : float, optional
+        Where to draw a line that all are to be compared with.
+    """
+    look_of = looks(method for method, _ in estimates)
+    shown = [short(method, LONGEST_METHOD) for method, _ in estimates]
+    return _intervals(estimates, shown, list(look_of.values()), label, reference)
+
+
+def importance_chart(increases: Sequence[tuple[str, Estimate]], label: str) -> Chart:
+    """Draw a dot and an interval for each column of the table."""
+    shown = [short(column, LONGEST_METHOD) for column, _ in increases]
+    return _intervals(increases, shown, [PROJECTED] * len(shown), label, 0.0)
+
+
+def _intervals(
+    estimates: Sequence[tuple[str, Estimate]],
+    shown: Sequence[str],
+    looks_of: Sequence[Look],
+    label: str,
+    reference: float | None,
+) -> Chart:
+    chart, ax = canvas(30 * len(estimates) + 60, left=140, top=8)
+    rows_axis(ax, chart, shown)
+    if reference is not None:
+        ax.axvline(reference, color=COLOURS["ink"], linewidth=1.2)
+    for k, ((method, each), look) in enumerate(zip(estimates, looks_of, strict=True)):
         ax.plot(
-            [low, high],
+            [each.low, each.high],
             [k, k],
             color=look.colour,
             linewidth=2.5,
             solid_capstyle="round",
         )
         ax.plot(
-            [value],
+            [each.value],
             [k],
             color=look.colour,
             marker=look.marker,
@@ -97,18 +121,60 @@ def comparison_chart(
             clip_on=False,
         )
         chart.titles[f"dot{k}"] = (
-            f"{each.method}: {decimal(value)}, between {decimal(low)} and {decimal(high)}"
+            f"{method}: {decimal(each.value)}, between {decimal(each.low)} and {decimal(each.high)}"
         )
     number_axis(ax.xaxis, 4)
     ax.yaxis.grid(True)
-    ax.set_xlabel("error on held-out rows" if measure == "error" else "difference from supervised")
-    chart.description = " ".join(
-        f"{each.method}: {decimal(getattr(each, measure))}." for each in methods
+    ax.set_xlabel(label)
+    chart.description = f"{label}. " + " ".join(
+        f"{method}: {decimal(each.value)}." for method, each in estimates
     )
     return chart
 
 
-def _interval(value: float, error: float, *, lowest: float) -> tuple[float, float]:
-    """Return what chance allows for; no error or loss is below 0."""
-    margin = MARGIN * error if math.isfinite(error) else 0.0
-    return max(lowest, value - margin), value + margin
+def calibration_chart(bins: Sequence[CalibrationBin], positive: str) -> Chart:
+    """Draw how often rows are of a class, over the probability that was predicted."""
+    chart, ax = canvas(290, left=60)
+    look = PROJECTED
+    predicted = [each.predicted for each in bins]
+    observed = [each.observed for each in bins]
+    ax.plot([0, 1], [0, 1], color=COLOURS["soft"], linewidth=1.0, linestyle=(0, (2, 2)))
+    ax.vlines(
+        predicted,
+        [each.low for each in observed],
+        [each.high for each in observed],
+        color=look.colour,
+        linewidth=2.5,
+        alpha=0.45,
+    )
+    ax.plot(
+        predicted,
+        [each.value for each in observed],
+        color=look.colour,
+        marker=look.marker,
+        linewidth=1.8,
+        markersize=8.5,
+        markeredgewidth=1.0,
+        markeredgecolor=COLOURS["ground"],
+        clip_on=False,
+        gid="bins",
+    )
+    chart.titles["bins"] = [
+        "",
+        *(
+            f"predicted {decimal(each.predicted, 2)}: observed {decimal(each.observed.value, 2)}, "
+            f"between {decimal(each.observed.low, 2)} and {decimal(each.observed.high, 2)}"
+            for each in bins
+        ),
+    ]
+    ax.set_xlim(-0.03, 1.03)
+    ax.set_ylim(-0.03, 1.03)
+    number_axis(ax.xaxis)
+    number_axis(ax.yaxis)
+    ax.set_xlabel(chart.placeholder(f"predicted probability of {short(positive, 34)}"))
+    ax.set_ylabel("share of held-out rows")
+    chart.description = "Calibration on held-out rows. " + " ".join(
+        f"Predicted {decimal(each.predicted, 2)}, observed {decimal(each.observed.value, 2)}."
+        for each in bins
+    )
+    return chart

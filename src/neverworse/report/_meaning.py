@@ -9,16 +9,10 @@ from neverworse.projection._words import count
 from neverworse.report._words import number, percent
 from neverworse.study._study import Study
 
-Verdict = Literal["never worse", "same", "not guaranteed"]
-
-VERDICTS: dict[Verdict, str] = {
-    "never worse": "Never worse",
-    "same": "Same as supervised",
-    "not guaranteed": "Not guaranteed",
-}
+Standing = Literal["never worse", "same", "not guaranteed"]
 
 
-def verdict(certificate: Mapping[str, Any]) -> Verdict:
+def standing(certificate: Mapping[str, Any]) -> Standing:
     """Return what a certificate says, in a word."""
     if certificate["reason"]:
         return "same"
@@ -44,7 +38,7 @@ def means(study: Study) -> Iterator[str]:
         f"The loss is quadratic: the squared difference between the score of a row and its label, "
         f"which is 1 for its class and 0 otherwise{summed}, over {where}{extra}."
     )
-    found = verdict(certificate)
+    found = standing(certificate)
     if found == "same":
         yield (
             "The projected model is the supervised model: it has the same weights, gives the same "

@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from neverworse import __version__
 from neverworse._files import only_one, scratch_folder, take_places
 from neverworse.report._page import write_report
-from neverworse.study._fit import TableFit
+from neverworse.study._choice import Chosen
+from neverworse.study._methods import PROJECTED
 from neverworse.study._scored import ScoredRows
 from neverworse.study._study import Study
 from neverworse.tables._file import printable
@@ -29,7 +31,7 @@ OUTPUTS = (MODEL, PREDICTIONS, CERTIFICATE, STUDY, REPORT)
 
 def write_outputs(
     folder: Path,
-    fit: TableFit,
+    chosen: Chosen,
     study: Study,
     scored: ScoredRows,
     id_name: str | None,
@@ -56,11 +58,14 @@ def write_outputs(
             "classes": [facts.name for facts in study.data.classes],
             "n_labeled": study.data.n_labeled,
             "n_unlabeled": study.data.n_unlabeled,
-            "claim": study.claim,
+            "model": chosen.facts.name,
+            "claim": study.claim if chosen.facts.certified else " ".join(chosen.facts.words),
             "made": study.made,
         }
-        sha256 = save_model(fit.model.without_soft_labels(), scratch / MODEL, facts=facts)
-        rows = iter([predictions(scored, id_name)])
+        sha256 = save_model(
+            chosen.model, scratch / MODEL, facts=facts, compiled=chosen.facts.compiled
+        )
+        rows = iter([predictions(chosen, scored, id_name)])
         write_csv(rows, scratch / PREDICTIONS, keep_formulas=keep_formulas)
         _write_json(scratch / CERTIFICATE, certificate_document(study, sha256))
         _write_json(scratch / STUDY, study.to_dict())
@@ -68,38 +73,50 @@ def write_outputs(
         return take_places(folder, OUTPUTS, scratch)
 
 
-def predictions(scored: ScoredRows, id_name: str | None) -> pa.Table:
-    """Return what both models say of the unlabeled rows.
+def predictions(chosen: Chosen, scored: ScoredRows, id_name: str | None) -> pa.Table:
+    """Return what the chosen and the supervised model say of the unlabeled rows.
 
-    Columns are the id or the number of the row, the class that the projected model predicts, its
-    score and its soft label for this class, the class that the supervised model predicts, and
-    whether the two differ. With more than two classes, the soft labels of all of them follow.
+    Columns are the id or the number of the row, the class that the chosen model predicts, its score
+    for this class, the class that the supervised model predicts, and whether the two differ. Of a
+    projected model there is the soft label for the predicted class as well, and with more than two
+    classes the soft labels of all of them; of one with a threshold or a calibration, there are the
+    probabilities of all classes.
     """
-    first, second = scored.predictions
+    first, second = scored.predictions[0], chosen.codes
     names = pa.array([str(name) for name in scored.classes])
-    each = np.arange(len(second))
+    each, projected = np.arange(len(second)), chosen.facts.name == PROJECTED
     row_names: Any = getattr(scored.row_names, "values", scored.row_names)
     columns: dict[str, Any] = {
         "prediction": names.take(pa.array(second)),
-        "score": scored.projected[scored.unlabeled][each, second],
-        "soft_label": scored.soft_labels[each, second],
+        "score": chosen.scores,
+        **({"soft_label": scored.soft_labels[each, second]} if projected else {}),
         "supervised_prediction": names.take(pa.array(first)),
         "changed": first != second,
     }
-    if len(scored.classes) > 2:
+    if chosen.facts.decision is not None and chosen.probabilities is not None:
+        for k, name in enumerate(scored.classes):
+            columns[f"probability: {name}"] = chosen.probabilities[:, k]
+    if projected and len(scored.classes) > 2:
         for k, name in enumerate(scored.classes):
             columns[f"soft_label: {name}"] = scored.soft_labels[:, k]
     return pa.table(with_names(columns, id_name, pa.array(row_names)))
 
 
 def certificate_document(study: Study, sha256: str) -> dict[str, Any]:
-    """Return the certificate, and what it is about."""
-    data = study.to_dict()["data"]
+    """Return the certificate, and what it is about; none if the model has no certificate."""
+    content = study.to_dict()
+    data, model = content["data"], content["model"]
     shown = ("files", "target", "n_rows", "n_labeled", "n_unlabeled")
     return {
-        "claim": study.claim,
-        "certificate": study.certificate,
-        "model": {"file": MODEL, "sha256": sha256},
+        "claim": study.claim if model["certified"] else " ".join(model["words"]),
+        "certificate": study.certificate if model["certified"] else None,
+        "audit": model["audit"],
+        "model": {
+            "file": MODEL,
+            "sha256": sha256,
+            "name": model["name"],
+            "certified": model["certified"],
+        },
         "data": {key: data[key] for key in shown},
         "settings": study.settings,
         "made": {"with": f"neverworse {study.version}", "at": study.made, "by": study.command},
@@ -120,14 +137,25 @@ def read_study(folder: Path) -> Study:
             f"{printable(folder)} has no {STUDY}, so it is no folder of results. Give what was "
             "--out of neverworse fit."
         )
+    content = None
     try:
-        text = path.read_text(encoding="utf-8")
-        return Study.from_dict(json.loads(text, parse_constant=_no_number))
+        content = json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_number)
+        return Study.from_dict(content)
     except (ValueError, RecursionError) as error:
         raise ValueError(
-            f"{printable(path)} is damaged, or of another version of neverworse: {error} Run "
-            "neverworse fit again."
+            f"{printable(path)} {_origin(content)}: {error} Run neverworse fit again."
         ) from None
+
+
+def _origin(content: Any) -> str:
+    """Say what may be wrong with numbers that cannot be read."""
+    version = content.get("version") if isinstance(content, dict) else None
+    if not isinstance(version, str) or version == __version__:
+        return "is damaged"
+    return (
+        f"was written by neverworse {printable(version)}, which this one ({__version__}) does not "
+        "read"
+    )
 
 
 def _no_number(text: str) -> float:

@@ -7,22 +7,30 @@ from importlib.resources import files
 from pathlib import Path
 
 from neverworse._files import write_whole
-from neverworse.report import _sections_about, _sections_evidence, _sections_model
+from neverworse.report import (
+    _sections_about,
+    _sections_choice,
+    _sections_evidence,
+    _sections_model,
+    _sections_verdict,
+)
 from neverworse.report._canvas import drawing_style
 from neverworse.report._html import Markup, contents, document, section, tag
 from neverworse.study._study import Study
 
-# In the order of the questions of somebody who has to defend the model.
+# In the order of the questions of somebody who has to use the model, and then to defend it.
 SECTIONS: dict[str, tuple[str, Callable[[Study], Iterator[Markup]]]] = {
+    "numbers": ("How good it is", _sections_verdict.numbers),
+    "model": ("The model in the file", _sections_choice.model),
+    "comparison": ("Other methods", _sections_evidence.comparison),
+    "curves": ("Is more data worth it?", _sections_evidence.curves),
+    "importance": ("What matters most", _sections_model.importance),
+    "coefficients": ("Weights, the largest first", _sections_model.coefficients),
+    "changes": ("Predictions that changed", _sections_model.changes),
+    "notes": ("Notes", _sections_about.notes),
     "certificate": ("What is proved", _sections_about.certificate),
     "meaning": ("What “never worse” means", _sections_about.meaning),
-    "notes": ("Notes", _sections_about.notes),
     "scores": ("How the classes score", _sections_model.scores),
-    "changes": ("Predictions that changed", _sections_model.changes),
-    "coefficients": ("Weights before and after", _sections_model.coefficients),
-    "pulls": ("Which rows pulled", _sections_model.pulls),
-    "curves": ("Is more data worth it?", _sections_evidence.curves),
-    "comparison": ("Other methods", _sections_evidence.comparison),
     "data": ("Data", _sections_about.data),
     "reproduction": ("How to reproduce this", _sections_about.reproduction),
 }
@@ -40,7 +48,7 @@ def page(study: Study) -> str:
     }
     with drawing_style():
         body = [
-            _sections_about.headline(study),
+            _sections_verdict.headline(study),
             contents(titles.items()),
             *(section(key, title, *SECTIONS[key][1](study)) for key, title in titles.items()),
             tag("footer", tag("p", f"Made by neverworse {study.version}.", class_="soft")),
@@ -70,6 +78,10 @@ def _is_there(study: Study, identity: str) -> bool:
         return bool(study.notes) or any(
             getattr(study, part) is None for part in _sections_about.PARTS
         )
+    if identity == "numbers":
+        return study.comparison is not None
+    if identity == "changes":
+        return study.changes.n_changed > 0
     if identity == "curves":
         return study.unlabeled_curve is not None or study.labeled_curve is not None
     return getattr(study, identity, True) is not None

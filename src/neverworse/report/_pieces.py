@@ -13,6 +13,7 @@ from neverworse.report._words import name
 
 LONGEST_TABLE = 500  # rows; more of them are slow to draw, and nobody reads them
 ON_PAPER = 40  # rows; the style sheet hides others in print
+LARGEST_MATRIX = 12  # classes; more do not fit on a page
 SCROLLS_FROM = 16  # rows; longer tables have a height, and scroll
 
 

@@ -9,16 +9,16 @@ from neverworse.projection._words import count
 from neverworse.report._charts import bounds_chart
 from neverworse.report._html import Markup, facts, table, tag
 from neverworse.report._meaning import (
-    VERDICTS,
     assumed,
     does_not_mean,
     means,
     rows_in_words,
-    verdict,
+    standing,
 )
 from neverworse.report._pieces import drawing, long_table, side_by_side
 from neverworse.report._words import exact, moment, name, number, percent, size
 from neverworse.study._study import Scalar, Study
+from neverworse.tables._errors import grouped
 
 MOODS = {"never worse": "good", "same": "neutral", "not guaranteed": "bad"}
 # What is bounded, by the beginning of its names in a certificate.
@@ -28,105 +28,46 @@ _LOSSES = {
     "gives them: their squared loss (Brier score). Nothing is promised about it.",
 }
 PARTS = {
-    "pulls": "how much each unlabeled row pulled",
     "unlabeled_curve": "the learning curve over unlabeled rows",
     "labeled_curve": "the learning curve over labeled rows",
     "comparison": "the comparison of methods",
 }
 
 
-def headline(study: Study) -> Markup:
-    """Return the claim, and the numbers behind it."""
-    certificate = study.certificate
-    found = verdict(certificate)
-    return tag(
-        "header",
-        tag(
-            "p",
-            "Model of ",
-            tag("strong", name(study.data.target)),
-            f" · {count(certificate['n_labeled'], 'labeled row')}, "
-            f"{count(certificate['n_unlabeled'], 'unlabeled row')} · {moment(study.made)}",
-            class_="eyebrow",
-        ),
-        tag("p", VERDICTS[found], class_=f"verdict {MOODS[found]}"),
-        tag("h1", study.claim, class_="claim"),
-        tag("ul", *_tiles(study), class_="tiles"),
-    )
-
-
-def _tiles(study: Study) -> Iterator[Markup]:
-    certificate = study.certificate
-    low, high = certificate["supervised_loss"]
-    best, improvement = certificate["best_case"], certificate["guaranteed_improvement"]
-    found = verdict(certificate)
-    if found == "same":
-        yield _tile("Guaranteed improvement", exact(improvement), "both models are the same")
-    elif found == "never worse":
-        # True for every labeling: none has a higher supervised loss.
-        least = f"at least {percent(improvement / high)} of the supervised loss"
-        yield _tile("Guaranteed improvement", exact(improvement), least)
-    else:
-        yield _tile("Worst case", exact(certificate["worst_case"]), "higher loss than supervised")
-    if found != "same":
-        words = f"{'lower' if best <= 0 else 'higher'} loss than supervised"
-        yield _tile("Best case", exact(abs(best)), words)
-    yield _tile(
-        "Supervised loss",
-        Markup(exact(low) + " to " + exact(high)),
-        "depending on the unknown labels",
-    )
-    changed = study.changes
-    yield _tile(
-        "Predictions changed",
-        exact(changed.n_changed),
-        f"of {count(changed.n_unlabeled, 'unlabeled row')}",
-    )
-
-
-def _tile(what: str, value: object, more: str) -> Markup:
-    return tag(
-        "li",
-        tag("span", what, class_="what"),
-        tag("span", value, class_="value"),
-        tag("span", more, class_="more"),
-    )
-
-
 def certificate(study: Study) -> Iterator[Markup]:
     """Yield the certificate in full."""
     found = study.certificate
+    yield tag("p", study.claim, class_="lead")
     yield tag("p", study.certificate_words)
-    if verdict(found) != "same":
+    if standing(found) != "same":
         yield side_by_side(*(_bounds(found, prefix) for prefix in _LOSSES))
-    labels = "Rows with one class, rows that share several" if len(study.data.classes) > 2 else None
+    yield tag("div", facts(_facts(study)), class_="columns")
+
+
+def _facts(study: Study) -> Iterator[tuple[str, object]]:
+    found = study.certificate
+    if standing(found) != "same":
+        yield "Difference in loss", _between(found["best_case"], found["worst_case"])
+        yield (
+            "The same of probabilities",
+            _between(found["probability_best_case"], found["probability_worst_case"]),
+        )
+        yield "Improvement owed to the penalty", percent(found["penalty_share"])
+    low, high = found["supervised_loss"]
+    yield "Loss of the supervised model", _between(low, high)
+    yield "Measured on", f"{rows_in_words(found)}"
+    yield "Distance", tag("code", found["distance"])
+    yield "Penalty in the loss", exact(found["penalty"])
+    yield "Penalty of the supervised model", exact(found["supervised_penalty"])
+    yield "Rows", _rows(found["n_labeled"], found["n_unlabeled"])
     ends: Markup = exact(found["n_one"]) + ", " + exact(found["n_fractional"])
-    if labels is None:
-        labels = "Soft labels that are 0, 1, between"
-        ends = exact(found["n_zero"]) + ", " + ends
+    if len(study.data.classes) > 2:
+        yield "Rows with one class, rows that share several", ends
+    else:
+        yield "Soft labels that are 0, 1, between", exact(found["n_zero"]) + ", " + ends
     gap = found["duality_gap"]
-    yield tag(
-        "div",
-        facts(
-            [
-                ("Difference in loss", _between(found["best_case"], found["worst_case"])),
-                (
-                    "The same of probabilities",
-                    _between(found["probability_best_case"], found["probability_worst_case"]),
-                ),
-                ("Measured on", f"{rows_in_words(found)}"),
-                ("Distance", tag("code", found["distance"])),
-                ("Penalty in the loss", exact(found["penalty"])),
-                ("Penalty of the supervised model", exact(found["supervised_penalty"])),
-                ("Improvement owed to the penalty", percent(found["penalty_share"])),
-                ("Rows", _rows(found["n_labeled"], found["n_unlabeled"])),
-                (labels, ends),
-                ("Relative duality gap", "infinite" if gap is None else exact(gap, number(gap, 2))),
-                ("Allowance for rounding", exact(found["rounding_bound"])),
-            ]
-        ),
-        class_="columns",
-    )
+    yield "Relative duality gap", "infinite" if gap is None else exact(gap, number(gap, 2))
+    yield "Allowance for rounding", exact(found["rounding_bound"])
 
 
 def _bounds(certificate: Mapping[str, Any], prefix: str) -> Markup:
@@ -150,7 +91,7 @@ def meaning(study: Study) -> Iterator[Markup]:
     """Yield what the certificate means, what it does not mean, and what it assumes."""
     yield tag(
         "div",
-        _list("What it means", means(study), MOODS[verdict(study.certificate)]),
+        _list("What it means", means(study), MOODS[standing(study.certificate)]),
         _list("What it does not mean", does_not_mean(study), "no"),
         _list("What is assumed", assumed(study), "given"),
         class_="meaning",
@@ -196,24 +137,35 @@ def data(study: Study) -> Iterator[Markup]:
         ],
         numbers_from=2,
     )
+    models = ["Supervised", "Projected"] if study.changes.n_changed else ["Predicted"]
     yield long_table(
-        "Classes: labeled rows, and unlabeled rows that either model gives to them.",
-        ["Class", "Labeled", "Supervised", "Projected"],
+        "Classes: labeled rows, and unlabeled rows that are predicted to be of them.",
+        ["Class", "Labeled", *models],
         [
-            [name(each.name), *map(exact, (each.n_labeled, each.n_supervised, each.n_projected))]
+            [
+                name(each.name),
+                *map(
+                    exact, (each.n_labeled, each.n_supervised, each.n_projected)[: len(models) + 1]
+                ),
+            ]
             for each in found.classes
         ],
         numbers_from=1,
         n_all=len(found.classes),
         rest="others are in predictions.csv.",
     )
+    looks = grouped({each.name: each.look for each in found.columns})
+    if looks:
+        yield tag("p", "Columns to look at:")
+        said = (f"{names}: {look}" for look, names in looks.items())
+        yield tag("ul", *(tag("li", sentence) for sentence in said), class_="notes")
     yield long_table(
         "Columns, and what became of them.",
-        ["Column", "Kind", "Treatment", "Missing", "Features"],
+        ["Column", "Read as", "Treatment", "Missing", "Features"],
         [
             [
                 name(each.name),
-                each.kind,
+                each.read_as or each.kind,
                 tag("span", each.treatment, class_="wide"),
                 exact(each.n_missing),
                 exact(each.n_features),

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 from neverworse.projection._words import count
-from neverworse.report._charts_methods import comparison_chart, curve_chart
+from neverworse.report._charts_methods import curve_chart, estimates_chart
 from neverworse.report._html import Markup, table, tag
 from neverworse.report._pieces import drawing, legend, side_by_side
-from neverworse.report._words import MISSING, decimal, exact, name, number, signed
-from neverworse.study._study import Curve, MethodFacts, Study
+from neverworse.report._words import estimate, exact, name, number
+from neverworse.study._study import Curve, Estimate, MethodFacts, Study
 
 TITLES = {"unlabeled": "More unlabeled rows?", "labeled": "More labels?"}
 
@@ -20,8 +19,7 @@ def curves(study: Study) -> Iterator[Markup]:
     yield tag(
         "p",
         "Labeled rows are held out in turn and predicted by models that have not seen them. "
-        "Ribbons are two standard errors wide on either side. These are estimates, no part of the "
-        "guarantee.",
+        "Ribbons are 95 % intervals. These are estimates, no part of the guarantee.",
     )
     for curve in (study.unlabeled_curve, study.labeled_curve):
         if curve is not None:
@@ -33,13 +31,15 @@ def _curve(curve: Curve) -> Iterator[Markup]:
     methods = [line.method for line in curve.lines]
     yield tag("h3", TITLES[curve.rows])
     yield tag("p", curve.words)
+    if curve.rows == "unlabeled" and len({(line.error, line.loss) for line in curve.lines}) == 1:
+        return  # both models are the same at every size
     yield legend(methods)
     yield side_by_side(
         drawing(curve_chart(curve, "error"), f"{curve.rows}-error"),
         drawing(curve_chart(curve, "loss"), f"{curve.rows}-loss"),
     )
     yield table(
-        f"Error, and quadratic loss per row, ± one standard error. "
+        f"Error, and squared loss per row, with 95 % intervals. "
         f"{count(curve.n_other, f'{other} row')} in training; {count(curve.n_repeats, 'repeat')}.",
         [
             f"{curve.rows.capitalize()} rows",
@@ -52,8 +52,8 @@ def _curve(curve: Curve) -> Iterator[Markup]:
         [
             [
                 exact(size),
-                *(_plus_minus(line.error[k], line.error_se[k]) for line in curve.lines),
-                *(_plus_minus(line.loss[k], line.loss_se[k]) for line in curve.lines),
+                *(estimate(line.error[k]) for line in curve.lines),
+                *(estimate(line.loss[k]) for line in curve.lines),
             ]
             for k, size in enumerate(curve.sizes)
         ],
@@ -71,38 +71,59 @@ def comparison(study: Study) -> Iterator[Markup]:
         "p",
         f"Cross-validation in {found.n_folds} folds{repeated}: labeled rows are held out in turn; "
         f"every fit has the other labeled rows and {count(found.n_unlabeled, 'unlabeled row')}. "
-        "Lines are two standard errors long on either side. In the second chart, methods on the "
-        "left of 0 do better than the supervised one; where a line reaches 0, it may be chance.",
+        "Lines are 95 % intervals; those of differences allow for training folds that overlap, and "
+        "those of further methods for how many of them are tried. Methods on the left of 0 do "
+        "better than the supervised one; where a line reaches 0, it may be chance.",
     )
-    yield side_by_side(
-        drawing(comparison_chart(found.methods, "error"), "methods-error"),
-        drawing(comparison_chart(found.methods, "difference"), "methods-difference"),
-    )
+    charts = [
+        drawing(
+            estimates_chart(
+                [(each.method, each.numbers.error) for each in found.methods],
+                "error on held-out rows",
+                reference=found.baseline.error.value,
+            ),
+            "methods-error",
+            tag("span", "The line is the error of always answering ", name(found.majority), "."),
+        )
+    ]
+    differences = [
+        (each.method, each.error_difference)
+        for each in found.methods
+        if each.error_difference is not None
+    ]
+    if any(each != Estimate(0.0, 0.0, 0.0) for _, each in differences):
+        chart = estimates_chart(differences, "Δ error vs. supervised", reference=0.0)
+        charts.append(drawing(chart, "methods-difference"))
+    yield side_by_side(*charts)
     yield table(
-        "Methods, ± one standard error. Differences are from the supervised method, on the same "
+        "Methods, with 95 % intervals. Δ is the difference from the supervised method, on the same "
         "folds.",
-        ["Method", "Guarantee", "Error", "Difference", "p", "Quadratic loss", "Seconds"],
+        [
+            "Method",
+            "Error",
+            "Δ error",
+            "AUC",
+            "Brier score",
+            "Δ Brier score",
+            "Seconds",
+            "Guarantee",
+        ],
         [_method(each) for each in found.methods],
-        numbers_from=2,
+        numbers_from=1,
         kind="sortable",
     )
+    for failed, why in found.failures.items():
+        yield tag("p", "Left out, because its fit failed: ", name(failed), f". {why}")
 
 
 def _method(each: MethodFacts) -> list[object]:
-    is_baseline = each.method.lower() == "supervised"
     return [
         name(each.method),
-        tag("span", each.guarantee, class_="wide"),
-        _plus_minus(each.error, each.error_se),
-        MISSING if is_baseline else _plus_minus(each.difference, each.difference_se, sign=True),
-        MISSING if each.p_value is None else exact(each.p_value, number(each.p_value, 2)),
-        MISSING if each.loss is None else _plus_minus(each.loss, each.loss_se),
+        estimate(each.numbers.error),
+        estimate(each.error_difference, sign=True),
+        estimate(each.numbers.auc),
+        estimate(each.numbers.brier),
+        estimate(each.brier_difference, sign=True),
         exact(each.seconds, number(each.seconds, 2)),
+        tag("span", each.guarantee, class_="wide"),
     ]
-
-
-def _plus_minus(value: float, error: float | None, *, sign: bool = False) -> Markup:
-    shown = signed(decimal(value)) if sign else decimal(value)
-    if error is not None and math.isfinite(error):
-        shown += f" ± {decimal(error)}"
-    return exact(value, shown)

@@ -1,32 +1,34 @@
-"""Sections about the model: scores, changed predictions, coefficients, and pulls."""
+"""Sections about the model: scores, changed predictions, and coefficients."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
 from neverworse.projection._words import count
-from neverworse.report._charts import coefficients_chart, pulls_chart, scores_chart
+from neverworse.report._charts import coefficients_chart, scores_chart
+from neverworse.report._charts_methods import importance_chart
 from neverworse.report._html import Markup, table, tag
-from neverworse.report._pieces import drawing, legend, long_table, side_by_side
-from neverworse.report._words import decimal, exact, name, number, percent, signed
+from neverworse.report._meaning import standing
+from neverworse.report._pieces import LARGEST_MATRIX, drawing, legend, long_table, side_by_side
+from neverworse.report._words import decimal, estimate, exact, name, number, percent, signed
 from neverworse.study._study import Changes, Coefficient, Study
 
 MODELS = ("supervised", "projected")
 MOST_SCORES = 12  # classes whose scores are drawn
 MOST_WEIGHTS = 20  # weights that are drawn
-LARGEST_MATRIX = 12  # classes; more do not fit on a page
 
 
 def scores(study: Study) -> Iterator[Markup]:
     """Yield how the classes score, supervised against projected."""
     two = len(study.data.classes) == 2
+    both = "The area shows the projected model, the dashed line the supervised one. "
+    same = standing(study.certificate) == "same"
     words = [
         tag(
             "p",
-            "A score of 1 is what rows of the class should have, 0 what all others should. The "
-            "area shows the projected model, the dashed line the supervised one. Heights are "
-            "relative to the fullest bar of each group of rows. Rows beyond the ends are in the "
-            "last bars.",
+            "A score of 1 is what rows of the class should have, 0 what all others should. "
+            f"{'' if same else both}Heights are relative to the fullest bar of each group of rows. "
+            "Rows beyond the ends are in the last bars.",
         ),
         tag(
             "p",
@@ -36,10 +38,10 @@ def scores(study: Study) -> Iterator[Markup]:
             "Scores of unlabeled rows that lie outside 0 and 1 are what the projection can put "
             "right: no label is there.",
         ),
-        legend(MODELS),
+        *([] if same else [legend(MODELS)]),
     ]
     drawn = [
-        drawing(scores_chart(each, threshold=two), f"scores{k}")
+        drawing(scores_chart(each, threshold=two, moved=not same), f"scores{k}")
         for k, each in enumerate(study.scores[:MOST_SCORES])
     ]
     if len(drawn) == 1:
@@ -54,13 +56,6 @@ def scores(study: Study) -> Iterator[Markup]:
 def changes(study: Study) -> Iterator[Markup]:
     """Yield the rows whose prediction changed."""
     found = study.changes
-    if not found.n_changed:
-        yield tag(
-            "p",
-            f"None: for every unlabeled row ({found.n_unlabeled:,}), both models predict the same "
-            "class.",
-        )
-        return
     share = found.n_changed / found.n_unlabeled
     yield tag(
         "p",
@@ -145,112 +140,93 @@ def _pairs(found: Changes, classes: Sequence[str]) -> Markup:
     )
 
 
+def importance(study: Study) -> Iterator[Markup]:
+    """Yield which columns a model without such weights relies on."""
+    found = study.importance
+    if found is None:
+        return
+    largest = [(each.column, each.increase) for each in found.columns[:MOST_WEIGHTS]]
+    words = tag(
+        "p",
+        f"How much the {found.measure} of ",
+        name(found.model),
+        " on held-out rows rises if a column is shuffled among them, so that it says nothing any "
+        "more. Columns that say the same can stand in for each other, and look less important than "
+        "they are. Lines are 95 % intervals; where one reaches 0, it may be chance.",
+    )
+    chart = importance_chart(largest, f"rise of the {found.measure}")
+    yield side_by_side(drawing(chart, "importance"), words)
+    if len(found.columns) > len(largest):
+        yield long_table(
+            "All columns.",
+            ["Column", f"Rise of the {found.measure}"],
+            [[name(each.column), estimate(each.increase, sign=True)] for each in found.columns],
+            numbers_from=1,
+            n_all=len(found.columns),
+            rest="others are in study.json.",
+        )
+
+
 def coefficients(study: Study) -> Iterator[Markup]:
-    """Yield weights before and after, by feature."""
+    """Yield weights by how much they matter, before and after."""
     several = len(study.data.classes) > 2
-    ordered = sorted(study.coefficients, key=_shift, reverse=True)
-    moved = [each for each in ordered[:MOST_WEIGHTS] if _shift(each) > 0]
-    words = Markup(
+    ordered = sorted(study.coefficients, key=_effect, reverse=True)
+    drawn = [each for each in ordered[:MOST_WEIGHTS] if _effect(each) > 0]
+    moved = any(each.supervised != each.projected for each in ordered)
+    second = study.data.classes[1].name
+    words = [
         tag(
             "p",
-            "How much the score rises when a feature rises by one standard deviation: before, from "
-            "the labeled rows alone, and after the projection. Features with longer lines matter "
-            "more to what changed.",
-        )
-        + tag(
+            "How much the score of ",
+            "a class" if several else name(second),
+            " rises when a feature rises by one standard deviation, the largest effects first"
+            + (": from the labeled rows alone, and after the projection." if moved else "."),
+        ),
+        tag(
             "p",
             "The table has the weights in the original units of the features, which is what "
             "multiplies a value from your file; the intercept is then the score of a row with 0 "
             "everywhere. Per standard deviation, it is the score at the mean of all features. "
             "Weights describe this model. They are no causes, and features that say the same share "
             "their weight in ways that mean little.",
-        )
-        + legend(MODELS)
-    )
-    if moved:
-        chart = drawing(
-            coefficients_chart(moved, with_class=several),
-            "weights",
-            f"Of {len(ordered):,} weights, the {len(moved)} that moved most."
-            if len(moved) < len(ordered)
-            else None,
-        )
-        yield side_by_side(chart, words)
-    else:
-        yield words
-        yield tag("p", "No weight changed.")
-    head = ["Feature", *(["Class"] if several else []), "Supervised", "Projected", "Change"]
+        ),
+        *([legend(MODELS)] if moved else []),
+    ]
+    charts = []
+    if drawn:
+        left_out = len(drawn) < len(ordered)
+        caption = f"The {len(drawn)} largest of {len(ordered):,} weights." if left_out else None
+        chart = coefficients_chart(drawn, with_class=several, moved=moved)
+        charts.append(drawing(chart, "weights", caption))
+    yield side_by_side(*charts, Markup("".join(words)))
+    models = ["Supervised", "Projected", "Change"] if moved else ["Weight"]
     listed = [*study.intercepts, *ordered]
     yield long_table(
-        "Weights in original units, and per standard deviation. Ordered by how much they moved.",
-        [*head, "Supervised, per SD", "Projected, per SD", "Change, per SD"],
-        (_weights(each, several) for each in listed),
+        "Weights in original units, and per standard deviation (SD), the largest effects first.",
+        [
+            "Feature",
+            *(["Class"] if several else []),
+            *models,
+            *(f"{each}, per SD" for each in models),
+        ],
+        (_weights(each, several, moved) for each in listed),
         numbers_from=2 if several else 1,
         n_all=len(listed),
         rest="all are in the model.",
     )
 
 
-def _weights(each: Coefficient, several: bool) -> list[object]:
+def _weights(each: Coefficient, several: bool, moved: bool) -> list[object]:
     pairs = (each.supervised, each.projected), (each.supervised_scaled, each.projected_scaled)
     cells: list[object] = [name(each.feature)]
     if several:
         cells.append(name(each.class_name))
     for before, after in pairs:
-        cells += [exact(before), exact(after), _change(before, after, number)]
+        cells += [exact(after)]
+        if moved:
+            cells[-1:] = [exact(before), exact(after), _change(before, after, number)]
     return cells
 
 
-def _shift(each: Coefficient) -> float:
-    return abs(each.projected_scaled - each.supervised_scaled)
-
-
-def pulls(study: Study) -> Iterator[Markup]:
-    """Yield how much each unlabeled row pulled."""
-    found = study.pulls
-    if found is None:
-        return
-    words = [
-        tag(
-            "p",
-            "The projection moves the supervised model until some labels of the unlabeled rows fit "
-            "it. Each unlabeled row has a share in this move: large if its score was far from any "
-            "label, and if the move took it a long way there.",
-        ),
-        tag(
-            "p",
-            f"{count(found.n_forwards, 'row')} pulled forwards, {found.n_backwards:,} back. A row "
-            "pulls back if the move that suits all rows together takes its score away from its "
-            "soft label: its share is negative. Shares of all rows"
-            + (
-                f" and of the penalty ({percent(found.penalty_share)}) add up to 100 %."
-                if found.penalty_share
-                else " add up to 100 %."
-            ),
-        ),
-        tag(
-            "p",
-            "If few rows make up most of the pull, the model leans on them: check that they are "
-            "typical and not mistakes. On the dotted line, all would pull the same.",
-        ),
-    ]
-    yield side_by_side(drawing(pulls_chart(found), "pulls"), Markup("".join(words)))
-    n_all = found.n_forwards + found.n_backwards
-    yield long_table(
-        "Unlabeled rows that pulled most.",
-        ["Row", "Raised the score for", "Share", "Soft label", "Score before", "Score after"],
-        [
-            [
-                name(each.row),
-                name(each.towards),
-                exact(each.share, percent(each.share)),
-                _score(each.soft_label),
-                _score(each.supervised_score),
-                _score(each.projected_score),
-            ]
-            for each in found.rows
-        ],
-        numbers_from=2,
-        n_all=max(n_all, len(found.rows)),
-        rest="others pulled less.",
-    )
+def _effect(each: Coefficient) -> float:
+    return max(abs(each.projected_scaled), abs(each.supervised_scaled))

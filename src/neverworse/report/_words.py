@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import re
 import unicodedata
 from bisect import bisect_right
+from collections.abc import Callable
 from itertools import accumulate
 
 from neverworse.report._html import Markup, tag
+from neverworse.study._study import Estimate
 
 MINUS = "\N{MINUS SIGN}"
 MISSING = "\N{EN DASH}"
@@ -79,6 +82,22 @@ def exact(value: float, shown: str | None = None) -> Markup:
         number(value) if shown is None else shown,
         value=repr(value if isinstance(value, int) else float(value)),
     )
+
+
+def estimate(found: Estimate | None, *, sign: bool = False) -> Markup:
+    """Return an estimate with its interval, or a dash."""
+    if found is None:
+        return tag("span", MISSING)
+    write: Callable[[float], str] = (lambda x: signed(decimal(x))) if sign else decimal
+    ends = f" ({write(found.low)} to {write(found.high)})"
+    return exact(found.value, write(found.value) + ends)
+
+
+def sentence(content: str) -> Markup:
+    """Return a sentence in which options of the command line are not broken at their hyphens."""
+    parts = re.split(r"(--[a-z][a-z-]*)", content)
+    shown = (tag("code", each, class_="option") if k % 2 else each for k, each in enumerate(parts))
+    return tag("span", *shown)
 
 
 def name(content: str) -> Markup:

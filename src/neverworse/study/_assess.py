@@ -14,21 +14,23 @@ from neverworse import __version__
 from neverworse.projection import Certificate
 from neverworse.projection._words import count, number
 from neverworse.study._coefficients import coefficients
-from neverworse.study._comparison import compare
+from neverworse.study._comparison import Compared, compare
 from neverworse.study._curves import labeled_curve, unlabeled_curve
-from neverworse.study._fit import FitSettings, TableFit
-from neverworse.study._methods import standard_methods
-from neverworse.study._scored import ScoredRows, penalty_term
+from neverworse.study._fit import AUTO, FitSettings, TableFit
+from neverworse.study._importance import permutation_importance
+from neverworse.study._methods import PROJECTED, SUPERVISED, standard_methods
+from neverworse.study._scored import ScoredRows
 from neverworse.study._study import (
     ClassFacts,
     ColumnFacts,
-    Comparison,
     Curve,
     DataFacts,
     FileFacts,
+    Importance,
     Scalar,
     Study,
 )
+from neverworse.study._verdict import Evidence, Guarantee, verdict_of
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "pyarrow", "skops")
 
@@ -74,25 +76,42 @@ def assess(
         fit.classifier, fit.features, fit.target.codes, names, fit.weights, fit.row_names
     )
     notes = list(fit.notes)
-    comparison = _comparison(fit, more_methods, seed, told, notes)
-    unlabeled, labeled = _curves(fit, seed, told, notes) if curves and comparison else (None, None)
+    compared = _comparison(fit, more_methods, seed, told, notes)
+    unlabeled, labeled = _curves(fit, seed, told, notes) if curves and compared else (None, None)
     weights, intercepts = coefficients(fit.classifier, fit.model.preparation_, fit.features, names)
     certificate = fit.model.certificate_
+    comparison = None if compared is None else compared.comparison
+    data, changes = _data(fit, settings, files, scored), scored.changes()
+    evidence = Evidence(
+        guarantee=_guarantee(certificate),
+        claim=claim(certificate),
+        penalised=certificate.penalty > 0.0,
+        no_room=certificate.reason == "inside",
+        has_prior=bool(settings.prior),
+        data=data,
+        changes=changes,
+        comparison=comparison,
+        better=() if compared is None else compared.better,
+        labeled_curve=labeled,
+    )
+    verdict = verdict_of(evidence)
+    model = verdict.model if settings.model == AUTO else settings.model
     study = Study(
         version=__version__,
         made=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
         command=command,
         settings=_settings(fit, settings, seed),
         packages=_packages(),
-        data=_data(fit, settings, files, scored),
+        data=data,
+        verdict=verdict,
         certificate=certificate.to_dict(),
-        claim=claim(certificate),
+        claim=evidence.claim,
         certificate_words=certificate.summary(),
         scores=scored.scores(),
-        changes=scored.changes(),
+        changes=changes,
         coefficients=weights,
         intercepts=intercepts,
-        pulls=scored.pulls(penalty_term(fit.classifier)),
+        importance=_importance(fit, model, seed, told, notes) if compared else None,
         unlabeled_curve=unlabeled,
         labeled_curve=labeled,
         comparison=comparison,
@@ -112,14 +131,22 @@ def claim(certificate: Certificate) -> str:
         if certificate.rows == "unlabeled"
         else f"all {certificate.n_labeled + certificate.n_unlabeled:,} rows"
     )
-    if certificate.penalty:
-        where += ", ridge penalty included,"
+    included = [
+        *(["ridge penalty included"] if certificate.penalty else []),
+        *(["labeled rows weighted by class"] if certificate.class_weight else []),
+    ]
+    if included:
+        where += f", {' and '.join(included)},"
     conditions = certificate.assumptions.conditions()
     if certificate.reason:
-        return (
-            "This model is the supervised one: the unlabeled rows leave no room for an improvement "
-            f"that is certain whatever their classes are{conditions}."
+        why = (
+            f"some classes of the unlabeled rows{conditions} would give exactly this model, so "
+            "that no other is better whatever they are"
+            if certificate.reason == "inside"
+            else "no improvement was found that is certain whatever the classes of the unlabeled "
+            f"rows are{conditions}"
         )
+        return f"The projected model is the supervised one: {why}."
     if not certificate.holds:
         return (
             "No guarantee: with some classes of the unlabeled rows, this model's squared error on "
@@ -135,23 +162,56 @@ def claim(certificate: Certificate) -> str:
     )
 
 
+def _guarantee(certificate: Certificate) -> Guarantee:
+    if certificate.reason:
+        return "same"
+    return "improved" if certificate.holds else "none"
+
+
 def _comparison(
     fit: TableFit, more_methods: bool, seed: int, told: Progress, notes: list[str]
-) -> Comparison | None:
+) -> Compared | None:
     methods = standard_methods(
-        fit.classifier, compare=more_methods, n_classes=len(fit.target.classes)
+        fit.classifier, compare=more_methods, n_classes=len(fit.target.classes), seed=seed
     )
     try:
         return compare(
             methods,
             fit.features,
             fit.target.codes,
+            classes=fit.target.class_names,
+            positive=fit.positive,
             sample_weight=fit.weights,
             seed=seed,
             progress=lambda done, total: told("comparing methods", done / total),
         )
     except ValueError as error:
         notes.append(f"Methods were not compared. {error}")
+        return None
+
+
+def _importance(
+    fit: TableFit, model: str, seed: int, told: Progress, notes: list[str]
+) -> Importance | None:
+    if model in (SUPERVISED, PROJECTED):
+        return None  # their weights say what matters
+    methods = standard_methods(
+        fit.classifier, compare=True, n_classes=len(fit.target.classes), seed=seed
+    )
+    told("importance of columns", 0.0)
+    try:
+        return permutation_importance(
+            model,
+            methods[model],
+            fit.features,
+            fit.target.codes,
+            fit.model.preparation_.feature_columns_,
+            sample_weight=fit.weights,
+            seed=seed,
+            progress=lambda done, total: told("importance of columns", done / total),
+        )
+    except ValueError as error:
+        notes.append(f"The importance of columns was not computed. {error}")
         return None
 
 
@@ -190,7 +250,12 @@ def _settings(fit: TableFit, settings: FitSettings, seed: int) -> dict[str, Scal
         "alpha_chosen_by": "leave-one-out" if settings.alpha == "loo" else None,
         "constraint_alpha": fit.classifier.certificate_.penalty,
         "class prior": prior,
+        "class weight": settings.class_weight,
+        "model": settings.model,
+        "threshold": str(settings.threshold),
+        "calibrate": settings.calibrate,
         "weights": settings.weight,
+        "positive": settings.positive,
         "seed": seed,
     }
 
@@ -226,6 +291,7 @@ def _data(
         n_unlabeled=int((~target.labeled).sum()),
         n_features=len(fit.model.preparation_.feature_columns_),
         classes=classes,
+        positive=None if fit.positive is None else target.class_names[fit.positive],
         columns=_columns(fit, settings),
     )
 
@@ -233,13 +299,18 @@ def _data(
 def _columns(fit: TableFit, settings: FitSettings) -> tuple[ColumnFacts, ...]:
     preparation = fit.model.preparation_
     n_unlabeled = int((~fit.target.labeled).sum())
-    facts = [ColumnFacts(settings.target, "target", "labels", n_unlabeled, 0)]
+    facts = [ColumnFacts(settings.target, "target", "labels", n_unlabeled, 0, "target")]
     if settings.id is not None:
-        facts.append(ColumnFacts(settings.id, "id", "names the rows", 0, 0))
+        facts.append(ColumnFacts(settings.id, "id", "names the rows", 0, 0, "id"))
     if settings.weight is not None:
-        facts.append(ColumnFacts(settings.weight, "weight", "weights of rows", 0, 0))
+        facts.append(ColumnFacts(settings.weight, "weight", "weights of rows", 0, 0, "weight"))
     n_features = Counter(preparation.feature_columns_)
     for plan in preparation.plans_:
         made = n_features[plan.name]
-        facts.append(ColumnFacts(plan.name, plan.kind, plan.note, plan.n_missing, made))
+        look = fit.looks.get(plan.name, "")
+        facts.append(
+            ColumnFacts(
+                *(plan.name, plan.kind, plan.note, plan.n_missing, made, plan.read_as, look)
+            )
+        )
     return tuple(facts)

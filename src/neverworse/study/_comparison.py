@@ -2,30 +2,66 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import has_fit_parameter
 
-from neverworse._typing import Indices, Vector
+from neverworse._typing import AnyArray, Indices, Vector
+from neverworse.estimators._audit_models import _has_score
+from neverworse.estimators._classifier import class_scores
 from neverworse.model_selection import RepeatedStratifiedLabeledKFold
-from neverworse.study._comparison_words import Result, words_of
-from neverworse.study._methods import NearestLabelSpreading, guarantee_of
-from neverworse.study._resampling import Mean, holm
+from neverworse.study._comparison_words import (
+    collapse_words,
+    failure_words,
+    fold_words,
+    reason_of,
+    words_of,
+)
+from neverworse.study._methods import (
+    NearestLabelSpreading,
+    collapsed_to,
+    fitted,
+    guarantee_of,
+    learns_from_itself,
+)
+from neverworse.study._numbers import HeldOut, Truth, brier_scores, numbers
+from neverworse.study._resampling import Mean
 from neverworse.study._sample import Sample, draw_sample
-from neverworse.study._study import Comparison, MethodFacts
-from neverworse.study._test_scores import error_and_loss
+from neverworse.study._study import Comparison, Estimate, MethodFacts
 
 Progress = Callable[[int, int], None]
 
 USUAL_METHODS = 3
 MOST_NEIGHBOURS = 3_000  # unlabeled rows, if a method looks at all pairs of rows
+N_OURS = 2  # the first two methods, without which there is no comparison
+MEASURES = ("error", "brier", "loss")
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A comparison, and what is behind it.
+
+    Attributes
+    ----------
+    comparison : Comparison
+    truth : Truth
+        The labeled rows.
+    held_out : dict of str to HeldOut
+        What each method said of them when they were held out.
+    better : tuple of str
+        Methods, besides the first two, that are clearly better than both of them: in error or in
+        Brier score, and not clearly worse in the other. Best Brier score first; methods without
+        one come last, by error.
+    """
+
+    comparison: Comparison
+    truth: Truth
+    held_out: dict[str, HeldOut]
+    better: tuple[str, ...]
 
 
 def compare(
@@ -33,24 +69,32 @@ def compare(
     X: Any,
     y: Vector,
     *,
+    classes: Sequence[str] | None = None,
+    positive: int | None = None,
     sample_weight: Vector | None = None,
     max_unlabeled: int = 20_000,
     seed: int = 0,
     progress: Progress | None = None,
-) -> Comparison:
+) -> Compared:
     """Compare methods by repeated cross-validation on the labeled rows.
 
     All methods get the same folds and the same unlabeled rows. Unlabeled rows train in every fold
     and are never scored. Whatever a method chooses, such as a penalty, it chooses in its own `fit`,
-    which sees no label of a test row.
+    which sees no label of a test row. A method that fails is left out, unless it is one of the
+    first two.
 
     Parameters
     ----------
     methods : mapping of str to classifier
-        Unfitted; the first is the one that all others are compared with.
+        Unfitted; the first is the one that all others are compared with, and the second the one
+        that the comparison is about.
     X : array or sparse array of shape (n_rows, n_features)
     y : array of shape (n_rows,)
         Codes of the classes, NaN where unlabeled.
+    classes : sequence of str, optional
+        Names of the classes.
+    positive : int, optional
+        The class of the calibration curve.
     sample_weight : array of shape (n_rows,), optional
         For fits of all methods that take it, and for the means over test rows.
     max_unlabeled : int, default=20_000
@@ -62,7 +106,7 @@ def compare(
 
     Returns
     -------
-    comparison : Comparison
+    compared : Compared
 
     Raises
     ------
@@ -71,110 +115,218 @@ def compare(
 
     Notes
     -----
-    Standard errors and p-values allow for training folds that overlap, see `Mean`, and p-values
-    for the number of methods (Holm).
+    Intervals of differences allow for training folds that overlap, see `Mean`. Those of the second
+    method are right with a probability of 95 %; those of all further ones are right together.
     """
     if any(isinstance(method, NearestLabelSpreading) for method in methods.values()):
         max_unlabeled = min(max_unlabeled, MOST_NEIGHBOURS)
     sample = draw_sample(
         X, y, sample_weight, max_unlabeled, seed, fits_per_split=len(methods) / USUAL_METHODS
     )
-    measured = _measure(methods, sample, seed, progress)
-    results = _results(measured, sample.test_share)
+    truth = _truth(sample, classes, positive)
+    run = _Run(sample, truth, seed)
+    failures = run.all(methods, progress)
+    names = [name for name in methods if name not in failures]
     facts = tuple(
-        MethodFacts(
-            method=result.method,
-            error=result.error.value,
-            error_se=result.error.se,
-            loss=None if result.loss is None else result.loss.value,
-            loss_se=None if result.loss is None else result.loss.se,
-            difference=result.difference.value,
-            difference_se=result.difference.se,
-            p_value=result.p_value,
-            guarantee=guarantee_of(methods[result.method]),
-            seconds=float(np.mean(measured[result.method].seconds)),
-        )
-        for result in results
+        _facts(run, names, k, guarantee_of(methods[name])) for k, name in enumerate(names)
     )
-    guaranteed = {fact.method for fact in facts if fact.guarantee != "none"}
-    return Comparison(
+    majority = int(np.bincount(truth.codes, truth.weights).argmax())
+    comparison = Comparison(
         sample.n_folds,
         sample.n_repeats,
+        sample.n_labeled,
         sample.n_unlabeled,
+        truth.classes[majority],
+        numbers(truth, run.majority()),
         facts,
-        words_of(results, guaranteed, sample.rows_in_words),
+        failures,
+        " ".join(
+            [
+                words_of(facts, sample.rows_in_words),
+                *fold_words(truth.classes, truth.codes, sample.n_folds),
+                *collapse_words(run.collapsed, len(run.splits)),
+                *failure_words(failures, len(methods) - N_OURS),
+            ]
+        ),
+    )
+    return Compared(
+        comparison, truth, {name: run.held_out[name] for name in names}, _better(run, names)
     )
 
 
-@dataclass(frozen=True)
-class _Measured:
-    """What was measured for a method in each fold."""
+def _truth(sample: Sample, classes: Sequence[str] | None, positive: int | None) -> Truth:
+    labeled = slice(sample.n_labeled)
+    codes = sample.y[labeled].astype(np.intp)
+    names = classes or [str(k) for k in range(codes.max() + 1)]
+    weights = np.ones(len(codes)) if sample.weights is None else sample.weights[labeled]
+    return Truth(sample.rows[labeled], codes, weights, names, positive)
 
-    errors: Vector
-    losses: Vector  # NaN if the method has no scores that are labels
-    seconds: Vector
+
+class _Run:
+    """Fits to the folds, and what the models said of test rows."""
+
+    def __init__(self, sample: Sample, truth: Truth, seed: int) -> None:
+        self.sample, self.truth = sample, truth
+        folds = RepeatedStratifiedLabeledKFold(
+            sample.n_folds, sample.n_repeats, seed, missing_label=np.nan
+        )
+        self.splits = list(folds.split(sample.X, sample.y))
+        self.held_out: dict[str, HeldOut] = {}
+        self.seconds: dict[str, float] = {}
+        self.by_fold: dict[str, dict[str, Vector]] = {}  # means over test rows, by measure
+        self.collapsed: dict[str, Counter[str]] = {}  # fits, by the class that they give to all
+
+    def all(self, methods: Mapping[str, Any], progress: Progress | None) -> dict[str, str]:
+        """Fit all methods, and return those that failed with the reason."""
+        failures: dict[str, str] = {}
+        n_fits = len(self.splits) * len(methods)
+        for k, (name, method) in enumerate(methods.items()):
+            try:
+                for split in self._fit(name, method):
+                    if progress is not None:
+                        progress(k * len(self.splits) + split + 1, n_fits)
+            except Exception as error:
+                if k < N_OURS:
+                    raise
+                failures[name] = reason_of(error)
+        return failures
+
+    def _fit(self, name: str, method: Any) -> Iterator[int]:
+        """Fit a method to all splits, and yield each that is done."""
+        shape = self.sample.n_repeats, len(self.truth.codes)
+        found = {"predictions": np.zeros(shape, dtype=np.intp)}
+        losses = np.full(len(self.splits), np.nan)
+        seconds = 0.0
+        for split, (train, test) in enumerate(self.splits):
+            start = perf_counter()
+            model = fit_fold(method, self.sample, train)
+            seconds += perf_counter() - start
+            self._check_collapse(name, model, train)
+            said = _said(model, self.sample.X[test], len(self.truth.classes))
+            for kind, values in said.items():
+                if kind not in found:
+                    found[kind] = np.full((*shape, values.shape[-1]), np.nan)
+                found[kind][split // self.sample.n_folds, test] = values
+            if _has_score(model):
+                squares = brier_scores(self.truth.codes[test], said["scores"])
+                losses[split] = np.average(squares, weights=self.truth.weights[test])
+            yield split
+        held_out = HeldOut(found["predictions"], found.get("probabilities"), found.get("scores"))
+        self.held_out[name], self.seconds[name] = held_out, seconds / len(self.splits)
+        self.by_fold[name] = self._by_fold(held_out) | {"loss": losses}
+
+    def _check_collapse(self, name: str, model: Any, train: Indices) -> None:
+        """Count a fit whose model gives nearly all unlabeled rows to one class."""
+        if learns_from_itself(model):
+            n_labeled = self.sample.n_labeled
+            predicted = np.asarray(model.predict(self.sample.X[n_labeled:])).astype(np.intp)
+            to = collapsed_to(predicted, self.truth.codes[train[train < n_labeled]])
+            if to is not None:
+                self.collapsed.setdefault(name, Counter())[self.truth.classes[to]] += 1
+
+    def _by_fold(self, held_out: HeldOut) -> dict[str, Vector]:
+        wrong = (held_out.predictions != self.truth.codes).astype(np.float64)
+        brier = np.full_like(wrong, np.nan)
+        if held_out.probabilities is not None:
+            brier = brier_scores(self.truth.codes, held_out.probabilities)
+        return {"error": self._means(wrong), "brier": self._means(brier)}
+
+    def _means(self, values: AnyArray) -> Vector:
+        """Return means over test rows, for each split."""
+        weights = self.truth.weights
+        return np.array(
+            [
+                np.average(values[split // self.sample.n_folds, test], weights=weights[test])
+                for split, (_, test) in enumerate(self.splits)
+            ]
+        )
+
+    def majority(self) -> HeldOut:
+        """Return predictions of the largest class, and the shares of the classes."""
+        n_repeats, n_classes = self.sample.n_repeats, len(self.truth.classes)
+        shares = np.zeros((n_repeats, len(self.truth.codes), n_classes))
+        for split, (train, test) in enumerate(self.splits):
+            known = train[train < self.sample.n_labeled]
+            counts = np.bincount(
+                self.truth.codes[known], self.truth.weights[known], minlength=n_classes
+            )
+            shares[split // self.sample.n_folds, test] = counts / counts.sum()
+        # The shares differ between folds in a way that would rank the rows of a fold the wrong way
+        # round: all rows are the same to this method.
+        return HeldOut(shares.argmax(axis=2), shares, np.zeros_like(shares))
+
+    def mean(self, name: str, measure: str, other: str | None = None) -> Mean | None:
+        """Return the mean over the folds, or of the difference from another method."""
+        values = self.by_fold[name][measure]
+        if other is not None:
+            values = values - self.by_fold[other][measure]
+        return None if np.isnan(values).any() else Mean.over_folds(values, self.sample.test_share)
+
+    def difference(self, name: str, measure: str, other: str, n_tests: int) -> Estimate | None:
+        """Return the difference of a method from another one, with its interval."""
+        mean = self.mean(name, measure, other)
+        return None if mean is None else mean.estimate(n_tests)
 
 
-def _measure(
-    methods: Mapping[str, Any], sample: Sample, seed: int, progress: Progress | None
-) -> dict[str, _Measured]:
-    folds = RepeatedStratifiedLabeledKFold(
-        sample.n_folds, sample.n_repeats, seed, missing_label=np.nan
+def fit_fold(method: Any, sample: Sample, train: Indices) -> Any:
+    """Return a method fitted to the training rows of a fold."""
+    weights = None if sample.weights is None else sample.weights[train]
+    return fitted(method, sample.X[train], sample.y[train], weights)
+
+
+def _said(model: Any, X: Any, n_classes: int) -> dict[str, AnyArray]:
+    """Return what a model says about rows: see `HeldOut`."""
+    said: dict[str, AnyArray] = {"predictions": np.asarray(model.predict(X)).astype(np.intp)}
+    if hasattr(model, "predict_proba"):
+        said["probabilities"] = np.zeros((len(said["predictions"]), n_classes))
+        # A method need not know all classes, nor in this order.
+        said["probabilities"][:, np.asarray(model.classes_, dtype=np.intp)] = model.predict_proba(X)
+    if _has_score(model):
+        said["scores"] = class_scores(model, X)
+    elif "probabilities" in said:
+        said["scores"] = said["probabilities"]
+    elif n_classes == 2 and hasattr(model, "decision_function"):
+        decision = np.asarray(model.decision_function(X), dtype=np.float64)
+        said["scores"] = np.column_stack([-decision, decision])
+    return said
+
+
+def _n_tests(names: Sequence[str]) -> int:
+    """Return how many intervals of further methods are to be right together."""
+    return max(1, 2 * (len(names) - 2))  # errors and Brier scores
+
+
+def _facts(run: _Run, names: Sequence[str], k: int, guarantee: str) -> MethodFacts:
+    name, first = names[k], names[0]
+    n_tests = 1 if k == 1 else _n_tests(names)
+    loss = run.mean(name, "loss")
+    differences = [run.difference(name, measure, first, n_tests) for measure in MEASURES]
+    return MethodFacts(
+        name,
+        guarantee,
+        run.seconds[name],
+        numbers(run.truth, run.held_out[name]),
+        None if loss is None else loss.estimate(),
+        *(differences if k else [None] * len(MEASURES)),
     )
-    n_splits = folds.get_n_splits()
-    measured = {name: _Measured(*(np.full(n_splits, np.nan) for _ in range(3))) for name in methods}
-    done = 0
-    for split, (train, test) in enumerate(folds.split(sample.X, sample.y)):
-        for name, method in methods.items():
-            error, loss, seconds = _fit_and_test(method, sample, train, test)
-            into = measured[name]
-            into.errors[split], into.seconds[split] = error, seconds
-            into.losses[split] = np.nan if loss is None else loss
-            done += 1
-            if progress is not None:
-                progress(done, n_splits * len(methods))
-    return measured
 
 
-def _fit_and_test(
-    method: Any, sample: Sample, train: Indices, test: Indices
-) -> tuple[float, float | None, float]:
-    model, weights = clone(method), {}
-    if sample.weights is not None and has_fit_parameter(model, "sample_weight"):
-        weights = {"sample_weight": sample.weights[train]}
-    X, y = sample.X[train], sample.y[train]
-    with warnings.catch_warnings():
-        # Test errors are what counts, of methods that did not converge too.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        start = perf_counter()
-        model.fit(X, y, **weights)
-        seconds = perf_counter() - start
-    of_tests = None if sample.weights is None else sample.weights[test]
-    error, loss = error_and_loss(model, sample.X[test], sample.y[test], of_tests)
-    return error, loss, seconds
-
-
-def _results(measured: Mapping[str, _Measured], test_share: float) -> list[Result]:
-    """Return means over the folds, and of differences from the first method."""
-
-    def mean(values: Vector) -> Mean | None:
-        return None if np.isnan(values).any() else Mean.over_folds(values, test_share)
-
-    first = next(iter(measured.values()))
-    differences = [
-        Mean.over_folds(each.errors - first.errors, test_share) for each in measured.values()
-    ]
-    p_values = [None, *holm([difference.p_value for difference in differences[1:]])]
-    return [
-        Result(
-            name,
-            Mean.over_folds(each.errors, test_share),
-            mean(each.losses),
-            difference,
-            mean(each.losses - first.losses),
-            p_value,
-        )
-        for (name, each), difference, p_value in zip(
-            measured.items(), differences, p_values, strict=True
-        )
-    ]
+def _better(run: _Run, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the methods that are clearly better than the first two; see `Compared`."""
+    found: list[tuple[float, float, str]] = []
+    for name in names[2:]:
+        signs = [
+            [
+                0 if difference is None else difference.sign
+                for measure in ("error", "brier")
+                for difference in [run.difference(name, measure, other, _n_tests(names))]
+            ]
+            for other in names[:2]
+        ]
+        if all(min(each) < 0 and max(each) <= 0 for each in signs):
+            brier, error = (
+                np.inf if mean is None else mean.value
+                for mean in (run.mean(name, "brier"), run.mean(name, "error"))
+            )
+            found.append((brier, error, name))
+    return tuple(name for *_, name in sorted(found))

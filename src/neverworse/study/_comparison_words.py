@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 
-from neverworse.study._resampling import Mean
+import numpy as np
 
-LEVEL = 0.05
+from neverworse._typing import Indices
+from neverworse.projection._words import count
+from neverworse.study._study import Estimate, MethodFacts
+
+USUAL_FOLDS = 5
 SMALLEST_LOSS = 5e-5  # per row; less is not shown
-
-
-@dataclass(frozen=True)
-class Result:
-    """Means over the folds for a method, and of its difference from the first one."""
-
-    method: str
-    error: Mean
-    loss: Mean | None
-    difference: Mean  # of errors
-    loss_difference: Mean | None
-    p_value: float | None  # of the difference of errors, corrected for the number of methods
 
 
 def points(share: float) -> str:
@@ -29,47 +19,85 @@ def points(share: float) -> str:
     return f"{100.0 * share:.1f}"
 
 
-def words_of(results: Sequence[Result], guaranteed: AbstractSet[str], rows: str) -> str:
+def margin(estimate: Estimate) -> float:
+    """Return half the width of an interval."""
+    return 0.5 * (estimate.high - estimate.low)
+
+
+def words_of(methods: Sequence[MethodFacts], rows: str) -> str:
     """Return what follows, honestly: errors, quadratic loss, and how little may be known.
 
     Parameters
     ----------
-    results : sequence of Result
-        The method first that all others are compared with.
-    guaranteed : set of str
-        Methods with a guarantee about quadratic loss.
+    methods : sequence of MethodFacts
+        The one first that all others are compared with.
     rows : str
         The labeled rows in words.
     """
-    base, *others = results
+    base, *others = methods
     sentences = [_errors(base, others)]
     sentences += [
-        _loss(result.method, result.loss_difference, base.method)
-        for result in others
-        if result.method in guaranteed and result.loss_difference is not None
+        _loss(each.method, each.loss_difference, base.method)
+        for each in others
+        if each.guarantee != "none" and each.loss_difference is not None
     ]
-    if base.error.value == base.error.margin == 0.0:
-        return " ".join([*sentences, f"With {rows}, no error was made: too few to tell how many."])
-    widest = max((result.difference.margin for result in others), default=0.0)
-    known = f"With {rows}, error rates are known to within about ±{points(base.error.margin)}"
+    differences = [each.error_difference for each in others if each.error_difference is not None]
+    widest = max(map(margin, differences), default=0.0)
     if widest:
-        known += f" percentage points, and differences between methods to about ±{points(widest)}."
-    else:
-        known += " percentage points."
-    return " ".join([*sentences, known])
+        sentences.append(
+            f"With {rows}, differences between error rates are known to within about "
+            f"±{points(widest)} percentage points."
+        )
+    return " ".join(sentences)
 
 
-def _errors(base: Result, others: Sequence[Result]) -> str:
-    clear = [r for r in others if r.p_value is not None and r.p_value < LEVEL]
-    fewer = [_named(r) for r in clear if r.difference.value < 0.0]
-    more = [_named(r) for r in clear if r.difference.value > 0.0]
-    if not clear:
+def fold_words(classes: Sequence[str], codes: Indices, n_folds: int) -> Iterator[str]:
+    """Yield why there are fewer folds than usual, if there are."""
+    if n_folds < USUAL_FOLDS:
+        counts = np.bincount(codes, minlength=len(classes))
+        rarest = int(counts.argmin())
+        yield (
+            f"There are {count(counts[rarest], 'label')} of {classes[rarest]!r}, so {n_folds} "
+            f"folds instead of {USUAL_FOLDS}."
+        )
+
+
+def collapse_words(collapsed: Mapping[str, Mapping[str, int]], n_fits: int) -> Iterator[str]:
+    """Yield which methods have collapsed to one class in most of their fits."""
+    for method, counts in collapsed.items():
+        name, n_collapsed = max(counts.items(), key=lambda pair: pair[1])
+        if 2 * n_collapsed > n_fits:
+            yield (
+                f"{method} has collapsed: in {n_collapsed} of {n_fits} fits it gives {name!r} to "
+                "nearly all unlabeled rows."
+            )
+
+
+def failure_words(failures: Mapping[str, str], n_others: int) -> Iterator[str]:
+    """Yield which methods failed, and why."""
+    if failures and len(failures) == n_others:
+        yield "None of the other methods could be fitted."
+    for method, reason in failures.items():
+        yield f"{method} failed: {reason}"
+
+
+def reason_of(error: Exception) -> str:
+    """Return why something failed, as a sentence."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return f"{lines[0].rstrip('.')}."
+
+
+def _errors(base: MethodFacts, others: Sequence[MethodFacts]) -> str:
+    differences = [(each.method, each.error_difference) for each in others]
+    fewer = [_named(name, d) for name, d in differences if d is not None and d.sign < 0]
+    more = [_named(name, d) for name, d in differences if d is not None and d.sign > 0]
+    if not fewer and not more:
         return (
             f"No method's error on held-out rows differs from that of the {base.method} one by "
             "more than chance would explain."
         )
     parts = [
-        f"{kind} errors: {_listed(names)}"
+        f"{kind} errors: {listed(names)}"
         for kind, names in (("fewer", fewer), ("more", more))
         if names
     ]
@@ -79,21 +107,21 @@ def _errors(base: Result, others: Sequence[Result]) -> str:
     )
 
 
-def _named(result: Result) -> str:
-    sign = "-" if result.difference.value < 0.0 else "+"
-    return f"{result.method} ({sign}{points(abs(result.difference.value))} percentage points)"
+def _named(method: str, difference: Estimate) -> str:
+    return f"{method} ({100.0 * difference.value:+.1f} percentage points)"
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
+    """Return names as a list in a sentence."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def _loss(method: str, difference: Mean, base: str) -> str:
-    start = f"In quadratic loss, which the guarantee is about, the {method} one is "
-    if max(abs(difference.value), difference.margin) < SMALLEST_LOSS:
+def _loss(method: str, difference: Estimate, base: str) -> str:
+    start = f"In squared loss, which the guarantee is about, the {method} one is "
+    if max(abs(difference.value), margin(difference)) < SMALLEST_LOSS:
         return f"{start}the same as the {base} one."
     way = "lower" if difference.value < 0.0 else "higher"
-    change = f"{abs(difference.value):.4f} (±{difference.margin:.4f}) per held-out row"
+    change = f"{abs(difference.value):.4f} (±{margin(difference):.4f}) per held-out row"
     if not difference.sign:
         return f"{start}not clearly different: {way} by {change}."
     return f"{start}{way} than the {base} one by {change}."

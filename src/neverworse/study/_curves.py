@@ -6,23 +6,26 @@ from typing import Any
 
 import numpy as np
 
-from neverworse._typing import Matrix, Vector
+from neverworse._typing import Vector
 from neverworse.estimators import ProjectedLeastSquaresClassifier
 from neverworse.model_selection import (
     LearningCurve,
     labeled_learning_curve,
     unlabeled_learning_curve,
 )
-from neverworse.study._comparison_words import points
+from neverworse.study._comparison_words import margin, points
 from neverworse.study._methods import PROJECTED, SUPERVISED
 from neverworse.study._resampling import Mean
 from neverworse.study._sample import Sample, draw_sample
-from neverworse.study._study import Curve, CurveLine
+from neverworse.study._study import Curve, CurveLine, Estimate
 from neverworse.study._test_scores import error_and_loss
 
 # Of all rows; the last step is twice as many, which is what people are told about.
-UNLABELED_SHARES = np.array([1 / 512, 1 / 128, 1 / 32, 1 / 8, 1 / 2, 1])
-LABELED_SHARES = np.array([1 / 8, 1 / 4, 1 / 2, 1])
+UNLABELED_SHARES = np.array([1 / 64, 1 / 8, 1 / 2, 1])
+LABELED_SHARES = np.array([1 / 4, 1 / 2, 1])
+# Folds of one repeat share most training rows with those of the next: more of them take time, and
+# make intervals hardly narrower.
+MOST_REPEATS = 2
 
 
 def unlabeled_curve(
@@ -71,11 +74,11 @@ def unlabeled_curve(
     curve = unlabeled_learning_curve(
         projected, sample.X, sample.y, unlabeled_sizes=shares[enough], **_settings(sample, seed)
     )
-    words = _step_words(curve, sample, "unlabeled rows")
     n_all = int(np.count_nonzero(np.isnan(y)))
+    stops = ""
     if sample.n_unlabeled < n_all:
-        words += f" The curve stops at {sample.n_unlabeled:,} of the {n_all:,} unlabeled rows."
-    return _curve(curve, sample, words)
+        stops = f" The curve stops at {sample.n_unlabeled:,} of the {n_all:,} unlabeled rows."
+    return _curve(curve, sample, "unlabeled rows", stops)
 
 
 def labeled_curve(
@@ -112,13 +115,13 @@ def labeled_curve(
     curve = labeled_learning_curve(
         projected, sample.X, sample.y, labeled_sizes=shares, **_settings(sample, seed)
     )
-    return _curve(curve, sample, _step_words(curve, sample, "labels"))
+    return _curve(curve, sample, "labels")
 
 
 def _settings(sample: Sample, seed: int) -> dict[str, Any]:
     return {
         "cv": sample.n_folds,
-        "n_repeats": sample.n_repeats,
+        "n_repeats": min(MOST_REPEATS, sample.n_repeats),
         "scoring": _both_models,
         "sample_weight": sample.weights,
         "missing_label": np.nan,
@@ -136,63 +139,65 @@ def _both_models(
     return scores
 
 
-def _curve(curve: LearningCurve, sample: Sample, words: str) -> Curve:
-    lines = []
-    for method in (SUPERVISED, PROJECTED):
-        error = _means(curve.test_scores[f"{method} error"], sample)
-        loss = _means(curve.test_scores[f"{method} loss"], sample)
-        lines.append(
-            CurveLine(
-                method,
-                tuple(mean.value for mean in error),
-                tuple(mean.se for mean in error),
-                tuple(mean.value for mean in loss),
-                tuple(mean.se for mean in loss),
-            )
+def _curve(curve: LearningCurve, sample: Sample, rows: str, more_words: str = "") -> Curve:
+    lines = tuple(
+        CurveLine(
+            method,
+            *(
+                tuple(
+                    Mean.over_folds(of_size, sample.test_share).estimate()
+                    for of_size in curve.test_scores[f"{method} {kind}"]
+                )
+                for kind in ("error", "loss")
+            ),
+        )
+        for method in (SUPERVISED, PROJECTED)
+    )
+    error = loss = None
+    if len(curve.sizes) > 1:
+        error, loss = (
+            Mean.over_folds(scores[-1] - scores[-2], sample.test_share).estimate()
+            for scores in (curve.test_scores[f"{PROJECTED} {kind}"] for kind in ("error", "loss"))
         )
     return Curve(
         curve.rows,
         tuple(curve.sizes.tolist()),
         round(float(curve.n_others.mean())),
         curve.n_repeats,
-        tuple(lines),
-        words,
+        lines,
+        error,
+        loss,
+        _step_words(curve, error, loss, rows) + more_words,
     )
 
 
-def _means(scores: Matrix, sample: Sample) -> list[Mean]:
-    return [Mean.over_folds(of_size, sample.test_share) for of_size in scores]
-
-
-def _step_words(curve: LearningCurve, sample: Sample, rows: str) -> str:
+def _step_words(
+    curve: LearningCurve, error: Estimate | None, loss: Estimate | None, rows: str
+) -> str:
     """Say what the last step of the curve, to all rows from half of them, has brought."""
-    if len(curve.sizes) < 2:
+    if error is None or loss is None:
         return f"There are too few {rows} for a curve."
-    error, loss = (
-        Mean.over_folds(scores[-1] - scores[-2], sample.test_share)
-        for scores in (curve.test_scores[f"{PROJECTED} {kind}"] for kind in ("error", "loss"))
-    )
     before, after = curve.sizes[-2:]
     start = f"From {before:,} to {after:,} {rows}, "
-    if not error.value and not error.se:
+    if error.value == error.low == error.high == 0.0:
         return (
             f"{start}the error of the projected model did not change on any held-out fold: nothing "
             f"here says that more {rows} would help."
         )
     change = (
         f"the error of the projected model on held-out rows changed by {100.0 * error.value:+.1f} "
-        f"(±{points(error.margin)}) percentage points, and its quadratic loss per row by "
-        f"{loss.value:+.4f} (±{loss.margin:.4f}). "
+        f"(±{points(margin(error))}) percentage points, and its squared loss per row by "
+        f"{loss.value:+.4f} (±{margin(loss):.4f}). "
     )
-    return start + change + _verdict(error, loss, rows)
+    return start + change + _conclusion(error, loss, rows)
 
 
-def _verdict(error: Mean, loss: Mean, rows: str) -> str:
+def _conclusion(error: Estimate, loss: Estimate, rows: str) -> str:
     if error.sign < 0:
         return f"More {rows} are worth collecting: they still lower the error."
     if error.sign > 0:
         return f"More {rows} have not helped here: the error went up."
-    lower, higher = (points(max(0.0, error.margin + way * error.value)) for way in (-1, 1))
+    lower, higher = points(max(0.0, -error.low)), points(max(0.0, error.high))
     unclear = (
         f"whether more {rows} would lower the error cannot be told from chance: this doubling may "
         f"have lowered it by up to {lower} points, or raised it by up to {higher}."

@@ -16,14 +16,18 @@ from neverworse.estimators import ProjectedLeastSquaresClassifier
 from neverworse.projection import Certificate
 from neverworse.projection._words import count
 from neverworse.rows import Rows
+from neverworse.study._threshold import ThresholdRule
 from neverworse.tables import StoredTable, TableClassifier, TableError
-from neverworse.tables._errors import in_options, listed, nearest
+from neverworse.tables._errors import in_options, nearest
+from neverworse.tables._plan import ColumnPlan
 from neverworse.tables._predict import id_texts
 from neverworse.tables._read import stacked
+from neverworse.tables._recognise import DateOrder
 from neverworse.tables._target import Target, count_labels, find_column, read_target
 from neverworse.tables._values import coded, row_weights
 
 Interval = tuple[float, float]
+AUTO = "auto"
 ID = re.compile(r"(?i:(?:^|[\W_])(?:id|nr|no|key|code|index|number))$|[a-z]I[Dd]$")
 FEWEST_FOR_LEAKS = 5  # labeled rows for each class: of fewer, chance makes columns that tell
 
@@ -42,6 +46,12 @@ class FitSettings:
         Column of the weights of rows.
     drop, categorical : tuples of str
         See `TablePreparation`.
+    columns : mapping of str to mapping
+        A plan of how columns are read; see `TablePreparation`.
+    decimal : {".", ","}, optional
+        What numbers in text have before decimals, as was said or found.
+    dates : {"day-first", "month-first"}, optional
+        What dates begin with that could be read in two ways.
     markers : tuple of str, optional
         What marks unlabeled rows, besides empty cells. If given, no marker is suspected among the
         classes.
@@ -53,6 +63,17 @@ class FitSettings:
         Ridge penalty in the loss of the guarantee, or that of the supervised model.
     prior : mapping of str or None to interval, or "confidence"
         Shares of classes among the unlabeled rows; None stands for the second of two classes.
+    class_weight : "balanced", optional
+        See `ProjectedLeastSquaresClassifier`.
+    positive : str, optional
+        The class that precision, recall and the like are about; of two classes, the rarer one if it
+        is not given.
+    model : str
+        Which one is wanted: "auto", or the name of a method.
+    threshold : ThresholdRule
+        Of the positive class.
+    calibrate : bool
+        Whether probabilities are to be calibrated.
     """
 
     target: str
@@ -60,11 +81,30 @@ class FitSettings:
     weight: str | None = None
     drop: tuple[str, ...] = ()
     categorical: tuple[str, ...] = ()
+    columns: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    decimal: str | None = None
+    dates: DateOrder | None = None
     markers: tuple[str, ...] | None = None
     distance: str = "all"
     alpha: float | str = "loo"
     constraint_alpha: float | str = "same"
     prior: Mapping[str | None, Interval] | str = field(default_factory=dict)
+    class_weight: str | None = None
+    positive: str | None = None
+    model: str = AUTO
+    threshold: ThresholdRule = field(default_factory=ThresholdRule)
+    calibrate: bool = False
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """What `TablePreparation` is told."""
+        return {
+            "categorical": list(self.categorical),
+            "drop": list(self.drop),
+            "columns": {name: dict(entry) for name, entry in self.columns.items()},
+            "decimal": self.decimal,
+            "dates": self.dates,
+        }
 
     @property
     def text(self) -> frozenset[str]:
@@ -85,8 +125,12 @@ class TableFit:
     weights : array of shape (n_rows,), optional
     row_names : list of str
         Ids of the unlabeled rows, or their numbers in the table, counted from 1.
+    positive : int or None
+        The class that precision, recall and the like are about, see `FitSettings`.
     notes : tuple of str
         What people should know about the table.
+    looks : dict of str to str
+        What people should look at in columns, and what they can do about it.
     """
 
     model: TableClassifier
@@ -94,7 +138,9 @@ class TableFit:
     features: Matrix | Rows
     weights: Vector | None
     row_names: Sequence[str]
+    positive: int | None
     notes: tuple[str, ...] = ()
+    looks: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def classifier(self) -> ProjectedLeastSquaresClassifier:
@@ -119,19 +165,19 @@ def fit_table(table: pa.Table | StoredTable, settings: FitSettings) -> TableFit:
             "ones. Leave the target empty where it is not known, or add rows: --unlabeled OTHER."
         )
     weights = None if settings.weight is None else _weights(table, settings.weight, labeled)
+    positive = _positive(settings.positive, target)
     names = _row_names(table, settings.id, ~labeled)
-    given = {settings.target, settings.id, settings.weight}
-    columns = table.select([name for name in table.column_names if name not in given])
+    columns = feature_columns(table, settings)
     model = TableClassifier(
         ProjectedLeastSquaresClassifier(
             settings.distance,
             alpha=settings.alpha,
             constraint_alpha=settings.constraint_alpha,
             class_prior=_class_prior(settings.prior, target),
+            class_weight=settings.class_weight,
             missing_label=np.nan,
         ),
-        categorical=list(settings.categorical),
-        drop=list(settings.drop),
+        **settings.reading,
     )
     try:
         features = model.fit_target(columns, target, weights)
@@ -139,8 +185,15 @@ def fit_table(table: pa.Table | StoredTable, settings: FitSettings) -> TableFit:
         raise
     except ValueError as error:
         raise TableError(in_options(str(error))) from None
-    notes = (*_notes(columns, target, settings, names), *_solver_notes(model.certificate_))
-    return TableFit(model, target, features, weights, names, notes)
+    notes = (*_notes(target, settings, names), *_solver_notes(model.certificate_))
+    looks = looks_at(columns, target, model.preparation_.plans_)
+    return TableFit(model, target, features, weights, names, positive, notes, looks)
+
+
+def feature_columns(table: pa.Table | StoredTable, settings: FitSettings) -> pa.Table | StoredTable:
+    """Return a table without the columns that have another role."""
+    given = {settings.target, settings.id, settings.weight}
+    return table.select([name for name in table.column_names if name not in given])
 
 
 def add_unlabeled(table: pa.Table, other: pa.Table, settings: FitSettings, name: str) -> pa.Table:
@@ -199,9 +252,7 @@ def _row_names(table: pa.Table, name: str | None, unlabeled: Any) -> Sequence[st
     return names
 
 
-def _notes(
-    columns: pa.Table, target: Target, settings: FitSettings, names: Sequence[str]
-) -> Iterator[str]:
+def _notes(target: Target, settings: FitSettings, names: Sequence[str]) -> Iterator[str]:
     """Yield what is suspicious about a table, though it can be used."""
     if settings.id is not None and len(set(names)) < len(names):
         yield (
@@ -213,21 +264,27 @@ def _notes(
         twins = [n for n in target.class_names if n not in folded.values()]
         same = folded[" ".join(twins[0].casefold().split())]
         yield f"The classes {twins[0]!r} and {same!r} are two: spell them alike if they are one."
-    ids = [n for n in columns.column_names if n not in settings.drop and _names_rows(columns, n)]
-    if ids:
-        yield (
-            f"The numbers in {listed(ids)} differ from row to row. A column that only names the "
-            "rows should not be learned from: --id, or --drop."
-        )
-    leaks = [
-        n for n in columns.column_names if n not in settings.drop and _tells(columns, n, target)
-    ]
-    if leaks:
-        yield (
-            f"Each value of {listed(leaks)} goes with one class only, in all "
-            f"{int(target.labeled.sum()):,} labeled rows. A column that was made from the target, "
-            "or is known only where the target is, should be left out: --drop."
-        )
+
+
+def looks_at(columns: pa.Table, target: Target, plans: Sequence[ColumnPlan]) -> dict[str, str]:
+    """Return what people should look at, by column: what its plan says, and what labels tell."""
+    found, n_labeled = {}, int(target.labeled.sum())
+    for plan in plans:
+        said = plan.look
+        if plan.kind != "dropped" and _tells(columns, plan.name, target):
+            said = (
+                f"Each value goes with one class only, in all {n_labeled:,} labeled rows. If it "
+                "was made from the target, or is known only where the target is: "
+                f"--drop {plan.name!r}."
+            )
+        elif plan.kind != "dropped" and _names_rows(columns, plan.name):
+            said = (
+                "The numbers differ from row to row. If they only name the rows: --id "
+                f"{plan.name!r}, or --drop {plan.name!r}."
+            )
+        if said:
+            found[plan.name] = said
+    return found
 
 
 def _solver_notes(certificate: Certificate) -> Iterator[str]:
@@ -274,6 +331,16 @@ class _Numbers(Sequence[str]):
 
     def __getitem__(self, index: Any) -> Any:
         return str(self.values[index])
+
+
+def _positive(name: str | None, target: Target) -> int | None:
+    """Return which class is the positive one: of two, the rarer, or else the second."""
+    names, counts = target.class_names, target.counts()
+    if name is None:
+        return int(counts[1] <= counts[0]) if len(names) == 2 else None
+    if name not in names:
+        raise TableError(f"There is no class {name!r} for --positive. {nearest(name, names)}")
+    return list(names).index(name)
 
 
 def _class_prior(prior: Mapping[str | None, Interval] | str, target: Target) -> Any:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.semi_supervised import LabelSpreading
+from sklearn.utils.validation import has_fit_parameter
 
-from neverworse._typing import AnyArray
+from neverworse._typing import AnyArray, Indices, Vector
 from neverworse.estimators import (
     ICLSClassifier,
     ProjectedLeastSquaresClassifier,
@@ -16,12 +19,20 @@ from neverworse.estimators import (
     TransductiveSVMClassifier,
 )
 from neverworse.estimators._labels import split_labels
+from neverworse.study._tuned import tuned_classifiers
 
 SUPERVISED, PROJECTED = "supervised", "projected"
+# Methods whose models predict with compiled code of scikit-learn.
+COMPILED = ("random forest", "gradient boosting")
+COLLAPSED = 10  # times fewer rows of other classes than the labels have
 
 
 def standard_methods(
-    projected: ProjectedLeastSquaresClassifier, *, compare: bool = False, n_classes: int = 2
+    projected: ProjectedLeastSquaresClassifier,
+    *,
+    compare: bool = False,
+    n_classes: int = 2,
+    seed: int = 0,
 ) -> dict[str, Any]:
     """Return the methods of a comparison, unfitted, all with the settings of the projected one.
 
@@ -30,9 +41,11 @@ def standard_methods(
     projected : ProjectedLeastSquaresClassifier
         Fitted or not.
     compare : bool, default=False
-        Whether to include methods without any guarantee: self-learning, a transductive support
+        Whether to include methods without any guarantee: logistic regression, random forest and
+        gradient boosting of the labeled rows, self-training, self-learning, a transductive support
         vector machine (for two classes) and label spreading.
     n_classes : int, default=2
+    seed : int, default=0
 
     Returns
     -------
@@ -48,11 +61,49 @@ def standard_methods(
     }
     if compare:
         marker = projected.missing_label
+        methods |= tuned_classifiers(projected.class_weight, marker, seed)
         methods["self-learning"] = SelfLearningClassifier(clone(supervised), missing_label=marker)
         if n_classes == 2:
             methods["TSVM"] = TransductiveSVMClassifier(missing_label=marker)
         methods["label spreading"] = NearestLabelSpreading(missing_label=marker)
     return methods
+
+
+def fitted(method: Any, X: Any, y: Vector, weights: Vector | None) -> Any:
+    """Return a fitted copy of a method; those that take no weights of rows go without."""
+    model, passed = clone(method), {}
+    if weights is not None and has_fit_parameter(model, "sample_weight"):
+        passed = {"sample_weight": weights}
+    with warnings.catch_warnings():
+        # What counts is how well methods do on test rows, converged or not.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(X, y, **passed)
+
+
+def learns_from_itself(method: Any) -> bool:
+    """Whether a method takes its own predictions for labels, so that it may collapse."""
+    return bool(getattr(method, "self_training", isinstance(method, FROM_ITSELF)))
+
+
+def collapsed_to(predicted: Indices, labels: Indices) -> int | None:
+    """Return the class to which a method has collapsed, if it has.
+
+    It has collapsed if, of the unlabeled rows, less than a tenth of the share that all other
+    classes have among the labels gets one of them. With a fifth of the labels in other classes,
+    these are less than 2 % of the unlabeled rows.
+
+    Parameters
+    ----------
+    predicted : array of shape (n_unlabeled,)
+        Codes of the predicted classes.
+    labels : array of shape (n_labeled,)
+        Codes of the known ones.
+    """
+    if not len(predicted):
+        return None
+    largest = int(np.bincount(predicted).argmax())
+    others, known = (int(np.sum(codes != largest)) for codes in (predicted, labels))
+    return largest if COLLAPSED * others * len(labels) < known * len(predicted) else None
 
 
 def guarantee_of(method: Any) -> str:
@@ -106,3 +157,6 @@ class NearestLabelSpreading(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         reached = ~np.isnan(shares).any(axis=1)
         classes: AnyArray = self.classes_[np.where(reached, shares.argmax(axis=1), self.largest_)]
         return classes
+
+
+FROM_ITSELF = (SelfLearningClassifier, TransductiveSVMClassifier, NearestLabelSpreading)

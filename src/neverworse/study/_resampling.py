@@ -1,14 +1,16 @@
-"""Means over folds, how far off they may be, and tests, where training folds overlap."""
+"""Means over folds, and how far off they may be, where training folds overlap."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import stats
 
 from neverworse._typing import Vector
+from neverworse.study._study import Estimate
+
+LEVEL = 0.95
 
 
 @dataclass(frozen=True)
@@ -45,35 +47,16 @@ class Mean:
         spread = float(np.var(values, ddof=1))
         return cls(float(np.mean(values)), float(np.sqrt((1.0 / n + test_share) * spread)), n)
 
-    @property
-    def margin(self) -> float:
-        """Half the width of a 95 % confidence interval."""
-        return float(stats.t.ppf(0.975, self.n - 1)) * self.se
+    def estimate(self, n_tests: int = 1) -> Estimate:
+        """Return the mean with its interval.
 
-    @property
-    def p_value(self) -> float | None:
-        """Of the corrected resampled t-test that the mean is zero; two-sided.
-
-        None if all values are the same but not zero: then nothing says how far they may be off.
+        Parameters
+        ----------
+        n_tests : int, default=1
+            How many intervals are to be right together, with a probability of 95 % (Bonferroni).
         """
-        if self.se == 0.0:
-            return 1.0 if self.value == 0.0 else None
-        return float(2.0 * stats.t.sf(abs(self.value) / self.se, self.n - 1))
-
-    @property
-    def sign(self) -> int:
-        """1 or -1 if the mean is above or below zero beyond chance (95 %), otherwise 0."""
-        p = self.p_value
-        return int(np.sign(self.value)) if p is not None and p < 0.05 else 0
-
-
-def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """Return p-values that allow for how many there are, by Holm's method; None stays None."""
-    known = [k for k, p in enumerate(p_values) if p is not None]
-    p = np.array([p_values[k] for k in known], dtype=np.float64)
-    order = np.argsort(p)
-    steps = np.minimum(1.0, p[order] * (len(p) - np.arange(len(p))))
-    adjusted: list[float | None] = [None] * len(p_values)
-    for k, value in zip(order, np.maximum.accumulate(steps), strict=True):
-        adjusted[known[k]] = float(value)
-    return adjusted
+        # Values that are all the same but not zero do not say how far they may be off.
+        margin = abs(self.value)
+        if self.se > 0.0:
+            margin = float(stats.t.isf(0.5 * (1.0 - LEVEL) / n_tests, self.n - 1)) * self.se
+        return Estimate(self.value, self.value - margin, self.value + margin)

@@ -16,6 +16,7 @@ MOST_COST = 30_000_000
 MOST_LABELED = 20_000
 FEWEST_UNLABELED = 1_000  # not less for the sake of time
 FEW_LABELS = 1_000  # below, five folds and several repeats; from here on ten folds
+MOST_REPEATS = 4  # more take time, and make intervals hardly narrower: their folds overlap
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,8 @@ class Sample:
     n_labeled, n_unlabeled : int
     n_labels : int
         Labeled rows that there were to choose from.
+    rows : array of shape (n_rows,)
+        Numbers of all these rows in the table; the labeled ones come first.
     n_folds, n_repeats : int
     """
 
@@ -40,6 +43,7 @@ class Sample:
     n_labeled: int
     n_unlabeled: int
     n_labels: int
+    rows: Indices
     n_folds: int
     n_repeats: int
 
@@ -102,7 +106,7 @@ def draw_sample(
             missing_label=np.nan,
         )
         labeled = labeled[~np.isnan(kept)]
-    counts = np.unique(y[labeled], return_counts=True)[1]
+    counts = np.bincount(y[labeled].astype(np.intp), minlength=int(np.nanmax(y)) + 1)
     if len(counts) < 2 or counts.min() < 2:
         raise ValueError(
             "Nothing can be tested on held-out rows: that takes two labeled rows of every class at "
@@ -114,7 +118,7 @@ def draw_sample(
     wanted = 10 if len(labeled) >= FEW_LABELS and affordable >= 10 else 5
     n_folds = int(min(wanted, counts.min()))
     n_repeats = int(
-        np.clip(affordable // n_folds, 1, np.clip(2 * FEW_LABELS // len(labeled), 1, 10))
+        np.clip(affordable // n_folds, 1, np.clip(2 * FEW_LABELS // len(labeled), 1, MOST_REPEATS))
     )
     rows = int(MOST_COST / (per_row * n_folds)) - len(labeled)
     n_unlabeled = min(len(unlabeled), max_unlabeled, max(FEWEST_UNLABELED, rows))
@@ -129,6 +133,7 @@ def draw_sample(
         len(labeled),
         len(unlabeled),
         n_labels,
+        chosen,
         n_folds,
         n_repeats,
     )

@@ -12,12 +12,10 @@ from neverworse._typing import AnyArray, Indices, Mask, Matrix, Vector
 from neverworse.estimators import ProjectedLeastSquaresClassifier
 from neverworse.estimators._classifier import class_scores
 from neverworse.rows import Rows
-from neverworse.study._study import ChangedRow, Changes, PullRow, Pulls, ScoreGroup, Scores
+from neverworse.study._study import ChangedRow, Changes, ScoreGroup, Scores
 
 N_BINS = 40
 MOST_CHANGED = 500
-MOST_PULLING = 200
-N_POINTS = 200  # of the curve of pulls
 
 
 @dataclass(frozen=True)
@@ -122,63 +120,6 @@ class ScoredRows:
         )
         table = counts.reshape(n_classes, n_classes).tolist()
         return Changes(len(changed), len(first), tuple(map(tuple, table)), rows)
-
-    def pulls(self, penalty: float) -> Pulls | None:
-        r"""Divide the squared distance between the models among the unlabeled rows.
-
-        The supervised weights v and the projected weights w, with soft labels q, satisfy
-        :math:`H (w - v) = U'S(q - Uv) + (\alpha - \beta) P v`, where α and β are the penalties of
-        the supervised weights and of the constraint set. Multiplied by w - v, every unlabeled row
-        has its term, and the penalty has one.
-
-        Parameters
-        ----------
-        penalty : float
-            The term of the penalty.
-        """
-        scores = self.supervised[self.unlabeled], self.projected[self.unlabeled]
-        shift = scores[1] - scores[0]
-        # The two columns of two classes say the same thing twice.
-        once = slice(1, None) if len(self.classes) == 2 else slice(None)
-        terms = (self.soft_labels - scores[0])[:, once] * shift[:, once]
-        pull = self.weights[self.unlabeled] * terms.sum(axis=1)
-        total = float(pull.sum()) + penalty
-        if total <= 0.0 or not np.any(shift):
-            return None
-        shares = pull / total
-        order = np.argsort(-np.abs(shares), kind="stable")
-        points = np.unique(np.geomspace(1, len(order), N_POINTS).astype(int))
-        so_far = np.cumsum(shares[order])[points - 1]
-        towards = np.argmax(shift, axis=1)
-        rows = tuple(
-            PullRow(
-                str(self.row_names[k]),
-                float(shares[k]),
-                self.classes[towards[k]],
-                float(self.soft_labels[k, towards[k]]),
-                float(scores[0][k, towards[k]]),
-                float(scores[1][k, towards[k]]),
-            )
-            for k in order[:MOST_PULLING]
-        )
-        return Pulls(
-            total,
-            penalty / total,
-            int(np.count_nonzero(shares > 0.0)),
-            int(np.count_nonzero(shares < 0.0)),
-            tuple((points / len(order)).tolist()),
-            tuple(so_far.tolist()),
-            rows,
-        )
-
-
-def penalty_term(classifier: ProjectedLeastSquaresClassifier) -> float:
-    """Return what another penalty than the supervised one contributes, see `ScoredRows.pulls`."""
-    supervised, certificate = classifier.supervised_, classifier.certificate_
-    # A constraint set of unlabeled rows alone knows nothing of how the supervised weights came.
-    alpha = 0.0 if certificate.rows == "unlabeled" else supervised.alpha_
-    shift = classifier.coef_ - supervised.coef_
-    return float((alpha - certificate.penalty) * np.sum(supervised.coef_ * shift))
 
 
 def _both_classes(second: AnyArray) -> Matrix:

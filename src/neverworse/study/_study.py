@@ -11,6 +11,7 @@ from neverworse.projection import Certificate
 from neverworse.study._made import made
 
 Scalar = str | float | int | bool | None
+VerdictKind = Literal["projected", "nothing to gain", "supervised", "another method", "undecided"]
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,8 @@ class ColumnFacts:
     treatment: str
     n_missing: int
     n_features: int
+    read_as: str = ""  # how its cells are written, in words
+    look: str = ""  # what people should look at, and what they can do about it
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,7 @@ class DataFacts:
     n_unlabeled: int
     n_features: int
     classes: tuple[ClassFacts, ...]
+    positive: str | None  # the class that precision, recall and F1 are about
     columns: tuple[ColumnFacts, ...]
 
 
@@ -112,44 +116,29 @@ class Coefficient:
 
 
 @dataclass(frozen=True)
-class PullRow:
-    """An unlabeled row that moved the model."""
+class Estimate:
+    """A number that was estimated on held-out rows, with its 95 % interval."""
 
-    row: str
-    share: float  # of the squared distance between the two models
-    towards: str  # the class whose score it raised most
-    soft_label: float
-    supervised_score: float
-    projected_score: float
+    value: float
+    low: float
+    high: float
 
+    @property
+    def sign(self) -> int:
+        """1 if clearly above zero, -1 if clearly below, 0 if chance may explain it.
 
-@dataclass(frozen=True)
-class Pulls:
-    """How much each unlabeled row pulled.
-
-    The squared distance between the supervised and the projected model is a sum over the unlabeled
-    rows, of (soft label - supervised score) (projected score - supervised score), and of what the
-    penalty contributes. A row may pull back: its share is negative.
-    """
-
-    total: float
-    penalty_share: float
-    n_forwards: int
-    n_backwards: int
-    shares_of_rows: tuple[float, ...]  # rows in order of their pull, strongest first ...
-    shares_of_pull: tuple[float, ...]  # ... and the pull of all rows so far
-    rows: tuple[PullRow, ...]  # the strongest
+        This is the one rule of significance: words, charts and verdicts all follow it.
+        """
+        return int(self.low > 0.0) - int(self.high < 0.0)
 
 
 @dataclass(frozen=True)
 class CurveLine:
-    """Test error and quadratic loss of a method at each size, with standard errors."""
+    """Test error and quadratic loss of a method at each size."""
 
     method: str
-    error: tuple[float, ...]
-    error_se: tuple[float, ...]
-    loss: tuple[float, ...]
-    loss_se: tuple[float, ...]
+    error: tuple[Estimate, ...]
+    loss: tuple[Estimate, ...]
 
 
 @dataclass(frozen=True)
@@ -161,23 +150,59 @@ class Curve:
     n_other: int  # labeled rows in training if unlabeled ones grow, unlabeled ones otherwise
     n_repeats: int
     lines: tuple[CurveLine, ...]
+    error_step: Estimate | None  # what the last step has changed for the projected model
+    loss_step: Estimate | None
     words: str  # what follows from it, in a sentence or two
 
 
 @dataclass(frozen=True)
+class ClassNumbers:
+    """How well a class is found among held-out rows."""
+
+    name: str
+    n_labeled: int
+    precision: Estimate | None  # None if no row was predicted to be of the class
+    recall: Estimate
+    f1: Estimate
+
+
+@dataclass(frozen=True)
+class CalibrationBin:
+    """Held-out rows with about the same predicted probability of the positive class."""
+
+    predicted: float  # on average
+    observed: Estimate  # the share of rows that are of the class
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """How well a method predicts held-out rows.
+
+    Numbers that take probabilities are None for methods that have none.
+    """
+
+    error: Estimate
+    balanced_accuracy: Estimate
+    auc: Estimate | None  # of more than two classes: the mean of each against all others
+    brier: Estimate | None
+    log_loss: Estimate | None
+    classes: tuple[ClassNumbers, ...]
+    confusion: tuple[tuple[float, ...], ...]  # [true class][predicted class], mean over repeats
+    calibration: tuple[CalibrationBin, ...] | None  # of the positive class
+
+
+@dataclass(frozen=True)
 class MethodFacts:
-    """A method in the comparison, and its difference from the supervised one on the same folds."""
+    """A method in the comparison, and its differences from the supervised one on the same folds."""
 
     method: str
-    error: float
-    error_se: float
-    loss: float | None  # quadratic loss per row; of methods whose scores are no labels, None
-    loss_se: float | None
-    difference: float  # of the errors
-    difference_se: float
-    p_value: float | None
     guarantee: str
     seconds: float  # of a fit, on average
+    numbers: Numbers
+    loss: Estimate | None  # quadratic loss per row; of methods whose scores are no labels, None
+    error_difference: Estimate | None  # None for the supervised one itself
+    brier_difference: Estimate | None
+    loss_difference: Estimate | None
 
 
 @dataclass(frozen=True)
@@ -186,9 +211,88 @@ class Comparison:
 
     n_folds: int
     n_repeats: int
+    n_labeled: int  # rows that were held out in turn
     n_unlabeled: int  # rows that every fit had besides its labeled ones
+    majority: str  # the class with most labels
+    baseline: Numbers  # of predicting it always, with the shares of the classes as probabilities
     methods: tuple[MethodFacts, ...]
+    failures: dict[str, str]  # methods that could not be fitted, and why
     words: str
+
+    def all_numbers(self) -> list[Numbers]:
+        """Return the numbers of the baseline and of all methods."""
+        return [self.baseline, *(each.numbers for each in self.methods)]
+
+    def of(self, method: str) -> MethodFacts:
+        """Return what is known about a method."""
+        return next(each for each in self.methods if each.method == method)
+
+
+@dataclass(frozen=True)
+class ColumnImportance:
+    """How much worse held-out rows are predicted if a column is shuffled among them."""
+
+    column: str
+    increase: Estimate
+
+
+@dataclass(frozen=True)
+class Importance:
+    """Columns by how much a model relies on them, the most important one first."""
+
+    model: str
+    measure: Literal["Brier score", "error"]
+    columns: tuple[ColumnImportance, ...]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What to do with a table, and why."""
+
+    kind: VerdictKind
+    model: str  # the method that is recommended, by its name in the comparison
+    headline: str
+    quality: str | None  # how good it is on held-out rows; None if that is not known
+    reasons: tuple[str, ...]
+    cautions: tuple[str, ...]  # what else to know before it is used
+    advice: tuple[str, ...]  # what could give a better model
+
+
+@dataclass(frozen=True)
+class AuditFacts:
+    """A model against the supervised one on the unlabeled rows, whatever their classes are."""
+
+    response: Literal["predict_proba", "error"]  # what was compared
+    worst_case: float  # the largest difference of the losses, per row; negative is better
+    best_case: float
+    holds: bool
+    words: str
+
+
+@dataclass(frozen=True)
+class DecisionFacts:
+    """Threshold and calibration of a model, decided on by labeled rows that were held out."""
+
+    rule: str  # as the command line has it
+    positive: str | None  # the class that the threshold is about
+    threshold: float | None  # of its probability; None if the largest probability decides
+    calibrated: bool
+    n_folds: int
+    numbers: Numbers | None  # decided on inside of training folds; None if labels are too few
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """The model in the model file."""
+
+    name: str  # as in the comparison
+    asked: str  # what --model was
+    certified: bool  # whether the certificate is about this model
+    compiled: bool  # whether its file takes --trust-compiled to be opened
+    words: tuple[str, ...]
+    decision: DecisionFacts | None  # None if classes and probabilities are those of the method
+    audit: AuditFacts
 
 
 @dataclass(frozen=True)
@@ -205,6 +309,7 @@ class Study:
     settings: dict[str, Scalar]
     packages: dict[str, str]
     data: DataFacts
+    verdict: Verdict
     certificate: dict[str, Any]
     claim: str
     certificate_words: str
@@ -212,11 +317,12 @@ class Study:
     changes: Changes
     coefficients: tuple[Coefficient, ...]
     intercepts: tuple[Coefficient, ...]
-    pulls: Pulls | None
+    importance: Importance | None  # of a model that is neither the supervised nor the projected one
     unlabeled_curve: Curve | None
     labeled_curve: Curve | None
     comparison: Comparison | None
     notes: tuple[str, ...]
+    model: ModelFacts | None = None  # None until one was chosen
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as dictionaries, lists and scalars."""
@@ -238,13 +344,17 @@ class Study:
             for group in scores.groups:
                 _check_lengths("scores", n_bins, group.supervised, group.projected)
         _check_lengths("changes.counts", n_classes, self.changes.counts, *self.changes.counts)
-        if self.pulls is not None:
-            n_points = len(self.pulls.shares_of_rows)
-            _check_lengths("pulls", n_points, self.pulls.shares_of_pull)
         for curve in (self.unlabeled_curve, self.labeled_curve):
             for line in () if curve is None else curve.lines:
-                parts = (line.error, line.error_se, line.loss, line.loss_se)
-                _check_lengths("a curve", len(curve.sizes) if curve else 0, *parts)
+                _check_lengths("a curve", len(curve.sizes) if curve else 0, line.error, line.loss)
+        if self.comparison is not None:
+            for numbers in self.comparison.all_numbers():
+                _check_lengths("numbers", n_classes, numbers.classes, *numbers.confusion)
+            if all(self.verdict.model != each.method for each in self.comparison.methods):
+                raise ValueError("study.verdict.model is not in the comparison.")
+        if self.model is not None and self.model.decision and self.model.decision.numbers:
+            tested = self.model.decision.numbers
+            _check_lengths("numbers", n_classes, tested.classes, *tested.confusion)
 
 
 def _check_lengths(what: str, length: int, *lists: Sized) -> None:

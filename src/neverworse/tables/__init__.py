@@ -7,7 +7,7 @@ from neverworse.tables._file import TableFile
 from neverworse.tables._model_file import LoadedModel, load_any_model, load_model, save_model
 from neverworse.tables._options import ReadOptions
 from neverworse.tables._preparation import TablePreparation
-from neverworse.tables._read import read_table, stream_batches, table_files
+from neverworse.tables._read import found_options, read_table, stream_batches, table_files
 from neverworse.tables._stored import StoredTable
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "TableError",
     "TableFile",
     "TablePreparation",
+    "found_options",
     "load_any_model",
     "load_model",
     "read_table",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -13,7 +14,9 @@ from neverworse.estimators import Audit, audit
 from neverworse.tables._archive import ModelFileError, believing
 from neverworse.tables._classifier import TableClassifier
 from neverworse.tables._errors import TableError, in_options
+from neverworse.tables._options import ReadOptions
 from neverworse.tables._plan import check_known
+from neverworse.tables._plan_file import text_columns
 from neverworse.tables._preparation import check_columns
 from neverworse.tables._target import find_column, label_texts
 from neverworse.tables._values import numbers, row_weights, spells_number
@@ -119,12 +122,15 @@ def audit_table(
         raise TableError(said) from None
 
 
-def category_names(model: Any) -> frozenset[str]:
-    """Return the columns that a model takes for categories: 01 is not 1 there."""
+def reading_of(model: Any, options: ReadOptions) -> ReadOptions:
+    """Return options for a table that a model is to predict: it is read as the model knows rows."""
     if not isinstance(model, TableClassifier):
-        return frozenset()
+        return options
     with believing(USING):
-        return frozenset(model.preparation_.category_names_)
+        preparation = model.preparation_
+        decimal = options.decimal or preparation.decimal
+        text = options.text | text_columns(preparation.plan_, decimal)
+        return replace(options, decimal=decimal, text=text)
 
 
 def spelled(classes: Any) -> AnyArray:

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from neverworse._typing import AnyArray, Matrix, Vector
 from neverworse.estimators import ProjectedLeastSquaresClassifier
 from neverworse.projection import Certificate
 from neverworse.rows import Rows
-from neverworse.tables._preparation import TablePreparation, as_table, takes_tables
+from neverworse.tables._preparation import TablePreparation, takes_tables
 from neverworse.tables._prepared_rows import PreparedRows
+from neverworse.tables._recognise import DateOrder
 from neverworse.tables._stored import StoredTable
 from neverworse.tables._target import Target, read_target
+from neverworse.tables._values import as_table
+
+
+def _has(method: str) -> Callable[[Any], bool]:
+    """Return a check for `available_if`: whether the classifier of the features has the method."""
+    return lambda self: hasattr(getattr(self, "estimator_", self._classifier()), method)
 
 
 class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -34,6 +42,8 @@ class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Labels reach it as numbers of classes, and NaN where there is none.
     categorical, drop : sequences of str
         See `TablePreparation`.
+    columns, decimal, dates : optional
+        How the text in columns is read; see `TablePreparation`.
 
     Attributes
     ----------
@@ -42,6 +52,8 @@ class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     preparation_ : TablePreparation
     estimator_ : classifier
         Fitted to the features.
+    baseline_ : classifier
+        The supervised one of the same features, if `estimator_` has none inside.
     certificate_ : Certificate
         Of `estimator_`.
 
@@ -63,10 +75,16 @@ class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         *,
         categorical: Sequence[str] = (),
         drop: Sequence[str] = (),
+        columns: Mapping[str, Mapping[str, Any]] | None = None,
+        decimal: str | None = None,
+        dates: DateOrder | None = None,
     ) -> None:
         self.estimator = estimator
         self.categorical = categorical
         self.drop = drop
+        self.columns = columns
+        self.decimal = decimal
+        self.dates = dates
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Prepare a table and fit the classifier.
@@ -91,7 +109,13 @@ class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         table = X if isinstance(X, StoredTable) else as_table(X)
         if table.num_rows != len(target.codes):
             raise ValueError(f"X has {table.num_rows} rows, but y has {len(target.codes)}.")
-        preparation = TablePreparation(categorical=self.categorical, drop=self.drop)
+        preparation = TablePreparation(
+            categorical=self.categorical,
+            drop=self.drop,
+            columns=self.columns,
+            decimal=self.decimal,
+            dates=self.dates,
+        )
         features: Matrix | Rows
         if isinstance(table, StoredTable):
             features = PreparedRows(table, preparation.fit(table))
@@ -115,11 +139,13 @@ class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         predicted: AnyArray = self.classes_[codes.astype(np.intp)]
         return predicted
 
+    @available_if(_has("predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Matrix:
         """Return probabilities of the classes: the scores, brought into range."""
         check_is_fitted(self, "estimator_")
         return self.estimator_.predict_proba(self.preparation_.transform(X))
 
+    @available_if(_has("decision_function"))  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Vector:
         """Return the scores of the rows as the classifier gives them."""
         check_is_fitted(self, "estimator_")
@@ -132,26 +158,23 @@ class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         certificate: Certificate = self.estimator_.certificate_
         # The classifier of the features knows classes by number only.
         prior = tuple(
-            (str(self.classes_[int(float(code))]), low, high)
+            (self._named(code), low, high)
             for code, low, high in certificate.assumptions.class_prior
         )
+        weight = tuple((self._named(code), factor) for code, factor in certificate.class_weight)
         assumptions = dataclasses.replace(certificate.assumptions, class_prior=prior)
-        return dataclasses.replace(certificate, assumptions=assumptions)
+        return dataclasses.replace(certificate, assumptions=assumptions, class_weight=weight)
+
+    def _named(self, code: str) -> str:
+        return str(self.classes_[int(float(code))])
 
     def supervised(self) -> TableClassifier:
         """Return the supervised model of the same features, which this one is never worse than."""
         check_is_fitted(self, "estimator_")
         baseline = copy(self)
-        baseline.estimator_ = self.estimator_.supervised_
+        inside = self.baseline_ if hasattr(self, "baseline_") else self.estimator_.supervised_
+        baseline.estimator_ = inside
         return baseline
-
-    def without_soft_labels(self) -> TableClassifier:
-        """Return the same model without what it says about each row that it was fitted to."""
-        check_is_fitted(self, "estimator_")
-        lean = copy(self)
-        lean.estimator_ = copy(self.estimator_)
-        vars(lean.estimator_).pop("_soft_labels_", None)
-        return lean
 
     def _classifier(self) -> Any:
         if self.estimator is None:

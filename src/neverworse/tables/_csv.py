@@ -19,6 +19,9 @@ from neverworse.tables._sniff import DELIMITERS, delimiter_of, encoding_of
 from neverworse.tables._values import TEXT
 
 BLOCK_BYTES = 8 << 20  # of text at a time, when it is streamed
+PART_BYTES = 4 << 20  # of text that becomes one part of a table in memory
+# What is looked at, before all is read, to see how numbers are written.
+HEAD_CHARACTERS, N_PIECES, PIECE_BYTES = 1 << 16, 16, 1 << 13
 
 
 def read_csv(file: TableFile, options: ReadOptions) -> pa.Table:
@@ -42,6 +45,7 @@ def _read_rows(
     convert = _conversion(options, types)
     convert.auto_dict_encode = True
     read, parse = _reading(file, options), _parsing(file, options)
+    read.block_size = PART_BYTES
     # Line breaks between quotes are slower to allow for, so only the second try does. The third
     # is for the message: threads do not know the number of the row that is wrong.
     tries = ((True, True),) if file.once else ((False, True), (True, True), (True, False))
@@ -58,17 +62,61 @@ def stream_csv(
 ) -> Iterator[pa.RecordBatch]:
     """Read some columns, of known types, a block of rows at a time."""
     names = column_names(file, options)
+    # Threads do not know the number of the row that is wrong, so it is looked for without.
+    threads = not file.once
+    try:
+        yield from _blocks(file, options, names, types, threads)
+    except pa.ArrowInvalid:
+        if threads:
+            try:
+                for _ in _blocks(file, options, names, types, False):
+                    pass
+            except pa.ArrowInvalid as again:
+                error = again
+        raise _what_is_wrong(file, names, error) from None
+
+
+def _blocks(
+    file: TableFile,
+    options: ReadOptions,
+    names: list[str],
+    types: Mapping[str, pa.DataType],
+    threads: bool,
+) -> Iterator[pa.RecordBatch]:
     convert = _conversion(options, types)
     convert.include_columns = [name for name in types if name in names]
     read = _reading(file, options)
-    read.block_size = BLOCK_BYTES
+    read.block_size, read.use_threads = BLOCK_BYTES, threads
     parse = _parsing(file, options)
     parse.newlines_in_values = True
+    with arrow_csv.open_csv(file.native(), read, parse, convert) as reader:
+        yield from reader
+
+
+def some_rows(file: TableFile, options: ReadOptions) -> tuple[pa.Table, pa.Table] | None:
+    """Return rows from the beginning of a file and from places all over it: as text, and by type.
+
+    Nothing if they cannot be read in this way; what is wrong is found when all rows are.
+    """
+    text = _first_lines(file, options)[:HEAD_CHARACTERS]
+    if len(text) == HEAD_CHARACTERS:
+        text = text.rpartition("\n")[0] + "\n"
+    encoding = codecs.lookup(_encoding(file, options)).name
+    if not encoding.startswith(("utf-16", "utf-32")):  # in which a byte is no character
+        for piece in file.pieces(N_PIECES, PIECE_BYTES):
+            text += piece.partition(b"\n")[2].rpartition(b"\n")[0].decode(encoding, "replace")
+            text += "\n"
+    parse = _parsing(file, options)
+    parse.invalid_row_handler = lambda _: "skip"
     try:
-        with arrow_csv.open_csv(file.native(), read, parse, convert) as reader:
-            yield from reader
-    except pa.ArrowInvalid as error:
-        raise _what_is_wrong(file, names, error) from None
+        found = []
+        for types in (dict.fromkeys(column_names(file, options), pa.string()), {}):
+            convert = _conversion(options, types)
+            source = pa.BufferReader(text.encode())
+            found.append(arrow_csv.read_csv(source, parse_options=parse, convert_options=convert))
+    except (pa.ArrowException, UnicodeError, TableError):
+        return None
+    return found[0], found[1]
 
 
 def infer_types(file: TableFile, options: ReadOptions) -> dict[str, pa.DataType]:
@@ -146,7 +194,7 @@ def _parsing(file: TableFile, options: ReadOptions) -> arrow_csv.ParseOptions:
 
 def _conversion(options: ReadOptions, types: Mapping[str, pa.DataType]) -> arrow_csv.ConvertOptions:
     convert = arrow_csv.ConvertOptions(
-        column_types=dict(types), strings_can_be_null=True, decimal_point=options.decimal
+        column_types=dict(types), strings_can_be_null=True, decimal_point=options.decimal or "."
     )
     convert.null_values = list(options.words)
     return convert
@@ -173,9 +221,11 @@ def _wrong_value(file: TableFile, names: list[str], error: Exception) -> TableEr
     kind = found[2].partition("[")[0]
     what = {"double": "numbers", "bool": "true or false", "timestamp": "dates (2026-01-31)"}
     value = short(found[3])
+    row = re.search(r"Row #(\d+)", str(error))  # in which the names are the first
+    where = f" in row {int(row[1]) - 1:,}" if row else ""
     return TableError(
         f"Column {names[int(found[1])]!r} of {file.name} should hold {what.get(kind, kind)}, but "
-        f"has {value!r}. Correct it; if it marks missing values: --missing {value!r}."
+        f"has {value!r}{where}. Correct it; if it marks missing values: --missing {value!r}."
     )
 
 

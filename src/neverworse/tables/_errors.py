@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 
 MOST_NAMED = 5
@@ -13,12 +13,37 @@ class TableError(ValueError):
     """A table that cannot be used as it is; the message says what to change."""
 
 
+class CellError(TableError):
+    """A cell that cannot be used.
+
+    Parameters
+    ----------
+    before, after : str
+        What is said about it, and what to do.
+    row : int
+        Counted from 0, in the rows that were looked at.
+    """
+
+    def __init__(self, before: str, row: int, after: str) -> None:
+        super().__init__(f"{before} in row {row + 1:,}. {after}")
+        self._parts = before, row, after
+
+    def moved(self, n_rows: int) -> CellError:
+        """Return the same error for rows that came behind others."""
+        before, row, after = self._parts
+        return CellError(before, row + n_rows, after)
+
+
 def in_options(message: str) -> str:
     """Return a message of an estimator with the options of the command line for its arguments."""
     message = re.sub(r"\bresponse=['\"](\w+)['\"]", r"--response \1", message)
     message = re.sub(r"\bdistance=['\"](\w+)['\"]", r"--distance \1", message)
     message = re.sub(r"\bclass_prior=['\"](\w+)['\"]", r"--prior \1", message)
-    for argument, option in (("class_prior", "--prior"), ("sample_weight", "--weight")):
+    for argument, option in (
+        ("class_prior", "--prior"),
+        ("class_weight", "--class-weight"),
+        ("sample_weight", "--weight"),
+    ):
         message = re.sub(rf"\b{argument}\b", option, message)
     return message
 
@@ -29,6 +54,15 @@ def listed(names: Iterable[str], most: int = MOST_NAMED) -> str:
     if len(every) <= most:
         return ", ".join(every)
     return f"{', '.join(every[:most])} and {len(every) - most:,} more"
+
+
+def grouped(looks: Mapping[str, str]) -> dict[str, str]:
+    """Return what there is to be said about columns, with the columns of which it is said."""
+    alike: dict[str, list[str]] = {}
+    for name, look in looks.items():
+        if look:
+            alike.setdefault(look, []).append(name)
+    return {look: listed(names) for look, names in alike.items()}
 
 
 def short(text: str, longest: int = 60) -> str:

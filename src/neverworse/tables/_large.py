@@ -22,6 +22,7 @@ SHARE = 0.5  # of the free memory that a table may take
 BYTES_PER_CELL = 24
 BYTES_PER_CHARACTER = 4  # of text, of which a cell has some six
 GROUP_ROWS = 1 << 18
+TEXTS = ("csv", "json lines", "json")
 PIECE_BYTES = 1 << 20  # that are looked at, at a time
 
 
@@ -40,6 +41,8 @@ def is_large(files: Sequence[TableFile], options: ReadOptions, limit: float | No
         In bytes; half of the memory that is free otherwise.
     """
     most = SHARE * _free_memory() if limit is None else limit
+    if sum(map(_most_bytes, files)) <= most:  # so that most files need not be looked at
+        return False
     taken = 0.0
     for file in files:
         taken += _bytes_in_memory(file, options, most - taken)
@@ -83,6 +86,13 @@ def _stored(file: TableFile, options: ReadOptions, copy: Path) -> str:
             "rows; in a Parquet file they are certain."
         ) from None
     return str(copy)
+
+
+def _most_bytes(file: TableFile) -> float:
+    """Return what a file of text takes at most: no cell is shorter than a character."""
+    if file.once or file.compression is not None or file.format not in TEXTS:
+        return float("inf")
+    return float(max(BYTES_PER_CELL, BYTES_PER_CHARACTER) * Path(file.path).stat().st_size)
 
 
 def _bytes_in_memory(file: TableFile, options: ReadOptions, most: float) -> float:

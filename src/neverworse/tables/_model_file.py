@@ -64,7 +64,9 @@ class LoadedModel:
     notes: tuple[str, ...] = ()
 
 
-def save_model(model: Any, path: str | Path, *, facts: dict[str, Any]) -> str:
+def save_model(
+    model: Any, path: str | Path, *, facts: dict[str, Any], compiled: bool = False
+) -> str:
     """Save a fitted model; `load_model` opens the file.
 
     The same model gives the same bytes, unless it contains a set of strings, whose order Python
@@ -78,6 +80,8 @@ def save_model(model: Any, path: str | Path, *, facts: dict[str, Any]) -> str:
         Where the file will be. It is there when it is complete, or not at all.
     facts : dict
         What else should be known of the model, as JSON has it.
+    compiled : bool
+        Whether the model may predict with compiled code, see `load_any_model`.
 
     Returns
     -------
@@ -93,9 +97,11 @@ def save_model(model: Any, path: str | Path, *, facts: dict[str, Any]) -> str:
     skops = _skops()
     with refusing(name, f"{name}: skops cannot write, or not read again, what it contains."):
         members = unzipped(skops.dumps(model))
-        tree = checked_tree(json.loads(members[SCHEMA]))
+        tree = checked_tree(json.loads(members[SCHEMA]), compiled=compiled)
         members = _canonical(tree, members)
-        _build(tree, members)  # what cannot be opened is known now, and not when it is needed
+        _build(
+            tree, members, compiled
+        )  # what cannot be opened is known now, and not when it is needed
     document = {
         "format": FORMAT,
         "neverworse": __version__,
@@ -109,12 +115,14 @@ def save_model(model: Any, path: str | Path, *, facts: dict[str, Any]) -> str:
     return _sha256(contents)
 
 
-def load_model(path: str | Path) -> LoadedModel:
+def load_model(path: str | Path, *, compiled: bool = False) -> LoadedModel:
     """Open a file of `save_model`; a `ModelFileError` says why it is refused, if it is.
 
     Parameters
     ----------
     path : str or Path
+    compiled : bool
+        Whether to accept models that predict with compiled code, see `load_any_model`.
     """
     members, sha256 = _open(Path(path))
     if FACTS not in members:
@@ -122,7 +130,7 @@ def load_model(path: str | Path) -> LoadedModel:
             f"{path} was not written by neverworse, so it is not known what tables it is for. "
             "Give the model.skops that neverworse fit has written."
         )
-    return _load(Path(path), members, sha256)
+    return _load(Path(path), members, sha256, compiled)
 
 
 def load_any_model(path: str | Path, *, compiled: bool = False) -> LoadedModel:

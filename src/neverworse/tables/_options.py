@@ -21,7 +21,7 @@ class ReadOptions:
         Between the cells of delimited text.
     encoding : str, optional
         Of text.
-    decimal : str
+    decimal : {".", ","}, optional
         Before the decimals of numbers in text.
     missing : tuple of str
         Further words that mean a missing value.
@@ -33,10 +33,14 @@ class ReadOptions:
 
     delimiter: str | None = None
     encoding: str | None = None
-    decimal: str = "."
+    decimal: str | None = None
     missing: tuple[str, ...] = ()
     sheet: str | None = None
     text: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        if self.decimal not in (None, ".", ","):
+            raise ValueError(f"decimal is '.' or ',', not {self.decimal!r}.")
 
     @property
     def words(self) -> tuple[str, ...]:

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neverworse.estimators._classifier import class_scores
 from neverworse.projection._words import count
 from neverworse.tables._archive import believing
 from neverworse.tables._classifier import TableClassifier
-from neverworse.tables._errors import TableError, listed, nearest
+from neverworse.tables._decided import outputs
+from neverworse.tables._errors import CellError, TableError, listed, nearest
 from neverworse.tables._file import TableFile
 from neverworse.tables._options import ReadOptions
+from neverworse.tables._plan_file import text_columns
 from neverworse.tables._preparation import TablePreparation, check_columns
 from neverworse.tables._read import check_unique, stream_batches
 from neverworse.tables._values import TEXT, as_text, is_text
@@ -90,6 +91,7 @@ def predict_batches(
     with believing(USING):
         preparation = model.preparation_
         types = column_types(preparation)
+        options = replace(options, decimal=options.decimal or preparation.decimal)
         if set(map(type, types)) - {str} or types.keys() != set(preparation.used_names):
             raise TypeError
     if id_name is not None:
@@ -103,17 +105,21 @@ def predict_batches(
         for batch in stream_batches(file, options, types, check):
             if batch.num_rows:
                 table = pa.Table.from_batches([batch])
-                with believing(USING):
-                    predicted = _predicted(model, table, noticed, id_name, probabilities)
+                try:
+                    with believing(USING):
+                        predicted = _predicted(model, table, noticed, id_name, probabilities)
+                except CellError as error:
+                    raise error.moved(noticed.n_rows) from None
                 yield predicted
 
 
 def column_types(preparation: TablePreparation) -> dict[str, pa.DataType]:
     """Return the types that the text of columns is read as."""
     types = {}
-    categories, dates = set(preparation.category_names_), set(preparation.date_names_)
+    dates = set(preparation.date_names_)
+    texts = text_columns(preparation.plan_, preparation.decimal)
     for name, kind in preparation.types_.items():
-        if name in categories:
+        if name in texts:
             types[name] = TEXT
         elif name in dates:
             types[name] = pa.timestamp("us", tz="UTC" if "tz=" in kind else None)
@@ -153,8 +159,8 @@ def _predicted(
         counter = noticed.new_levels.setdefault(name, Counter())
         if len(counter) < MOST_LEVELS:
             counter.update(levels)
-    scores = class_scores(model, table)
-    best = np.argmax(scores, axis=1)
+    features = model.preparation_.transform(table)
+    best, scores, shares = outputs(model.estimator_, features)
     names = pa.array([str(name) for name in model.classes_.tolist()])
     if id_name is None:
         row_names = pa.array(np.arange(noticed.n_rows, noticed.n_rows + len(best)) + 1)
@@ -162,10 +168,11 @@ def _predicted(
         row_names = id_texts(table.column(id_name))
     columns: dict[str, Any] = {
         "prediction": names.take(pa.array(best)),
-        "score": scores[np.arange(len(best)), best],
+        "score": scores,
     }
     if probabilities:
-        shares = model.predict_proba(table)
+        if shares is None:
+            raise TableError("This model has no probabilities. Leave out --probabilities.")
         columns |= {f"probability: {n}": shares[:, k] for k, n in enumerate(names.to_pylist())}
     columns = with_names(columns, id_name, row_names)
     noticed.n_rows += len(best)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Self
 
@@ -17,11 +16,23 @@ from sklearn.utils.validation import check_is_fitted
 from neverworse._typing import AnyArray, Indices, Matrix, Vector
 from neverworse.projection._words import count
 from neverworse.tables._errors import TableError, listed, nearest, short
-from neverworse.tables._plan import ColumnPlan, infinite, plan_columns
+from neverworse.tables._plan import ColumnPlan, check_known, infinite, level_of, plan_columns
+from neverworse.tables._plan_file import as_entry, from_entry
+from neverworse.tables._reading import Reading
+from neverworse.tables._recognise import DateOrder, Hints
 from neverworse.tables._stored import StoredTable
-from neverworse.tables._values import as_times, coded, date_parts, days, numbers
+from neverworse.tables._values import (
+    DATES,
+    NUMBERS,
+    as_table,
+    as_times,
+    coded,
+    date_part,
+    distinct_days,
+    numbers,
+)
 
-BATCH_ROWS = 1 << 14  # which stay in the cache of a core while they are prepared
+BATCH_ROWS = 1 << 15  # which stay in the cache of a core while they are prepared
 MOST_FEATURES = 50_000
 MOST_LEVELS = int(np.iinfo(np.int16).max)
 OTHER = "(other)"
@@ -50,6 +61,13 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Columns to leave out.
     max_levels : int
         Levels of a category that get their own indicator.
+    columns : mapping of str to mapping, optional
+        How columns are to be read: ``{"kind": "number", "decimal": ",", "unit": "kg"}``; see
+        `neverworse.tables.ColumnsPlan` and `plan_`. Those that are not in it are recognised.
+    decimal : {".", ","}, optional
+        What numbers have before decimals, where a column of text leaves it open.
+    dates : {"day-first", "month-first"}, optional
+        What dates such as 01/02/2026 begin with, where a column leaves it open.
 
     Attributes
     ----------
@@ -71,16 +89,28 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Parts of dates.
     types_ : dict of str to str
         Types of the columns that features are made of, for readers of text, which has none.
+    plan_ : dict of str to dict
+        How each column is read, as in `columns`; new rows are read in the same way.
     """
 
     plans_: list[ColumnPlan]  # only after a fit: a copy that was saved has no need of it
 
     def __init__(
-        self, *, categorical: Sequence[str] = (), drop: Sequence[str] = (), max_levels: int = 30
+        self,
+        *,
+        categorical: Sequence[str] = (),
+        drop: Sequence[str] = (),
+        max_levels: int = 30,
+        columns: Mapping[str, Mapping[str, Any]] | None = None,
+        decimal: str | None = None,
+        dates: DateOrder | None = None,
     ) -> None:
         self.categorical = categorical
         self.drop = drop
         self.max_levels = max_levels
+        self.columns = columns
+        self.decimal = decimal
+        self.dates = dates
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
         """Decide what each column is, and find means, scales and levels.
@@ -96,7 +126,13 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         table = X if isinstance(X, StoredTable) else as_table(X)
         if not table.num_rows:
             raise TableError("The table has no rows.")
-        self.plans_ = plan_columns(table, categorical=self.categorical, drop=self.drop)
+        self.plans_ = plan_columns(
+            table,
+            columns=self._known(table.column_names),
+            hints=Hints(self.decimal, self.dates),
+            max_levels=self.max_levels,
+        )
+        self.plan_ = {plan.name: as_entry(plan.reading) for plan in self.plans_}
         self.feature_names_in_ = np.array(table.column_names, dtype=object)
         self.n_features_in_ = len(table.column_names)
         self.number_names_ = [plan.name for plan in self.plans_ if plan.kind == "number"]
@@ -130,14 +166,29 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         table = as_table(X)
         check_columns(table.column_names, self.used_names)
         features = np.zeros((table.num_rows, len(self.feature_columns_)))
-        starts = range(0, table.num_rows, BATCH_ROWS)
-        if len(starts) <= 1:
-            self._fill(table, 0, features)
-            return features
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            for _ in pool.map(lambda start: self._fill(table, start, features), starts):
+        readings = {name: from_entry(name, self.plan_[name]) for name in self.used_names}
+
+        def fill(start: int, batch: pa.RecordBatch) -> None:
+            self._fill(batch, readings, start, features)
+
+        # As the table lies in memory, so that nothing is copied, unless that is in tiny pieces.
+        batches = table.select(self.used_names).to_batches(BATCH_ROWS)
+        if len(batches) > 8 + 8 * table.num_rows / BATCH_ROWS:
+            batches = table.select(self.used_names).combine_chunks().to_batches(BATCH_ROWS)
+        ends = np.cumsum([batch.num_rows for batch in batches]).tolist()
+        with ThreadPoolExecutor(os.cpu_count() if len(batches) > 1 else 1) as pool:
+            for _ in pool.map(fill, [0, *ends], batches):
                 pass
         return features
+
+    def _known(self, names: Sequence[str]) -> dict[str, Reading | None]:
+        """Return what is said about columns: in a plan, or by the options, which go first."""
+        known = {name: from_entry(name, entry) for name, entry in (self.columns or {}).items()}
+        check_known(names, known, "columns")
+        check_known(names, self.categorical, "categorical")
+        check_known(names, self.drop, "drop")
+        known |= dict.fromkeys(self.categorical, Reading("category"))
+        return known | dict.fromkeys(self.drop)
 
     @property
     def used_names(self) -> list[str]:
@@ -156,7 +207,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             known = set(self.levels_[name])
             values, codes = coded(table.column(name))
             counts = np.bincount(codes, minlength=len(values))
-            pairs = zip(values, counts.tolist(), strict=True)
+            pairs = zip(map(level_of, values), counts.tolist(), strict=True)
             new = {"(missing)" if v is None else v: n for v, n in pairs if n and v not in known}
             if new:
                 found[name] = new
@@ -223,22 +274,33 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             self.encoders_[name] = encoder.fit(rows[:, None])
             self.places_[name] = self._places(encoder)
 
-    def _fill(self, table: pa.Table, start: int, features: Matrix) -> None:
+    def _fill(
+        self,
+        batch: pa.RecordBatch,
+        readings: Mapping[str, Reading | None],
+        start: int,
+        features: Matrix,
+    ) -> None:
         """Write the features of some rows into an array of zeros."""
-        batch = table.slice(start, BATCH_ROWS)
         out = features[start : start + batch.num_rows]
-        first = 0
-        if self._n_numbers:
-            scaled = self.scaler_.transform(self._raw_numbers(batch, start), copy=False)
-            holes = np.isnan(scaled)
-            scaled[holes] = 0.0  # the mean
-            indicators = holes[:, self._missing]
-            first = self._n_numbers + indicators.shape[1]
-            out[:, : self._n_numbers] = scaled
-            out[:, self._n_numbers : first] = indicators
+        scaler = zip(self.scaler_.mean_.tolist(), self.scaler_.scale_.tolist(), strict=True)
+        indicated = np.flatnonzero(self._missing).tolist()
+        first = self._n_numbers + len(indicated)
+        indicator = dict(zip(indicated, range(self._n_numbers, first), strict=True))
+        raw = self._raw_numbers(batch, readings, start)
+        for k, ((name, values), (mean, scale)) in enumerate(zip(raw, scaler, strict=True)):
+            scaled = (values - mean) / scale
+            if not np.isfinite(scaled).all():
+                if np.isinf(values).any():
+                    raise infinite(name, start + int(np.argmax(np.isinf(values))))
+                holes = np.isnan(scaled)
+                scaled[holes] = 0.0  # the mean
+                if k in indicator:
+                    out[:, indicator[k]] = holes
+            out[:, k] = scaled
         for name in self.category_names_:
-            values, codes = coded(batch.column(name))
-            numbered = np.minimum(_numbered(self.levels_[name], values), MOST_LEVELS)
+            found, codes = coded(pa.chunked_array([batch.column(name)]))
+            numbered = np.minimum(_numbered(self.levels_[name], found), MOST_LEVELS)
             # A row has at most one indicator of a category: the rest of it is zero already.
             which = self.places_[name][numbered][codes]
             rows = np.flatnonzero(which >= 0)
@@ -266,22 +328,20 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         of_dates = [name for name in self.date_names_ for _ in self.parts_[name]]
         return [*self.number_names_, *of_dates]
 
-    def _raw_numbers(self, batch: pa.Table, start: int) -> Matrix:
-        raw = np.empty((batch.num_rows, self._n_numbers))
-        for k, name in enumerate(self.number_names_):
-            column = batch.column(name)
+    def _raw_numbers(
+        self, batch: pa.RecordBatch, readings: Mapping[str, Reading | None], start: int
+    ) -> Iterator[tuple[str, Vector]]:
+        """Yield the numbers of some rows, and then the parts of their dates, with their columns."""
+        for name in self.number_names_:
+            column = pa.chunked_array([batch.column(name)])
             if self.types_[name].startswith("time"):
                 column = as_times(column)
-            raw[:, k] = numbers(name, column, first_row=start)
-        first = len(self.number_names_)
+            yield name, numbers(name, column, readings[name] or NUMBERS, first_row=start)
         for name in self.date_names_:
-            parts = tuple(self.parts_[name])
-            raw[:, first : first + len(parts)] = date_parts(days(name, batch.column(name)), parts)
-            first += len(parts)
-        if np.isinf(raw).any():
-            row, column = np.argwhere(np.isinf(raw))[0]
-            raise infinite(self._number_columns[column], start + int(row) + 1)
-        return raw
+            column = pa.chunked_array([batch.column(name)])
+            stamps, codes = distinct_days(name, column, readings[name] or DATES, first_row=start)
+            for part in self.parts_[name]:
+                yield name, date_part(stamps, part)[codes]
 
     def _name_features(self) -> None:
         of_dates = [f"{n} ({part})" for n in self.date_names_ for part in self.parts_[n]]
@@ -319,29 +379,6 @@ def takes_tables(tags: Any) -> Any:
     return tags
 
 
-def as_table(X: Any) -> pa.Table:
-    """Return a table of PyArrow; nothing is copied."""
-    if isinstance(X, pa.Table):
-        return X
-    if isinstance(X, pa.RecordBatch):
-        return pa.Table.from_batches([X])
-    pandas = sys.modules.get("pandas")  # a data frame of it is there only if this is
-    try:
-        if pandas is not None and isinstance(X, pandas.DataFrame):
-            return pa.Table.from_pandas(X, preserve_index=False)
-        if hasattr(X, "__arrow_c_stream__") or isinstance(X, dict):
-            return pa.table(X)
-    except (pa.ArrowException, OverflowError) as error:
-        raise TableError(
-            "A column has values of several types, or integers beyond 64 bits. Turn it into "
-            f"numbers or text ({': '.join(map(str, reversed(error.args)))})."
-        ) from None
-    raise TypeError(
-        "X must be a table with named columns: of pandas, polars or PyArrow, not "
-        f"{type(X).__name__}."
-    )
-
-
 def check_columns(names: Sequence[str], needed: Sequence[str]) -> None:
     """Raise if a column is missing that features are made of."""
     there, wanted = set(names), set(needed)
@@ -361,4 +398,4 @@ def check_columns(names: Sequence[str], needed: Sequence[str]) -> None:
 def _numbered(levels: list[str | None], values: list[str | None]) -> AnyArray:
     """Return the number of each value among the levels, -1 if it is none of them."""
     number = {level: k for k, level in enumerate(levels)}
-    return np.array([number.get(value, -1) for value in values])
+    return np.array([number.get(level_of(value), -1) for value in values])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,12 @@ import pyarrow as pa
 from pyarrow import feather, ipc, parquet
 from pyarrow import json as arrow_json
 
-from neverworse.tables._csv import column_names, read_csv, stream_csv
+from neverworse.tables._csv import column_names, read_csv, some_rows, stream_csv
 from neverworse.tables._errors import TableError, listed
 from neverworse.tables._file import STDIN, TableFile, printable
 from neverworse.tables._json import Shallow
 from neverworse.tables._options import ReadOptions
+from neverworse.tables._recognise import marks_of
 from neverworse.tables._values import with_nulls
 from neverworse.tables._workbook import read_workbook
 
@@ -77,6 +79,23 @@ def read_table(files: Sequence[TableFile], options: ReadOptions) -> pa.Table:
             raise _other_columns(files[0].name, tables[0], file.name, table)
         tables.append(table)
     return stacked(tables)
+
+
+def found_options(files: Sequence[TableFile], options: ReadOptions) -> ReadOptions:
+    """Return options with what some rows of CSV files tell about their numbers.
+
+    The decimal mark, if all columns that tell agree in it; and columns of codes with leading zeros,
+    which are text.
+    """
+    decimals: set[str] = set()
+    codes: set[str] = set()
+    for file in files:
+        if file.format == "csv" and (found := some_rows(file, options)) is not None:
+            with_marks, with_zeros = marks_of(*found)
+            decimals |= with_marks
+            codes |= with_zeros
+    decimal = options.decimal or (decimals.pop() if len(decimals) == 1 else None)
+    return replace(options, decimal=decimal, text=options.text | codes)
 
 
 def stacked(tables: Sequence[pa.Table]) -> pa.Table:
@@ -159,7 +178,7 @@ def _stream(
 def _read_file(file: TableFile, options: ReadOptions) -> pa.Table:
     with file.explained():
         if file.format == "csv":
-            return read_csv(file, options)
+            return with_nulls(read_csv(file, options), options.words)
         if file.format == "excel":
             return read_workbook(file, options)
         if file.format == "parquet":

@@ -29,6 +29,7 @@ from neverworse.estimators.null_category._process import Process
 from neverworse.projection import Assumptions
 from neverworse.tables._archive import ModelFileError
 from neverworse.tables._classifier import TableClassifier
+from neverworse.tables._decided import DecidedClassifier
 from neverworse.tables._plan import ColumnPlan
 from neverworse.tables._preparation import TablePreparation
 
@@ -63,6 +64,7 @@ OURS: tuple[type, ...] = (
     Approximation,
     Assumptions,
     ColumnPlan,
+    DecidedClassifier,
     GaussianClasses,
     NullCategoryNoise,
     Posterior,

@@ -3,20 +3,46 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neverworse._typing import AnyArray, Indices, Matrix, Vector
-from neverworse.tables._errors import TableError, short
+from neverworse._typing import AnyArray, Indices, Vector
+from neverworse.tables._errors import CellError, TableError, short
+from neverworse.tables._reading import Reading
 
 TEXT = pa.dictionary(pa.int32(), pa.string())  # names, as they are read from CSV
 PER_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 DAY = 86_400.0  # seconds
 YEAR = 365.2425  # days
+NUMBERS, DATES = Reading("number"), Reading("date")
+
+
+def as_table(X: Any) -> pa.Table:
+    """Return a table of PyArrow; nothing is copied."""
+    if isinstance(X, pa.Table):
+        return X
+    if isinstance(X, pa.RecordBatch):
+        return pa.Table.from_batches([X])
+    pandas = sys.modules.get("pandas")  # a data frame of it is there only if this is
+    try:
+        if pandas is not None and isinstance(X, pandas.DataFrame):
+            return pa.Table.from_pandas(X, preserve_index=False)
+        if hasattr(X, "__arrow_c_stream__") or isinstance(X, dict):
+            return pa.table(X)
+    except (pa.ArrowException, OverflowError) as error:
+        raise TableError(
+            "A column has values of several types, or integers beyond 64 bits. Turn it into "
+            f"numbers or text ({': '.join(map(str, reversed(error.args)))})."
+        ) from None
+    raise TypeError(
+        "X must be a table with named columns: of pandas, polars or PyArrow, not "
+        f"{type(X).__name__}."
+    )
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -48,20 +74,48 @@ def is_date(kind: pa.DataType) -> bool:
 
 
 def with_nulls(rows: Any, words: Sequence[str]) -> Any:
-    """Make words that mean a missing value null, in a table or a batch."""
+    """Make words that mean a missing value null, in a table or a batch.
+
+    Spaces around them do not matter, and a number is the same in all spellings.
+    """
+    spelled = [float(word) for word in words if spells_number(word) and float(word) == float(word)]
     for k, field in enumerate(rows.schema):
-        kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-        if not is_text(kind):
-            continue
         column = rows.column(k)
-        found = pc.is_in(column, pa.array(words).cast(kind))
-        if pc.any(found).as_py():
-            kept = pc.if_else(found, pa.scalar(None, kind), column.cast(kind))
-            rows = rows.set_column(k, field.name, kept.cast(field.type))
+        chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+        if is_text(field.type):
+            kept = [_without_words(chunk, words) for chunk in chunks]
+        elif spelled and (pa.types.is_integer(field.type) or pa.types.is_floating(field.type)):
+            kept = [_without_numbers(chunk, spelled) for chunk in chunks]
+        else:
+            continue
+        if any(new is not old for new, old in zip(kept, chunks, strict=True)):
+            whole = pa.chunked_array(kept) if isinstance(column, pa.ChunkedArray) else kept[0]
+            rows = rows.set_column(k, field.name, whole)
     return rows
 
 
-def numbers(name: str, column: pa.ChunkedArray, *, first_row: int = 0) -> Vector:
+def _without_words(chunk: pa.Array, words: Sequence[str]) -> pa.Array:
+    coded = pa.types.is_dictionary(chunk.type)
+    texts = chunk.dictionary if coded else chunk
+    found = pc.is_in(pc.utf8_trim_whitespace(texts), pa.array(words).cast(texts.type))
+    if not pc.any(found).as_py():
+        return chunk
+    if not coded:
+        return pc.if_else(found, pa.scalar(None, chunk.type), chunk)
+    kept = pc.if_else(found.take(chunk.indices), pa.scalar(None, chunk.indices.type), chunk.indices)
+    return pa.DictionaryArray.from_arrays(kept, texts, ordered=chunk.type.ordered)
+
+
+def _without_numbers(chunk: pa.Array, spelled: Sequence[float]) -> pa.Array:
+    found = pc.is_in(chunk.cast(pa.float64(), safe=False), pa.array(spelled))
+    if not pc.any(found).as_py():
+        return chunk
+    return pc.if_else(found, pa.scalar(None, chunk.type), chunk)
+
+
+def numbers(
+    name: str, column: pa.ChunkedArray, reading: Reading = NUMBERS, *, first_row: int = 0
+) -> Vector:
     """Return a column as floats, NaN where a value is missing.
 
     Parameters
@@ -70,12 +124,16 @@ def numbers(name: str, column: pa.ChunkedArray, *, first_row: int = 0) -> Vector
         Of the column, for messages.
     column : ChunkedArray
         Numbers, or text that spells them.
+    reading : Reading
+        How text spells them.
     first_row : int
         How many rows of the table came before, for messages.
     """
     kind = column.type
+    if pa.types.is_float64(kind):
+        return _floats(column)
     if is_text(kind):
-        return _spelled_numbers(name, column, first_row)
+        return _spelled(name, column, reading, first_row)
     if pa.types.is_dictionary(kind):
         column, kind = column.cast(kind.value_type), kind.value_type
     if pa.types.is_boolean(kind):
@@ -87,7 +145,7 @@ def numbers(name: str, column: pa.ChunkedArray, *, first_row: int = 0) -> Vector
         return _floats(column.cast(pa.int64())) / (DAY * PER_SECOND[kind.unit])
     elif not is_number(kind):
         raise TableError(
-            f"Column {name!r} should hold numbers, but holds values of the type {kind}."
+            f"Column {name!r} should hold {reading.words}, but holds values of the type {kind}."
         )
     return _floats(column.cast(pa.float64(), safe=False))
 
@@ -115,36 +173,56 @@ def as_times(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column
 
 
-def days(name: str, column: pa.ChunkedArray) -> Vector:
-    """Return dates as days since 1970, NaN where one is missing."""
+def days(
+    name: str, column: pa.ChunkedArray, reading: Reading = DATES, *, first_row: int = 0
+) -> Vector:
+    """Return dates as days since 1970, NaN where one is missing; see `numbers`."""
     if is_text(column.type):
-        with contextlib.suppress(pa.ArrowInvalid):
+        if reading.order:
+            return _spelled(name, column, reading, first_row)
+        try:
             column = column.cast(pa.string()).cast(pa.timestamp("us"))
+        except pa.ArrowInvalid:
+            return _spelled(name, column, reading, first_row)
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if not is_date(column.type):
         raise TableError(
-            f"Column {name!r} should hold dates (2026-01-31), but holds values of the type "
-            f"{column.type}."
+            f"Column {name!r} should hold {reading.words} ({reading.example}), but holds "
+            f"values of the type {column.type}."
         )
     stamps = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
     return _floats(stamps) / (DAY * 1e6)
 
 
-def date_parts(stamps: Vector, parts: tuple[str, ...]) -> Matrix:
-    """Return parts of dates, those that come back as points on a circle.
+def distinct_days(
+    name: str, column: pa.ChunkedArray, reading: Reading = DATES, *, first_row: int = 0
+) -> tuple[Vector, Indices]:
+    """Return the distinct days of a column, NaN last, and which of them each row has.
+
+    Dates with a time mostly differ, so that all of them are returned.
+    """
+    if pa.types.is_date(column.type):
+        values, codes = distinct(column)
+        return np.append(days(name, pa.chunked_array([values]), reading), np.nan), codes
+    stamps = days(name, column, reading, first_row=first_row)
+    return stamps, np.arange(len(stamps))
+
+
+def date_part(stamps: Vector, part: str) -> Vector:
+    """Return a part of dates, as a point on a circle if it comes back.
 
     Parameters
     ----------
     stamps : array of shape (n_rows,)
         Days since 1970.
-    parts : tuple of str
+    part : str
         Of `DATE_PARTS`.
     """
-    return np.column_stack([_PARTS[part](stamps) for part in parts])
+    return _PARTS[part](stamps)
 
 
-_PARTS = {
+_PARTS: dict[str, Callable[[Vector], Vector]] = {
     "day": lambda stamps: stamps,
     "year, cosine": lambda stamps: np.cos(2.0 * np.pi * stamps / YEAR),
     "year, sine": lambda stamps: np.sin(2.0 * np.pi * stamps / YEAR),
@@ -161,6 +239,15 @@ def coded(column: pa.ChunkedArray) -> tuple[list[str | None], Indices]:
 
     Missing values are None, which comes last and may be there without being used.
     """
+    values, codes = distinct(column)
+    return [*as_text(values), None], codes
+
+
+def distinct(column: pa.ChunkedArray) -> tuple[pa.Array, Indices]:
+    """Return the distinct values of a column, and which of them each row has.
+
+    Rows without a value have the number behind the last. There may be values that no row has.
+    """
     if not pa.types.is_dictionary(column.type):
         try:
             column = column.dictionary_encode()
@@ -169,12 +256,16 @@ def coded(column: pa.ChunkedArray) -> tuple[list[str | None], Indices]:
                 "A column for labels or categories has no plain values in its cells, but "
                 f"{short(str(column.type))}. Take them apart, or leave it out: --drop COLUMN."
             ) from None
-    merged = column.unify_dictionaries().combine_chunks()
-    if isinstance(merged, pa.ChunkedArray):
-        merged = pa.concat_arrays(merged.chunks)
-    values = as_text(merged.dictionary)
-    codes = pc.fill_null(merged.indices.cast(pa.int64()), len(values))
-    return [*values, None], codes.to_numpy(zero_copy_only=False)
+    if column.num_chunks == 1:
+        merged = column.chunk(0)
+    else:
+        merged = column.unify_dictionaries().combine_chunks()
+        if isinstance(merged, pa.ChunkedArray):
+            merged = pa.concat_arrays(merged.chunks)
+    codes = merged.indices
+    if codes.null_count:
+        codes = pc.fill_null(codes.cast(pa.int64()), len(merged.dictionary))
+    return merged.dictionary, codes.to_numpy(zero_copy_only=False)
 
 
 def as_text(values: pa.Array | pa.ChunkedArray) -> list[str | None]:
@@ -199,20 +290,25 @@ def spells_number(text: str) -> bool:
     return "_" not in text
 
 
-def _spelled_numbers(name: str, column: pa.ChunkedArray, first_row: int) -> Vector:
-    values, codes = coded(column)
-    wrong = [k for k, text in enumerate(values) if text is not None and not spells_number(text)]
-    if wrong:
-        row = first_row + int(np.argmax(np.isin(codes, wrong))) + 1
-        text = short(str(values[wrong[0]]))
-        raise TableError(
-            f"Column {name!r} should hold numbers, but has {text!r} in row {row:,}. Correct it; if "
-            f"it marks missing values: --missing {text!r}."
+def _spelled(name: str, column: pa.ChunkedArray, reading: Reading, first_row: int) -> Vector:
+    """Return what the text in a column spells."""
+    values, codes = distinct(column)
+    parsed = np.append(reading.parse(values), np.nan)
+    found: Vector = parsed[codes]
+    wrong = np.isnan(found) & (codes < len(values))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        text = short(str(values[int(codes[row])]))
+        such = f" ({reading.example})" if reading.example else ""
+        raise CellError(
+            f"Column {name!r} should hold {reading.words}{such}, but has {text!r}",
+            first_row + row,
+            f"Correct it; if it marks missing values: --missing {text!r}.",
         )
-    found = np.array([np.nan if text is None else float(text) for text in values])
-    return found[codes]
+    return found
 
 
 def _floats(column: pa.ChunkedArray) -> Vector:
-    floats: AnyArray = column.to_numpy()
+    one = column.num_chunks == 1  # which need not be copied
+    floats: AnyArray = column.chunk(0).to_numpy(zero_copy_only=False) if one else column.to_numpy()
     return floats.astype(np.float64, copy=False)

@@ -1,0 +1,347 @@
+"""Which model goes into the model file: chosen, fitted to all rows, decided on, and audited."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from copy import copy
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from neverworse._typing import Indices, Matrix, Vector
+from neverworse.estimators import ProjectedLeastSquaresClassifier, audit
+from neverworse.estimators._delegating import DelegatingClassifier
+from neverworse.projection import Box, Simplex
+from neverworse.projection._words import count
+from neverworse.rows import Rows
+from neverworse.study._comparison_words import reason_of
+from neverworse.study._decision_facts import decision_of, wanted_of
+from neverworse.study._fit import AUTO, FitSettings, TableFit
+from neverworse.study._methods import (
+    COMPILED,
+    PROJECTED,
+    SUPERVISED,
+    fitted,
+    standard_methods,
+)
+from neverworse.study._scored import ScoredRows
+from neverworse.study._study import AuditFacts, ModelFacts, Study
+from neverworse.study._tuned import TunedClassifier
+from neverworse.tables import TableClassifier, TableError
+from neverworse.tables._decided import DecidedClassifier, outputs
+from neverworse.tables._errors import nearest
+
+BLOCK = 100_000  # rows that are predicted at a time, if the table is not in memory
+NEIGHBOURS = "label spreading"  # which classifies by the rows of the table itself
+
+Progress = Callable[[str, float], None]
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The model in the model file, and what it says of the unlabeled rows.
+
+    Attributes
+    ----------
+    model : TableClassifier
+    facts : ModelFacts
+    codes : array of shape (n_unlabeled,)
+        Predicted classes.
+    scores : array of shape (n_unlabeled,)
+        Of these classes: least squares scores of a linear model of neverworse, otherwise
+        probabilities, or distances from the boundary if there are none.
+    probabilities : array of shape (n_unlabeled, n_classes) or None
+    """
+
+    model: TableClassifier
+    facts: ModelFacts
+    codes: Indices
+    scores: Vector
+    probabilities: Matrix | None
+
+
+def method_names() -> list[str]:
+    """Return the names of all methods, whatever the table."""
+    return list(standard_methods(ProjectedLeastSquaresClassifier(), compare=True))
+
+
+def named(text: str) -> str:
+    """Return the name of a model as it is written here; case and hyphens are free.
+
+    Raises
+    ------
+    ValueError
+        If there is no such model. The message is meant for people.
+    """
+    spelled = {_plain(name): name for name in (AUTO, *method_names())}
+    name = spelled.pop(_plain(text), None)
+    if name == NEIGHBOURS:
+        raise ValueError(
+            f"{NEIGHBOURS} classifies rows by the rows of the table, so its model would be the "
+            "table itself. Choose another --model."
+        )
+    if name is None:
+        others = [each for each in spelled.values() if each != NEIGHBOURS]
+        raise ValueError(f"There is no model {text!r} for --model. {nearest(text, others)}")
+    return name
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\s_-]+", "", name).casefold()
+
+
+def check_choice(fit: TableFit, settings: FitSettings) -> None:
+    """Raise `TableError` if a model cannot be what is wanted, before others are compared."""
+    wanted_of(fit, settings)
+    if settings.model == AUTO:
+        return
+    methods = _methods(fit)
+    if settings.model not in methods:
+        raise TableError(
+            f"{settings.model} is for two classes, and there are {len(fit.target.classes)}."
+        )
+    obstacle = _obstacle(settings.model, methods[settings.model], fit)
+    if obstacle is not None:
+        raise TableError(f"{obstacle} Choose another --model.")
+
+
+def _methods(fit: TableFit, seed: int = 0) -> dict[str, Any]:
+    n_classes = len(fit.target.classes)
+    return standard_methods(fit.classifier, compare=True, n_classes=n_classes, seed=seed)
+
+
+def _obstacle(name: str, method: Any, fit: TableFit) -> str | None:
+    """Return why a method makes no model file for a table, if it does not."""
+    if name == NEIGHBOURS:
+        return f"{NEIGHBOURS} classifies rows by the rows of the table, so it makes no model file."
+    if not isinstance(fit.features, Rows) or name in (SUPERVISED, PROJECTED):
+        return None
+    from_labels = isinstance(method, TunedClassifier) and not method.self_training
+    if from_labels or isinstance(method, ProjectedLeastSquaresClassifier):
+        return None
+    return f"{name} needs all rows in memory (--memory GB), and this table is larger than that."
+
+
+def is_compared(name: str) -> bool:
+    """Whether a method is in a comparison anyway."""
+    return name == AUTO or name in standard_methods(ProjectedLeastSquaresClassifier())
+
+
+def choose(
+    fit: TableFit,
+    settings: FitSettings,
+    study: Study,
+    scored: ScoredRows,
+    *,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Chosen:
+    """Fit the model that is wanted to all rows, and say what is known about it.
+
+    Parameters
+    ----------
+    fit : TableFit
+    settings : FitSettings
+    study : Study
+        With the verdict that "auto" follows.
+    scored : ScoredRows
+    seed : int
+    progress : callable, optional
+        Called with what is being done, and which share of it is done.
+
+    Raises
+    ------
+    TableError
+        If the model cannot be fitted, or its threshold not be found. The message is for people.
+    """
+    told = progress or _silent
+    check_choice(fit, settings)
+    wanted = wanted_of(fit, settings)
+    methods = _methods(fit, seed)
+    name, words = _resolved(settings.model, study, methods, fit)
+    told(f"fitting {name}", 0.0)
+    estimator = _estimator(name, methods[name], fit)
+    decision = None
+    if wanted.anything:
+        settings_found, decision = decision_of(
+            name, methods[name], estimator, fit, study, wanted, seed, told
+        )
+        estimator = DecidedClassifier(estimator, **settings_found)
+    codes, scores, shares = _said(name, estimator, fit, scored)
+    model = copy(fit.model)
+    model.estimator_, model.baseline_ = estimator, fit.classifier.supervised_
+    certified = name == PROJECTED or (name == SUPERVISED and bool(study.certificate["reason"]))
+    facts = ModelFacts(
+        name=name,
+        asked=settings.model,
+        certified=certified,
+        compiled=name in COMPILED,
+        words=(*words, *_words(name, certified, decision is not None)),
+        decision=decision,
+        audit=_audit(fit, scored, codes, shares),
+    )
+    return Chosen(model, facts, codes, scores, shares)
+
+
+def _silent(what: str, share: float) -> None:
+    """Show no progress."""
+
+
+def _resolved(
+    asked: str, study: Study, methods: Mapping[str, Any], fit: TableFit
+) -> tuple[str, tuple[str, ...]]:
+    """Return the name of a method, and what has to be said about how it was found."""
+    failures = {} if study.comparison is None else study.comparison.failures
+    if asked in failures:
+        raise TableError(f"{asked} failed: {failures[asked]} Choose another --model.")
+    if asked != AUTO:
+        return asked, ()
+    name = study.verdict.model
+    obstacle = _obstacle(name, methods[name], fit)
+    if obstacle is None:
+        return name, ()
+    return SUPERVISED if study.certificate["reason"] else PROJECTED, (obstacle,)
+
+
+def _estimator(name: str, method: Any, fit: TableFit) -> Any:
+    """Return the classifier of the features, fitted to all rows that it uses."""
+    if name == SUPERVISED:
+        return fit.classifier.supervised_
+    if name == PROJECTED:
+        return _lean(fit.classifier)
+    X, y, weights = fit.features, fit.target.codes, fit.weights
+    if isinstance(X, Rows) and isinstance(method, TunedClassifier):  # which learns from labels
+        labeled = np.flatnonzero(fit.target.labeled)
+        X, y = X.take(labeled), y[labeled]
+        weights = None if weights is None else weights[labeled]
+    try:
+        model = fitted(method, X, y, weights)
+    except Exception as error:
+        raise TableError(f"{name} failed: {reason_of(error)} Choose another --model.") from None
+    while isinstance(model, DelegatingClassifier):
+        model = model.estimator_
+    return _lean(model)
+
+
+def _lean(model: Any) -> Any:
+    """Return a model without what it says about each row that it was fitted to."""
+    lean = copy(model)
+    vars(lean).pop("_soft_labels_", None)
+    return lean
+
+
+def _said(
+    name: str, estimator: Any, fit: TableFit, scored: ScoredRows
+) -> tuple[Indices, Vector, Matrix | None]:
+    """Return classes, scores and probabilities of the unlabeled rows."""
+    if name in (SUPERVISED, PROJECTED) and not isinstance(estimator, DecidedClassifier):
+        of_classes = (scored.supervised if name == SUPERVISED else scored.projected)[
+            scored.unlabeled
+        ]
+        codes = scored.predictions[0 if name == SUPERVISED else 1]
+        return codes, of_classes[np.arange(len(codes)), codes], nearest_shares(of_classes)
+    parts = [outputs(estimator, X) for X in _blocks(fit.features, scored.unlabeled)]
+    codes, scores = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
+    shares = [part[2] for part in parts if part[2] is not None]
+    return codes, scores, np.vstack(shares) if shares else None
+
+
+def _blocks(features: Any, chosen: Any) -> Iterator[Any]:
+    """Yield the chosen rows of a table, in pieces if it is not in memory."""
+    if not isinstance(features, Rows):
+        yield features[chosen]
+        return
+    rows = np.flatnonzero(chosen)
+    for start in range(0, len(rows), BLOCK):
+        yield features.take(rows[start : start + BLOCK])
+
+
+def nearest_shares(scores: Matrix) -> Matrix:
+    """Return the probabilities nearest to least squares scores of all classes."""
+    if scores.shape[1] > 2:
+        return Simplex().nearest(scores.T).T
+    second = Box().nearest(scores[:, 1])
+    return np.column_stack([1.0 - second, second])
+
+
+class _Answers:
+    """Classes that were predicted, as a classifier of these rows."""
+
+    def __init__(self, codes: Indices, n_classes: int) -> None:
+        self.codes, self.classes_ = codes, np.arange(n_classes)
+
+    def predict(self, X: Any) -> Indices:  # noqa: ARG002
+        return self.codes
+
+
+def _audit(fit: TableFit, scored: ScoredRows, codes: Indices, shares: Matrix | None) -> AuditFacts:
+    """Compare with the supervised model on the unlabeled rows, whatever their classes are."""
+    n_classes = len(scored.classes)
+    before: Any
+    after: Any
+    response: Literal["predict_proba", "error"]
+    if shares is None:
+        response, loss = "error", "share of wrong classes"
+        before, after = (_Answers(each, n_classes) for each in (scored.predictions[0], codes))
+        same = np.array_equal(codes, scored.predictions[0])
+    else:
+        response, loss = "predict_proba", "Brier score of the probabilities"
+        once = 1 if n_classes == 2 else slice(None)  # the first of two classes says nothing more
+        before = nearest_shares(scored.supervised[scored.unlabeled])[:, once]
+        after = shares[:, once]
+        same = np.array_equal(after, before)
+    worst = best = 0.0
+    if not same:
+        unknown = np.full(len(codes), np.nan)
+        # What --prior says about these rows holds here, too.
+        prior = {
+            int(float(code)): (low, high)
+            for code, low, high in fit.classifier.certificate_.assumptions.class_prior
+        }
+        found = audit(
+            *(after, before, unknown[:, None], unknown),
+            response=response,
+            sample_weight=None if fit.weights is None else fit.weights[scored.unlabeled],
+            class_prior=prior or None,
+            missing_label=np.nan,
+        )
+        worst, best = found.worst_case, found.best_case
+    conditions = fit.model.certificate_.assumptions.conditions()
+    where = f"on the {count(len(codes), 'unlabeled row')}, whatever their classes are{conditions}"
+    words = _audit_words(loss, worst, best, where, same)
+    return AuditFacts(response, worst, best, worst <= 0.0, words)
+
+
+def _audit_words(loss: str, worst: float, best: float, where: str, same: bool) -> str:
+    if same:
+        return f"The {loss} is that of the supervised model {where}."
+    if worst <= 0.0:
+        return (
+            f"The {loss} is never higher than that of the supervised model {where}: it is "
+            f"{-worst:.3g} to {-best:.3g} lower."
+        )
+    lower = f"{-best:.3g} lower" if best < 0.0 else "never lower"
+    return (
+        f"The {loss} may be up to {worst:.3g} higher than that of the supervised model, or "
+        f"{lower}, {where.replace('whatever', 'depending on what')}."
+    )
+
+
+def _words(name: str, certified: bool, decided: bool) -> Iterator[str]:
+    yield f"model.skops holds the {name} model."
+    if name == SUPERVISED and not certified:
+        yield "The certificate is about the projected one, which is compared with it."
+    elif not certified:
+        yield "Nothing is proved about it: the certificate is about the projected model."
+    elif decided:
+        yield (
+            "The certificate is about its scores: what is decided on beyond them, by threshold or "
+            "calibration, is not proved."
+        )
+    if name in COMPILED:
+        yield (
+            "It predicts with compiled code, which believes the numbers in a file: neverworse "
+            "predict opens it with --trust-compiled only."
+        )

@@ -1,0 +1,242 @@
+"""Numbers that say how well a method predicts held-out rows, with their 95 % intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import optimize, stats
+from sklearn.metrics import confusion_matrix, roc_auc_score
+
+from neverworse._typing import AnyArray, Indices, Matrix, Vector
+from neverworse.study._resampling import LEVEL
+from neverworse.study._study import CalibrationBin, ClassNumbers, Estimate, Numbers
+
+Z = float(stats.norm.isf(0.5 * (1.0 - LEVEL)))
+TINY = 1e-9
+MOST_BINS = 10
+FEWEST_IN_BIN = 10  # held-out rows
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """What a method said of labeled rows that it had not seen, in each repeat.
+
+    Attributes
+    ----------
+    predictions : array of shape (n_repeats, n_rows)
+        Codes of classes.
+    probabilities : array of shape (n_repeats, n_rows, n_classes) or None
+    scores : array of shape (n_repeats, n_rows, n_classes) or None
+        What ranks the rows for each class: scores that are not cut off where there are any,
+        otherwise probabilities.
+    """
+
+    predictions: Indices
+    probabilities: AnyArray | None
+    scores: AnyArray | None
+
+
+@dataclass(frozen=True)
+class Truth:
+    """The labeled rows that were held out in turn, in the order of the table.
+
+    Attributes
+    ----------
+    rows : array of shape (n_rows,)
+        Their numbers in the table.
+    codes : array of shape (n_rows,)
+        Their classes.
+    weights : array of shape (n_rows,)
+    classes : sequence of str
+        Names of the classes.
+    positive : int or None
+        The class of the calibration curve.
+    """
+
+    rows: Indices
+    codes: Indices
+    weights: Vector
+    classes: Sequence[str]
+    positive: int | None
+
+    def size(self, chosen: Any = slice(None)) -> float:
+        """Return how many rows of equal weight are worth as much as some rows (Kish)."""
+        weights = self.weights[chosen]
+        total = float(weights.sum())
+        return total**2 / float((weights**2).sum()) if total else 0.0
+
+
+def numbers(truth: Truth, held_out: HeldOut) -> Numbers:
+    """Return how well a method predicts held-out rows.
+
+    A value is the mean over the repeats. Its interval is about other rows of the same kind,
+    predicted by the same models: Wilson's for shares of rows; Newcombe's for the AUC; of a mean of
+    shares, the one that their intervals give (Zou and Donner's MOVER); Student's for the Brier
+    score and the log loss.
+    """
+    confusion = _confusion(truth, held_out.predictions)
+    wrong = (held_out.predictions != truth.codes).mean(axis=0)
+    recalls = [
+        wilson(_ratio(confusion[k, k], confusion[k].sum()), truth.size(truth.codes == k))
+        for k in range(len(truth.classes))
+    ]
+    brier = log_loss = None
+    if held_out.probabilities is not None:
+        brier = _mean(truth, brier_scores(truth.codes, held_out.probabilities).mean(axis=0))
+        log_loss = _mean(truth, log_losses(truth.codes, held_out.probabilities).mean(axis=0))
+    return Numbers(
+        error=wilson(float(np.average(wrong, weights=truth.weights)), truth.size()),
+        balanced_accuracy=mean_of(recalls),
+        auc=None if held_out.scores is None else _auc(truth, held_out.scores),
+        brier=brier,
+        log_loss=log_loss,
+        classes=tuple(
+            _class_numbers(truth, confusion, k, recall) for k, recall in enumerate(recalls)
+        ),
+        confusion=tuple(map(tuple, confusion.tolist())),
+        calibration=_calibration(truth, held_out.probabilities),
+    )
+
+
+def brier_scores(codes: Indices, probabilities: AnyArray) -> AnyArray:
+    """Return the squared error of the probabilities of each row.
+
+    Of two classes that of the second, as scikit-learn has it; of more, summed over the classes.
+    """
+    squares = (probabilities - np.eye(probabilities.shape[-1])[codes]) ** 2
+    return squares[..., 1] if squares.shape[-1] == 2 else squares.sum(axis=-1)
+
+
+def log_losses(codes: Indices, probabilities: AnyArray) -> AnyArray:
+    """Return minus the logarithm of the probability of the true class of each row.
+
+    Probabilities of 0 are taken for the smallest number that can be told from 0 beside 1, as
+    scikit-learn does.
+    """
+    own = np.take_along_axis(
+        probabilities, np.broadcast_to(codes[:, None], (*probabilities.shape[:-1], 1)), axis=-1
+    )[..., 0]
+    losses: AnyArray = -np.log(np.clip(own, np.finfo(np.float64).eps, 1.0))
+    return losses
+
+
+def wilson(share: float, n: float) -> Estimate:
+    """Return a share of `n` rows with Wilson's score interval."""
+    if n <= 0.0:
+        return Estimate(share, 0.0, 1.0)
+    centre = (share + Z**2 / (2.0 * n)) / (1.0 + Z**2 / n)
+    half = Z * np.sqrt(share * (1.0 - share) / n + Z**2 / (4.0 * n**2)) / (1.0 + Z**2 / n)
+    # At 0 and 1 the ends are the share itself, but for rounding.
+    low = 0.0 if share == 0.0 else float(max(0.0, centre - half))
+    high = 1.0 if share == 1.0 else float(min(1.0, centre + half))
+    return Estimate(share, low, high)
+
+
+def newcombe(auc: float, n_positive: float, n_negative: float) -> Estimate:
+    """Return an AUC with the interval of R. G. Newcombe's method 5 (Statistics in Medicine, 2006).
+
+    The ends are those areas from which this one is just far enough away, by Hanley and McNeil's
+    standard error at those ends: unlike the usual interval, it is right for an AUC of 1 as well.
+    """
+    average = max(0.0, 0.5 * (n_positive + n_negative) - 1.0)
+
+    def beyond(area: float) -> float:
+        spread = area * (1.0 - area) / (n_positive * n_negative)
+        spread *= 1.0 + average * ((1.0 - area) / (2.0 - area) + area / (1.0 + area))
+        return (auc - area) ** 2 - Z**2 * spread
+
+    # At 0 and 1 nothing varies, so that these areas are no ends.
+    low = 0.0 if auc == 0.0 else optimize.brentq(beyond, 0.0, min(auc, 1.0 - TINY))
+    high = 1.0 if auc == 1.0 else optimize.brentq(beyond, max(auc, TINY), 1.0)
+    return Estimate(auc, float(low), float(high))
+
+
+def mean_of(parts: Sequence[Estimate]) -> Estimate:
+    """Return the mean of independent estimates, with the interval that follows from theirs."""
+    value = float(np.mean([part.value for part in parts]))
+    below = np.sqrt(sum((part.value - part.low) ** 2 for part in parts)) / len(parts)
+    above = np.sqrt(sum((part.high - part.value) ** 2 for part in parts)) / len(parts)
+    return Estimate(value, float(max(0.0, value - below)), float(min(1.0, value + above)))
+
+
+def _confusion(truth: Truth, predictions: Indices) -> Matrix:
+    labels = range(len(truth.classes))
+    found = [
+        confusion_matrix(truth.codes, each, labels=labels, sample_weight=truth.weights)
+        for each in predictions
+    ]
+    mean: Matrix = np.mean(found, axis=0)
+    return mean
+
+
+def _class_numbers(truth: Truth, confusion: Matrix, k: int, recall: Estimate) -> ClassNumbers:
+    found, predicted, own = confusion[k, k], confusion[:, k].sum(), confusion[k].sum()
+    # Rows of any weight are worth as many as the same share of all rows.
+    each = truth.size() / confusion.sum()
+    either = own + predicted - found
+    overlap = wilson(_ratio(found, either), each * either)
+    return ClassNumbers(
+        truth.classes[k],
+        int(np.count_nonzero(truth.codes == k)),
+        wilson(_ratio(found, predicted), each * predicted) if predicted else None,
+        recall,
+        # F1 grows with the share of found rows in all that are of the class or predicted to be.
+        Estimate(*(2.0 * j / (1.0 + j) for j in (overlap.value, overlap.low, overlap.high))),
+    )
+
+
+def _ratio(part: float, whole: float) -> float:
+    return float(part / whole) if whole else 0.0
+
+
+def _mean(truth: Truth, values: Vector) -> Estimate:
+    mean = float(np.average(values, weights=truth.weights))
+    n = truth.size()
+    if n <= 1.0:
+        return Estimate(mean, mean, mean)
+    variance = float(np.average((values - mean) ** 2, weights=truth.weights))
+    margin = float(stats.t.isf(0.5 * (1.0 - LEVEL), n - 1.0)) * float(np.sqrt(variance / (n - 1.0)))
+    return Estimate(mean, max(0.0, mean - margin), mean + margin)
+
+
+def _auc(truth: Truth, scores: AnyArray) -> Estimate:
+    """Return the AUC: of two classes, or the mean of each class against all others."""
+    n_classes = len(truth.classes)
+    of_classes = []
+    for k in range(n_classes) if n_classes > 2 else [1]:
+        own = truth.codes == k
+        area = float(
+            np.mean(
+                [roc_auc_score(own, each[:, k], sample_weight=truth.weights) for each in scores]
+            )
+        )
+        of_classes.append(newcombe(min(1.0, area), truth.size(own), truth.size(~own)))
+    return mean_of(of_classes)
+
+
+def _calibration(truth: Truth, probabilities: AnyArray | None) -> tuple[CalibrationBin, ...] | None:
+    """Return how often rows are of the positive class, by what they were predicted to be."""
+    if truth.positive is None or probabilities is None:
+        return None
+    n_repeats = len(probabilities)
+    predicted = probabilities[..., truth.positive].ravel()
+    weights = np.tile(truth.weights, n_repeats)
+    own = np.tile(truth.codes == truth.positive, n_repeats)
+    n_bins = int(np.clip(len(truth.codes) // FEWEST_IN_BIN, 1, MOST_BINS))
+    edges = np.quantile(predicted, np.linspace(0.0, 1.0, n_bins + 1))
+    place = np.searchsorted(np.unique(edges[1:-1]), predicted)
+    each = truth.size() / (n_repeats * len(truth.codes))
+    bins = []
+    for k in np.unique(place):
+        inside = place == k
+        share = float(np.average(own[inside], weights=weights[inside]))
+        bins.append(
+            CalibrationBin(
+                float(np.average(predicted[inside], weights=weights[inside])),
+                wilson(share, each * np.count_nonzero(inside)),
+            )
+        )
+    return tuple(bins)

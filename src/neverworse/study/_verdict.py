@@ -1,0 +1,341 @@
+"""What to do with a table: which model to use, why, and what could give a better one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from neverworse.projection._words import count
+from neverworse.study._comparison_words import points
+from neverworse.study._methods import PROJECTED, SUPERVISED
+from neverworse.study._study import (
+    Changes,
+    Comparison,
+    Curve,
+    DataFacts,
+    Estimate,
+    Verdict,
+    VerdictKind,
+)
+
+Guarantee = Literal["improved", "same", "none"]
+
+FEW_LABELS = 10  # of a class; fewer say next to nothing about it
+
+
+def decide(
+    guarantee: Guarantee,
+    loss_difference: Estimate | None,
+    error_difference: Estimate | None,
+    better: str | None = None,
+) -> VerdictKind:
+    """Return the verdict that follows from what is proved and what held-out rows show.
+
+    The rules, of which the first that applies decides:
+
+    1. Another method that is clearly better than both models on held-out rows is to be used.
+    2. If nothing could be improved for certain, the projected model is the supervised one.
+    3. If the projected model is clearly worse on held-out rows, in squared loss or in error, the
+       supervised one is to be used.
+    4. If the certificate guarantees an improvement, or the projected model is clearly better on
+       held-out rows, it is to be used.
+    5. Otherwise nothing speaks for either.
+
+    Parameters
+    ----------
+    guarantee : {"improved", "same", "none"}
+        What the certificate says of the projected model: it is certainly better than the supervised
+        one, it is the same, or it may be worse.
+    loss_difference, error_difference : Estimate or None
+        Squared loss and error on held-out rows: projected less supervised. None if not known.
+    better : str, optional
+        Another method that is clearly better than both.
+    """
+    if better is not None:
+        return "another method"
+    if guarantee == "same":
+        return "nothing to gain"
+    signs = [each.sign for each in (loss_difference, error_difference) if each is not None]
+    if max(signs, default=0) > 0:
+        return "supervised"
+    if guarantee == "improved" or min(signs, default=0) < 0:
+        return "projected"
+    return "undecided"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a verdict is about.
+
+    Attributes
+    ----------
+    guarantee : {"improved", "same", "none"}
+    claim : str
+        What is proved, in a sentence.
+    penalised : bool
+        Whether that is about a loss with a ridge penalty.
+    no_room : bool
+        Whether it is certain that nothing could be improved, and not merely nothing that was found.
+    has_prior : bool
+        Whether shares of classes were given.
+    data : DataFacts
+    changes : Changes
+    comparison : Comparison or None
+    better : sequence of str
+        Methods that are clearly better than both models, the best first.
+    labeled_curve : Curve or None
+    """
+
+    guarantee: Guarantee
+    claim: str
+    penalised: bool
+    no_room: bool
+    has_prior: bool
+    data: DataFacts
+    changes: Changes
+    comparison: Comparison | None
+    better: Sequence[str]
+    labeled_curve: Curve | None
+
+    @property
+    def kind(self) -> VerdictKind:
+        """The verdict in a word."""
+        loss = error = None
+        if self.comparison is not None:
+            facts = self.comparison.of(PROJECTED)
+            loss, error = facts.loss_difference, facts.error_difference
+        return decide(self.guarantee, loss, error, next(iter(self.better), None))
+
+
+def verdict_of(evidence: Evidence) -> Verdict:
+    """Return what to do, and why, in plain words."""
+    kind = evidence.kind
+    model = {"projected": PROJECTED, "another method": next(iter(evidence.better), "")}.get(
+        kind, SUPERVISED
+    )
+    return Verdict(
+        kind,
+        model,
+        _headline(kind, model, evidence),
+        None if evidence.comparison is None else _quality(model, evidence),
+        tuple(_reasons(kind, model, evidence)),
+        tuple(_cautions(model, evidence)),
+        tuple(_advice(kind, evidence)),
+    )
+
+
+def _headline(kind: VerdictKind, model: str, evidence: Evidence) -> str:
+    if kind == "another method":
+        return f"Use {model}: it is clearly better on held-out rows. It comes without a guarantee."
+    if kind == "nothing to gain":
+        if not evidence.no_room:
+            return "Use the supervised model: no certain improvement of it was found."
+        return "Use the supervised model: the unlabeled rows cannot improve it."
+    if kind == "supervised":
+        return "Use the supervised model: the projected one is clearly worse on held-out rows."
+    if kind == "undecided":
+        return "Stay with the supervised model: nothing shows that the projected one is better."
+    if _is_clearly_better(evidence.comparison):
+        return "Use the projected model: it is clearly better on held-out rows."
+    loss = f"{'penalised ' if evidence.penalised else ''}squared error"
+    if not evidence.changes.n_changed:
+        return f"Use the projected model: its {loss} is lower for certain, its classes the same."
+    return f"Use the projected model: its {loss} is lower for certain."
+
+
+def _is_clearly_better(comparison: Comparison | None) -> bool:
+    if comparison is None:
+        return False
+    facts = comparison.of(PROJECTED)
+    differences = facts.loss_difference, facts.error_difference
+    return any(each is not None and each.sign < 0 for each in differences)
+
+
+def _reasons(kind: VerdictKind, model: str, evidence: Evidence) -> Iterator[str]:
+    if kind != "another method":
+        yield evidence.claim
+    comparison = evidence.comparison
+    if comparison is not None and kind == "another method":
+        yield _against_both(model, comparison)
+    elif comparison is not None and kind != "nothing to gain":
+        yield _held_out(comparison)
+    if evidence.guarantee != "same":
+        n_changed = evidence.changes.n_changed
+        yield (
+            f"The projected model gives {f'{n_changed:,}' if n_changed else 'none'} of the "
+            f"{count(evidence.changes.n_unlabeled, 'unlabeled row')} another class than the "
+            "supervised one."
+        )
+
+
+def _held_out(comparison: Comparison) -> str:
+    """Say how the projected model does against the supervised one."""
+    facts = comparison.of(PROJECTED)
+    error, loss = facts.error_difference, facts.loss_difference
+    assert error is not None
+    words = f"On held-out rows, the projected model's error {_step(error)}."
+    if loss is not None and loss.sign and loss.sign != error.sign:
+        way = "lower" if loss.sign < 0 else "higher"
+        ends = sorted(map(abs, (loss.low, loss.high)))
+        words += (
+            f" Its squared loss per row is clearly {way}, by {abs(loss.value):.4f} (95 % interval "
+            f"{ends[0]:.4f} to {ends[1]:.4f})."
+        )
+    return words
+
+
+def _step(error: Estimate) -> str:
+    """Say how large a difference of errors is, and whether chance may explain it."""
+    if error == Estimate(0.0, 0.0, 0.0):
+        return "is that of the supervised one in every fold"
+    way = {-1: ": clearly lower", 1: ": clearly higher", 0: ", which chance may explain"}
+    return f"differs from the supervised one's by {_points_between(error)}{way[error.sign]}"
+
+
+def _points_between(step: Estimate) -> str:
+    return (
+        f"{signed_points(step.value)} points (95 % interval {signed_points(step.low)} to "
+        f"{signed_points(step.high)})"
+    )
+
+
+def _against_both(model: str, comparison: Comparison) -> str:
+    """Say how another method does against the supervised and the projected model."""
+    facts = comparison.of(model)
+    both = " and ".join(
+        f"{percent(comparison.of(each).numbers.error.value)} ({each})"
+        for each in (SUPERVISED, PROJECTED)
+    )
+    error, brier = facts.error_difference, facts.brier_difference
+    assert error is not None
+    words = f"The errors of the other two are {both}. Its own {_step(error)}."
+    if brier is not None and brier.sign < 0:
+        mine, other = facts.numbers.brier, comparison.of(SUPERVISED).numbers.brier
+        assert mine is not None
+        assert other is not None
+        words += (
+            f" Its probabilities are clearly closer to the truth: Brier score {mine.value:.3f}, "
+            f"supervised {other.value:.3f}."
+        )
+    return words
+
+
+def _quality(model: str, evidence: Evidence) -> str:
+    """Say how good a model is, beside no model at all."""
+    comparison = evidence.comparison
+    assert comparison is not None
+    numbers = comparison.of(model).numbers
+    words = (
+        f"On held-out rows it is wrong in {_with_interval(numbers.error)}; always answering "
+        f"{comparison.majority!r} would be wrong in {percent(comparison.baseline.error.value)}."
+    )
+    if numbers.auc is not None:
+        words += f" AUC {numbers.auc.value:.2f}."
+    for each in numbers.classes:
+        if each.name == evidence.data.positive:
+            words += f" It finds {percent(each.recall.value)} of the rows of {each.name!r}"
+            if each.precision is not None:
+                words += f"; where it says {each.name!r}, {percent(each.precision.value)} are"
+            words += "."
+    return words
+
+
+def _with_interval(share: Estimate) -> str:
+    return f"{percent(share.value)} (95 % interval {points(share.low)} to {points(share.high)} %)"
+
+
+def _cautions(model: str, evidence: Evidence) -> Iterator[str]:
+    comparison = evidence.comparison
+    rarest = min(evidence.data.classes, key=lambda each: each.n_labeled)
+    if comparison is None:
+        yield (
+            "This was not tested on held-out rows: that takes two labeled rows of every class at "
+            f"least, and {rarest.name!r} has {count(rarest.n_labeled, 'label')}."
+        )
+        return
+    if rarest.n_labeled < FEW_LABELS:
+        yield (
+            f"There are {count(rarest.n_labeled, 'label')} of {rarest.name!r}: what is said about "
+            "this class is little more than a guess."
+        )
+    numbers, auc = comparison.of(model).numbers, comparison.of(model).numbers.auc
+    if numbers.error.high < comparison.baseline.error.value:
+        return
+    words = f"Its error is not clearly lower than that of always answering {comparison.majority!r}"
+    if auc is None:
+        yield f"{words}."
+    elif auc.low <= 0.5:
+        yield (
+            f"{words}, and it does not rank rows clearly better than chance (AUC {auc.value:.2f}, "
+            f"95 % interval {auc.low:.2f} to {auc.high:.2f}): it does not show that these columns "
+            "tell the classes apart."
+        )
+    else:
+        yield (
+            f"{words}, but it ranks rows better than chance (AUC {auc.value:.2f}, 95 % interval "
+            f"{auc.low:.2f} to {auc.high:.2f}). Another threshold finds more rows of the rarer "
+            "class, at the price of false alarms: --threshold."
+        )
+
+
+def _advice(kind: VerdictKind, evidence: Evidence) -> Iterator[str]:
+    if kind == "another method":
+        return  # the learning curve is about our own models
+    yield from _more_labels(evidence)
+    if kind == "projected" and evidence.changes.n_changed:
+        return
+    comparison = evidence.comparison
+    if comparison is not None:
+        ours = (SUPERVISED, PROJECTED, "ICLS")
+        yield (
+            "Another family of models: none of those in the comparison is clearly better."
+            if any(each.method not in ours for each in comparison.methods)
+            else "Another family of models: --compare tries several on the same folds."
+        )
+    if not evidence.has_prior:
+        yield (
+            "A known share of a class among the unlabeled rows: --prior "
+            f"{evidence.data.positive or evidence.data.classes[0].name}=LOW..HIGH leaves more room "
+            "for an improvement."
+        )
+
+
+def _more_labels(evidence: Evidence) -> Iterator[str]:
+    """Say what more labels would do, by the last doubling of the learning curve."""
+    curve = evidence.labeled_curve
+    if curve is None or curve.error_step is None or curve.loss_step is None:
+        return
+    before, after = (curve.lines[-1].error[k].value for k in (-2, -1))
+    step = f"from {curve.sizes[-2]:,} to {curve.sizes[-1]:,} of them, "
+    if curve.error_step.sign < 0:
+        # A power law, of which these are two points, has fallen by the same factor.
+        expected = after**2 / before
+        yield (
+            f"More labels: {step}the error on held-out rows fell from {percent(before)} to "
+            f"{percent(after)}. About {evidence.data.n_labeled:,} more may bring it to "
+            f"{percent(expected)}."
+        )
+    elif curve.loss_step.sign < 0:
+        yield (
+            f"More labels: {step}the squared loss clearly fell, though not the error: "
+            f"{_points_between(curve.error_step)}."
+        )
+    else:
+        change = f"changed by {_points_between(curve.error_step)}"
+        if curve.error_step == Estimate(0.0, 0.0, 0.0):
+            change = "did not change in any fold"
+        yield (
+            f"More labels: perhaps. {step[0].upper()}{step[1:]}the error on held-out rows {change}."
+        )
+
+
+def percent(share: float) -> str:
+    """Return a share in percent."""
+    return f"{points(share)} %"
+
+
+def signed_points(share: float) -> str:
+    """Return a difference of shares in percentage points, with its sign."""
+    text = f"{100.0 * share:+.1f}"
+    return "0.0" if float(text) == 0.0 else text

@@ -1,0 +1,153 @@
+"""Plans of how columns are read: shown, saved, edited, given back, and kept in the model."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from neverworse.cli import main
+from neverworse.cli._plan import to_look_at
+from neverworse.tables import load_model
+from tests.tables.messy import TABLES
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """A folder with a table of two labels: too few for a comparison, which would take long."""
+    monkeypatch.chdir(tmp_path)
+    header, *rows = TABLES["german_clinic"].csv.decode("utf-8-sig").splitlines()
+    kept = [next(row for row in rows if row.endswith(f";{label}")) for label in ("gesund", "krank")]
+    rows = [row if row in kept else row.rpartition(";")[0] + ";" for row in rows]
+    (tmp_path / "t.csv").write_text("\n".join([header, *rows]))
+    return tmp_path
+
+
+FIT = ["fit", "t.csv", "--target", "Befund", "--missing", "k.A."]
+QUICK = ["--alpha", "1", "--no-curves", "--quiet"]
+
+
+def edited(path, **changes):
+    plan = json.loads(path.read_text())
+    for name, entry in changes.items():
+        plan["columns"][name] = entry
+    path.write_text(json.dumps(plan))
+
+
+def test_a_plan_is_shown_and_nothing_is_fitted(place, capsys):
+    assert main([*FIT, "--plan"]) == 0
+    said = capsys.readouterr().out
+    assert "column    read as                              made into" in said
+    assert "Aufnahme  dates day.month.year                 days, and place in the year" in said
+    assert "23.05.2021 | 19.06.2020" in said
+    assert "Columns to look at:\n- 'PLZ': Codes with leading zeros, such as '01067'" in said
+    assert sorted(path.name for path in place.iterdir()) == ["t.csv"]
+
+
+def test_a_plan_is_saved_edited_given_back_and_kept(place, capsys):
+    assert main([*FIT, "--plan", "p.json"]) == 0
+    assert "--columns p.json" in capsys.readouterr().out
+    plan = json.loads((place / "p.json").read_text())
+    assert plan["columns"]["Kosten"].items() >= {
+        ("kind", "number"), ("thousands", "."), ("decimal", ","), ("missing", 0), ("distinct", 240)
+    }  # fmt: skip
+    # Unchanged, it makes no difference.
+    assert main([*FIT, *QUICK, "--out", "a"]) == 0
+    assert main([*FIT, *QUICK, "--out", "b", "--columns", "p.json"]) == 0
+    first, second = (pd.read_csv(place / out / "predictions.csv") for out in "ab")
+    pd.testing.assert_frame_equal(first, second)
+    edited(place / "p.json", PLZ={"kind": "number"}, Anteil={"kind": "drop"})
+    assert main([*FIT, *QUICK, "--out", "c", "--columns", "p.json"]) == 0
+    preparation = load_model(place / "c" / "model.skops").model.preparation_
+    assert preparation.plan_["PLZ"] == {"kind": "number"}
+    assert preparation.plan_["Anteil"] == {"kind": "drop"}
+    assert preparation.plan_["Aufnahme"] == {"kind": "date", "order": "day.month.year"}
+    assert "PLZ" in preparation.number_names_
+    assert "Anteil" not in preparation.feature_columns_
+
+
+def test_only_some_columns_and_options_that_go_first(place, capsys):
+    plan = {"neverworse_plan": 1, "columns": {"PLZ": {"kind": "number"}}}
+    # What a shell of Windows writes.
+    (place / "p.json").write_bytes(json.dumps(plan).encode("utf-16"))
+    assert main([*FIT, "--plan", "--json", "--columns", "p.json"]) == 0
+    shown = json.loads(capsys.readouterr().out)["columns"]
+    assert (shown["PLZ"]["kind"], shown["Raucher"]["kind"]) == ("number", "yes/no")
+    assert main([*FIT, "--plan", "--json", "--columns", "p.json", "--categorical", "PLZ"]) == 0
+    assert json.loads(capsys.readouterr().out)["columns"]["PLZ"]["kind"] == "category"
+
+
+def test_a_plan_says_how_numbers_are_written(place, capsys):
+    """What is read as 1.892 by itself can be said to be 1892."""
+    rng = np.random.default_rng(0)
+    steps = rng.integers(1001, 9999, 60)
+    labels = ["a", "b", *[""] * 58]
+    rows = [f"{n // 1000}.{n % 1000:03d};{label}" for n, label in zip(steps, labels, strict=True)]
+    (place / "s.csv").write_text("\n".join(["steps;y", *rows]))
+    plan = {"kind": "number", "thousands": ".", "decimal": ","}
+    text = json.dumps({"neverworse_plan": 1, "columns": {"steps": plan}})
+    (place / "p.json").write_text(text)
+    for words, scale in (([], 1e-3), (["--columns", "p.json"], 1.0), (["--decimal", ","], 1.0)):
+        fit = ["fit", "s.csv", "--target", "y", *QUICK, "--out", "o", *words]
+        assert main(fit) == 0
+        offset = load_model(place / "o" / "model.skops").model.preparation_.offsets()[0]
+        assert offset == pytest.approx(scale * steps.mean())
+
+
+@pytest.mark.parametrize(
+    ("columns", "code", "said"),
+    [
+        ({"Kostn": {"kind": "drop"}}, 4, "no column 'Kostn' for --columns. Did you mean 'Kosten'?"),
+        (
+            {"PLZ": {"kind": "numeric"}},
+            2,
+            "the kind 'numeric' for column 'PLZ'. Kinds are 'number',",
+        ),
+        ({"PLZ": {"kind": "number", "decimal": ";"}}, 2, "decimal is '.' or ',', not ';'"),
+        ({"PLZ": {"kind": "date", "order": "dmy"}}, 2, "such as 'day.month.year', not 'dmy'"),
+        ({"PLZ": {"kind": "number", "unti": "kg"}}, 2, "has 'unti'. Did you mean 'unit'?"),
+        ({"PLZ": {"unit": "kg"}}, 2, "the kind None for column 'PLZ'"),
+        ({"PLZ": "number"}, 2, "should have an entry such as {'kind': 'number'}, not 'number'."),
+        ({"Befund": {"kind": "category"}}, 2, "--target and the plan p.json both name"),
+        ({"Raucher": {"kind": "number"}}, 4, "should hold numbers, but has 'ja' in row 1."),
+        ({"Wert": {"kind": "date"}}, 4, "should hold dates (2026-01-31), but holds values"),
+        (["PLZ"], 2, "has no columns"),
+    ],
+)
+def test_plans_that_cannot_be_used(place, capsys, columns, code, said):
+    plan = {"neverworse_plan": 1, "columns": columns}
+    (place / "p.json").write_text(json.dumps(plan))
+    assert main([*FIT, *QUICK, "--columns", "p.json"]) == code
+    assert said in " ".join(capsys.readouterr().err.split())
+
+
+def test_files_that_are_no_plans(place, capsys):
+    (place / "list.json").write_text("[]")
+    (place / "later.json").write_text('{"neverworse_plan": 2, "columns": {}}')
+    said = {
+        "t.csv": "t.csv is no plan",
+        "none.json": "There is no plan none.json. Make one with --plan none.json.",
+        ".": "There is no plan .",
+        "list.json": "list.json is no plan.",
+        "later.json": "later.json is a plan of version 2, and this program knows 1.",
+    }
+    for name, words in said.items():
+        assert main([*FIT, "--columns", name]) == 2
+        assert words in capsys.readouterr().err
+    assert main([*FIT, "--plan", "none/p.json"]) == 2
+
+
+def test_a_table_behind_the_option_is_not_replaced(place, capsys):
+    before = (place / "t.csv").read_bytes()
+    assert main(["fit", "--plan", "t.csv", "--target", "Befund"]) == 2
+    assert "Put --plan behind the tables" in capsys.readouterr().err
+    assert (place / "t.csv").read_bytes() == before
+
+
+def test_notes_are_never_cut_off_and_those_alike_share_a_line():
+    long = "word " * 60 + "--drop 'x'."
+    said = "\n".join(to_look_at({"x": long, "a": "Same.", "b": "Same.", "c": ""}))
+    assert " ".join(said.split()).endswith(f"- 'x': {' '.join(long.split())} - 'a', 'b': Same.")
+    assert list(to_look_at({"c": ""})) == []

@@ -1,0 +1,218 @@
+"""The verdict: few rules, at their edges, and the words that go with them."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from neverworse.study._study import Estimate
+from neverworse.study._verdict import Evidence, decide, verdict_of
+from tests.report import studies
+
+SAME = Estimate(0.0, -0.01, 0.01)
+LOWER = Estimate(-0.02, -0.03, -0.001)
+HIGHER = Estimate(0.02, 0.001, 0.03)
+JUST_NOT_LOWER = Estimate(-0.02, -0.04, 0.0)
+JUST_NOT_HIGHER = Estimate(0.02, 0.0, 0.04)
+
+
+@pytest.mark.parametrize(
+    ("guarantee", "loss", "error", "better", "kind"),
+    [
+        # Another method that is clearly better comes before everything else.
+        ("improved", LOWER, LOWER, "forest", "another method"),
+        ("same", SAME, SAME, "forest", "another method"),
+        # The same model cannot be better or worse.
+        ("same", SAME, SAME, None, "nothing to gain"),
+        ("same", None, None, None, "nothing to gain"),
+        # Clearly worse in either measure, whatever the certificate says.
+        ("improved", HIGHER, SAME, None, "supervised"),
+        ("improved", SAME, HIGHER, None, "supervised"),
+        ("improved", LOWER, HIGHER, None, "supervised"),
+        ("none", HIGHER, LOWER, None, "supervised"),
+        ("improved", JUST_NOT_HIGHER, JUST_NOT_HIGHER, None, "projected"),
+        # A guarantee is enough, and so is a clear improvement.
+        ("improved", SAME, SAME, None, "projected"),
+        ("improved", None, None, None, "projected"),
+        ("none", LOWER, SAME, None, "projected"),
+        ("none", SAME, LOWER, None, "projected"),
+        ("none", None, LOWER, None, "projected"),
+        # Nothing is clear.
+        ("none", SAME, SAME, None, "undecided"),
+        ("none", JUST_NOT_LOWER, JUST_NOT_LOWER, None, "undecided"),
+        ("none", JUST_NOT_HIGHER, SAME, None, "undecided"),
+        ("none", None, None, None, "undecided"),
+    ],
+)
+def test_rules(guarantee, loss, error, better, kind):
+    assert decide(guarantee, loss, error, better) == kind
+
+
+def evidence(**changed):
+    study = studies.binary()
+    many = tuple(dataclasses.replace(each, n_labeled=30) for each in study.data.classes)
+    found = Evidence(
+        guarantee="improved",
+        claim="It is proved.",
+        penalised=False,
+        no_room=True,
+        has_prior=False,
+        data=dataclasses.replace(study.data, classes=many),
+        changes=dataclasses.replace(study.changes, n_changed=3, n_unlabeled=400),
+        comparison=study.comparison,
+        better=(),
+        labeled_curve=study.labeled_curve,
+    )
+    return dataclasses.replace(found, **changed)
+
+
+def compared(projected=None, **of_all):
+    """A comparison in which some facts of the projected model, or numbers of all, are others."""
+    base = studies.comparison()
+    methods = [
+        dataclasses.replace(each, numbers=dataclasses.replace(each.numbers, **of_all))
+        for each in base.methods
+    ]
+    methods[1] = dataclasses.replace(methods[1], **(projected or {}))
+    return dataclasses.replace(base, methods=tuple(methods))
+
+
+UNCLEAR = {"error_difference": SAME, "loss_difference": SAME}
+
+
+def test_each_verdict_names_a_model_and_what_to_do():
+    unclear = compared(UNCLEAR)
+    for changed, kind, model, words in [
+        (
+            {"comparison": unclear},
+            "projected",
+            "projected",
+            "its squared error is lower for certain.",
+        ),
+        ({}, "projected", "projected", "it is clearly better on held-out rows"),
+        ({"guarantee": "same"}, "nothing to gain", "supervised", "rows cannot improve it"),
+        (
+            {"comparison": compared({"loss_difference": HIGHER})},
+            "supervised",
+            "supervised",
+            "the projected one is clearly worse",
+        ),
+        ({"better": ("TSVM",)}, "another method", "TSVM", "It comes without a guarantee"),
+        (
+            {"guarantee": "none", "comparison": unclear},
+            "undecided",
+            "supervised",
+            "nothing shows that the projected one is better",
+        ),
+    ]:
+        found = verdict_of(evidence(**changed))
+        assert (found.kind, found.model) == (kind, model)
+        assert words in found.headline
+        assert found.headline.startswith(("Use", "Stay"))
+        assert found.reasons
+        assert found.quality.startswith("On held-out rows it is wrong in ")
+
+
+def test_the_loss_of_the_guarantee_is_named():
+    unclear = evidence(comparison=compared(UNCLEAR), penalised=True)
+    assert "its penalised squared error is lower for certain." in verdict_of(unclear).headline
+    same = dataclasses.replace(unclear.changes, n_changed=0)
+    found = verdict_of(dataclasses.replace(unclear, changes=same))
+    assert found.headline.endswith("lower for certain, its classes the same.")
+    assert "--compare" in " ".join(found.advice) or "none of those" in " ".join(found.advice)
+
+
+def test_an_improvement_that_was_not_found_is_not_called_impossible():
+    found = verdict_of(evidence(guarantee="same", no_room=False))
+    assert found.headline == "Use the supervised model: no certain improvement of it was found."
+
+
+def test_words_have_the_numbers_and_the_baseline_beside_them():
+    found = verdict_of(evidence())
+    numbers, baseline = (
+        studies.comparison().of("projected").numbers,
+        studies.comparison().baseline,
+    )
+    low, high = (f"{100 * end:.1f}" for end in (numbers.error.low, numbers.error.high))
+    assert found.quality.startswith(
+        f"On held-out rows it is wrong in {100 * numbers.error.value:.1f} % (95 % interval {low} "
+        f"to {high} %); always answering 'benign' would be wrong in "
+        f"{100 * baseline.error.value:.1f} %."
+    )
+    recall = f"It finds {100 * numbers.classes[1].recall.value:.1f} % of the rows of 'malignant'"
+    assert recall in found.quality
+    assert "It is proved." in found.reasons
+    assert "-2.3 points (95 % interval -3.5 to -1.1): clearly lower." in found.reasons[1]
+    assert (
+        "The projected model gives 3 of the 400 unlabeled rows another class" in found.reasons[-1]
+    )
+
+
+def test_no_praise_for_a_model_that_is_no_better_than_always_the_same_answer():
+    error = Estimate(0.03, 0.02, 0.041)
+    useful = compared(UNCLEAR, error=error, auc=Estimate(0.96, 0.9, 0.98))
+    baseline = dataclasses.replace(useful.baseline, error=Estimate(0.0325, 0.02, 0.05))
+    useful = dataclasses.replace(useful, baseline=baseline)
+    (caution,) = verdict_of(evidence(comparison=useful)).cautions
+    assert "not clearly lower than that of always answering 'benign'" in caution
+    assert "it ranks rows better than chance (AUC 0.96" in caution
+    assert "--threshold" in caution
+    useless = compared(UNCLEAR, error=error, auc=Estimate(0.55, 0.5, 0.6))
+    useless = dataclasses.replace(useless, baseline=baseline)
+    (caution,) = verdict_of(evidence(comparison=useless)).cautions
+    assert "it does not show that these columns tell the classes apart" in caution
+    good = compared(UNCLEAR, error=Estimate(0.01, 0.005, 0.0324))
+    good = dataclasses.replace(good, baseline=baseline)
+    assert verdict_of(evidence(comparison=good)).cautions == ()
+
+
+def test_few_labels_are_said():
+    data = studies.binary().data
+    few = tuple(
+        dataclasses.replace(c, n_labeled=9 if k else 30) for k, c in enumerate(data.classes)
+    )
+    found = verdict_of(evidence(data=dataclasses.replace(data, classes=few)))
+    assert any(each.startswith("There are 9 labels of 'malignant'") for each in found.cautions)
+    none = verdict_of(evidence(comparison=None, labeled_curve=None))
+    assert none.quality is None
+    assert none.cautions[0].startswith("This was not tested on held-out rows")
+    assert none.kind == "projected"
+
+
+def test_what_could_help():
+    curve = studies.binary().labeled_curve
+    falls = dataclasses.replace(curve, error_step=LOWER)
+    before, after = (each.value for each in curve.lines[-1].error[-2:])
+    (advice,) = verdict_of(evidence(labeled_curve=falls)).advice
+    assert advice.startswith("More labels: from 20 to 30 of them, the error on held-out rows fell")
+    n_labeled = studies.binary().data.n_labeled
+    assert f"{n_labeled} more may bring it to {100 * after**2 / before:.1f} %." in advice
+    (advice,) = verdict_of(
+        evidence(labeled_curve=dataclasses.replace(curve, error_step=SAME))
+    ).advice
+    assert "perhaps" in advice
+    assert "changed by 0.0 points (95 % interval -1.0 to +1.0)" in advice
+    flat = dataclasses.replace(curve, error_step=Estimate(0.0, 0.0, 0.0))
+    (advice,) = verdict_of(evidence(labeled_curve=flat)).advice
+    assert "did not change in any fold" in advice
+    in_loss = dataclasses.replace(curve, error_step=SAME, loss_step=LOWER)
+    (advice,) = verdict_of(evidence(labeled_curve=in_loss)).advice
+    assert "the squared loss clearly fell" in advice
+    # The curve is about our own models.
+    assert verdict_of(evidence(labeled_curve=falls, better=("TSVM",))).advice == ()
+    assert verdict_of(evidence(labeled_curve=None)).advice == ()
+
+
+@pytest.mark.parametrize("has_prior", [False, True])
+def test_what_could_help_where_nothing_can_be_improved(has_prior):
+    few = studies.comparison()
+    few = dataclasses.replace(few, methods=few.methods[:3])
+    for comparison, words in ((few, "--compare"), (studies.comparison(), "none of those")):
+        found = verdict_of(
+            evidence(
+                guarantee="same", comparison=comparison, labeled_curve=None, has_prior=has_prior
+            )
+        )
+        assert words in found.advice[0]
+        assert any("--prior malignant=LOW..HIGH" in each for each in found.advice) != has_prior
