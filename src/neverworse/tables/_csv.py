@@ -19,7 +19,7 @@ from neverworse.tables._sniff import DELIMITERS, delimiter_of, encoding_of
 from neverworse.tables._values import TEXT
 
 BLOCK_BYTES = 8 << 20  # of text at a time, when it is streamed
-PART_BYTES = 4 << 20  # of text that becomes one part of a table in memory
+PART_BYTES = 2 << 20  # of text that becomes one part of a table in memory
 # What is looked at, before all is read, to see how numbers are written.
 HEAD_CHARACTERS, N_PIECES, PIECE_BYTES = 1 << 16, 16, 1 << 13
 

@@ -288,9 +288,12 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         first = self._n_numbers + len(indicated)
         indicator = dict(zip(indicated, range(self._n_numbers, first), strict=True))
         raw = self._raw_numbers(batch, readings, start)
+        # Arrays that come and go would cost more than what is done with them.
+        scaled, finite = np.empty(batch.num_rows), np.empty(batch.num_rows, bool)
         for k, ((name, values), (mean, scale)) in enumerate(zip(raw, scaler, strict=True)):
-            scaled = (values - mean) / scale
-            if not np.isfinite(scaled).all():
+            np.subtract(values, mean, out=scaled)
+            np.divide(scaled, scale, out=scaled)
+            if not np.isfinite(scaled, out=finite).all():
                 if np.isinf(values).any():
                     raise infinite(name, start + int(np.argmax(np.isinf(values))))
                 holes = np.isnan(scaled)
