@@ -12,7 +12,7 @@ import sys
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
-from neverworse.projection._dual import WORKING_BYTES, WORKING_FRACTION
+from neverworse.projection.solver.dual import WORKING_BYTES, WORKING_FRACTION
 from pages import with_tables
 
 HERE = Path(__file__).resolve().parent

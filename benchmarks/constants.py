@@ -24,12 +24,12 @@ import machine
 from billion import Constants, constants_table
 from data import two_gaussians
 from neverworse import ProjectedLeastSquaresClassifier
-from neverworse.projection import _dual
-from neverworse.projection._dual import WORKING_BYTES
-from neverworse.projection._hinge_pass import Band, hinge_pass
-from neverworse.projection._row_labels import Changes, Corners, RowLabels
-from neverworse.projection._shapes import Box
-from neverworse.projection._undecided import RowNumbers
+from neverworse.projection.label_sets import Box
+from neverworse.projection.labels import Changes, Corners, RowLabels
+from neverworse.projection.solver import dual
+from neverworse.projection.solver.dual import WORKING_BYTES
+from neverworse.projection.solver.hinge_pass import Band, hinge_pass
+from neverworse.projection.solver.undecided import RowNumbers
 from neverworse.rows import as_rows
 from neverworse.rows._dask import DaskRows
 from neverworse.rows._dask_engine import Engine, task_of
@@ -191,7 +191,7 @@ def _narrow(n_rows):
 def _narrow_sets():
     """Let working sets have as many rows for each column as those of a large and wide table."""
     limit = int(WORKING_BYTES * (N_NARROW / N_COLUMNS) ** 2)
-    return patch.object(_dual, "WORKING_BYTES", limit)
+    return patch.object(dual, "WORKING_BYTES", limit)
 
 
 def _client_bytes(n_rows):

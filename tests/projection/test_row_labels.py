@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from neverworse.projection._row_labels import (
+from neverworse.projection.label_sets import Box, Simplex
+from neverworse.projection.labels import (
     Changes,
     Corners,
     RowLabels,
@@ -11,7 +12,6 @@ from neverworse.projection._row_labels import (
     soft_labels,
     split_labels,
 )
-from neverworse.projection._shapes import Box, Simplex
 
 N = 200
 RNG = np.random.default_rng(0)

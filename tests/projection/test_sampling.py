@@ -5,8 +5,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from neverworse.projection import _sampling
-from neverworse.projection._sampling import draw, is_chosen, sample_sizes
+from neverworse.projection.solver import sampling
+from neverworse.projection.solver.sampling import draw, is_chosen, sample_sizes
 
 N = 100_000
 ROWS = np.arange(N)
@@ -68,7 +68,7 @@ def test_smaller_draws_are_part_of_larger_ones(weights):
 
 def test_draw_does_not_depend_on_how_rows_are_gone_through(weights, monkeypatch):
     expected = draw(weights, 777)
-    monkeypatch.setattr(_sampling, "CHUNK", 1000)
+    monkeypatch.setattr(sampling, "CHUNK", 1000)
     np.testing.assert_array_equal(draw(weights, 777), expected)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from neverworse.cli._text import aligned, wrapped
-from neverworse.projection._words import count
+from neverworse.projection.words import count
 from neverworse.study._study import ColumnFacts, Comparison, DataFacts, Study
 
 MOST_COLUMNS = 40

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Literal
 
-from neverworse.projection._words import count
+from neverworse.projection.words import count
 from neverworse.report._canvas import canvas, looks, number_axis, rows_axis, sizes_axis
 from neverworse.report._svg import COLOURS, Chart
 from neverworse.report._words import decimal, short

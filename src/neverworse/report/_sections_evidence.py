@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from neverworse.projection._words import count
+from neverworse.projection.words import count
 from neverworse.report._charts_methods import comparison_chart, curve_chart
 from neverworse.report._html import Markup, table, tag
 from neverworse.report._pieces import drawing, legend, side_by_side

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neverworse.estimators._classifier import class_scores
-from neverworse.projection._words import count
+from neverworse.projection.words import count
 from neverworse.tables._archive import believing
 from neverworse.tables._classifier import TableClassifier
 from neverworse.tables._errors import TableError, listed, nearest

@@ -1,0 +1,122 @@
+"""Supervised scores, and the soft labels that would reproduce them, allowed or not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from neverworse._typing import Indices, Matrix, Scalars, Vector
+from neverworse.projection.labels import RowLabels, RowStart
+from neverworse.projection.training import Labels
+from neverworse.rows import Rows
+from neverworse.rows._kept import Kept
+from neverworse.rows._weigh import RowWeigh
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What a pass with the supervised weights leaves of some rows.
+
+    Attributes
+    ----------
+    scores : array of shape (n_rows,) or (n_classes, n_rows)
+    summed, total
+        Σ s r x and Σ s r, for the residuals r = score - target.
+    sample : array of shape (n, n_columns)
+        Rows that were asked for.
+    """
+
+    scores: Vector
+    summed: Vector
+    total: Scalars
+    sample: Matrix
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Numbers of rows that shall be copied during a pass, in increasing order."""
+
+    indices: Indices
+
+    def at(self, rows: slice) -> Wanted:
+        """Return those of some rows."""
+        lo, hi = np.searchsorted(self.indices, [rows.start, rows.stop])
+        return Wanted(self.indices[lo:hi] - rows.start)
+
+
+def score_supervised(
+    rows: Rows, coef: Vector, intercept: Scalars, wanted: Wanted, labels: RowLabels
+) -> Scored:
+    """Make the pass with the supervised weights over some rows."""
+    weigh = RowWeigh(_residual, (labels.target, labels.weights))
+    scores, summed, total = rows.scores_and_sum(coef, intercept, weigh)
+    sample = np.empty((0, rows.n_columns))
+    if len(wanted.indices):
+        sample = rows.take(wanted.indices)
+    return Scored(scores, summed, total, sample)
+
+
+def residual_sums(scored: Scored) -> tuple[Vector, Scalars]:
+    """Return what the pass added up."""
+    return scored.summed, scored.total
+
+
+def squared_sizes(scored: Scored, labels: RowLabels) -> tuple[float, float]:
+    """Return the weighted sums of squares of the scores and of the known labels."""
+    s = np.ones(len(labels.width)) if labels.weights is None else labels.weights
+    return float(((scored.scores**2) @ s).sum()), float(((labels.target**2) @ s).sum())
+
+
+def sample_of(scored: Scored) -> Matrix:
+    """Return the rows that were asked for."""
+    return scored.sample
+
+
+def row_start(scored: Scored, labels: RowLabels) -> RowStart:
+    """Return the soft labels that would reproduce the scores."""
+    return RowStart(scored.scores, labels.target, labels.width)
+
+
+@dataclass(frozen=True)
+class Start:
+    """Soft labels of all rows that would reproduce the supervised scores.
+
+    Attributes
+    ----------
+    scored : Kept
+        The supervised scores, where the rows are.
+    labels : Labels
+    """
+
+    scored: Kept
+    labels: Labels
+
+    def scores(self) -> Vector:
+        """Return the supervised scores of all rows."""
+        found = self.scored.map(_all_scores)
+        return found[0] if len(found) == 1 else np.concatenate(found, axis=-1)
+
+    def at(self, rows: Any = None) -> Vector:
+        """Return the labels of some rows (increasing indices or a mask), or of all."""
+        labels = self.labels
+        if rows is None:
+            return RowStart(self.scores(), labels.target, labels.width).at(slice(None))
+        indices = np.flatnonzero(rows) if rows.dtype == bool else rows
+        scores = self.scored.pick(_some_scores, indices)
+        start = RowStart(scores, labels.target[..., indices], labels.width[indices])
+        return start.at(slice(None))
+
+
+def _residual(scores: Vector, target: Vector, weights: Vector | None) -> Vector:
+    difference = scores - target
+    return difference if weights is None else weights * difference
+
+
+def _all_scores(scored: Scored) -> Vector:
+    return scored.scores
+
+
+def _some_scores(scored: Scored, indices: Indices) -> Vector:
+    return scored.scores[..., indices]
