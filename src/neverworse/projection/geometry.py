@@ -10,7 +10,7 @@ import numpy as np
 from scipy import linalg
 
 from neverworse._typing import Matrix, Scalars, Vector
-from neverworse.projection.coordinates.choice import choose_coordinates
+from neverworse.projection.coordinates.choice import Coordinates, choose_coordinates
 from neverworse.projection.coordinates.distance_basis import distance_basis
 from neverworse.projection.coordinates.gram import EPS, Whitening
 from neverworse.projection.coordinates.kernel import RowSpaceWhitening
@@ -18,8 +18,9 @@ from neverworse.projection.coordinates.matrix_free import WeightSpace
 from neverworse.projection.coordinates.moments import NonFiniteError
 from neverworse.projection.problem import Projection, Sample
 from neverworse.projection.solver.hinges import StreamedHinges
-from neverworse.projection.solver.sampling import draw, sample_sizes
+from neverworse.projection.solver.sampling import draw
 from neverworse.projection.solver.solution import Solution
+from neverworse.projection.solver.working_set import is_small, working_set_size
 from neverworse.projection.start import (
     Start,
     Wanted,
@@ -105,7 +106,7 @@ class Geometry:
         row_labels = replace(training.labels.of_rows(self.weights), hinge=self.hinge_weights)
         self.placed = self.whitening.rows.place(row_labels)
         wanted = self._wanted()
-        self.scored, self._linear = self._supervised_scores(wanted)
+        self.scored, self._linear, self._first = self._supervised_scores(wanted)
         self._sample = None
         if len(wanted.indices):
             self._sample = Sample(wanted.indices, np.concatenate(self.scored.map(sample_of)))
@@ -118,23 +119,26 @@ class Geometry:
             return none
         n_unlabeled = int(np.count_nonzero(self.hinge_weights))
         n_classes = self.supervised.coef.size // self.supervised.coef.shape[-1]
-        sizes = sample_sizes(n_classes, whitening.rank + 1, n_unlabeled)
-        if not sizes:
+        rank = whitening.rank + 1  # with totals there is one more coordinate
+        if is_small(n_classes * rank, rank, n_unlabeled):
             return none
-        return Wanted(draw(self.hinge_weights, sizes[-1]))
+        size = working_set_size(n_classes * rank, rank, n_unlabeled)
+        return Wanted(draw(self.hinge_weights, size))
 
-    def _supervised_scores(self, wanted: Wanted) -> tuple[Kept, Vector]:
-        """Return the supervised scores, and c = H w_sup - E'Sy in whitened coordinates and units.
+    def _supervised_scores(self, wanted: Wanted) -> tuple[Kept, Vector, tuple[Vector, Scalars]]:
+        """Return the supervised scores, c = H w_sup - E'Sy in these coordinates, U'Sq and Σ s q.
 
-        Unknown labels enter c with their smallest value.
+        Unknown labels enter c with their smallest value. Labels q are those nearest to the scores.
         """
         w, whitening = self.supervised, self.whitening
         scored = whitening.rows.keep(
             score_supervised, w.coef, w.intercept, known=(wanted,), kept=(self.placed,)
         )
         summed, total = scored.reduce(residual_sums, add_pairs)
-        linear = whitening.pull(summed, total) + whitening.pull_coef(self.alpha * w.coef)
-        return scored, linear / self.unit
+        summed = summed.reshape(2, *w.coef.shape)
+        total = np.asarray(total).reshape(2, *w.coef.shape[:-1])
+        linear = whitening.pull(summed[0], total[0]) + whitening.pull_coef(self.alpha * w.coef)
+        return scored, linear / self.unit, (whitening.pull(summed[1], total[1]), total[1])
 
     @property
     def start(self) -> Start:
@@ -154,35 +158,30 @@ class Geometry:
         values, vectors = linalg.eigh(self._quadratic_form())
         largest = float(values.max(initial=0.0))
         kept = values > len(values) * 16 * EPS * largest
-        spectrum = values[kept] / largest
-        rotation = vectors[:, kept] * np.sqrt(spectrum)
-        return self._with_totals(
-            Projection(
-                self.whitening.rotated(rotation),
-                self._linear @ rotation,
-                self.hinge_weights,
-                self.placed,
-                self.start,
-                spectrum,
-                self.training.labels.shape,
-                sample=self._sample,
-            )
-        )
+        rotation = vectors[:, kept] * np.sqrt(values[kept] / largest)
+        problem = self._problem(self.whitening.rotated(rotation), rotation)
+        return self._with_totals(problem)
 
     def problem_in_all_rows(self) -> Projection:
         """Return the dual problem in the distance of the loss itself."""
-        return self._with_totals(
-            Projection(
-                self.whitening,
-                self._linear,
-                self.hinge_weights,
-                self.placed,
-                self.start,
-                np.ones(self.whitening.rank),
-                self.training.labels.shape,
-                length=self._length() if isinstance(self.whitening, WeightSpace) else None,
-                sample=self._sample,
-            )
+        problem = self._problem(self.whitening)
+        if isinstance(self.whitening, WeightSpace):
+            problem = replace(problem, length=self._length())
+        return self._with_totals(problem)
+
+    def _problem(self, coordinates: Coordinates, basis: Matrix | None = None) -> Projection:
+        """Return the dual problem in coordinates of the directions in `basis`, or of all."""
+        first, total = self._first
+        return Projection(
+            coordinates,
+            self._linear if basis is None else self._linear @ basis,
+            first if basis is None else first @ basis,
+            total,
+            self.hinge_weights,
+            self.placed,
+            self.start,
+            self.training.labels.shape,
+            sample=self._sample,
         )
 
     def _length(self) -> float:
@@ -210,16 +209,7 @@ class Geometry:
         found = distance_basis(space, points, weights, self.fit_intercept, name, stop)
         if found is None:
             return None
-        whitening, basis, spectrum = found
-        return Projection(
-            whitening,
-            self._linear @ basis,
-            self.hinge_weights,
-            self.placed,
-            self.start,
-            spectrum,
-            self.training.labels.shape,
-        )
+        return self._problem(*found)
 
     def _with_totals(self, problem: Projection) -> Projection:
         totals = self.training.labels.free_totals()
@@ -263,7 +253,9 @@ class Geometry:
             if solution.value <= problem.floor:
                 z = np.zeros_like(z)
         else:
-            pulled = solution.imputed.pulled(StreamedHinges(self.whitening, self.hinge_weights))
+            x = np.zeros((*solution.q.shape[:-1], len(self.hinge_weights)))
+            x[..., self.training.labels.unlabeled] = solution.q
+            pulled = StreamedHinges(self.whitening, self.hinge_weights).pull(x * self.hinge_weights)
             z, floor = pulled - self._linear, self.problem_in_all_rows().floor
             half = 0.5 * float(np.vdot(z, z))
             if isinstance(self.whitening, WeightSpace):

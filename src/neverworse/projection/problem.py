@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from neverworse._typing import Indices, Matrix, Vector
+from neverworse._typing import Indices, Matrix, Scalars, Vector
 from neverworse.projection.coordinates.gram import EPS, Whitening
 from neverworse.projection.coordinates.kernel import RowSpaceWhitening
 from neverworse.projection.coordinates.matrix_free import WeightSpace
@@ -43,14 +43,16 @@ class Projection:
         Coordinates z of the dual directions. The distance is Euclidean in the first two.
     linear : array of shape (rank,) or (n_classes, rank)
         The linear term l of the dual.
+    first : array like `linear`
+        Σ s_j q_j k_j for the allowed labels q nearest to `start`.
+    first_total : float or array of shape (n_classes,)
+        Σ s_j q_j of these.
     weights : array of shape (n_rows,)
         Weights of the unlabeled rows; zero for all other rows.
     placed : Kept
         What is known about the labels, where the rows are: see `RowLabels`.
     start : Start
         Soft labels that would reproduce the supervised scores, allowed or not.
-    spectrum : array of shape (rank,)
-        Sum of the squares of all rows in each coordinate: ones in the distance of all rows.
     shape : Shape
         Where soft labels lie.
     totals : Totals, optional
@@ -63,10 +65,11 @@ class Projection:
 
     whitening: Whitening | RowSpaceWhitening | WeightSpace
     linear: Vector
+    first: Vector
+    first_total: Scalars
     weights: Vector
     placed: Kept
     start: Start
-    spectrum: Vector
     shape: Shape
     totals: Totals | None = None
     length: float | None = None
@@ -88,11 +91,11 @@ class Projection:
             Of the weighted soft labels.
         """
         size = 1.0 / np.sqrt(self.weights.sum())
-        nothing = np.zeros((*self.linear.shape[:-1], 1))
+        total = size * np.asarray(self.first_total)[..., None]
         return replace(
             self,
             whitening=self.whitening.with_total(size),
-            linear=np.concatenate([self.linear, nothing], axis=-1),
-            spectrum=np.append(self.spectrum, 1.0),
+            linear=np.concatenate([self.linear, np.zeros_like(total)], axis=-1),
+            first=np.concatenate([self.first, total], axis=-1),
             totals=totals.scaled(size),
         )

@@ -17,10 +17,12 @@ from neverworse.projection.geometry import Distance, Geometry
 from neverworse.projection.label_sets import Simplex
 from neverworse.projection.problem import Projection
 from neverworse.projection.solver.budget import Budget, Observer
-from neverworse.projection.solver.dual import imputed_here, solve_dual
 from neverworse.projection.solver.hinges import StreamedHinges
 from neverworse.projection.solver.lbfgs import minimise_lbfgs
+from neverworse.projection.solver.matrix_free import solve_matrix_free
 from neverworse.projection.solver.solution import Solution
+from neverworse.projection.solver.sparsify_labels import share_few
+from neverworse.projection.solver.working_set import solve
 from neverworse.projection.training import Labels, TrainingRows
 from neverworse.projection.weights import Weights
 from neverworse.rows._threads import single_threaded_blas
@@ -217,7 +219,7 @@ def _solve(geometry: Geometry, solver: Solver, tol: float, budget: Budget) -> _O
         nowhere = Weights(np.zeros_like(geometry.supervised.coef))
         return _Outcome(nowhere, None, None, converged=False)
     if solver == "exact":
-        solution = solve_dual(problem, tol, budget)
+        solution = _solve_exactly(problem, tol, budget)
     else:
         solution = _solve_lbfgs(problem, tol, budget)
     converged = solution.is_optimal(tol, problem.floor)
@@ -225,17 +227,21 @@ def _solve(geometry: Geometry, solver: Solver, tol: float, budget: Budget) -> _O
         # No farther than rounding errors in this distance, which may not tell all weights apart.
         # If the supervised weights are in the constraint set, they are their own projection.
         all_rows = geometry.problem_in_all_rows()
-        in_all_rows = solve_dual(all_rows, tol, budget)
+        in_all_rows = _solve_exactly(all_rows, tol, budget)
         if in_all_rows.value <= all_rows.floor:
             solution = in_all_rows
     few_columns = not isinstance(problem.whitening, WeightSpace)
     if isinstance(problem.shape, Simplex) and few_columns and solution.value > problem.floor:
-        hinges = StreamedHinges(problem.whitening, problem.weights)
-        fewer = solution.imputed.sharing_few(hinges, problem.shape)
-        solution = replace(solution, imputed=fewer)
+        solution = replace(solution, q=_sharing_few(problem, problem.shape, solution.q))
     direction = geometry.direction(problem, solution)
     multiplier = geometry.multiplier(problem, solution)
     return _Outcome(direction, multiplier, solution, converged, problem.floor)
+
+
+def _solve_exactly(problem: Projection, tol: float, budget: Budget) -> Solution:
+    if isinstance(problem.whitening, WeightSpace):
+        return solve_matrix_free(problem, problem.whitening, tol, budget)
+    return solve(problem, tol, budget)
 
 
 def _solve_lbfgs(problem: Projection, tol: float, budget: Budget) -> Solution:
@@ -249,7 +255,21 @@ def _solve_lbfgs(problem: Projection, tol: float, budget: Budget) -> Solution:
     solution = minimise_lbfgs(loaded, problem.linear, tol=tol, floor=problem.floor, budget=budget)
     q = np.zeros(len(problem.weights))
     q[unlabeled] = solution.q
-    return imputed_here(problem, replace(solution, q=q))
+    seen = problem.start.labels.unlabeled
+    return Solution(solution.z, q[seen], solution.gap, solution.value)
+
+
+def _sharing_few(problem: Projection, shape: Simplex, q: Vector) -> Vector:
+    """Return soft labels with the same sum, of which few are shared by two classes."""
+    seen = np.flatnonzero(problem.start.labels.unlabeled)
+    two = np.count_nonzero(shape.at(seen).inner(q), axis=0) == 2
+    shared = np.flatnonzero(two & (problem.weights[seen] > 0.0))
+    if len(shared) <= problem.whitening.rank:
+        return q
+    loaded = StreamedHinges(problem.whitening, problem.weights).load(seen[shared])
+    q = q.copy()
+    q[:, shared] = share_few(loaded, shape.at(seen[shared]), q[:, shared])
+    return q
 
 
 def _soft_labels(geometry: Geometry, solution: Solution | None) -> Vector:
@@ -263,7 +283,7 @@ def _soft_labels(geometry: Geometry, solution: Solution | None) -> Vector:
     if solution is None:
         assert nearest is not None
         return nearest
-    soft = solution.imputed.unlabeled()
+    soft = solution.q
     return soft if nearest is None else np.where(free, nearest, soft)
 
 

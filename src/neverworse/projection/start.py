@@ -23,7 +23,8 @@ class Scored:
     ----------
     scores : array of shape (n_rows,) or (n_classes, n_rows)
     summed, total
-        Σ s r x and Σ s r, for the residuals r = score - target.
+        Σ x_i and their number, weighted once with s r for the residuals r = score - target, and
+        once with ω q for the allowed soft labels q nearest to the scores.
     sample : array of shape (n, n_columns)
         Rows that were asked for.
     """
@@ -50,8 +51,7 @@ def score_supervised(
     rows: Rows, coef: Vector, intercept: Scalars, wanted: Wanted, labels: RowLabels
 ) -> Scored:
     """Make the pass with the supervised weights over some rows."""
-    weigh = RowWeigh(_residual, (labels.target, labels.weights))
-    scores, summed, total = rows.scores_and_sum(coef, intercept, weigh)
+    scores, summed, total = rows.scores_and_sum(coef, intercept, RowWeigh(_weigh, (labels,)))
     sample = np.empty((0, rows.n_columns))
     if len(wanted.indices):
         sample = rows.take(wanted.indices)
@@ -109,9 +109,13 @@ class Start:
         return start.at(slice(None))
 
 
-def _residual(scores: Vector, target: Vector, weights: Vector | None) -> Vector:
-    difference = scores - target
-    return difference if weights is None else weights * difference
+def _weigh(scores: Vector, labels: RowLabels) -> Vector:
+    residual = scores - labels.target
+    if labels.weights is not None:
+        residual *= labels.weights
+    near = RowStart(scores, labels.target, labels.width).at(slice(None))
+    near = np.where(labels.hinge > 0.0, labels.hinge * labels.shape.nearest(near), 0.0)
+    return np.concatenate([np.atleast_2d(residual), np.atleast_2d(near)])
 
 
 def _all_scores(scored: Scored) -> Vector:

@@ -28,7 +28,7 @@ def distance_basis(
     with_one: bool,
     name: str,
     stop: Callable[[], bool],
-) -> tuple[Whitening, Matrix, Vector] | None:
+) -> tuple[Whitening, Matrix] | None:
     """Return coordinates in which the distance is Euclidean.
 
     Parameters
@@ -50,8 +50,6 @@ def distance_basis(
     whitening : Whitening
     basis : array of shape (rank of `space`, rank)
         In the coordinates of `space`.
-    spectrum : array of shape (rank,)
-        Squares of the distance along the basis, relative to the largest.
     """
     used = np.arange(points.n_rows) if weights is None else np.flatnonzero(weights > 0.0)
     if len(used) * space.rank > MOST_NUMBERS:
@@ -86,4 +84,4 @@ def distance_basis(
         space.column_norms,
         space.idle,
     )
-    return whitening, basis, values[kept] / largest
+    return whitening, basis

@@ -65,6 +65,8 @@ class Whitening:
     column_norms: Vector
     idle: Indices
 
+    takes_rows = True  # copies of rows are all that is needed to whiten them
+
     @property
     def rank(self) -> int:
         """The number of coordinates."""

@@ -161,6 +161,8 @@ class RowSpaceWhitening:
     offset: Vector
     euclidean: Matrix
 
+    takes_rows = False  # whitened rows are at hand
+
     @property
     def rows(self) -> Rows:
         """All rows (perhaps shifted)."""

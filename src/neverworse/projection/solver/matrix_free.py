@@ -12,6 +12,7 @@ from neverworse.projection.solver.hinges import StreamedHinges
 from neverworse.projection.solver.label_descent import LabelDescent
 from neverworse.projection.solver.metric import MatrixFree
 from neverworse.projection.solver.newton import EXACT, DualSolution, minimise, paired
+from neverworse.projection.solver.solution import Solution
 
 FIRST_SIGMA = 10.0  # of σ where systems are solved iteratively: a larger one takes more steps
 FINER = 0.5  # gap of the soft labels, as a share of the gap that is wanted in the end
@@ -19,7 +20,7 @@ FINER = 0.5  # gap of the soft labels, as a share of the gap that is wanted in t
 
 def solve_matrix_free(
     problem: Projection, space: WeightSpace, tol: float, budget: Budget
-) -> DualSolution:
+) -> Solution:
     """Minimise by projected gradients, or by Newton's method with conjugate gradients.
 
     With a penalty, and totals that are not restricted, the former leave nothing to do but to check.
@@ -34,9 +35,9 @@ def solve_matrix_free(
             solution = _checked(problem, hinges, metric, z, q, tol)
             budget.report("labels", len(problem.weights), solution.gap, solution.value)
             if solution.is_optimal(tol, problem.floor) or budget.exhausted:
-                return solution
+                return _of_unlabeled(problem, solution)
             z, q = solution.z, solution.q
-    return minimise(
+    solution = minimise(
         hinges,
         problem.linear,
         z,
@@ -49,6 +50,12 @@ def solve_matrix_free(
         sigma=FIRST_SIGMA * max(1.0, len(problem.linear) / 2 if problem.linear.ndim > 1 else 1.0),
         metric=metric,
     )
+    return _of_unlabeled(problem, solution)
+
+
+def _of_unlabeled(problem: Projection, solution: DualSolution) -> Solution:
+    q = solution.q[..., problem.start.labels.unlabeled]
+    return Solution(solution.z, q, solution.gap, solution.value)
 
 
 def _checked(

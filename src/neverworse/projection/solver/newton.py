@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neverworse._typing import Vector
+from neverworse._typing import Indices, Vector
 from neverworse.projection.label_sets import Shape
 from neverworse.projection.solver.budget import Budget
 from neverworse.projection.solver.hinges import Hinges
@@ -83,6 +83,175 @@ def is_optimal(gap: float, value: float, tol: float, floor: float) -> bool:
     return gap <= max(tol * value, floor) or value <= floor
 
 
+@dataclass
+class Iterate:
+    """A dual point, and what follows from it.
+
+    Attributes
+    ----------
+    z : array of shape (rank,) or (n_classes, rank)
+    scores : array of shape (n,) or (n_classes, n)
+        t_j = k_j·z
+    lowered : array like z
+        Mz
+    soft : array like the scores
+        Soft labels.
+    pulled : array like z
+        Σ s_j q_j k_j - l of these.
+    balance : Balance or None
+        Where the multiplier of the totals is, if these are restricted.
+    """
+
+    z: Vector
+    scores: Vector
+    lowered: Vector
+    soft: Vector
+    pulled: Vector
+    balance: Balance | None
+
+
+class Newton:
+    """Newton's method for the augmented Lagrangian of some rows.
+
+    Parameters
+    ----------
+    hinges : Hinges
+    linear : array like z
+        The vector l.
+    shape : Shape
+        Where the soft labels of these rows lie.
+    totals : Totals, optional
+        Restriction of the totals, in the units of the last coordinate.
+    floor : float
+        A value of at most this counts as zero.
+    budget : Budget
+        Newton steps and time.
+    metric : Metric, optional
+        The quadratic part; the identity if not given.
+    """
+
+    def __init__(
+        self,
+        hinges: Hinges,
+        linear: Vector,
+        shape: Shape,
+        totals: Totals | None,
+        floor: float,
+        budget: Budget,
+        metric: Metric | None = None,
+    ) -> None:
+        self.hinges = hinges
+        self.linear = linear
+        self.shape = shape
+        self.totals = totals
+        self.floor = floor
+        self.budget = budget
+        self.metric = Identity() if metric is None else metric
+
+    def start(self, z: Vector, q: Vector) -> Iterate:
+        """Return where to start: at a dual point, with soft labels that need not belong to it."""
+        pulled = self._pull(q)
+        balance = None if self.totals is None else Balance.start(self.totals, z, pulled)
+        return Iterate(z, self.hinges.scores(z), self.metric.lower(z), q, pulled, balance)
+
+    def descend(self, at: Iterate, centre: Vector, sigma: float, accuracy: float) -> Descent:
+        """Minimise the smoothed function with this centre and σ, in place.
+
+        Parameters
+        ----------
+        at : Iterate
+            Where to start, and where it ends.
+        centre : array
+            Where the proximal terms of the labels are centred; need not be allowed labels.
+        sigma : float
+        accuracy : float
+            Of the gradient, relative to the length of z.
+        """
+        hinges, budget = self.hinges, self.budget
+        soft = _nearest(self.shape, centre, sigma, at.scores)
+        self._relabel(at, rows_that_differ(soft, at.soft), soft)
+        steps, noisy, smallest, since = 0, False, np.inf, 0
+        while True:
+            gradient = at.lowered - at.pulled
+            if at.balance is not None:
+                gradient[..., -1] = at.balance.gradient(at.z, at.pulled, sigma)
+            value = self.metric.half_square(at.z, at.pulled, self.totals)
+            size = float(np.sqrt(2.0 * max(value, self.floor)))
+            norm = float(np.linalg.norm(gradient))
+            smallest, since = (norm, steps) if norm < 0.9 * smallest else (smallest, since)
+            noisy = noisy or steps > since + (IDLE if norm > FINE * size else 1)
+            if noisy or steps >= MOST_STEPS or budget.exhausted or norm <= accuracy * size:
+                at.pulled = self._pull(at.soft)  # free of the rounding errors of the updates
+                return Descent(steps, norm, size, value, noisy)
+            budget.spend()
+            steps += 1
+            curve = np.ones(at.z.shape)
+            if at.balance is not None:
+                curve[..., -1] = at.balance.curvature(at.z, sigma)
+            wanted = accuracy * size / norm
+            step = self.metric.step(
+                StepRequest(hinges, self.shape, at.soft, curve, sigma, gradient, accuracy, wanted)
+            )
+            change, rise = hinges.scores(step), self.metric.lower(step)
+            slope = Slope(self.shape, centre, at.scores, change, sigma, hinges.weights, at.soft)
+            slope.at_zero = float(np.vdot(gradient, step))
+            slope.quadratic = float(np.vdot(step, rise))
+            if at.balance is not None:
+                at.balance.add_to(slope, at.z, step, sigma)
+            length = line_search(slope)
+            noisy = length == 0.0  # floating point sees no descent any more
+            rows, labels = slope.labels(length)
+            soft = at.soft
+            at.pulled = at.pulled + hinges.pull_some(rows, labels - soft[..., rows])
+            soft[..., rows] = labels
+            at.z, at.lowered = at.z + length * step, at.lowered + length * rise
+            change *= length
+            at.scores += change
+
+    def paired(self, at: Iterate, error: float) -> DualSolution:
+        """Return the dual point that belongs to the soft labels, see `paired`."""
+        return paired(
+            self.hinges, self.shape, self.totals, at.z, at.soft, at.pulled, self.metric, error
+        )
+
+    def recentre(self, at: Iterate, sigma: float) -> Vector:
+        """Return the soft labels as a new centre, and move that of the totals."""
+        at.lowered = self.metric.lower(at.z)
+        if at.balance is not None:
+            at.balance = at.balance.next(at.z, sigma)
+        return at.soft
+
+    def _pull(self, q: Vector) -> Vector:
+        return self.hinges.pull(self.hinges.weights * q) - self.linear
+
+    def _relabel(self, at: Iterate, rows: Indices, soft: Vector) -> None:
+        change = soft[..., rows] - at.soft[..., rows]
+        at.pulled = at.pulled + self.hinges.pull_some(rows, change)
+        at.soft = soft
+
+
+@dataclass(frozen=True)
+class Descent:
+    """How Newton's method ended for one centre and σ.
+
+    Attributes
+    ----------
+    steps : int
+    norm, size : float
+        Of the gradient, and of z.
+    value : float
+        Half the squared distance.
+    noisy : bool
+        Whether rounding errors allow no more.
+    """
+
+    steps: int
+    norm: float
+    size: float
+    value: float
+    noisy: bool
+
+
 def minimise(
     hinges: Hinges,
     linear: Vector,
@@ -101,28 +270,16 @@ def minimise(
 
     Parameters
     ----------
-    hinges : Hinges
-    linear : array like z
-        The vector l.
+    hinges, linear, shape, totals, floor, budget, metric
+        See `Newton`. When the budget ends, the best pair so far is returned.
     z, q : arrays
         Where to start.
-    shape : Shape
-        Where the soft labels of these rows lie.
-    totals : Totals, optional
-        Restriction of the totals, in the units of the last coordinate.
     tol : float
         Duality gap at the end, relative to the value.
-    floor : float
-        A value of at most this counts as zero.
-    budget : Budget
-        Newton steps and time; when they end, the best pair so far is returned.
     sigma : float, optional
         The first σ. Larger is faster from a good start, slower from a poor one.
-    metric : Metric, optional
-        The quadratic part; the identity if not given.
     """
-    s = hinges.weights
-    metric = Identity() if metric is None else metric
+    newton = Newton(hinges, linear, shape, totals, floor, budget, metric)
     # Two classes that cannot be improved against each other tie in all rows, and restricted totals
     # tie rows as well: then a large σ amplifies rounding errors instead of finding corners.
     degenerate = q.ndim > 1 or totals is not None
@@ -130,72 +287,26 @@ def minimise(
     largest = LARGEST_SIGMA[q.ndim - 1]
     if sigma is None:  # with several classes, scores are the smaller the more there are
         sigma = FIRST_SIGMA * max(1.0, len(q) / 2 if q.ndim > 1 else 1.0)
-    t, lowered = hinges.scores(z), metric.lower(z)
-    accuracy, steps, noisy, patience = 0.1, 0, False, PATIENCE
-    smallest, since = np.inf, 0
+    at, centre = newton.start(z, q), q
+    accuracy, patience = 0.1, PATIENCE
     best: DualSolution | None = None
-    pulled = hinges.pull(s * q) - linear
-    balance = None if totals is None else _Balance.start(totals, z, pulled)
-    soft = None
     while True:
-        if soft is None:
-            soft = _nearest(shape, q, sigma, t)
-            rows = rows_that_differ(soft, q)
-            pulled = pulled + hinges.pull_some(rows, soft[..., rows] - q[..., rows])
-        gradient = lowered - pulled
-        if balance is not None:
-            gradient[..., -1] = balance.gradient(z, pulled, sigma)
-        value = metric.half_square(z, pulled, totals)
-        size = np.sqrt(2.0 * max(value, floor))
-        norm = float(np.linalg.norm(gradient))
-        smallest, since = (norm, steps) if norm < 0.9 * smallest else (smallest, since)
-        noisy = noisy or steps > since + (IDLE if norm > FINE * size else 1)
-        if noisy or steps >= MOST_STEPS or budget.exhausted or norm <= accuracy * size:
-            pulled = hinges.pull(s * soft) - linear  # free of the rounding errors of the updates
-            error = EXACT * max(tol * value, floor)
-            solution = paired(hinges, shape, totals, z, soft, pulled, metric, error)
-            slow = best is not None and solution.gap > SLOW * best.gap
-            if best is None or solution.gap < best.gap or solution.value <= floor:
-                best = solution
-            patience = patience - 1 if slow else PATIENCE
-            budget.report("working set", len(s), best.gap, best.value)
-            if best.is_optimal(tol, floor) or budget.exhausted or not patience:
-                return best
-            q, soft, lowered = soft, None, metric.lower(z)
-            if balance is not None:
-                balance = balance.next(z, sigma)
-            if noisy and degenerate and norm > NOISE * size:
-                sigma = max(sigma / LEAP, FIRST_SIGMA)
-            elif steps <= EASY:
-                sigma = min((LEAP if slow and steps <= 1 else GROWTH) * sigma, largest)
-            enough = INNER * solution.gap / max(solution.value, floor)
-            accuracy = max(min(0.1 * accuracy if slow else accuracy, enough), FINEST)
-            steps, noisy = 0, False
-            smallest, since = np.inf, 0
-            continue
-        budget.spend()
-        steps += 1
-        curve = np.ones(z.shape)
-        if balance is not None:
-            curve[..., -1] = balance.curvature(z, sigma)
-        wanted = accuracy * size / norm
-        step = metric.step(
-            StepRequest(hinges, shape, soft, curve, sigma, gradient, accuracy, wanted)
-        )
-        change, rise = hinges.scores(step), metric.lower(step)
-        slope = Slope(shape, q, t, change, sigma, s, soft)
-        slope.at_zero = float(np.vdot(gradient, step))
-        slope.quadratic = float(np.vdot(step, rise))
-        if balance is not None:
-            balance.add_to(slope, z, step, sigma)
-        length = line_search(slope)
-        noisy = length == 0.0  # floating point sees no descent any more
-        rows, labels = slope.labels(length)
-        pulled = pulled + hinges.pull_some(rows, labels - soft[..., rows])
-        soft[..., rows] = labels
-        z, lowered = z + length * step, lowered + length * rise
-        change *= length
-        t += change
+        done = newton.descend(at, centre, sigma, accuracy)
+        solution = newton.paired(at, EXACT * max(tol * done.value, floor))
+        slow = best is not None and solution.gap > SLOW * best.gap
+        if best is None or solution.gap < best.gap or solution.value <= floor:
+            best = solution
+        patience = patience - 1 if slow else PATIENCE
+        budget.report("working set", len(hinges.weights), best.gap, best.value)
+        if best.is_optimal(tol, floor) or budget.exhausted or not patience:
+            return best
+        centre = newton.recentre(at, sigma)
+        if done.noisy and degenerate and done.norm > NOISE * done.size:
+            sigma = max(sigma / LEAP, FIRST_SIGMA)
+        elif done.steps <= EASY:
+            sigma = min((LEAP if slow and done.steps <= 1 else GROWTH) * sigma, largest)
+        enough = INNER * solution.gap / max(solution.value, floor)
+        accuracy = max(min(0.1 * accuracy if slow else accuracy, enough), FINEST)
 
 
 def duality_gap(t: Vector, q: Vector, s: Vector, shape: Shape) -> float:
@@ -264,7 +375,7 @@ def _nearest(shape: Shape, q: Vector, sigma: float, t: Vector) -> Vector:
 
 
 @dataclass(frozen=True)
-class _Balance:
+class Balance:
     """The part of the augmented Lagrangian that belongs to the multiplier μ of the totals.
 
     Attributes
@@ -279,12 +390,13 @@ class _Balance:
     multiplier: Vector
 
     @classmethod
-    def start(cls, totals: Totals, z: Vector, pulled: Vector) -> _Balance:
+    def start(cls, totals: Totals, z: Vector, pulled: Vector) -> Balance:
+        """Return the first one."""
         return cls(totals, np.asarray(totals.nearest(pulled[..., -1])), z[..., -1].copy())
 
-    def next(self, z: Vector, sigma: float) -> _Balance:
+    def next(self, z: Vector, sigma: float) -> Balance:
         mu = z[..., -1]
-        return _Balance(self.totals, np.asarray(self._total(mu, sigma)), mu.copy())
+        return Balance(self.totals, np.asarray(self._total(mu, sigma)), mu.copy())
 
     @staticmethod
     def _proximal(sigma: float) -> float:

@@ -1,249 +1,203 @@
-"""Passes over all rows, seen from where the solver is."""
+"""Passes over all rows: soft labels stay where the rows are, sums and a few rows come back.
+
+Every function here sees the rows of one chunk (rows in memory are one), and can be pickled.
+"""
 
 from __future__ import annotations
 
-import operator
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
-from neverworse._typing import Indices, Vector
-from neverworse.projection.coordinates.gram import Whitening
-from neverworse.projection.labels import Changes
-from neverworse.projection.solver.hinge_pass import Band, hinge_pass
-from neverworse.projection.solver.hinges import LoadedHinges, StreamedHinges
-from neverworse.projection.solver.imputed import ImputedThere
-from neverworse.projection.solver.pass_state import PassSums, corners_of, soft_of, sums_of
-from neverworse.projection.solver.undecided import (
-    RowNumbers,
-    Undecided,
-    counts_within,
-    nearest,
-    undecided,
-    undecided_copies,
-    undecided_rows,
-)
-from neverworse.rows._kept import Kept
+from neverworse._typing import AnyArray, Indices, Scalars, Vector
+from neverworse.projection.labels import Changes, RowLabels
+from neverworse.projection.solver.line_search import blocks
+from neverworse.projection.start import Scored, row_start
+from neverworse.rows import Rows
+from neverworse.rows._threads import map_in_threads
 
-TINY = 1e-100  # instead of nothing, where that would be divided by
+SPARE = 4  # a part of the rows may name this many times its share of the working set
 
 
 @dataclass(frozen=True)
-class TypicalScores:
-    """What scores of rows are like.
+class Choice:
+    """Which rows a pass shall name for the next working set.
 
     Attributes
     ----------
-    size : float
-    density : float
-        At zero, relative to the number of rows.
+    share : float
+        Of the rows that fit into the working set.
+    copy : bool
+        Whether to copy these rows, because taking them later would take another pass.
     """
 
-    size: float
-    density: float
-
-
-@dataclass
-class Pass:
-    """A pass over all rows at a dual point.
-
-    Attributes
-    ----------
-    hinges : StreamedHinges
-    placed, kept : Kept
-        What is known about the labels of rows, and what the pass has left of them.
-    changes : Changes
-        Of the corners of the soft labels that the dual point belongs to.
-    band : Band
-        Which rows were copied.
-    seed : int
-        Of samples.
-    exact : bool
-        Whether the dual point belongs to soft labels of all rows.
-    sums : PassSums
-    near : float
-        How far from their kink rows were counted.
-    length : float
-        Of the dual point that margins are measured at, in units of the one of the pass.
-    """
-
-    hinges: StreamedHinges
-    placed: Kept
-    kept: Kept
-    changes: Changes
-    band: Band
-    seed: int
-    exact: bool
-    sums: PassSums
-    near: float
-    length: float = 1.0
-    _counts: dict[float, list[int]] = field(default_factory=dict)
-
-    @property
-    def pulled(self) -> Vector:
-        """Σ s q k for labels q in the corners of the pass."""
-        return self.hinges.whitening.pull(self.sums.summed, self.sums.total)
-
-    @property
-    def soft_total(self) -> Vector:
-        """Σ s q for the soft labels that the dual point belongs to, as a last coordinate."""
-        total: Vector = self.sums.soft_total * self.hinges.whitening.offset[-1]
-        return total
-
-    def scores(self, total: float, n_rows: int) -> TypicalScores:
-        """Return what scores are like, for so many unlabeled rows of that total weight."""
-        room = 2.0 * self.length * self.near * n_rows
-        typical = self.length * float(np.sqrt(self.sums.square / total))
-        return TypicalScores(typical, max(1, self.sums.near) / max(room, TINY))
-
-    def imputed(self) -> ImputedThere:
-        """Return the soft labels that belong to the dual point, or else those of its corners."""
-        if self.exact:
-            return ImputedThere(self.placed, self.kept.shed(soft_of), soft_of, self.changes)
-        none = Changes(self.changes.indices[:0], self.changes.values[..., :0])
-        return ImputedThere(self.placed, self.kept.shed(corners_of), corners_of, none)
-
-    def corners(self) -> Kept:
-        """Return the corners of the pass, where the rows are, without what else it has left."""
-        return self.kept.shed(corners_of)
-
-    def count(self, widths: list[float]) -> None:
-        """Count rows at most so far from their kink, for widths that will be asked for."""
-        scaled = [width / self.length for width in widths]
-        found = self.kept.map(counts_within, scaled, also=(self.placed,))
-        for width, counts in zip(widths, zip(*found, strict=True), strict=True):
-            self._counts[width] = list(counts)
-
-    def count_within(self, width: float) -> int:
-        """Return how many rows are at most so far from their kink."""
-        return sum(self._count(width))
-
-    def undecided(self, width: float, most: int, exact: bool) -> tuple[list[Undecided], float]:
-        """Return rows at most `width` from their kink, and how many rows each stands for.
-
-        Parameters
-        ----------
-        width : float
-        most : int
-            If there are more rows, about so many of them.
-        exact : bool
-            Whether these shall be the nearest ones, which stand for themselves only; otherwise they
-            are a sample.
-        """
-        counts = self._count(width)
-        total = sum(counts)
-        share = most / max(total, most)
-        if exact and share < 1.0:
-            # Every chunk has its share.
-            limits = np.diff(np.floor(share * np.cumsum([0, *counts])).astype(int)).tolist()
-            own = [(changes, limit) for changes, limit in zip(self._changes(), limits, strict=True)]
-            found = self.kept.map(nearest, width / self.length, also=(self.placed,), own=own)
-            return self._numbered(found), 1.0
-        own = list(zip(self._changes(), map(RowNumbers().at, self.kept.slices), strict=True))
-        common = (width / self.length, share, self.seed)
-        copied = self.band.width > 0.0 and width <= self.length * self.band.width
-        if copied and share <= self.band.share:
-            found = self.kept.map(undecided_copies, *common, own=own)
-        elif self.hinges.whitening.rows.far and isinstance(self.hinges.whitening, Whitening):
-            known = (self.kept, self.placed)
-            found = self.hinges.whitening.rows.ask(undecided_rows, *common, own=own, kept=known)
-        else:
-            found = self.kept.map(undecided, *common, also=(self.placed,), own=own)
-        n_found = sum(len(one.indices) for one in found)
-        return self._numbered(found), 1.0 if share == 1.0 else total / max(n_found, 1)
-
-    def _count(self, width: float) -> list[int]:
-        if width not in self._counts:
-            self.count([width])
-        return self._counts[width]
-
-    def _changes(self) -> list[Changes]:
-        return [self.changes.at(rows) for rows in self.kept.slices]
-
-    def _numbered(self, found: list[Undecided]) -> list[Undecided]:
-        """Return rows with their numbers among all rows."""
-        starts = self.kept.edges[:-1]
-        return [
-            replace(one, indices=one.indices + start)
-            for one, start in zip(found, starts, strict=True)
-        ]
+    share: float
+    copy: bool
 
 
 @dataclass(frozen=True)
-class WorkingSet:
-    """Rows near their kink, in memory.
+class Candidates:
+    """Rows for a working set.
 
     Attributes
     ----------
     indices : array of int
-    corner, soft : arrays of shape (n,) or (n_classes, n)
-        See `Undecided`.
-    hinges : LoadedHinges
+    gap, margin : arrays of shape (n,)
+        What each row adds to the duality gap, and how far its scores are from a kink.
+    q : array of shape (n,) or (n_classes, n)
+        Soft labels.
+    rows : array of shape (n, n_columns) or None
+        Copies, if they were asked for.
     """
 
     indices: Indices
-    corner: Vector
-    soft: Vector
-    hinges: LoadedHinges
+    gap: Vector
+    margin: Vector
+    q: Vector
+    rows: AnyArray | None = None
 
-
-def load_undecided(hinges: StreamedHinges, found: list[Undecided], factor: float) -> WorkingSet:
-    """Load rows near their kink: those that were copied, or else by taking them."""
-    indices = np.concatenate([one.indices for one in found])
-    if all(one.rows is not None for one in found):
-        loaded = hinges.load_copies(
-            indices, [one.rows for one in found if one.rows is not None], factor
+    @classmethod
+    def joined(cls, parts: Sequence[Candidates], starts: Sequence[int]) -> Candidates:
+        """Return candidates of several parts, which begin at these rows."""
+        copies = [part.rows for part in parts if part.rows is not None]
+        return cls(
+            np.concatenate([p.indices + at for p, at in zip(parts, starts, strict=True)]),
+            np.concatenate([part.gap for part in parts]),
+            np.concatenate([part.margin for part in parts]),
+            np.concatenate([part.q for part in parts], axis=-1),
+            np.concatenate(copies) if copies else None,
         )
-    else:
-        loaded = hinges.load(indices, factor)
-    return WorkingSet(
-        indices,
-        np.concatenate([one.corner for one in found], axis=-1),
-        np.concatenate([one.soft for one in found], axis=-1),
-        loaded,
-    )
+
+    def best(self, most: int) -> Candidates:
+        """Return at most so many rows: half of them for their gap, the others for their margin."""
+        chosen = _chosen(self.gap, self.margin, most)
+        return Candidates(
+            self.indices[chosen],
+            self.gap[chosen],
+            self.margin[chosen],
+            self.q[..., chosen],
+            None if self.rows is None else self.rows[chosen],
+        )
 
 
-def pass_over(
-    hinges: StreamedHinges,
-    placed: Kept,
-    z: Vector,
-    before: Kept | None,
-    changes: Changes,
-    near: float,
-    band: Band,
-    seed: int,
-) -> Pass:
-    """Make a pass over all rows at the dual point z.
+@dataclass(frozen=True)
+class LabelPass:
+    """What a pass leaves of some rows.
 
-    Parameters
+    Attributes
     ----------
-    hinges : StreamedHinges
-    placed : Kept
-        What is known about the labels, see `RowLabels`.
-    z : array
-    before : Kept or None
-        The pass before, or corners: where the soft labels are that z belongs to.
-    changes : Changes
-        Of these corners.
-    near : float
-        How far from their kink rows are counted.
-    band : Band
-        Rows to copy.
-    seed : int
-        Of samples.
+    q : array of shape (n_rows,) or (n_classes, n_rows)
+        Soft labels; zero for rows without a hinge.
+    gap : float
+        Σ s (q·t + max(-q·t)).
+    candidates : Candidates or None
+        For the next working set; None where they are not needed any more.
+    sums : tuple or None
+        Σ s q x and Σ s q, if the pass has set the labels.
     """
-    whitening = hinges.whitening
-    direction = whitening.push(z)
-    kept = whitening.rows.keep(
-        hinge_pass,
-        direction.coef,
-        direction.intercept,
-        near,
-        band,
-        seed,
-        known=(changes, RowNumbers()),
-        kept=(placed,) if before is None else (placed, before),
-    )
-    sums = kept.reduce(sums_of, operator.add)
-    return Pass(hinges, placed, kept, changes, band, seed, before is not None, sums, near)
+
+    q: Vector
+    gap: float
+    candidates: Candidates | None
+    sums: tuple[Vector, Scalars] | None = None
+
+
+def soften(
+    rows: Rows, coef: Vector, intercept: Scalars, choice: Choice, labels: RowLabels, scored: Scored
+) -> LabelPass:
+    """Make a pass that sets soft labels: the allowed ones nearest to supervised scores less t."""
+    start = row_start(scored, labels)
+    q = np.zeros_like(scored.scores)
+
+    def weigh(t: Vector, block: slice) -> Vector:
+        here = labels.at(block)
+        counts = here.hinge > 0.0
+        q[..., block] = np.where(counts, here.shape.nearest(start.at(block) - t), 0.0)
+        return here.hinge * q[..., block]
+
+    t, summed, total = rows.scores_and_sum(coef, intercept, weigh)
+    return replace(_look(rows, t, q, choice, labels), sums=(summed, total))
+
+
+def measure(
+    rows: Rows,
+    coef: Vector,
+    intercept: Scalars,
+    choice: Choice,
+    changes: Changes,
+    labels: RowLabels,
+    before: LabelPass,
+) -> LabelPass:
+    """Make a pass at the dual point of soft labels: those of the pass before, but for changes."""
+    q = changes.apply(before.q.copy())
+    return _look(rows, rows.scores(coef, intercept), q, choice, labels)
+
+
+def without_candidates(made: LabelPass) -> LabelPass:
+    """Return what the next pass needs."""
+    return LabelPass(made.q, made.gap, None)
+
+
+def found_in(made: LabelPass) -> tuple[Candidates, float, tuple[Vector, Scalars] | None]:
+    """Return the rows that the pass names, and what it added up."""
+    assert made.candidates is not None
+    return made.candidates, made.gap, made.sums
+
+
+def labels_of(made: LabelPass, labels: RowLabels, changes: Changes) -> Vector:
+    """Return the soft labels of the unlabeled rows, with some changes."""
+    return changes.apply(made.q.copy())[..., labels.width > 0.0]
+
+
+def _look(rows: Rows, t: Vector, q: Vector, choice: Choice, labels: RowLabels) -> LabelPass:
+    slices = [slice(b.start, min(b.stop, t.shape[-1])) for b in blocks(t)]
+    parts = map_in_threads(partial(_look_at_block, t, q, labels, choice.share), slices)
+    found = Candidates.joined([part for _, part in parts], [block.start for block in slices])
+    if choice.copy:
+        found = replace(found, rows=_narrow(rows.take(found.indices)))
+    return LabelPass(q, float(sum(gap for gap, _ in parts)), found)
+
+
+def _look_at_block(
+    t: Vector, q: Vector, labels: RowLabels, share: float, block: slice
+) -> tuple[float, Candidates]:
+    """Return the gap of a block of rows, and its candidates."""
+    labels = labels.at(block)
+    counts = labels.hinge > 0.0
+    t, q = np.where(counts, t[..., block], 0.0), q[..., block]
+    shape = labels.shape
+    products = (q * t).reshape(-1, len(counts)).sum(axis=0)
+    gap = labels.hinge * (products + shape.support(t))
+    margin = np.where(counts, shape.margin(t), np.inf)
+    chosen = _chosen(gap, margin, int(np.ceil(SPARE * share * len(counts))))
+    chosen = chosen[counts[chosen]]
+    return float(gap.sum()), Candidates(chosen, gap[chosen], margin[chosen], q[..., chosen])
+
+
+def _chosen(gap: Vector, margin: Vector, most: int) -> Indices:
+    """Return at most so many rows: half of them for their gap, the others for their margin."""
+    if most >= len(gap):
+        return np.arange(len(gap))
+    first = np.flatnonzero(gap > 0.0)
+    first = first[_smallest(-gap[first], most // 2)]
+    others = margin.copy()
+    others[first] = np.inf
+    return np.sort(np.concatenate([first, _smallest(others, most - len(first))]))
+
+
+def _smallest(x: Vector, most: int) -> Indices:
+    """Return the places of the smallest numbers; sorting values is faster than sorting places."""
+    if most >= len(x):
+        return np.arange(len(x))
+    if most == 0:
+        return np.arange(0)
+    return np.flatnonzero(x <= np.partition(x, most - 1)[most - 1])[:most]
+
+
+def _narrow(rows: AnyArray) -> AnyArray:
+    """Return rows in half the memory, if that loses nothing."""
+    with np.errstate(over="ignore"):
+        narrow = rows.astype(np.float32)
+    return narrow if (narrow == rows).all() else rows

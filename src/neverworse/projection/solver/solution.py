@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from neverworse._typing import Vector
-from neverworse.projection.solver.imputed import Imputed
 from neverworse.projection.solver.newton import is_optimal
 
 
@@ -17,12 +16,12 @@ class Solution:
     ----------
     z, gap, value
         See `DualSolution`.
-    imputed : Imputed
-        Soft labels of all rows.
+    q : array of shape (n_unlabeled,) or (n_classes, n_unlabeled)
+        Soft labels of the unlabeled rows.
     """
 
     z: Vector
-    imputed: Imputed
+    q: Vector
     gap: float
     value: float
 
