@@ -18,9 +18,8 @@ from neverworse.projection.coordinates.matrix_free import WeightSpace
 from neverworse.projection.coordinates.moments import NonFiniteError
 from neverworse.projection.problem import Projection, Sample
 from neverworse.projection.solver.hinges import StreamedHinges
-from neverworse.projection.solver.sampling import draw
 from neverworse.projection.solver.solution import Solution
-from neverworse.projection.solver.working_set import is_small, working_set_size
+from neverworse.projection.solver.working_set import draw, is_small, working_set_size
 from neverworse.projection.start import (
     Start,
     Wanted,

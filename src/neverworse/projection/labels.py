@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from neverworse._typing import AnyArray, Indices, Vector
-from neverworse.projection.label_sets import Box, Shape
+from neverworse._typing import Indices, Vector
+from neverworse.projection.label_sets import Shape
 
 
 @dataclass(frozen=True)
@@ -72,44 +72,8 @@ class RowStart:
 
 
 @dataclass(frozen=True)
-class Corners:
-    """Soft labels in a corner of their sets, in as few bytes as that takes.
-
-    Attributes
-    ----------
-    codes : array of shape (n_rows,), or (n_classes, n_rows)
-        Whether the label is one; the class that has it all; or, with caps, the shares themselves.
-    n_classes : int
-        Zero for labels of one number.
-    """
-
-    codes: AnyArray
-    n_classes: int
-
-    @classmethod
-    def of(cls, shape: Shape, t: Vector) -> Corners:
-        """Return the extreme labels for scores t."""
-        if isinstance(shape, Box):
-            return cls(t < 0.0, 0)
-        if getattr(shape, "caps", None) is not None:
-            return cls(shape.extreme(t), len(t))
-        return cls(t.argmin(axis=0).astype(np.min_scalar_type(len(t) - 1)), len(t))
-
-    def at(self, rows: slice) -> Corners:
-        """Return those of some rows."""
-        return Corners(self.codes[..., rows], self.n_classes)
-
-    def labels(self, rows: Any = slice(None)) -> Vector:
-        """Return the labels of some rows (a slice or indices) as numbers."""
-        codes = self.codes[..., rows]
-        if codes.ndim == 1 and self.n_classes:
-            return (np.arange(self.n_classes)[:, None] == codes).astype(np.float64)
-        return codes.astype(np.float64)
-
-
-@dataclass(frozen=True)
 class Changes:
-    """Soft labels of a few rows that are not, or not known to be, in a corner.
+    """Soft labels of a few rows that are to be replaced.
 
     Attributes
     ----------
@@ -136,18 +100,3 @@ class Changes:
         """Make the changes in place; return the labels."""
         q[..., self.indices] = self.values
         return q
-
-
-def soft_labels(corners: Corners, changes: Changes, rows: slice) -> Vector:
-    """Return the soft labels of some rows: those of a corner, but for a few changes."""
-    return changes.at(rows).apply(corners.labels(rows))
-
-
-def split_labels(shape: Shape, q: Vector) -> tuple[Corners, Changes]:
-    """Return soft labels as corners and changes."""
-    corners = Corners.of(shape, -q) if getattr(shape, "caps", None) is None else Corners(q, len(q))
-    if isinstance(shape, Box):
-        corners = Corners(q == 1.0, 0)
-    differs = np.atleast_2d(corners.labels() != q).any(axis=0)
-    rows = np.flatnonzero(differs)
-    return corners, Changes(rows, q[..., rows])

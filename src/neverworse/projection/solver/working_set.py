@@ -56,7 +56,6 @@ from neverworse.projection.solver.passes import (
     soften,
     without_candidates,
 )
-from neverworse.projection.solver.sampling import draw
 from neverworse.projection.solver.solution import Solution
 from neverworse.rows._kept import Kept, add_pairs
 
@@ -93,6 +92,13 @@ def working_set_size(n_unknowns: int, rank: int, n_rows: int) -> int:
 def is_small(n_unknowns: int, rank: int, n_rows: int) -> bool:
     """Whether a problem is solved as a whole, because working sets would be most of it."""
     return 2 * working_set_size(n_unknowns, rank, n_rows) >= n_rows
+
+
+def draw(weights: Vector, size: int) -> Indices:
+    """Return about `size` of the rows with a weight, at random, in increasing order."""
+    n, n_weighted = len(weights), int(np.count_nonzero(weights))
+    chosen = np.unique(np.random.default_rng(0).integers(0, n, size * n // n_weighted))
+    return chosen[weights[chosen] > 0.0]
 
 
 def solve(problem: Projection, tol: float, budget: Budget) -> Solution:
@@ -195,9 +201,8 @@ class _Loop:
     def _solve_sample(self) -> tuple[Vector, float]:
         """Return the minimum of the smoothed function on a sample, and its σ."""
         problem = self.problem
-        chosen = draw(problem.weights, self.size)
+        chosen, sample = self._load_sample()
         n, factor = len(chosen), self.n_rows / len(chosen)
-        sample = self._load_sample(chosen, factor)
         shape, centre = problem.shape.at(chosen), problem.start.at(chosen)
         first = shape.nearest(centre)
         linear = problem.linear - problem.first + sample.pull(sample.weights * first)
@@ -219,12 +224,16 @@ class _Loop:
                 return at.z, sigma
             sigma *= SIGMA_GROWTH
 
-    def _load_sample(self, chosen: Indices, factor: float) -> LoadedHinges:
+    def _load_sample(self) -> tuple[Indices, LoadedHinges]:
+        """Return rows at random, with weights that make them stand for all."""
         at_hand = self.problem.sample
-        if at_hand is not None and len(chosen) <= len(at_hand.indices):
-            rows = at_hand.rows[np.searchsorted(at_hand.indices, chosen)]
-            return self.hinges.load_copies(chosen, [rows], factor)
-        return self.hinges.load(chosen, factor)
+        if at_hand is not None:
+            factor = self.n_rows / len(at_hand.indices)
+            return at_hand.indices, self.hinges.load_copies(
+                at_hand.indices, [at_hand.rows.copy()], factor
+            )
+        chosen = draw(self.problem.weights, self.size)
+        return chosen, self.hinges.load(chosen, self.n_rows / len(chosen))
 
     # A round
 
