@@ -62,6 +62,8 @@ class WeightSpace:
     column_norms: Vector
     idle: Indices
 
+    takes_rows = False  # they are too long
+
     @property
     def rank(self) -> int:
         """The number of coordinates."""

@@ -71,6 +71,7 @@ ACCURACY = 0.01  # of z on the sample, relative to its length
 NEGLIGIBLE = 0.01  # share of the sampling error that is not worth another σ
 LARGEST_SIGMA = 1e8  # on the sample: scores of a hundred-millionth are zero
 ROUGH = 1e-4  # relative gap of working sets, times the squared gap before; at the end ...
+POLISH = 1e-4  # share of what counts as a distance of zero that a working set leaves of it
 FINE = 1e-14  # relative gap of working sets: then weights do not depend on the path
 
 
@@ -254,7 +255,7 @@ class _Loop:
             shape=problem.shape.at(working.indices),
             totals=problem.totals,
             tol=self._tolerance(state),
-            floor=problem.floor,
+            floor=POLISH * problem.floor,
             budget=self.budget,
         )
         state.pulled = state.pulled - own + loaded.pull(loaded.weights * solved.q)
