@@ -168,7 +168,7 @@ def _look_at_block(
     counts = labels.hinge > 0.0
     t, q = np.where(counts, t[..., block], 0.0), q[..., block]
     shape = labels.shape
-    products = (q * t).reshape(-1, len(counts)).sum(axis=0)
+    products = q * t if q.ndim == 1 else (q * t).sum(axis=0)
     gap = labels.hinge * (products + shape.support(t))
     margin = np.where(counts, shape.margin(t), np.inf)
     chosen = _chosen(gap, margin, int(np.ceil(SPARE * share * len(counts))))
