@@ -16,6 +16,9 @@ import dask
 import dask.array as da
 import numpy as np
 import pyarrow as pa
+from neverworse.projection.solver.dual import WORKING_BYTES
+from neverworse.projection.solver.hinge_pass import Band, hinge_pass
+from neverworse.projection.solver.undecided import RowNumbers
 from pyarrow import parquet
 from threadpoolctl import threadpool_limits
 
@@ -27,9 +30,6 @@ from neverworse import ProjectedLeastSquaresClassifier
 from neverworse.projection.label_sets import Box
 from neverworse.projection.labels import Changes, Corners, RowLabels
 from neverworse.projection.solver import dual
-from neverworse.projection.solver.dual import WORKING_BYTES
-from neverworse.projection.solver.hinge_pass import Band, hinge_pass
-from neverworse.projection.solver.undecided import RowNumbers
 from neverworse.rows import as_rows
 from neverworse.rows._dask import DaskRows
 from neverworse.rows._dask_engine import Engine, task_of

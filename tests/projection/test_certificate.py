@@ -14,7 +14,7 @@ from neverworse import (
     audit,
 )
 from neverworse.projection.certificate.loss import loss_difference
-from neverworse.projection.training import Labels
+from neverworse.projection.labels import Labels
 
 
 def _data(n_labeled=12, n=200, seed=0):

@@ -7,9 +7,8 @@ from scipy import sparse
 from neverworse import ProjectedLeastSquaresClassifier
 from neverworse.projection.coordinates import kernel
 from neverworse.projection.coordinates.conjugate_gradients import conjugate_gradients
-from neverworse.projection.coordinates.low_rank import low_rank
 from neverworse.projection.coordinates.matrix_free import weight_space
-from neverworse.projection.coordinates.row_system import RowSystem
+from neverworse.projection.coordinates.row_system import RowSystem, low_rank
 from neverworse.projection.solver.budget import Budget
 from neverworse.rows import as_rows
 from tests.projection.high_dimensions import assert_same, choose, fit, make, text_like

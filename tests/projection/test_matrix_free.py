@@ -16,8 +16,7 @@ from neverworse.projection.coordinates.choice import choose_coordinates
 from neverworse.projection.coordinates.conjugate_gradients import conjugate_gradients
 from neverworse.projection.coordinates.matrix_free import WeightSpace
 from neverworse.projection.coordinates.row_system import RowSystem
-from neverworse.projection.label_sets import Box, Simplex
-from neverworse.projection.solver.curvature import curvature_of
+from neverworse.projection.label_sets import Box, Simplex, curvature_of
 from neverworse.rows import as_rows
 from tests.projection.high_dimensions import (
     assert_same,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from neverworse.projection import Assumptions
-from neverworse.projection.certificate.claim import Claim
+from neverworse.projection.certificate.certificate import Claim
 from neverworse.projection.words import card, number, plural
 
 Response = Literal["predict_proba", "score", "error", "predict"]

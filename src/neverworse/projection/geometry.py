@@ -11,16 +11,15 @@ from scipy import linalg
 
 from neverworse._typing import Matrix, Scalars, Vector
 from neverworse.projection.coordinates.choice import Coordinates, choose_coordinates
-from neverworse.projection.coordinates.distance_basis import distance_basis
 from neverworse.projection.coordinates.gram import EPS, Whitening
 from neverworse.projection.coordinates.kernel import RowSpaceWhitening
-from neverworse.projection.coordinates.matrix_free import WeightSpace
+from neverworse.projection.coordinates.matrix_free import WeightSpace, distance_basis
 from neverworse.projection.coordinates.moments import NonFiniteError
-from neverworse.projection.problem import Projection, Sample
-from neverworse.projection.solver.hinges import StreamedHinges
-from neverworse.projection.solver.solution import Solution
-from neverworse.projection.solver.working_set import draw, is_small, working_set_size
-from neverworse.projection.start import (
+from neverworse.projection.labels import TrainingRows
+from neverworse.projection.problem import (
+    Projection,
+    Sample,
+    Solution,
     Start,
     Wanted,
     residual_sums,
@@ -28,7 +27,8 @@ from neverworse.projection.start import (
     score_supervised,
     squared_sizes,
 )
-from neverworse.projection.training import TrainingRows
+from neverworse.projection.solver.hinges import StreamedHinges
+from neverworse.projection.solver.working_set import draw, is_small, working_set_size
 from neverworse.projection.weights import Weights
 from neverworse.rows import Rows, as_rows
 from neverworse.rows._kept import Kept, add_pairs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -11,9 +12,124 @@ from neverworse.projection.coordinates.gram import EPS, Whitening
 from neverworse.projection.coordinates.kernel import RowSpaceWhitening
 from neverworse.projection.coordinates.matrix_free import WeightSpace
 from neverworse.projection.label_sets import Shape
-from neverworse.projection.start import Start
+from neverworse.projection.labels import Labels, RowLabels, RowStart
+from neverworse.projection.solver.newton import is_optimal
 from neverworse.projection.totals import Totals
+from neverworse.rows import Rows
 from neverworse.rows._kept import Kept
+from neverworse.rows._weigh import RowWeigh
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What a pass with the supervised weights leaves of some rows.
+
+    Attributes
+    ----------
+    scores : array of shape (n_rows,) or (n_classes, n_rows)
+    summed, total
+        Σ x_i and their number, weighted once with s r for the residuals r = score - target, and
+        once with ω q for the allowed soft labels q nearest to the scores.
+    sample : array of shape (n, n_columns)
+        Rows that were asked for.
+    """
+
+    scores: Vector
+    summed: Vector
+    total: Scalars
+    sample: Matrix
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Numbers of rows that shall be copied during a pass, in increasing order."""
+
+    indices: Indices
+
+    def at(self, rows: slice) -> Wanted:
+        """Return those of some rows."""
+        lo, hi = np.searchsorted(self.indices, [rows.start, rows.stop])
+        return Wanted(self.indices[lo:hi] - rows.start)
+
+
+def score_supervised(
+    rows: Rows, coef: Vector, intercept: Scalars, wanted: Wanted, labels: RowLabels
+) -> Scored:
+    """Make the pass with the supervised weights over some rows."""
+    scores, summed, total = rows.scores_and_sum(coef, intercept, RowWeigh(_weigh, (labels,)))
+    sample = np.empty((0, rows.n_columns))
+    if len(wanted.indices):
+        sample = rows.take(wanted.indices)
+    return Scored(scores, summed, total, sample)
+
+
+def residual_sums(scored: Scored) -> tuple[Vector, Scalars]:
+    """Return what the pass added up."""
+    return scored.summed, scored.total
+
+
+def squared_sizes(scored: Scored, labels: RowLabels) -> tuple[float, float]:
+    """Return the weighted sums of squares of the scores and of the known labels."""
+    s = np.ones(len(labels.width)) if labels.weights is None else labels.weights
+    return float(((scored.scores**2) @ s).sum()), float(((labels.target**2) @ s).sum())
+
+
+def sample_of(scored: Scored) -> Matrix:
+    """Return the rows that were asked for."""
+    return scored.sample
+
+
+def row_start(scored: Scored, labels: RowLabels) -> RowStart:
+    """Return the soft labels that would reproduce the scores."""
+    return RowStart(scored.scores, labels.target, labels.width)
+
+
+@dataclass(frozen=True)
+class Start:
+    """Soft labels of all rows that would reproduce the supervised scores.
+
+    Attributes
+    ----------
+    scored : Kept
+        The supervised scores, where the rows are.
+    labels : Labels
+    """
+
+    scored: Kept
+    labels: Labels
+
+    def scores(self) -> Vector:
+        """Return the supervised scores of all rows."""
+        found = self.scored.map(_all_scores)
+        return found[0] if len(found) == 1 else np.concatenate(found, axis=-1)
+
+    def at(self, rows: Any = None) -> Vector:
+        """Return the labels of some rows (increasing indices or a mask), or of all."""
+        labels = self.labels
+        if rows is None:
+            return RowStart(self.scores(), labels.target, labels.width).at(slice(None))
+        indices = np.flatnonzero(rows) if rows.dtype == bool else rows
+        scores = self.scored.pick(_some_scores, indices)
+        start = RowStart(scores, labels.target[..., indices], labels.width[indices])
+        return start.at(slice(None))
+
+
+def _weigh(scores: Vector, labels: RowLabels) -> Vector:
+    residual = scores - labels.target
+    if labels.weights is not None:
+        residual *= labels.weights
+    near = RowStart(scores, labels.target, labels.width).at(slice(None))
+    near = np.where(labels.hinge > 0.0, labels.hinge * labels.shape.nearest(near), 0.0)
+    return np.concatenate([np.atleast_2d(residual), np.atleast_2d(near)])
+
+
+def _all_scores(scored: Scored) -> Vector:
+    return scored.scores
+
+
+def _some_scores(scored: Scored, indices: Indices) -> Vector:
+    return scored.scores[..., indices]
+
 
 ZERO = 8 * EPS  # a squared distance of so small a fraction of what is added up is zero
 
@@ -99,3 +215,25 @@ class Projection:
             first=np.concatenate([self.first, total], axis=-1),
             totals=totals.scaled(size),
         )
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A dual point with the soft labels that prove how good it is, wherever these are.
+
+    Attributes
+    ----------
+    z, gap, value
+        See `DualSolution`.
+    q : array of shape (n_unlabeled,) or (n_classes, n_unlabeled)
+        Soft labels of the unlabeled rows.
+    """
+
+    z: Vector
+    q: Vector
+    gap: float
+    value: float
+
+    def is_optimal(self, tol: float, floor: float) -> bool:
+        """See `DualSolution`."""
+        return is_optimal(self.gap, self.value, tol, floor)

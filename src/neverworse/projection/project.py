@@ -8,22 +8,20 @@ from typing import Literal
 import numpy as np
 
 from neverworse._typing import Scalars, Vector
-from neverworse.projection.certificate.assumptions import Assumptions
-from neverworse.projection.certificate.certificate import Certificate, Reason
+from neverworse.projection.certificate.certificate import Assumptions, Certificate, Reason
 from neverworse.projection.certificate.certify import Certifier, Evaluated
 from neverworse.projection.coordinates.choice import LARGEST_GRAM
 from neverworse.projection.coordinates.matrix_free import WeightSpace
 from neverworse.projection.geometry import Distance, Geometry
 from neverworse.projection.label_sets import Simplex
-from neverworse.projection.problem import Projection
+from neverworse.projection.labels import Labels, TrainingRows
+from neverworse.projection.problem import Projection, Solution
 from neverworse.projection.solver.budget import Budget, Observer
 from neverworse.projection.solver.hinges import StreamedHinges
+from neverworse.projection.solver.label_descent import solve_matrix_free
 from neverworse.projection.solver.lbfgs import minimise_lbfgs
-from neverworse.projection.solver.matrix_free import solve_matrix_free
-from neverworse.projection.solver.solution import Solution
 from neverworse.projection.solver.sparsify_labels import share_few
 from neverworse.projection.solver.working_set import solve
-from neverworse.projection.training import Labels, TrainingRows
 from neverworse.projection.weights import Weights
 from neverworse.rows._threads import single_threaded_blas
 

@@ -2,12 +2,115 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal
+from abc import ABC, abstractmethod
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
 
-from neverworse.projection.certificate.assumptions import Assumptions
-from neverworse.projection.certificate.claim import Claim
 from neverworse.projection.words import card, number, plural
+
+Task = Literal["binary", "multiclass", "regression"]
+
+
+@dataclass(frozen=True)
+class Assumptions:
+    """What a certificate assumes about the labels of the unlabeled rows.
+
+    Attributes
+    ----------
+    task : {"binary", "multiclass", "regression"}
+        Labels are one of two classes, one of several, or targets.
+    n_bounded : int
+        Unlabeled rows whose label is restricted by bounds of their own.
+    class_prior : tuple of (class, low, high)
+        Bounds of the share of a class among the unlabeled rows.
+    prior_level : float or None
+        With what probability the shares are within these bounds, if the labeled rows are a random
+        subset; None if they are taken for granted.
+    target_range : tuple of float or None
+        Range of the unknown targets of a regression.
+    """
+
+    task: Task = "binary"
+    n_bounded: int = 0
+    class_prior: tuple[tuple[str, float, float], ...] = ()
+    prior_level: float | None = None
+    target_range: tuple[float, float] | None = None
+
+    @property
+    def labels(self) -> str:
+        """What an unknown label is called."""
+        return "targets" if self.task == "regression" else "labels"
+
+    @property
+    def model(self) -> str:
+        """What is fitted."""
+        return "regression" if self.task == "regression" else "classifier"
+
+    def conditions(self, lead: str = "as long as") -> str:
+        """Return what the labels have to satisfy, to be put behind a statement about them."""
+        found = []
+        if self.target_range is not None:
+            low, high = self.target_range
+            found.append(f"each is between {low:,.6g} and {high:,.6g}")
+        if self.n_bounded:
+            found.append(f"the {self.n_bounded:,} with bounds are within their bounds")
+        if self.class_prior:
+            shares = " and ".join(_share(*prior) for prior in self.class_prior)
+            found.append(f"{shares} of the unlabeled rows")
+        return f" ({lead} {', and '.join(found)})" if found else ""
+
+    def probability(self) -> str:
+        """Return with what probability this is so, as a sentence; empty if it is assumed."""
+        if self.prior_level is None:
+            return ""
+        return (
+            "If labels are missing completely at random, the condition on the shares is met with "
+            f"a probability of at least {self.prior_level:.4g}, and so is what follows from it."
+        )
+
+
+def _share(name: str, low: float, high: float) -> str:
+    if low == high:
+        return f"class {name} makes up {low:.4g}"
+    return f"class {name} makes up between {low:.4g} and {high:.4g}"
+
+
+class Claim(ABC):
+    """What certificates and audits share. Subclasses are data classes.
+
+    A difference is the loss of a model less that of its baseline: negative is better.
+    """
+
+    worst_case: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether the model is never worse than its baseline on these rows."""
+        return self.worst_case <= 0.0
+
+    @property
+    def guaranteed_improvement(self) -> float:
+        """By how much the loss is lower at least, whatever the true labels."""
+        return max(0.0, -self.worst_case)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all numbers and statements as plain Python values, ready for JSON."""
+        values = asdict(self)  # type: ignore[call-overload]
+        return {
+            "holds": self.holds,
+            "guaranteed_improvement": self.guaranteed_improvement,
+            # JSON knows no infinity
+            **{k: None if v == float("inf") else v for k, v in values.items()},
+            "summary": self.summary(),
+        }
+
+    @abstractmethod
+    def summary(self) -> str:
+        """Return the statement as a paragraph for people."""
+
+    def __str__(self) -> str:
+        return self.summary()
+
 
 Reason = Literal["", "no unlabeled rows", "inside", "stopped early", "no progress", "rounding"]
 

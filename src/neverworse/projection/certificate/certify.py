@@ -23,7 +23,7 @@ from neverworse.projection.coordinates.gram import EPS
 from neverworse.projection.geometry import Geometry
 from neverworse.projection.label_sets import Box, Simplex
 from neverworse.projection.labels import RowLabels
-from neverworse.projection.start import Scored
+from neverworse.projection.problem import Scored
 from neverworse.projection.weights import Weights
 from neverworse.rows import Rows
 

@@ -25,8 +25,7 @@ from neverworse._typing import Scalars, Vector
 from neverworse.projection.certificate.multipliers import best_multiplier
 from neverworse.projection.coordinates.gram import EPS
 from neverworse.projection.label_sets import Box, Shape
-from neverworse.projection.labels import RowLabels
-from neverworse.projection.training import Labels
+from neverworse.projection.labels import Labels, RowLabels
 
 # Error of NumPy's summation of a chunk, of the few operations on each term, and of the three sums
 # together, in units of EPS times the sum of the sizes of all terms. Chunks are added up exactly.

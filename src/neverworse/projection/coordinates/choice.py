@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from neverworse._typing import Mask, Vector
-from neverworse.projection.coordinates.few_rows import is_few_rows
 from neverworse.projection.coordinates.gram import Whitening, whiten
 from neverworse.projection.coordinates.kernel import (
     RowSpaceWhitening,
@@ -14,6 +13,7 @@ from neverworse.projection.coordinates.kernel import (
     whiten_row_space,
 )
 from neverworse.projection.coordinates.matrix_free import WeightSpace, weight_space
+from neverworse.projection.coordinates.null_space import is_few_rows
 from neverworse.rows import Rows
 
 LARGEST_GRAM = 5000  # columns up to which a matrix of columns by columns is made

@@ -16,7 +16,6 @@ from scipy import linalg
 from scipy.linalg import lapack
 
 from neverworse._typing import Indices, Mask, Matrix, Scalars, Vector
-from neverworse.projection.coordinates.few_rows import factor_few_rows, is_few_rows
 from neverworse.projection.coordinates.moments import (
     ColumnMoments,
     Moments,
@@ -25,6 +24,8 @@ from neverworse.projection.coordinates.moments import (
 )
 from neverworse.projection.coordinates.null_space import (
     WELL_CONDITIONED,
+    factor_few_rows,
+    is_few_rows,
     rounding,
     split_null_space,
 )

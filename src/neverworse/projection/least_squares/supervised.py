@@ -7,7 +7,6 @@ from scipy import linalg
 
 from neverworse._typing import Mask, Scalars, Vector
 from neverworse.projection.coordinates.choice import LARGEST_GRAM
-from neverworse.projection.coordinates.few_rows import is_few_rows
 from neverworse.projection.coordinates.gram import CentredFactor, factor
 from neverworse.projection.coordinates.kernel import RowSpace, applies, row_space
 from neverworse.projection.coordinates.matrix_free import weight_space_of
@@ -17,6 +16,7 @@ from neverworse.projection.coordinates.moments import (
     column_moments,
     moments,
 )
+from neverworse.projection.coordinates.null_space import is_few_rows
 from neverworse.projection.weights import Weights
 from neverworse.rows import Rows
 from neverworse.rows._threads import single_threaded_blas

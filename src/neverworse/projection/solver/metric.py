@@ -14,9 +14,8 @@ import numpy as np
 from neverworse._typing import Vector
 from neverworse.projection.coordinates.conjugate_gradients import conjugate_gradients
 from neverworse.projection.coordinates.matrix_free import WeightSpace
-from neverworse.projection.label_sets import Shape
+from neverworse.projection.label_sets import Shape, curvature_of
 from neverworse.projection.solver.budget import Budget
-from neverworse.projection.solver.curvature import curvature_of
 from neverworse.projection.solver.hinges import Hinges
 from neverworse.projection.solver.newton_system import newton_step
 from neverworse.projection.totals import Totals

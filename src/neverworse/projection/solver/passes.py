@@ -13,8 +13,8 @@ import numpy as np
 
 from neverworse._typing import AnyArray, Indices, Scalars, Vector
 from neverworse.projection.labels import Changes, RowLabels
+from neverworse.projection.problem import Scored, row_start
 from neverworse.projection.solver.line_search import blocks
-from neverworse.projection.start import Scored, row_start
 from neverworse.rows import Rows
 from neverworse.rows._threads import map_in_threads
 

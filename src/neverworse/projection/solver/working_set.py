@@ -36,7 +36,7 @@ import numpy as np
 
 from neverworse._typing import Indices, Vector
 from neverworse.projection.labels import Changes
-from neverworse.projection.problem import Projection
+from neverworse.projection.problem import Projection, Solution
 from neverworse.projection.solver.budget import Budget
 from neverworse.projection.solver.hinges import LoadedHinges, StreamedHinges
 from neverworse.projection.solver.metric import half_square
@@ -56,7 +56,6 @@ from neverworse.projection.solver.passes import (
     soften,
     without_candidates,
 )
-from neverworse.projection.solver.solution import Solution
 from neverworse.rows._kept import Kept, add_pairs
 
 FEWEST_ROWS = 2000  # in a working set, or ...
