@@ -58,13 +58,10 @@ class Rows(OneChunk, ABC):
         So many rows may be copied out where that saves passes over all rows.
     takes_by_reading : bool
         Whether taking a few rows costs as much as a pass over all of them.
-    far : bool
-        Whether every question costs something, however small it is.
     """
 
     column_names: list[str] | None = None
     takes_by_reading = False
-    far = False
 
     def __init__(self, n_rows: int, n_columns: int, shift: Vector | None = None) -> None:
         self.n_rows = n_rows
