@@ -49,7 +49,7 @@ def test_the_same_passes_everywhere(counted, problem, tmp_path):
     for rows in (sparse.csr_array(X), write(X, tmp_path), in_dask(X)):
         found = readings(counted, rows, y)
         assert found["gram"] == 1
-        assert found.passes == dense.passes
+        assert found.passes == pytest.approx(dense.passes)
     assert found["take"] > 0
     assert found["soften"] > 0
 

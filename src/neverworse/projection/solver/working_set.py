@@ -98,7 +98,8 @@ def draw(weights: Vector, size: int) -> Indices:
     """Return about `size` of the rows with a weight, at random, in increasing order."""
     n, n_weighted = len(weights), int(np.count_nonzero(weights))
     chosen = np.unique(np.random.default_rng(0).integers(0, n, size * n // n_weighted))
-    return chosen[weights[chosen] > 0.0]
+    chosen = chosen[weights[chosen] > 0.0]
+    return chosen if chosen.size else np.flatnonzero(weights)[:1]
 
 
 def solve(problem: Projection, tol: float, budget: Budget) -> Solution:
@@ -257,7 +258,11 @@ class _Loop:
             floor=POLISH * problem.floor,
             budget=self.budget,
         )
-        state.pulled = state.pulled - own + loaded.pull(loaded.weights * solved.q)
+        pulled = state.pulled - own + loaded.pull(loaded.weights * solved.q)
+        allowed = problem.totals is None  # others may have to be approached first
+        if allowed and half_square(pulled, None) > half_square(state.pulled, None):
+            return  # these rows were solved for already, as well as a rough tolerance sees
+        state.pulled = pulled
         state.z = solved.z
         state.changes = Changes(working.indices, solved.q)
 
