@@ -127,7 +127,7 @@ def summary(found):
 def table(found):
     """Return all numbers as a table in Markdown."""
     lines = [
-        "| table | labels | penalty | distance | passes (old) | seconds | / old | gap | improvement |",
+        "| table | labels | penalty | distance | passes (old) | seconds | / old | gap | gain |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for cell in found:
