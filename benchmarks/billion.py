@@ -12,7 +12,7 @@ import sys
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
-from neverworse.projection._dual import WORKING_BYTES, WORKING_FRACTION
+from neverworse.projection.solver.working_set import LARGEST_SHARE, WORKING_BYTES
 from pages import with_tables
 
 HERE = Path(__file__).resolve().parent
@@ -121,7 +121,7 @@ class Counts:
         c, n, d = constants, table.n_rows, table.n_columns
         # Working sets grow with the rows up to a limit. From there on they are a smaller and
         # smaller share of them, and it takes more rounds to come down to so few rows.
-        limited = WORKING_BYTES / (FLOAT64 * d * WORKING_FRACTION)
+        limited = WORKING_BYTES / (FLOAT64 * d * LARGEST_SHARE)
         rounds = math.ceil(c.more_rounds * math.log10(max(1.0, n / limited)))
         self.passes = c.passes + rounds
         self.takes = c.takes + rounds

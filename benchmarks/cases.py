@@ -10,7 +10,9 @@ from scipy import sparse
 from sklearn.linear_model import Ridge
 from sklearn.svm import LinearSVC
 
+import beside
 from data import gaussian_classes, paper_gaussians, two_gaussians
+from kinds import KINDS
 from neverworse import (
     L2SVMClassifier,
     LeastSquaresClassifier,
@@ -240,8 +242,22 @@ def iterations(quick, repeats):
     return results
 
 
+def kinds_of_tables(quick, repeats):
+    """Time tables of many kinds beside the solver that this one replaced."""
+    found = beside.compare(20_000 if quick else beside.N_ROWS, repeats)
+    all_in_all = beside.summary(found)
+    case = f"{len(found)} fits to tables of {len(KINDS)} kinds"
+    return [
+        Result(case, "passes, at most", all_in_all["passes"], beside.MOST_PASSES),
+        Result(case, "seconds / old solver, at most", all_in_all["slowest"], beside.MOST_TIME),
+        Result(case, "the same, geometric mean", all_in_all["mean"], beside.MEAN_TIME),
+        Result(case, "difference of the guaranteed improvements", all_in_all["difference"], 1e-6),
+    ]
+
+
 CASES = {
     "million": million,
+    "tables": kinds_of_tables,
     "leave_one_out": leave_one_out,
     "wide": wide,
     "paper": paper,

@@ -24,12 +24,12 @@ import machine
 from billion import Constants, constants_table
 from data import two_gaussians
 from neverworse import ProjectedLeastSquaresClassifier
-from neverworse.projection import _dual
-from neverworse.projection._dual import WORKING_BYTES
-from neverworse.projection._hinge_pass import Band, hinge_pass
-from neverworse.projection._row_labels import Changes, Corners, RowLabels
-from neverworse.projection._shapes import Box
-from neverworse.projection._undecided import RowNumbers
+from neverworse.projection.label_sets import Box
+from neverworse.projection.labels import Changes, RowLabels
+from neverworse.projection.solver import working_set
+from neverworse.projection.solver.passes import Choice, LabelPass
+from neverworse.projection.solver.passes import measure as measure_pass
+from neverworse.projection.solver.working_set import LARGEST_SHARE, WORKING_BYTES
 from neverworse.rows import as_rows
 from neverworse.rows._dask import DaskRows
 from neverworse.rows._dask_engine import Engine, task_of
@@ -88,11 +88,11 @@ def _one_core(X, folder):
     coef = np.random.default_rng(0).normal(size=N_COLUMNS)
 
     labels = RowLabels(np.zeros(n), np.ones(n), None, np.ones(n), Box())
-    before = Corners(np.zeros(n, bool), 0)
+    before = LabelPass(np.zeros(n), 0.0, None)
 
     def a_pass():
-        near, seed, changes = 0.2, 0, Changes.none(coef)
-        hinge_pass(rows, coef, 0.0, near, Band(), seed, changes, RowNumbers(), labels, before)
+        choice = Choice(LARGEST_SHARE, copy=False)
+        measure_pass(rows, coef, 0.0, choice, Changes.none(coef), labels, before)
 
     with tempfile.TemporaryDirectory(dir=folder, prefix="neverworse-") as temporary:
         path = Path(temporary) / "rows.parquet"
@@ -141,7 +141,7 @@ class _Fit:
             with dask.config.set(scheduler="threads"), counted(rows) as readings, weighed() as wire:
                 took = _busy(lambda: ProjectedLeastSquaresClassifier(alpha=0.0).fit(rows, y))
             found.append(took - wire.workers - wire.weighing)
-        if wire.down["of_unlabeled"] == 0:
+        if wire.down["labels_of"] == 0:
             raise RuntimeError("The fit took another way: working sets did not lead to the end.")
         return cls(len(X), readings, wire, min(found))
 
@@ -160,7 +160,7 @@ def _fits(X, y):
     few, many = (_narrow_fit(n) for n in (len(X) // 4, len(X) * MANY))
     # Working sets of these are equally large, or nearly so: what grows, grows with the rows.
     for_each_row = (many.client - few.client) / (many.n_rows - few.n_rows)
-    more = many.readings["hinge_pass"] - few.readings["hinge_pass"]
+    more = many.readings["measure"] - few.readings["measure"]
     more_tasks = many.tasks_of_chunk - few.tasks_of_chunk
     down = fit.wire.down
     return {
@@ -171,8 +171,8 @@ def _fits(X, y):
         "round_tasks": more_tasks / more if more else 0.0,
         "placed_bytes": many.wire.up["place"] / many.n_rows,
         "task_bytes": fit.wire.up_for_each_task("place"),
-        "soft_bytes": many.wire.down["of_unlabeled"] / many.n_rows,
-        "taken_bytes": down["take"] + down["undecided_rows"] + down["some_scores"],
+        "soft_bytes": many.wire.down["labels_of"] / many.n_rows,
+        "taken_bytes": down["take"] + down["found_in"] + down["some_scores"],
         "client_seconds": max(0.0, for_each_row),
         "solver_seconds": max(0.0, fit.client - for_each_row * len(X)),
     }
@@ -191,7 +191,7 @@ def _narrow(n_rows):
 def _narrow_sets():
     """Let working sets have as many rows for each column as those of a large and wide table."""
     limit = int(WORKING_BYTES * (N_NARROW / N_COLUMNS) ** 2)
-    return patch.object(_dual, "WORKING_BYTES", limit)
+    return patch.object(working_set, "WORKING_BYTES", limit)
 
 
 def _client_bytes(n_rows):

@@ -48,11 +48,11 @@ def _of_chunks(kind, readings):
         verb = what if isinstance(what, Verb) else Verb(what)
         # Only `map_chunks` is told which chunks to read.
         chosen = arguments[0] if method.__name__ == "map_chunks" else range(rows.n_chunks)
-        name = "take" if method.__name__ == "ask" else SAME.get(verb.name, verb.name)
+        name = SAME.get(verb.name, verb.name)
         readings[name] += len(chosen) / rows.n_chunks
         return True
 
-    return _noted([kind], ("map_chunks", "reduce_chunks", "keep", "fold", "ask"), note)
+    return _noted([kind], ("map_chunks", "reduce_chunks", "keep", "fold"), note)
 
 
 def _in_memory(n_rows, readings):

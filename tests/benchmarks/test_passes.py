@@ -45,13 +45,13 @@ def test_the_same_passes_everywhere(counted, problem, tmp_path):
     X, y = problem
     dense = readings(counted, X, y)
     assert dense["gram"] == 1
-    assert dense.passes >= 3
+    assert dense.passes >= 2
     for rows in (sparse.csr_array(X), write(X, tmp_path), in_dask(X)):
         found = readings(counted, rows, y)
         assert found["gram"] == 1
-        assert found.passes == dense.passes
+        assert found.passes == pytest.approx(dense.passes)
     assert found["take"] > 0
-    assert found["hinge_pass"] > 0
+    assert found["soften"] > 0
 
 
 def test_some_chunks_are_a_share_of_a_reading(counted, problem, tmp_path):

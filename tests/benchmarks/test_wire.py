@@ -57,8 +57,8 @@ def test_a_fit(weighed, problem):
     assert np.array_equal(clf.coef_, plain.coef_)
     assert wire.workers > 0.0
     # Labels go to the workers once, and soft labels come back once, in less than a byte each.
-    for found in (wire.up["place"], wire.down["of_unlabeled"]):
+    for found in (wire.up["place"], wire.down["labels_of"]):
         assert 0 < found < N_ROWS
-    assert wire.tasks["place"] == wire.tasks["of_unlabeled"] == N_CHUNKS
-    assert wire.tasks["hinge_pass"] >= 2 * N_CHUNKS
+    assert wire.tasks["place"] == wire.tasks["labels_of"] == N_CHUNKS
+    assert wire.tasks["soften"] == N_CHUNKS
     assert "scores" not in wire.down

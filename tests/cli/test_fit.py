@@ -461,10 +461,10 @@ def test_ten_thousand_columns(tmp_path, capsys):
 def test_a_solver_that_gives_up_is_a_note_without_advice_about_python(
     tmp_path, monkeypatch, capsys
 ):
-    from neverworse.projection import _newton
+    from neverworse.projection.solver import newton
 
     for name, value in (("PATIENCE", 1), ("MOST_STEPS", 1), ("SLOW", 0.0)):
-        monkeypatch.setattr(_newton, name, value)
+        monkeypatch.setattr(newton, name, value)
     monkeypatch.chdir(tmp_path)
     patients().to_csv("patients.csv", index=False)
     words = ["fit", "patients.csv", "--target", "diagnosis", "--id", "patient", "--alpha", "0"]

@@ -11,7 +11,7 @@ from neverworse import (
     LeastSquaresClassifier,
     ProjectedLeastSquaresClassifier,
 )
-from neverworse.projection import _coordinates, _row_space
+from neverworse.projection.coordinates import choice, kernel
 from tests.projection.high_dimensions import worst_difference
 
 TOPICS = {
@@ -42,8 +42,8 @@ def partly(names, n_labeled):
 def path(request, monkeypatch):
     """Both paths for many columns."""
     if request.param == "conjugate gradients":
-        monkeypatch.setattr(_row_space, "MOST_ROWS", 0)
-        monkeypatch.setattr(_coordinates, "LARGEST_GRAM", 1000)
+        monkeypatch.setattr(kernel, "MOST_ROWS", 0)
+        monkeypatch.setattr(choice, "LARGEST_GRAM", 1000)
     return request.param
 
 

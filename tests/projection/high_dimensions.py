@@ -7,7 +7,8 @@ import numpy as np
 from scipy import sparse
 
 from neverworse import ProjectedLeastSquaresClassifier
-from neverworse.projection import _coordinates, _few_rows, _row_space, _supervised
+from neverworse.projection.coordinates import choice, few_rows, kernel
+from neverworse.projection.least_squares import supervised
 from tests.exact import loss_penalty
 
 NEVER = 10**9
@@ -17,10 +18,10 @@ PATHS = ("gram", "kernel", "rows", "free")
 def choose(monkeypatch, path):
     """Let fits take a path: Gram matrix, kernel, factors of the rows, conjugate gradients."""
     high = 0 if path == "kernel" else NEVER
-    monkeypatch.setattr(_row_space, "HIGH", high)
-    monkeypatch.setattr(_few_rows, "HIGH", 0 if path == "rows" else high)
-    monkeypatch.setattr(_coordinates, "LARGEST_GRAM", 0 if path == "free" else NEVER)
-    monkeypatch.setattr(_supervised, "LARGEST_GRAM", 0 if path == "free" else NEVER)
+    monkeypatch.setattr(kernel, "HIGH", high)
+    monkeypatch.setattr(few_rows, "HIGH", 0 if path == "rows" else high)
+    monkeypatch.setattr(choice, "LARGEST_GRAM", 0 if path == "free" else NEVER)
+    monkeypatch.setattr(supervised, "LARGEST_GRAM", 0 if path == "free" else NEVER)
 
 
 def make(n, d, n_classes=2, seed=0, *, is_sparse=False, n_labeled=None):

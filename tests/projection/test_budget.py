@@ -5,8 +5,8 @@ import math
 import pytest
 
 from neverworse.projection import Progress
-from neverworse.projection import _budget as budget_module
-from neverworse.projection._budget import Budget
+from neverworse.projection.solver import budget as budget_module
+from neverworse.projection.solver.budget import Budget
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from neverworse import (
     ProjectedLeastSquaresRegressor,
     audit,
 )
-from neverworse.projection._loss import loss_difference
-from neverworse.projection._training import Labels
+from neverworse.projection.certificate.loss import loss_difference
+from neverworse.projection.labels import Labels
 
 
 def _data(n_labeled=12, n=200, seed=0):

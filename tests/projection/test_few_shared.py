@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from neverworse.projection import Simplex
-from neverworse.projection._few_shared import share_few
-from neverworse.projection._hinges import LoadedHinges
+from neverworse.projection.solver.hinges import LoadedHinges
+from neverworse.projection.solver.sparsify_labels import share_few
 from neverworse.rows import DenseRows
 
 

@@ -5,7 +5,8 @@ import pytest
 from sklearn.base import clone
 
 from neverworse import ICLSClassifier, LeastSquaresClassifier, ProjectedLeastSquaresClassifier
-from neverworse.projection import _dual
+from neverworse.projection.solver import passes
+from neverworse.projection.solver.hinges import StreamedHinges
 
 
 def _one_hot(seed, n):
@@ -90,32 +91,32 @@ def test_ordinary_data_take_few_passes(separation, seed, monkeypatch):
     X = rng.normal(size=(n, d))
     X += np.where(truth, 1.0, -1.0)[:, None] * mean * separation / np.linalg.norm(mean)
     y = np.where(np.arange(n) < 100, truth, -1)
-    passes = []
-    one_pass = _dual.pass_over
+    made = []
+    look = passes._look
 
     def counted(*arguments):
-        passes.append(1)
-        return one_pass(*arguments)
+        made.append(1)
+        return look(*arguments)
 
-    monkeypatch.setattr(_dual, "pass_over", counted)
-    monkeypatch.delattr(_dual.StreamedHinges, "pull")  # Newton's method on all rows would need it
+    monkeypatch.setattr(passes, "_look", counted)
+    monkeypatch.delattr(StreamedHinges, "pull")  # Newton's method on all rows would need it
     certificate = ProjectedLeastSquaresClassifier(alpha=0.0).fit(X, y).certificate_
     assert certificate.converged
     assert certificate.guaranteed_improvement > 0
-    assert 2 <= len(passes) <= 8
+    assert 2 <= len(made) <= 8
 
 
 def test_a_solver_that_gives_up_warns_and_is_certified(monkeypatch):
     from sklearn.exceptions import ConvergenceWarning
 
-    from neverworse.projection import _newton
+    from neverworse.projection.solver import newton
 
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 10))
     y = np.where(np.arange(200) < 25, np.arange(200) % 2, -1)
-    monkeypatch.setattr(_newton, "PATIENCE", 1)
-    monkeypatch.setattr(_newton, "MOST_STEPS", 1)
-    monkeypatch.setattr(_newton, "SLOW", 0.0)
+    monkeypatch.setattr(newton, "PATIENCE", 1)
+    monkeypatch.setattr(newton, "MOST_STEPS", 1)
+    monkeypatch.setattr(newton, "SLOW", 0.0)
     with pytest.warns(ConvergenceWarning, match="made no more progress"):
         clf = ProjectedLeastSquaresClassifier(alpha=0.0).fit(X, y)
     assert clf.certificate_.holds

@@ -5,12 +5,11 @@ import pytest
 from scipy import sparse
 
 from neverworse import ProjectedLeastSquaresClassifier
-from neverworse.projection import _row_space
-from neverworse.projection._budget import Budget
-from neverworse.projection._conjugate_gradients import conjugate_gradients
-from neverworse.projection._low_rank import low_rank
-from neverworse.projection._row_system import RowSystem
-from neverworse.projection._weight_space import weight_space
+from neverworse.projection.coordinates import kernel
+from neverworse.projection.coordinates.conjugate_gradients import conjugate_gradients
+from neverworse.projection.coordinates.matrix_free import weight_space
+from neverworse.projection.coordinates.row_system import RowSystem, low_rank
+from neverworse.projection.solver.budget import Budget
 from neverworse.rows import as_rows
 from tests.projection.high_dimensions import assert_same, choose, fit, make, text_like
 
@@ -159,7 +158,7 @@ def test_labels_with_bounds_of_their_shares(monkeypatch):
         return ProjectedLeastSquaresClassifier(**SETTINGS).fit(X, y, label_bounds=bounds)
 
     reference = fitted()
-    monkeypatch.setattr(_row_space, "MOST_ROWS", 0)
+    monkeypatch.setattr(kernel, "MOST_ROWS", 0)
     model = fitted()
     assert model.certificate_.converged
     assert_same(model, reference, 1e-5)

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from neverworse import ProjectedLeastSquaresClassifier
-from neverworse.projection import _dual, _sampling
+from neverworse.projection.solver import working_set
 
 N, D = 20_000, 8
 
@@ -32,7 +32,7 @@ def all_at_once(monkeypatch):
     """Solve with all rows in memory, whatever their number."""
 
     def switch():
-        monkeypatch.setattr(_sampling, "SAMPLE_ROWS", N)
+        monkeypatch.setattr(working_set, "FEWEST_ROWS", N)
 
     return switch
 
@@ -123,12 +123,6 @@ def test_samples_that_lead_to_the_same_direction_again(seed):
     certificate = ProjectedLeastSquaresClassifier(alpha=0.0).fit(X, y).certificate_
     assert certificate.converged
     assert certificate.guaranteed_improvement > 0
-
-
-@pytest.mark.parametrize("angle", [0.0, 1e-12, 1e-5, 1.0, np.pi])
-def test_small_angles_are_told_from_zero(angle):
-    a, b = np.array([3.0, 0.0]), 7.0 * np.array([np.cos(angle), np.sin(angle)])
-    assert _dual._angle_between(a, b) == pytest.approx(angle, rel=1e-9, abs=1e-15)
 
 
 def test_row_order_does_not_matter():

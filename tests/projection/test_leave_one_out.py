@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.linear_model import RidgeCV
 
-from neverworse.projection import _leave_one_out as module
+from neverworse.projection.least_squares import leave_one_out as module
 from neverworse.rows import as_rows
 from tests.projection.left_out import leave_one_out
 

@@ -8,8 +8,9 @@ import pytest
 from scipy import sparse
 
 from neverworse import LeastSquaresClassifier, ProjectedLeastSquaresClassifier
-from neverworse.projection import _whitening, solve_least_squares
-from neverworse.projection._whitening import factor, whiten
+from neverworse.projection import solve_least_squares
+from neverworse.projection.coordinates import gram
+from neverworse.projection.coordinates.gram import factor, whiten
 from neverworse.rows import DenseRows, SparseRows
 from neverworse.rows._dask import DaskRows
 
@@ -37,14 +38,14 @@ def one_hot(n=2000, seed=0):
 
 def orthogonal(rows, weights, fit_intercept, target):
     """The same factor, of the rows themselves."""
-    with patch.object(_whitening, "split_null_space", return_value=None):
+    with patch.object(gram, "split_null_space", return_value=None):
         return factor(rows, weights, 0.0, fit_intercept, target)
 
 
 @pytest.fixture
 def no_triangle():
     """Rows that refuse to be factored."""
-    with patch.object(_whitening, "_orthogonal", side_effect=REFUSED):
+    with patch.object(gram, "_orthogonal", side_effect=REFUSED):
         yield
 
 
@@ -57,7 +58,7 @@ def test_same_as_orthogonal_factors(place, weighted, fit_intercept):
     weights = rng.choice([0.0, 0.3, 1.0, 2.5], len(X)) if weighted else None
     residual = y - np.average(y, weights=weights) if fit_intercept else y
     expected = orthogonal(rows, weights, fit_intercept, residual)
-    with patch.object(_whitening, "_orthogonal", side_effect=REFUSED):
+    with patch.object(gram, "_orthogonal", side_effect=REFUSED):
         found = factor(rows, weights, 0.0, fit_intercept, residual)
         coef = solve_least_squares(rows, y, weights, fit_intercept=fit_intercept).coef
     assert found.basis.shape == expected.basis.shape
@@ -98,7 +99,7 @@ def test_nearly_exact_dependencies_are_none(gap, place):
     X, _, rng = one_hot()
     X[:, 0] += gap * rng.normal(size=len(X))
     rows = PLACES[place](X)
-    with patch.object(_whitening, "_orthogonal", wraps=_whitening._orthogonal) as used:
+    with patch.object(gram, "_orthogonal", wraps=gram._orthogonal) as used:
         found = factor(rows, None, 0.0, True)
     assert used.call_count == 1
     assert found.null_space.shape[1] == N_DEPENDENT - 1

@@ -6,7 +6,7 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from neverworse.projection import Simplex, Totals
-from neverworse.projection._reachable import reachable
+from neverworse.projection.totals import reachable
 
 MISSED = 1e-6
 

@@ -507,12 +507,12 @@ def test_large(name):
 
 
 def test_large_is_the_same_as_all_rows_at_once(monkeypatch):
-    from neverworse.projection import _sampling
+    from neverworse.projection.solver import working_set
 
     X, y, _, _ = _large(16_000, 4, 3, 7)
     settings = {"alpha": 0.0, "tol": 1e-12, "class_prior": [(0.3, 0.35), (0.0, 1.0), (0.2, 0.4)]}
     quick = ProjectedLeastSquaresClassifier(**settings).fit(X, y)
-    monkeypatch.setattr(_sampling, "SAMPLE_ROWS", len(X))
+    monkeypatch.setattr(working_set, "FEWEST_ROWS", len(X))
     slow = ProjectedLeastSquaresClassifier(**settings).fit(X, y)
     assert quick.certificate_.converged
     np.testing.assert_allclose(quick.coef_, slow.coef_, atol=1e-7)

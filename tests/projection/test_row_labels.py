@@ -1,17 +1,14 @@
-"""Soft labels as corners and changes: what comes back is what went in."""
+"""What passes know about the labels of rows, chunk by chunk."""
 
 import numpy as np
 import pytest
 
-from neverworse.projection._row_labels import (
+from neverworse.projection.label_sets import Box, Simplex
+from neverworse.projection.labels import (
     Changes,
-    Corners,
     RowLabels,
     RowStart,
-    soft_labels,
-    split_labels,
 )
-from neverworse.projection._shapes import Box, Simplex
 
 N = 200
 RNG = np.random.default_rng(0)
@@ -35,46 +32,13 @@ def case(request):
     return shape, t, q
 
 
-def test_corners_are_the_extreme_labels(case):
-    shape, t, _ = case
-    corners = Corners.of(shape, t)
-    expected = shape.extreme(t)
-    np.testing.assert_array_equal(corners.labels(), expected)
-    for rows in (slice(3, 50), np.array([7, 7, 0, 199])):
-        np.testing.assert_array_equal(corners.labels(rows), expected[..., rows])
-    np.testing.assert_array_equal(corners.at(slice(3, 50)).labels(), expected[..., 3:50])
-
-
-def test_corners_take_little_memory():
-    t = RNG.normal(size=(300, N))
-    assert Corners.of(Box(), t[0]).codes.nbytes == N
-    assert Corners.of(Simplex(), t[:256]).codes.nbytes == N
-    assert Corners.of(Simplex(), t).codes.nbytes == 2 * N
-
-
-def test_labels_are_copies(case):
-    shape, t, q = case
-    for corners in (Corners.of(shape, t), split_labels(shape, q)[0]):
-        labels = corners.labels()
-        before = labels.copy()
-        labels[...] = 7.0
-        np.testing.assert_array_equal(corners.labels(), before)
-
-
-def test_labels_are_split_and_put_together_again(case):
-    shape, _, q = case
-    corners, changes = split_labels(shape, q)
-    assert len(changes.indices) <= 20
-    np.testing.assert_array_equal(soft_labels(corners, changes, slice(0, N)), q)
-    for lo, hi in ((0, 1), (13, 77), (77, 77), (150, N)):
-        np.testing.assert_array_equal(soft_labels(corners, changes, slice(lo, hi)), q[..., lo:hi])
-
-
 def test_changes_of_chunks_are_changes_of_all(case):
-    shape, _, q = case
-    corners, changes = split_labels(shape, q)
+    shape, t, q = case
+    before = shape.extreme(t)
+    changed = np.flatnonzero(np.atleast_2d(before != q).any(axis=0))
+    changes = Changes(changed, q[..., changed])
     parts = [
-        changes.at(rows).apply(corners.at(rows).labels())
+        changes.at(rows).apply(before[..., rows].copy())
         for rows in (slice(0, 60), slice(60, 60), slice(60, 199), slice(199, N))
     ]
     np.testing.assert_array_equal(np.concatenate(parts, axis=-1), q)
@@ -84,7 +48,7 @@ def test_no_changes(case):
     shape, t, _ = case
     none = Changes.none(t)
     assert none.values.shape == (*t.shape[:-1], 0)
-    labels = Corners.of(shape, t).labels()
+    labels = shape.extreme(t)
     np.testing.assert_array_equal(none.apply(labels.copy()), labels)
     assert none.at(slice(5, 9)).values.shape == none.values.shape
 

@@ -7,9 +7,9 @@ import pytest
 from scipy import sparse
 
 from neverworse import LeastSquaresClassifier, LeastSquaresClassifierCV
-from neverworse.projection._coordinates import choose_coordinates
-from neverworse.projection._row_space import RowSpaceWhitening
-from neverworse.projection._whitening import Whitening, whiten
+from neverworse.projection.coordinates.choice import choose_coordinates
+from neverworse.projection.coordinates.gram import Whitening, whiten
+from neverworse.projection.coordinates.kernel import RowSpaceWhitening
 from neverworse.rows import as_rows
 from tests.projection.high_dimensions import (
     assert_same,

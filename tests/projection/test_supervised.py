@@ -7,8 +7,8 @@ from sklearn.linear_model import Ridge
 
 from neverworse import LeastSquaresClassifier
 from neverworse.projection import solve_least_squares
-from neverworse.projection._moments import moments
-from neverworse.projection._whitening import factor, whiten
+from neverworse.projection.coordinates.gram import factor, whiten
+from neverworse.projection.coordinates.moments import moments
 from neverworse.rows import DenseRows, as_rows
 
 

@@ -180,15 +180,15 @@ def bytes_of_a_fit(n_rows, monkeypatch):
 def test_only_sums_and_working_sets_cross_the_network(monkeypatch):
     few, many = 60_000, 240_000
     bytes_of = {n: bytes_of_a_fit(n, monkeypatch) for n in (few, many)}
-    working_sets = ("take", "undecided_rows", "some_scores")
-    labels = ("place", "of_unlabeled", "gather")
+    working_sets = ("take", "found_in", "some_scores")
+    labels = ("place", "labels_of", "gather")
     for direction in (0, 1):
         grown = bytes_of[many][direction] - bytes_of[few][direction]
         for name in labels:  # once each
             assert grown.pop(f"neverworse-{name}", 0) < 0.4 * (many - few)
         for name in working_sets:
             grown.pop(f"neverworse-{name}", 0)
-        changes = grown.pop("neverworse-hinge_pass", 0)  # soft labels of working sets
+        changes = grown.pop("neverworse-measure", 0)  # soft labels of working sets
         assert changes < 0.5 * (many - few)
         assert grown.total() < 0.02 * (many - few)
     assert sum(bytes_of[many][1][f"neverworse-{name}"] for name in labels) > 0

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from neverworse.cli._plan import to_look_at
 from neverworse.cli._text import aligned, labelled, wrapped
-from neverworse.projection._words import count
+from neverworse.projection.words import count
 from neverworse.study._study import (
     ColumnFacts,
     Comparison,

@@ -123,7 +123,7 @@ def _finish(arguments: argparse.Namespace, noticed: Any) -> None:
         }
         print(json.dumps(summary, ensure_ascii=False))
     elif arguments.out is not None and not arguments.quiet:
-        from neverworse.projection._words import count
+        from neverworse.projection.words import count
 
         classes = ", ".join(f"{name}: {n:,}" for name, n in noticed.classes.items())
         print(plain(f"{count(noticed.n_rows, 'row')} ({classes}) in {arguments.out}"))

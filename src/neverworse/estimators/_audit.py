@@ -1,7 +1,7 @@
 """Audit of any two fitted models: what is certain about their losses, whatever the labels.
 
 The loss difference of two scores is affine in every unknown label, so its extremes over all
-labelings are known in closed form (`neverworse.projection._loss`). Fitted classifiers, regressors
+labelings are known in closed form (`neverworse.projection.certificate.loss`). Fitted models
 and arrays are turned into scores (`_audit_models`), and y, bounds and priors into what is known
 about the labels (`_audit_labels`).
 """
@@ -34,8 +34,8 @@ from neverworse.estimators._audit_models import (
 from neverworse.estimators._audit_report import Audit, Response
 from neverworse.estimators._class_prior import with_class_prior
 from neverworse.projection import Assumptions, Labels
-from neverworse.projection._loss import LossDifference, loss_difference
-from neverworse.projection._whitening import EPS
+from neverworse.projection.certificate.loss import LossDifference, loss_difference
+from neverworse.projection.coordinates.gram import EPS
 
 
 def audit(

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from neverworse.projection import Assumptions
-from neverworse.projection._claim import Claim
-from neverworse.projection._words import card, number, plural
+from neverworse.projection.certificate.certificate import Claim
+from neverworse.projection.words import card, number, plural
 
 Response = Literal["predict_proba", "score", "error", "predict"]
 

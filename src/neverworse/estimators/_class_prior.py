@@ -11,9 +11,9 @@ import numpy as np
 from neverworse._typing import AnyArray, Matrix, Vector
 from neverworse.estimators._known_labels import KnownLabels
 from neverworse.projection import Assumptions, Labels, Simplex, Totals
-from neverworse.projection._assumptions import Task
-from neverworse.projection._population import count_intervals
-from neverworse.projection._reachable import reachable
+from neverworse.projection.certificate.certificate import Task
+from neverworse.projection.hypergeometric import count_intervals
+from neverworse.projection.totals import reachable
 
 SAME = 1e-9  # shares that add up to one but for this do so
 MISSED = 1e-6  # shares that miss their intervals by more than this do so

@@ -9,8 +9,8 @@ from scipy import optimize, special
 
 from neverworse._typing import Scalars, Vector
 from neverworse.projection import NonFiniteError, Weights
-from neverworse.projection._moments import LARGEST_SQUARE
-from neverworse.projection._whitening import Whitening, whiten
+from neverworse.projection.coordinates.gram import Whitening, whiten
+from neverworse.projection.coordinates.moments import LARGEST_SQUARE
 from neverworse.rows import Rows, SparseRows
 from neverworse.rows._threads import single_threaded_blas
 

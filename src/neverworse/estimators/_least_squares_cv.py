@@ -13,7 +13,7 @@ from neverworse.estimators._class_weight import CLASS_WEIGHT
 from neverworse.estimators._least_squares import LabeledRowsClassifier
 from neverworse.estimators._linear import fit_least_squares
 from neverworse.projection import TrainingRows, leave_one_out
-from neverworse.projection._moments import column_moments
+from neverworse.projection.coordinates.moments import column_moments
 from neverworse.rows import Rows
 
 # Penalties that are tried, in units of the mean sum of squares of the centred columns that vary.

@@ -29,8 +29,8 @@ from neverworse.estimators._linear import (
 )
 from neverworse.estimators._self_learning_loop import NOTHING_TO_LEARN, Learned, learn_from_itself
 from neverworse.projection import Observer, TrainingRows, Weights, solve_least_squares
-from neverworse.projection._moments import moments
-from neverworse.projection._whitening import EPS, Whitening, whiten
+from neverworse.projection.coordinates.gram import EPS, Whitening, whiten
+from neverworse.projection.coordinates.moments import moments
 from neverworse.rows import Rows, as_rows
 from neverworse.rows._threads import single_threaded_blas
 

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from neverworse.estimators import Audit
 from neverworse.plots._drawing import BLUE, GREY, ORANGE, axes_for, ink, last_step
 from neverworse.projection import Certificate
-from neverworse.projection._words import number, plural
+from neverworse.projection.words import number, plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -3,17 +3,16 @@
 Knows arrays and rows, knows no scikit-learn.
 """
 
-from neverworse.projection._assumptions import Assumptions
-from neverworse.projection._budget import Observer, Progress
-from neverworse.projection._certificate import Certificate
-from neverworse.projection._leave_one_out import leave_one_out
-from neverworse.projection._moments import NonFiniteError
-from neverworse.projection._project import ProjectionResult, project
-from neverworse.projection._shapes import Box, Simplex
-from neverworse.projection._supervised import solve_least_squares
-from neverworse.projection._totals import Totals
-from neverworse.projection._training import Labels, TrainingRows
-from neverworse.projection._weights import Weights
+from neverworse.projection.certificate.certificate import Assumptions, Certificate
+from neverworse.projection.coordinates.moments import NonFiniteError
+from neverworse.projection.label_sets import Box, Simplex
+from neverworse.projection.labels import Labels, TrainingRows
+from neverworse.projection.least_squares.leave_one_out import leave_one_out
+from neverworse.projection.least_squares.supervised import solve_least_squares
+from neverworse.projection.project import ProjectionResult, project
+from neverworse.projection.solver.budget import Observer, Progress
+from neverworse.projection.totals import Totals
+from neverworse.projection.weights import Weights
 
 __all__ = [
     "Assumptions",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from neverworse._typing import Vector
-from neverworse.projection._words import count
+from neverworse.projection.words import count
 from neverworse.report._canvas import (
     PROJECTED,
     SMALL,

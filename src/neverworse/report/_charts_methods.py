@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from neverworse.projection._words import count
+from neverworse.projection.words import count
 from neverworse.report._canvas import (
     PROJECTED,
     Look,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
-from neverworse.projection._words import count
+from neverworse.projection.words import count
 from neverworse.report._words import number, percent
 from neverworse.study._study import Study
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
-from neverworse.projection._words import count
+from neverworse.projection.words import count
 from neverworse.report._canvas import Look, looks
 from neverworse.report._html import Markup, table, tag
 from neverworse.report._svg import Chart, inline

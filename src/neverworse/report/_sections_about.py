@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from neverworse.projection._words import count
+from neverworse.projection.words import count
 from neverworse.report._charts import bounds_chart
 from neverworse.report._html import Markup, facts, table, tag
 from neverworse.report._meaning import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from neverworse.projection._words import count
+from neverworse.projection.words import count
 from neverworse.report._charts import coefficients_chart, scores_chart
 from neverworse.report._charts_methods import importance_chart
 from neverworse.report._html import Markup, table, tag

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from neverworse.projection._words import count
+from neverworse.projection.words import count
 from neverworse.report._charts_methods import calibration_chart
 from neverworse.report._html import Markup, table, tag
 from neverworse.report._meaning import standing

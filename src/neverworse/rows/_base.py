@@ -58,13 +58,10 @@ class Rows(OneChunk, ABC):
         So many rows may be copied out where that saves passes over all rows.
     takes_by_reading : bool
         Whether taking a few rows costs as much as a pass over all of them.
-    far : bool
-        Whether every question costs something, however small it is.
     """
 
     column_names: list[str] | None = None
     takes_by_reading = False
-    far = False
 
     def __init__(self, n_rows: int, n_columns: int, shift: Vector | None = None) -> None:
         self.n_rows = n_rows
@@ -129,7 +126,7 @@ class Rows(OneChunk, ABC):
             The linear function (or functions) of the unshifted rows that gives the scores.
         weigh : callable
             ``weigh(t, rows)`` gives the weights in the sum, for the scores ``t`` of the rows in the
-            slice ``rows``.
+            slice ``rows``; for several sums, one row of weights for each.
         """
         return self._pass(coef, intercept, weigh)
 
@@ -294,8 +291,9 @@ class Rows(OneChunk, ABC):
         offset = np.asarray(self.offset(coef, intercept))[..., None]
 
         @np.errstate(over="ignore", invalid="ignore")  # rows that play no part may score infinity
-        def part(bounds: tuple[int, int]) -> tuple[Vector, Scalars]:
-            summed, total = np.zeros(coef.shape), np.zeros(coef.shape[:-1])
+        def part(bounds: tuple[int, int]) -> tuple[Any, Any]:
+            summed: Any = 0.0
+            total: Any = 0.0
             for rows in self._slices(*bounds):
                 block = self.block(rows.start, rows.stop)
                 t = scores[..., rows]
@@ -303,15 +301,15 @@ class Rows(OneChunk, ABC):
                 t += offset
                 if weigh is not None:
                     x = weigh(t, rows)
-                    summed += x @ block
+                    summed = summed + x @ block
                     total = total + x.sum(axis=-1)
             return summed, total
 
         parts = map_in_threads(part, self.parts())
         return (
             scores,
-            sum((p[0] for p in parts), np.zeros(coef.shape)),
-            sum((p[1] for p in parts), np.zeros(coef.shape[:-1])),
+            sum((p[0] for p in parts), np.zeros(self.n_columns)),
+            sum((p[1] for p in parts), np.zeros(())),
         )
 
     def parts(self) -> list[tuple[int, int]]:

@@ -213,17 +213,6 @@ class ChunkedRows(Rows):
         verb = self._verb(function, *common)
         return self.reduce_chunks(verb, self._belonging(known, kept), combine)
 
-    def ask(
-        self,
-        function: Callable[..., Any],
-        *common: Any,
-        own: Sequence[tuple[Any, ...]],
-        kept: Sequence[Kept] = (),
-    ) -> list[Any]:
-        """See `Rows.ask`."""
-        arguments = [(*mine, *objects_of(kept, k)) for k, mine in enumerate(own)]
-        return list(self._map(self._verb(function, *common), arguments))
-
     def weighted_sum(self, weights: Vector) -> Vector:
         """See `Rows.weighted_sum`."""
         return self.reduce_chunks(self._verb("weighted_sum"), self._cut(weights), _add)

@@ -33,7 +33,6 @@ class DaskRows(ChunkedRows):
     """
 
     takes_by_reading = False
-    far = True
 
     def __init__(self, X: Any) -> None:
         _check_table(X)
@@ -100,17 +99,6 @@ class DaskRows(ChunkedRows):
         verb = self._verb(function, *common)
         tasks = self._tasks(verb, range(self.n_chunks), self._belonging(known, ()), kept)
         return self._engine.run_tree(tasks, combine, f"neverworse-{verb.name}")
-
-    def ask(
-        self,
-        function: Callable[..., Any],
-        *common: Any,
-        own: Sequence[tuple[Any, ...]],
-        kept: Sequence[Kept] = (),
-    ) -> list[Any]:
-        """See `Rows.ask`."""
-        verb = self._verb(function, *common)
-        return self._engine.run(self._tasks(verb, range(self.n_chunks), own, kept))
 
     def where(self, row: int) -> str:
         """See `ChunkedRows.where`."""

@@ -62,25 +62,3 @@ class OneChunk:
         """Do the same, but combine what is made, in the order of the chunks, and return it."""
         own = [one.at(slice(0, self.n_rows)) for one in known]
         return function(self, *common, *own, *objects_of(kept, 0))
-
-    def ask(
-        self,
-        function: Callable[..., Any],
-        *common: Any,
-        own: Sequence[tuple[Any, ...]],
-        kept: Sequence[Kept] = (),
-    ) -> list[Any]:
-        """Return what a function makes of every chunk: something small.
-
-        Parameters
-        ----------
-        function : callable
-            ``function(rows, *common, *own, *kept)`` for the rows of a chunk; can be pickled.
-        *common
-            Arguments that are the same for all chunks.
-        own : sequence of tuple
-            Arguments of each chunk.
-        kept : sequence of Kept
-            Of which every chunk gets its object.
-        """
-        return [function(self, *common, *own[0], *objects_of(kept, 0))]

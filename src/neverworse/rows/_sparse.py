@@ -158,7 +158,7 @@ class SparseRows(Rows):
         return (
             scores,
             _added_up([p[0] for p in parts]),
-            sum((p[1] for p in parts), np.zeros(coef.shape[:-1])),
+            sum((p[1] for p in parts), np.zeros(())),
         )
 
     def _map_parts(self, function: Callable[[slice, Any], Result]) -> list[Result]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from neverworse import __version__
 from neverworse.projection import Certificate
-from neverworse.projection._words import count, number
+from neverworse.projection.words import count, number
 from neverworse.study._coefficients import coefficients
 from neverworse.study._comparison import Compared, compare
 from neverworse.study._curves import labeled_curve, unlabeled_curve

@@ -14,7 +14,7 @@ from neverworse._typing import Indices, Matrix, Vector
 from neverworse.estimators import ProjectedLeastSquaresClassifier, audit
 from neverworse.estimators._delegating import DelegatingClassifier
 from neverworse.projection import Box, Simplex
-from neverworse.projection._words import count
+from neverworse.projection.words import count
 from neverworse.rows import Rows
 from neverworse.study._comparison_words import reason_of
 from neverworse.study._decision_facts import decision_of, wanted_of

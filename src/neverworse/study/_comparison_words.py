@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from neverworse._typing import Indices
-from neverworse.projection._words import count
+from neverworse.projection.words import count
 from neverworse.study._study import Estimate, MethodFacts
 
 USUAL_FOLDS = 5

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from neverworse.projection._words import count
+from neverworse.projection.words import count
 from neverworse.study._comparison import _truth
 from neverworse.study._comparison_words import fold_words
 from neverworse.study._decision import MOST_FOLDS, Wanted, decide, nested_numbers

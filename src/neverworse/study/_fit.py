@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from neverworse._typing import Mask, Matrix, Vector
 from neverworse.estimators import ProjectedLeastSquaresClassifier
 from neverworse.projection import Certificate
-from neverworse.projection._words import count
+from neverworse.projection.words import count
 from neverworse.rows import Rows
 from neverworse.study._threshold import ThresholdRule
 from neverworse.tables import StoredTable, TableClassifier, TableError

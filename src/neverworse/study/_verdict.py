@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from neverworse.projection._words import count
+from neverworse.projection.words import count
 from neverworse.study._comparison_words import points
 from neverworse.study._methods import PROJECTED, SUPERVISED
 from neverworse.study._study import (

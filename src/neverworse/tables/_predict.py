@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neverworse.projection._words import count
+from neverworse.projection.words import count
 from neverworse.tables._archive import believing
 from neverworse.tables._classifier import TableClassifier
 from neverworse.tables._decided import outputs

@@ -14,7 +14,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from neverworse._typing import AnyArray, Indices, Matrix, Vector
-from neverworse.projection._words import count
+from neverworse.projection.words import count
 from neverworse.tables._errors import TableError, listed, nearest, short
 from neverworse.tables._plan import ColumnPlan, check_known, infinite, level_of, plan_columns
 from neverworse.tables._plan_file import as_entry, from_entry

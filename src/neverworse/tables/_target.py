@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from neverworse._typing import AnyArray, Indices, Mask, Vector
-from neverworse.projection._words import count
+from neverworse.projection.words import count
 from neverworse.tables._errors import TableError, nearest, short
 from neverworse.tables._values import coded, spells_number
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from neverworse.projection import Certificate
-from neverworse.projection._certificate import EXACT
+from neverworse.projection.certificate.certificate import EXACT
 
 
 @dataclass(frozen=True)

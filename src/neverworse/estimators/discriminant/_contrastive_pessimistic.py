@@ -16,7 +16,7 @@ from neverworse.estimators.discriminant._sample import Sample
 from neverworse.estimators.discriminant._semi_supervised import SoftLabelDiscriminant, posteriors
 from neverworse.estimators.discriminant._subspace import SingularCovarianceError
 from neverworse.projection import Assumptions, Labels, Observer
-from neverworse.projection._certificate import Reason
+from neverworse.projection.certificate.certificate import Reason
 
 # Parts of the way from the supervised parameters that are tried until one is never worse.
 WAYS = (1.0, 0.5, 0.25, 0.1, 0.03, 0.01)

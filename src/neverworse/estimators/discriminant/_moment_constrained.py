@@ -16,7 +16,7 @@ from neverworse.estimators.discriminant._sample import Sample
 from neverworse.estimators.discriminant._semi_supervised import SemiSupervisedDiscriminant
 from neverworse.estimators.discriminant._subspace import SingularCovarianceError, Subspace
 from neverworse.projection import Labels, Observer
-from neverworse.projection._whitening import EPS
+from neverworse.projection.coordinates.gram import EPS
 
 
 class MomentConstrainedDiscriminantAnalysis(SemiSupervisedDiscriminant):

@@ -16,7 +16,7 @@ import numpy as np
 from neverworse._typing import Mask, Matrix, Vector
 from neverworse.estimators.discriminant._gaussian import uncentred
 from neverworse.projection import Labels
-from neverworse.projection._moments import moments
+from neverworse.projection.coordinates.moments import moments
 from neverworse.rows import Rows
 
 # Columns whose sum of squares is so many times larger than that about their mean are shifted:

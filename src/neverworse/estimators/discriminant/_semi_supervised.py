@@ -21,7 +21,7 @@ from neverworse.estimators.discriminant._gaussian import GaussianClasses
 from neverworse.estimators.discriminant._sample import Sample, one_hot
 from neverworse.estimators.discriminant._supervised import LinearDiscriminantClassifier
 from neverworse.projection import Labels, Observer, Progress, TrainingRows
-from neverworse.projection._budget import Budget
+from neverworse.projection.solver.budget import Budget
 
 
 class SemiSupervisedDiscriminant(DiscriminantClassifier):

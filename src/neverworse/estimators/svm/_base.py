@@ -16,7 +16,7 @@ from neverworse.estimators._conversion import explains_conversion
 from neverworse.estimators.svm._design import Design
 from neverworse.estimators.svm._local import System
 from neverworse.estimators.svm._prepare import prepare
-from neverworse.projection._budget import Budget
+from neverworse.projection.solver.budget import Budget
 from neverworse.rows import Rows
 
 

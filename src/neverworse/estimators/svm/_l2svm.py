@@ -13,7 +13,7 @@ from neverworse.estimators.svm._chosen import choose
 from neverworse.estimators.svm._hinge import Hinges
 from neverworse.estimators.svm._newton import minimise
 from neverworse.projection import Observer, Weights
-from neverworse.projection._budget import Budget
+from neverworse.projection.solver.budget import Budget
 from neverworse.rows import Rows
 
 # Labeled rows are copied out of the others if they are fewer than one in so many.

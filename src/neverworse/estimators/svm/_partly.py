@@ -11,7 +11,7 @@ from neverworse.estimators.svm._design import Design
 from neverworse.estimators.svm._hinge import Hinges
 from neverworse.estimators.svm._local import System
 from neverworse.estimators.svm._newton import Solution, minimise, objective
-from neverworse.projection._budget import Budget
+from neverworse.projection.solver.budget import Budget
 
 # The tolerance of solutions that are only stages on the way to others.
 ROUGH = 1e-6

@@ -11,7 +11,7 @@ from neverworse.estimators.svm._design import Design
 from neverworse.estimators.svm._gram_system import GramSystem
 from neverworse.estimators.svm._local import System
 from neverworse.projection import NonFiniteError
-from neverworse.projection._moments import CANCELLATION, LARGEST_SQUARE, moments
+from neverworse.projection.coordinates.moments import CANCELLATION, LARGEST_SQUARE, moments
 from neverworse.rows import Rows, SparseRows
 
 # With more columns than this, Newton steps by conjugate gradients are faster than with the matrix.

@@ -19,7 +19,7 @@ from neverworse.estimators.svm._l2svm import L2SVMClassifier
 from neverworse.estimators.svm._newton import Solution
 from neverworse.estimators.svm._partly import PartlyLabeled
 from neverworse.projection import Observer, Weights
-from neverworse.projection._budget import Budget
+from neverworse.projection.solver.budget import Budget
 from neverworse.rows import Rows
 
 

@@ -1,0 +1,1 @@
+"""Coordinates of the weights in which the loss is simple."""

@@ -1,0 +1,290 @@
+"""Fewer rows than columns: everything happens in the space that the rows span.
+
+With the weighted, centred rows A = UΣV', all weights of interest are combinations of rows: the
+supervised ones, and those of all soft labels. So the kernel AA' = UΛU', a matrix of rows by rows,
+takes the place of the Gram matrix, and the basis V(Λ + α)^(-1/2) is kept as A' times a small
+matrix: nothing of the size of a dense X is ever made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+from scipy import linalg
+
+from neverworse._typing import Indices, Mask, Matrix, Scalars, Vector
+from neverworse.projection.coordinates.moments import ColumnMoments, NonFiniteError, column_moments
+from neverworse.projection.weights import Weights
+from neverworse.rows import Rows
+from neverworse.rows._threads import map_in_threads
+
+EPS = float(np.finfo(np.float64).eps)
+HIGH = 1000  # columns from which on it pays
+MOST_ROWS = 3000  # whose kernel is decomposed
+# Eigenvalues of a kernel are known to eight digits if they are so large against the largest.
+WELL_CONDITIONED = 1e-8
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class RowSpace:
+    """Eigenvalues and eigenvectors of the kernel of some rows.
+
+    Attributes
+    ----------
+    sums : ColumnMoments
+        Of all rows, weighted.
+    rows : Rows
+        The rows that span the space.
+    used : array of int
+        Which rows these are.
+    root : array of shape (n_used,)
+        Roots of their weights (ones where they are in the space for its span only).
+    left : array of shape (n_used, rank)
+        Eigenvectors U.
+    values : array of shape (rank,)
+        Eigenvalues Λ.
+    doubtful : bool
+        Whether more eigenvalues than expected can hardly be told from zero.
+    """
+
+    sums: ColumnMoments
+    rows: Rows
+    used: Indices
+    root: Vector
+    left: Matrix
+    values: Vector
+    doubtful: bool
+
+    def combine(self, x: Vector) -> Vector:
+        """Return A'x: the combination of rows with these factors."""
+        x = x * self.root
+        return self.rows.weighted_sum(x) - x.sum(axis=-1)[..., None] * self.sums.mean
+
+    def products(self, coef: Vector) -> Vector:
+        """Return A coef."""
+        at_mean = coef @ self.sums.mean
+        if self.rows.shift is not None:
+            at_mean = at_mean + coef @ self.rows.shift
+        return self.root * self.rows.scores(coef, -at_mean)
+
+    def least_squares(self, residual: Vector, alpha: float, kept: Mask | slice) -> Vector:
+        """Return the coefficients that fit a centred target in the eigenvectors that are kept."""
+        left, damping = self.left[:, kept], 1.0 / (self.values[kept] + alpha)
+        coef = np.zeros((*residual.shape[:-1], self.rows.n_columns))
+        for _ in range(2):  # the second time refines
+            error = self.root * residual - self.products(coef)
+            # What is outside of the rows' span cannot be fitted; the penalty acts on coef itself.
+            along = error @ left
+            if alpha > 0.0:
+                along -= alpha * (self.products(coef) @ left) / self.values[kept]
+            coef = coef + self.combine((along * damping) @ left.T)
+        return coef
+
+
+def applies(rows: Rows, n_used: int) -> bool:
+    """Whether the kernel of so many rows is to be preferred to the Gram matrix."""
+    return rows.n_columns > HIGH and n_used < rows.n_columns and n_used <= MOST_ROWS
+
+
+def row_space(
+    rows: Rows, weights: Vector | None, fit_intercept: bool, also: Mask | None = None
+) -> RowSpace:
+    """Decompose the kernel of the rows with a weight.
+
+    Parameters
+    ----------
+    rows, weights
+        Rows and their weights (ones if None).
+    fit_intercept : bool
+        Whether to centre the rows.
+    also : boolean array of shape (n_rows,), optional
+        Other rows that shall be in the space.
+    """
+    sums = column_moments(rows, weights, centre=fit_intercept)
+    s = np.ones(rows.n_rows) if weights is None else weights
+    chosen = s > 0.0 if also is None else (s > 0.0) | also
+    used = np.flatnonzero(chosen)
+    spanning = sums.rows if chosen.all() else sums.rows.some(used)
+    s = s[used]
+    kernel = spanning.kernel(sums.mean)
+    if not np.isfinite(kernel).all():
+        raise NonFiniteError("the kernel of the rows is not finite")
+    largest = float(np.diag(kernel).max(initial=0.0))
+    if fit_intercept and sums.total > 0.0:  # once more: what rounding has left of the mean
+        at_mean = kernel @ (s / sums.total)
+        kernel -= at_mean
+        kernel -= (at_mean - at_mean @ (s / sums.total))[:, None]
+    root = np.sqrt(np.where(s > 0.0, s, 1.0))
+    kernel *= root
+    kernel *= root[:, None]
+    values, left = linalg.eigh(kernel, overwrite_a=True, check_finite=False)
+    top = float(values[-1]) if len(values) else 0.0
+    # What floating point cannot know, where centring has cancelled digits as well.
+    raw = float(np.max(s, initial=0.0)) * (largest + float(sums.mean @ sums.mean))
+    noise = 8.0 * EPS * len(values) * max(top, raw)
+    kept = values > noise
+    # One eigenvalue is zero because rows are centred. Are the others? The square of a small
+    # singular value says little.
+    unclear = int(np.count_nonzero(values < WELL_CONDITIONED * top))
+    doubtful = unclear > (1 if fit_intercept and bool((s > 0.0).any()) else 0)
+    return RowSpace(sums, spanning, used, root, left[:, kept], values[kept], doubtful)
+
+
+@dataclass(frozen=True)
+class RowSpaceWhitening:
+    """Coordinates in which the loss has the identity as its quadratic part, like `Whitening`.
+
+    Attributes
+    ----------
+    space : RowSpace
+    all_rows : Rows
+        Also those that are not in the space.
+    factor : array of shape (n_used, rank)
+        C: the basis is A'C.
+    whitened : array of shape (n_used, rank)
+        The rows in these coordinates.
+    offset : array of shape (rank,)
+        What every coordinate adds to all scores of centred rows.
+    euclidean : array of shape (rank, rank)
+        Inner products of the basis.
+    """
+
+    space: RowSpace
+    all_rows: Rows
+    factor: Matrix
+    whitened: Matrix
+    offset: Vector
+    euclidean: Matrix
+
+    takes_rows = False  # whitened rows are at hand
+
+    @property
+    def rows(self) -> Rows:
+        """All rows (perhaps shifted)."""
+        return self.all_rows
+
+    @property
+    def rank(self) -> int:
+        """The number of coordinates."""
+        return len(self.offset)
+
+    @property
+    def column_norms(self) -> Vector:
+        """See `Whitening`."""
+        return np.sqrt(self.space.sums.raw)
+
+    @property
+    def shifts(self) -> Mask:
+        """Which coordinates shift all scores, and do nothing else."""
+        shifts: Mask = ~np.any(self.factor, axis=0)
+        return shifts
+
+    def take(self, indices: Indices) -> Matrix:
+        """Return the rows with these indices, of those in the space, in whitened coordinates."""
+        return self.whitened[np.searchsorted(self.space.used, indices)]
+
+    def map_taken(
+        self,
+        indices: Indices,
+        pieces: Sequence[slice],
+        function: Callable[[slice, Matrix], Result],
+    ) -> Iterable[Result]:
+        """See `Whitening.map_taken`."""
+        return map_in_threads(lambda piece: function(piece, self.take(indices[piece])), pieces)
+
+    def pull(self, weighted_sum: Vector, total: Scalars) -> Vector:
+        """See `Whitening.pull`."""
+        total = np.asarray(total)[..., None]
+        pulled: Vector = self.pull_coef(weighted_sum - total * self.space.sums.mean)
+        return pulled + total * self.offset
+
+    def pull_coef(self, gradient: Vector) -> Vector:
+        """See `Whitening.pull_coef`."""
+        return self.space.products(gradient) @ self.factor
+
+    def push(self, z: Vector) -> Weights:
+        """See `Whitening.push`."""
+        coef = self.space.combine(z @ self.factor.T)
+        offset = z @ self.offset - coef @ self.space.sums.mean
+        shift = self.rows.shift
+        return Weights(coef, offset if shift is None else offset - coef @ shift)
+
+    def with_total(self, size: float) -> RowSpaceWhitening:
+        """See `Whitening.with_total`."""
+        n = len(self.factor)
+        return replace(
+            self,
+            factor=np.column_stack([self.factor, np.zeros(n)]),
+            whitened=np.column_stack([self.whitened, np.full(n, size)]),
+            offset=np.append(self.offset, size),
+            euclidean=np.pad(self.euclidean, (0, 1)),
+        )
+
+    def rotated(self, rotation: Matrix) -> RowSpaceWhitening:
+        """See `Whitening.rotated`."""
+        return replace(
+            self,
+            factor=self.factor @ rotation,
+            whitened=self.whitened @ rotation,
+            offset=self.offset @ rotation,
+            euclidean=rotation.T @ self.euclidean @ rotation,
+        )
+
+    def quadratic_form(self, points: Matrix, with_one: bool) -> Matrix:
+        """Return T'(Σ x x')T over the points x = (point - mean, 1) (or 0 for the 1)."""
+        centre = self.space.sums.mean
+        centre = centre if self.rows.shift is None else centre + self.rows.shift
+        whitened = self.pull_coef(points - centre)
+        if with_one:
+            whitened += self.offset
+        return _form(whitened, np.ones(len(points)))
+
+    def form_of_rows(self, indices: Indices, weights: Vector) -> Matrix:
+        """Return T'(Σ s x x')T over rows of the space."""
+        return _form(self.take(indices), weights)
+
+    def euclidean_form(self) -> Matrix:
+        """Return T'T, with the row of T for the intercept of features that are not centred."""
+        centre = self.space.sums.mean
+        at_mean = self.pull_coef(centre)
+        if self.rows.shift is not None:
+            at_mean = at_mean + self.pull_coef(self.rows.shift)
+        intercept = self.offset - at_mean
+        return self.euclidean + np.outer(intercept, intercept)
+
+
+def _form(whitened: Matrix, weights: Vector) -> Matrix:
+    form: Matrix = whitened.T @ (weights[:, None] * whitened)
+    return form
+
+
+def whiten_row_space(
+    space: RowSpace, weights: Vector | None, alpha: float, fit_intercept: bool
+) -> RowSpaceWhitening:
+    """Return coordinates of the space in which the loss has the identity as its quadratic part."""
+    s = np.ones(len(space.used)) if weights is None else weights[space.used]
+    length = np.sqrt(space.values)
+    if (s > 0.0).all():
+        scale = 1.0 / np.sqrt(space.values + alpha)
+        factor, whitened = space.left * (scale / length), space.left * (scale * length)
+        euclidean = np.diag(scale**2)
+    else:  # some rows are in the space only: the loss does not see all of it alike
+        bare = space.left * length / space.root[:, None]
+        values, vectors = linalg.eigh(_form(bare, s))
+        kept = values > 8.0 * EPS * len(values) * float(values.max(initial=0.0))
+        if alpha > 0.0:
+            values, kept = np.maximum(values, 0.0), slice(None)
+        scaled = vectors[:, kept] / np.sqrt(values[kept] + alpha)
+        factor, whitened = (space.left / length) @ scaled, (space.left * length) @ scaled
+        euclidean = scaled.T @ scaled
+    whitened = whitened / space.root[:, None]
+    offset = np.zeros(factor.shape[1])
+    whitening = RowSpaceWhitening(space, space.sums.rows, factor, whitened, offset, euclidean)
+    if not fit_intercept or space.sums.total <= 0.0:
+        return whitening
+    return whitening.with_total(1.0 / np.sqrt(space.sums.total))

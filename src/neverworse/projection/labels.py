@@ -1,0 +1,221 @@
+"""What passes know about the labels of rows, and what they find out about them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from neverworse._typing import Indices, Mask, Matrix, Vector
+from neverworse.projection.coordinates.kernel import HIGH
+from neverworse.projection.label_sets import Box, Shape
+from neverworse.projection.totals import Totals
+from neverworse.rows import ChunkedRows, DenseRows, Rows
+
+
+@dataclass(frozen=True)
+class RowLabels:
+    """What is known about the labels of some rows.
+
+    Attributes
+    ----------
+    target, width, shape
+        See `Labels`.
+    weights : array of shape (n_rows,) or None
+        Of the rows in the loss; ones if None.
+    hinge : array of shape (n_rows,)
+        Weights of the unlabeled rows, times the range of their label; zero for all others.
+    """
+
+    target: Vector
+    width: Vector
+    weights: Vector | None
+    hinge: Vector
+    shape: Shape
+
+    def at(self, rows: slice) -> RowLabels:
+        """Return the same for some of the rows."""
+        return RowLabels(
+            self.target[..., rows],
+            self.width[rows],
+            None if self.weights is None else self.weights[rows],
+            self.hinge[rows],
+            self.shape.at(rows),
+        )
+
+    @cached_property
+    def without_hinge(self) -> Indices:
+        """Rows whose label is known, or does not count."""
+        return np.flatnonzero(self.hinge == 0.0)
+
+
+@dataclass(frozen=True)
+class RowStart:
+    """Soft labels that would reproduce supervised scores, allowed or not.
+
+    Made for the rows that they are asked for: an array of all is seldom needed.
+
+    Attributes
+    ----------
+    scores, target, width : arrays
+        Supervised scores, and see `Labels`.
+    """
+
+    scores: Vector
+    target: Vector
+    width: Vector
+
+    def at(self, rows: Any) -> Vector:
+        """Return the soft labels of some rows (a slice, indices or a mask)."""
+        width = self.width[rows]
+        excess = self.scores[..., rows] - self.target[..., rows]
+        return np.divide(excess, width, out=excess, where=width > 0.0)
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Soft labels of a few rows that are to be replaced.
+
+    Attributes
+    ----------
+    indices : array of int
+        These rows, in increasing order.
+    values : array of shape (n,) or (n_classes, n)
+        Their soft labels.
+    """
+
+    indices: Indices
+    values: Vector
+
+    @classmethod
+    def none(cls, like: Vector) -> Changes:
+        """Return no changes of labels like those of a dual point: one number, or several."""
+        return cls(np.empty(0, np.intp), np.empty((*like.shape[:-1], 0)))
+
+    def at(self, rows: slice) -> Changes:
+        """Return those of some rows."""
+        lo, hi = np.searchsorted(self.indices, [rows.start, rows.stop])
+        return Changes(self.indices[lo:hi] - rows.start, self.values[..., lo:hi])
+
+    def apply(self, q: Vector) -> Vector:
+        """Make the changes in place; return the labels."""
+        q[..., self.indices] = self.values
+        return q
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Labels of rows, of which some are known.
+
+    An unknown label is ``target + width * q`` with a soft label q in `shape`: a number in [0, 1],
+    or shares of several classes.
+
+    Attributes
+    ----------
+    target : array of shape (n_rows,) or (n_classes, n_rows)
+        Known labels; the smallest possible one where it is unknown.
+    width : array of shape (n_rows,)
+        How far the unknown label may exceed `target`; zero where it is known.
+    weights : array of shape (n_rows,) or None
+        Row weights, not negative; ones if None.
+    shape : Shape
+        Where soft labels lie.
+    totals : Totals or None
+        Restriction of the weighted sum of the unknown labels.
+    """
+
+    target: Vector
+    width: Vector
+    weights: Vector | None = None
+    shape: Shape = field(default_factory=Box)
+    totals: Totals | None = None
+
+    @cached_property
+    def unlabeled(self) -> Mask:
+        """Which rows have an unknown label."""
+        return self.width > 0.0
+
+    @property
+    def n_labeled(self) -> int:
+        """How many rows with a weight have a known label."""
+        known = ~self.unlabeled
+        return int(np.count_nonzero(known if self.weights is None else known & (self.weights > 0)))
+
+    def weights_where(self, mask: Mask) -> Vector:
+        """Return the weights of some rows, and zero for all others."""
+        return mask.astype(np.float64) if self.weights is None else np.where(mask, self.weights, 0)
+
+    def hinge_weights(self) -> Vector:
+        """Return weight times width: how much the label of each row matters."""
+        return self.width if self.weights is None else self.weights * self.width
+
+    def of_rows(self, weights: Vector | None) -> RowLabels:
+        """Return what passes know about labels, with other weights of the rows in the loss."""
+        return RowLabels(self.target, self.width, weights, self.hinge_weights(), self.shape)
+
+    def free_totals(self) -> Totals | None:
+        """Return the restriction of Σ s · width · q that follows from that of the labels."""
+        if self.totals is None:
+            return None
+        known = (self.weights_where(self.unlabeled) * self.target).sum(axis=-1)
+        return Totals(self.totals.low - known, self.totals.high - known)
+
+
+@dataclass(frozen=True)
+class TrainingRows:
+    """Rows of features with their labels.
+
+    Attributes
+    ----------
+    rows : Rows
+        All rows, labeled and unlabeled in any order.
+    labels : Labels
+    at_hand : array of shape (n_labeled, n_columns) or None
+        Copies of the labeled rows, if there are any.
+    """
+
+    rows: Rows
+    labels: Labels
+    at_hand: Matrix | None = None
+
+    def read_once(self) -> TrainingRows:
+        """Return the same with labeled rows at hand, and a known Gram matrix of all rows.
+
+        Where taking rows means reading all of them, both take one reading.
+        """
+        rows = self.rows
+        if not (isinstance(rows, ChunkedRows) and rows.takes_by_reading and self._takes_labeled):
+            return self
+        if rows.n_columns > HIGH:
+            return self
+        chosen = np.flatnonzero(~self.labels.unlabeled)
+        rows, taken = rows.with_gram(self.labels.weights, chosen)
+        return TrainingRows(rows, self.labels, taken)
+
+    @property
+    def _takes_labeled(self) -> bool:
+        """Whether labeled rows are so few that they are copied out."""
+        labels, rows = self.labels, self.rows
+        n_rows, n_unlabeled = len(labels.width), int(np.count_nonzero(labels.unlabeled))
+        n_labeled = n_rows - n_unlabeled
+        # Rows of very many columns are sparse, or few: copying them costs little.
+        many = 10 * n_labeled > n_rows or n_labeled > rows.most_taken
+        return n_unlabeled > 0 and not (rows.n_columns <= HIGH and many)
+
+    def labeled(self) -> tuple[Rows, Vector, Vector | None]:
+        """Return rows, target and weights of the labeled rows.
+
+        A few rows are copied out; many are left in place, and the others given no weight.
+        """
+        labels = self.labels
+        if not labels.unlabeled.any():
+            return self.rows, labels.target, labels.weights
+        if not self._takes_labeled:
+            return self.rows, labels.target, labels.weights_where(~labels.unlabeled)
+        chosen = np.flatnonzero(~labels.unlabeled)
+        weights = None if labels.weights is None else labels.weights[chosen]
+        if self.at_hand is not None:
+            return DenseRows(self.at_hand), labels.target[..., chosen], weights
+        return self.rows.some(chosen), labels.target[..., chosen], weights

@@ -1,0 +1,232 @@
+"""The least squares fit to all rows, and what it says of the fits without one of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy import linalg
+from scipy.linalg import lapack
+
+from neverworse._typing import Indices, Mask, Matrix, Vector
+from neverworse.projection.coordinates.moments import Moments, moments
+from neverworse.projection.least_squares.leave_one_out_pass import Decomposed
+from neverworse.rows import Rows
+from neverworse.rows._triangle import Standard, reduce_rows
+
+EPS = float(np.finfo(np.float64).eps)
+# Singular values that differ by no more than this factor are all known to twelve digits.
+EVEN = 1e4
+# One minus the leverage, which errors are divided by, is trusted if it is this many times larger
+# than rounding errors: never below the first of these bounds, and always beyond the second.
+TRUSTED = 1e5
+DOUBTFUL = (1e-6, 1e-4)
+
+
+def _are_independent(rows: Matrix) -> Mask:
+    """Say which rows are no combination of the others (of zero rows, none is)."""
+    # Neither the lengths of the rows nor those of the columns matter, so they shall not.
+    for axis in (0, 1):
+        length = np.sqrt(np.sum(rows**2, axis=axis, keepdims=True))
+        rows = np.divide(rows, length, out=np.zeros_like(rows), where=length > 0)
+    if not rows.size:
+        return np.zeros(len(rows), dtype=bool)
+    left, singular, _ = linalg.svd(rows, full_matrices=False, check_finite=False)
+    left = left[:, singular > max(rows.shape) * EPS * singular[0]]
+    return np.sum(left**2, axis=1) > 1.0 - DOUBTFUL[0]
+
+
+@dataclass(frozen=True)
+class _Coordinates:
+    """Coordinates in which weighted, centred rows are orthonormal.
+
+    Attributes
+    ----------
+    basis : array of shape (n_columns, rank)
+        Eigenvectors of the Gram matrix, divided by the roots of their eigenvalues: times rows.
+    shortest : array of shape (n_columns, rank)
+        The same for other rows, which may differ where these do not.
+    eigenvalues : array of shape (rank,)
+    condition : float
+        By how much rounding errors have grown.
+    """
+
+    basis: Matrix
+    shortest: Matrix
+    eigenvalues: Vector
+    condition: float
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Least squares for some targets and some penalties; letters as in `leave_one_out`."""
+
+    rows: Rows
+    targets: Matrix
+    weights: Vector
+    alphas: Vector
+    fit_intercept: bool
+
+    def without(self, indices: Indices | np.intp) -> Fit:
+        """Return the fit without some rows."""
+        weights = self.weights.copy()
+        weights[indices] = 0.0
+        return replace(self, weights=weights)
+
+    def errors_of_alone(self, indices: Indices) -> Vector:
+        """Return the errors of rows that are alone, each by the fit without it."""
+        if not indices.size:
+            return np.empty((len(self.alphas), len(self.targets), 0))
+        rest = self.without(indices)
+        errors = rest.errors_outside(indices)
+        z, outside = rest.split(indices)
+        noise = np.diag(1.0 / np.sqrt(self.weights[indices]))
+        common = np.full((len(z), int(self.fit_intercept)), 1.0 / np.sqrt(rest.moments.total))
+        for alpha, kept, error in zip(self.alphas, rest.decomposed.kept.T, errors, strict=True):
+            # M = factor @ factor' = triangle' @ triangle
+            shared = np.column_stack([z * np.sqrt(kept), common, noise])
+            factor = np.column_stack([outside, np.sqrt(alpha) * shared])
+            triangle = linalg.qr(factor.T, mode="r", check_finite=False)[0][: len(z)]
+            inverse = linalg.solve_triangular(triangle, np.eye(len(z)))
+            error[:] = (error @ inverse) @ inverse.T / np.sum(inverse**2, axis=1)
+        return errors
+
+    def errors_outside(self, indices: Indices) -> Vector:
+        """Return e of rows that have no weight."""
+        z, _ = self.split(indices)
+        fit = self.decomposed
+        errors: Vector = (self.targets[:, indices] - fit.means[:, None]) - fit.scores(fit.kept, z)
+        return errors
+
+    def split(self, indices: Indices) -> tuple[Matrix, Matrix]:
+        """Return z of rows that have no weight, and their components where no other row differs."""
+        taken = self._taken(indices)
+        idle, varying = taken[:, ~self.moments.varies], taken[:, self.columns]
+        z = varying @ self.coordinates.shortest
+        if len(self.coordinates.eigenvalues) == len(self.columns):
+            return z, idle
+        varying -= (z * self.coordinates.eigenvalues) @ self.coordinates.shortest.T
+        return z, np.column_stack([idle, varying])
+
+    def are_alone(self, doubtful: Indices) -> Mask:
+        """Say of which rows it is certain that they are alone."""
+        if not doubtful.size:
+            return np.zeros(0, dtype=bool)
+        others = self.weights.copy()
+        others[doubtful] = 0.0
+        # Columns in which all others are equal; without intercept, equal to zero.
+        lowest, highest = self.rows.ranges(self.columns, others)
+        equal = lowest == highest if self.fit_intercept else (lowest == 0.0) & (highest == 0.0)
+        own = np.flatnonzero(equal)
+        return _are_independent(self.rows.take(doubtful)[:, self.columns[own]] - lowest[own])
+
+    @cached_property
+    def moments(self) -> Moments:
+        """The weighted mean of the rows, and the columns in which they differ."""
+        return moments(self.rows, self.weights, centre=self.fit_intercept)
+
+    @cached_property
+    def columns(self) -> Indices:
+        """Columns in which rows differ: what rounding leaves of others is no information."""
+        return np.flatnonzero(self.moments.varies)
+
+    @cached_property
+    def means(self) -> Vector:
+        """The means of the targets; zeros without intercept."""
+        if not self.fit_intercept:
+            return np.zeros(len(self.targets))
+        return np.average(self.targets, axis=1, weights=self.weights)
+
+    @cached_property
+    def decomposed(self) -> Decomposed:
+        """What passes over rows need."""
+        triangle, crossed = self._triangle
+        coordinates = self.coordinates
+        return Decomposed(
+            varies=self.moments.varies,
+            mean=self.moments.mean,
+            means=self.means,
+            basis=coordinates.basis,
+            eigenvalues=coordinates.eigenvalues,
+            projected=crossed.T @ triangle @ coordinates.basis,
+            total=self.moments.total if self.fit_intercept else np.inf,
+            alphas=self.alphas,
+            interpolates=self.interpolates,
+        )
+
+    @cached_property
+    def rounding(self) -> float:
+        """The relative error of orthogonal factors, which grows with both sides of the matrix."""
+        return 8.0 * EPS * max(len(self.columns), float(np.sqrt(self.rows.n_rows)))
+
+    @property
+    def interpolates(self) -> bool:
+        """Whether there are no more rows than weights to fit."""
+        n_fitted = len(self.coordinates.eigenvalues) + self.fit_intercept
+        return int(np.count_nonzero(self.weights)) <= n_fitted
+
+    @property
+    def doubt(self) -> float:
+        """How small 1 - h can be without doubt."""
+        smallest, largest = DOUBTFUL
+        return min(max(TRUSTED * self.rounding * self.coordinates.condition, smallest), largest)
+
+    @cached_property
+    def coordinates(self) -> _Coordinates:
+        """The eigenvectors, found without squaring the condition number of the rows."""
+        if not self.columns.size:
+            empty = np.zeros((0, 0))
+            return _Coordinates(empty, empty, np.zeros(0), 1.0)
+        triangle, _ = self._triangle
+        _, singular, right = linalg.svd(triangle, full_matrices=False, check_finite=False)
+        if len(right) < len(self.columns) or EVEN * singular[-1] < singular[0]:
+            return self._uneven_coordinates(triangle)
+        basis = right.T / singular
+        return _Coordinates(basis, basis, singular**2, float(singular[0] / singular[-1]))
+
+    def _uneven_coordinates(self, triangle: Matrix) -> _Coordinates:
+        """Find the eigenvectors of rows whose columns have any scale, or depend on each other.
+
+        Which directions there are is decided for columns of equal length: it must not depend on
+        their scales. But the penalty is one of the columns as they are. One-sided Jacobi rotations
+        find their singular values, each to full accuracy, from the factor of full rank.
+        """
+        length = np.sqrt(np.sum(triangle**2, axis=0))
+        _, singular, right = linalg.svd(triangle / length, full_matrices=False, check_finite=False)
+        # What floating point cannot know: the rounding of the data, measured against their spread.
+        noise = np.max(np.sqrt(self.moments.raw[self.columns]) / length, initial=1.0)
+        rank = max(1, int(np.sum(singular > self.rounding * noise * singular[0])))
+        condition = float(singular[0] / singular[rank - 1])
+        singular, right = singular[:rank, None], right[:rank]
+        # 2: rows and columns of any scale; 0: with singular vectors on this side.
+        uneven, vectors, rotation, scale, _, failed = lapack.dgejsv(
+            (singular * right * length).T, joba=2, jobu=0, jobv=0
+        )
+        if failed:
+            raise linalg.LinAlgError("the singular values of the rows were not found")
+        uneven *= scale[0] / scale[1]
+        # The eigenvectors have entries that are small beside others, and known less well. This
+        # product has not; it differs only in directions in which no row does.
+        basis = (right / singular / length).T @ rotation
+        shortest = basis if rank == len(length) else vectors / uneven
+        return _Coordinates(basis, shortest, uneven**2, condition)
+
+    @cached_property
+    def _triangle(self) -> tuple[Matrix, Matrix]:
+        """R with R'R = weighted, centred Gram matrix, and r with R'r = products with the targets.
+
+        By orthogonal factors of the rows, bordered by their targets.
+        """
+        width = len(self.columns)
+        standard = Standard(self.columns, self.moments.mean[self.columns], np.ones(width))
+        residuals = self.targets - self.means[:, None]
+        bordered = reduce_rows([self.moments.rows.triangle(standard, self.weights, residuals)])
+        return bordered[:width, :width], bordered[:width, width:]
+
+    def _taken(self, indices: Indices) -> Matrix:
+        """Return rows less their mean, without rounding where all rows with weight are equal."""
+        like_all = self.moments.rows.take(np.flatnonzero(self.weights)[:1])
+        taken: Matrix = self.moments.rows.take(indices)
+        taken -= np.where(self.moments.varies, self.moments.mean, like_all)
+        return taken

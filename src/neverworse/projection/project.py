@@ -1,0 +1,297 @@
+"""Project supervised weights onto the constraint set, and certify the result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from neverworse._typing import Scalars, Vector
+from neverworse.projection.certificate.certificate import Assumptions, Certificate, Reason
+from neverworse.projection.certificate.certify import Certifier, Evaluated
+from neverworse.projection.coordinates.choice import LARGEST_GRAM
+from neverworse.projection.coordinates.matrix_free import WeightSpace
+from neverworse.projection.geometry import Distance, Geometry
+from neverworse.projection.label_sets import Simplex
+from neverworse.projection.labels import Labels, TrainingRows
+from neverworse.projection.problem import Projection, Solution
+from neverworse.projection.solver.budget import Budget, Observer
+from neverworse.projection.solver.hinges import StreamedHinges
+from neverworse.projection.solver.label_descent import solve_matrix_free
+from neverworse.projection.solver.lbfgs import minimise_lbfgs
+from neverworse.projection.solver.sparsify_labels import share_few
+from neverworse.projection.solver.working_set import solve
+from neverworse.projection.weights import Weights
+from neverworse.rows._threads import single_threaded_blas
+
+Solver = Literal["exact", "lbfgs"]
+
+CHUNK = 2**15  # rows for which temporary arrays are made
+
+
+@dataclass(frozen=True)
+class ProjectionResult:
+    """Projected weights, what was imputed, and what is proved.
+
+    Attributes
+    ----------
+    weights : Weights
+    soft_labels : array of shape (n_unlabeled,) or (n_classes, n_unlabeled)
+        Imputed labels, in the units of the target.
+    certificate : Certificate
+    n_iter : int
+        Newton steps (steps of the labels with very many columns, function evaluations of L-BFGS-B).
+    """
+
+    weights: Weights
+    soft_labels: Vector
+    certificate: Certificate
+    n_iter: int
+
+
+@single_threaded_blas()
+def project(
+    training: TrainingRows,
+    supervised: Weights,
+    *,
+    distance: Distance = "all",
+    alpha: float = 0.0,
+    supervised_alpha: float = 0.0,
+    fit_intercept: bool = True,
+    threshold: float = 0.5,
+    assumptions: Assumptions | None = None,
+    solver: Solver = "exact",
+    tol: float = 1e-9,
+    max_iter: int | None = None,
+    max_time: float | None = None,
+    observer: Observer | None = None,
+) -> ProjectionResult:
+    """Project `supervised` onto the weights that some labeling of the unlabeled rows gives.
+
+    Parameters
+    ----------
+    training : TrainingRows
+    supervised : Weights
+        Any weights, with a snapped intercept (see `Weights.snapped`).
+    distance : {"all", "labeled", "unlabeled", "euclidean"} or array of shape (k, n_columns)
+        See `neverworse.ProjectedLeastSquaresClassifier`.
+    alpha : float
+        Ridge penalty inside the constraint set, and in the loss of the guarantee.
+    supervised_alpha : float
+        Ridge penalty with which `supervised` was fitted, for the certificate.
+    fit_intercept : bool
+    threshold : float
+        What is subtracted from the intercept when weights are stored.
+    assumptions : Assumptions, optional
+        What is known about the labels, in words for the certificate.
+    solver : {"exact", "lbfgs"}
+    tol : float
+        Relative duality gap to reach.
+    max_iter, max_time
+        Limits; a solution that was stopped early is certified all the same.
+    observer : callable, optional
+        Told about the progress of the solver; stops it by returning True.
+    """
+    steps = "steps" if solver == "exact" else "function evaluations"
+    budget = Budget(max_iter, max_time, observer, steps, tol)
+    geometry = Geometry(training, supervised, distance, alpha, fit_intercept)
+    budget.n_passes += 2  # for the sums of squares, and for the supervised scores
+    budget.report("Gram matrix", training.rows.n_rows)
+    outcome = _Outcome(Weights(np.zeros_like(supervised.coef)), None, None, converged=True)
+    if geometry.hinge_weights.any():
+        outcome = _solve(geometry, solver, tol, budget)
+    certifier = Certifier(geometry, threshold)
+    evaluated = certifier.certified(outcome.direction, outcome.multiplier, outcome.converged)
+    moved = not (evaluated.weights - supervised).is_zero
+    soft = _soft_labels(geometry, outcome.solution)
+    seen = training.labels.unlabeled
+    counts = (geometry.hinge_weights > 0.0)[seen]
+    counted = soft if counts.all() else soft[..., counts]
+    difference, bound = evaluated.difference, evaluated.bound
+    worst = float(difference.worst + bound)
+    task = assumptions.task if assumptions is not None else "binary"
+    probabilities = (None, None) if task == "regression" else evaluated.probabilities
+    n_zero, n_one = (int(np.sum(counted == end)) for end in (0.0, 1.0))
+    if counted.ndim > 1:
+        n_zero, n_one = 0, int(np.sum((counted == 1.0).any(axis=0)))
+    certificate = Certificate(
+        worst_case=worst,
+        best_case=float(difference.best - bound),
+        supervised_loss=evaluated.supervised_loss,
+        duality_gap=outcome.relative_gap,
+        converged=outcome.converged,
+        stopped_early=not outcome.converged and budget.exhausted,
+        rounding_bound=float(bound),
+        n_labeled=training.labels.n_labeled,
+        n_unlabeled=counted.shape[-1],
+        n_zero=n_zero,
+        n_one=n_one,
+        n_fractional=counted.shape[-1] - n_zero - n_one,
+        distance=geometry.name,
+        rows="unlabeled" if geometry.transductive else "all",
+        penalty=geometry.alpha,
+        supervised_penalty=supervised_alpha,
+        penalty_share=_penalty_share(geometry, evaluated, supervised_alpha, worst),
+        probability_worst_case=probabilities[0],
+        probability_best_case=probabilities[1],
+        reason=outcome.reason(moved, budget),
+        assumptions=Assumptions() if assumptions is None else assumptions,
+    )
+    _in_units_of_target(soft, training.labels)
+    budget.n_passes += 1
+    budget.report("certificate", training.rows.n_rows)
+    return ProjectionResult(evaluated.weights, soft, certificate, budget.n_iter)
+
+
+def _penalty_share(
+    geometry: Geometry, evaluated: Evaluated, supervised_alpha: float, worst: float
+) -> float:
+    r"""Return which share of the guaranteed improvement is owed to the penalty alone.
+
+    With v the step from the supervised weights w, the worst case is
+
+    .. math:: v'Hv - 2 \Big( (\alpha - \beta) w'Pv + \sum_j s_j (-u_j \cdot w)(u_j \cdot v) -
+              \sum_j s_j \max(0, -u_j \cdot v) \Big)
+
+    where α and β are the penalties of the supervised weights and of the loss. The bracket is what
+    is gained along v to first order: its first term would be there without any unlabeled row. At
+    the optimum the bracket, v'Hv and the guaranteed improvement are equal.
+    """
+    if worst >= 0.0:
+        return 0.0
+    # A loss of the unlabeled rows alone has no part in what the penalty was balanced with.
+    alpha = 0.0 if geometry.transductive else supervised_alpha
+    owed = (alpha - geometry.alpha) * float(np.vdot(geometry.supervised.coef, evaluated.step.coef))
+    return owed / (0.5 * (evaluated.squared_step(geometry.alpha) - worst)) + 0.0  # never -0.0
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """What the solver found.
+
+    Attributes
+    ----------
+    direction : Weights
+        The projected less the supervised weights.
+    multiplier : float or array, or None
+        Of restricted totals.
+    solution : Solution or None
+        None if there was nothing to solve, or no time to begin.
+    converged : bool
+    floor : float
+        A squared distance (halved) that cannot be told from zero.
+    """
+
+    direction: Weights
+    multiplier: Scalars | None
+    solution: Solution | None
+    converged: bool
+    floor: float = 0.0
+
+    @property
+    def relative_gap(self) -> float:
+        """The gap relative to the distance; zero where a distance of zero was reached."""
+        if self.solution is None:
+            return 0.0 if self.converged else float("inf")
+        value = self.solution.value
+        if self.converged and (self.direction.is_zero or value <= self.floor):
+            return 0.0
+        return self.solution.gap / value if value > 0.0 else float("inf")
+
+    def reason(self, moved: bool, budget: Budget) -> Reason:
+        """Return why nothing was improved; empty if something was."""
+        unfinished: Reason = "stopped early" if budget.exhausted else "no progress"
+        if self.solution is None and self.converged:
+            return "no unlabeled rows"
+        if self.direction.is_zero:
+            return "inside" if self.converged else unfinished
+        if not moved:
+            return "rounding" if self.converged else unfinished
+        return ""
+
+
+def _solve(geometry: Geometry, solver: Solver, tol: float, budget: Budget) -> _Outcome:
+    problem = geometry.problem(lambda: budget.exhausted)
+    if problem is None:
+        nowhere = Weights(np.zeros_like(geometry.supervised.coef))
+        return _Outcome(nowhere, None, None, converged=False)
+    if solver == "exact":
+        solution = _solve_exactly(problem, tol, budget)
+    else:
+        solution = _solve_lbfgs(problem, tol, budget)
+    converged = solution.is_optimal(tol, problem.floor)
+    if solution.value <= problem.floor and not geometry.guaranteed:
+        # No farther than rounding errors in this distance, which may not tell all weights apart.
+        # If the supervised weights are in the constraint set, they are their own projection.
+        all_rows = geometry.problem_in_all_rows()
+        in_all_rows = _solve_exactly(all_rows, tol, budget)
+        if in_all_rows.value <= all_rows.floor:
+            solution = in_all_rows
+    few_columns = not isinstance(problem.whitening, WeightSpace)
+    if isinstance(problem.shape, Simplex) and few_columns and solution.value > problem.floor:
+        solution = replace(solution, q=_sharing_few(problem, problem.shape, solution.q))
+    direction = geometry.direction(problem, solution)
+    multiplier = geometry.multiplier(problem, solution)
+    return _Outcome(direction, multiplier, solution, converged, problem.floor)
+
+
+def _solve_exactly(problem: Projection, tol: float, budget: Budget) -> Solution:
+    if isinstance(problem.whitening, WeightSpace):
+        return solve_matrix_free(problem, problem.whitening, tol, budget)
+    return solve(problem, tol, budget)
+
+
+def _solve_lbfgs(problem: Projection, tol: float, budget: Budget) -> Solution:
+    if isinstance(problem.whitening, WeightSpace):
+        raise ValueError(
+            f"solver='lbfgs' is a reference for at most {LARGEST_GRAM:,} columns (or fewer rows "
+            "than columns). Use solver='exact'."
+        )
+    unlabeled = np.flatnonzero(problem.weights)
+    loaded = StreamedHinges(problem.whitening, problem.weights).load(unlabeled)
+    solution = minimise_lbfgs(loaded, problem.linear, tol=tol, floor=problem.floor, budget=budget)
+    q = np.zeros(len(problem.weights))
+    q[unlabeled] = solution.q
+    seen = problem.start.labels.unlabeled
+    return Solution(solution.z, q[seen], solution.gap, solution.value)
+
+
+def _sharing_few(problem: Projection, shape: Simplex, q: Vector) -> Vector:
+    """Return soft labels with the same sum, of which few are shared by two classes."""
+    seen = np.flatnonzero(problem.start.labels.unlabeled)
+    two = np.count_nonzero(shape.at(seen).inner(q), axis=0) == 2
+    shared = np.flatnonzero(two & (problem.weights[seen] > 0.0))
+    if len(shared) <= problem.whitening.rank:
+        return q
+    loaded = StreamedHinges(problem.whitening, problem.weights).load(seen[shared])
+    q = q.copy()
+    q[:, shared] = share_few(loaded, shape.at(seen[shared]), q[:, shared])
+    return q
+
+
+def _soft_labels(geometry: Geometry, solution: Solution | None) -> Vector:
+    """Return the soft labels of the unlabeled rows; any will do for rows without a weight."""
+    labels = geometry.training.labels
+    free = (geometry.hinge_weights <= 0.0)[labels.unlabeled]
+    nearest = None
+    if solution is None or free.any():
+        nearest = labels.shape.at(labels.unlabeled).nearest(geometry.start.at(labels.unlabeled))
+    del geometry.scored  # as long as all rows, and not needed any more
+    if solution is None:
+        assert nearest is not None
+        return nearest
+    soft = solution.q
+    return soft if nearest is None else np.where(free, nearest, soft)
+
+
+def _in_units_of_target(soft: Vector, labels: Labels) -> None:
+    """Turn soft labels of the unlabeled rows into labels, in place and without long arrays."""
+    done = 0
+    for lo in range(0, len(labels.width), CHUNK):
+        rows = slice(lo, lo + CHUNK)
+        seen = labels.unlabeled[rows]
+        part = soft[..., done : done + int(np.count_nonzero(seen))]
+        part *= labels.width[rows][seen]
+        part += labels.target[..., rows][..., seen]
+        done += part.shape[-1]

@@ -1,0 +1,203 @@
+"""Passes over all rows: soft labels stay where the rows are, sums and a few rows come back.
+
+Every function here sees the rows of one chunk (rows in memory are one), and can be pickled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from neverworse._typing import AnyArray, Indices, Scalars, Vector
+from neverworse.projection.labels import Changes, RowLabels
+from neverworse.projection.problem import Scored, row_start
+from neverworse.projection.solver.line_search import blocks
+from neverworse.rows import Rows
+from neverworse.rows._threads import map_in_threads
+
+SPARE = 4  # a part of the rows may name this many times its share of the working set
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which rows a pass shall name for the next working set.
+
+    Attributes
+    ----------
+    share : float
+        Of the rows that fit into the working set.
+    copy : bool
+        Whether to copy these rows, because taking them later would take another pass.
+    """
+
+    share: float
+    copy: bool
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Rows for a working set.
+
+    Attributes
+    ----------
+    indices : array of int
+    gap, margin : arrays of shape (n,)
+        What each row adds to the duality gap, and how far its scores are from a kink.
+    q : array of shape (n,) or (n_classes, n)
+        Soft labels.
+    rows : array of shape (n, n_columns) or None
+        Copies, if they were asked for.
+    """
+
+    indices: Indices
+    gap: Vector
+    margin: Vector
+    q: Vector
+    rows: AnyArray | None = None
+
+    @classmethod
+    def joined(cls, parts: Sequence[Candidates], starts: Sequence[int]) -> Candidates:
+        """Return candidates of several parts, which begin at these rows."""
+        copies = [part.rows for part in parts if part.rows is not None]
+        return cls(
+            np.concatenate([p.indices + at for p, at in zip(parts, starts, strict=True)]),
+            np.concatenate([part.gap for part in parts]),
+            np.concatenate([part.margin for part in parts]),
+            np.concatenate([part.q for part in parts], axis=-1),
+            np.concatenate(copies) if copies else None,
+        )
+
+    def best(self, most: int) -> Candidates:
+        """Return at most so many rows: half of them for their gap, the others for their margin."""
+        chosen = _chosen(self.gap, self.margin, most)
+        return Candidates(
+            self.indices[chosen],
+            self.gap[chosen],
+            self.margin[chosen],
+            self.q[..., chosen],
+            None if self.rows is None else self.rows[chosen],
+        )
+
+
+@dataclass(frozen=True)
+class LabelPass:
+    """What a pass leaves of some rows.
+
+    Attributes
+    ----------
+    q : array of shape (n_rows,) or (n_classes, n_rows)
+        Soft labels; zero for rows without a hinge.
+    gap : float
+        Σ s (q·t + max(-q·t)).
+    candidates : Candidates or None
+        For the next working set; None where they are not needed any more.
+    sums : tuple or None
+        Σ s q x and Σ s q, if the pass has set the labels.
+    """
+
+    q: Vector
+    gap: float
+    candidates: Candidates | None
+    sums: tuple[Vector, Scalars] | None = None
+
+
+def soften(
+    rows: Rows, coef: Vector, intercept: Scalars, choice: Choice, labels: RowLabels, scored: Scored
+) -> LabelPass:
+    """Make a pass that sets soft labels: the allowed ones nearest to supervised scores less t."""
+    start = row_start(scored, labels)
+    q = np.zeros_like(scored.scores)
+
+    def weigh(t: Vector, block: slice) -> Vector:
+        here = labels.at(block)
+        counts = here.hinge > 0.0
+        q[..., block] = np.where(counts, here.shape.nearest(start.at(block) - t), 0.0)
+        return here.hinge * q[..., block]
+
+    t, summed, total = rows.scores_and_sum(coef, intercept, weigh)
+    return replace(_look(rows, t, q, choice, labels), sums=(summed, total))
+
+
+def measure(
+    rows: Rows,
+    coef: Vector,
+    intercept: Scalars,
+    choice: Choice,
+    changes: Changes,
+    labels: RowLabels,
+    before: LabelPass,
+) -> LabelPass:
+    """Make a pass at the dual point of soft labels: those of the pass before, but for changes."""
+    q = changes.apply(before.q.copy())
+    return _look(rows, rows.scores(coef, intercept), q, choice, labels)
+
+
+def without_candidates(made: LabelPass) -> LabelPass:
+    """Return what the next pass needs."""
+    return LabelPass(made.q, made.gap, None)
+
+
+def found_in(made: LabelPass) -> tuple[Candidates, float, tuple[Vector, Scalars] | None]:
+    """Return the rows that the pass names, and what it added up."""
+    assert made.candidates is not None
+    return made.candidates, made.gap, made.sums
+
+
+def labels_of(made: LabelPass, labels: RowLabels, changes: Changes) -> Vector:
+    """Return the soft labels of the unlabeled rows, with some changes."""
+    return changes.apply(made.q.copy())[..., labels.width > 0.0]
+
+
+def _look(rows: Rows, t: Vector, q: Vector, choice: Choice, labels: RowLabels) -> LabelPass:
+    slices = [slice(b.start, min(b.stop, t.shape[-1])) for b in blocks(t)]
+    parts = map_in_threads(partial(_look_at_block, t, q, labels, choice.share), slices)
+    found = Candidates.joined([part for _, part in parts], [block.start for block in slices])
+    if choice.copy:
+        found = replace(found, rows=_narrow(rows.take(found.indices)))
+    return LabelPass(q, float(sum(gap for gap, _ in parts)), found)
+
+
+def _look_at_block(
+    t: Vector, q: Vector, labels: RowLabels, share: float, block: slice
+) -> tuple[float, Candidates]:
+    """Return the gap of a block of rows, and its candidates."""
+    labels = labels.at(block)
+    counts = labels.hinge > 0.0
+    t, q = np.where(counts, t[..., block], 0.0), q[..., block]
+    shape = labels.shape
+    products = q * t if q.ndim == 1 else (q * t).sum(axis=0)
+    gap = labels.hinge * (products + shape.support(t))
+    margin = np.where(counts, shape.margin(t), np.inf)
+    chosen = _chosen(gap, margin, int(np.ceil(SPARE * share * len(counts))))
+    chosen = chosen[counts[chosen]]
+    return float(gap.sum()), Candidates(chosen, gap[chosen], margin[chosen], q[..., chosen])
+
+
+def _chosen(gap: Vector, margin: Vector, most: int) -> Indices:
+    """Return at most so many rows: half of them for their gap, the others for their margin."""
+    if most >= len(gap):
+        return np.arange(len(gap))
+    first = np.flatnonzero(gap > 0.0)
+    first = first[_smallest(-gap[first], most // 2)]
+    others = margin.copy()
+    others[first] = np.inf
+    return np.sort(np.concatenate([first, _smallest(others, most - len(first))]))
+
+
+def _smallest(x: Vector, most: int) -> Indices:
+    """Return the places of the smallest numbers; sorting values is faster than sorting places."""
+    if most >= len(x):
+        return np.arange(len(x))
+    if most == 0:
+        return np.arange(0)
+    return np.flatnonzero(x <= np.partition(x, most - 1)[most - 1])[:most]
+
+
+def _narrow(rows: AnyArray) -> AnyArray:
+    """Return rows in half the memory, if that loses nothing."""
+    with np.errstate(over="ignore"):
+        narrow = rows.astype(np.float32)
+    return narrow if (narrow == rows).all() else rows

@@ -1,0 +1,332 @@
+r"""Project through working sets: block descent on the soft labels, one pass over the rows a round.
+
+Half the squared distance is a convex function of the soft labels,
+
+.. math:: \tfrac12 \lVert z \rVert^2, \qquad z = \sum_j s_j q_j k_j - l, \qquad t_j = k_j \cdot z,
+
+and the duality gap is a sum over rows, :math:`\sum_j s_j (q_j \cdot t_j + \max_q (-q \cdot t_j))`.
+
+A round takes a working set W: the rows with the largest terms of the gap, and those nearest to
+their kink. It solves for their labels exactly, all others fixed, by the augmented Lagrangian (see
+`newton`). The labels of W alone give the new z, and a pass over all rows at z gives the gap and
+the next working set. The distance never grows, and z always belongs to the labels: nothing is
+guessed, so there is nothing to fall back from. A working set that leaves more than a tenth of the
+gap was too small; the next is larger, up to all rows.
+
+The start is the same proximal step on all rows. With the supervised scores g as its centre, soft
+labels are the allowed ones nearest to :math:`g_j - k_j \cdot a`, with a = σz for the minimum z of
+
+.. math:: \tfrac12 \lVert z \rVert^2 + l \cdot z + \sum_j s_j \max_q \Big( -q \cdot t_j -
+          \frac{\lVert q - g_j \rVert^2}{2 \sigma} \Big) .
+
+It is found on a sample, which stands for the *change* from the labels at a = 0: their sum over all
+rows is known from the pass that scores the rows. σ grows until no more rows are undecided than a
+working set holds, or what is left of the gap or of the distance is less than the sampling error.
+If the supervised weights are in the constraint set, the distance that is left is so small that the
+first working sets take it up, and the loop ends at a distance of zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from neverworse._typing import Indices, Vector
+from neverworse.projection.labels import Changes
+from neverworse.projection.problem import Projection, Solution
+from neverworse.projection.solver.budget import Budget
+from neverworse.projection.solver.hinges import LoadedHinges, StreamedHinges
+from neverworse.projection.solver.metric import half_square
+from neverworse.projection.solver.newton import (
+    Newton,
+    duality_gap,
+    is_optimal,
+    minimise,
+    totals_gap,
+)
+from neverworse.projection.solver.passes import (
+    Candidates,
+    Choice,
+    found_in,
+    labels_of,
+    measure,
+    soften,
+    without_candidates,
+)
+from neverworse.rows._kept import Kept, add_pairs
+
+FEWEST_ROWS = 2000  # in a working set, or ...
+ROWS_PER_UNKNOWN = 30  # ... this many for each number in z, or ...
+LARGEST_SHARE = 0.02  # ... this share of all rows, if that is more ...
+WORKING_BYTES = 2**26  # ... and does not take more memory than this
+LOADED_BYTES = 2**28  # memory for all rows at once, where working sets have grown to that
+ENOUGH = 0.1  # share of the gap that a round may leave without a larger working set, ...
+SET_GROWTH = 4  # ... which is this many times the last one
+SIGMA_GROWTH = 10.0  # of σ on the sample
+ACCURACY = 0.01  # of z on the sample, relative to its length
+NEGLIGIBLE = 0.01  # share of the sampling error that is not worth another σ
+LARGEST_SIGMA = 1e8  # on the sample: scores of a hundred-millionth are zero
+ROUGH = 1e-4  # relative gap of working sets, times the squared gap before; at the end ...
+POLISH = 1e-4  # share of what counts as a distance of zero that a working set leaves of it
+FINE = 1e-14  # relative gap of working sets: then weights do not depend on the path
+
+
+def working_set_size(n_unknowns: int, rank: int, n_rows: int) -> int:
+    """Return how many rows the first working set and the sample have.
+
+    Parameters
+    ----------
+    n_unknowns, rank : int
+        Numbers in z, and in each of its rows.
+    n_rows : int
+        With a hinge.
+    """
+    fitting = WORKING_BYTES // (8 * max(rank, 1))
+    share = min(int(LARGEST_SHARE * n_rows), fitting)
+    return max(FEWEST_ROWS, ROWS_PER_UNKNOWN * n_unknowns, share)
+
+
+def is_small(n_unknowns: int, rank: int, n_rows: int) -> bool:
+    """Whether a problem is solved as a whole, because working sets would be most of it."""
+    return 2 * working_set_size(n_unknowns, rank, n_rows) >= n_rows
+
+
+def draw(weights: Vector, size: int) -> Indices:
+    """Return about `size` of the rows with a weight, at random, in increasing order."""
+    n, n_weighted = len(weights), int(np.count_nonzero(weights))
+    chosen = np.unique(np.random.default_rng(0).integers(0, n, size * n // n_weighted))
+    chosen = chosen[weights[chosen] > 0.0]
+    return chosen if chosen.size else np.flatnonzero(weights)[:1]
+
+
+def solve(problem: Projection, tol: float, budget: Budget) -> Solution:
+    """Minimise the distance over soft labels to a relative gap of `tol`.
+
+    Parameters
+    ----------
+    problem : Projection
+    tol : float
+    budget : Budget
+        When it ends, what was found so far is returned.
+    """
+    return _Loop(problem, tol, budget).run()
+
+
+@dataclass
+class _State:
+    """Where the loop is.
+
+    Attributes
+    ----------
+    z : array
+        The dual point; its last coordinate is the multiplier of the totals, if restricted.
+    pulled : array
+        Σ s_j q_j k_j - l: z again, but for the totals in the last coordinate.
+    labels : Kept
+        Soft labels of all rows, where the rows are.
+    candidates : Candidates
+        For the next working set.
+    gap : float
+    changes : Changes
+        Soft labels of the last working set, which `labels` do not have yet.
+    """
+
+    z: Vector
+    pulled: Vector
+    labels: Kept
+    candidates: Candidates
+    gap: float
+    changes: Changes
+
+
+class _Loop:
+    """Rounds of one working set and one pass."""
+
+    def __init__(self, problem: Projection, tol: float, budget: Budget) -> None:
+        self.problem = problem
+        self.tol = tol
+        self.budget = budget
+        self.hinges = StreamedHinges(problem.whitening, problem.weights)
+        self.n_rows = int(np.count_nonzero(problem.weights))
+        self.rank = problem.linear.shape[-1]
+        self.size = working_set_size(problem.linear.size, self.rank, self.n_rows)
+
+    def run(self) -> Solution:
+        """Return the solution."""
+        problem, budget = self.problem, self.budget
+        if is_small(problem.linear.size, self.rank, self.n_rows):
+            start = problem.shape.nearest(problem.start.at())
+            return self._solve_all(np.zeros_like(problem.linear), start)
+        state, before = self._first(), np.inf
+        while True:
+            value = half_square(state.pulled, problem.totals)
+            if budget.exhausted or is_optimal(state.gap, value, self.tol, problem.floor):
+                return Solution(state.z, self._labels(state), state.gap, value)
+            if state.gap > ENOUGH * before:
+                self.size *= SET_GROWTH
+            if self.size >= self.n_rows or self.size * self.rank * 8 > LOADED_BYTES:
+                q = np.zeros((*state.z.shape[:-1], len(problem.weights)))
+                q[..., problem.start.labels.unlabeled] = self._labels(state)
+                return self._solve_all(state.z, q)
+            before = state.gap
+            self._solve_working_set(state)
+            value = half_square(state.pulled, problem.totals)
+            if value <= problem.floor:
+                return Solution(state.z, self._labels(state), 0.0, value)
+            if not budget.exhausted:
+                self._measure(state)
+
+    # The start
+
+    def _first(self) -> _State:
+        """Return the state after the proximal step on all rows."""
+        problem = self.problem
+        z, sigma = self._solve_sample()
+        direction = problem.whitening.push(sigma * z)
+        made = problem.whitening.rows.keep(
+            soften,
+            *(direction.coef, direction.intercept, self._choice()),
+            kept=(problem.placed, problem.start.scored),
+        )
+        candidates, labels, _, sums = self._collected(made)
+        pulled = problem.whitening.pull(*reduce(add_pairs, sums)) - problem.linear
+        point = pulled
+        if problem.totals is not None:
+            point = np.concatenate([pulled[..., :-1], z[..., -1:]], axis=-1)
+        # Scores were those of another point, and say nothing about the gap.
+        return _State(point, pulled, labels, candidates, np.inf, Changes.none(z))
+
+    def _solve_sample(self) -> tuple[Vector, float]:
+        """Return the minimum of the smoothed function on a sample, and its σ."""
+        problem = self.problem
+        chosen, sample = self._load_sample()
+        n, factor = len(chosen), self.n_rows / len(chosen)
+        shape, centre = problem.shape.at(chosen), problem.start.at(chosen)
+        first = shape.nearest(centre)
+        linear = problem.linear - problem.first + sample.pull(sample.weights * first)
+        newton = Newton(sample, linear, shape, problem.totals, problem.floor, self.budget)
+        at = newton.start(np.zeros_like(linear), first)
+        rows = sample.rows.block(0, n)
+        squares = np.einsum("ij,ij->i", rows, rows) * sample.weights**2
+        sigma = 1.0
+        while True:
+            newton.descend(at, centre, sigma, ACCURACY)
+            self.budget.report("sample", n)
+            n_loose = factor * np.count_nonzero(shape.loose(at.soft))
+            change = ((at.soft - first) ** 2).reshape(-1, n).sum(axis=0)
+            sampling_error = 0.5 * float(change @ squares)
+            gap = duality_gap(at.scores, at.soft, sample.weights, shape)
+            left = min(gap, half_square(at.z, problem.totals))
+            done = 2 * n_loose <= self.size or left <= NEGLIGIBLE * sampling_error
+            if done or sigma >= LARGEST_SIGMA or self.budget.exhausted:
+                return at.z, sigma
+            sigma *= SIGMA_GROWTH
+
+    def _load_sample(self) -> tuple[Indices, LoadedHinges]:
+        """Return rows at random, with weights that make them stand for all."""
+        at_hand = self.problem.sample
+        if at_hand is not None:
+            factor = self.n_rows / len(at_hand.indices)
+            return at_hand.indices, self.hinges.load_copies(
+                at_hand.indices, [at_hand.rows.copy()], factor
+            )
+        chosen = draw(self.problem.weights, self.size)
+        return chosen, self.hinges.load(chosen, self.n_rows / len(chosen))
+
+    # A round
+
+    def _solve_working_set(self, state: _State) -> None:
+        """Solve for the labels of some rows, all others fixed."""
+        problem = self.problem
+        working = state.candidates.best(self.size)
+        if working.rows is None:
+            loaded = self.hinges.load(working.indices)
+        else:
+            loaded = self.hinges.load_copies(working.indices, [working.rows])
+        own = loaded.pull(loaded.weights * working.q)
+        solved = minimise(
+            loaded,
+            own - state.pulled,
+            state.z,
+            working.q,
+            shape=problem.shape.at(working.indices),
+            totals=problem.totals,
+            tol=self._tolerance(state),
+            floor=POLISH * problem.floor,
+            budget=self.budget,
+        )
+        pulled = state.pulled - own + loaded.pull(loaded.weights * solved.q)
+        allowed = problem.totals is None  # others may have to be approached first
+        if allowed and half_square(pulled, None) > half_square(state.pulled, None):
+            return  # these rows were solved for already, as well as a rough tolerance sees
+        state.pulled = pulled
+        state.z = solved.z
+        state.changes = Changes(working.indices, solved.q)
+
+    def _tolerance(self, state: _State) -> float:
+        """Return the gap to which a working set is solved: no better than the round deserves."""
+        value = max(half_square(state.pulled, self.problem.totals), self.problem.floor)
+        rough = ROUGH * min(1.0, state.gap / value) ** 2
+        return max(rough, min(0.1 * self.tol, FINE))
+
+    def _measure(self, state: _State) -> None:
+        """Make a pass over all rows at the dual point."""
+        problem = self.problem
+        direction = problem.whitening.push(state.z)
+        made = problem.whitening.rows.keep(
+            measure,
+            *(direction.coef, direction.intercept, self._choice()),
+            known=(state.changes,),
+            kept=(problem.placed, state.labels),
+        )
+        state.candidates, state.labels, state.gap, _ = self._collected(made)
+        state.changes = Changes.none(state.z)
+        if problem.totals is not None:
+            state.gap += totals_gap(problem.totals, state.z[..., -1], state.pulled[..., -1])
+        value = half_square(state.pulled, problem.totals)
+        self.budget.report("pass over all rows", len(problem.weights), state.gap, value)
+
+    def _choice(self) -> Choice:
+        whitening = self.problem.whitening
+        copy = whitening.rows.takes_by_reading and whitening.takes_rows
+        return Choice(self.size / self.n_rows, copy)
+
+    def _collected(self, made: Kept) -> tuple[Candidates, Kept, float, Any]:
+        """Return what a pass has found, and the labels that it leaves where the rows are."""
+        self.budget.n_passes += 1
+        named, gaps, sums = zip(*made.map(found_in), strict=True)
+        candidates = Candidates.joined(named, made.edges[:-1].tolist())
+        return candidates, made.shed(without_candidates), float(sum(gaps)), sums
+
+    # The end
+
+    def _labels(self, state: _State) -> Vector:
+        """Return the soft labels of the unlabeled rows."""
+        own = [(state.changes.at(rows),) for rows in state.labels.slices]
+        found = state.labels.map(labels_of, also=(self.problem.placed,), own=own)
+        return found[0] if len(found) == 1 else np.concatenate(found, axis=-1)
+
+    def _solve_all(self, z: Vector, q: Vector) -> Solution:
+        """Solve for the labels of all rows, which are loaded if they are not too many."""
+        problem, seen = self.problem, self.problem.start.labels.unlabeled
+        rows = np.flatnonzero(problem.weights)
+        loads = len(rows) * self.rank * 8 <= LOADED_BYTES
+        solved = minimise(
+            self.hinges.load(rows) if loads else self.hinges,
+            problem.linear,
+            z,
+            q[..., rows] if loads else q,
+            shape=problem.shape.at(rows) if loads else problem.shape,
+            totals=problem.totals,
+            tol=self.tol,
+            floor=problem.floor,
+            budget=self.budget,
+        )
+        found = solved.q
+        if loads:
+            found = np.zeros((*solved.q.shape[:-1], len(problem.weights)))
+            found[..., rows] = solved.q
+        return Solution(solved.z, found[..., seen], solved.gap, solved.value)

@@ -1,0 +1,127 @@
+"""The loop of working sets: the distance never grows, the gap is exact, the end is the same."""
+
+import warnings
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from neverworse import ProjectedLeastSquaresClassifier
+from neverworse.projection.solver import working_set
+from neverworse.projection.solver.metric import half_square
+
+N, D = 400, 4
+
+
+def classes_of(n_classes, n_labeled, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(N, D))
+    scores = X @ rng.normal(size=(D, n_classes)) + rng.normal(size=(N, n_classes))
+    truth = scores.argmax(axis=1)
+    truth[:n_classes] = np.arange(n_classes)
+    return X, np.where(np.arange(N) < n_labeled, truth, -1), rng
+
+
+CASES = {
+    "two classes": (2, {}, False),
+    "bounds": (2, {}, True),
+    "three classes": (3, {}, False),
+    "three classes, bounds": (3, {}, True),
+    "penalty": (2, {"alpha": 3.0}, False),
+    "ICLS": (2, {"distance": "labeled"}, False),
+    "transductive": (2, {"distance": "unlabeled"}, False),
+    "prior": (2, {"class_prior": (0.3, 0.35)}, False),
+    "three classes, prior": (3, {"class_prior": [(0.3, 0.35), (0.0, 1.0), (0.2, 0.4)]}, False),
+}
+WITHOUT_TOTALS = [name for name in CASES if "prior" not in name]
+
+
+def fit(case, n_labeled, seed, **more):
+    n_classes, parameters, bounded = CASES[case]
+    X, y, rng = classes_of(n_classes, n_labeled, seed)
+    bounds = None
+    if bounded:
+        bounds = np.full((N, n_classes, 2), np.nan)
+        some = np.flatnonzero((y == -1) & (rng.random(N) < 0.5))
+        bounds[some, :, 1] = rng.uniform(0.6, 1.0, (len(some), n_classes))
+        bounds = bounds if n_classes > 2 else bounds[:, 1]
+    clf = ProjectedLeastSquaresClassifier(**{"alpha": 0.0, "tol": 1e-12, **parameters, **more})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return clf.fit(X, y, label_bounds=bounds)
+
+
+def of_size(monkeypatch, size):
+    """Let the first working set have so many rows."""
+    monkeypatch.setattr(working_set, "working_set_size", lambda *_: size)
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("n_labeled", [12, 60])
+@pytest.mark.parametrize("size", [1, 7, 60])
+def test_working_sets_of_any_size_end_at_the_same_weights(case, n_labeled, size, monkeypatch):
+    of_size(monkeypatch, N)
+    whole = fit(case, n_labeled, 0)
+    of_size(monkeypatch, size)
+    parts = fit(case, n_labeled, 0)
+    assert parts.certificate_.converged
+    scale = np.abs(whole.coef_).max()
+    np.testing.assert_allclose(parts.coef_, whole.coef_, atol=2e-6 * scale)
+    assert parts.certificate_.guaranteed_improvement == pytest.approx(
+        whole.certificate_.guaranteed_improvement, rel=1e-8, abs=1e-9
+    )
+
+
+@pytest.mark.parametrize("case", WITHOUT_TOTALS)
+@settings(max_examples=8, deadline=None)
+@given(seed=st.integers(0, 10**6), n_labeled=st.integers(8, 80), size=st.integers(1, 80))
+def test_the_distance_never_grows_from_round_to_round(case, seed, n_labeled, size):
+    values = []
+    solve = working_set._Loop._solve_working_set
+
+    def watched(loop, state):
+        before = half_square(state.pulled, None)
+        solve(loop, state)
+        values.append((before, half_square(state.pulled, None), loop.problem.floor))
+
+    with pytest.MonkeyPatch.context() as patch:
+        of_size(patch, size)
+        patch.setattr(working_set._Loop, "_solve_working_set", watched)
+        fit(case, n_labeled, seed)
+    assert values
+    for before, after, floor in values:
+        assert after <= before * (1 + 1e-12) + floor
+
+
+@pytest.mark.parametrize("n_labeled", [8, 12, 20])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_gap_is_that_of_the_labels_in_extended_precision(n_labeled, seed, monkeypatch):
+    """The problem is read off the loop; the gap is computed anew from the labels alone."""
+    of_size(monkeypatch, 20)
+    seen = []
+    run = working_set._Loop.run
+
+    def watched(loop):
+        solution = run(loop)
+        seen.append((loop, solution))
+        return solution
+
+    monkeypatch.setattr(working_set._Loop, "run", watched)
+    fit("two classes", n_labeled, seed, tol=1e-3)
+    loop, solution = seen[0]
+    rows = np.flatnonzero(loop.problem.weights)
+    K = loop.hinges.load(rows).rows.block(0, len(rows))
+    with mpmath.workdps(40):
+        q = [mpmath.mpf(float(v)) for v in solution.q]
+        k = [[mpmath.mpf(float(v)) for v in row] for row in K]
+        z = [-mpmath.mpf(float(v)) for v in loop.problem.linear]
+        for share, row in zip(q, k, strict=True):
+            z = [a + share * b for a, b in zip(z, row, strict=True)]
+        t = [mpmath.fdot(row, z) for row in k]
+        gap = sum(share * at + max(0, -at) for share, at in zip(q, t, strict=True))
+        value = mpmath.fdot(z, z) / 2
+    if value > loop.problem.floor:
+        assert float(value) == pytest.approx(solution.value, rel=1e-9)
+        assert float(gap) == pytest.approx(solution.gap, rel=1e-6, abs=1e-12 * solution.value)
