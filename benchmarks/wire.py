@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 import cloudpickle
 
-from neverworse.rows import _dask, _dask_engine, _dask_kept
+from neverworse.rows import _dask, _dask_chunk_state, _dask_engine
 from neverworse.rows._dask_engine import Engine
 
 
@@ -70,7 +70,7 @@ def weighed():
         return _timed(wire, persist, self, tasks)
 
     with ExitStack() as patches:
-        for module in (_dask, _dask_kept, _dask_engine):
+        for module in (_dask, _dask_chunk_state, _dask_engine):
             patches.enter_context(patch.object(module, "task_of", task_of))
         patches.enter_context(patch.object(Engine, "run", weighed_run))
         patches.enter_context(patch.object(Engine, "persist", weighed_persist))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from neverworse import ProjectedLeastSquaresClassifier
-from neverworse.rows import _dask, _dask_engine, _dask_kept
+from neverworse.rows import _dask, _dask_chunk_state, _dask_engine
 from neverworse.rows._dask import DaskRows
 from neverworse.rows._dask_engine import Engine
 
@@ -26,7 +26,7 @@ def problem(load):
 
 
 def patched():
-    return [m.task_of for m in (_dask, _dask_kept, _dask_engine)], Engine.run, Engine.persist
+    return [m.task_of for m in (_dask, _dask_chunk_state, _dask_engine)], Engine.run, Engine.persist
 
 
 def test_tasks_and_bytes(weighed, problem):
@@ -57,8 +57,8 @@ def test_a_fit(weighed, problem):
     assert np.array_equal(clf.coef_, plain.coef_)
     assert wire.workers > 0.0
     # Labels go to the workers once, and soft labels come back once, in less than a byte each.
-    for found in (wire.up["place"], wire.down["labels_of"]):
+    for found in (wire.up["scatter"], wire.down["labels_of"]):
         assert 0 < found < N_ROWS
-    assert wire.tasks["place"] == wire.tasks["labels_of"] == N_CHUNKS
+    assert wire.tasks["scatter"] == wire.tasks["labels_of"] == N_CHUNKS
     assert wire.tasks["soften"] == N_CHUNKS
     assert "scores" not in wire.down

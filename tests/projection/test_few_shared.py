@@ -24,7 +24,7 @@ def make(kind, n=900, rank=5, n_classes=4, seed=0):
     shape = Simplex(caps)
     x = rng.normal(size=(n_classes, n))
     x[1, ::2] = x[0, ::2] + rng.uniform(-0.5, 0.5, n)[::2]
-    return LoadedHinges(DenseRows(rows), weights), shape, shape.nearest(x)
+    return LoadedHinges(DenseRows(rows), weights), shape, shape.project(x)
 
 
 @pytest.mark.parametrize("kind", ["plain", "duplicates", "binary", "huge", "capped"])

@@ -81,7 +81,7 @@ def test_products_are_those_of_the_matrices(monkeypatch, fit_intercept, with_tot
     space = choose_coordinates(as_rows(X), s, alpha, fit_intercept, None)
     assert isinstance(space, WeightSpace)
     space = space.with_total(0.3) if with_total else space
-    basis = space.push(np.eye(space.rank))
+    basis = space.to_weights(np.eye(space.rank))
     K = (basis.coef @ X.T + np.reshape(basis.intercept, (-1, 1))).T
     seen = K.copy()
     if with_total:
@@ -91,9 +91,9 @@ def test_products_are_those_of_the_matrices(monkeypatch, fit_intercept, with_tot
         M[-1, -1] = 1.0
     size = (3,) if isinstance(shape, Simplex) else ()
     z = rng.normal(size=(*size, space.rank))
-    np.testing.assert_allclose(space.lower(z), z @ M, atol=1e-11)
-    np.testing.assert_allclose(space.raised(z @ M, 0.0).x[..., :12], z[..., :12], atol=1e-9)
-    soft = shape.nearest(rng.normal(scale=0.5, size=(*size, 30)) + 0.3)
+    np.testing.assert_allclose(space.matvec(z), z @ M, atol=1e-11)
+    np.testing.assert_allclose(space.solve(z @ M, 0.0).x[..., :12], z[..., :12], atol=1e-9)
+    soft = shape.project(rng.normal(scale=0.5, size=(*size, 30)) + 0.3)
     curvature = curvature_of(shape, soft, s, sigma)
     curve = np.full(z.shape, 4.0)
     expected = z @ M
@@ -235,8 +235,8 @@ def test_no_iteration_goes_on_when_time_is_up(always_free, monkeypatch, distance
     X, truth = text_like(1000, 6000, 3)
     y = np.where(np.arange(1000) < 100, truth, -1)
     products = []
-    lower, rough_kernel = WeightSpace.lower, RowSystem.rough_kernel
-    monkeypatch.setattr(WeightSpace, "lower", lambda s, x: (products.append(x), lower(s, x))[1])
+    lower, rough_kernel = WeightSpace.matvec, RowSystem.rough_kernel
+    monkeypatch.setattr(WeightSpace, "matvec", lambda s, x: (products.append(x), lower(s, x))[1])
     monkeypatch.setattr(
         RowSystem, "rough_kernel", lambda s, x: (products.append(x), rough_kernel(s, x))[1]
     )

@@ -43,7 +43,7 @@ def random_caps(rng, n_classes, n):
 
 def random_totals(rng, t, weights, shape, room):
     """An interval around the totals of random labels, so that it can be met."""
-    labels = sum(shape.extreme(rng.normal(size=t.shape)) for _ in range(5)) / 5
+    labels = sum(shape.minimizer(rng.normal(size=t.shape)) for _ in range(5)) / 5
     totals = labels @ weights
     spread = room * weights.sum() * rng.random((2, *totals.shape))
     return Totals(np.maximum(totals - spread[0], 0.0), totals + spread[1])
@@ -114,7 +114,7 @@ def test_many_rows_of_an_unusual_kind(kind, case):
     elif case == "rare class":
         totals = Totals(np.zeros(3), np.array([1e-4 * whole, whole, whole]))
     elif case == "just possible":  # as much of the first class as caps allow, then of the second
-        extreme = shape.extreme(np.array([[0.0], [1.0], [2.0]]) + np.zeros_like(t)) @ weights
+        extreme = shape.minimizer(np.array([[0.0], [1.0], [2.0]]) + np.zeros_like(t)) @ weights
         totals = Totals(extreme, extreme)
     multiplier = best_multiplier(t, weights, shape, totals)
     got = bound(t, weights, shape, totals, multiplier)
@@ -128,7 +128,7 @@ def test_every_multiplier_is_an_upper_bound(seed, kind):
     rng, t, weights, shape = make(kind, seed, n=12, n_classes=3)
     totals = random_totals(rng, t, weights, shape, rng.choice([0.0, 0.1]))
     best = bound(t, weights, shape, totals, best_multiplier(t, weights, shape, totals))
-    labels = sum(shape.extreme(rng.normal(size=t.shape)) for _ in range(3)) / 3
+    labels = sum(shape.minimizer(rng.normal(size=t.shape)) for _ in range(3)) / 3
     own = Totals(labels @ weights, labels @ weights)
     value = -float(np.sum(weights * labels * t))
     for size in (1e-3, 1.0, 100.0):

@@ -63,7 +63,7 @@ def test_totals_of_some_labels(exact):
     for _ in range(50):
         weights, caps, shape = random_problem(rng)
         t = rng.normal(size=(len(caps), 1)) + (0.0 if exact else rng.normal(size=caps.shape))
-        total = shape.extreme(np.broadcast_to(t, caps.shape)) @ weights
+        total = shape.minimizer(np.broadcast_to(t, caps.shape)) @ weights
         assert reachable(weights, shape, Totals(total, total), MISSED)
 
 

@@ -26,15 +26,15 @@ def case(request):
     """A shape, scores of which some are ties, and labels of which a few are in no corner."""
     shape, classes = SHAPES[request.param]
     t = np.round(np.random.default_rng(1).normal(size=(*classes, N)), 1)
-    q = shape.extreme(t)
+    q = shape.minimizer(t)
     inner = np.sort(np.random.default_rng(2).permutation(N)[:20])
-    q[..., inner] = 0.5 * (q[..., inner] + shape.at(inner).extreme(-t[..., inner]))
+    q[..., inner] = 0.5 * (q[..., inner] + shape.at(inner).minimizer(-t[..., inner]))
     return shape, t, q
 
 
 def test_changes_of_chunks_are_changes_of_all(case):
     shape, t, q = case
-    before = shape.extreme(t)
+    before = shape.minimizer(t)
     changed = np.flatnonzero(np.atleast_2d(before != q).any(axis=0))
     changes = Changes(changed, q[..., changed])
     parts = [
@@ -48,7 +48,7 @@ def test_no_changes(case):
     shape, t, _ = case
     none = Changes.none(t)
     assert none.values.shape == (*t.shape[:-1], 0)
-    labels = shape.extreme(t)
+    labels = shape.minimizer(t)
     np.testing.assert_array_equal(none.apply(labels.copy()), labels)
     assert none.at(slice(5, 9)).values.shape == none.values.shape
 
@@ -62,7 +62,7 @@ def test_known_labels_of_some_rows(case):
     some = labels.at(slice(50, 90)).at(slice(10, 30))
     np.testing.assert_array_equal(some.target, t[..., 60:80])
     np.testing.assert_array_equal(some.hinge, labels.hinge[60:80])
-    np.testing.assert_array_equal(some.shape.extreme(some.target), shape.extreme(t)[..., 60:80])
+    np.testing.assert_array_equal(some.shape.minimizer(some.target), shape.minimizer(t)[..., 60:80])
     assert RowLabels(t, width, None, width, shape).at(slice(0, 9)).weights is None
 
 

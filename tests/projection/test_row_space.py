@@ -135,12 +135,12 @@ def test_whitened_rows(monkeypatch, alpha, fit_intercept):
     whitening = choose_coordinates(as_rows(X), s, alpha, fit_intercept, None)
     assert isinstance(whitening, RowSpaceWhitening)
     K = whitening.take(np.arange(30))
-    basis = whitening.push(np.eye(whitening.rank))
+    basis = whitening.to_weights(np.eye(whitening.rank))
     np.testing.assert_allclose(basis.coef @ X.T + basis.intercept[:, None], K.T, atol=1e-12)
     form = K.T @ (s[:, None] * K) + alpha * basis.coef @ basis.coef.T
     np.testing.assert_allclose(form, np.eye(whitening.rank), atol=1e-12)
     x = np.random.default_rng(1).normal(size=30)
-    np.testing.assert_allclose(whitening.pull(x @ X, x.sum()), x @ K, atol=1e-11)
+    np.testing.assert_allclose(whitening.adjoint(x @ X, x.sum()), x @ K, atol=1e-11)
 
 
 def test_doubtful_kernels_are_not_trusted(monkeypatch):

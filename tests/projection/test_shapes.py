@@ -91,7 +91,7 @@ def test_nearest_point(n_classes, scale, offset):
     n = 15
     x = scale * rng.normal(size=(n_classes, n)) + offset
     for name, shape, caps in shapes(n_classes, n, rng):
-        got = shape.nearest(x)
+        got = shape.project(x)
         expected = np.column_stack([nearest_by_bisection(x[:, j], caps[:, j]) for j in range(n)])
         np.testing.assert_allclose(got, expected, rtol=0, atol=1e-9, err_msg=name)
 
@@ -104,7 +104,7 @@ def test_nearest_point_of_huge_values(spread):
     x = spread * rng.normal(size=(n_classes, n))
     x[1, ::3] = x[0, ::3] - rng.random(n)[::3]  # near enough to share, where there are digits left
     for name, shape, caps in shapes(n_classes, n, rng):
-        got = shape.nearest(x)
+        got = shape.project(x)
         expected = np.column_stack([nearest_by_bisection(x[:, j], caps[:, j]) for j in range(n)])
         np.testing.assert_allclose(got.sum(axis=0), 1.0, atol=1e-14, err_msg=name)
         np.testing.assert_allclose(got, expected, rtol=0, atol=1e-9, err_msg=name)
@@ -114,13 +114,13 @@ def test_nearest_point_of_huge_values(spread):
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
 def test_nearest_point_of_ties(at, n_classes):
     x = np.full((n_classes, 2), at)
-    np.testing.assert_allclose(Simplex().nearest(x), 1.0 / n_classes, rtol=1e-14)
+    np.testing.assert_allclose(Simplex().project(x), 1.0 / n_classes, rtol=1e-14)
     caps = np.ones((n_classes, 2))
     caps[0] = 0.125
     others = 0.875 / (n_classes - 1)
     expected = np.full((n_classes, 2), others)
     expected[0] = 0.125
-    np.testing.assert_allclose(Simplex(caps).nearest(x), expected, rtol=1e-14)
+    np.testing.assert_allclose(Simplex(caps).project(x), expected, rtol=1e-14)
 
 
 @given(st.lists(GRID, min_size=2, max_size=6))
@@ -131,7 +131,7 @@ def test_nearest_point_has_the_angle_of_a_projection(values):
     for caps in (np.ones(len(values)), np.linspace(0.3, 1.0, len(values))):
         if caps.sum() < 1:
             continue
-        q = Simplex(caps[:, None]).nearest(x)[:, 0]
+        q = Simplex(caps[:, None]).project(x)[:, 0]
         assert q.sum() == pytest.approx(1.0, abs=1e-14)
         assert (q >= 0).all()
         assert (q <= caps).all()
@@ -143,8 +143,8 @@ def test_plain_and_caps_of_one_agree():
     rng = np.random.default_rng(1)
     x = rng.choice([0.3, 1.0, 5.0], 500) * rng.normal(size=(4, 500))
     capped = Simplex(np.ones((4, 500)))
-    np.testing.assert_allclose(Simplex().nearest(x), capped.nearest(x), atol=1e-15)
-    np.testing.assert_array_equal(Simplex().extreme(x), capped.extreme(x))
+    np.testing.assert_allclose(Simplex().project(x), capped.project(x), atol=1e-15)
+    np.testing.assert_array_equal(Simplex().minimizer(x), capped.minimizer(x))
     np.testing.assert_allclose(Simplex().support(x), capped.support(x), rtol=1e-14)
     np.testing.assert_allclose(Simplex().margin(x), capped.margin(x), rtol=1e-14)
 
@@ -153,8 +153,8 @@ def test_points_of_the_set_stay():
     rng = np.random.default_rng(2)
     caps = random_caps(rng, 4, 300)
     for shape in (Simplex(), Simplex(caps)):
-        q = shape.nearest(rng.normal(size=(4, 300)))
-        np.testing.assert_allclose(shape.nearest(q), q, atol=1e-15)
+        q = shape.project(rng.normal(size=(4, 300)))
+        np.testing.assert_allclose(shape.project(q), q, atol=1e-15)
 
 
 def test_two_classes_are_a_box():
@@ -162,8 +162,8 @@ def test_two_classes_are_a_box():
     t = np.r_[rng.normal(size=400), 0.0, 0.5, -0.5, 1e-9]
     # A common shift of both scores makes no difference: half of t for one, against it the other.
     both = np.stack([-t / 2, t / 2])
-    np.testing.assert_allclose(Simplex().nearest(both + 0.5)[1], Box().nearest(t / 2 + 0.5))
-    np.testing.assert_array_equal(Simplex().extreme(both)[1], Box().extreme(t))
+    np.testing.assert_allclose(Simplex().project(both + 0.5)[1], Box().project(t / 2 + 0.5))
+    np.testing.assert_array_equal(Simplex().minimizer(both)[1], Box().minimizer(t))
     np.testing.assert_allclose(Simplex().margin(both), Box().margin(t))
     np.testing.assert_allclose(Simplex().support(both), Box().support(t) + t / 2, atol=1e-15)
 
@@ -174,13 +174,13 @@ def test_two_classes_are_a_box():
 def test_box_by_brute_force():
     t = np.array([-3.0, -1e-300, -0.0, 0.0, 1e-300, 2.0])
     box = Box()
-    for value, corner, support in zip(t, box.extreme(t), box.support(t), strict=True):
+    for value, corner, support in zip(t, box.minimizer(t), box.support(t), strict=True):
         assert corner in (0.0, 1.0)
         assert corner * value == min(0.0, value)
         assert support == max(0.0, -value)
     np.testing.assert_array_equal(box.margin(t), np.abs(t))
     np.testing.assert_array_equal(
-        box.nearest(np.array([-1.0, 0.0, 0.3, 1.0, 9.0])), [0, 0, 0.3, 1, 1]
+        box.project(np.array([-1.0, 0.0, 0.3, 1.0, 9.0])), [0, 0, 0.3, 1, 1]
     )
 
 
@@ -197,7 +197,7 @@ def test_extreme_corner_by_brute_force(n_classes, kind):
         "mixed": rng.normal(size=(n_classes, n)) * 10.0 ** rng.integers(-15, 16, (n_classes, n)),
     }[kind]
     for name, shape, caps in shapes(n_classes, n, rng):
-        q, support = shape.extreme(t), shape.support(t)
+        q, support = shape.minimizer(t), shape.support(t)
         np.testing.assert_allclose(q.sum(axis=0), 1.0, atol=1e-15 * n_classes, err_msg=name)
         assert (q >= 0).all()
         assert (q <= caps + 1e-15).all()
@@ -224,7 +224,7 @@ def test_extreme_corner_of_caps_by_linear_programs():
 def test_extreme_corners_of_plain_rows_are_whole_labels():
     rng = np.random.default_rng(7)
     t = rng.integers(-2, 3, (4, 500)).astype(float)
-    q = Simplex().extreme(t)
+    q = Simplex().minimizer(t)
     assert set(np.unique(q)) == {0.0, 1.0}
     np.testing.assert_array_equal(q.sum(axis=0), 1.0)
     np.testing.assert_array_equal(q.argmax(axis=0), t.argmin(axis=0))  # the first of ties
@@ -252,7 +252,7 @@ def test_margin_of_ties_is_zero():
 def test_margin_of_a_single_label_is_infinite():
     caps = np.array([[0.25, 1.0], [0.75, 0.0], [0.0, 0.0]])
     t = np.array([[1.0, -1.0], [0.0, 3.0], [-2.0, 5.0]])
-    np.testing.assert_array_equal(Simplex(caps).extreme(t), caps)
+    np.testing.assert_array_equal(Simplex(caps).minimizer(t), caps)
     np.testing.assert_array_equal(Simplex(caps).margin(t), np.inf)
 
 
@@ -265,7 +265,7 @@ def test_smaller_changes_than_half_the_margin_leave_the_corner(seed, n_classes):
     for name, shape, _ in shapes(n_classes, n, rng):
         margin = np.minimum(shape.margin(t), 1e3)
         change = 0.499 * margin * rng.choice([-1.0, 1.0], t.shape)
-        before, after = shape.extreme(t), shape.extreme(t + change)
+        before, after = shape.minimizer(t), shape.minimizer(t + change)
         moves = margin > 1e-9 * np.abs(t).max(axis=0)
         np.testing.assert_allclose(before[:, moves], after[:, moves], atol=1e-15, err_msg=name)
         # And the margin is not too small: some change of more than half of it has an effect.
@@ -275,14 +275,14 @@ def test_smaller_changes_than_half_the_margin_leave_the_corner(seed, n_classes):
             k, other = _binding_pair(t[:, j], shape.at([j]), margin[j])
             change = np.zeros(n_classes)
             change[k], change[other] = -0.5001 * margin[j], 0.5001 * margin[j]
-            moved = shape.at([j]).extreme((t[:, j] + change)[:, None])[:, 0]
+            moved = shape.at([j]).minimizer((t[:, j] + change)[:, None])[:, 0]
             if margin[j] > 1e-9 * np.abs(t[:, j]).max():
                 assert np.abs(moved - before[:, j]).max() > 1e-6, name
 
 
 def _binding_pair(t, shape, margin):
     """The classes whose scores differ by the margin: a share could move from one to the other."""
-    q = shape.extreme(t[:, None])[:, 0]
+    q = shape.minimizer(t[:, None])[:, 0]
     caps = np.ones(len(t)) if shape.caps is None else shape.caps[:, 0]
     pairs = [
         (abs(t[k] - t[other] - margin), k, other)
@@ -299,7 +299,7 @@ def test_most_capped_rows_have_a_margin():
     t = rng.normal(size=(4, 5000))
     shape = Simplex(caps)
     assert np.count_nonzero(shape.margin(t) == 0.0) == 0
-    assert np.count_nonzero(shape.loose(shape.extreme(t))) == 0
+    assert np.count_nonzero(shape.is_free(shape.minimizer(t))) == 0
 
 
 # The rest
@@ -316,11 +316,11 @@ def test_middle_is_an_allowed_label_that_favours_no_class():
 
 def test_loose_labels_can_move_both_ways():
     q = np.array([[1.0, 0.5, 0.25, 0.2], [0.0, 0.5, 0.75, 0.8], [0.0, 0.0, 0.0, 0.0]])
-    np.testing.assert_array_equal(Simplex().loose(q), [False, True, True, True])
+    np.testing.assert_array_equal(Simplex().is_free(q), [False, True, True, True])
     caps = np.array([[1.0, 1.0, 0.25, 0.5], [1.0, 1.0, 1.0, 1.0], [1.0, 1.0, 1.0, 1.0]])
     # In the third row, one class is at its cap: the other cannot move alone.
-    np.testing.assert_array_equal(Simplex(caps).loose(q), [False, True, False, True])
-    np.testing.assert_array_equal(Box().loose(np.array([0.0, 0.5, 1.0])), [False, True, False])
+    np.testing.assert_array_equal(Simplex(caps).is_free(q), [False, True, False, True])
+    np.testing.assert_array_equal(Box().is_free(np.array([0.0, 0.5, 1.0])), [False, True, False])
 
 
 @pytest.mark.parametrize("rows", [slice(2, 5), np.array([4, 1]), np.arange(6) % 2 == 0])
@@ -328,7 +328,7 @@ def test_sets_of_some_rows(rows):
     rng = np.random.default_rng(10)
     caps, x = random_caps(rng, 3, 6), rng.normal(size=(3, 6))
     for shape in (Simplex(caps), Simplex()):
-        for name in ("nearest", "extreme"):
+        for name in ("project", "minimizer"):
             whole = getattr(shape, name)(x)
             np.testing.assert_array_equal(getattr(shape.at(rows), name)(x[:, rows]), whole[:, rows])
 
@@ -336,8 +336,8 @@ def test_sets_of_some_rows(rows):
 @pytest.mark.parametrize("shape", [Box(), Simplex(), Simplex(np.ones((3, 0)))])
 def test_no_rows(shape):
     x = np.zeros(0) if isinstance(shape, Box) else np.zeros((3, 0))
-    assert shape.nearest(x).shape == x.shape
-    assert shape.extreme(x).shape == x.shape
+    assert shape.project(x).shape == x.shape
+    assert shape.minimizer(x).shape == x.shape
     assert shape.support(x).shape == (0,)
     assert shape.margin(x).shape == (0,)
 
@@ -347,7 +347,7 @@ def test_arguments_are_left_alone():
     x = rng.normal(size=(3, 50))
     for shape in (Simplex(), Simplex(random_caps(rng, 3, 50))):
         before = x.copy(), None if shape.caps is None else shape.caps.copy()
-        for name in ("nearest", "extreme", "support", "margin"):
+        for name in ("project", "minimizer", "support", "margin"):
             getattr(shape, name)(x)
         np.testing.assert_array_equal(x, before[0])
         if shape.caps is not None:

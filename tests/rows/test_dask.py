@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from neverworse import ICLSClassifier, LeastSquaresClassifier, ProjectedLeastSquaresClassifier
-from neverworse.rows import _dask, _dask_engine, _dask_kept
+from neverworse.rows import _dask, _dask_chunk_state, _dask_engine
 from neverworse.rows._dask import DaskRows
 from neverworse.rows._dask_engine import Engine
 from tests.rows.fits import CASES, SPARSE, Case, assert_same_model
@@ -169,7 +169,7 @@ def bytes_of_a_fit(n_rows, monkeypatch):
 
     original_task, original_run = _dask_engine.task_of, Engine.run
     with monkeypatch.context() as patch:
-        for module in (_dask, _dask_kept, _dask_engine):
+        for module in (_dask, _dask_chunk_state, _dask_engine):
             patch.setattr(module, "task_of", task_of)
         patch.setattr(Engine, "run", run)
         clf = ProjectedLeastSquaresClassifier(alpha=0.0).fit(X, y)
@@ -181,7 +181,7 @@ def test_only_sums_and_working_sets_cross_the_network(monkeypatch):
     few, many = 60_000, 240_000
     bytes_of = {n: bytes_of_a_fit(n, monkeypatch) for n in (few, many)}
     working_sets = ("take", "found_in", "some_scores")
-    labels = ("place", "labels_of", "gather")
+    labels = ("scatter", "labels_of", "gather")
     for direction in (0, 1):
         grown = bytes_of[many][direction] - bytes_of[few][direction]
         for name in labels:  # once each

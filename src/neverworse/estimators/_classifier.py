@@ -134,8 +134,8 @@ class IndicatorClassifier(LinearClassifier):
         """
         scores = self._scores(X) + self._threshold
         if scores.ndim > 1:
-            return Simplex().nearest(scores).T
-        second = Box().nearest(scores)
+            return Simplex().project(scores).T
+        second = Box().project(scores)
         return np.column_stack([1.0 - second, second])
 
 

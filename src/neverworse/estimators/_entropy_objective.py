@@ -44,19 +44,19 @@ class WideCoordinates:
         """The number of coordinates."""
         return self.rows.n_columns + (self.intercept_unit is not None)
 
-    def push(self, z: Vector) -> Weights:
-        """See `Whitening.push`."""
+    def to_weights(self, z: Vector) -> Weights:
+        """See `Whitening.to_weights`."""
         if self.intercept_unit is None:
             return Weights(self.unit * z, np.zeros(z.shape[:-1]))
         return Weights(self.unit * z[..., :-1], self.intercept_unit * z[..., -1])
 
-    def pull(self, weighted_sum: Vector, total: Scalars) -> Vector:
-        """See `Whitening.pull`."""
+    def adjoint(self, weighted_sum: Vector, total: Scalars) -> Vector:
+        """See `Whitening.adjoint`."""
         scale = self.intercept_unit
         return self._joined(weighted_sum, 0.0 if scale is None else scale * np.asarray(total))
 
-    def pull_coef(self, gradient: Vector) -> Vector:
-        """See `Whitening.pull_coef`."""
+    def adjoint_coef(self, gradient: Vector) -> Vector:
+        """See `Whitening.adjoint_coef`."""
         return self._joined(gradient, np.zeros(gradient.shape[:-1]))
 
     def _joined(self, gradient: Vector, last: Scalars) -> Vector:
@@ -136,8 +136,8 @@ class EntropyObjective:
             return slopes
 
         _, summed, total = rows.scores_and_sum(weights.coef, weights.intercept, weigh)
-        gradient = self.coordinates.pull(summed, total)
-        gradient += self.coordinates.pull_coef(self.alpha * weights.coef)
+        gradient = self.coordinates.adjoint(summed, total)
+        gradient += self.coordinates.adjoint_coef(self.alpha * weights.coef)
         value = float(losses.sum() + 0.5 * self.alpha * np.sum(weights.coef**2))
         if not (np.isfinite(value) and np.isfinite(gradient).all()):
             raise NonFiniteError("the objective overflows")
@@ -200,7 +200,7 @@ def descend(
 
     def value_and_gradient(z: Vector) -> tuple[float, Vector]:
         nonlocal last
-        weights = start + objective.coordinates.push(z.reshape(shape))
+        weights = start + objective.coordinates.to_weights(z.reshape(shape))
         last = objective.evaluate(weights, entropy_weight)
         return last[0], last[1].ravel()
 
@@ -234,5 +234,5 @@ def descend(
         value_and_gradient(at)
         if path[-1] >= before:
             break
-    weights = start + objective.coordinates.push(at.reshape(shape))
+    weights = start + objective.coordinates.to_weights(at.reshape(shape))
     return Descent(weights, np.array(path), converged())

@@ -125,7 +125,7 @@ class ProjectedLeastSquaresClassifier(IndicatorClassifier):
         The supervised baseline, fitted to the labeled rows.
     soft_labels_ : array of shape (n_unlabeled,) or (n_unlabeled, n_classes)
         Imputed labels of the unlabeled rows, in their order, as the share of the second of two
-        classes, or of every class. Kept in a compact form, because almost all are 0 or 1.
+        classes, or of every class. ChunkState in a compact form, because almost all are 0 or 1.
     sparse_soft_labels_ : sparse array of shape (n_unlabeled, 1) or (n_unlabeled, n_classes)
         The same as a sparse array.
     certificate_ : Certificate

@@ -188,10 +188,10 @@ class _SteppingTrainer(_Trainer):
 
         w = self.weights
         _, summed, total = self.rows.scores_and_sum(w.coef, w.intercept - 0.5, weigh)
-        z = self.whitening.pull(summed, total)
+        z = self.whitening.adjoint(summed, total)
         if not self.is_fitted:
-            return self.whitening.push(z)
-        return w + self.whitening.push(z - self.alpha * self.whitening.pull_coef(w.coef))
+            return self.whitening.to_weights(z)
+        return w + self.whitening.to_weights(z - self.alpha * self.whitening.adjoint_coef(w.coef))
 
 
 class _SolvingTrainer(_Trainer):

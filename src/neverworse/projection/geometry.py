@@ -11,7 +11,7 @@ from scipy import linalg
 
 from neverworse._typing import Matrix, Scalars, Vector
 from neverworse.projection.coordinates.choice import Coordinates, choose_coordinates
-from neverworse.projection.coordinates.gram import EPS, Whitening
+from neverworse.projection.coordinates.gram import EPS
 from neverworse.projection.coordinates.kernel import RowSpaceWhitening
 from neverworse.projection.coordinates.matrix_free import WeightSpace, distance_basis
 from neverworse.projection.coordinates.moments import NonFiniteError
@@ -31,7 +31,7 @@ from neverworse.projection.solver.hinges import StreamedHinges
 from neverworse.projection.solver.working_set import draw, is_small, working_set_size
 from neverworse.projection.weights import Weights
 from neverworse.rows import Rows, as_rows
-from neverworse.rows._kept import Kept, add_pairs
+from neverworse.rows._chunk_state import ChunkState, add_pairs
 
 Distance = Literal["all", "labeled", "unlabeled", "euclidean"] | Matrix
 
@@ -68,7 +68,7 @@ class Geometry:
         The widest range.
     whitening : Whitening, RowSpaceWhitening or WeightSpace
         Coordinates of the weights.
-    placed, scored : Kept
+    placed, scored : ChunkState
         What is known about the labels, and supervised scores, where the rows are.
     """
 
@@ -103,7 +103,7 @@ class Geometry:
             training.rows, self.weights, self.alpha, fit_intercept, also
         )
         row_labels = replace(training.labels.of_rows(self.weights), hinge=self.hinge_weights)
-        self.placed = self.whitening.rows.place(row_labels)
+        self.placed = self.whitening.rows.scatter(row_labels)
         wanted = self._wanted()
         self.scored, self._linear, self._first = self._supervised_scores(wanted)
         self._sample = None
@@ -114,7 +114,7 @@ class Geometry:
         """Return the sample that the solver will start with, where taking it would take a pass."""
         rows, whitening = self.whitening.rows, self.whitening
         none = Wanted(np.empty(0, np.intp))
-        if not (rows.takes_by_reading and isinstance(whitening, Whitening)):
+        if rows.random_access or not whitening.takes_rows:
             return none
         n_unlabeled = int(np.count_nonzero(self.hinge_weights))
         n_classes = self.supervised.coef.size // self.supervised.coef.shape[-1]
@@ -124,7 +124,9 @@ class Geometry:
         size = working_set_size(n_classes * rank, rank, n_unlabeled)
         return Wanted(draw(self.hinge_weights, size))
 
-    def _supervised_scores(self, wanted: Wanted) -> tuple[Kept, Vector, tuple[Vector, Scalars]]:
+    def _supervised_scores(
+        self, wanted: Wanted
+    ) -> tuple[ChunkState, Vector, tuple[Vector, Scalars]]:
         """Return the supervised scores, c = H w_sup - E'Sy in these coordinates, U'Sq and Σ s q.
 
         Unknown labels enter c with their smallest value. Labels q are those nearest to the scores.
@@ -136,8 +138,10 @@ class Geometry:
         summed, total = scored.reduce(residual_sums, add_pairs)
         summed = summed.reshape(2, *w.coef.shape)
         total = np.asarray(total).reshape(2, *w.coef.shape[:-1])
-        linear = whitening.pull(summed[0], total[0]) + whitening.pull_coef(self.alpha * w.coef)
-        return scored, linear / self.unit, (whitening.pull(summed[1], total[1]), total[1])
+        linear = whitening.adjoint(summed[0], total[0]) + whitening.adjoint_coef(
+            self.alpha * w.coef
+        )
+        return scored, linear / self.unit, (whitening.adjoint(summed[1], total[1]), total[1])
 
     @property
     def start(self) -> Start:
@@ -224,7 +228,7 @@ class Geometry:
             if self.distance == "labeled":
                 rows, _, weights = self.training.labeled()
                 return whitening.quadratic_form(rows, weights, self.fit_intercept)
-            basis = whitening.push(np.eye(whitening.rank))
+            basis = whitening.to_weights(np.eye(whitening.rank))
             columns = np.column_stack([basis.coef, basis.intercept])
             return columns @ columns.T
         try:
@@ -254,15 +258,16 @@ class Geometry:
         else:
             x = np.zeros((*solution.q.shape[:-1], len(self.hinge_weights)))
             x[..., self.training.labels.unlabeled] = solution.q
-            pulled = StreamedHinges(self.whitening, self.hinge_weights).pull(x * self.hinge_weights)
-            z, floor = pulled - self._linear, self.problem_in_all_rows().floor
+            hinges = StreamedHinges(self.whitening, self.hinge_weights)
+            z = hinges.adjoint(x * self.hinge_weights) - self._linear
+            floor = self.problem_in_all_rows().floor
             half = 0.5 * float(np.vdot(z, z))
             if isinstance(self.whitening, WeightSpace):
-                raised = self.whitening.raised(z, 0.0).x
+                raised = self.whitening.solve(z, 0.0).x
                 z, half = raised, 0.5 * float(np.vdot(z, raised))
             if half <= floor:
                 z = np.zeros_like(z)
-        return self.whitening.push(self.unit * z)
+        return self.whitening.to_weights(self.unit * z)
 
     def multiplier(self, problem: Projection, solution: Solution) -> Scalars | None:
         """Return by how much restricted totals shift all scores in the worst labeling."""

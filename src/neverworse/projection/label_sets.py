@@ -15,16 +15,16 @@ import numpy as np
 from neverworse._typing import Indices, Mask, Matrix, Vector
 
 
-class Shape(Protocol):
+class LabelSet(Protocol):
     """The sets in which soft labels lie, row by row."""
 
-    def at(self, rows: Any) -> Shape:
+    def at(self, rows: Any) -> LabelSet:
         """Return the sets of some rows (a slice, indices or a mask)."""
 
-    def nearest(self, x: Vector) -> Vector:
+    def project(self, x: Vector) -> Vector:
         """Return the point of each set that is nearest to x."""
 
-    def extreme(self, t: Vector) -> Vector:
+    def minimizer(self, t: Vector) -> Vector:
         """Return the corner of each set with the smallest q·t."""
 
     def support(self, t: Vector) -> Vector:
@@ -36,7 +36,7 @@ class Shape(Protocol):
     def middle(self, size: tuple[int, ...]) -> Vector:
         """Return a label in the middle of each set, as an array of the given shape."""
 
-    def loose(self, q: Vector) -> Mask:
+    def is_free(self, q: Vector) -> Mask:
         """Return which rows have a label that may move a little in some direction and back."""
 
 
@@ -45,31 +45,31 @@ class Box:
     """One number between 0 and 1 for each row."""
 
     def at(self, rows: Any) -> Box:  # noqa: ARG002
-        """See `Shape`."""
+        """See `LabelSet`."""
         return self
 
-    def nearest(self, x: Vector) -> Vector:
-        """See `Shape`."""
+    def project(self, x: Vector) -> Vector:
+        """See `LabelSet`."""
         return np.clip(x, 0.0, 1.0)
 
-    def extreme(self, t: Vector) -> Vector:
-        """See `Shape`."""
+    def minimizer(self, t: Vector) -> Vector:
+        """See `LabelSet`."""
         return (t < 0.0).astype(np.float64)
 
     def support(self, t: Vector) -> Vector:
-        """See `Shape`."""
+        """See `LabelSet`."""
         return np.maximum(0.0, -t)
 
     def margin(self, t: Vector) -> Vector:
-        """See `Shape`."""
+        """See `LabelSet`."""
         return np.abs(t)
 
     def middle(self, size: tuple[int, ...]) -> Vector:
-        """See `Shape`."""
+        """See `LabelSet`."""
         return np.full(size, 0.5)
 
-    def loose(self, q: Vector) -> Mask:
-        """See `Shape`."""
+    def is_free(self, q: Vector) -> Mask:
+        """See `LabelSet`."""
         return (q > 0.0) & (q < 1.0)
 
 
@@ -86,11 +86,11 @@ class Simplex:
     caps: Matrix | None = None
 
     def at(self, rows: Any) -> Simplex:
-        """See `Shape`."""
+        """See `LabelSet`."""
         return self if self.caps is None else Simplex(self.caps[:, rows])
 
-    def nearest(self, x: Vector) -> Vector:
-        """See `Shape`; most rows are far from all but one corner, and take no sorting."""
+    def project(self, x: Vector) -> Vector:
+        """See `LabelSet`; most rows are far from all but one corner, and take no sorting."""
         if self.caps is not None:
             return _nearest_capped(x, self.caps)
         x = x - x.max(axis=0)  # top - 1 may be top
@@ -99,8 +99,8 @@ class Simplex:
             q[:, contested] = _nearest_in_simplex(x[:, contested])
         return q
 
-    def extreme(self, t: Vector) -> Vector:
-        """See `Shape`."""
+    def minimizer(self, t: Vector) -> Vector:
+        """See `LabelSet`."""
         if self.caps is None:
             q, tied = _indicator(t == t.min(axis=0))
             if tied.size:
@@ -109,25 +109,25 @@ class Simplex:
         return _fill(t, self.caps)[0]
 
     def support(self, t: Vector) -> Vector:
-        """See `Shape`."""
+        """See `LabelSet`."""
         if self.caps is None:
             smallest: Vector = -t.min(axis=0)
             return smallest
-        return -np.einsum("ki,ki->i", self.extreme(t), t)
+        return -np.einsum("ki,ki->i", self.minimizer(t), t)
 
     def margin(self, t: Vector) -> Vector:
-        """See `Shape`."""
+        """See `LabelSet`."""
         if self.caps is None:
             two = np.partition(t, 1, axis=0)[:2]
             return two[1] - two[0]
-        return _margin_capped(t, self.extreme(t), self.caps)
+        return _margin_capped(t, self.minimizer(t), self.caps)
 
     def middle(self, size: tuple[int, ...]) -> Vector:
-        """See `Shape`."""
-        return self.nearest(np.zeros(size))
+        """See `LabelSet`."""
+        return self.project(np.zeros(size))
 
-    def loose(self, q: Vector) -> Mask:
-        """See `Shape`."""
+    def is_free(self, q: Vector) -> Mask:
+        """See `LabelSet`."""
         return np.count_nonzero(self.inner(q), axis=0) > 1
 
     def inner(self, q: Vector) -> Mask:
@@ -260,9 +260,9 @@ class Curvature:
         return self.weights * moved
 
 
-def curvature_of(shape: Shape, soft: Vector, weights: Vector, sigma: float) -> Curvature:
+def curvature_of(shape: LabelSet, soft: Vector, weights: Vector, sigma: float) -> Curvature:
     """Return the curvature at the nearest labels `soft`."""
-    inner = shape.inner(soft) if isinstance(shape, Simplex) else shape.loose(soft)
+    inner = shape.inner(soft) if isinstance(shape, Simplex) else shape.is_free(soft)
     return Curvature(inner & (weights > 0.0), sigma * weights)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from neverworse._typing import Indices, Mask, Matrix, Vector
 from neverworse.projection.coordinates.kernel import HIGH
-from neverworse.projection.label_sets import Box, Shape
+from neverworse.projection.label_sets import Box, LabelSet
 from neverworse.projection.totals import Totals
 from neverworse.rows import ChunkedRows, DenseRows, Rows
 
@@ -33,7 +33,7 @@ class RowLabels:
     width: Vector
     weights: Vector | None
     hinge: Vector
-    shape: Shape
+    shape: LabelSet
 
     def at(self, rows: slice) -> RowLabels:
         """Return the same for some of the rows."""
@@ -120,7 +120,7 @@ class Labels:
         How far the unknown label may exceed `target`; zero where it is known.
     weights : array of shape (n_rows,) or None
         Row weights, not negative; ones if None.
-    shape : Shape
+    shape : LabelSet
         Where soft labels lie.
     totals : Totals or None
         Restriction of the weighted sum of the unknown labels.
@@ -129,7 +129,7 @@ class Labels:
     target: Vector
     width: Vector
     weights: Vector | None = None
-    shape: Shape = field(default_factory=Box)
+    shape: LabelSet = field(default_factory=Box)
     totals: Totals | None = None
 
     @cached_property
@@ -186,7 +186,7 @@ class TrainingRows:
         Where taking rows means reading all of them, both take one reading.
         """
         rows = self.rows
-        if not (isinstance(rows, ChunkedRows) and rows.takes_by_reading and self._takes_labeled):
+        if not (isinstance(rows, ChunkedRows) and not rows.random_access and self._takes_labeled):
             return self
         if rows.n_columns > HIGH:
             return self

@@ -11,12 +11,12 @@ from neverworse._typing import Indices, Matrix, Scalars, Vector
 from neverworse.projection.coordinates.gram import EPS, Whitening
 from neverworse.projection.coordinates.kernel import RowSpaceWhitening
 from neverworse.projection.coordinates.matrix_free import WeightSpace
-from neverworse.projection.label_sets import Shape
+from neverworse.projection.label_sets import LabelSet
 from neverworse.projection.labels import Labels, RowLabels, RowStart
 from neverworse.projection.solver.newton import is_optimal
 from neverworse.projection.totals import Totals
 from neverworse.rows import Rows
-from neverworse.rows._kept import Kept
+from neverworse.rows._chunk_state import ChunkState
 from neverworse.rows._weigh import RowWeigh
 
 
@@ -90,12 +90,12 @@ class Start:
 
     Attributes
     ----------
-    scored : Kept
+    scored : ChunkState
         The supervised scores, where the rows are.
     labels : Labels
     """
 
-    scored: Kept
+    scored: ChunkState
     labels: Labels
 
     def scores(self) -> Vector:
@@ -119,7 +119,7 @@ def _weigh(scores: Vector, labels: RowLabels) -> Vector:
     if labels.weights is not None:
         residual *= labels.weights
     near = RowStart(scores, labels.target, labels.width).at(slice(None))
-    near = np.where(labels.hinge > 0.0, labels.hinge * labels.shape.nearest(near), 0.0)
+    near = np.where(labels.hinge > 0.0, labels.hinge * labels.shape.project(near), 0.0)
     return np.concatenate([np.atleast_2d(residual), np.atleast_2d(near)])
 
 
@@ -165,11 +165,11 @@ class Projection:
         Σ s_j q_j of these.
     weights : array of shape (n_rows,)
         Weights of the unlabeled rows; zero for all other rows.
-    placed : Kept
+    placed : ChunkState
         What is known about the labels, where the rows are: see `RowLabels`.
     start : Start
         Soft labels that would reproduce the supervised scores, allowed or not.
-    shape : Shape
+    shape : LabelSet
         Where soft labels lie.
     totals : Totals, optional
         Restriction of their totals, in the units of the last coordinate, which then belongs to it.
@@ -184,9 +184,9 @@ class Projection:
     first: Vector
     first_total: Scalars
     weights: Vector
-    placed: Kept
+    placed: ChunkState
     start: Start
-    shape: Shape
+    shape: LabelSet
     totals: Totals | None = None
     length: float | None = None
     sample: Sample | None = None

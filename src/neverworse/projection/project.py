@@ -276,7 +276,7 @@ def _soft_labels(geometry: Geometry, solution: Solution | None) -> Vector:
     free = (geometry.hinge_weights <= 0.0)[labels.unlabeled]
     nearest = None
     if solution is None or free.any():
-        nearest = labels.shape.at(labels.unlabeled).nearest(geometry.start.at(labels.unlabeled))
+        nearest = labels.shape.at(labels.unlabeled).project(geometry.start.at(labels.unlabeled))
     del geometry.scored  # as long as all rows, and not needed any more
     if solution is None:
         assert nearest is not None

@@ -31,7 +31,7 @@ class Totals:
         """Return the interval of `factor` times the total."""
         return Totals(factor * self.low, factor * self.high)
 
-    def nearest(self, total: Scalars) -> Scalars:
+    def project(self, total: Scalars) -> Scalars:
         """Return the total in the interval that is nearest to the given one."""
         return np.clip(total, self.low, self.high)
 
@@ -84,7 +84,7 @@ def reachable(weights: Vector, shape: Simplex, totals: Totals, missed: float) ->
         nonlocal answer
         above, below = both.reshape(2, n_classes)
         multiplier = above - below
-        q = shape.nearest(middle - multiplier[:, None])
+        q = shape.project(middle - multiplier[:, None])
         total = q @ omega
         if np.abs(total - np.clip(total, low, high)).sum() <= missed:
             answer = True

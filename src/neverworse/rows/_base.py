@@ -56,12 +56,12 @@ class Rows(OneChunk, ABC):
         Names of the columns, where the data have some.
     most_taken : int
         So many rows may be copied out where that saves passes over all rows.
-    takes_by_reading : bool
-        Whether taking a few rows costs as much as a pass over all of them.
+    random_access : bool
+        Whether taking a few rows costs less than a pass over all of them.
     """
 
     column_names: list[str] | None = None
-    takes_by_reading = False
+    random_access = True
 
     def __init__(self, n_rows: int, n_columns: int, shift: Vector | None = None) -> None:
         self.n_rows = n_rows
@@ -130,7 +130,9 @@ class Rows(OneChunk, ABC):
         """
         return self._pass(coef, intercept, weigh)
 
-    def weighed_sum(self, coef: Vector, intercept: Scalars, weigh: Weigh) -> tuple[Vector, Scalars]:
+    def score_weighted_sum(
+        self, coef: Vector, intercept: Scalars, weigh: Weigh
+    ) -> tuple[Vector, Scalars]:
         """Return what `scores_and_sum` does, but the scores."""
         return self._pass(coef, intercept, weigh)[1:]
 

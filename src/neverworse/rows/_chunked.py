@@ -17,7 +17,7 @@ import numpy as np
 
 from neverworse._typing import AnyArray, Indices, Matrix, Scalars, Vector
 from neverworse.rows._base import Rows
-from neverworse.rows._kept import Kept, LocalKept, add_pairs, objects_of
+from neverworse.rows._chunk_state import ChunkState, LocalChunkState, add_pairs, objects_of
 from neverworse.rows._triangle import Standard, reduce_rows
 from neverworse.rows._weigh import RowWeigh, Weigh
 
@@ -84,7 +84,7 @@ class ChunkedRows(Rows):
         # Weights and shift that the Gram matrix is known for, the matrix and the sums.
         self._known_gram: tuple[Vector | None, Vector | None, Matrix, Vector] | None = None
 
-    takes_by_reading = True
+    random_access = False
 
     @abstractmethod
     def map_chunks(
@@ -179,27 +179,29 @@ class ChunkedRows(Rows):
             total = total + found[2]
         return scores, summed, total
 
-    def weighed_sum(self, coef: Vector, intercept: Scalars, weigh: Weigh) -> tuple[Vector, Scalars]:
-        """See `Rows.weighed_sum`; with a `RowWeigh`, no scores leave their chunk."""
+    def score_weighted_sum(
+        self, coef: Vector, intercept: Scalars, weigh: Weigh
+    ) -> tuple[Vector, Scalars]:
+        """See `Rows.score_weighted_sum`; with a `RowWeigh`, no scores leave their chunk."""
         if not isinstance(weigh, RowWeigh):
             return self.scores_and_sum(coef, intercept, weigh)[1:]
-        verb = self._verb("weighed_sum", coef, intercept)
+        verb = self._verb("score_weighted_sum", coef, intercept)
         return self.reduce_chunks(verb, self._belonging((weigh,), ()), add_pairs)
 
-    def place(self, known: Any) -> Kept:
-        """See `Rows.place`."""
-        return LocalKept(self.edges, [known.at(rows) for rows in self._slices_of_chunks()])
+    def scatter(self, known: Any) -> ChunkState:
+        """See `Rows.scatter`."""
+        return LocalChunkState(self.edges, [known.at(rows) for rows in self._slices_of_chunks()])
 
     def keep(
         self,
         function: Callable[..., Any],
         *common: Any,
         known: Sequence[Any] = (),
-        kept: Sequence[Kept] = (),
-    ) -> Kept:
+        kept: Sequence[ChunkState] = (),
+    ) -> ChunkState:
         """See `Rows.keep`."""
         found = self._map(self._verb(function, *common), self._belonging(known, kept))
-        return LocalKept(self.edges, list(found))
+        return LocalChunkState(self.edges, list(found))
 
     def fold(
         self,
@@ -207,7 +209,7 @@ class ChunkedRows(Rows):
         combine: Callable[[Any, Any], Any],
         *common: Any,
         known: Sequence[Any] = (),
-        kept: Sequence[Kept] = (),
+        kept: Sequence[ChunkState] = (),
     ) -> Any:
         """See `Rows.fold`."""
         verb = self._verb(function, *common)
@@ -281,7 +283,7 @@ class ChunkedRows(Rows):
     def _verb(self, action: str | Callable[..., Any], *common: Any) -> Verb:
         return Verb(action, common, self.shift)
 
-    def _belonging(self, known: Sequence[Any], kept: Sequence[Kept]) -> list[tuple[Any, ...]]:
+    def _belonging(self, known: Sequence[Any], kept: Sequence[ChunkState]) -> list[tuple[Any, ...]]:
         """Return what belongs to each chunk of things with a method `at`, and of kept ones."""
         return [
             (*(one.at(rows) for one in known), *objects_of(kept, k))

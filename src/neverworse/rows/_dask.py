@@ -13,11 +13,11 @@ from dask.delayed import Delayed
 from scipy import sparse
 
 from neverworse._typing import AnyArray
+from neverworse.rows._chunk_state import ChunkState
 from neverworse.rows._chunked import ChunkedRows, Verb, check_chunk
+from neverworse.rows._dask_chunk_state import DaskChunkState, Parcel, opened, tasks_of
 from neverworse.rows._dask_engine import Engine, task_of
-from neverworse.rows._dask_kept import DaskKept, Parcel, opened, tasks_of
 from neverworse.rows._dense import DenseRows
-from neverworse.rows._kept import Kept
 from neverworse.rows._packed import pack, sparsely, unpack
 from neverworse.rows._sparse import SparseRows
 
@@ -32,7 +32,7 @@ class DaskRows(ChunkedRows):
     X : dask.array.Array or dask.dataframe.DataFrame
     """
 
-    takes_by_reading = False
+    random_access = True
 
     def __init__(self, X: Any) -> None:
         _check_table(X)
@@ -67,25 +67,25 @@ class DaskRows(ChunkedRows):
         tasks = self._tasks(verb, range(self.n_chunks), arguments)
         return self._engine.run_tree(tasks, combine, f"neverworse-{verb.name}")
 
-    def place(self, known: Any) -> Kept:
-        """See `Rows.place`."""
+    def scatter(self, known: Any) -> ChunkState:
+        """See `Rows.scatter`."""
         tasks = [
-            task_of(Parcel(pack(known.at(rows))), "neverworse-place", home=self._homes[k])
+            task_of(Parcel(pack(known.at(rows))), "neverworse-scatter", home=self._homes[k])
             for k, rows in enumerate(self._slices_of_chunks())
         ]
-        return DaskKept(self.edges, self._engine, tasks, self._homes)
+        return DaskChunkState(self.edges, self._engine, tasks, self._homes)
 
     def keep(
         self,
         function: Callable[..., Any],
         *common: Any,
         known: Sequence[Any] = (),
-        kept: Sequence[Kept] = (),
-    ) -> Kept:
+        kept: Sequence[ChunkState] = (),
+    ) -> ChunkState:
         """See `Rows.keep`."""
         verb = self._verb(function, *common)
         tasks = self._tasks(verb, range(self.n_chunks), self._belonging(known, ()), kept)
-        return DaskKept(self.edges, self._engine, tasks, self._homes)
+        return DaskChunkState(self.edges, self._engine, tasks, self._homes)
 
     def fold(
         self,
@@ -93,7 +93,7 @@ class DaskRows(ChunkedRows):
         combine: Callable[[Any, Any], Any],
         *common: Any,
         known: Sequence[Any] = (),
-        kept: Sequence[Kept] = (),
+        kept: Sequence[ChunkState] = (),
     ) -> Any:
         """See `Rows.fold`."""
         verb = self._verb(function, *common)
@@ -110,7 +110,7 @@ class DaskRows(ChunkedRows):
         verb: Verb,
         chosen: Sequence[int],
         arguments: Sequence[tuple[Any, ...]],
-        kept: Sequence[Kept] = (),
+        kept: Sequence[ChunkState] = (),
     ) -> list[Any]:
         sizes = np.diff(self.edges)
         return [

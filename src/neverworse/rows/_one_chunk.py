@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from neverworse.rows._kept import Kept, LocalKept, objects_of
+from neverworse.rows._chunk_state import ChunkState, LocalChunkState, objects_of
 
 
 class OneChunk:
@@ -15,7 +15,7 @@ class OneChunk:
 
     n_rows: int
 
-    def place(self, known: Any) -> Kept:
+    def scatter(self, known: Any) -> ChunkState:
         """Put what is known about all rows where they are.
 
         Parameters
@@ -23,15 +23,15 @@ class OneChunk:
         known : object
             Its method ``at(rows)`` returns the same for the rows in a slice.
         """
-        return LocalKept(np.array([0, self.n_rows]), [known.at(slice(0, self.n_rows))])
+        return LocalChunkState(np.array([0, self.n_rows]), [known.at(slice(0, self.n_rows))])
 
     def keep(
         self,
         function: Callable[..., Any],
         *common: Any,
         known: Sequence[Any] = (),
-        kept: Sequence[Kept] = (),
-    ) -> Kept:
+        kept: Sequence[ChunkState] = (),
+    ) -> ChunkState:
         """Make something of every chunk of the rows, in one pass, and keep it there.
 
         Rows in memory are one chunk.
@@ -43,13 +43,13 @@ class OneChunk:
         *common
             Arguments that are the same for all chunks.
         known : sequence of objects
-            Of which every chunk gets its part, see `place`.
-        kept : sequence of Kept
+            Of which every chunk gets its part, see `scatter`.
+        kept : sequence of ChunkState
             Of which every chunk gets its object.
         """
         edges = np.array([0, self.n_rows])
         own = [one.at(slice(0, self.n_rows)) for one in known]
-        return LocalKept(edges, [function(self, *common, *own, *objects_of(kept, 0))])
+        return LocalChunkState(edges, [function(self, *common, *own, *objects_of(kept, 0))])
 
     def fold(
         self,
@@ -57,7 +57,7 @@ class OneChunk:
         combine: Callable[[Any, Any], Any],  # noqa: ARG002
         *common: Any,
         known: Sequence[Any] = (),
-        kept: Sequence[Kept] = (),
+        kept: Sequence[ChunkState] = (),
     ) -> Any:
         """Do the same, but combine what is made, in the order of the chunks, and return it."""
         own = [one.at(slice(0, self.n_rows)) for one in known]

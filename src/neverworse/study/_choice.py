@@ -261,8 +261,8 @@ def _blocks(features: Any, chosen: Any) -> Iterator[Any]:
 def nearest_shares(scores: Matrix) -> Matrix:
     """Return the probabilities nearest to least squares scores of all classes."""
     if scores.shape[1] > 2:
-        return Simplex().nearest(scores.T).T
-    second = Box().nearest(scores[:, 1])
+        return Simplex().project(scores.T).T
+    second = Box().project(scores[:, 1])
     return np.column_stack([1.0 - second, second])
 
 

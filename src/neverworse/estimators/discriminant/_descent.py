@@ -169,7 +169,7 @@ class _Step:
 
         def weigh(t: Matrix, rows: slice) -> Matrix:
             here = q[:, rows]
-            nearest = simplex.nearest(here - t / curvature)
+            nearest = simplex.project(here - t / curvature)
             move = nearest - here
             gaps[rows] = _gaps(here, t)
             squares[rows] = np.sum(move**2, axis=0)

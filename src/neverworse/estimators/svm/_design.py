@@ -49,7 +49,7 @@ class Design:
             scores[self.absent] = 0.0
         return scores
 
-    def pull(self, slope: Vector) -> Vector:
+    def adjoint(self, slope: Vector) -> Vector:
         """Return the derivative by the parameters, given that by the scores."""
         return self.gather(self.rows.weighted_sum(slope), float(slope.sum()))
 

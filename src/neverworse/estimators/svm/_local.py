@@ -38,7 +38,7 @@ class LocalModel:
     def at(cls, parameters: Vector, margins: Margins, design: Design, hinges: Hinges) -> LocalModel:
         """Return the model of the objective at some parameters and their margins."""
         slope, curvature = hinges.slope(margins), hinges.curvature(margins)
-        gradient = design.pull(slope) + design.penalty * parameters
+        gradient = design.adjoint(slope) + design.penalty * parameters
         return cls(parameters, design.penalty, slope, curvature, gradient)
 
     @cached_property

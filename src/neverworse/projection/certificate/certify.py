@@ -221,7 +221,7 @@ def evaluate_step(
 
 def probability_step(t: Vector, baseline: Vector) -> tuple[Vector, Vector]:
     """Return the change of the probabilities nearest to scores, and those before it."""
-    nearest = (Box() if t.ndim == 1 else Simplex()).nearest
+    nearest = (Box() if t.ndim == 1 else Simplex()).project
     before = nearest(baseline)
     return nearest(baseline + t) - before, before
 

@@ -24,7 +24,7 @@ import numpy as np
 from neverworse._typing import Scalars, Vector
 from neverworse.projection.certificate.multipliers import best_multiplier
 from neverworse.projection.coordinates.gram import EPS
-from neverworse.projection.label_sets import Box, Shape
+from neverworse.projection.label_sets import Box, LabelSet
 from neverworse.projection.labels import Labels, RowLabels
 
 # Error of NumPy's summation of a chunk, of the few operations on each term, and of the three sums
@@ -245,14 +245,14 @@ def difference_sums(t: Vector, baseline: Vector, labels: RowLabels, shifts: Shif
     return [float(term.sum()) for term in terms]
 
 
-def _baseline_range(residual: Vector, width: Vector, shape: Shape) -> tuple[Vector, Vector]:
+def _baseline_range(residual: Vector, width: Vector, shape: LabelSet) -> tuple[Vector, Vector]:
     """Return bounds of the squared error of each row over all of its labels."""
     if isinstance(shape, Box):
         outside = residual - np.clip(residual, 0.0, width)
         largest = np.maximum(np.abs(residual), np.abs(residual - width))
         return outside**2, largest**2
     share = np.divide(residual, width, out=np.zeros_like(residual), where=width > 0.0)
-    outside = residual - width * shape.nearest(share)
+    outside = residual - width * shape.project(share)
     square = (residual**2).sum(axis=0)
     # Exact in a corner with a whole label, an upper bound in others.
     return (outside**2).sum(axis=0), square + 2.0 * width * shape.support(residual) + width**2

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import optimize, sparse
 
 from neverworse._typing import Matrix, Scalars, Vector
-from neverworse.projection.label_sets import Shape, Simplex
+from neverworse.projection.label_sets import LabelSet, Simplex
 from neverworse.projection.totals import Totals
 
 PATIENCE = 8  # rounds after which more rows take part
@@ -21,7 +21,7 @@ FIRST_ROWS = 2000  # in the first linear program, where there are many rows
 TIGHT = 1e-13  # what rows outside of a linear program may add to the bound, relative to its size
 
 
-def best_multiplier(t: Vector, weights: Vector, shape: Shape, totals: Totals) -> Scalars:
+def best_multiplier(t: Vector, weights: Vector, shape: LabelSet, totals: Totals) -> Scalars:
     """Return the multiplier with the lowest bound.
 
     Parameters
@@ -29,7 +29,7 @@ def best_multiplier(t: Vector, weights: Vector, shape: Shape, totals: Totals) ->
     t : array of shape (n,) or (n_classes, n)
     weights : array of shape (n,)
         ω, zero for rows that play no part.
-    shape : Shape
+    shape : LabelSet
     totals : Totals
         Of Σ ω q.
     """
@@ -81,7 +81,7 @@ def _of_classes(t: Matrix, weights: Vector, shape: Simplex, totals: Totals) -> V
     value, rounds = bound(best), 0
     while True:
         shifted = t + best[:, None]
-        corner, margin = shape.extreme(shifted), shape.margin(shifted)
+        corner, margin = shape.minimizer(shifted), shape.margin(shifted)
         nearest = np.sort(np.argpartition(margin, n_rows - 1)[:n_rows])
         radius = min(max(radius, 0.5 * float(margin[nearest].max(initial=0.0))), farthest)
         if n_rows == n:

@@ -102,7 +102,7 @@ class Whitening:
         whitened += self.offset
         return whitened
 
-    def pull(self, weighted_sum: Vector, total: Scalars) -> Vector:
+    def adjoint(self, weighted_sum: Vector, total: Scalars) -> Vector:
         """Return T'E'x in whitened coordinates, given E'x and the sum of x."""
         total = np.asarray(total)[..., None]
         centred = weighted_sum - total * self.mean
@@ -110,11 +110,11 @@ class Whitening:
         pulled: Vector = centred @ self.basis + total * self.offset
         return pulled
 
-    def pull_coef(self, gradient: Vector) -> Vector:
+    def adjoint_coef(self, gradient: Vector) -> Vector:
         """Return T'(gradient, 0): a vector over the coefficients alone, in whitened coordinates."""
         return gradient @ self.basis
 
-    def push(self, z: Vector) -> Weights:
+    def to_weights(self, z: Vector) -> Weights:
         """Return the weights Tz, for unshifted and uncentred features."""
         coef = z @ self.basis.T
         offset = z @ self.offset - coef @ self.mean

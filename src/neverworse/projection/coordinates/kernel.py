@@ -197,18 +197,18 @@ class RowSpaceWhitening:
         """See `Whitening.map_taken`."""
         return map_in_threads(lambda piece: function(piece, self.take(indices[piece])), pieces)
 
-    def pull(self, weighted_sum: Vector, total: Scalars) -> Vector:
-        """See `Whitening.pull`."""
+    def adjoint(self, weighted_sum: Vector, total: Scalars) -> Vector:
+        """See `Whitening.adjoint`."""
         total = np.asarray(total)[..., None]
-        pulled: Vector = self.pull_coef(weighted_sum - total * self.space.sums.mean)
+        pulled: Vector = self.adjoint_coef(weighted_sum - total * self.space.sums.mean)
         return pulled + total * self.offset
 
-    def pull_coef(self, gradient: Vector) -> Vector:
-        """See `Whitening.pull_coef`."""
+    def adjoint_coef(self, gradient: Vector) -> Vector:
+        """See `Whitening.adjoint_coef`."""
         return self.space.products(gradient) @ self.factor
 
-    def push(self, z: Vector) -> Weights:
-        """See `Whitening.push`."""
+    def to_weights(self, z: Vector) -> Weights:
+        """See `Whitening.to_weights`."""
         coef = self.space.combine(z @ self.factor.T)
         offset = z @ self.offset - coef @ self.space.sums.mean
         shift = self.rows.shift
@@ -239,7 +239,7 @@ class RowSpaceWhitening:
         """Return T'(Σ x x')T over the points x = (point - mean, 1) (or 0 for the 1)."""
         centre = self.space.sums.mean
         centre = centre if self.rows.shift is None else centre + self.rows.shift
-        whitened = self.pull_coef(points - centre)
+        whitened = self.adjoint_coef(points - centre)
         if with_one:
             whitened += self.offset
         return _form(whitened, np.ones(len(points)))
@@ -251,9 +251,9 @@ class RowSpaceWhitening:
     def euclidean_form(self) -> Matrix:
         """Return T'T, with the row of T for the intercept of features that are not centred."""
         centre = self.space.sums.mean
-        at_mean = self.pull_coef(centre)
+        at_mean = self.adjoint_coef(centre)
         if self.rows.shift is not None:
-            at_mean = at_mean + self.pull_coef(self.rows.shift)
+            at_mean = at_mean + self.adjoint_coef(self.rows.shift)
         intercept = self.offset - at_mean
         return self.euclidean + np.outer(intercept, intercept)
 

@@ -76,16 +76,16 @@ class WeightSpace:
         """What every coordinate adds to all scores of centred rows."""
         return np.concatenate([np.zeros(len(self.unit)), self.shifts])
 
-    def push(self, z: Vector) -> Weights:
-        """See `Whitening.push`."""
+    def to_weights(self, z: Vector) -> Weights:
+        """See `Whitening.to_weights`."""
         d = len(self.unit)
         coef = self.unit * z[..., :d]
         offset = z[..., d:] @ self.shifts - coef @ self.mean
         shift = self.rows.shift
         return Weights(coef, offset if shift is None else offset - coef @ shift)
 
-    def pull(self, weighted_sum: Vector, total: Scalars) -> Vector:
-        """See `Whitening.pull`."""
+    def adjoint(self, weighted_sum: Vector, total: Scalars) -> Vector:
+        """See `Whitening.adjoint`."""
         total = np.asarray(total)[..., None]
         pulled = np.empty((*weighted_sum.shape[:-1], self.rank))
         centred = pulled[..., : len(self.unit)]  # filled in place: there are many columns
@@ -102,8 +102,8 @@ class WeightSpace:
         seen[self.idle] = 0.0
         return seen
 
-    def pull_coef(self, gradient: Vector) -> Vector:
-        """See `Whitening.pull_coef`."""
+    def adjoint_coef(self, gradient: Vector) -> Vector:
+        """See `Whitening.adjoint_coef`."""
         nothing = np.zeros((*gradient.shape[:-1], len(self.shifts)))
         return np.concatenate([self.unit * gradient, nothing], axis=-1)
 
@@ -111,7 +111,7 @@ class WeightSpace:
         """See `Whitening.with_total`."""
         return replace(self, shifts=np.append(self.shifts, size), restricted=True)
 
-    def lower(self, z: Vector) -> Vector:
+    def matvec(self, z: Vector) -> Vector:
         """Return Mz."""
         if self.restricted:
             without = z.copy()
@@ -122,10 +122,10 @@ class WeightSpace:
         return self._lower(z)
 
     def _lower(self, z: Vector) -> Vector:
-        w = self.push(z)
+        w = self.to_weights(z)
         weigh = RowWeigh(weighted_scores, (self.weights,))
-        summed, total = self.rows.weighed_sum(w.coef, w.intercept, weigh)
-        return self._penalised(self.pull(summed, total), w.coef)
+        summed, total = self.rows.score_weighted_sum(w.coef, w.intercept, weigh)
+        return self._penalised(self.adjoint(summed, total), w.coef)
 
     def _penalised(self, pulled: Vector, coef: Vector) -> Vector:
         """Add the gradient of the penalty, in place."""
@@ -133,7 +133,7 @@ class WeightSpace:
             pulled[..., : len(self.unit)] += (self.alpha * self.unit) * coef
         return pulled
 
-    def raised(
+    def solve(
         self,
         p: Vector,
         error: float,
@@ -152,7 +152,7 @@ class WeightSpace:
         if near is not None and self.restricted:
             near = near.copy()
             near[..., -1] = 0.0
-        return conjugate_gradients(self.lower, p, enough, start=near, stop=stop)
+        return conjugate_gradients(self.matvec, p, enough, start=near, stop=stop)
 
     def half_error(self, residual: Vector) -> float:
         """Return a bound of ½ r'M⁻¹r; without penalty, an estimate."""
@@ -173,11 +173,11 @@ class WeightSpace:
             Diagonal of M; what counts is the element of the multiplier, which has no other.
         z : array
         """
-        w = self.push(z)
+        w = self.to_weights(z)
         shift = self.shifts[-1] * z[..., -1] if self.restricted else None
         weigh = RowWeigh(_both, (replace(curvature, shift=shift), self.weights))
         t, summed, total = self.rows.scores_and_sum(w.coef, w.intercept, weigh)
-        product = self._penalised(self.pull(summed, total), w.coef)
+        product = self._penalised(self.adjoint(summed, total), w.coef)
         if shift is not None:  # what M adds up is none of the multiplier's business
             added = (t - shift[..., None]) @ self.weights
             product[..., -1] += curve[..., -1] * z[..., -1] - self.shifts[-1] * added
@@ -264,9 +264,9 @@ def distance_basis(
         these = slice(lo, lo + AT_ONCE)
         taken = points.take(used[these]) if shift is None else points.take(used[these]) - shift
         one = np.ones(len(taken))
-        forms[these] = space.pull(taken, one) if with_one else space.pull_coef(taken)
+        forms[these] = space.adjoint(taken, one) if with_one else space.adjoint_coef(taken)
         forms[these] *= root[these, None]
-        basis[these] = space.raised(forms[these], 0.0, stop=stop).x
+        basis[these] = space.solve(forms[these], 0.0, stop=stop).x
         if stop():
             return None  # what some of the points say would be another distance
     values, vectors = linalg.eigh(0.5 * (forms @ basis.T + basis @ forms.T))

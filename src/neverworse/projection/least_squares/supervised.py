@@ -106,8 +106,8 @@ def _matrix_free(
         )
     sums = column_moments(rows, weights, centre=fit_intercept)
     space = weight_space_of(sums, weights, alpha, fit_intercept)
-    right = space.pull_coef(_cross(sums, residual, weights))
-    return space.push(space.raised(right, 0.0).x).coef, sums
+    right = space.adjoint_coef(_cross(sums, residual, weights))
+    return space.to_weights(space.solve(right, 0.0).x).coef, sums
 
 
 def _normal_equations(
@@ -117,7 +117,7 @@ def _normal_equations(
     sums, basis = centred.moments, centred.basis
     coef = (_cross(sums, residual, weights) @ basis) @ basis.T
     error = RowWeigh(_weighted_error, (residual, weights))
-    summed, total = sums.rows.weighed_sum(coef, _intercept(sums, coef), error)
+    summed, total = sums.rows.score_weighted_sum(coef, _intercept(sums, coef), error)
     gradient = _centred(sums, summed, total) - alpha * coef
     refined: Vector = coef + (gradient @ basis) @ basis.T
     return refined

@@ -38,10 +38,10 @@ class Hinges(Protocol):
     def scores(self, z: Vector) -> Vector:
         """Return k_j·z for every row."""
 
-    def pull(self, x: Vector) -> Vector:
+    def adjoint(self, x: Vector) -> Vector:
         """Return Σ x_j k_j."""
 
-    def pull_some(self, indices: Indices, x: Vector) -> Vector:
+    def adjoint_some(self, indices: Indices, x: Vector) -> Vector:
         """Return Σ s_j x_j k_j over the rows with these indices."""
 
     def take(self, indices: Indices) -> Matrix:
@@ -72,13 +72,13 @@ class LoadedHinges:
         """See `Hinges`."""
         return self.rows.scores(z)
 
-    def pull(self, x: Vector) -> Vector:
+    def adjoint(self, x: Vector) -> Vector:
         """See `Hinges`."""
         return self.rows.weighted_sum(x)
 
-    def pull_some(self, indices: Indices, x: Vector) -> Vector:
+    def adjoint_some(self, indices: Indices, x: Vector) -> Vector:
         """See `Hinges`."""
-        return _pull_some(self, indices, x, FEW)
+        return _adjoint_some(self, indices, x, FEW)
 
     def take(self, indices: Indices) -> Matrix:
         """See `Hinges`."""
@@ -120,21 +120,21 @@ class StreamedHinges:
 
     def scores(self, z: Vector) -> Vector:
         """See `Hinges`."""
-        direction = self.whitening.push(z)
+        direction = self.whitening.to_weights(z)
         t = self.whitening.rows.scores(direction.coef, direction.intercept)
         t[..., self._without_hinge] = 0.0
         return t
 
-    def pull(self, x: Vector) -> Vector:
+    def adjoint(self, x: Vector) -> Vector:
         """See `Hinges`."""
-        return self.whitening.pull(self.whitening.rows.weighted_sum(x), x.sum(axis=-1))
+        return self.whitening.adjoint(self.whitening.rows.weighted_sum(x), x.sum(axis=-1))
 
-    def pull_some(self, indices: Indices, x: Vector) -> Vector:
+    def adjoint_some(self, indices: Indices, x: Vector) -> Vector:
         """See `Hinges`."""
         # Single rows of very many columns are not taken: each would be long. Others are whitened,
         # which costs as much for each as a pass for as many rows as there are coordinates.
         few = 0 if isinstance(self.whitening, WeightSpace) else max(FEW, self.rank)
-        return _pull_some(self, indices, x, few)
+        return _adjoint_some(self, indices, x, few)
 
     def take(self, indices: Indices) -> Matrix:
         """See `Hinges`."""
@@ -177,11 +177,11 @@ class StreamedHinges:
         return LoadedHinges(DenseRows(loaded), factor * self.weights[indices])
 
 
-def _pull_some(hinges: Hinges, indices: Indices, x: Vector, few: int) -> Vector:
+def _adjoint_some(hinges: Hinges, indices: Indices, x: Vector, few: int) -> Vector:
     s = hinges.weights
     x = s[indices] * x
     if few and few * len(indices) < len(s):
         return x @ hinges.take(indices)
     every = np.zeros((*x.shape[:-1], len(s)))
     every[..., indices] = x
-    return hinges.pull(every)
+    return hinges.adjoint(every)

@@ -186,7 +186,7 @@ class LabelDescent:
         return np.ascontiguousarray(np.atleast_2d(self._allowed(aim)).T) * self._hinge
 
     def _allowed(self, x: Matrix) -> Vector:
-        return self._problem.shape.nearest(self._flat(x))
+        return self._problem.shape.project(self._flat(x))
 
     def _flat(self, x: Matrix) -> Vector:
         """Return an array as the shapes of labels expect it: with the rows last."""
@@ -234,7 +234,7 @@ def solve_matrix_free(
     """
     hinges, metric = StreamedHinges(space, problem.weights), MatrixFree(space, budget)
     z: Vector = np.zeros_like(problem.linear)
-    q = problem.shape.nearest(problem.start.at())
+    q = problem.shape.project(problem.start.at())
     if space.alpha > 0.0 and problem.totals is None:
         descent = LabelDescent(problem, space, budget)
         if descent.applies:
@@ -274,6 +274,6 @@ def _checked(
     tol: float,
 ) -> DualSolution:
     """Return soft labels with their exact point, near `z`, and gap."""
-    pulled = hinges.pull(problem.weights * q) - problem.linear
+    pulled = hinges.adjoint(problem.weights * q) - problem.linear
     error = EXACT * max(tol * metric.half_square(z, pulled, None), problem.floor)
     return paired(hinges, problem.shape, None, z, q, pulled, metric, error)

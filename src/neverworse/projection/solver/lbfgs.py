@@ -27,7 +27,7 @@ def minimise_lbfgs(
     def value_and_gradient(q: Vector) -> tuple[float, Vector]:
         nonlocal best
         budget.spend()
-        z = hinges.pull(s * q) - linear
+        z = hinges.adjoint(s * q) - linear
         t = hinges.scores(z)
         value = half_square(z, None)
         solution = DualSolution(z, q.copy(), duality_gap(t, q, s, Box()), value)

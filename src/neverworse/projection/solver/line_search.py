@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from neverworse._typing import Indices, Vector
-from neverworse.projection.label_sets import Shape
+from neverworse.projection.label_sets import LabelSet
 from neverworse.rows._threads import map_in_threads
 
 FEW = 4  # it pays to look at one in so many rows only
@@ -28,7 +28,7 @@ class Slope:
 
     Parameters
     ----------
-    shape : Shape
+    shape : LabelSet
     q, t, change : arrays
     sigma : float
         The number σ.
@@ -40,7 +40,7 @@ class Slope:
 
     def __init__(
         self,
-        shape: Shape,
+        shape: LabelSet,
         q: Vector,
         t: Vector,
         change: Vector,
@@ -110,7 +110,7 @@ class Slope:
             at += self._t[..., block]
             at *= -self._sigma
             at += self._q[..., block]
-            q = self._shape.at(block).nearest(at)
+            q = self._shape.at(block).project(at)
             rows = rows_that_differ(q, soft)
             labels = q[..., rows]
             products = (labels - soft[..., rows]) * change[..., rows]

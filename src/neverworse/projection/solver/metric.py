@@ -14,7 +14,7 @@ import numpy as np
 from neverworse._typing import Vector
 from neverworse.projection.coordinates.conjugate_gradients import conjugate_gradients
 from neverworse.projection.coordinates.matrix_free import WeightSpace
-from neverworse.projection.label_sets import Shape, curvature_of
+from neverworse.projection.label_sets import LabelSet, curvature_of
 from neverworse.projection.solver.budget import Budget
 from neverworse.projection.solver.hinges import Hinges
 from neverworse.projection.solver.newton_system import newton_step
@@ -45,7 +45,7 @@ class StepRequest:
     """
 
     hinges: Hinges
-    shape: Shape
+    shape: LabelSet
     soft: Vector
     curve: Vector
     sigma: float
@@ -57,10 +57,10 @@ class StepRequest:
 class Metric(Protocol):
     """The quadratic part of the dual."""
 
-    def lower(self, z: Vector) -> Vector:
+    def matvec(self, z: Vector) -> Vector:
         """Return Mz."""
 
-    def raised(self, p: Vector, near: Vector, error: float) -> tuple[Vector, float]:
+    def solve(self, p: Vector, near: Vector, error: float) -> tuple[Vector, float]:
         """Return z with Mz = p, and what its inexactness adds to the duality gap.
 
         Parameters
@@ -82,11 +82,11 @@ class Metric(Protocol):
 class Identity:
     """That of whitened coordinates."""
 
-    def lower(self, z: Vector) -> Vector:
+    def matvec(self, z: Vector) -> Vector:
         """See `Metric`."""
         return z
 
-    def raised(self, p: Vector, near: Vector, error: float) -> tuple[Vector, float]:  # noqa: ARG002
+    def solve(self, p: Vector, near: Vector, error: float) -> tuple[Vector, float]:  # noqa: ARG002
         """See `Metric`."""
         return p, 0.0
 
@@ -121,13 +121,13 @@ class MatrixFree:
         self._space = space
         self._budget = budget
 
-    def lower(self, z: Vector) -> Vector:
+    def matvec(self, z: Vector) -> Vector:
         """See `Metric`."""
-        return self._space.lower(z)
+        return self._space.matvec(z)
 
-    def raised(self, p: Vector, near: Vector, error: float) -> tuple[Vector, float]:
+    def solve(self, p: Vector, near: Vector, error: float) -> tuple[Vector, float]:
         """See `Metric`."""
-        solved = self._space.raised(p, error, near, self._stop)
+        solved = self._space.solve(p, error, near, self._stop)
         self._budget.n_passes += solved.n_products
         return solved.x, self._space.half_error(solved.residual)
 

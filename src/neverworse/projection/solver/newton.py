@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from neverworse._typing import Indices, Vector
-from neverworse.projection.label_sets import Shape
+from neverworse.projection.label_sets import LabelSet
 from neverworse.projection.solver.budget import Budget
 from neverworse.projection.solver.hinges import Hinges
 from neverworse.projection.solver.line_search import Slope, blocks, line_search, rows_that_differ
@@ -118,7 +118,7 @@ class Newton:
     hinges : Hinges
     linear : array like z
         The vector l.
-    shape : Shape
+    shape : LabelSet
         Where the soft labels of these rows lie.
     totals : Totals, optional
         Restriction of the totals, in the units of the last coordinate.
@@ -134,7 +134,7 @@ class Newton:
         self,
         hinges: Hinges,
         linear: Vector,
-        shape: Shape,
+        shape: LabelSet,
         totals: Totals | None,
         floor: float,
         budget: Budget,
@@ -152,7 +152,7 @@ class Newton:
         """Return where to start: at a dual point, with soft labels that need not belong to it."""
         pulled = self._pull(q)
         balance = None if self.totals is None else Balance.start(self.totals, z, pulled)
-        return Iterate(z, self.hinges.scores(z), self.metric.lower(z), q, pulled, balance)
+        return Iterate(z, self.hinges.scores(z), self.metric.matvec(z), q, pulled, balance)
 
     def descend(self, at: Iterate, centre: Vector, sigma: float, accuracy: float) -> Descent:
         """Minimise the smoothed function with this centre and σ, in place.
@@ -192,7 +192,7 @@ class Newton:
             step = self.metric.step(
                 StepRequest(hinges, self.shape, at.soft, curve, sigma, gradient, accuracy, wanted)
             )
-            change, rise = hinges.scores(step), self.metric.lower(step)
+            change, rise = hinges.scores(step), self.metric.matvec(step)
             slope = Slope(self.shape, centre, at.scores, change, sigma, hinges.weights, at.soft)
             slope.at_zero = float(np.vdot(gradient, step))
             slope.quadratic = float(np.vdot(step, rise))
@@ -202,7 +202,7 @@ class Newton:
             noisy = length == 0.0  # floating point sees no descent any more
             rows, labels = slope.labels(length)
             soft = at.soft
-            at.pulled = at.pulled + hinges.pull_some(rows, labels - soft[..., rows])
+            at.pulled = at.pulled + hinges.adjoint_some(rows, labels - soft[..., rows])
             soft[..., rows] = labels
             at.z, at.lowered = at.z + length * step, at.lowered + length * rise
             change *= length
@@ -216,17 +216,17 @@ class Newton:
 
     def recentre(self, at: Iterate, sigma: float) -> Vector:
         """Return the soft labels as a new centre, and move that of the totals."""
-        at.lowered = self.metric.lower(at.z)
+        at.lowered = self.metric.matvec(at.z)
         if at.balance is not None:
             at.balance = at.balance.next(at.z, sigma)
         return at.soft
 
     def _pull(self, q: Vector) -> Vector:
-        return self.hinges.pull(self.hinges.weights * q) - self.linear
+        return self.hinges.adjoint(self.hinges.weights * q) - self.linear
 
     def _relabel(self, at: Iterate, rows: Indices, soft: Vector) -> None:
         change = soft[..., rows] - at.soft[..., rows]
-        at.pulled = at.pulled + self.hinges.pull_some(rows, change)
+        at.pulled = at.pulled + self.hinges.adjoint_some(rows, change)
         at.soft = soft
 
 
@@ -258,7 +258,7 @@ def minimise(
     z: Vector,
     q: Vector,
     *,
-    shape: Shape,
+    shape: LabelSet,
     totals: Totals | None,
     tol: float,
     floor: float,
@@ -309,7 +309,7 @@ def minimise(
         accuracy = max(min(0.1 * accuracy if slow else accuracy, enough), FINEST)
 
 
-def duality_gap(t: Vector, q: Vector, s: Vector, shape: Shape) -> float:
+def duality_gap(t: Vector, q: Vector, s: Vector, shape: LabelSet) -> float:
     """Return Σ s (q·t + max(-q·t)): every term says how far a soft label is from its corner."""
     total = 0.0
     for lo in range(0, len(s), CHUNK):  # so that nothing as long as t is made on the way
@@ -321,7 +321,7 @@ def duality_gap(t: Vector, q: Vector, s: Vector, shape: Shape) -> float:
 
 def paired(
     hinges: Hinges,
-    shape: Shape,
+    shape: LabelSet,
     totals: Totals | None,
     z: Vector,
     q: Vector,
@@ -344,7 +344,7 @@ def paired(
     error : float
         What the inexactness of the point may add to the gap.
     """
-    point, inexact = metric.raised(pulled, z, error)
+    point, inexact = metric.solve(pulled, z, error)
     value = metric.half_square(point, pulled, totals)
     if totals is not None:
         point = point.copy()
@@ -357,18 +357,18 @@ def paired(
 
 def totals_gap(totals: Totals, mu: Vector, total: Vector) -> float:
     """Return what totals add to the gap: a multiplier without need, and totals not allowed."""
-    allowed = totals.nearest(total)
+    allowed = totals.project(total)
     off = total - allowed
     excess = totals.support(mu) - float(np.sum(mu * allowed))
     return excess + float(np.sum(np.abs(mu * off) + 0.5 * off**2))
 
 
-def _nearest(shape: Shape, q: Vector, sigma: float, t: Vector) -> Vector:
+def _nearest(shape: LabelSet, q: Vector, sigma: float, t: Vector) -> Vector:
     """Return the allowed labels nearest to q - σt."""
     soft = np.empty_like(t)
 
     def part(rows: slice) -> None:
-        soft[..., rows] = shape.at(rows).nearest(q[..., rows] - sigma * t[..., rows])
+        soft[..., rows] = shape.at(rows).project(q[..., rows] - sigma * t[..., rows])
 
     map_in_threads(part, blocks(t))
     return soft
@@ -392,7 +392,7 @@ class Balance:
     @classmethod
     def start(cls, totals: Totals, z: Vector, pulled: Vector) -> Balance:
         """Return the first one."""
-        return cls(totals, np.asarray(totals.nearest(pulled[..., -1])), z[..., -1].copy())
+        return cls(totals, np.asarray(totals.project(pulled[..., -1])), z[..., -1].copy())
 
     def next(self, z: Vector, sigma: float) -> Balance:
         mu = z[..., -1]
@@ -407,7 +407,7 @@ class Balance:
         return 1.0 / sigma + SINGULAR * sigma
 
     def _total(self, mu: Vector, sigma: float) -> Vector:
-        return np.asarray(self.totals.nearest(self.centre + sigma * mu))
+        return np.asarray(self.totals.project(self.centre + sigma * mu))
 
     def gradient(self, z: Vector, pulled: Vector, sigma: float) -> Vector:
         mu = z[..., -1]

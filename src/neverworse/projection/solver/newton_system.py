@@ -10,7 +10,7 @@ from scipy.linalg import lapack
 from scipy.sparse.linalg import LinearOperator, cg
 
 from neverworse._typing import Indices, Mask, Matrix, Vector
-from neverworse.projection.label_sets import Shape, Simplex
+from neverworse.projection.label_sets import LabelSet, Simplex
 from neverworse.projection.solver.hinges import Hinges
 from neverworse.rows._threads import map_in_threads
 
@@ -24,7 +24,7 @@ CG_TOLERANCE, CG_STEPS = 1e-6, 200  # beyond
 
 def newton_step(
     hinges: Hinges,
-    shape: Shape,
+    shape: LabelSet,
     soft: Vector,
     curve: Vector,
     sigma: float,
@@ -47,7 +47,7 @@ def newton_step(
     rough : bool
         Whether a sample of the rows will do for the matrix.
     """
-    between = np.flatnonzero(shape.loose(soft) & (hinges.weights > 0.0))
+    between = np.flatnonzero(shape.is_free(soft) & (hinges.weights > 0.0))
     if not between.size:
         return -gradient / curve
     if isinstance(shape, Simplex):
@@ -66,9 +66,9 @@ def newton_step(
     return _solve(matrix, -gradient)
 
 
-def newton_matrix(hinges: Hinges, shape: Shape, soft: Vector) -> Matrix:
+def newton_matrix(hinges: Hinges, shape: LabelSet, soft: Vector) -> Matrix:
     """Return Σ_j s_j P_j ⊗ k_j k_j', of which only the lower triangle is filled."""
-    between = np.flatnonzero(shape.loose(soft) & (hinges.weights > 0.0))
+    between = np.flatnonzero(shape.is_free(soft) & (hinges.weights > 0.0))
     if isinstance(shape, Simplex):
         inner = shape.at(between).inner(soft[:, between])
         nothing = np.zeros((len(soft), hinges.rank))

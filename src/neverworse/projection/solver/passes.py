@@ -114,7 +114,7 @@ def soften(
     def weigh(t: Vector, block: slice) -> Vector:
         here = labels.at(block)
         counts = here.hinge > 0.0
-        q[..., block] = np.where(counts, here.shape.nearest(start.at(block) - t), 0.0)
+        q[..., block] = np.where(counts, here.shape.project(start.at(block) - t), 0.0)
         return here.hinge * q[..., block]
 
     t, summed, total = rows.scores_and_sum(coef, intercept, weigh)

@@ -56,7 +56,7 @@ from neverworse.projection.solver.passes import (
     soften,
     without_candidates,
 )
-from neverworse.rows._kept import Kept, add_pairs
+from neverworse.rows._chunk_state import ChunkState, add_pairs
 
 FEWEST_ROWS = 2000  # in a working set, or ...
 ROWS_PER_UNKNOWN = 30  # ... this many for each number in z, or ...
@@ -125,7 +125,7 @@ class _State:
         The dual point; its last coordinate is the multiplier of the totals, if restricted.
     pulled : array
         Σ s_j q_j k_j - l: z again, but for the totals in the last coordinate.
-    labels : Kept
+    labels : ChunkState
         Soft labels of all rows, where the rows are.
     candidates : Candidates
         For the next working set.
@@ -136,7 +136,7 @@ class _State:
 
     z: Vector
     pulled: Vector
-    labels: Kept
+    labels: ChunkState
     candidates: Candidates
     gap: float
     changes: Changes
@@ -158,7 +158,7 @@ class _Loop:
         """Return the solution."""
         problem, budget = self.problem, self.budget
         if is_small(problem.linear.size, self.rank, self.n_rows):
-            start = problem.shape.nearest(problem.start.at())
+            start = problem.shape.project(problem.start.at())
             return self._solve_all(np.zeros_like(problem.linear), start)
         state, before = self._first(), np.inf
         while True:
@@ -185,14 +185,14 @@ class _Loop:
         """Return the state after the proximal step on all rows."""
         problem = self.problem
         z, sigma = self._solve_sample()
-        direction = problem.whitening.push(sigma * z)
+        direction = problem.whitening.to_weights(sigma * z)
         made = problem.whitening.rows.keep(
             soften,
             *(direction.coef, direction.intercept, self._choice()),
             kept=(problem.placed, problem.start.scored),
         )
         candidates, labels, _, sums = self._collected(made)
-        pulled = problem.whitening.pull(*reduce(add_pairs, sums)) - problem.linear
+        pulled = problem.whitening.adjoint(*reduce(add_pairs, sums)) - problem.linear
         point = pulled
         if problem.totals is not None:
             point = np.concatenate([pulled[..., :-1], z[..., -1:]], axis=-1)
@@ -205,8 +205,8 @@ class _Loop:
         chosen, sample = self._load_sample()
         n, factor = len(chosen), self.n_rows / len(chosen)
         shape, centre = problem.shape.at(chosen), problem.start.at(chosen)
-        first = shape.nearest(centre)
-        linear = problem.linear - problem.first + sample.pull(sample.weights * first)
+        first = shape.project(centre)
+        linear = problem.linear - problem.first + sample.adjoint(sample.weights * first)
         newton = Newton(sample, linear, shape, problem.totals, problem.floor, self.budget)
         at = newton.start(np.zeros_like(linear), first)
         rows = sample.rows.block(0, n)
@@ -215,7 +215,7 @@ class _Loop:
         while True:
             newton.descend(at, centre, sigma, ACCURACY)
             self.budget.report("sample", n)
-            n_loose = factor * np.count_nonzero(shape.loose(at.soft))
+            n_loose = factor * np.count_nonzero(shape.is_free(at.soft))
             change = ((at.soft - first) ** 2).reshape(-1, n).sum(axis=0)
             sampling_error = 0.5 * float(change @ squares)
             gap = duality_gap(at.scores, at.soft, sample.weights, shape)
@@ -246,7 +246,7 @@ class _Loop:
             loaded = self.hinges.load(working.indices)
         else:
             loaded = self.hinges.load_copies(working.indices, [working.rows])
-        own = loaded.pull(loaded.weights * working.q)
+        own = loaded.adjoint(loaded.weights * working.q)
         solved = minimise(
             loaded,
             own - state.pulled,
@@ -258,7 +258,7 @@ class _Loop:
             floor=POLISH * problem.floor,
             budget=self.budget,
         )
-        pulled = state.pulled - own + loaded.pull(loaded.weights * solved.q)
+        pulled = state.pulled - own + loaded.adjoint(loaded.weights * solved.q)
         allowed = problem.totals is None  # others may have to be approached first
         if allowed and half_square(pulled, None) > half_square(state.pulled, None):
             return  # these rows were solved for already, as well as a rough tolerance sees
@@ -275,7 +275,7 @@ class _Loop:
     def _measure(self, state: _State) -> None:
         """Make a pass over all rows at the dual point."""
         problem = self.problem
-        direction = problem.whitening.push(state.z)
+        direction = problem.whitening.to_weights(state.z)
         made = problem.whitening.rows.keep(
             measure,
             *(direction.coef, direction.intercept, self._choice()),
@@ -291,15 +291,15 @@ class _Loop:
 
     def _choice(self) -> Choice:
         whitening = self.problem.whitening
-        copy = whitening.rows.takes_by_reading and whitening.takes_rows
+        copy = whitening.takes_rows and not whitening.rows.random_access
         return Choice(self.size / self.n_rows, copy)
 
-    def _collected(self, made: Kept) -> tuple[Candidates, Kept, float, Any]:
+    def _collected(self, made: ChunkState) -> tuple[Candidates, ChunkState, float, Any]:
         """Return what a pass has found, and the labels that it leaves where the rows are."""
         self.budget.n_passes += 1
         named, gaps, sums = zip(*made.map(found_in), strict=True)
         candidates = Candidates.joined(named, made.edges[:-1].tolist())
-        return candidates, made.shed(without_candidates), float(sum(gaps)), sums
+        return candidates, made.keep_only(without_candidates), float(sum(gaps)), sums
 
     # The end
 

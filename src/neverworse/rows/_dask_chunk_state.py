@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from neverworse._typing import Indices
+from neverworse.rows._chunk_state import ChunkState
 from neverworse.rows._dask_engine import Engine, Home, task_of
-from neverworse.rows._kept import Kept
 from neverworse.rows._packed import pack, unpack
 
 
@@ -28,7 +28,7 @@ def opened(value: Any) -> Any:
     return unpack(value.content) if isinstance(value, Parcel) else value
 
 
-class DaskKept(Kept):
+class DaskChunkState(ChunkState):
     """Objects in the memory of workers.
 
     Workers that die are no loss: the scheduler knows how to make objects again.
@@ -55,11 +55,11 @@ class DaskKept(Kept):
         self,
         function: Callable[..., Any],
         *common: Any,
-        also: Sequence[Kept] = (),
+        also: Sequence[ChunkState] = (),
         chosen: Sequence[int] | None = None,
         own: Sequence[tuple[Any, ...]] | None = None,
     ) -> list[Any]:
-        """See `Kept.map`."""
+        """See `ChunkState.map`."""
         numbers = range(len(self.objects)) if chosen is None else chosen
         arguments = [()] * len(numbers) if own is None else own
         tasks = [
@@ -73,27 +73,27 @@ class DaskKept(Kept):
         function: Callable[..., Any],
         combine: Callable[[Any, Any], Any],
         *common: Any,
-        also: Sequence[Kept] = (),
+        also: Sequence[ChunkState] = (),
     ) -> Any:
-        """See `Kept.reduce`; where the objects are, in a tree."""
+        """See `ChunkState.reduce`; where the objects are, in a tree."""
         question = _Question(function, common)
         tasks = [self._ask(question, also, k) for k in range(len(self.objects))]
         return self._engine.run_tree(tasks, combine, question.name)
 
-    def shed(self, function: Callable[[Any], Any]) -> Kept:  # noqa: ARG002
-        """See `Kept.shed`; nothing is in the way here."""
+    def keep_only(self, function: Callable[[Any], Any]) -> ChunkState:  # noqa: ARG002
+        """See `ChunkState.keep_only`; nothing is in the way here."""
         return self
 
-    def _ask(self, question: _Question, also: Sequence[Kept], number: int) -> Any:
+    def _ask(self, question: _Question, also: Sequence[ChunkState], number: int) -> Any:
         inputs = [self.objects[number], *tasks_of(also, number)]
         return task_of(question, question.name, *inputs, home=self._homes[number])
 
 
-def tasks_of(kept: Sequence[Kept], number: int) -> list[Any]:
+def tasks_of(kept: Sequence[ChunkState], number: int) -> list[Any]:
     """Return the tasks that have made what is kept of a chunk."""
     found = []
     for one in kept:
-        assert isinstance(one, DaskKept)
+        assert isinstance(one, DaskChunkState)
         found.append(one.objects[number])
     return found
 

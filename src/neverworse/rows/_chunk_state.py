@@ -13,7 +13,7 @@ import numpy as np
 from neverworse._typing import AnyArray, Indices
 
 
-class Kept(ABC):
+class ChunkState(ABC):
     """One object for each chunk of rows, kept where the chunk is.
 
     What is asked of these objects are small things: sums, counts, values of a few rows.
@@ -37,7 +37,7 @@ class Kept(ABC):
         self,
         function: Callable[..., Any],
         *common: Any,
-        also: Sequence[Kept] = (),
+        also: Sequence[ChunkState] = (),
         chosen: Sequence[int] | None = None,
         own: Sequence[tuple[Any, ...]] | None = None,
     ) -> list[Any]:
@@ -49,7 +49,7 @@ class Kept(ABC):
             ``function(object, *objects_of_also, *common, *own)``; can be pickled.
         *common
             Arguments that are the same for all chunks.
-        also : sequence of Kept
+        also : sequence of ChunkState
             Of the same rows.
         chosen : sequence of int, optional
             Numbers of the chunks that are asked; all of them if not given.
@@ -62,13 +62,13 @@ class Kept(ABC):
         function: Callable[..., Any],
         combine: Callable[[Any, Any], Any],
         *common: Any,
-        also: Sequence[Kept] = (),
+        also: Sequence[ChunkState] = (),
     ) -> Any:
         """Do the same, and combine the results in the order of the chunks."""
         return reduce(combine, self.map(function, *common, also=also))
 
     @abstractmethod
-    def shed(self, function: Callable[[Any], Any]) -> Kept:
+    def keep_only(self, function: Callable[[Any], Any]) -> ChunkState:
         """Keep no more than what a function returns of the objects, if they are in the way here.
 
         Objects that take no memory of this process are left as they are.
@@ -90,7 +90,7 @@ class Kept(ABC):
         return np.concatenate(self.map(function, chosen=chosen, own=own), axis=-1)
 
 
-class LocalKept(Kept):
+class LocalChunkState(ChunkState):
     """Objects in the memory of this process."""
 
     def __init__(self, edges: Indices, objects: list[Any]) -> None:
@@ -101,11 +101,11 @@ class LocalKept(Kept):
         self,
         function: Callable[..., Any],
         *common: Any,
-        also: Sequence[Kept] = (),
+        also: Sequence[ChunkState] = (),
         chosen: Sequence[int] | None = None,
         own: Sequence[tuple[Any, ...]] | None = None,
     ) -> list[Any]:
-        """See `Kept.map`."""
+        """See `ChunkState.map`."""
         numbers = range(len(self.objects)) if chosen is None else chosen
         arguments = [()] * len(numbers) if own is None else own
         return [
@@ -113,16 +113,16 @@ class LocalKept(Kept):
             for k, mine in zip(numbers, arguments, strict=True)
         ]
 
-    def shed(self, function: Callable[[Any], Any]) -> Kept:
-        """See `Kept.shed`."""
-        return LocalKept(self.edges, [function(one) for one in self.objects])
+    def keep_only(self, function: Callable[[Any], Any]) -> ChunkState:
+        """See `ChunkState.keep_only`."""
+        return LocalChunkState(self.edges, [function(one) for one in self.objects])
 
 
-def objects_of(kept: Sequence[Kept], number: int) -> list[Any]:
+def objects_of(kept: Sequence[ChunkState], number: int) -> list[Any]:
     """Return the objects that are kept for a chunk in this process."""
     found = []
     for one in kept:
-        assert isinstance(one, LocalKept)
+        assert isinstance(one, LocalChunkState)
         found.append(one.objects[number])
     return found
 

@@ -8,10 +8,10 @@ import dask.array as da
 import numpy as np
 import pytest
 
+from neverworse.rows._chunk_state import LocalChunkState, add_pairs
 from neverworse.rows._dask import DaskRows
+from neverworse.rows._dask_chunk_state import DaskChunkState
 from neverworse.rows._dask_engine import Engine, task_of
-from neverworse.rows._dask_kept import DaskKept
-from neverworse.rows._kept import LocalKept, add_pairs
 
 SIZES = (3, 0, 4, 1)  # an empty chunk, too
 EDGES = np.cumsum([0, *SIZES])
@@ -20,12 +20,12 @@ PARTS = [VALUES[lo:hi] for lo, hi in pairwise(EDGES)]
 
 
 def local(parts):
-    return LocalKept(EDGES, list(parts))
+    return LocalChunkState(EDGES, list(parts))
 
 
 def in_dask(parts):
     tasks = [task_of(part.copy, "part") for part in parts]
-    return DaskKept(EDGES, Engine(), tasks, [()] * len(tasks))
+    return DaskChunkState(EDGES, Engine(), tasks, [()] * len(tasks))
 
 
 kinds = pytest.mark.parametrize("make", [local, in_dask])
@@ -102,9 +102,9 @@ def test_pick(make, indices):
 
 def test_shed_frees_memory_of_this_process_only():
     kept = local(PARTS)
-    assert [len(one) for one in kept.shed(first).objects] == [1, 0, 1, 1]
+    assert [len(one) for one in kept.keep_only(first).objects] == [1, 0, 1, 1]
     far = in_dask(PARTS)
-    assert far.shed(first) is far
+    assert far.keep_only(first) is far
 
 
 @kinds
@@ -126,7 +126,7 @@ def test_rows_that_are_placed_and_kept():
     X = np.arange(16.0).reshape(8, 2)
     rows = DaskRows(da.from_array(X, chunks=(SIZES, -1)))
     numbers = Numbers(np.arange(8.0))
-    placed = rows.place(numbers)
+    placed = rows.scatter(numbers)
     assert placed.map(len) == list(SIZES)
     kept = rows.keep(scored, 2.0, known=(numbers,), kept=(placed,))
     expected = 2.0 * X.sum(axis=1) + np.arange(8.0) ** 2
