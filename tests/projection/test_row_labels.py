@@ -58,7 +58,6 @@ def test_known_labels_of_some_rows(case):
     weights = RNG.choice([0.0, 1.0, 2.0], N)
     width = RNG.choice([0.0, 1.0], N)
     labels = RowLabels(t, width, weights, weights * width, shape)
-    np.testing.assert_array_equal(labels.without_hinge, np.flatnonzero(weights * width == 0.0))
     some = labels.at(slice(50, 90)).at(slice(10, 30))
     np.testing.assert_array_equal(some.target, t[..., 60:80])
     np.testing.assert_array_equal(some.hinge, labels.hinge[60:80])

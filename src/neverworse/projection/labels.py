@@ -45,11 +45,6 @@ class RowLabels:
             self.shape.at(rows),
         )
 
-    @cached_property
-    def without_hinge(self) -> Indices:
-        """Rows whose label is known, or does not count."""
-        return np.flatnonzero(self.hinge == 0.0)
-
 
 @dataclass(frozen=True)
 class RowStart:

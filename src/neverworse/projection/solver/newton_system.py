@@ -66,16 +66,6 @@ def newton_step(
     return _solve(matrix, -gradient)
 
 
-def newton_matrix(hinges: Hinges, shape: LabelSet, soft: Vector) -> Matrix:
-    """Return Σ_j s_j P_j ⊗ k_j k_j', of which only the lower triangle is filled."""
-    between = np.flatnonzero(shape.is_free(soft) & (hinges.weights > 0.0))
-    if isinstance(shape, Simplex):
-        inner = shape.at(between).inner(soft[:, between])
-        nothing = np.zeros((len(soft), hinges.rank))
-        return _ClassSystem(hinges, between, inner, nothing, 1.0).matrix()
-    return _gram(hinges, between, hinges.weights[between])
-
-
 def _sample(rows: Indices, size: int) -> Indices:
     """Return so many of the rows at random, in their order."""
     return np.sort(np.random.default_rng(0).choice(rows, size, replace=False))
@@ -170,9 +160,9 @@ class _ClassSystem:
             return self._solve_iteratively(right)
         if self.equations < right.size:
             return self._solve_by_contrasts(right)
-        return _solve(self.matrix(), right.ravel()).reshape(right.shape)
+        return _solve(self._matrix(), right.ravel()).reshape(right.shape)
 
-    def matrix(self) -> Matrix:
+    def _matrix(self) -> Matrix:
         """Return the matrix of the system; its lower triangle is enough."""
         n_classes, rank = self.curve.shape
         matrix = np.zeros((n_classes, rank, n_classes, rank))
