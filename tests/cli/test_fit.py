@@ -435,7 +435,7 @@ def test_columns_of_any_name(tmp_path, monkeypatch, capsys, column):
     table = quick().rename(columns={"species": column})
     table.to_csv(tmp_path / "t.csv", index=False)
     monkeypatch.chdir(tmp_path)
-    arguments = ["t.csv", "--target", column, "--json"]
+    arguments = ["t.csv", "--target", column, "--json", "--alpha", "1", "--no-curves"]
     assert main(["fit", *arguments]) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["data"]["target"] == column

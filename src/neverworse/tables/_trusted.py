@@ -30,6 +30,7 @@ from neverworse.projection import Assumptions
 from neverworse.tables._archive import ModelFileError
 from neverworse.tables._classifier import TableClassifier
 from neverworse.tables._decided import DecidedClassifier
+from neverworse.tables._errors import short
 from neverworse.tables._plan import ColumnPlan
 from neverworse.tables._preparation import TablePreparation
 
@@ -210,9 +211,10 @@ def _checked_parts(tree: dict[str, Any], compiled: bool, depth: int) -> dict[str
 def _check_node(node: dict[str, Any], compiled: bool) -> None:
     loader, module, name = (str(node.get(key)) for key in ("__loader__", "__module__", "__class__"))
     full = f"{module}.{name}"
+    shown = short(full, 200)
     if not compiled and (loader in _COMPILED_LOADERS or (loader == "ObjectNode" and _blind(full))):
         raise ModelFileError(
-            f"it contains {full}, compiled code that made-up numbers can crash. Use a model that "
+            f"it contains {shown}, compiled code that made-up numbers can crash. Use a model that "
             "predicts with plain arithmetic, such as a linear one, or, if you know who made the "
             "file, accept it with --trust-compiled (in Python: compiled=True)."
         )
@@ -223,8 +225,8 @@ def _check_node(node: dict[str, Any], compiled: bool) -> None:
         allowed = full in known
     if not allowed or not name.isidentifier():
         raise ModelFileError(
-            f"it contains {full} ({loader}), which is not on the list of what models need. Use "
-            "estimators of scikit-learn and neverworse only."
+            f"it contains {shown} ({short(loader)}), which is not on the list of what models need. "
+            "Use estimators of scikit-learn and neverworse only."
         )
     if loader == "DictNode":
         _check_dict(node)
