@@ -295,6 +295,7 @@ def _verdict(certificate, data, changes, compared, curve):
             guarantee="same" if certificate["reason"] else guarantee,
             claim=_claim(certificate),
             penalised=certificate["penalty"] > 0.0,
+            no_room=certificate["reason"] == "inside",
             has_prior=False,
             data=data,
             changes=changes,

@@ -56,6 +56,7 @@ def evidence(**changed):
         guarantee="improved",
         claim="It is proved.",
         penalised=False,
+        no_room=True,
         has_prior=False,
         data=dataclasses.replace(study.data, classes=many),
         changes=dataclasses.replace(study.changes, n_changed=3, n_unlabeled=400),
@@ -120,6 +121,11 @@ def test_the_loss_of_the_guarantee_is_named():
     found = verdict_of(dataclasses.replace(unclear, changes=same))
     assert found.headline.endswith("lower for certain, its classes the same.")
     assert "--compare" in " ".join(found.advice) or "none of those" in " ".join(found.advice)
+
+
+def test_an_improvement_that_was_not_found_is_not_called_impossible():
+    found = verdict_of(evidence(guarantee="same", no_room=False))
+    assert found.headline == "Use the supervised model: no certain improvement of it was found."
 
 
 def test_words_have_the_numbers_and_the_baseline_beside_them():

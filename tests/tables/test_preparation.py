@@ -311,6 +311,53 @@ def test_dates_in_another_order_are_read():
     assert one_column(["1-2", "x"] * 6)[1].note == "2 levels, compared with '1-2'"
 
 
+@pytest.mark.parametrize(
+    ("values", "look"),
+    [
+        ([5, 6, 7, -999, 8, -999], "2 rows have -999, far from all others. If it marks missing"),
+        ([5.5, 6.0, 99999.0, 99999.0], "2 rows have 99999, far from all others."),
+        ([20240131, 20240201, 20241130, 20240505], "These numbers may be dates without marks."),
+        ([1.0, None, None, None, 2.0], "60 % of the rows have no value. Find out why"),
+        (["a", "b", "A", "b"], "'a' and 'A' are two levels: spell them alike if not."),
+        ([f"L{k}" for k in range(40)] * 3, "40 different values: the 30 most frequent ones count"),
+        ([f"text {k}" for k in TWELVE], "12 different texts in 12 rows: nothing is made of them."),
+        (
+            list(TWELVE),
+            "It numbers the rows, so nothing is made of it. To keep it in results: --id",
+        ),
+        ([7.0] * 12, "All rows have the same value, so nothing is made of it."),
+        ([None] * 12, "No row has a value, so nothing is made of it."),
+        ([[k] for k in TWELVE], "Nothing is made of values of the type list<item: int64>"),
+    ],
+)
+def test_what_people_should_look_at(values, look):
+    assert one_column(values)[1].look.startswith(look)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [-999, -998, -997, 5, 900],  # one of many
+        [98, 99, 99, 97, 96],  # near the others
+        [20240131, 20249901, 20241130],
+        [1.0, None, 2.0, 3.0],
+        ["a", "b", "a"],
+        [dt.date(2024, 1, 1 + k) for k in TWELVE],
+    ],
+)
+def test_what_nobody_needs_to_look_at(values):
+    assert one_column(values)[1].look == ""
+
+
+def test_zip_codes_without_zeros_are_named():
+    codes = np.random.default_rng(0).choice([80331, 50667, 60311], 40)
+    for name in ("zip", "Zip", "customer_zip", "postal code", "PLZ", "PostCode", "code postal"):
+        table = pa.table({name: codes, "n": np.arange(40.0) ** 2})
+        assert "--categorical" in TablePreparation().fit(table).plans_[0].look, name
+    table = pa.table({"zipper": codes, "n": np.arange(40.0) ** 2})
+    assert TablePreparation().fit(table).plans_[0].look == ""
+
+
 def test_mixed_values():
     with pytest.raises(TableError) as caught:
         one_column([*map(str, TWELVE), "?", "unknown", "?"])

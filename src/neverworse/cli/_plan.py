@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from neverworse._files import write_whole
 from neverworse.cli._errors import UsageError
 from neverworse.cli._text import aligned, wrapped
-from neverworse.tables._errors import listed
+from neverworse.tables._errors import grouped
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -83,11 +83,8 @@ def _shown(columns: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
 
 def to_look_at(looks: Mapping[str, str]) -> Iterator[str]:
     """Yield a list of columns with what is to be looked at, in full; those alike share a line."""
-    alike: dict[str, list[str]] = {}
-    for name, look in looks.items():
-        if look:
-            alike.setdefault(look, []).append(name)
-    if alike:
+    found = grouped(looks)
+    if found:
         yield "\nColumns to look at:"
-    for look, names in alike.items():
-        yield wrapped(f"- {listed(names)}: {look}", hanging="  ")
+    for look, names in found.items():
+        yield wrapped(f"- {names}: {look}", hanging="  ")

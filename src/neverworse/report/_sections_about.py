@@ -18,6 +18,7 @@ from neverworse.report._meaning import (
 from neverworse.report._pieces import drawing, long_table, side_by_side
 from neverworse.report._words import exact, moment, name, number, percent, size
 from neverworse.study._study import Scalar, Study
+from neverworse.tables._errors import grouped
 
 MOODS = {"never worse": "good", "same": "neutral", "not guaranteed": "bad"}
 # What is bounded, by the beginning of its names in a certificate.
@@ -153,13 +154,18 @@ def data(study: Study) -> Iterator[Markup]:
         n_all=len(found.classes),
         rest="others are in predictions.csv.",
     )
+    looks = grouped({each.name: each.look for each in found.columns})
+    if looks:
+        yield tag("p", "Columns to look at:")
+        said = (f"{names}: {look}" for look, names in looks.items())
+        yield tag("ul", *(tag("li", sentence) for sentence in said), class_="notes")
     yield long_table(
         "Columns, and what became of them.",
-        ["Column", "Kind", "Treatment", "Missing", "Features"],
+        ["Column", "Read as", "Treatment", "Missing", "Features"],
         [
             [
                 name(each.name),
-                each.kind,
+                each.read_as or each.kind,
                 tag("span", each.treatment, class_="wide"),
                 exact(each.n_missing),
                 exact(each.n_features),

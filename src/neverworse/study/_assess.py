@@ -86,6 +86,7 @@ def assess(
         guarantee=_guarantee(certificate),
         claim=claim(certificate),
         penalised=certificate.penalty > 0.0,
+        no_room=certificate.reason == "inside",
         has_prior=bool(settings.prior),
         data=data,
         changes=changes,
@@ -142,8 +143,8 @@ def claim(certificate: Certificate) -> str:
             f"some classes of the unlabeled rows{conditions} would give exactly this model, so "
             "that no other is better whatever they are"
             if certificate.reason == "inside"
-            else "the unlabeled rows leave no room for an improvement that is certain whatever "
-            f"their classes are{conditions}"
+            else "no improvement was found that is certain whatever the classes of the unlabeled "
+            f"rows are{conditions}"
         )
         return f"The projected model is the supervised one: {why}."
     if not certificate.holds:

@@ -75,6 +75,8 @@ class Evidence:
         What is proved, in a sentence.
     penalised : bool
         Whether that is about a loss with a ridge penalty.
+    no_room : bool
+        Whether it is certain that nothing could be improved, and not merely nothing that was found.
     has_prior : bool
         Whether shares of classes were given.
     data : DataFacts
@@ -88,6 +90,7 @@ class Evidence:
     guarantee: Guarantee
     claim: str
     penalised: bool
+    no_room: bool
     has_prior: bool
     data: DataFacts
     changes: Changes
@@ -126,6 +129,8 @@ def _headline(kind: VerdictKind, model: str, evidence: Evidence) -> str:
     if kind == "another method":
         return f"Use {model}: it is clearly better on held-out rows. It comes without a guarantee."
     if kind == "nothing to gain":
+        if not evidence.no_room:
+            return "Use the supervised model: no certain improvement of it was found."
         return "Use the supervised model: the unlabeled rows cannot improve it."
     if kind == "supervised":
         return "Use the supervised model: the projected one is clearly worse on held-out rows."

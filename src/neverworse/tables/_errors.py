@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 
 MOST_NAMED = 5
@@ -54,6 +54,15 @@ def listed(names: Iterable[str], most: int = MOST_NAMED) -> str:
     if len(every) <= most:
         return ", ".join(every)
     return f"{', '.join(every[:most])} and {len(every) - most:,} more"
+
+
+def grouped(looks: Mapping[str, str]) -> dict[str, str]:
+    """Return what there is to be said about columns, with the columns of which it is said."""
+    alike: dict[str, list[str]] = {}
+    for name, look in looks.items():
+        if look:
+            alike.setdefault(look, []).append(name)
+    return {look: listed(names) for look, names in alike.items()}
 
 
 def short(text: str, longest: int = 60) -> str:

@@ -38,6 +38,10 @@ class ReadOptions:
     sheet: str | None = None
     text: frozenset[str] = frozenset()
 
+    def __post_init__(self) -> None:
+        if self.decimal not in (None, ".", ","):
+            raise ValueError(f"decimal is '.' or ',', not {self.decimal!r}.")
+
     @property
     def words(self) -> tuple[str, ...]:
         """All words that mean a missing value."""

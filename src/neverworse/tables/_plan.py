@@ -40,6 +40,7 @@ SAME = 1e-6  # numbers on a circle of radius 1 that differ less are the same
 INDEX = re.compile(r"\s*|__index_level_\d+__|Unnamed: 0")
 # Names of whole numbers that are codes, in English, German and French.
 CODE = re.compile(r"(?i:(?:^|[\W_])(?:zip|post(?:al)?[\W_]?code|plz|postleitzahl|code postal)$)")
+DAYS = 19_000_101, 21_001_231
 SENTINELS = tuple(float(f"{sign}{'9' * n}") for sign in ("-", "") for n in range(2, 7))
 CATEGORY = Reading("category")
 _HOLES = "of the rows have no value. Find out why, or leave it out: --drop."
@@ -172,9 +173,20 @@ def _native(name: str, column: pa.ChunkedArray, n_missing: int, hints: Hints) ->
     planned = _number(name, column, n_missing, Reading("number", hints.decimal or "."))
     if not pa.types.is_integer(column.type) or planned.kind == "dropped":
         return planned
-    code = f"These numbers may be codes. If they are: --categorical {name!r}."
-    look = planned.look or (code if CODE.search(name.strip()) else "")
+    look = planned.look
+    if not look and CODE.search(name.strip()):
+        look = f"These numbers may be codes. If they are: --categorical {name!r}."
+    if not look and DAYS[0] <= planned.means[0] <= DAYS[1] and _are_days(column):
+        look = "These numbers may be dates without marks. If they are, write them as 2026-01-31."
     return replace(planned, read_as=NUMBERS.words, look=look)
+
+
+def _are_days(column: pa.ChunkedArray) -> bool:
+    """Whether whole numbers are years, months and days in one, such as 20260131."""
+    values = column.drop_null().to_numpy()
+    months, days = values // 100 % 100, values % 100
+    between = (values >= DAYS[0]) & (values <= DAYS[1])
+    return bool((between & (months >= 1) & (months <= 12) & (days >= 1) & (days <= 31)).all())
 
 
 def _dropped(name: str, note: str, n_missing: int, look: str) -> ColumnPlan:
