@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from scipy import optimize, stats
-from sklearn.metrics import confusion_matrix, roc_auc_score
+from sklearn.metrics import roc_auc_score
 
 from neverworse._typing import AnyArray, Indices, Matrix, Vector
 from neverworse.study._resampling import LEVEL
@@ -167,13 +167,14 @@ def mean_of(parts: Sequence[Estimate]) -> Estimate:
 
 
 def _confusion(truth: Truth, predictions: Indices) -> Matrix:
-    labels = range(len(truth.classes))
-    found = [
-        confusion_matrix(truth.codes, each, labels=labels, sample_weight=truth.weights)
-        for each in predictions
-    ]
-    mean: Matrix = np.mean(found, axis=0)
-    return mean
+    n_classes = len(truth.classes)
+    cells = np.bincount(
+        (truth.codes * n_classes + predictions).ravel(),
+        np.broadcast_to(truth.weights, predictions.shape).ravel(),
+        minlength=n_classes**2,
+    )
+    counts: Matrix = cells.reshape(n_classes, n_classes) / len(predictions)
+    return counts
 
 
 def _class_numbers(truth: Truth, confusion: Matrix, k: int, recall: Estimate) -> ClassNumbers:
