@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from neverworse.cli._fit_words import summary
+from neverworse.study._study import ColumnImportance, Importance
 from tests.report import studies
 
 PATHS = [Path("out/model.skops")]
@@ -51,3 +52,19 @@ def test_columns_that_are_left_out(n, words):
     data = dataclasses.replace(study.data, columns=columns)
     said = "\n".join(summary(dataclasses.replace(study, data=data), PATHS))
     assert f"... and {words} see the report" in said
+
+
+def test_what_matters_most_is_said():
+    study = studies.binary()
+    said = " ".join("\n".join(summary(study, PATHS)).split())
+    largest = max(study.coefficients, key=lambda each: abs(each.projected_scaled))
+    assert (
+        "by the change of the score of 'malignant' per standard deviation: "
+        f"{largest.feature} ({largest.projected_scaled:+.3f})," in said
+    )
+    column = ColumnImportance("age", studies.around(0.2, 0.1))
+    found = Importance("random forest", "Brier score", (column,))
+    said = " ".join("\n".join(summary(dataclasses.replace(study, importance=found), PATHS)).split())
+    assert (
+        "most to random forest, by the rise of the Brier score if a column is shuffled: age" in said
+    )

@@ -78,6 +78,7 @@ def study_of(X, y, names, features, notes=(), **params):
         changes=changes,
         coefficients=_coefficients(clf, X, names, features),
         intercepts=_intercepts(clf, X, names),
+        importance=None,
         unlabeled_curve=_curve("unlabeled", (0, 25, 50, 100, 200, 400)),
         labeled_curve=curve,
         comparison=compared,
@@ -293,6 +294,8 @@ def _verdict(certificate, data, changes, compared, curve):
         Evidence(
             guarantee="same" if certificate["reason"] else guarantee,
             claim=_claim(certificate),
+            penalised=certificate["penalty"] > 0.0,
+            no_room=certificate["reason"] == "inside",
             has_prior=False,
             data=data,
             changes=changes,

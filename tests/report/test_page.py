@@ -16,6 +16,7 @@ from neverworse.report import _pieces, _svg, page, write_report
 from neverworse.report._canvas import WIDTH
 from neverworse.report._words import number
 from neverworse.study import Study
+from neverworse.study._study import ColumnImportance, Importance
 from tests.report import studies
 
 VOID = {"meta", "link"}
@@ -387,6 +388,22 @@ def test_what_is_assumed(level, sentence):
     assert "Nothing else is assumed" not in said
     assert "over the 400 unlabeled rows, plus the ridge penalty 2.5 ‖w‖² of the weights." in said
     assert "Nothing else is assumed" in Reader(content_of(studies.binary)).sections["meaning"]
+
+
+def test_columns_that_matter_to_a_model_without_weights():
+    columns = tuple(
+        ColumnImportance(f"column {k}", studies.around(0.3 / (k + 1), 0.05)) for k in range(25)
+    )
+    study = dataclasses.replace(
+        studies.binary(), importance=Importance("TSVM", "Brier score", columns)
+    )
+    found = read(study)
+    assert "How much the Brier score of TSVM on held-out rows rises" in found.sections["importance"]
+    assert "column 0: 0.300, between 0.250 and 0.350" in found.titles
+    assert [row[0] for row in found.table("Column", "Rise of the Brier score")] == [
+        each.column for each in columns
+    ]
+    assert "importance" not in Reader(content_of(studies.binary)).ids
 
 
 def test_parts_that_are_not_there_are_left_out():

@@ -10,6 +10,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from neverworse import LeastSquaresClassifier, audit
+from neverworse.rows import as_rows
 from neverworse.study import Study
 from neverworse.study._choice import check_choice, choose, is_compared, named
 from neverworse.study._decision_facts import wanted_of
@@ -109,7 +110,31 @@ def test_label_spreading_is_recommended_but_makes_no_file(plain):
     verdict = replace(study.verdict, model="label spreading")
     found = choose(fit, settings, replace(study, verdict=verdict), scored)
     assert found.facts.name == "projected"
-    assert found.facts.words[0].startswith("label spreading classifies rows by the rows of this")
+    assert found.facts.words[0] == (
+        "label spreading classifies rows by the rows of the table, so it makes no model file."
+    )
+
+
+def test_what_needs_all_rows_in_memory_is_refused_or_replaced(plain):
+    fit, settings, study, scored = plain
+    large = replace(fit, features=as_rows(fit.features))
+    with pytest.raises(TableError, match=r"self-training needs all rows in memory \(--memory GB\)"):
+        check_choice(large, replace(settings, model="self-training"))
+    verdict = replace(study.verdict, model="self-training")
+    found = choose(large, settings, replace(study, verdict=verdict), scored)
+    assert found.facts.name == "projected"
+    assert found.facts.words[0].startswith("self-training needs all rows in memory")
+
+
+@pytest.mark.parametrize("name", ["ICLS", "logistic regression"])
+def test_tables_that_are_not_in_memory_give_the_same_model(plain, name):
+    fit, settings, study, scored = plain
+    large = replace(fit, features=as_rows(fit.features))
+    here, there = (
+        choose(each, replace(settings, model=name, calibrate=True), study, scored)
+        for each in (fit, large)
+    )
+    np.testing.assert_allclose(here.probabilities, there.probabilities, atol=1e-8)
 
 
 def test_models_that_failed_are_refused_with_the_reason(plain):

@@ -55,6 +55,8 @@ def evidence(**changed):
     found = Evidence(
         guarantee="improved",
         claim="It is proved.",
+        penalised=False,
+        no_room=True,
         has_prior=False,
         data=dataclasses.replace(study.data, classes=many),
         changes=dataclasses.replace(study.changes, n_changed=3, n_unlabeled=400),
@@ -82,7 +84,12 @@ UNCLEAR = {"error_difference": SAME, "loss_difference": SAME}
 def test_each_verdict_names_a_model_and_what_to_do():
     unclear = compared(UNCLEAR)
     for changed, kind, model, words in [
-        ({"comparison": unclear}, "projected", "projected", "in squared error, it is better for"),
+        (
+            {"comparison": unclear},
+            "projected",
+            "projected",
+            "its squared error is lower for certain.",
+        ),
         ({}, "projected", "projected", "it is clearly better on held-out rows"),
         ({"guarantee": "same"}, "nothing to gain", "supervised", "rows cannot improve it"),
         (
@@ -105,6 +112,20 @@ def test_each_verdict_names_a_model_and_what_to_do():
         assert found.headline.startswith(("Use", "Stay"))
         assert found.reasons
         assert found.quality.startswith("On held-out rows it is wrong in ")
+
+
+def test_the_loss_of_the_guarantee_is_named():
+    unclear = evidence(comparison=compared(UNCLEAR), penalised=True)
+    assert "its penalised squared error is lower for certain." in verdict_of(unclear).headline
+    same = dataclasses.replace(unclear.changes, n_changed=0)
+    found = verdict_of(dataclasses.replace(unclear, changes=same))
+    assert found.headline.endswith("lower for certain, its classes the same.")
+    assert "--compare" in " ".join(found.advice) or "none of those" in " ".join(found.advice)
+
+
+def test_an_improvement_that_was_not_found_is_not_called_impossible():
+    found = verdict_of(evidence(guarantee="same", no_room=False))
+    assert found.headline == "Use the supervised model: no certain improvement of it was found."
 
 
 def test_words_have_the_numbers_and_the_baseline_beside_them():

@@ -20,6 +20,7 @@ from neverworse.study._study import (
 )
 
 MOST_COLUMNS = 40
+MOST_SAID = 5  # columns that matter most
 
 
 def summary(study: Study, paths: Sequence[Path]) -> Iterator[str]:
@@ -159,3 +160,30 @@ def _numbers(study: Study) -> Iterator[str]:
         right=(1, 2),
     )
     yield ""
+    yield f"{wrapped(_matters(study))}\n"
+
+
+def _matters(study: Study) -> str:
+    """Say which columns matter most."""
+    found = study.importance
+    if found is not None:
+        shown = found.columns[:MOST_SAID]
+        parts = [f"{each.column} ({each.increase.value:+.3f})" for each in shown]
+        return (
+            f"What matters most to {found.model}, by the rise of the {found.measure} if a column "
+            f"is shuffled: {', '.join(parts)}."
+        )
+    which = "supervised" if study.verdict.model == "supervised" else "projected"
+    weights = sorted(
+        ((getattr(each, f"{which}_scaled"), each) for each in study.coefficients),
+        key=lambda pair: -abs(pair[0]),
+    )
+    several = len(study.data.classes) > 2
+    parts = [
+        f"{each.feature}{f' for {each.class_name!r}' if several else ''} ({weight:+.3f})"
+        for weight, each in weights[:MOST_SAID]
+    ]
+    score = "the score of a class" if several else f"the score of {study.data.classes[1].name!r}"
+    return (
+        f"What matters most, by the change of {score} per standard deviation: {', '.join(parts)}."
+    )

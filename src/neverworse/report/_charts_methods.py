@@ -6,7 +6,15 @@ from collections.abc import Sequence
 from typing import Literal
 
 from neverworse.projection._words import count
-from neverworse.report._canvas import PROJECTED, canvas, looks, number_axis, rows_axis, sizes_axis
+from neverworse.report._canvas import (
+    PROJECTED,
+    Look,
+    canvas,
+    looks,
+    number_axis,
+    rows_axis,
+    sizes_axis,
+)
 from neverworse.report._svg import COLOURS, Chart
 from neverworse.report._words import decimal, short
 from neverworse.study._study import CalibrationBin, Curve, Estimate
@@ -71,13 +79,29 @@ def estimates_chart(
     reference : float, optional
         Where to draw a line that all are to be compared with.
     """
-    chart, ax = canvas(30 * len(estimates) + 60, left=140, top=8)
     look_of = looks(method for method, _ in estimates)
-    rows_axis(ax, chart, [short(method, LONGEST_METHOD) for method, _ in estimates])
+    shown = [short(method, LONGEST_METHOD) for method, _ in estimates]
+    return _intervals(estimates, shown, list(look_of.values()), label, reference)
+
+
+def importance_chart(increases: Sequence[tuple[str, Estimate]], label: str) -> Chart:
+    """Draw a dot and an interval for each column of the table."""
+    shown = [short(column, LONGEST_METHOD) for column, _ in increases]
+    return _intervals(increases, shown, [PROJECTED] * len(shown), label, 0.0)
+
+
+def _intervals(
+    estimates: Sequence[tuple[str, Estimate]],
+    shown: Sequence[str],
+    looks_of: Sequence[Look],
+    label: str,
+    reference: float | None,
+) -> Chart:
+    chart, ax = canvas(30 * len(estimates) + 60, left=140, top=8)
+    rows_axis(ax, chart, shown)
     if reference is not None:
         ax.axvline(reference, color=COLOURS["ink"], linewidth=1.2)
-    for k, (method, each) in enumerate(estimates):
-        look = look_of[method]
+    for k, ((method, each), look) in enumerate(zip(estimates, looks_of, strict=True)):
         ax.plot(
             [each.low, each.high],
             [k, k],

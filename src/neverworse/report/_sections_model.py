@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 
 from neverworse.projection._words import count
 from neverworse.report._charts import coefficients_chart, scores_chart
+from neverworse.report._charts_methods import importance_chart
 from neverworse.report._html import Markup, table, tag
 from neverworse.report._meaning import standing
 from neverworse.report._pieces import LARGEST_MATRIX, drawing, legend, long_table, side_by_side
-from neverworse.report._words import decimal, exact, name, number, percent, signed
+from neverworse.report._words import decimal, estimate, exact, name, number, percent, signed
 from neverworse.study._study import Changes, Coefficient, Study
 
 MODELS = ("supervised", "projected")
@@ -137,6 +138,33 @@ def _pairs(found: Changes, classes: Sequence[str]) -> Markup:
         n_all=len(pairs),
         rest="those with most rows come first.",
     )
+
+
+def importance(study: Study) -> Iterator[Markup]:
+    """Yield which columns a model without such weights relies on."""
+    found = study.importance
+    if found is None:
+        return
+    largest = [(each.column, each.increase) for each in found.columns[:MOST_WEIGHTS]]
+    words = tag(
+        "p",
+        f"How much the {found.measure} of ",
+        name(found.model),
+        " on held-out rows rises if a column is shuffled among them, so that it says nothing any "
+        "more. Columns that say the same can stand in for each other, and look less important than "
+        "they are. Lines are 95 % intervals; where one reaches 0, it may be chance.",
+    )
+    chart = importance_chart(largest, f"rise of the {found.measure}")
+    yield side_by_side(drawing(chart, "importance"), words)
+    if len(found.columns) > len(largest):
+        yield long_table(
+            "All columns.",
+            ["Column", f"Rise of the {found.measure}"],
+            [[name(each.column), estimate(each.increase, sign=True)] for each in found.columns],
+            numbers_from=1,
+            n_all=len(found.columns),
+            rest="others are in study.json.",
+        )
 
 
 def coefficients(study: Study) -> Iterator[Markup]:

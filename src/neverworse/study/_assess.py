@@ -16,8 +16,9 @@ from neverworse.projection._words import count, number
 from neverworse.study._coefficients import coefficients
 from neverworse.study._comparison import Compared, compare
 from neverworse.study._curves import labeled_curve, unlabeled_curve
-from neverworse.study._fit import FitSettings, TableFit
-from neverworse.study._methods import standard_methods
+from neverworse.study._fit import AUTO, FitSettings, TableFit
+from neverworse.study._importance import permutation_importance
+from neverworse.study._methods import PROJECTED, SUPERVISED, standard_methods
 from neverworse.study._scored import ScoredRows
 from neverworse.study._study import (
     ClassFacts,
@@ -25,6 +26,7 @@ from neverworse.study._study import (
     Curve,
     DataFacts,
     FileFacts,
+    Importance,
     Scalar,
     Study,
 )
@@ -83,6 +85,8 @@ def assess(
     evidence = Evidence(
         guarantee=_guarantee(certificate),
         claim=claim(certificate),
+        penalised=certificate.penalty > 0.0,
+        no_room=certificate.reason == "inside",
         has_prior=bool(settings.prior),
         data=data,
         changes=changes,
@@ -90,6 +94,8 @@ def assess(
         better=() if compared is None else compared.better,
         labeled_curve=labeled,
     )
+    verdict = verdict_of(evidence)
+    model = verdict.model if settings.model == AUTO else settings.model
     study = Study(
         version=__version__,
         made=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
@@ -97,7 +103,7 @@ def assess(
         settings=_settings(fit, settings, seed),
         packages=_packages(),
         data=data,
-        verdict=verdict_of(evidence),
+        verdict=verdict,
         certificate=certificate.to_dict(),
         claim=evidence.claim,
         certificate_words=certificate.summary(),
@@ -105,6 +111,7 @@ def assess(
         changes=changes,
         coefficients=weights,
         intercepts=intercepts,
+        importance=_importance(fit, model, seed, told, notes) if compared else None,
         unlabeled_curve=unlabeled,
         labeled_curve=labeled,
         comparison=comparison,
@@ -136,8 +143,8 @@ def claim(certificate: Certificate) -> str:
             f"some classes of the unlabeled rows{conditions} would give exactly this model, so "
             "that no other is better whatever they are"
             if certificate.reason == "inside"
-            else "the unlabeled rows leave no room for an improvement that is certain whatever "
-            f"their classes are{conditions}"
+            else "no improvement was found that is certain whatever the classes of the unlabeled "
+            f"rows are{conditions}"
         )
         return f"The projected model is the supervised one: {why}."
     if not certificate.holds:
@@ -180,6 +187,31 @@ def _comparison(
         )
     except ValueError as error:
         notes.append(f"Methods were not compared. {error}")
+        return None
+
+
+def _importance(
+    fit: TableFit, model: str, seed: int, told: Progress, notes: list[str]
+) -> Importance | None:
+    if model in (SUPERVISED, PROJECTED):
+        return None  # their weights say what matters
+    methods = standard_methods(
+        fit.classifier, compare=True, n_classes=len(fit.target.classes), seed=seed
+    )
+    told("importance of columns", 0.0)
+    try:
+        return permutation_importance(
+            model,
+            methods[model],
+            fit.features,
+            fit.target.codes,
+            fit.model.preparation_.feature_columns_,
+            sample_weight=fit.weights,
+            seed=seed,
+            progress=lambda done, total: told("importance of columns", done / total),
+        )
+    except ValueError as error:
+        notes.append(f"The importance of columns was not computed. {error}")
         return None
 
 

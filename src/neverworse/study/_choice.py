@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from neverworse._typing import Indices, Matrix, Vector
 from neverworse.estimators import ProjectedLeastSquaresClassifier, audit
 from neverworse.estimators._delegating import DelegatingClassifier
 from neverworse.projection import Box, Simplex
+from neverworse.projection._words import count
 from neverworse.rows import Rows
 from neverworse.study._comparison_words import reason_of
 from neverworse.study._decision_facts import decision_of, wanted_of
@@ -94,8 +95,33 @@ def _plain(name: str) -> str:
 def check_choice(fit: TableFit, settings: FitSettings) -> None:
     """Raise `TableError` if a model cannot be what is wanted, before others are compared."""
     wanted_of(fit, settings)
-    if settings.model == "TSVM" and len(fit.target.classes) != 2:
-        raise TableError(f"TSVM is for two classes, and there are {len(fit.target.classes)}.")
+    if settings.model == AUTO:
+        return
+    methods = _methods(fit)
+    if settings.model not in methods:
+        raise TableError(
+            f"{settings.model} is for two classes, and there are {len(fit.target.classes)}."
+        )
+    obstacle = _obstacle(settings.model, methods[settings.model], fit)
+    if obstacle is not None:
+        raise TableError(f"{obstacle} Choose another --model.")
+
+
+def _methods(fit: TableFit, seed: int = 0) -> dict[str, Any]:
+    n_classes = len(fit.target.classes)
+    return standard_methods(fit.classifier, compare=True, n_classes=n_classes, seed=seed)
+
+
+def _obstacle(name: str, method: Any, fit: TableFit) -> str | None:
+    """Return why a method makes no model file for a table, if it does not."""
+    if name == NEIGHBOURS:
+        return f"{NEIGHBOURS} classifies rows by the rows of the table, so it makes no model file."
+    if not isinstance(fit.features, Rows) or name in (SUPERVISED, PROJECTED):
+        return None
+    from_labels = isinstance(method, TunedClassifier) and not method.self_training
+    if from_labels or isinstance(method, ProjectedLeastSquaresClassifier):
+        return None
+    return f"{name} needs all rows in memory (--memory GB), and this table is larger than that."
 
 
 def is_compared(name: str) -> bool:
@@ -133,10 +159,8 @@ def choose(
     told = progress or _silent
     check_choice(fit, settings)
     wanted = wanted_of(fit, settings)
-    name, words = _resolved(settings.model, study)
-    methods = standard_methods(
-        fit.classifier, compare=True, n_classes=len(fit.target.classes), seed=seed
-    )
+    methods = _methods(fit, seed)
+    name, words = _resolved(settings.model, study, methods, fit)
     told(f"fitting {name}", 0.0)
     estimator = _estimator(name, methods[name], fit)
     decision = None
@@ -165,7 +189,9 @@ def _silent(what: str, share: float) -> None:
     """Show no progress."""
 
 
-def _resolved(asked: str, study: Study) -> tuple[str, tuple[str, ...]]:
+def _resolved(
+    asked: str, study: Study, methods: Mapping[str, Any], fit: TableFit
+) -> tuple[str, tuple[str, ...]]:
     """Return the name of a method, and what has to be said about how it was found."""
     failures = {} if study.comparison is None else study.comparison.failures
     if asked in failures:
@@ -173,12 +199,10 @@ def _resolved(asked: str, study: Study) -> tuple[str, tuple[str, ...]]:
     if asked != AUTO:
         return asked, ()
     name = study.verdict.model
-    if name != NEIGHBOURS:
+    obstacle = _obstacle(name, methods[name], fit)
+    if obstacle is None:
         return name, ()
-    name = SUPERVISED if study.certificate["reason"] else PROJECTED
-    return name, (
-        f"{NEIGHBOURS} classifies rows by the rows of this table, so it makes no model file.",
-    )
+    return SUPERVISED if study.certificate["reason"] else PROJECTED, (obstacle,)
 
 
 def _estimator(name: str, method: Any, fit: TableFit) -> Any:
@@ -188,12 +212,7 @@ def _estimator(name: str, method: Any, fit: TableFit) -> Any:
     if name == PROJECTED:
         return _lean(fit.classifier)
     X, y, weights = fit.features, fit.target.codes, fit.weights
-    if isinstance(X, Rows) and not isinstance(method, ProjectedLeastSquaresClassifier):
-        if not isinstance(method, TunedClassifier) or method.self_training:
-            raise TableError(
-                f"{name} needs all rows in memory, and this table is larger than that. Choose "
-                "another --model, or allow more: --memory GB."
-            )
+    if isinstance(X, Rows) and isinstance(method, TunedClassifier):  # which learns from labels
         labeled = np.flatnonzero(fit.target.labeled)
         X, y = X.take(labeled), y[labeled]
         weights = None if weights is None else weights[labeled]
@@ -260,38 +279,42 @@ class _Answers:
 def _audit(fit: TableFit, scored: ScoredRows, codes: Indices, shares: Matrix | None) -> AuditFacts:
     """Compare with the supervised model on the unlabeled rows, whatever their classes are."""
     n_classes = len(scored.classes)
-    unknown = np.full(len(codes), np.nan)
-    # What --prior says about these rows holds here, too.
-    prior = {
-        int(float(code)): (low, high)
-        for code, low, high in fit.classifier.certificate_.assumptions.class_prior
-    }
-    options: dict[str, Any] = {
-        "sample_weight": None if fit.weights is None else fit.weights[scored.unlabeled],
-        "class_prior": prior or None,
-        "missing_label": np.nan,
-    }
+    before: Any
+    after: Any
+    response: Literal["predict_proba", "error"]
     if shares is None:
-        before = _Answers(scored.predictions[0], n_classes)
-        after = _Answers(codes, n_classes)
+        response, loss = "error", "share of wrong classes"
+        before, after = (_Answers(each, n_classes) for each in (scored.predictions[0], codes))
         same = np.array_equal(codes, scored.predictions[0])
-        found = audit(after, before, unknown[:, None], unknown, response="error", **options)
     else:
-        baseline = nearest_shares(scored.supervised[scored.unlabeled])
-        same = np.array_equal(shares, baseline)
-        found = audit(shares, baseline, None, unknown, response="predict_proba", **options)
-    loss = "share of wrong classes" if shares is None else "Brier score of the probabilities"
-    return AuditFacts(
-        response="error" if shares is None else "predict_proba",
-        worst_case=found.worst_case,
-        best_case=found.best_case,
-        holds=found.holds,
-        words=_audit_words(loss, found.worst_case, found.best_case, len(codes), same),
-    )
+        response, loss = "predict_proba", "Brier score of the probabilities"
+        once = 1 if n_classes == 2 else slice(None)  # the first of two classes says nothing more
+        before = nearest_shares(scored.supervised[scored.unlabeled])[:, once]
+        after = shares[:, once]
+        same = np.array_equal(after, before)
+    worst = best = 0.0
+    if not same:
+        unknown = np.full(len(codes), np.nan)
+        # What --prior says about these rows holds here, too.
+        prior = {
+            int(float(code)): (low, high)
+            for code, low, high in fit.classifier.certificate_.assumptions.class_prior
+        }
+        found = audit(
+            *(after, before, unknown[:, None], unknown),
+            response=response,
+            sample_weight=None if fit.weights is None else fit.weights[scored.unlabeled],
+            class_prior=prior or None,
+            missing_label=np.nan,
+        )
+        worst, best = found.worst_case, found.best_case
+    conditions = fit.model.certificate_.assumptions.conditions()
+    where = f"on the {count(len(codes), 'unlabeled row')}, whatever their classes are{conditions}"
+    words = _audit_words(loss, worst, best, where, same)
+    return AuditFacts(response, worst, best, worst <= 0.0, words)
 
 
-def _audit_words(loss: str, worst: float, best: float, n_rows: int, same: bool) -> str:
-    where = f"on the {n_rows:,} unlabeled rows, whatever their classes are"
+def _audit_words(loss: str, worst: float, best: float, where: str, same: bool) -> str:
     if same:
         return f"The {loss} is that of the supervised model {where}."
     if worst <= 0.0:

@@ -25,7 +25,7 @@ UNLABELED_SHARES = np.array([1 / 64, 1 / 8, 1 / 2, 1])
 LABELED_SHARES = np.array([1 / 4, 1 / 2, 1])
 # Folds of one repeat share most training rows with those of the next: more of them take time, and
 # make intervals hardly narrower.
-MOST_REPEATS = 3
+MOST_REPEATS = 2
 
 
 def unlabeled_curve(

@@ -229,6 +229,23 @@ class Comparison:
 
 
 @dataclass(frozen=True)
+class ColumnImportance:
+    """How much worse held-out rows are predicted if a column is shuffled among them."""
+
+    column: str
+    increase: Estimate
+
+
+@dataclass(frozen=True)
+class Importance:
+    """Columns by how much a model relies on them, the most important one first."""
+
+    model: str
+    measure: Literal["Brier score", "error"]
+    columns: tuple[ColumnImportance, ...]
+
+
+@dataclass(frozen=True)
 class Verdict:
     """What to do with a table, and why."""
 
@@ -300,6 +317,7 @@ class Study:
     changes: Changes
     coefficients: tuple[Coefficient, ...]
     intercepts: tuple[Coefficient, ...]
+    importance: Importance | None  # of a model that is neither the supervised nor the projected one
     unlabeled_curve: Curve | None
     labeled_curve: Curve | None
     comparison: Comparison | None

@@ -73,6 +73,10 @@ class Evidence:
     guarantee : {"improved", "same", "none"}
     claim : str
         What is proved, in a sentence.
+    penalised : bool
+        Whether that is about a loss with a ridge penalty.
+    no_room : bool
+        Whether it is certain that nothing could be improved, and not merely nothing that was found.
     has_prior : bool
         Whether shares of classes were given.
     data : DataFacts
@@ -85,6 +89,8 @@ class Evidence:
 
     guarantee: Guarantee
     claim: str
+    penalised: bool
+    no_room: bool
     has_prior: bool
     data: DataFacts
     changes: Changes
@@ -123,6 +129,8 @@ def _headline(kind: VerdictKind, model: str, evidence: Evidence) -> str:
     if kind == "another method":
         return f"Use {model}: it is clearly better on held-out rows. It comes without a guarantee."
     if kind == "nothing to gain":
+        if not evidence.no_room:
+            return "Use the supervised model: no certain improvement of it was found."
         return "Use the supervised model: the unlabeled rows cannot improve it."
     if kind == "supervised":
         return "Use the supervised model: the projected one is clearly worse on held-out rows."
@@ -130,9 +138,10 @@ def _headline(kind: VerdictKind, model: str, evidence: Evidence) -> str:
         return "Stay with the supervised model: nothing shows that the projected one is better."
     if _is_clearly_better(evidence.comparison):
         return "Use the projected model: it is clearly better on held-out rows."
+    loss = f"{'penalised ' if evidence.penalised else ''}squared error"
     if not evidence.changes.n_changed:
-        return "Use the projected model: its scores are better for certain, its classes the same."
-    return "Use the projected model: in squared error, it is better for certain."
+        return f"Use the projected model: its {loss} is lower for certain, its classes the same."
+    return f"Use the projected model: its {loss} is lower for certain."
 
 
 def _is_clearly_better(comparison: Comparison | None) -> bool:

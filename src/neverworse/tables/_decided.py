@@ -113,6 +113,8 @@ def calibration_scores(model: Any, X: Any) -> Matrix:
 
 def calibrated(scores: Matrix, sigmoids: Matrix) -> Matrix:
     """Return the probabilities that sigmoids make of scores; several of them add up to one."""
+    if sigmoids.shape != (scores.shape[1], 2):
+        raise ValueError("The sigmoids are not those of these scores.")
     shares: Matrix = special.expit(scores * sigmoids[:, 0] + sigmoids[:, 1])
     if shares.shape[1] == 1:
         return np.hstack([1.0 - shares, shares])

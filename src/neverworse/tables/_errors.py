@@ -39,7 +39,11 @@ def in_options(message: str) -> str:
     message = re.sub(r"\bresponse=['\"](\w+)['\"]", r"--response \1", message)
     message = re.sub(r"\bdistance=['\"](\w+)['\"]", r"--distance \1", message)
     message = re.sub(r"\bclass_prior=['\"](\w+)['\"]", r"--prior \1", message)
-    for argument, option in (("class_prior", "--prior"), ("sample_weight", "--weight")):
+    for argument, option in (
+        ("class_prior", "--prior"),
+        ("class_weight", "--class-weight"),
+        ("sample_weight", "--weight"),
+    ):
         message = re.sub(rf"\b{argument}\b", option, message)
     return message
 
