@@ -81,7 +81,7 @@ def estimates_chart(
     """
     look_of = looks(method for method, _ in estimates)
     shown = [short(method, LONGEST_METHOD) for method, _ in estimates]
-    return _intervals(estimates, shown, list(look_of.values()), label, reference)
+    return _intervals(estimates, shown, [look_of[name] for name, _ in estimates], label, reference)
 
 
 def importance_chart(increases: Sequence[tuple[str, Estimate]], label: str) -> Chart:
