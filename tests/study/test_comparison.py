@@ -346,8 +346,9 @@ def test_all_methods_run_on_several_classes_and_sparse_rows(monkeypatch):
     X, y = problem(n_labeled=30, n_unlabeled=60, n_classes=3, shift=1.0)
     methods = standard_methods(projected(alpha=1.0), compare=True, n_classes=3)
     dense = compare(methods, X, y).comparison
-    thin = compare(methods, sparse.csr_array(X), y).comparison
     assert dense.failures == {}
+    del methods["random forest"], methods["self-training"]  # others take a fraction of the time
+    thin = compare(methods, sparse.csr_array(X), y).comparison
     # scikit-learn's boosting takes no sparse rows: it is left out, and the reason given.
     assert list(thin.failures) == ["gradient boosting"]
     assert "gradient boosting failed: Sparse data was passed" in thin.words

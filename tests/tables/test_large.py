@@ -86,6 +86,7 @@ def test_command_gives_the_same_results(tmp_path, suffix, capsys):
         with pa.output_stream(path, compression="detect") as file:
             csv.write_csv(rows, file)
     words = ["fit", str(path), "--target", "class", "--id", "name", "--no-curves", "--quiet"]
+    words += ["--model", "projected"]
     found = []
     for more in ([], ["--memory", "0.000001"]):
         out = tmp_path / f"out{len(more)}"
