@@ -130,6 +130,7 @@ def test_three_classes_as_json_and_from_standard_input(tmp_path):
     flower = flowers(n_labeled=15)
     ran = neverworse(
         *("fit", "-", "--target", "species", "--json", "--no-curves", "--compare", "--out", "o"),
+        *("--model", "projected"),
         cwd=tmp_path,
         input=flower.to_csv(index=False),
     )

@@ -12,6 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from neverworse import LeastSquaresClassifier, audit
 from neverworse.rows import as_rows
 from neverworse.study import Study
+from neverworse.study._assess import claim
 from neverworse.study._choice import check_choice, choose, is_compared, named
 from neverworse.study._decision_facts import wanted_of
 from neverworse.study._methods import standard_methods
@@ -361,3 +362,6 @@ def test_methods_have_the_weights_of_classes():
     study = studied(fit, settings)[0]
     assert "labeled rows weighted by class" in study.claim
     assert study.settings["class weight"] == "balanced"
+    # Labeled rows are no part of the loss on unlabeled ones.
+    fit, _ = fitted(alpha=0.5, class_weight="balanced", distance="unlabeled")
+    assert "weighted" not in claim(fit.model.certificate_)

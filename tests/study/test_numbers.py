@@ -24,7 +24,8 @@ def example(n_classes, n=200, n_repeats=3, seed=0):
     names = [f"class {k}" for k in range(n_classes)]
     weights = rng.uniform(0.2, 2.0, n)
     truth = Truth(np.arange(n), codes, weights, names, 1 if n_classes == 2 else None)
-    return truth, HeldOut(probabilities.argmax(axis=2), probabilities, probabilities)
+    one_fold = np.zeros((n_repeats, n), int)
+    return truth, HeldOut(probabilities.argmax(axis=2), probabilities, probabilities, one_fold)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -63,6 +64,17 @@ def test_values_are_those_of_scikit_learn(n_classes, weighted):
             metric = getattr(metrics, f"{kind}_score")
             value = metric(y, alone.predictions[0], labels=labels, average=None, **given)[k]
             assert getattr(each, kind).value == pytest.approx(value), kind
+
+
+def test_rows_are_ranked_within_their_folds():
+    truth, held_out = example(2, n_repeats=1)
+    folds = np.arange(200)[None] % 2
+    truth = dataclasses.replace(truth, weights=np.ones(200))
+    # Another model scores the second fold, on another scale.
+    scores = held_out.scores + 100.0 * folds[..., None]
+    found = numbers(truth, dataclasses.replace(held_out, scores=scores, folds=folds)).auc.value
+    each = [metrics.roc_auc_score(truth.codes[k::2], held_out.scores[0, k::2, 1]) for k in (0, 1)]
+    assert found == pytest.approx(np.mean(each))
 
 
 def test_every_value_lies_in_its_interval():
@@ -111,7 +123,7 @@ def test_intervals_of_balanced_accuracy_and_f1_cover_them():
     truth = Truth(np.arange(75), codes, np.ones(75), ["no", "yes"], 1)
     for _ in range(400):
         said = np.where(rng.random(75) < np.where(codes == 1, 0.7, 0.9), codes, 1 - codes)
-        found = numbers(truth, HeldOut(said[None], None, None))
+        found = numbers(truth, HeldOut(said[None], None, None, np.zeros((1, 75), int)))
         recall, precision = 0.7, 0.7 * 15 / (0.7 * 15 + 0.1 * 60)
         f1 = found.classes[1].f1
         covered.append(
@@ -135,7 +147,8 @@ def test_means_of_estimates():
 def test_no_error_is_no_certainty():
     codes = np.repeat([0, 1], 10)
     truth = Truth(np.arange(20), codes, np.ones(20), ["no", "yes"], 1)
-    found = numbers(truth, HeldOut(codes[None], np.eye(2)[codes][None], np.eye(2)[codes][None]))
+    sure = np.eye(2)[codes][None]
+    found = numbers(truth, HeldOut(codes[None], sure, sure, np.zeros((1, 20), int)))
     assert found.error.value == 0.0
     assert found.error.high > 0.1
     assert found.auc.low < found.auc.value == found.balanced_accuracy.value == 1.0
@@ -146,7 +159,7 @@ def test_no_error_is_no_certainty():
 def test_a_class_that_is_never_predicted_has_no_precision():
     codes = np.repeat([0, 1], [15, 5])
     truth = Truth(np.arange(20), codes, np.ones(20), ["no", "yes"], 1)
-    found = numbers(truth, HeldOut(np.zeros((1, 20), int), None, None))
+    found = numbers(truth, HeldOut(np.zeros((1, 20), int), None, None, np.zeros((1, 20), int)))
     assert found.classes[1].precision is None
     assert found.classes[1].recall.value == found.classes[1].f1.value == 0.0
     assert found.auc is found.brier is found.log_loss is found.calibration is None

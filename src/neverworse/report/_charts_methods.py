@@ -81,7 +81,8 @@ def estimates_chart(
     """
     look_of = looks(method for method, _ in estimates)
     shown = [short(method, LONGEST_METHOD) for method, _ in estimates]
-    return _intervals(estimates, shown, list(look_of.values()), label, reference)
+    looks_of = [look_of[method] for method, _ in estimates]
+    return _intervals(estimates, shown, looks_of, label, reference)
 
 
 def importance_chart(increases: Sequence[tuple[str, Estimate]], label: str) -> Chart:

@@ -131,9 +131,10 @@ def claim(certificate: Certificate) -> str:
         if certificate.rows == "unlabeled"
         else f"all {certificate.n_labeled + certificate.n_unlabeled:,} rows"
     )
+    weighted = certificate.class_weight and certificate.rows == "all"
     included = [
         *(["ridge penalty included"] if certificate.penalty else []),
-        *(["labeled rows weighted by class"] if certificate.class_weight else []),
+        *(["labeled rows weighted by class"] if weighted else []),
     ]
     if included:
         where += f", {' and '.join(included)},"

@@ -171,6 +171,9 @@ class _Run:
             sample.n_folds, sample.n_repeats, seed, missing_label=np.nan
         )
         self.splits = list(folds.split(sample.X, sample.y))
+        self.folds = np.zeros((sample.n_repeats, len(truth.codes)), dtype=np.intp)
+        for split, (_, test) in enumerate(self.splits):
+            self.folds[split // sample.n_folds, test] = split
         self.held_out: dict[str, HeldOut] = {}
         self.seconds: dict[str, float] = {}
         self.by_fold: dict[str, dict[str, Vector]] = {}  # means over test rows, by measure
@@ -211,7 +214,9 @@ class _Run:
                 squares = brier_scores(self.truth.codes[test], said["scores"])
                 losses[split] = np.average(squares, weights=self.truth.weights[test])
             yield split
-        held_out = HeldOut(found["predictions"], found.get("probabilities"), found.get("scores"))
+        held_out = HeldOut(
+            found["predictions"], found.get("probabilities"), found.get("scores"), self.folds
+        )
         self.held_out[name], self.seconds[name] = held_out, seconds / len(self.splits)
         self.by_fold[name] = self._by_fold(held_out) | {"loss": losses}
 
@@ -251,9 +256,7 @@ class _Run:
                 self.truth.codes[known], self.truth.weights[known], minlength=n_classes
             )
             shares[split // self.sample.n_folds, test] = counts / counts.sum()
-        # The shares differ between folds in a way that would rank the rows of a fold the wrong way
-        # round: all rows are the same to this method.
-        return HeldOut(shares.argmax(axis=2), shares, np.zeros_like(shares))
+        return HeldOut(shares.argmax(axis=2), shares, shares, self.folds)
 
     def mean(self, name: str, measure: str, other: str | None = None) -> Mean | None:
         """Return the mean over the folds, or of the difference from another method."""
@@ -265,7 +268,12 @@ class _Run:
     def difference(self, name: str, measure: str, other: str, n_tests: int) -> Estimate | None:
         """Return the difference of a method from another one, with its interval."""
         mean = self.mean(name, measure, other)
-        return None if mean is None else mean.estimate(n_tests)
+        if mean is None:
+            return None
+        found = mean.estimate(n_tests)
+        if measure == "error":  # shares differ by no more than 1
+            return Estimate(found.value, max(-1.0, found.low), min(1.0, found.high))
+        return found
 
 
 def fit_fold(method: Any, sample: Sample, train: Indices) -> Any:

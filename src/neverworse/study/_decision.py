@@ -101,14 +101,14 @@ def nested_numbers(
     n_folds = min(MOST_FOLDS, int(counts.min()))
     folds = StratifiedLabeledKFold(n_folds, shuffle=True, random_state=seed, missing_label=np.nan)
     shares = np.zeros((1, len(truth.codes), len(truth.classes)))
-    predictions = np.zeros(shares.shape[:2], dtype=np.intp)
+    predictions, places = (np.zeros(shares.shape[:2], dtype=np.intp) for _ in range(2))
     for fold, (train, test) in enumerate(folds.split(sample.X, sample.y)):
         settings = decide(method, sample, train, wanted, seed)
         model = DecidedClassifier(fit_fold(method, sample, train), **settings)
         shares[0, test] = model.predict_proba(sample.X[test])
-        predictions[0, test] = model.decide(shares[0, test])
+        predictions[0, test], places[0, test] = model.decide(shares[0, test]), fold
         progress((fold + 1) / n_folds)
-    return numbers(truth, HeldOut(predictions, shares, shares))
+    return numbers(truth, HeldOut(predictions, shares, shares, places))
 
 
 def _held_out(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from scipy import optimize, stats
-from sklearn.metrics import confusion_matrix, roc_auc_score
+from sklearn.metrics import roc_auc_score
 
 from neverworse._typing import AnyArray, Indices, Matrix, Vector
 from neverworse.study._resampling import LEVEL
@@ -32,11 +32,15 @@ class HeldOut:
     scores : array of shape (n_repeats, n_rows, n_classes) or None
         What ranks the rows for each class: scores that are not cut off where there are any,
         otherwise probabilities.
+    folds : array of shape (n_repeats, n_rows)
+        In which fold each row was held out. Scores of different folds come from different models,
+        so that rows are ranked within their folds only.
     """
 
     predictions: Indices
     probabilities: AnyArray | None
     scores: AnyArray | None
+    folds: Indices
 
 
 @dataclass(frozen=True)
@@ -90,7 +94,7 @@ def numbers(truth: Truth, held_out: HeldOut) -> Numbers:
     return Numbers(
         error=wilson(float(np.average(wrong, weights=truth.weights)), truth.size()),
         balanced_accuracy=mean_of(recalls),
-        auc=None if held_out.scores is None else _auc(truth, held_out.scores),
+        auc=None if held_out.scores is None else _auc(truth, held_out.scores, held_out.folds),
         brier=brier,
         log_loss=log_loss,
         classes=tuple(
@@ -163,13 +167,14 @@ def mean_of(parts: Sequence[Estimate]) -> Estimate:
 
 
 def _confusion(truth: Truth, predictions: Indices) -> Matrix:
-    labels = range(len(truth.classes))
-    found = [
-        confusion_matrix(truth.codes, each, labels=labels, sample_weight=truth.weights)
-        for each in predictions
-    ]
-    mean: Matrix = np.mean(found, axis=0)
-    return mean
+    n_classes = len(truth.classes)
+    cells = np.bincount(
+        (truth.codes * n_classes + predictions).ravel(),
+        np.broadcast_to(truth.weights, predictions.shape).ravel(),
+        minlength=n_classes**2,
+    )
+    counts: Matrix = cells.reshape(n_classes, n_classes) / len(predictions)
+    return counts
 
 
 def _class_numbers(truth: Truth, confusion: Matrix, k: int, recall: Estimate) -> ClassNumbers:
@@ -202,18 +207,19 @@ def _mean(truth: Truth, values: Vector) -> Estimate:
     return Estimate(mean, max(0.0, mean - margin), mean + margin)
 
 
-def _auc(truth: Truth, scores: AnyArray) -> Estimate:
+def _auc(truth: Truth, scores: AnyArray, folds: Indices) -> Estimate:
     """Return the AUC: of two classes, or the mean of each class against all others."""
     n_classes = len(truth.classes)
     of_classes = []
     for k in range(n_classes) if n_classes > 2 else [1]:
         own = truth.codes == k
-        area = float(
-            np.mean(
-                [roc_auc_score(own, each[:, k], sample_weight=truth.weights) for each in scores]
-            )
-        )
-        of_classes.append(newcombe(min(1.0, area), truth.size(own), truth.size(~own)))
+        areas = [
+            roc_auc_score(own[inside], ranks[inside, k], sample_weight=truth.weights[inside])
+            for ranks, fold in zip(scores, folds, strict=True)
+            for inside in (fold == each for each in np.unique(fold))
+        ]
+        area = min(1.0, float(np.mean(areas)))
+        of_classes.append(newcombe(area, truth.size(own), truth.size(~own)))
     return mean_of(of_classes)
 
 

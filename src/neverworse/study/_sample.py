@@ -16,7 +16,7 @@ MOST_COST = 30_000_000
 MOST_LABELED = 20_000
 FEWEST_UNLABELED = 1_000  # not less for the sake of time
 FEW_LABELS = 1_000  # below, five folds and several repeats; from here on ten folds
-MOST_REPEATS = 4  # more take time, and make intervals hardly narrower: their folds overlap
+MOST_REPEATS = 3  # more take time, and make intervals hardly narrower: their folds overlap
 
 
 @dataclass(frozen=True)
