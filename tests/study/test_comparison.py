@@ -138,6 +138,15 @@ def test_what_was_said_of_held_out_rows_is_kept(n_classes):
         np.testing.assert_allclose(ranks[:, 1] if n_classes == 2 else ranks, scores + 0.5)
 
 
+def test_differences_of_errors_stay_possible():
+    X, y = problem(n_labeled=60, n_unlabeled=40, shift=0.3)
+    y[np.flatnonzero(~np.isnan(y))[8:]] = np.nan
+    X[:, 0] = np.where(np.isnan(y), 0.0, y)
+    found = compare(standard_methods(projected()) | {"right": Right()}, X, y).comparison
+    for facts in found.methods[1:]:
+        assert -1.0 <= facts.error_difference.low <= facts.error_difference.high <= 1.0
+
+
 def test_the_majority_class_stands_beside_the_methods():
     X, y = problem(n_labeled=40)
     y[np.flatnonzero(y == 1)[8:]] = np.nan

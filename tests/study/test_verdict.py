@@ -158,6 +158,9 @@ def test_no_praise_for_a_model_that_is_no_better_than_always_the_same_answer():
     assert "not clearly lower than that of always answering 'benign'" in caution
     assert "it ranks rows better than chance (AUC 0.96" in caution
     assert "--threshold" in caution
+    three = dataclasses.replace(evidence().data, classes=evidence().data.classes[:1] * 3)
+    (caution,) = verdict_of(evidence(comparison=useful, data=three)).cautions
+    assert "--threshold" not in caution  # which is for two classes
     useless = compared(UNCLEAR, error=error, auc=Estimate(0.55, 0.5, 0.6))
     useless = dataclasses.replace(useless, baseline=baseline)
     (caution,) = verdict_of(evidence(comparison=useless)).cautions

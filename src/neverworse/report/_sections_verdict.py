@@ -69,8 +69,8 @@ def _tiles(study: Study) -> Iterator[Markup]:
     if study.comparison is not None:
         numbers = study.comparison.of(study.verdict.model).numbers
         always = percent(study.comparison.baseline.error.value)
-        more = tag("span", "always ", name(study.comparison.majority), f": {always}")
-        yield _tile("Error on held-out rows", _share(numbers.error), more)
+        beside = tag("span", "always ", name(study.comparison.majority), f": {always}")
+        yield _tile("Error on held-out rows", _share(numbers.error), beside)
         if numbers.auc is not None:
             area = numbers.auc
             ends = f"{decimal(area.low, 2)} to {decimal(area.high, 2)}; 0.5 is chance"
@@ -82,6 +82,13 @@ def _tiles(study: Study) -> Iterator[Markup]:
             ends = f"{percent(found.recall.low)} to {percent(found.recall.high)}"
             found_of = tag("span", "Found of ", name(found.name))
             yield _tile(found_of, _share(found.recall), ends)
+        if study.verdict.kind == "another method":
+            if numbers.brier is not None:
+                mine = exact(numbers.brier.value, decimal(numbers.brier.value))
+                theirs = study.comparison.of("supervised").numbers.brier
+                more = "" if theirs is None else f"supervised: {decimal(theirs.value)}"
+                yield _tile("Brier score", mine, more)
+            return  # what the projected model changes is no matter
     changed = study.changes
     yield _tile(
         "Predictions changed",

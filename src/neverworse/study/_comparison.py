@@ -268,7 +268,12 @@ class _Run:
     def difference(self, name: str, measure: str, other: str, n_tests: int) -> Estimate | None:
         """Return the difference of a method from another one, with its interval."""
         mean = self.mean(name, measure, other)
-        return None if mean is None else mean.estimate(n_tests)
+        if mean is None:
+            return None
+        found = mean.estimate(n_tests)
+        if measure == "error":  # shares differ by no more than 1
+            return Estimate(found.value, max(-1.0, found.low), min(1.0, found.high))
+        return found
 
 
 def fit_fold(method: Any, sample: Sample, train: Indices) -> Any:

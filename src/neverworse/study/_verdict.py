@@ -272,11 +272,16 @@ def _cautions(model: str, evidence: Evidence) -> Iterator[str]:
             "tell the classes apart."
         )
     else:
-        yield (
-            f"{words}, but it ranks rows better than chance (AUC {auc.value:.2f}, 95 % interval "
-            f"{auc.low:.2f} to {auc.high:.2f}). Another threshold finds more rows of the rarer "
-            "class, at the price of false alarms: --threshold."
+        words += (
+            f", but it ranks rows better than chance (AUC {auc.value:.2f}, 95 % interval "
+            f"{auc.low:.2f} to {auc.high:.2f})."
         )
+        if len(evidence.data.classes) == 2:
+            words += (
+                " Another threshold finds more rows of the rarer class, at the price of false "
+                "alarms: --threshold."
+            )
+        yield words
 
 
 def _advice(kind: VerdictKind, evidence: Evidence) -> Iterator[str]:

@@ -48,10 +48,12 @@ def _read_rows(
     read.block_size = PART_BYTES
     # Line breaks between quotes are slower to allow for, so only the second try does. The third
     # is for the message: threads do not know the number of the row that is wrong.
+    # PyArrow's own allocator gives memory back to the system and asks for it again all the time.
+    pool = pa.system_memory_pool()
     tries = ((True, True),) if file.once else ((False, True), (True, True), (True, False))
     for parse.newlines_in_values, read.use_threads in tries:
         try:
-            return arrow_csv.read_csv(file.native(), read, parse, convert)
+            return arrow_csv.read_csv(file.native(), read, parse, convert, pool)
         except pa.ArrowInvalid as error:
             wrong = _what_is_wrong(file, names, error)
     raise wrong
