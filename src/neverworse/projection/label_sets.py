@@ -18,6 +18,10 @@ from neverworse._typing import Indices, Mask, Matrix, Vector
 class LabelSet(Protocol):
     """The sets in which soft labels lie, row by row."""
 
+    @property
+    def is_uniform(self) -> bool:
+        """Whether all rows have the same set."""
+
     def at(self, rows: Any) -> LabelSet:
         """Return the sets of some rows (a slice, indices or a mask)."""
 
@@ -43,6 +47,8 @@ class LabelSet(Protocol):
 @dataclass(frozen=True)
 class Box:
     """One number between 0 and 1 for each row."""
+
+    is_uniform = True
 
     def at(self, rows: Any) -> Box:  # noqa: ARG002
         """See `LabelSet`."""
@@ -84,6 +90,11 @@ class Simplex:
     """
 
     caps: Matrix | None = None
+
+    @property
+    def is_uniform(self) -> bool:
+        """See `LabelSet`."""
+        return self.caps is None
 
     def at(self, rows: Any) -> Simplex:
         """See `LabelSet`."""

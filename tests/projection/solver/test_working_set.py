@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from neverworse import ProjectedLeastSquaresClassifier
 from neverworse.projection.solver import working_set
+from neverworse.projection.solver.hinges import distinct as distinct_rows
 from neverworse.projection.solver.metric import half_square
 
 N, D = 400, 4
@@ -90,8 +91,7 @@ def test_the_distance_never_grows_from_round_to_round(case, seed, n_labeled, siz
         of_size(patch, size)
         patch.setattr(working_set._Loop, "_solve_working_set", watched)
         fit(case, n_labeled, seed)
-    assert values
-    for before, after, floor in values:
+    for before, after, floor in values:  # none, if the start is the end
         assert after <= before * (1 + 1e-12) + floor
 
 
@@ -125,3 +125,37 @@ def test_the_gap_is_that_of_the_labels_in_extended_precision(n_labeled, seed, mo
     if value > loop.problem.floor:
         assert float(value) == pytest.approx(solution.value, rel=1e-9)
         assert float(gap) == pytest.approx(solution.gap, rel=1e-6, abs=1e-12 * solution.value)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_equal_rows_are_one_row_with_their_weight(n_classes, monkeypatch):
+    """Copies of some rows, and the same rows once with as much weight, give the same model."""
+    of_size(monkeypatch, 20)
+    X, _, rng = classes_of(n_classes, 0, 3)
+    distinct, labeled = X[:40], np.arange(40, 70)
+    truth = rng.integers(0, n_classes, 30)
+    truth[:n_classes] = np.arange(n_classes)
+    n_copies = rng.integers(1, 60, 40)
+    once = (np.vstack([X[labeled], distinct]), np.r_[truth, np.full(40, -1)])
+    every = np.repeat(np.arange(40), n_copies)
+    many = (np.vstack([X[labeled], distinct[every]]), np.r_[truth, np.full(len(every), -1)])
+    clf = ProjectedLeastSquaresClassifier(alpha=0.0, tol=1e-10)
+    weighted = clf.fit(*once, sample_weight=np.r_[np.ones(30), n_copies]).coef_
+    np.testing.assert_allclose(clf.fit(*many).coef_, weighted, atol=1e-7)
+
+
+def test_rows_are_told_apart_by_their_bits():
+    rows = np.array(
+        [[1.0, 0.0], [0.0, 1.0], [1.0, -0.0], [np.nextafter(1.0, 2.0), 0.0], [0.0, 1.0]]
+    )
+    first, group = distinct_rows(rows)
+    np.testing.assert_array_equal(rows[first][group], rows)
+    assert len(first) == 3
+    assert group[0] == group[2]
+    assert group[1] == group[4]
+    single = rows.astype(np.float32)
+    assert len(distinct_rows(single)[0]) == 2
+    many = np.random.default_rng(0).integers(0, 3, (500, 4)).astype(float)
+    first, group = distinct_rows(many)
+    assert len(first) == len(np.unique(many, axis=0))
+    np.testing.assert_array_equal(many[first][group], many)

@@ -164,17 +164,27 @@ class StreamedHinges:
         deque(self.map_taken(indices, pieces, place), maxlen=0)
         return LoadedHinges(DenseRows(loaded), factor * self.weights[indices])
 
-    def load_copies(
-        self, indices: Indices, copies: Sequence[AnyArray], factor: float = 1.0
-    ) -> LoadedHinges:
-        """Do the same for rows of which there are copies, in pieces."""
+    def load_copies(self, indices: Indices, rows: AnyArray, factor: float = 1.0) -> LoadedHinges:
+        """Do the same for rows of which there are copies."""
         assert isinstance(self.whitening, Whitening), "others have their rows at hand"
-        loaded = np.empty((len(indices), self.rank))
-        done = 0
-        for rows in copies:
-            loaded[done : done + len(rows)] = self.whitening.apply(rows.astype(np.float64))
-            done += len(rows)
-        return LoadedHinges(DenseRows(loaded), factor * self.weights[indices])
+        whitened = self.whitening.apply(rows.astype(np.float64))
+        return LoadedHinges(DenseRows(whitened), factor * self.weights[indices])
+
+
+def distinct(rows: AnyArray) -> tuple[Indices, Indices]:
+    """Return the first row of each group of equal rows, and the group of every row.
+
+    Rows are told apart by a sum of their words, well mixed: whole numbers differ in few bits only.
+    """
+    words = np.ascontiguousarray(rows + 0.0).view(f"u{rows.itemsize}").astype(np.uint64)
+    words ^= words >> np.uint64(29)
+    odd = np.random.default_rng(0).integers(2**63, size=words.shape[1], dtype=np.uint64)
+    _, first, group = np.unique(
+        (words * (2 * odd + 1)).sum(axis=1), return_index=True, return_inverse=True
+    )
+    if len(first) < len(rows) and not np.array_equal(rows[first][group], rows):
+        first = group = np.arange(len(rows))  # different rows with the same sum
+    return first, group
 
 
 def _adjoint_some(hinges: Hinges, indices: Indices, x: Vector, few: int) -> Vector:

@@ -28,17 +28,18 @@ first working sets take it up, and the loop ends at a distance of zero.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
 import numpy as np
 
-from neverworse._typing import Indices, Vector
+from neverworse._typing import AnyArray, Indices, Vector
+from neverworse.projection.label_sets import LabelSet
 from neverworse.projection.labels import Changes
 from neverworse.projection.problem import Projection, Solution
 from neverworse.projection.solver.budget import Budget
-from neverworse.projection.solver.hinges import LoadedHinges, StreamedHinges
+from neverworse.projection.solver.hinges import LoadedHinges, StreamedHinges, distinct
 from neverworse.projection.solver.metric import half_square
 from neverworse.projection.solver.newton import (
     Newton,
@@ -142,6 +143,35 @@ class _State:
     changes: Changes
 
 
+@dataclass(frozen=True)
+class _WorkingSet:
+    """Rows that are solved for.
+
+    Attributes
+    ----------
+    hinges : LoadedHinges
+    shape : LabelSet
+        Where their soft labels lie.
+    q : array of shape (n,) or (n_classes, n)
+        Soft labels.
+    group : array of int, or None
+        Where equal rows were merged: the row that stands for each of all.
+    """
+
+    hinges: LoadedHinges
+    shape: LabelSet
+    q: Vector
+    group: Indices | None = None
+
+    def adjoint(self) -> Vector:
+        """Return Σ s_j q_j k_j."""
+        return self.hinges.adjoint(self.hinges.weights * self.q)
+
+    def of_all(self, q: Vector) -> Vector:
+        """Return soft labels for all rows, given those of the rows that differ."""
+        return q if self.group is None else q[..., self.group]
+
+
 class _Loop:
     """Rounds of one working set and one pass."""
 
@@ -230,9 +260,7 @@ class _Loop:
         at_hand = self.problem.sample
         if at_hand is not None:
             factor = self.n_rows / len(at_hand.indices)
-            return at_hand.indices, self.hinges.load_copies(
-                at_hand.indices, [at_hand.rows.copy()], factor
-            )
+            return at_hand.indices, self.hinges.load_copies(at_hand.indices, at_hand.rows, factor)
         chosen = draw(self.problem.weights, self.size)
         return chosen, self.hinges.load(chosen, self.n_rows / len(chosen))
 
@@ -241,30 +269,51 @@ class _Loop:
     def _solve_working_set(self, state: _State) -> None:
         """Solve for the labels of some rows, all others fixed."""
         problem = self.problem
-        working = state.candidates.best(self.size)
-        if working.rows is None:
-            loaded = self.hinges.load(working.indices)
-        else:
-            loaded = self.hinges.load_copies(working.indices, [working.rows])
-        own = loaded.adjoint(loaded.weights * working.q)
+        chosen = state.candidates.best(self.size)
+        working = self._load(chosen.indices, chosen.q, chosen.rows)
+        own = working.adjoint()
         solved = minimise(
-            loaded,
+            working.hinges,
             own - state.pulled,
             state.z,
             working.q,
-            shape=problem.shape.at(working.indices),
+            shape=working.shape,
             totals=problem.totals,
             tol=self._tolerance(state),
             floor=POLISH * problem.floor,
             budget=self.budget,
         )
-        pulled = state.pulled - own + loaded.adjoint(loaded.weights * solved.q)
+        pulled = state.pulled - own + replace(working, q=solved.q).adjoint()
         allowed = problem.totals is None  # others may have to be approached first
         if allowed and half_square(pulled, None) > half_square(state.pulled, None):
             return  # these rows were solved for already, as well as a rough tolerance sees
         state.pulled = pulled
         state.z = solved.z
-        state.changes = Changes(working.indices, solved.q)
+        state.changes = Changes(chosen.indices, working.of_all(solved.q))
+        # Equal rows cost nothing: let the next working set have as many that differ.
+        largest = max(self.size, LOADED_BYTES // (8 * self.rank))
+        self.size = min(self.size * len(chosen.indices) // len(working.hinges.weights), largest)
+
+    def _load(self, indices: Indices, q: Vector, rows: AnyArray | None) -> _WorkingSet:
+        """Return rows with their soft labels; equal ones are merged, and their weights added."""
+        whitening, shape = self.problem.whitening, self.problem.shape
+        if not (whitening.takes_rows and shape.is_uniform):
+            return _WorkingSet(self.hinges.load(indices), shape.at(indices), q)
+        rows = whitening.rows.take(indices) if rows is None else rows
+        first, group = distinct(rows)
+        if len(first) == len(rows):
+            return _WorkingSet(self.hinges.load_copies(indices, rows), shape.at(indices), q)
+        weights = self.problem.weights[indices]
+        total = np.bincount(group, weights).astype(np.float64)
+        shares = np.atleast_2d(q)
+        mean = [np.bincount(group, weights * share) / total for share in shares]
+        loaded = self.hinges.load_copies(indices[first], rows[first])
+        return _WorkingSet(
+            replace(loaded, weights=total),
+            shape.at(indices[first]),
+            shape.at(indices[first]).project(np.reshape(mean, (*q.shape[:-1], len(first)))),
+            group,
+        )
 
     def _tolerance(self, state: _State) -> float:
         """Return the gap to which a working set is solved: no better than the round deserves."""
@@ -314,19 +363,20 @@ class _Loop:
         problem, seen = self.problem, self.problem.start.labels.unlabeled
         rows = np.flatnonzero(problem.weights)
         loads = len(rows) * self.rank * 8 <= LOADED_BYTES
+        working = self._load(rows, q[..., rows], None) if loads else None
         solved = minimise(
-            self.hinges.load(rows) if loads else self.hinges,
+            self.hinges if working is None else working.hinges,
             problem.linear,
             z,
-            q[..., rows] if loads else q,
-            shape=problem.shape.at(rows) if loads else problem.shape,
+            q if working is None else working.q,
+            shape=problem.shape if working is None else working.shape,
             totals=problem.totals,
             tol=self.tol,
             floor=problem.floor,
             budget=self.budget,
         )
         found = solved.q
-        if loads:
-            found = np.zeros((*solved.q.shape[:-1], len(problem.weights)))
-            found[..., rows] = solved.q
+        if working is not None:
+            found = np.zeros_like(q)
+            found[..., rows] = working.of_all(solved.q)
         return Solution(solved.z, found[..., seen], solved.gap, solved.value)
