@@ -99,7 +99,7 @@ def test_ordinary_data_take_few_passes(separation, seed, monkeypatch):
         return look(*arguments)
 
     monkeypatch.setattr(passes, "_look", counted)
-    monkeypatch.delattr(StreamedHinges, "pull")  # Newton's method on all rows would need it
+    monkeypatch.delattr(StreamedHinges, "adjoint")  # Newton's method on all rows would need it
     certificate = ProjectedLeastSquaresClassifier(alpha=0.0).fit(X, y).certificate_
     assert certificate.converged
     assert certificate.guaranteed_improvement > 0

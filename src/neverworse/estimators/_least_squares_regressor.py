@@ -174,7 +174,9 @@ class LeastSquaresRegressor(LabeledRowsRegressor):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
-        **LeastSquaresClassifier._parameter_constraints
+        name: constraint
+        for name, constraint in LeastSquaresClassifier._parameter_constraints.items()
+        if name != "class_weight"
     }
 
     def __init__(

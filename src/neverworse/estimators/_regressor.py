@@ -156,7 +156,7 @@ class ProjectedLeastSquaresRegressor(LinearRegressor):
         **{
             name: constraint
             for name, constraint in ProjectedLeastSquaresClassifier._parameter_constraints.items()
-            if name not in ("class_prior", "prior_level")
+            if name not in ("class_prior", "prior_level", "class_weight")
         },
     }
 
