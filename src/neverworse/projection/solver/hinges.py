@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from neverworse._typing import AnyArray, Indices, Matrix, Vector
 from neverworse.projection.coordinates.gram import Whitening
@@ -155,14 +156,27 @@ class StreamedHinges:
         Whitened piece by piece, so that no second copy of them is ever in memory.
         """
         loaded = np.empty((len(indices), self.rank))
-        step = self.whitening.rows.block_rows
 
         def place(piece: slice, whitened: Matrix) -> None:
             loaded[piece] = whitened
 
-        pieces = [slice(lo, lo + step) for lo in range(0, len(indices), step)]
-        deque(self.map_taken(indices, pieces, place), maxlen=0)
+        deque(self.map_taken(indices, self._pieces(indices), place), maxlen=0)
         return LoadedHinges(DenseRows(loaded), factor * self.weights[indices])
+
+    def keys(self, indices: Indices) -> NDArray[np.uint64]:
+        """Return numbers that tell rows apart, see `keys_of`."""
+        keys = np.empty(len(indices), np.uint64)
+
+        def place(piece: slice, rows: Matrix) -> None:
+            keys[piece] = keys_of(rows)
+
+        rows = self.whitening.rows
+        deque(rows.map_taken(indices, self._pieces(indices), place), maxlen=0)
+        return keys
+
+    def _pieces(self, indices: Indices) -> list[slice]:
+        step = self.whitening.rows.block_rows
+        return [slice(lo, lo + step) for lo in range(0, len(indices), step)]
 
     def load_copies(self, indices: Indices, rows: AnyArray, factor: float = 1.0) -> LoadedHinges:
         """Do the same for rows of which there are copies."""
@@ -171,20 +185,19 @@ class StreamedHinges:
         return LoadedHinges(DenseRows(whitened), factor * self.weights[indices])
 
 
-def distinct(rows: AnyArray) -> tuple[Indices, Indices]:
-    """Return the first row of each group of equal rows, and the group of every row.
+def keys_of(rows: AnyArray) -> NDArray[np.uint64]:
+    """Return a number for each row that is the same for equal rows, and seldom for others.
 
-    Rows are told apart by a sum of their words, well mixed: whole numbers differ in few bits only.
+    It is the sum of the words of a row, well mixed: whole numbers differ in few bits only.
     """
-    words = np.ascontiguousarray(rows + 0.0).view(f"u{rows.itemsize}").astype(np.uint64)
-    words ^= words >> np.uint64(29)
-    odd = np.random.default_rng(0).integers(2**63, size=words.shape[1], dtype=np.uint64)
-    _, first, group = np.unique(
-        (words * (2 * odd + 1)).sum(axis=1), return_index=True, return_inverse=True
-    )
-    if len(first) < len(rows) and not np.array_equal(rows[first][group], rows):
-        first = group = np.arange(len(rows))  # different rows with the same sum
-    return first, group
+    n_columns = rows.shape[1]
+    odd = np.random.default_rng(0).integers(2**63, size=n_columns, dtype=np.uint64) | np.uint64(1)
+    keys = np.zeros(len(rows), np.uint64)
+    for j in range(n_columns):  # nothing as large as the rows is made
+        words = (rows[:, j].astype(np.float64) + 0.0).view(np.uint64)
+        words ^= words >> np.uint64(29)
+        keys += words * odd[j]
+    return keys
 
 
 def _adjoint_some(hinges: Hinges, indices: Indices, x: Vector, few: int) -> Vector:

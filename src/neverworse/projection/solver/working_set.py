@@ -39,7 +39,7 @@ from neverworse.projection.label_sets import LabelSet
 from neverworse.projection.labels import Changes
 from neverworse.projection.problem import Projection, Solution
 from neverworse.projection.solver.budget import Budget
-from neverworse.projection.solver.hinges import LoadedHinges, StreamedHinges, distinct
+from neverworse.projection.solver.hinges import LoadedHinges, StreamedHinges, keys_of
 from neverworse.projection.solver.metric import half_square
 from neverworse.projection.solver.newton import (
     Newton,
@@ -299,9 +299,13 @@ class _Loop:
         whitening, shape = self.problem.whitening, self.problem.shape
         if not (whitening.takes_rows and shape.is_uniform):
             return _WorkingSet(self.hinges.load(indices), shape.at(indices), q)
-        rows = whitening.rows.take(indices) if rows is None else rows
-        first, group = distinct(rows)
-        if len(first) == len(rows):
+        keys = self.hinges.keys(indices) if rows is None else keys_of(rows)
+        _, first, group = np.unique(keys, return_index=True, return_inverse=True)
+        if len(first) < len(keys):
+            rows = whitening.rows.take(indices) if rows is None else rows
+        if rows is None:
+            return _WorkingSet(self.hinges.load(indices), shape.at(indices), q)
+        if len(first) == len(keys) or not np.array_equal(rows[first][group], rows):
             return _WorkingSet(self.hinges.load_copies(indices, rows), shape.at(indices), q)
         weights = self.problem.weights[indices]
         total = np.bincount(group, weights).astype(np.float64)
