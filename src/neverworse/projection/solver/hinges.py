@@ -191,8 +191,8 @@ def keys_of(rows: AnyArray) -> NDArray[np.uint64]:
     It is the sum of the words of a row, well mixed: whole numbers differ in few bits only.
     """
     n_columns = rows.shape[1]
-    odd = np.random.default_rng(0).integers(2**63, size=n_columns, dtype=np.uint64)
-    np.bitwise_or(odd, np.uint64(1), out=odd)
+    odd = np.random.default_rng(0).integers(2**62, size=n_columns).astype(np.uint64)
+    odd += odd + np.uint64(1)
     keys = np.zeros(len(rows), np.uint64)
     for j in range(n_columns):  # nothing as large as the rows is made
         words = (rows[:, j].astype(np.float64) + 0.0).view(np.uint64)
