@@ -191,13 +191,12 @@ def keys_of(rows: AnyArray) -> NDArray[np.uint64]:
     It is the sum of the words of a row, well mixed: whole numbers differ in few bits only.
     """
     n_columns = rows.shape[1]
-    odd = np.random.default_rng(0).integers(2**62, size=n_columns).astype(np.uint64)
-    odd += odd + np.uint64(1)
+    odd = 2 * np.random.default_rng(0).integers(2**62, size=(n_columns,)) + 1
     keys = np.zeros(len(rows), np.uint64)
     for j in range(n_columns):  # nothing as large as the rows is made
         words = (rows[:, j].astype(np.float64) + 0.0).view(np.uint64)
         words ^= words >> np.uint64(29)
-        keys += words * odd[j]
+        keys += words * np.uint64(odd[j])
     return keys
 
 
