@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import optimize
 
 from neverworse._typing import Scalars, Vector
 from neverworse.projection.label_sets import Simplex
+
+if TYPE_CHECKING:
+    from neverworse.projection.solver.line_search import Slope
+
+MOST_STEPS = 500
+SINGULAR = 1e-11  # what makes a matrix with elements of size one invertible
 
 
 @dataclass(frozen=True)
@@ -42,9 +49,6 @@ class Totals:
     def inner(self, total: Scalars) -> Vector:
         """Return which totals are strictly inside their interval, as zeros and ones."""
         return np.asarray((total > self.low) & (total < self.high), dtype=np.float64)
-
-
-MOST_STEPS = 500
 
 
 class _AnsweredError(Exception):
@@ -110,3 +114,57 @@ def reachable(weights: Vector, shape: Simplex, totals: Totals, missed: float) ->
             options=options,
         )
     return answer
+
+
+@dataclass(frozen=True)
+class Balance:
+    """The part of the augmented Lagrangian that belongs to the multiplier μ of the totals.
+
+    Attributes
+    ----------
+    totals : Totals
+    centre, multiplier : arrays
+        Where the proximal terms of the totals M and of μ are centred.
+    """
+
+    totals: Totals
+    centre: Vector
+    multiplier: Vector
+
+    @classmethod
+    def start(cls, totals: Totals, z: Vector, pulled: Vector) -> Balance:
+        """Return the first one."""
+        return cls(totals, np.asarray(totals.project(pulled[..., -1])), z[..., -1].copy())
+
+    def next(self, z: Vector, sigma: float) -> Balance:
+        mu = z[..., -1]
+        return Balance(self.totals, np.asarray(self._total(mu, sigma)), mu.copy())
+
+    @staticmethod
+    def _proximal(sigma: float) -> float:
+        """Return the curvature of the proximal term: small, but not against σ.
+
+        A shift of all classes changes nothing else, and must not make the Newton matrix singular.
+        """
+        return 1.0 / sigma + SINGULAR * sigma
+
+    def _total(self, mu: Vector, sigma: float) -> Vector:
+        return np.asarray(self.totals.project(self.centre + sigma * mu))
+
+    def gradient(self, z: Vector, pulled: Vector, sigma: float) -> Vector:
+        mu = z[..., -1]
+        near = self._proximal(sigma) * (mu - self.multiplier)
+        return near + self._total(mu, sigma) - pulled[..., -1]
+
+    def curvature(self, z: Vector, sigma: float) -> Vector:
+        free = self.totals.inner(self._total(z[..., -1], sigma))
+        return self._proximal(sigma) + sigma * free
+
+    def add_to(self, slope: Slope, z: Vector, step: Vector, sigma: float) -> None:
+        """Replace the quadratic term of μ in the slope by what holds here."""
+        mu, along = z[..., -1], step[..., -1]
+        slope.quadratic += float(np.sum(along * along)) * (self._proximal(sigma) - 1.0)
+        total = self._total(mu, sigma)
+        slope.more = lambda length: float(
+            np.sum(along * (self._total(mu + length * along, sigma) - total))
+        )

@@ -29,7 +29,7 @@ from neverworse.projection.solver.budget import Budget
 from neverworse.projection.solver.hinges import Hinges
 from neverworse.projection.solver.line_search import Slope, blocks, line_search, rows_that_differ
 from neverworse.projection.solver.metric import Identity, Metric, StepRequest
-from neverworse.projection.totals import Totals
+from neverworse.projection.totals import Balance, Totals
 from neverworse.rows._threads import map_in_threads
 
 FIRST_SIGMA = 100.0  # t is a difference of scores of 0/1 targets: a hundredth is a small one
@@ -46,7 +46,6 @@ CHUNK = 2**16  # rows for which temporary arrays are made
 INNER = 0.1  # relative accuracy of the Newton steps, as a fraction of the relative gap
 FINEST = 1e-12  # relative accuracy of the Newton steps, at the end
 NOISE = 1e-11  # rounding errors that leave more than this of the gradient ask for a smaller σ
-SINGULAR = 1e-11  # what makes a matrix with elements of size one invertible
 EXACT = 0.01  # the point of the soft labels is found to this share of the gap that is wanted
 
 
@@ -372,57 +371,3 @@ def _nearest(shape: LabelSet, q: Vector, sigma: float, t: Vector) -> Vector:
 
     map_in_threads(part, blocks(t))
     return soft
-
-
-@dataclass(frozen=True)
-class Balance:
-    """The part of the augmented Lagrangian that belongs to the multiplier μ of the totals.
-
-    Attributes
-    ----------
-    totals : Totals
-    centre, multiplier : arrays
-        Where the proximal terms of the totals M and of μ are centred.
-    """
-
-    totals: Totals
-    centre: Vector
-    multiplier: Vector
-
-    @classmethod
-    def start(cls, totals: Totals, z: Vector, pulled: Vector) -> Balance:
-        """Return the first one."""
-        return cls(totals, np.asarray(totals.project(pulled[..., -1])), z[..., -1].copy())
-
-    def next(self, z: Vector, sigma: float) -> Balance:
-        mu = z[..., -1]
-        return Balance(self.totals, np.asarray(self._total(mu, sigma)), mu.copy())
-
-    @staticmethod
-    def _proximal(sigma: float) -> float:
-        """Return the curvature of the proximal term: small, but not against σ.
-
-        A shift of all classes changes nothing else, and must not make the Newton matrix singular.
-        """
-        return 1.0 / sigma + SINGULAR * sigma
-
-    def _total(self, mu: Vector, sigma: float) -> Vector:
-        return np.asarray(self.totals.project(self.centre + sigma * mu))
-
-    def gradient(self, z: Vector, pulled: Vector, sigma: float) -> Vector:
-        mu = z[..., -1]
-        near = self._proximal(sigma) * (mu - self.multiplier)
-        return near + self._total(mu, sigma) - pulled[..., -1]
-
-    def curvature(self, z: Vector, sigma: float) -> Vector:
-        free = self.totals.inner(self._total(z[..., -1], sigma))
-        return self._proximal(sigma) + sigma * free
-
-    def add_to(self, slope: Slope, z: Vector, step: Vector, sigma: float) -> None:
-        """Replace the quadratic term of μ in the slope by what holds here."""
-        mu, along = z[..., -1], step[..., -1]
-        slope.quadratic += float(np.sum(along * along)) * (self._proximal(sigma) - 1.0)
-        total = self._total(mu, sigma)
-        slope.more = lambda length: float(
-            np.sum(along * (self._total(mu + length * along, sigma) - total))
-        )
