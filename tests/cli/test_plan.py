@@ -79,6 +79,13 @@ def test_only_some_columns_and_options_that_go_first(place, capsys):
     assert json.loads(capsys.readouterr().out)["columns"]["PLZ"]["kind"] == "category"
 
 
+def test_the_id_of_the_command_goes_first(place):
+    plan = {"neverworse_plan": 1, "columns": {"PLZ": {"kind": "number"}}}
+    (place / "p.json").write_text(json.dumps(plan))
+    assert main([*FIT, *QUICK, "--out", "i", "--columns", "p.json", "--id", "PLZ"]) == 0
+    assert "PLZ" not in load_model(place / "i" / "model.skops").model.preparation_.plan_
+
+
 def test_a_plan_says_how_numbers_are_written(place, capsys):
     """What is read as 1.892 by itself can be said to be 1892."""
     rng = np.random.default_rng(0)

@@ -219,3 +219,18 @@ def test_what_could_help_where_nothing_can_be_improved(has_prior):
         )
         assert words in found.advice[0]
         assert any("--prior malignant=LOW..HIGH" in each for each in found.advice) != has_prior
+
+
+def test_columns_that_tell_the_class_are_a_caution():
+    verdict = verdict_of(evidence(telling=("leak",)))
+    assert "'leak' say which class every labeled row has" in verdict.cautions[0]
+    assert "--drop" in verdict.cautions[0]
+    assert not any("say which class" in each for each in verdict_of(evidence()).cautions)
+
+
+def test_numbers_at_another_threshold_than_that_of_the_file_say_so():
+    verdict = verdict_of(evidence(thresholded=True))
+    assert verdict.quality.startswith("On held-out rows, at a threshold of 0.5, it is wrong in")
+    assert "at the threshold in the file" in verdict.quality
+    assert not any("--threshold" in each for each in verdict.cautions)
+    assert "threshold" not in verdict_of(evidence()).quality

@@ -54,14 +54,13 @@ def columns_of(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
         columns = read_plan(arguments.columns)
     except PlanError as error:
         raise UsageError(str(error)) from None
-    for option in ("target", "id", "weight"):
-        name = getattr(arguments, option)
-        if name in columns:
-            raise UsageError(
-                f"--{option} and the plan {arguments.columns} both name the column {name!r}. "
-                "Remove it from the plan."
-            )
-    return columns
+    if arguments.target in columns:
+        raise UsageError(
+            f"--target and the plan {arguments.columns} both name the column "
+            f"{arguments.target!r}. Remove it from the plan."
+        )
+    # What the command says of a column comes before what the plan says.
+    return {k: v for k, v in columns.items() if k not in (arguments.id, arguments.weight)}
 
 
 def _shown(columns: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:

@@ -30,6 +30,7 @@ from neverworse.study._study import (
     Scalar,
     Study,
 )
+from neverworse.study._threshold import ThresholdRule
 from neverworse.study._verdict import Evidence, Guarantee, verdict_of
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "pyarrow", "skops")
@@ -91,8 +92,11 @@ def assess(
         data=data,
         changes=changes,
         comparison=comparison,
-        better=() if compared is None else compared.better,
+        # Weights of classes make scores that are no probabilities: no Brier score tells.
+        better=() if compared is None or settings.class_weight else compared.better,
         labeled_curve=labeled,
+        telling=fit.telling,
+        thresholded=str(settings.threshold) != str(ThresholdRule()),
     )
     verdict = verdict_of(evidence)
     model = verdict.model if settings.model == AUTO else settings.model

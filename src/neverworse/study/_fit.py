@@ -131,6 +131,8 @@ class TableFit:
         What people should know about the table.
     looks : dict of str to str
         What people should look at in columns, and what they can do about it.
+    telling : tuple of str
+        Columns whose values say which class a labeled row has.
     """
 
     model: TableClassifier
@@ -141,6 +143,7 @@ class TableFit:
     positive: int | None
     notes: tuple[str, ...] = ()
     looks: Mapping[str, str] = field(default_factory=dict)
+    telling: tuple[str, ...] = ()
 
     @property
     def classifier(self) -> ProjectedLeastSquaresClassifier:
@@ -186,8 +189,9 @@ def fit_table(table: pa.Table | StoredTable, settings: FitSettings) -> TableFit:
     except ValueError as error:
         raise TableError(in_options(str(error))) from None
     notes = (*_notes(target, settings, names), *_solver_notes(model.certificate_))
-    looks = looks_at(columns, target, model.preparation_.plans_)
-    return TableFit(model, target, features, weights, names, positive, notes, looks)
+    plans = model.preparation_.plans_
+    looks, telling = looks_at(columns, target, plans), telling_columns(columns, target, plans)
+    return TableFit(model, target, features, weights, names, positive, notes, looks, telling)
 
 
 def feature_columns(table: pa.Table | StoredTable, settings: FitSettings) -> pa.Table | StoredTable:
@@ -266,12 +270,21 @@ def _notes(target: Target, settings: FitSettings, names: Sequence[str]) -> Itera
         yield f"The classes {twins[0]!r} and {same!r} are two: spell them alike if they are one."
 
 
+def telling_columns(
+    columns: pa.Table, target: Target, plans: Sequence[ColumnPlan]
+) -> tuple[str, ...]:
+    """Return the columns, of those that are used, whose values tell the class of labeled rows."""
+    used = (plan.name for plan in plans if plan.kind != "dropped")
+    return tuple(name for name in used if _tells(columns, name, target))
+
+
 def looks_at(columns: pa.Table, target: Target, plans: Sequence[ColumnPlan]) -> dict[str, str]:
     """Return what people should look at, by column: what its plan says, and what labels tell."""
     found, n_labeled = {}, int(target.labeled.sum())
+    telling = telling_columns(columns, target, plans)
     for plan in plans:
         said = plan.look
-        if plan.kind != "dropped" and _tells(columns, plan.name, target):
+        if plan.name in telling:
             said = (
                 f"Each value goes with one class only, in all {n_labeled:,} labeled rows. If it "
                 "was made from the target, or is known only where the target is: "

@@ -18,6 +18,7 @@ from neverworse.study._study import (
     Verdict,
     VerdictKind,
 )
+from neverworse.tables._errors import listed
 
 Guarantee = Literal["improved", "same", "none"]
 
@@ -85,6 +86,10 @@ class Evidence:
     better : sequence of str
         Methods that are clearly better than both models, the best first.
     labeled_curve : Curve or None
+    telling : sequence of str
+        Columns whose values say which class a labeled row has.
+    thresholded : bool
+        Whether the model in the file has a threshold of its own.
     """
 
     guarantee: Guarantee
@@ -97,6 +102,8 @@ class Evidence:
     comparison: Comparison | None
     better: Sequence[str]
     labeled_curve: Curve | None
+    telling: Sequence[str] = ()
+    thresholded: bool = False
 
     @property
     def kind(self) -> VerdictKind:
@@ -226,8 +233,9 @@ def _quality(model: str, evidence: Evidence) -> str:
     comparison = evidence.comparison
     assert comparison is not None
     numbers = comparison.of(model).numbers
+    at = ", at a threshold of 0.5," if evidence.thresholded else ""
     words = (
-        f"On held-out rows it is wrong in {_with_interval(numbers.error)}; always answering "
+        f"On held-out rows{at} it is wrong in {_with_interval(numbers.error)}; always answering "
         f"{comparison.majority!r} would be wrong in {percent(comparison.baseline.error.value)}."
     )
     if numbers.auc is not None:
@@ -238,6 +246,8 @@ def _quality(model: str, evidence: Evidence) -> str:
             if each.precision is not None:
                 words += f"; where it says {each.name!r}, {percent(each.precision.value)} are"
             words += "."
+    if evidence.thresholded:
+        words += " What it does at the threshold in the file is said of the model below."
     return words
 
 
@@ -248,6 +258,12 @@ def _with_interval(share: Estimate) -> str:
 def _cautions(model: str, evidence: Evidence) -> Iterator[str]:
     comparison = evidence.comparison
     rarest = min(evidence.data.classes, key=lambda each: each.n_labeled)
+    if evidence.telling:
+        yield (
+            f"The values of {listed(evidence.telling)} say which class every labeled row has. If "
+            "they were made from the target, or are known only where it is, the numbers here are "
+            "too good to be true, and of no use for the unlabeled rows: --drop."
+        )
     if comparison is None:
         yield (
             "This was not tested on held-out rows: that takes two labeled rows of every class at "
@@ -276,7 +292,7 @@ def _cautions(model: str, evidence: Evidence) -> Iterator[str]:
             f", but it ranks rows better than chance (AUC {auc.value:.2f}, 95 % interval "
             f"{auc.low:.2f} to {auc.high:.2f})."
         )
-        if len(evidence.data.classes) == 2:
+        if len(evidence.data.classes) == 2 and not evidence.thresholded:
             words += (
                 " Another threshold finds more rows of the rarer class, at the price of false "
                 "alarms: --threshold."
