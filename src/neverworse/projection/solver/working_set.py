@@ -91,8 +91,8 @@ def working_set_size(n_unknowns: int, rank: int, n_rows: int) -> int:
 
 
 def is_small(n_unknowns: int, rank: int, n_rows: int) -> bool:
-    """Whether a problem is solved as a whole, because working sets would be most of it."""
-    return 2 * working_set_size(n_unknowns, rank, n_rows) >= n_rows
+    """Whether a problem is solved as a whole, because the second working set would be all of it."""
+    return SET_GROWTH * working_set_size(n_unknowns, rank, n_rows) >= n_rows
 
 
 def draw(weights: Vector, size: int) -> Indices:
