@@ -157,7 +157,7 @@ def _in_dask(X):
 
 def _fits(X, y):
     fit = _Fit.to(X, y)
-    few, many = (_narrow_fit(n) for n in (len(X) // 4, len(X) * MANY))
+    few, many = (_narrow_fit(n) for n in (len(X) // 2, len(X) * MANY))
     # Working sets of these are equally large, or nearly so: what grows, grows with the rows.
     for_each_row = (many.client - few.client) / (many.n_rows - few.n_rows)
     more = many.readings["measure"] - few.readings["measure"]
