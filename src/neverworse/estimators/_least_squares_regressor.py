@@ -90,8 +90,8 @@ class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
         return model
 
     def _set_weights(self, weights: Weights) -> None:
-        self.coef_ = weights.coef
-        self.intercept_ = float(weights.intercept) + 0.0  # without intercept, it may be -0.0
+        self.coef_ = weights.coef[0]
+        self.intercept_ = float(weights.intercept[0]) + 0.0  # without intercept, it may be -0.0
 
 
 class LabeledRowsRegressor(LinearRegressor):
@@ -113,7 +113,7 @@ class LabeledRowsRegressor(LinearRegressor):
         targets = known_targets(y, self.missing_label, rows.n_rows, weights, bounds)
         # How far unknown targets may range is nothing to this model.
         ignored = (~targets.known).astype(np.float64)
-        self._fit_training(TrainingRows(rows, Labels(targets.target, ignored, weights)))
+        self._fit_training(TrainingRows(rows, Labels(targets.target[None], ignored, weights)))
 
     @abstractmethod
     def _fit_training(self, training: TrainingRows) -> None:

@@ -262,7 +262,7 @@ class ProjectedLeastSquaresClassifier(IndicatorClassifier):
         )
 
     def _check_solver(self, labels: Labels) -> None:
-        if self.solver == "lbfgs" and (labels.target.ndim > 1 or labels.totals is not None):
+        if self.solver == "lbfgs" and (labels.shape.is_coupled or labels.totals is not None):
             raise ValueError(
                 "solver='lbfgs' is a reference for two classes without class_prior. Use "
                 "solver='exact'."

@@ -28,8 +28,15 @@ from neverworse.estimators._linear import (
     stored_weights,
 )
 from neverworse.estimators._self_learning_loop import NOTHING_TO_LEARN, Learned, learn_from_itself
-from neverworse.projection import Observer, TrainingRows, Weights, solve_least_squares
-from neverworse.projection.coordinates.gram import EPS, Whitening, whiten
+from neverworse.projection import (
+    EPS,
+    GramCoordinates,
+    Observer,
+    TrainingRows,
+    Weights,
+    solve_least_squares,
+    whiten,
+)
 from neverworse.projection.coordinates.moments import moments
 from neverworse.rows import Rows, as_rows
 from neverworse.rows._threads import single_threaded_blas
@@ -133,21 +140,21 @@ class _Trainer:
 
     def _assign(self, t: Vector, rows: slice) -> None:
         """Give rows the class of their largest score, where t is the score less one half."""
-        self.codes[rows] = t > 0.0 if t.ndim == 1 else t.argmax(axis=0)
+        self.codes[rows] = t[0] > 0.0 if len(t) == 1 else t.argmax(axis=0)
 
     def _target(self, rows: slice) -> Vector:
         """Return the labels of rows as targets, known or assigned."""
         codes = self.codes[rows]
-        several = self.labels.target.ndim > 1
-        assigned = np.arange(self.n_classes)[:, None] == codes if several else codes
-        return np.where(self.labels.unlabeled[rows], assigned, self.labels.target[..., rows])
+        several = self.labels.shape.is_coupled
+        assigned = np.arange(self.n_classes)[:, None] == codes if several else codes[None]
+        return np.where(self.labels.unlabeled[rows], assigned, self.labels.target[:, rows])
 
 
 class _SteppingTrainer(_Trainer):
     """Retrains by a step in whitened coordinates."""
 
     def __init__(
-        self, whitening: Whitening, known: KnownLabels, start: Weights, alpha: float
+        self, whitening: GramCoordinates, known: KnownLabels, start: Weights, alpha: float
     ) -> None:
         super().__init__(whitening.rows, known, start)
         self.whitening = whitening
@@ -221,7 +228,7 @@ class _SolvingTrainer(_Trainer):
 
 def _coordinates(
     rows: Rows, weights: Vector | None, alpha: float, fit_intercept: bool, rcond: float | None
-) -> Whitening:
+) -> GramCoordinates:
     """Return coordinates of all directions, or of those that `solve_least_squares` keeps."""
     if rcond is None:
         return whiten(rows, weights, alpha, fit_intercept)
@@ -234,4 +241,4 @@ def _coordinates(
         basis = np.column_stack([basis, np.zeros(len(basis))])
         offset = np.append(offset, 1.0 / np.sqrt(sums.total))
     idle = np.flatnonzero(~sums.varies)
-    return Whitening(sums.rows, sums.mean, basis, offset, np.sqrt(sums.raw), idle)
+    return GramCoordinates(sums.rows, sums.mean, basis, offset, np.sqrt(sums.raw), idle)

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from neverworse._typing import Scalars, Vector
+from neverworse._typing import Vector
 from neverworse.estimators._classifier import IndicatorClassifier
 from neverworse.estimators._known_labels import known_labels
 from neverworse.estimators._least_squares import LeastSquaresClassifier
@@ -133,8 +133,10 @@ class UpdatedSecondMomentClassifier(IndicatorClassifier):
         total = float(rows.n_rows if weights is None else weights.sum())
         ratio = total / float(s.sum())
         target = known.labels.target
-        mean: Scalars = np.average(target, axis=-1, weights=s) if self.fit_intercept else 0.0
-        residual = np.where(labeled, target - np.asarray(mean)[..., None], 0.0)
+        mean = np.zeros(len(target))
+        if self.fit_intercept:
+            mean = np.average(target, axis=1, weights=s)
+        residual = np.where(labeled, target - mean[:, None], 0.0)
         solution = solve_least_squares(
             rows,
             ratio * residual,

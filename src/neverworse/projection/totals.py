@@ -1,4 +1,8 @@
-"""Totals of the soft labels over all rows that are known: what a class prior says."""
+"""Totals of the soft labels over all rows that are known: what a class prior says.
+
+In the dual, totals are one more coordinate μ per class: it is added to every score, has no
+quadratic term, and costs the largest M·μ over totals M in their intervals.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import optimize
 
-from neverworse._typing import Scalars, Vector
-from neverworse.projection.label_sets import Simplex
+from neverworse._typing import Matrix, Vector
+from neverworse.projection.label_sets import LabelSet
 
 if TYPE_CHECKING:
     from neverworse.projection.solver.line_search import Slope
@@ -21,41 +25,48 @@ SINGULAR = 1e-11  # what makes a matrix with elements of size one invertible
 
 @dataclass(frozen=True)
 class Totals:
-    """An interval for Σ s_j q_j over the unlabeled rows (one for each class, if several).
-
-    In the dual this is one more coordinate μ per class: it is added to every score, has no
-    quadratic term, and costs the largest M·μ over totals M in the interval.
+    """Intervals for Σ s_j q_j over the unlabeled rows, one for each class.
 
     Attributes
     ----------
-    low, high : float, or array of shape (n_classes,)
+    low, high : arrays of shape (n_classes,)
     """
 
-    low: Scalars
-    high: Scalars
+    low: Vector
+    high: Vector
 
     def scaled(self, factor: float) -> Totals:
         """Return the interval of `factor` times the total."""
         return Totals(factor * self.low, factor * self.high)
 
-    def project(self, total: Scalars) -> Scalars:
-        """Return the total in the interval that is nearest to the given one."""
+    def project(self, total: Vector) -> Vector:
+        """Return the totals in the intervals that are nearest to the given ones."""
         return np.clip(total, self.low, self.high)
 
-    def support(self, multiplier: Scalars) -> float:
+    def support(self, multiplier: Vector) -> float:
         """Return the largest M·μ."""
         return float(np.sum(np.maximum(self.low * multiplier, self.high * multiplier)))
 
-    def inner(self, total: Scalars) -> Vector:
+    def inner(self, total: Vector) -> Vector:
         """Return which totals are strictly inside their interval, as zeros and ones."""
-        return np.asarray((total > self.low) & (total < self.high), dtype=np.float64)
+        return ((total > self.low) & (total < self.high)).astype(np.float64)
+
+    def gap(self, multiplier: Vector, total: Vector) -> float:
+        """Return what totals add to a duality gap.
+
+        A multiplier without need costs something, and so do totals that are not allowed.
+        """
+        allowed = self.project(total)
+        off = total - allowed
+        excess = self.support(multiplier) - float(multiplier @ allowed)
+        return excess + float(np.sum(np.abs(multiplier * off) + 0.5 * off**2))
 
 
 class _AnsweredError(Exception):
     """Raised to end the search when the question is answered."""
 
 
-def reachable(weights: Vector, shape: Simplex, totals: Totals, missed: float) -> bool | None:
+def reachable(weights: Vector, shape: LabelSet, totals: Totals, missed: float) -> bool | None:
     """Return whether some labels of several classes have totals Σ ω q in their intervals.
 
     Of all such labels, those nearest to the middle of their sets are sought through the dual: the
@@ -67,7 +78,7 @@ def reachable(weights: Vector, shape: Simplex, totals: Totals, missed: float) ->
     ----------
     weights : array of shape (n_rows,)
         ω, positive.
-    shape : Simplex
+    shape : LabelSet
     totals : Totals
     missed : float
         Totals count as met if they are missed, all together, by this share of the sum of weights.
@@ -77,11 +88,11 @@ def reachable(weights: Vector, shape: Simplex, totals: Totals, missed: float) ->
     bool or None
         None if it cannot be told.
     """
-    n_classes = len(np.atleast_1d(totals.low))
+    n_classes = len(totals.low)
     whole = float(weights.sum())
-    low, high = np.asarray(totals.low) / whole, np.asarray(totals.high) / whole
+    low, high = totals.low / whole, totals.high / whole
     omega = weights / whole
-    middle = shape.middle((n_classes, len(weights)))
+    middle = shape.project(np.full((n_classes, len(weights)), 0.5))
     answer: bool | None = None
 
     def negative_dual(both: Vector) -> tuple[float, Vector]:
@@ -123,7 +134,7 @@ class Balance:
     Attributes
     ----------
     totals : Totals
-    centre, multiplier : arrays
+    centre, multiplier : arrays of shape (n_classes,)
         Where the proximal terms of the totals M and of μ are centred.
     """
 
@@ -132,13 +143,13 @@ class Balance:
     multiplier: Vector
 
     @classmethod
-    def start(cls, totals: Totals, z: Vector, pulled: Vector) -> Balance:
-        """Return the first one."""
-        return cls(totals, np.asarray(totals.project(pulled[..., -1])), z[..., -1].copy())
+    def start(cls, totals: Totals, z: Matrix, primal: Matrix) -> Balance:
+        """Return the first one, for a point and totals that are the last coordinates of these."""
+        return cls(totals, totals.project(primal[:, -1]), z[:, -1].copy())
 
-    def next(self, z: Vector, sigma: float) -> Balance:
-        mu = z[..., -1]
-        return Balance(self.totals, np.asarray(self._total(mu, sigma)), mu.copy())
+    def next(self, z: Matrix, sigma: float) -> Balance:
+        """Return the one that is centred at a point."""
+        return Balance(self.totals, self._total(z[:, -1], sigma), z[:, -1].copy())
 
     @staticmethod
     def _proximal(sigma: float) -> float:
@@ -149,22 +160,19 @@ class Balance:
         return 1.0 / sigma + SINGULAR * sigma
 
     def _total(self, mu: Vector, sigma: float) -> Vector:
-        return np.asarray(self.totals.project(self.centre + sigma * mu))
+        return self.totals.project(self.centre + sigma * mu)
 
-    def gradient(self, z: Vector, pulled: Vector, sigma: float) -> Vector:
-        mu = z[..., -1]
+    def gradient(self, z: Matrix, primal: Matrix, sigma: float) -> Vector:
+        mu = z[:, -1]
         near = self._proximal(sigma) * (mu - self.multiplier)
-        return near + self._total(mu, sigma) - pulled[..., -1]
+        return near + self._total(mu, sigma) - primal[:, -1]
 
-    def curvature(self, z: Vector, sigma: float) -> Vector:
-        free = self.totals.inner(self._total(z[..., -1], sigma))
-        return self._proximal(sigma) + sigma * free
+    def curvature(self, z: Matrix, sigma: float) -> Vector:
+        return self._proximal(sigma) + sigma * self.totals.inner(self._total(z[:, -1], sigma))
 
-    def add_to(self, slope: Slope, z: Vector, step: Vector, sigma: float) -> None:
+    def add_to(self, slope: Slope, z: Matrix, step: Matrix, sigma: float) -> None:
         """Replace the quadratic term of μ in the slope by what holds here."""
-        mu, along = z[..., -1], step[..., -1]
-        slope.quadratic += float(np.sum(along * along)) * (self._proximal(sigma) - 1.0)
+        mu, along = z[:, -1], step[:, -1]
+        slope.quadratic += float(along @ along) * (self._proximal(sigma) - 1.0)
         total = self._total(mu, sigma)
-        slope.more = lambda length: float(
-            np.sum(along * (self._total(mu + length * along, sigma) - total))
-        )
+        slope.more = lambda length: float(along @ (self._total(mu + length * along, sigma) - total))

@@ -20,8 +20,8 @@ from neverworse._typing import Vector
 from neverworse.estimators.discriminant._family import Family
 from neverworse.estimators.discriminant._gaussian import GaussianClasses
 from neverworse.estimators.discriminant._sample import Sample
+from neverworse.projection import EPS
 from neverworse.projection.certificate.loss import CHUNK, SUMMATION
-from neverworse.projection.coordinates.gram import EPS
 
 
 @dataclass(frozen=True)

@@ -179,7 +179,7 @@ class ContrastivePessimisticDiscriminantAnalysis(SoftLabelDiscriminant):
         elif not moved:
             unfinished: Reason = "stopped early" if stopped_early else "no progress"
             reason = "rounding" if self.converged_ else unfinished
-        several = labels.target.ndim > 1
+        several = labels.shape.is_coupled
         counted = self.soft_labels_[labels.weights_where(labels.unlabeled)[labels.unlabeled] > 0.0]
         whole = (counted == 1.0).any(axis=1) if several else counted == 1.0
         n_zero, n_one = 0 if several else int(np.sum(counted == 0.0)), int(np.sum(whole))

@@ -29,11 +29,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from neverworse._budget import Budget
 from neverworse._typing import Matrix, Vector
 from neverworse.estimators.discriminant._sample import Sample
 from neverworse.estimators.discriminant._subspace import SingularCovarianceError
 from neverworse.projection import Simplex
-from neverworse.projection.solver.budget import Budget
 
 EASE = 0.95  # the bound of the curvature becomes smaller by this with each step, ...
 FALL = 0.3  # ... or by up to this where a step met much less curvature, and ...

@@ -15,8 +15,7 @@ from neverworse.estimators.discriminant._gaussian import GaussianClasses
 from neverworse.estimators.discriminant._sample import Sample
 from neverworse.estimators.discriminant._semi_supervised import SemiSupervisedDiscriminant
 from neverworse.estimators.discriminant._subspace import SingularCovarianceError, Subspace
-from neverworse.projection import Labels, Observer
-from neverworse.projection.coordinates.gram import EPS
+from neverworse.projection import EPS, Labels, Observer
 
 
 class MomentConstrainedDiscriminantAnalysis(SemiSupervisedDiscriminant):

@@ -13,6 +13,7 @@ from scipy import special
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 
+from neverworse._budget import Budget
 from neverworse._typing import AnyArray, Mask, Matrix, Vector
 from neverworse.estimators._linear import copy_input_checks
 from neverworse.estimators.discriminant._base import DiscriminantClassifier
@@ -21,7 +22,6 @@ from neverworse.estimators.discriminant._gaussian import GaussianClasses
 from neverworse.estimators.discriminant._sample import Sample, one_hot
 from neverworse.estimators.discriminant._supervised import LinearDiscriminantClassifier
 from neverworse.projection import Labels, Observer, Progress, TrainingRows
-from neverworse.projection.solver.budget import Budget
 
 
 class SemiSupervisedDiscriminant(DiscriminantClassifier):

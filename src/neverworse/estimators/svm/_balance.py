@@ -7,7 +7,7 @@ from scipy.optimize import brentq
 from scipy.special import expit
 
 from neverworse._typing import Mask, Vector
-from neverworse.projection.coordinates.gram import EPS
+from neverworse.projection import EPS
 
 # A share times a number of rows is a whole number but for rounding errors.
 WHOLE = 1e-9

@@ -10,13 +10,13 @@ from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from neverworse._budget import Budget
 from neverworse._typing import Vector
 from neverworse.estimators._classifier import LinearClassifier
 from neverworse.estimators._conversion import explains_conversion
 from neverworse.estimators.svm._design import Design
 from neverworse.estimators.svm._local import System
 from neverworse.estimators.svm._prepare import prepare
-from neverworse.projection.solver.budget import Budget
 from neverworse.rows import Rows
 
 

@@ -70,7 +70,7 @@ def _product(design: Design, curvature: Vector, direction: Vector) -> Vector:
     _, summed, total = design.rows.scores_and_sum(
         weights.coef, weights.intercept, lambda scores, rows: curvature[rows] * scores
     )
-    return design.gather(summed, float(total))
+    return design.gather(summed[0], float(total[0]))
 
 
 def _diagonal(design: Design, curvature: Vector, penalty: Vector) -> Vector:

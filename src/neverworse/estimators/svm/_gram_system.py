@@ -10,7 +10,7 @@ from neverworse._typing import Indices, Matrix, Vector
 from neverworse.estimators.svm._chosen import gram_of
 from neverworse.estimators.svm._design import Design
 from neverworse.estimators.svm._local import LocalModel
-from neverworse.projection.coordinates.gram import EPS
+from neverworse.projection import EPS
 
 # The Gram matrix is corrected where that takes fewer rows than to add it up again.
 FEW_CHANGED = 0.5

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from neverworse._budget import Budget
 from neverworse._typing import Vector
 from neverworse.estimators._known_labels import KnownLabels, known_labels
 from neverworse.estimators.svm._base import SVMClassifier
@@ -13,7 +14,6 @@ from neverworse.estimators.svm._chosen import choose
 from neverworse.estimators.svm._hinge import Hinges
 from neverworse.estimators.svm._newton import minimise
 from neverworse.projection import Observer, Weights
-from neverworse.projection.solver.budget import Budget
 from neverworse.rows import Rows
 
 # Labeled rows are copied out of the others if they are fewer than one in so many.
@@ -143,7 +143,7 @@ class L2SVMClassifier(SVMClassifier):
         """Fit to the rows whose label is known."""
         labels = known.labels
         weights = self._scaled(labels.weights_where(~labels.unlabeled))
-        targets = np.atleast_2d(labels.target)
+        targets = labels.target
         used = np.flatnonzero(weights)
         if FEW * len(used) < rows.n_rows:
             rows, weights, targets = choose(rows, used), weights[used], targets[:, used]
@@ -158,7 +158,7 @@ class L2SVMClassifier(SVMClassifier):
             n_iter = max(n_iter, budget.n_iter)
         found = [design.weights(solution.parameters) for solution in solutions]
         coef, intercept = [w.coef for w in found], [w.intercept for w in found]
-        self._set_weights(Weights(np.array(coef), np.array(intercept)))
+        self._set_weights(Weights(np.concatenate(coef), np.concatenate(intercept)))
         self.classes_ = known.classes
         values = [solution.value for solution in solutions]
         self.objective_ = np.array(values) if len(values) > 1 else values[0]

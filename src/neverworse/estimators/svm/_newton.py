@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from neverworse._budget import Budget
 from neverworse._typing import Vector
 from neverworse.estimators.svm._design import Design
 from neverworse.estimators.svm._hinge import Hinges, Margins
 from neverworse.estimators.svm._local import LocalModel, System
-from neverworse.projection.coordinates.gram import EPS
-from neverworse.projection.solver.budget import Budget
+from neverworse.projection import EPS
 from neverworse.rows._threads import single_threaded_blas
 
 # Where rounding errors end the descent, it has converged if so little was left to gain.

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from neverworse._budget import Budget
 from neverworse._typing import Indices, Vector
 from neverworse.estimators.svm._design import Design
 from neverworse.estimators.svm._hinge import Hinges
 from neverworse.estimators.svm._local import System
 from neverworse.estimators.svm._newton import Solution, minimise, objective
-from neverworse.projection.solver.budget import Budget
 
 # The tolerance of solutions that are only stages on the way to others.
 ROUGH = 1e-6

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
+from neverworse._budget import Budget
 from neverworse._typing import AnyArray, Mask, Vector
 from neverworse.estimators._known_labels import KnownLabels, known_labels
 from neverworse.estimators._linear import copy_input_checks, stored_weights
@@ -19,7 +20,6 @@ from neverworse.estimators.svm._l2svm import L2SVMClassifier
 from neverworse.estimators.svm._newton import Solution
 from neverworse.estimators.svm._partly import PartlyLabeled
 from neverworse.projection import Observer, Weights
-from neverworse.projection.solver.budget import Budget
 from neverworse.rows import Rows
 
 
@@ -65,7 +65,7 @@ class SemiSupervisedSVM(SVMClassifier):
         self._set_weights(found)
         others = np.flatnonzero(unlabeled & ~used)
         if others.size:
-            codes[others] = rows.scores(found.coef, found.intercept)[others] > 0.0
+            codes[others] = rows.scores(found.coef, found.intercept)[0, others] > 0.0
         self.labels_ = known.classes[codes[unlabeled]]
 
     @abstractmethod
@@ -81,7 +81,7 @@ class SemiSupervisedSVM(SVMClassifier):
     ) -> PartlyLabeled:
         labels = known.labels
         weights = self._scaled(labels.weights_where(~labels.unlabeled))
-        labeled = Hinges(weights * labels.target, weights * (1.0 - labels.target))
+        labeled = Hinges(weights * labels.target[0], weights * (1.0 - labels.target[0]))
         where = np.flatnonzero(unlabeled)
         costs = self._scaled(labels.weights_where(unlabeled)[where])
         full = weights / float(self.unlabeled_weight)  # the form that `PartlyLabeled` solves
@@ -96,7 +96,7 @@ class SemiSupervisedSVM(SVMClassifier):
         if self.positive_fraction is not None:
             return float(self.positive_fraction)
         labels = known.labels
-        return float(labels.target[labels.weights_where(~labels.unlabeled) > 0.0].mean())
+        return float(labels.target[0, labels.weights_where(~labels.unlabeled) > 0.0].mean())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

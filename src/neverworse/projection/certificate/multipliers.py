@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 from scipy import optimize, sparse
 
-from neverworse._typing import Matrix, Scalars, Vector
-from neverworse.projection.label_sets import LabelSet, Simplex
+from neverworse._typing import Matrix, Vector
+from neverworse.projection.label_sets import LabelSet
 from neverworse.projection.totals import Totals
 
 PATIENCE = 8  # rounds after which more rows take part
@@ -21,12 +21,12 @@ FIRST_ROWS = 2000  # in the first linear program, where there are many rows
 TIGHT = 1e-13  # what rows outside of a linear program may add to the bound, relative to its size
 
 
-def best_multiplier(t: Vector, weights: Vector, shape: LabelSet, totals: Totals) -> Scalars:
+def best_multiplier(t: Matrix, weights: Vector, shape: LabelSet, totals: Totals) -> Vector:
     """Return the multiplier with the lowest bound.
 
     Parameters
     ----------
-    t : array of shape (n,) or (n_classes, n)
+    t : array of shape (n_classes, n)
     weights : array of shape (n,)
         ω, zero for rows that play no part.
     shape : LabelSet
@@ -34,22 +34,28 @@ def best_multiplier(t: Vector, weights: Vector, shape: LabelSet, totals: Totals)
         Of Σ ω q.
     """
     used = np.flatnonzero(weights > 0.0)
-    if isinstance(shape, Simplex):
-        return _of_classes(t[:, used], weights[used], shape.at(used), totals)
-    order = used[np.argsort(t[used], kind="stable")]
+    t, weights = t[:, used], weights[used]
+    if shape.is_coupled:
+        return _of_classes(t, weights, shape.at(used), totals)
+    return np.array([_of_one(t[0], weights, float(totals.low[0]), float(totals.high[0]))])
+
+
+def _of_one(t: Vector, weights: Vector, low: float, high: float) -> float:
+    """Return the multiplier for labels of one number, by sorting."""
+    order = np.argsort(t, kind="stable")
     t, filled = t[order], np.cumsum(weights[order])
     negative, not_positive = (int(np.searchsorted(t, 0.0, side=side)) for side in ("left", "right"))
     # Labels are 1 where t < 0. If that is too much or too little, up to the total that is allowed.
-    if negative and filled[negative - 1] > totals.high:
-        total = totals.high
-    elif (filled[not_positive - 1] if not_positive else 0.0) < totals.low:
-        total = totals.low
+    if negative and filled[negative - 1] > high:
+        total = high
+    elif (filled[not_positive - 1] if not_positive else 0.0) < low:
+        total = low
     else:
         return 0.0
     return -float(t[min(int(np.searchsorted(filled, total)), len(t) - 1)])
 
 
-def _of_classes(t: Matrix, weights: Vector, shape: Simplex, totals: Totals) -> Vector:
+def _of_classes(t: Matrix, weights: Vector, shape: LabelSet, totals: Totals) -> Vector:
     """Minimise the bound over multipliers, in boxes around the best one so far.
 
     In each box a linear program of few rows is solved, all others in the corner that they have now.
@@ -58,7 +64,7 @@ def _of_classes(t: Matrix, weights: Vector, shape: Simplex, totals: Totals) -> V
     takes no part is exact. Larger ones are tried as long as they are, too. If that takes many
     rounds, more rows take part.
     """
-    if shape.caps is None:  # rows with the same scores are one row
+    if shape.is_uniform:  # rows with the same scores are one row
         t, which = np.unique(t, axis=1, return_inverse=True)
         weights = np.bincount(which.ravel(), weights).astype(np.float64)
     n_classes, n = t.shape
@@ -118,7 +124,7 @@ def _of_classes(t: Matrix, weights: Vector, shape: Simplex, totals: Totals) -> V
 def _solve(
     t: Matrix,
     weights: Vector,
-    shape: Simplex,
+    shape: LabelSet,
     totals: Totals,
     centre: Vector,
     known: Vector,
@@ -144,8 +150,8 @@ def _solve(
     n_classes, n = t.shape
     scale = float(weights.sum())
     size = float(np.abs(t).max(initial=0.0)) or 1.0
-    caps = np.ones((n_classes, n)) if shape.caps is None else shape.caps
-    low, high = (np.broadcast_to(bound, n_classes) / scale for bound in (totals.low, totals.high))
+    caps = np.broadcast_to(shape.upper(t), t.shape)
+    low, high = totals.low / scale, totals.high / scale
     # Of the unknowns q, M, too much and too little.
     cost = [
         (weights * (t + centre[:, None])).ravel() / scale,

@@ -5,84 +5,101 @@ With one number per label, a hinge is max(0, -k_j·z). For several classes z has
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from neverworse._typing import AnyArray, Indices, Matrix, Vector
-from neverworse.projection.coordinates.gram import Whitening
-from neverworse.projection.coordinates.kernel import RowSpaceWhitening
-from neverworse.projection.coordinates.matrix_free import WeightSpace
+from neverworse.projection.coordinates.base import Coordinates, Result
 from neverworse.rows import DenseRows
 
-FEW = 4  # taking one in so many rows is faster than reading all
-
-Result = TypeVar("Result")
+FEW = 4  # taking one in this many rows is faster than reading all
 
 
-class Hinges(Protocol):
-    """Whitened rows k_j and weights s_j of hinges."""
+class Hinges(ABC):
+    """Rows k_j in the coordinates of the dual, and weights s_j of their hinges.
+
+    Attributes
+    ----------
+    weights : array of shape (n_rows,)
+        s.
+    """
+
+    weights: Vector
 
     @property
-    def weights(self) -> Vector:
-        """The weights s."""
-
-    @property
+    @abstractmethod
     def rank(self) -> int:
         """Length of z."""
 
-    def scores(self, z: Vector) -> Vector:
+    @property
+    @abstractmethod
+    def taking_costs(self) -> float:
+        """What taking a row costs, in units of reading one."""
+
+    @abstractmethod
+    def scores(self, z: Matrix) -> Matrix:
         """Return k_j·z for every row."""
 
-    def adjoint(self, x: Vector) -> Vector:
+    @abstractmethod
+    def adjoint(self, x: Matrix) -> Matrix:
         """Return Σ x_j k_j."""
 
-    def adjoint_some(self, indices: Indices, x: Vector) -> Vector:
-        """Return Σ s_j x_j k_j over the rows with these indices."""
-
-    def take(self, indices: Indices) -> Matrix:
-        """Return the whitened rows with these indices."""
-
+    @abstractmethod
     def map_taken(
         self,
         indices: Indices,
         pieces: Sequence[slice],
         function: Callable[[slice, Matrix], Result],
     ) -> Iterable[Result]:
-        """Apply a function to pieces of the whitened rows with these indices, see `Rows`."""
+        """Apply a function to pieces of the rows k with these indices, see `Rows`."""
+
+    def take(self, indices: Indices) -> Matrix:
+        """Return the rows k with these indices."""
+        taken = np.empty((len(indices), self.rank))
+
+        def place(piece: slice, rows: Matrix) -> None:
+            taken[piece] = rows
+
+        deque(self.map_taken(indices, [slice(0, len(indices))], place), maxlen=0)
+        return taken
+
+    def adjoint_some(self, indices: Indices, x: Matrix) -> Matrix:
+        """Return Σ s_j x_j k_j over the rows with these indices."""
+        x = self.weights[indices] * x
+        if self.taking_costs * len(indices) < len(self.weights):
+            return x @ self.take(indices)
+        every = np.zeros((len(x), len(self.weights)))
+        every[:, indices] = x
+        return self.adjoint(every)
 
 
 @dataclass(frozen=True)
-class LoadedHinges:
-    """Whitened rows in memory: small problems, samples and working sets."""
+class LoadedHinges(Hinges):
+    """Rows in memory: small problems, samples and working sets."""
 
     rows: DenseRows
     weights: Vector
+
+    taking_costs = FEW
 
     @property
     def rank(self) -> int:
         """See `Hinges`."""
         return self.rows.n_columns
 
-    def scores(self, z: Vector) -> Vector:
-        """See `Hinges`."""
-        return self.rows.scores(z)
+    def scores(self, z: Matrix) -> Matrix:
+        return self.rows.scores(z, np.zeros(len(z)))
 
-    def adjoint(self, x: Vector) -> Vector:
-        """See `Hinges`."""
+    def adjoint(self, x: Matrix) -> Matrix:
         return self.rows.weighted_sum(x)
 
-    def adjoint_some(self, indices: Indices, x: Vector) -> Vector:
-        """See `Hinges`."""
-        return _adjoint_some(self, indices, x, FEW)
-
     def take(self, indices: Indices) -> Matrix:
-        """See `Hinges`."""
         return self.rows.take(indices)
 
     def map_taken(
@@ -91,18 +108,17 @@ class LoadedHinges:
         pieces: Sequence[slice],
         function: Callable[[slice, Matrix], Result],
     ) -> Iterable[Result]:
-        """See `Hinges`."""
         return self.rows.map_taken(indices, pieces, function)
 
 
 @dataclass(frozen=True)
-class StreamedHinges:
-    """Rows that are whitened on the way: every verb is one pass over all of them.
+class StreamedHinges(Hinges):
+    """Rows whose coordinates are computed on the way: every verb is one pass over all of them.
 
     Rows of weight zero, such as labeled ones, have no hinge: their scores are zero.
     """
 
-    whitening: Whitening | RowSpaceWhitening | WeightSpace
+    coordinates: Coordinates
     weights: Vector
 
     @cached_property
@@ -110,36 +126,25 @@ class StreamedHinges:
         return np.flatnonzero(self.weights == 0.0)
 
     @property
-    def _takes(self) -> Whitening | RowSpaceWhitening:
-        assert not isinstance(self.whitening, WeightSpace), "rows are too long to be taken"
-        return self.whitening
-
-    @property
     def rank(self) -> int:
         """See `Hinges`."""
-        return self.whitening.rank
+        return self.coordinates.rank
 
-    def scores(self, z: Vector) -> Vector:
-        """See `Hinges`."""
-        direction = self.whitening.to_weights(z)
-        t = self.whitening.rows.scores(direction.coef, direction.intercept)
-        t[..., self._without_hinge] = 0.0
+    @property
+    def taking_costs(self) -> float:
+        """See `Hinges`: as much as a pass for as many rows as there are coordinates.
+
+        Where coordinates are as many as very many columns, no row is taken.
+        """
+        return max(FEW, self.rank) if self.coordinates.is_whitened else np.inf
+
+    def scores(self, z: Matrix) -> Matrix:
+        t = self.coordinates.scores(z)
+        t[:, self._without_hinge] = 0.0
         return t
 
-    def adjoint(self, x: Vector) -> Vector:
-        """See `Hinges`."""
-        return self.whitening.adjoint(self.whitening.rows.weighted_sum(x), x.sum(axis=-1))
-
-    def adjoint_some(self, indices: Indices, x: Vector) -> Vector:
-        """See `Hinges`."""
-        # Single rows of very many columns are not taken: each would be long. Others are whitened,
-        # which costs as much for each as a pass for as many rows as there are coordinates.
-        few = 0 if isinstance(self.whitening, WeightSpace) else max(FEW, self.rank)
-        return _adjoint_some(self, indices, x, few)
-
-    def take(self, indices: Indices) -> Matrix:
-        """See `Hinges`."""
-        return self._takes.take(indices)
+    def adjoint(self, x: Matrix) -> Matrix:
+        return self.coordinates.adjoint(self.coordinates.rows.weighted_sum(x), x.sum(axis=1))
 
     def map_taken(
         self,
@@ -147,42 +152,44 @@ class StreamedHinges:
         pieces: Sequence[slice],
         function: Callable[[slice, Matrix], Result],
     ) -> Iterable[Result]:
-        """See `Hinges`."""
-        return self._takes.map_taken(indices, pieces, function)
+        return self.coordinates.map_taken(indices, pieces, function)
 
-    def load(self, indices: Indices, factor: float = 1.0) -> LoadedHinges:
-        """Return some of the rows, whitened once, with `factor` times their weights.
+    def load(
+        self, indices: Indices, copies: AnyArray | None = None, factor: float = 1.0
+    ) -> LoadedHinges:
+        """Return some of the rows in coordinates, with `factor` times their weights.
 
-        Whitened piece by piece, so that no second copy of them is ever in memory.
+        Piece by piece, so that no second copy of them is ever in memory.
+
+        Parameters
+        ----------
+        indices : array of int
+        copies : array of shape (n, n_columns), optional
+            These rows, if they are at hand.
+        factor : float
         """
         loaded = np.empty((len(indices), self.rank))
 
-        def place(piece: slice, whitened: Matrix) -> None:
-            loaded[piece] = whitened
+        def place(piece: slice, rows: Matrix) -> None:
+            loaded[piece] = rows
 
-        deque(self.map_taken(indices, self._pieces(indices), place), maxlen=0)
+        pieces = self._pieces(len(indices))
+        if copies is None:
+            deque(self.map_taken(indices, pieces, place), maxlen=0)
+        else:
+            for piece in pieces:
+                place(piece, self.coordinates.apply(copies[piece].astype(np.float64)))
         return LoadedHinges(DenseRows(loaded), factor * self.weights[indices])
 
     def keys(self, indices: Indices) -> NDArray[np.uint64]:
         """Return numbers that tell rows apart, see `keys_of`."""
-        keys = np.empty(len(indices), np.uint64)
+        rows = self.coordinates.rows
+        found = rows.map_taken(indices, self._pieces(len(indices)), lambda _, taken: keys_of(taken))
+        return np.concatenate([np.empty(0, np.uint64), *found])
 
-        def place(piece: slice, rows: Matrix) -> None:
-            keys[piece] = keys_of(rows)
-
-        rows = self.whitening.rows
-        deque(rows.map_taken(indices, self._pieces(indices), place), maxlen=0)
-        return keys
-
-    def _pieces(self, indices: Indices) -> list[slice]:
-        step = self.whitening.rows.block_rows
-        return [slice(lo, lo + step) for lo in range(0, len(indices), step)]
-
-    def load_copies(self, indices: Indices, rows: AnyArray, factor: float = 1.0) -> LoadedHinges:
-        """Do the same for rows of which there are copies."""
-        assert isinstance(self.whitening, Whitening), "others have their rows at hand"
-        whitened = self.whitening.apply(rows.astype(np.float64))
-        return LoadedHinges(DenseRows(whitened), factor * self.weights[indices])
+    def _pieces(self, n: int) -> list[slice]:
+        step = self.coordinates.rows.block_rows
+        return [slice(lo, lo + step) for lo in range(0, n, step)]
 
 
 def keys_of(rows: AnyArray) -> NDArray[np.uint64]:
@@ -198,13 +205,3 @@ def keys_of(rows: AnyArray) -> NDArray[np.uint64]:
         words ^= words >> np.uint64(29)
         keys += words * np.uint64(odd[j])
     return keys
-
-
-def _adjoint_some(hinges: Hinges, indices: Indices, x: Vector, few: int) -> Vector:
-    s = hinges.weights
-    x = s[indices] * x
-    if few and few * len(indices) < len(s):
-        return x @ hinges.take(indices)
-    every = np.zeros((*x.shape[:-1], len(s)))
-    every[..., indices] = x
-    return hinges.adjoint(every)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from neverworse._typing import Indices, Vector
+from neverworse._typing import Indices, Matrix, Vector
 from neverworse.projection.label_sets import LabelSet
 from neverworse.rows._threads import map_in_threads
 
@@ -14,9 +14,9 @@ FEW = 4  # it pays to look at one in so many rows only
 BLOCK = 2**15  # numbers in arrays of a block of rows: a handful of them stay in cache
 
 
-def blocks(x: Vector) -> list[slice]:
+def blocks(x: Matrix) -> list[slice]:
     """Return slices of the rows (the last axis) of about `BLOCK` numbers each, at least one."""
-    n = x.shape[-1]
+    n = x.shape[1]
     step = max(1, BLOCK * n // max(x.size, 1))
     return [slice(lo, lo + step) for lo in range(0, max(n, 1), step)]
 
@@ -41,12 +41,12 @@ class Slope:
     def __init__(
         self,
         shape: LabelSet,
-        q: Vector,
-        t: Vector,
-        change: Vector,
+        q: Matrix,
+        t: Matrix,
+        change: Matrix,
         sigma: float,
         weights: Vector,
-        soft: Vector,
+        soft: Matrix,
     ) -> None:
         self._shape = shape
         self._q = q
@@ -56,7 +56,7 @@ class Slope:
         self._weights = weights
         self._soft = soft
         self._between: tuple[Slope, Indices] | None = None
-        self._found: tuple[float, Indices, Vector] | None = None
+        self._found: tuple[float, Indices, Matrix] | None = None
         self.at_zero = 0.0
         self.quadratic = 0.0
         self.more: Callable[[float], float] | None = None
@@ -68,7 +68,7 @@ class Slope:
             value -= self._labels_part(length)
         return value if self.more is None else value + self.more(length)
 
-    def labels(self, length: float) -> tuple[Indices, Vector]:
+    def labels(self, length: float) -> tuple[Indices, Matrix]:
         """Return the rows whose labels at some length differ from those at 0, and these labels."""
         if self._found is None or self._found[0] != length:
             self._labels_part(length)
@@ -90,43 +90,40 @@ class Slope:
         if length == 1.0 and FEW * len(rows) < len(self._weights):
             between = Slope(
                 self._shape.at(rows),
-                self._q[..., rows],
-                self._t[..., rows],
-                self._change[..., rows],
+                self._q[:, rows],
+                self._t[:, rows],
+                self._change[:, rows],
                 self._sigma,
                 self._weights[rows],
-                self._soft[..., rows],
+                self._soft[:, rows],
             )
             self._between = between, rows
         self._found = length, rows, labels
         return total
 
-    def _evaluate(self, length: float) -> tuple[float, Indices, Vector]:
+    def _evaluate(self, length: float) -> tuple[float, Indices, Matrix]:
         """Return by how much Σ w·q differs from that at 0; the rows that do, and their labels."""
 
-        def part(block: slice) -> tuple[float, Indices, Vector]:
-            change, soft = self._change[..., block], self._soft[..., block]
+        def part(block: slice) -> tuple[float, Indices, Matrix]:
+            change, soft = self._change[:, block], self._soft[:, block]
             at = length * change
-            at += self._t[..., block]
+            at += self._t[:, block]
             at *= -self._sigma
-            at += self._q[..., block]
+            at += self._q[:, block]
             q = self._shape.at(block).project(at)
             rows = rows_that_differ(q, soft)
-            labels = q[..., rows]
-            products = (labels - soft[..., rows]) * change[..., rows]
-            if products.ndim > 1:
-                products = products.sum(axis=0)
+            labels = q[:, rows]
+            products = ((labels - soft[:, rows]) * change[:, rows]).sum(axis=0)
             return float(self._weights[block][rows] @ products), rows + block.start, labels
 
         parts = map_in_threads(part, blocks(self._change))
         totals, rows, labels = zip(*parts, strict=True)
-        return sum(totals), np.concatenate(rows), np.concatenate(labels, axis=-1)
+        return sum(totals), np.concatenate(rows), np.concatenate(labels, axis=1)
 
 
-def rows_that_differ(a: Vector, b: Vector) -> Indices:
+def rows_that_differ(a: Matrix, b: Matrix) -> Indices:
     """Return the rows in which labels are not the same."""
-    differs = a != b
-    return np.flatnonzero(differs if differs.ndim == 1 else differs.any(axis=0))
+    return np.flatnonzero((a != b).any(axis=0))
 
 
 def line_search(slope: Slope) -> float:

@@ -11,11 +11,11 @@ from __future__ import annotations
 import numpy as np
 
 from neverworse._typing import Indices, Matrix, Vector
-from neverworse.projection.label_sets import Simplex
+from neverworse.projection.label_sets import LabelSet
 from neverworse.projection.solver.hinges import Hinges
 
 
-def share_few(hinges: Hinges, shape: Simplex, q: Matrix) -> Matrix:
+def share_few(hinges: Hinges, shape: LabelSet, q: Matrix) -> Matrix:
     """Return soft labels with the same Σ s_j q_j k_j, of which few are shared by two classes."""
     inner = shape.inner(q) & (hinges.weights > 0.0)
     shared = np.flatnonzero(np.count_nonzero(inner, axis=0) == 2)
@@ -32,15 +32,14 @@ def share_few(hinges: Hinges, shape: Simplex, q: Matrix) -> Matrix:
     return q
 
 
-def _share_two(hinges: Hinges, shape: Simplex, q: Matrix, rows: Indices, a: int, b: int) -> None:
+def _share_two(hinges: Hinges, shape: LabelSet, q: Matrix, rows: Indices, a: int, b: int) -> None:
     """Change q in rows that share the classes a and b."""
     mine = q[a, rows]
     q[a, rows] = q[b, rows] = 0.0
     both = 1.0 - q[:, rows].sum(axis=0)
-    low, high, most = np.zeros(len(rows)), both, both
-    if shape.caps is not None:
-        most = shape.caps[b, rows]
-        low, high = np.maximum(0.0, both - most), np.minimum(both, shape.caps[a, rows])
+    caps = np.broadcast_to(shape.upper(q), q.shape)
+    most = caps[b, rows]
+    low, high = np.maximum(0.0, both - most), np.minimum(both, caps[a, rows])
     weighted = hinges.take(rows) * hinges.weights[rows, None]
     moved = _few_inside(np.clip(mine - low, 0.0, high - low), high - low, weighted)
     q[a, rows] = np.where(moved == high - low, high, low + moved)
