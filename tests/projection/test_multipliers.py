@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neverworse.projection import Box, Simplex, Totals
-from neverworse.projection.certificate.multipliers import best_multiplier
+from neverworse.projection.totals import best_multiplier
 from tests.exact import share_program
 
 

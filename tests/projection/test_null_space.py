@@ -9,8 +9,8 @@ from scipy import sparse
 
 from neverworse import LeastSquaresClassifier, ProjectedLeastSquaresClassifier
 from neverworse.projection import solve_least_squares
-from neverworse.projection.coordinates.factor import _Varying, factor
 from neverworse.projection.coordinates.gram import whiten
+from neverworse.projection.coordinates.moments import _Varying, factor
 from neverworse.rows import DenseRows, SparseRows
 from neverworse.rows._dask import DaskRows
 

@@ -13,10 +13,9 @@ from neverworse._typing import Matrix, Vector
 from neverworse.projection.coordinates import Points, Weights, choose_coordinates
 from neverworse.projection.coordinates.moments import NonFiniteError
 from neverworse.projection.labels import TrainingRows
-from neverworse.projection.problem import Projection, Sample
-from neverworse.projection.solver.hinges import StreamedHinges
 from neverworse.projection.solver.newton import DualSolution
 from neverworse.projection.solver.passes import Scored, Wanted, score_supervised
+from neverworse.projection.solver.problem import Projection, Sample, StreamedHinges
 from neverworse.projection.solver.working_set import draw, is_small, working_set_size
 from neverworse.rows import as_rows
 from neverworse.rows._chunk_state import add_pairs

@@ -13,13 +13,12 @@ from neverworse.projection.certificate.certificate import Assumptions, Certifica
 from neverworse.projection.certificate.certify import Certifier, Evaluated
 from neverworse.projection.coordinates import LARGEST_GRAM, Weights
 from neverworse.projection.geometry import Distance, Geometry
+from neverworse.projection.label_sets import share_few
 from neverworse.projection.labels import Labels, TrainingRows
-from neverworse.projection.problem import Projection
-from neverworse.projection.solver.hinges import StreamedHinges
 from neverworse.projection.solver.label_descent import solve_matrix_free
 from neverworse.projection.solver.lbfgs import solve_lbfgs
 from neverworse.projection.solver.newton import DualSolution
-from neverworse.projection.solver.sparsify_labels import share_few
+from neverworse.projection.solver.problem import Projection, StreamedHinges
 from neverworse.projection.solver.working_set import solve
 from neverworse.rows._threads import single_threaded_blas
 
@@ -250,7 +249,8 @@ def _sharing_few(problem: Projection, q: Matrix) -> Matrix:
         return q
     loaded = StreamedHinges(problem.coordinates, problem.weights).load(seen[shared])
     q = q.copy()
-    q[:, shared] = share_few(loaded, problem.shape.at(seen[shared]), q[:, shared])
+    rows, shape = loaded.take(np.arange(len(shared))), problem.shape.at(seen[shared])
+    q[:, shared] = share_few(rows, loaded.weights, shape, q[:, shared])
     return q
 
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from neverworse import ProjectedLeastSquaresClassifier
 from neverworse.projection.solver import working_set
-from neverworse.projection.solver.hinges import keys_of
 from neverworse.projection.solver.newton import half_square
+from neverworse.projection.solver.problem import keys_of
 
 N, D = 400, 4
 

@@ -22,9 +22,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from neverworse._typing import Matrix, Vector
-from neverworse.projection.certificate.multipliers import best_multiplier
 from neverworse.projection.coordinates.base import EPS
 from neverworse.projection.labels import Labels, RowLabels
+from neverworse.projection.totals import best_multiplier
 
 # Error of NumPy's summation of a chunk, of the few operations on each term, and of the three sums
 # together, in units of EPS times the sum of the sizes of all terms. Chunks are added up exactly.

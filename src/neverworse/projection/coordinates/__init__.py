@@ -11,11 +11,10 @@ import numpy as np
 
 from neverworse._typing import Mask, Vector
 from neverworse.projection.coordinates.base import EPS, Coordinates, Points, Weights
-from neverworse.projection.coordinates.factor import is_few_rows
 from neverworse.projection.coordinates.gram import GramCoordinates, whiten
 from neverworse.projection.coordinates.kernel import applies, row_space, whiten_row_space
 from neverworse.projection.coordinates.matrix_free import weight_coordinates
-from neverworse.projection.coordinates.moments import column_moments
+from neverworse.projection.coordinates.moments import column_moments, is_few_rows
 from neverworse.rows import Rows
 
 __all__ = [

@@ -15,6 +15,7 @@ from neverworse._typing import AnyArray, Indices, Matrix, Vector
 from neverworse.rows import Rows
 
 EPS = float(np.finfo(np.float64).eps)
+HIGH = 1000  # columns from which on it pays to look at rows instead, if these are fewer
 
 Result = TypeVar("Result")
 

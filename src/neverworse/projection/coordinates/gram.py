@@ -14,8 +14,7 @@ import numpy as np
 
 from neverworse._typing import AnyArray, Indices, Matrix, Vector
 from neverworse.projection.coordinates.base import Coordinates, Points, Result
-from neverworse.projection.coordinates.factor import factor
-from neverworse.projection.coordinates.moments import NonFiniteError
+from neverworse.projection.coordinates.moments import NonFiniteError, factor
 from neverworse.rows import Rows
 
 

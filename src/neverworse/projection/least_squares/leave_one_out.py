@@ -11,8 +11,8 @@ import numpy as np
 from neverworse._typing import Indices, Matrix, Vector
 from neverworse.projection.coordinates import LARGEST_GRAM
 from neverworse.projection.coordinates.kernel import MOST_ROWS, RowSpace, applies, row_space
-from neverworse.projection.least_squares.leave_one_out_fit import Fit
-from neverworse.projection.least_squares.leave_one_out_pass import (
+from neverworse.projection.least_squares.leave_one_out_fit import (
+    Fit,
     LeftOut,
     Measure,
     add_up,

@@ -7,13 +7,15 @@ from scipy import linalg
 
 from neverworse._typing import Mask, Matrix, Vector
 from neverworse.projection.coordinates import LARGEST_GRAM, Weights
-from neverworse.projection.coordinates.factor import CentredFactor, factor, is_few_rows
 from neverworse.projection.coordinates.kernel import applies, row_space
 from neverworse.projection.coordinates.matrix_free import weight_coordinates
 from neverworse.projection.coordinates.moments import (
+    CentredFactor,
     ColumnMoments,
     Moments,
     column_moments,
+    factor,
+    is_few_rows,
     moments,
 )
 from neverworse.rows import Rows

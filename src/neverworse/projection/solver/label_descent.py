@@ -24,10 +24,8 @@ from neverworse._conjugate_gradients import conjugate_gradients
 from neverworse._typing import Matrix
 from neverworse.projection.coordinates.matrix_free import MatrixFreeCoordinates
 from neverworse.projection.label_sets import Curvature
-from neverworse.projection.problem import Projection
-from neverworse.projection.solver.hinges import StreamedHinges
 from neverworse.projection.solver.newton import (
-    EXACT,
+    ROUGH,
     DualSolution,
     Iterate,
     Metric,
@@ -37,6 +35,7 @@ from neverworse.projection.solver.newton import (
     is_optimal,
     minimise,
 )
+from neverworse.projection.solver.problem import Projection, StreamedHinges
 from neverworse.projection.solver.row_system import RowSystem
 from neverworse.projection.totals import Totals
 
@@ -310,7 +309,7 @@ def solve_matrix_free(problem: Projection, tol: float, budget: Budget) -> DualSo
         if descent.applies:
             z, q = descent.run(q, FINER * tol)
             primal = hinges.adjoint(problem.weights * q) - problem.linear
-            error = EXACT * max(tol * metric.half_square(z, primal, None), floor)
+            error = ROUGH * max(tol * metric.half_square(z, primal, None), floor)
             newton = Newton(hinges, problem.linear, shape, totals, floor, budget, metric)
             solution = newton.paired(z, q, primal, error)
             budget.report("labels", len(problem.weights), solution.gap, solution.value)

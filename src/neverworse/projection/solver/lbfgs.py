@@ -10,9 +10,8 @@ from scipy import optimize
 from neverworse._budget import Budget
 from neverworse._typing import Vector
 from neverworse.projection.label_sets import Box
-from neverworse.projection.problem import Projection
-from neverworse.projection.solver.hinges import StreamedHinges
 from neverworse.projection.solver.newton import DualSolution, duality_gap, half_square
+from neverworse.projection.solver.problem import Projection, StreamedHinges
 
 
 def solve_lbfgs(problem: Projection, tol: float, budget: Budget) -> DualSolution:

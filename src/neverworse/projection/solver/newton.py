@@ -26,28 +26,26 @@ import numpy as np
 from neverworse._budget import Budget
 from neverworse._typing import Matrix, Vector
 from neverworse.projection.label_sets import LabelSet
-from neverworse.projection.solver.hinges import Hinges
-from neverworse.projection.solver.line_search import Slope, blocks, line_search, rows_that_differ
-from neverworse.projection.solver.newton_system import newton_step
+from neverworse.projection.solver.newton_system import (
+    Slope,
+    line_search,
+    newton_step,
+    rows_that_differ,
+)
+from neverworse.projection.solver.problem import Hinges
 from neverworse.projection.totals import Balance, Totals
-from neverworse.rows._threads import map_in_threads
+from neverworse.rows._threads import blocks, map_in_threads
 
 FIRST_SIGMA = 100.0  # t is a difference of scores of 0/1 targets: a hundredth is a small one
 GROWTH = 5.0  # of σ, after each update of the soft labels that took at most ...
 EASY = 4  # ... this many Newton steps
-LEAP = 50.0  # growth of σ where such an update leaves most of the gap open
-LARGEST_SIGMA = (1e17, 1e13)  # for labels of one number, and of several classes
-MOST_STEPS = 50  # between two updates of the soft labels, and ...
-IDLE = 10  # ... this many without a smaller gradient, or just one below ...
-FINE = 1e-9  # ... this relative accuracy: rounding errors allow no more
-SLOW = 0.5  # an update of the soft labels that leaves more of the gap than this is slow, and ...
-PATIENCE = 8  # ... after this many of them the solver gives up
-CHUNK = 2**16  # rows for which temporary arrays are made
-INNER = 0.1  # relative accuracy of the Newton steps, as a fraction of the relative gap
-FINEST = 1e-12  # relative accuracy of the Newton steps, at the end
-NOISE = 1e-11  # rounding errors that leave more than this of the gradient ask for a smaller σ
-EXACT = 0.01  # the point of the soft labels is found to this share of the gap that is wanted
-ROUGH = 0.01  # a Newton matrix may be estimated as long as steps need not be more accurate
+SLOW = 0.5  # an update of the soft labels that leaves more of the gap than this is slow
+PATIENCE = 10  # Newton steps without a smaller gradient, and slow updates in a row, at most
+ROUGH = 0.01  # relative accuracy down to which a sample of the rows may stand for all
+# What floating point numbers allow: σ for labels of one number and of coupled classes, ...
+LARGEST_SIGMA = (1e17, 1e13)
+FINEST = 1e-12  # ... the relative accuracy of a gradient, ...
+FINE = 1e-9  # ... and that beyond which a gradient that does not shrink never will
 
 
 @dataclass(frozen=True)
@@ -243,8 +241,8 @@ class Newton:
             size = float(np.sqrt(2.0 * max(value, self.floor)))
             norm = float(np.linalg.norm(gradient))
             smallest, since = (norm, steps) if norm < 0.9 * smallest else (smallest, since)
-            noisy = noisy or steps > since + (IDLE if norm > FINE * size else 1)
-            if noisy or steps >= MOST_STEPS or budget.exhausted or norm <= accuracy * size:
+            noisy = noisy or steps > since + (PATIENCE if norm > FINE * size else 1)
+            if noisy or budget.exhausted or norm <= accuracy * size:
                 at.primal = self._primal(at.soft)  # free of the rounding errors of the updates
                 return Descent(steps, norm, size, value, noisy)
             budget.spend()
@@ -367,7 +365,7 @@ def minimise(
     best: DualSolution | None = None
     while True:
         done = newton.descend(at, centre, sigma, accuracy)
-        error = EXACT * max(tol * done.value, floor)
+        error = ROUGH * max(tol * done.value, floor)
         solution = newton.paired(at.z, at.soft, at.primal, error)
         slow = best is not None and solution.gap > SLOW * best.gap
         if best is None or solution.gap < best.gap or solution.value <= floor:
@@ -377,19 +375,18 @@ def minimise(
         if best.is_optimal(tol, floor) or budget.exhausted or not patience:
             return best
         centre = newton.recentre(at, sigma)
-        if done.noisy and degenerate and done.norm > NOISE * done.size:
-            sigma = max(sigma / LEAP, FIRST_SIGMA)
+        if done.noisy and degenerate and done.norm > 10.0 * FINEST * done.size:
+            sigma = max(sigma / GROWTH**2, FIRST_SIGMA)
         elif done.steps <= EASY:
-            sigma = min((LEAP if slow and done.steps <= 1 else GROWTH) * sigma, largest)
-        enough = INNER * solution.gap / max(solution.value, floor)
+            sigma = min((GROWTH**2 if slow and done.steps <= 1 else GROWTH) * sigma, largest)
+        enough = 0.1 * solution.gap / max(solution.value, floor)
         accuracy = max(min(0.1 * accuracy if slow else accuracy, enough), FINEST)
 
 
 def duality_gap(t: Matrix, q: Matrix, s: Vector, shape: LabelSet) -> float:
     """Return Σ s (q·t + max(-q·t)): every term says how far a soft label is from its corner."""
     total = 0.0
-    for lo in range(0, len(s), CHUNK):  # so that nothing as long as t is made on the way
-        rows = slice(lo, lo + CHUNK)
+    for rows in blocks(t):  # so that nothing as long as t is made on the way
         at = (q[:, rows] * t[:, rows]).sum(axis=0)
         total += float(s[rows] @ (at + shape.at(rows).support(t[:, rows])))
     return total

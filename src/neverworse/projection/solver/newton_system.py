@@ -1,4 +1,4 @@
-r"""The linear system of a Newton step.
+r"""A Newton step: its linear system, and how far to go along it.
 
 .. math:: \Big( C + \sigma \sum_j s_j P_j \otimes k_j k_j' \Big) x = b
 
@@ -10,6 +10,7 @@ and by conjugate gradients if both are many.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
@@ -18,14 +19,13 @@ from scipy.linalg import lapack
 
 from neverworse._conjugate_gradients import conjugate_gradients
 from neverworse._typing import Indices, Mask, Matrix, Vector
-from neverworse.projection.coordinates.base import EPS
+from neverworse.projection.coordinates import EPS, LARGEST_GRAM
 from neverworse.projection.label_sets import LabelSet
-from neverworse.projection.solver.hinges import Hinges
+from neverworse.projection.solver.problem import FEW, Hinges
+from neverworse.rows._threads import BLOCK, blocks, map_in_threads
 
-PIECE = 2**17  # numbers in a piece of the rows that enter the Newton matrix
 EQUATIONS_PER_UNKNOWN = 50  # that are enough to estimate the Newton matrix
-LARGEST_SYSTEM = 4000  # unknowns (or equations) up to which a matrix is factored
-CG_TOLERANCE = 1e-6  # beyond
+CG_TOLERANCE = 1e-6  # of systems that are too large to be factored
 
 
 def newton_step(
@@ -109,7 +109,7 @@ class _System:
 
     def solve(self, right: Matrix) -> Matrix:
         """Solve by the rows if there are few, by the weights otherwise; iterate if it is large."""
-        if min(self.equations, right.size) > LARGEST_SYSTEM:
+        if min(self.equations, right.size) > LARGEST_GRAM:
             return self._solve_iteratively(right)
         if self.equations < right.size:
             return self._solve_by_rows(right)
@@ -136,7 +136,7 @@ class _System:
     def _gram(self, used: Indices, weights: Vector) -> Matrix:
         """Return Σ w k k' over some rows, with weights that are not negative."""
         n, rank = len(used), self.hinges.rank
-        edges = np.linspace(0, n, max(1, n * rank // PIECE) + 1).astype(int)
+        edges = np.linspace(0, n, max(1, n * rank // (4 * BLOCK)) + 1).astype(int)
         pieces = [slice(lo, hi) for lo, hi in pairwise(edges)]
 
         def gram(piece: slice, rows: Matrix) -> Matrix:
@@ -219,3 +219,142 @@ def _solve(matrix: Matrix, right: Vector) -> Vector:
         triangle, failed = lapack.dpotrf(matrix, lower=1, clean=0)
     solution: Vector = lapack.dpotrs(triangle, right, lower=1)[0]
     return solution
+
+
+class Slope:
+    """The derivative of the augmented Lagrangian along a step; it increases.
+
+    The soft labels at length a are the allowed ones nearest to q - σ (t + a · change).
+
+    Parameters
+    ----------
+    shape : LabelSet
+    q, t, change : arrays
+    sigma : float
+        The number σ.
+    weights : array of shape (n_rows,)
+        In the derivative, soft labels are multiplied with weights · change.
+    soft : array
+        The soft labels at length 0.
+    """
+
+    def __init__(
+        self,
+        shape: LabelSet,
+        q: Matrix,
+        t: Matrix,
+        change: Matrix,
+        sigma: float,
+        weights: Vector,
+        soft: Matrix,
+    ) -> None:
+        self._shape = shape
+        self._q = q
+        self._t = t
+        self._change = change
+        self._sigma = sigma
+        self._weights = weights
+        self._soft = soft
+        self._between: tuple[Slope, Indices] | None = None
+        self._found: tuple[float, Indices, Matrix] | None = None
+        self.at_zero = 0.0
+        self.quadratic = 0.0
+        self.more: Callable[[float], float] | None = None
+
+    def __call__(self, length: float) -> float:
+        """Return the derivative at some length."""
+        value = self.at_zero + length * self.quadratic
+        if length != 0.0:
+            value -= self._labels_part(length)
+        return value if self.more is None else value + self.more(length)
+
+    def labels(self, length: float) -> tuple[Indices, Matrix]:
+        """Return the rows whose labels at some length differ from those at 0, and these labels."""
+        if self._found is None or self._found[0] != length:
+            self._labels_part(length)
+        assert self._found is not None
+        return self._found[1:]
+
+    def _labels_part(self, length: float) -> float:
+        """Return by how much Σ w·q differs from that at length 0.
+
+        All points with the same nearest label form a convex set. So labels that are the same at
+        both ends of the step are the same all along, and only the others are looked at.
+        """
+        if self._between is not None and length < 1.0:
+            between, chosen = self._between
+            total, rows, labels = between._evaluate(length)
+            rows = chosen[rows]
+        else:
+            total, rows, labels = self._evaluate(length)
+        if length == 1.0 and FEW * len(rows) < len(self._weights):
+            between = Slope(
+                self._shape.at(rows),
+                self._q[:, rows],
+                self._t[:, rows],
+                self._change[:, rows],
+                self._sigma,
+                self._weights[rows],
+                self._soft[:, rows],
+            )
+            self._between = between, rows
+        self._found = length, rows, labels
+        return total
+
+    def _evaluate(self, length: float) -> tuple[float, Indices, Matrix]:
+        """Return by how much Σ w·q differs from that at 0; the rows that do, and their labels."""
+
+        def part(block: slice) -> tuple[float, Indices, Matrix]:
+            change, soft = self._change[:, block], self._soft[:, block]
+            at = length * change
+            at += self._t[:, block]
+            at *= -self._sigma
+            at += self._q[:, block]
+            q = self._shape.at(block).project(at)
+            rows = rows_that_differ(q, soft)
+            labels = q[:, rows]
+            products = ((labels - soft[:, rows]) * change[:, rows]).sum(axis=0)
+            return float(self._weights[block][rows] @ products), rows + block.start, labels
+
+        parts = map_in_threads(part, blocks(self._change))
+        totals, rows, labels = zip(*parts, strict=True)
+        return sum(totals), np.concatenate(rows), np.concatenate(labels, axis=1)
+
+
+def rows_that_differ(a: Matrix, b: Matrix) -> Indices:
+    """Return the rows in which labels are not the same."""
+    return np.flatnonzero((a != b).any(axis=0))
+
+
+def line_search(slope: Slope) -> float:
+    """Return a step length at which most of the slope is gone (0 if there is none to begin with).
+
+    Newton's length is kept when it does. Otherwise the zero of the slope is bracketed and found by
+    the Illinois variant of the secant rule.
+    """
+    at_zero, at_one = slope(0.0), slope(1.0)
+    if at_zero >= 0.0:
+        return 0.0
+    if abs(at_one) <= 0.3 * abs(at_zero):
+        return 1.0
+    low, f_low, high, f_high = 0.0, at_zero, 1.0, at_one
+    while f_high < 0.0 and high < 1e6:
+        low, f_low, high = high, f_high, 2.0 * high
+        f_high = slope(high)
+    side = 0
+    for _ in range(30):
+        if f_high <= f_low:
+            break
+        length = low - f_low * (high - low) / (f_high - f_low)
+        value = slope(length)
+        if abs(value) <= 0.1 * abs(at_zero):
+            return length
+        if value < 0.0:
+            low, f_low = length, value
+            f_high *= 0.5 if side < 0 else 1.0
+            side = -1
+        else:
+            high, f_high = length, value
+            f_low *= 0.5 if side > 0 else 1.0
+            side = 1
+    return low or high

@@ -14,12 +14,9 @@ import numpy as np
 
 from neverworse._typing import AnyArray, Indices, Matrix, Vector
 from neverworse.projection.labels import Changes, RowLabels
-from neverworse.projection.solver.line_search import blocks
 from neverworse.rows import Rows
-from neverworse.rows._threads import map_in_threads
+from neverworse.rows._threads import blocks, map_in_threads
 from neverworse.rows._weigh import RowWeigh
-
-SPARE = 4  # a part of the rows may name this many times its share of the working set
 
 # The pass with the supervised weights
 
@@ -107,7 +104,7 @@ class Choice:
     Attributes
     ----------
     share : float
-        Of the rows that fit into the working set.
+        Of the rows that may be named.
     copy : bool
         Whether to copy these rows, because taking them later would take another pass.
     """
@@ -243,7 +240,7 @@ def _look_at_block(
     t, q = np.where(counts, t[:, block], 0.0), q[:, block]
     gap = labels.hinge * ((q * t).sum(axis=0) + labels.shape.support(t))
     margin = np.where(counts, labels.shape.margin(t), np.inf)
-    chosen = _chosen(gap, margin, int(np.ceil(SPARE * share * len(counts))))
+    chosen = _chosen(gap, margin, int(np.ceil(share * len(counts))))
     chosen = chosen[counts[chosen]]
     return float(gap.sum()), Candidates(chosen, gap[chosen], margin[chosen], q[:, chosen])
 

@@ -38,9 +38,11 @@ from neverworse._budget import Budget
 from neverworse._typing import AnyArray, Indices, Matrix, Vector
 from neverworse.projection.label_sets import LabelSet
 from neverworse.projection.labels import Changes
-from neverworse.projection.problem import Projection
-from neverworse.projection.solver.hinges import LoadedHinges, StreamedHinges, keys_of
 from neverworse.projection.solver.newton import (
+    FIRST_SIGMA,
+    GROWTH,
+    LARGEST_SIGMA,
+    ROUGH,
     DualSolution,
     Newton,
     duality_gap,
@@ -49,22 +51,17 @@ from neverworse.projection.solver.newton import (
     minimise,
 )
 from neverworse.projection.solver.passes import Candidates, Choice, LabelPass, measure, soften
+from neverworse.projection.solver.problem import LoadedHinges, Projection, StreamedHinges, keys_of
 from neverworse.rows._chunk_state import add_pairs
 
 FEWEST_ROWS = 2000  # in a working set, or ...
 ROWS_PER_UNKNOWN = 30  # ... this many for each number in z, or ...
 LARGEST_SHARE = 0.02  # ... this share of all rows, if that is more ...
 WORKING_BYTES = 2**26  # ... and does not take more memory than this
-LOADED_BYTES = 2**28  # memory for all rows at once, where working sets have grown to that
 ENOUGH = 0.1  # share of the gap that a round may leave without a larger working set, ...
 SET_GROWTH = 4  # ... which is this many times the last one
-SIGMA_GROWTH = 10.0  # of σ on the sample
-ACCURACY = 0.01  # of z on the sample, relative to its length
-NEGLIGIBLE = 0.01  # share of the sampling error that is not worth another σ
-LARGEST_SIGMA = 1e8  # on the sample: scores of a hundred-millionth are zero
-ROUGH = 1e-4  # relative gap of working sets, times the squared gap before; at the end ...
-POLISH = 1e-4  # share of what counts as a distance of zero that a working set leaves of it
-FINE = 1e-14  # relative gap of working sets: then weights do not depend on the path
+SMALL = 1e-4  # gap of a working set, relative to the squared gap before and to what counts as zero
+FINE = 1e-14  # relative gap of working sets at the end: then weights do not depend on the path
 
 
 def working_set_size(n_unknowns: int, rank: int, n_rows: int) -> int:
@@ -175,6 +172,7 @@ class _Loop:
         self.n_rows = int(np.count_nonzero(problem.weights))
         self.rank = problem.coordinates.rank
         self.size = working_set_size(problem.linear.size, self.rank, self.n_rows)
+        self.most_loaded = SET_GROWTH * WORKING_BYTES // (8 * max(self.rank, 1))  # rows
 
     def run(self) -> DualSolution:
         """Return the solution."""
@@ -189,7 +187,7 @@ class _Loop:
                 return DualSolution(state.z, self._labels(state), state.gap, value)
             if state.gap > ENOUGH * before:
                 self.size *= SET_GROWTH
-            if self.size >= self.n_rows or self.size * self.rank * 8 > LOADED_BYTES:
+            if self.size >= self.n_rows or self.size > self.most_loaded:
                 q = np.zeros((len(state.z), len(problem.weights)))
                 q[:, problem.unlabeled] = self._labels(state)
                 return self._solve_all(state.z, q)
@@ -228,19 +226,19 @@ class _Loop:
         at = newton.start(np.zeros_like(linear), first)
         rows = sample.rows.block(0, n)
         squares = np.einsum("ij,ij->i", rows, rows) * sample.weights**2
-        sigma = 1.0
+        sigma, largest = 1.0, LARGEST_SIGMA[shape.is_coupled]
         while True:
-            newton.descend(at, centre, sigma, ACCURACY)
+            newton.descend(at, centre, sigma, ROUGH)
             self.budget.report("sample", n)
             n_loose = factor * np.count_nonzero(shape.is_free(at.soft))
             change = ((at.soft - first) ** 2).sum(axis=0)
             sampling_error = 0.5 * float(change @ squares)
             gap = duality_gap(at.scores, at.soft, sample.weights, shape)
             left = min(gap, half_square(at.z, problem.totals))
-            done = 2 * n_loose <= self.size or left <= NEGLIGIBLE * sampling_error
-            if done or sigma >= LARGEST_SIGMA or self.budget.exhausted:
+            done = 2 * n_loose <= self.size or left <= ROUGH * sampling_error
+            if done or sigma >= largest or self.budget.exhausted:
                 return at.z, sigma
-            sigma *= SIGMA_GROWTH
+            sigma *= GROWTH
 
     def _load_sample(self) -> tuple[Indices, LoadedHinges]:
         """Return rows at random, with weights that make them stand for all."""
@@ -267,8 +265,9 @@ class _Loop:
             shape=working.shape,
             totals=problem.totals,
             tol=self._tolerance(state),
-            floor=POLISH * problem.floor,
+            floor=SMALL * problem.floor,
             budget=self.budget,
+            sigma=FIRST_SIGMA / np.sqrt(self._relative_gap(state)),  # the nearer, the larger
         )
         primal = state.primal - own + replace(working, q=solved.q).adjoint()
         allowed = problem.totals is None  # others may have to be approached first
@@ -278,8 +277,8 @@ class _Loop:
         state.z = solved.z
         state.changes = Changes(chosen.indices, working.of_all(solved.q))
         # Equal rows cost nothing: let the next working set have as many that differ.
-        largest = max(self.size, LOADED_BYTES // (8 * self.rank))
-        self.size = min(self.size * len(chosen.indices) // len(working.hinges.weights), largest)
+        distinct = self.size * len(chosen.indices) // len(working.hinges.weights)
+        self.size = max(self.size, min(distinct, self.most_loaded))
 
     def _load(self, indices: Indices, q: Matrix, rows: AnyArray | None) -> _WorkingSet:
         """Return rows with their soft labels; equal ones are merged, and their weights added."""
@@ -306,9 +305,12 @@ class _Loop:
 
     def _tolerance(self, state: _State) -> float:
         """Return the gap to which a working set is solved: no better than the round deserves."""
+        return max(SMALL * self._relative_gap(state) ** 2, min(0.1 * self.tol, FINE))
+
+    def _relative_gap(self, state: _State) -> float:
+        """Return the gap relative to the value, at most one."""
         value = max(half_square(state.primal, self.problem.totals), self.problem.floor)
-        rough = ROUGH * min(1.0, state.gap / value) ** 2
-        return max(rough, min(0.1 * self.tol, FINE))
+        return max(min(1.0, state.gap / value), FINE)
 
     def _measure(self, state: _State) -> None:
         """Make a pass over all rows at the dual point."""
@@ -327,7 +329,8 @@ class _Loop:
         coordinates = self.problem.coordinates
         w = coordinates.to_weights(z)
         copy = coordinates.whitens_copies and not coordinates.rows.random_access
-        choice = Choice(self.size / self.n_rows, copy)
+        # The next working set may be larger, and rows that matter may lie together.
+        choice = Choice(SET_GROWTH * self.size / self.n_rows, copy)
         self.budget.n_passes += 1
         return coordinates.rows.keep(function, w.coef, w.intercept, choice, **chunks)
 
@@ -350,7 +353,7 @@ class _Loop:
         """Solve for the labels of all rows, which are loaded if they are not too many."""
         problem = self.problem
         rows = np.flatnonzero(problem.weights)
-        loads = len(rows) * self.rank * 8 <= LOADED_BYTES
+        loads = len(rows) <= self.most_loaded
         working = self._load(rows, q[:, rows], None) if loads else None
         solved = minimise(
             self.hinges if working is None else working.hinges,
