@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom, binomtest
 
-from neverworse.estimators._hypergeometric import _at_most, count_interval, count_intervals
 from neverworse.estimators import _hypergeometric
+from neverworse.estimators._hypergeometric import _at_most, count_interval, count_intervals
 
 LEVELS = (0.01, 0.5, 0.9371, 0.95, 0.999)
 

@@ -10,8 +10,7 @@ from scipy import optimize, special
 from neverworse._typing import Vector
 from neverworse.projection import GramCoordinates, NonFiniteError, Weights, whiten
 from neverworse.projection.coordinates.moments import LARGEST_SQUARE
-from neverworse.rows import Rows, SparseRows
-from neverworse.rows._threads import single_threaded_blas
+from neverworse.rows import Rows, SparseRows, single_threaded_blas
 
 # With more columns, no matrix of columns by columns is made: each is only brought to scale.
 MANY_COLUMNS = 2000

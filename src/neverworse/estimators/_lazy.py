@@ -85,7 +85,7 @@ def in_memory(values: Any) -> Any:
     """Return labels, weights or bounds; those of a Dask collection are fetched."""
     if not is_dask(values):
         return values
-    from neverworse.rows._dask import gather
+    from neverworse.rows import gather
 
     return gather(values)
 
@@ -111,7 +111,7 @@ def lazy_on_dask(method: Method) -> Method:
     def predict(self: Any, X: Any) -> Any:
         if not is_dask(X):
             return method(self, X)
-        from neverworse.rows._dask import map_rows
+        from neverworse.rows import map_rows
 
         check_is_fitted(self, "coef_")
         function = _Predict(self, method.__name__)
@@ -142,6 +142,6 @@ class _Predict:
 def _open(X: Any) -> Rows:
     if isinstance(X, Rows):
         return X
-    from neverworse.rows._dask import DaskRows
+    from neverworse.rows import DaskRows
 
     return DaskRows(X)

@@ -38,8 +38,7 @@ from neverworse.projection import (
     whiten,
 )
 from neverworse.projection.coordinates.moments import moments
-from neverworse.rows import Rows, as_rows
-from neverworse.rows._threads import single_threaded_blas
+from neverworse.rows import Rows, as_rows, single_threaded_blas
 
 # Rounding errors of the sums over rows are measured by the lengths of the columns. What they make
 # of the scores, relative to the residuals, must not exceed this; otherwise every labeling is solved

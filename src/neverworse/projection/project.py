@@ -20,7 +20,7 @@ from neverworse.projection.solver.lbfgs import solve_lbfgs
 from neverworse.projection.solver.newton import DualSolution
 from neverworse.projection.solver.problem import Projection, StreamedHinges
 from neverworse.projection.solver.working_set import solve
-from neverworse.rows._threads import single_threaded_blas
+from neverworse.rows import single_threaded_blas
 
 Solver = Literal["exact", "lbfgs"]
 

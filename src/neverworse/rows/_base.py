@@ -11,10 +11,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from neverworse._typing import AnyArray, Indices, Matrix, Scalars, Vector
-from neverworse.rows._spread import spread_of_blocks
+from neverworse.rows._sums import Standard, Weigh, reduce_rows, spread_of_blocks
 from neverworse.rows._threads import map_in_threads
-from neverworse.rows._triangle import Standard, reduce_rows
-from neverworse.rows._weigh import Weigh
 
 # A block of rows should stay in cache, so that it is read from memory once however many things are
 # computed from it. Powers of two are fastest: of 256 ... 4096 rows, these were measured to be best.

@@ -18,8 +18,7 @@ import numpy as np
 from neverworse._typing import AnyArray, Indices, Matrix, Scalars, Vector
 from neverworse.rows._base import Rows
 from neverworse.rows._chunk_state import ChunkState, LocalChunkState, add_pairs, objects_of
-from neverworse.rows._triangle import Standard, reduce_rows
-from neverworse.rows._weigh import RowWeigh, Weigh
+from neverworse.rows._sums import RowWeigh, Standard, Weigh, reduce_rows
 
 Result = TypeVar("Result")
 

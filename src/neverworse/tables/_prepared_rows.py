@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from neverworse._typing import Matrix
-from neverworse.rows import ChunkedRows, DenseRows, Verb
-from neverworse.rows._streams import read_ahead
+from neverworse.rows import ChunkedRows, DenseRows, Verb, read_ahead
 from neverworse.tables._preparation import TablePreparation
 from neverworse.tables._stored import StoredTable
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from neverworse.rows._parquet_files import File
+from neverworse.rows import File
 from neverworse.tables._errors import TableError
 from neverworse.tables._values import is_text, with_nulls
 

@@ -20,8 +20,7 @@ from neverworse.estimators.discriminant._family import Family, checked_priors
 from neverworse.estimators.discriminant._gaussian import GaussianClasses, uncentred
 from neverworse.estimators.discriminant._subspace import SingularCovarianceError
 from neverworse.projection import Observer, TrainingRows
-from neverworse.rows import Rows, as_rows
-from neverworse.rows._threads import single_threaded_blas
+from neverworse.rows import Rows, as_rows, single_threaded_blas
 
 
 class DiscriminantClassifier(LogOddsClassifier):

@@ -6,9 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from neverworse._typing import Indices, Matrix, Vector
-from neverworse.rows import Rows, SparseRows, as_rows
-from neverworse.rows._base import N_PARTS, SMALL
-from neverworse.rows._threads import map_in_threads
+from neverworse.rows import N_PARTS, SMALL, Rows, SparseRows, as_rows, map_in_threads
 
 
 def choose(rows: Rows, indices: Indices) -> Rows:

@@ -12,7 +12,7 @@ from neverworse.estimators.svm._design import Design
 from neverworse.estimators.svm._hinge import Hinges, Margins
 from neverworse.estimators.svm._local import LocalModel, System
 from neverworse.projection import EPS
-from neverworse.rows._threads import single_threaded_blas
+from neverworse.rows import single_threaded_blas
 
 # Where rounding errors end the descent, it has converged if so little was left to gain.
 NOISE = 1e-8

@@ -34,7 +34,7 @@ from neverworse.projection.solver.newton_system import (
 )
 from neverworse.projection.solver.problem import Hinges
 from neverworse.projection.totals import Balance, Totals
-from neverworse.rows._threads import blocks, map_in_threads
+from neverworse.rows import blocks, map_in_threads
 
 FIRST_SIGMA = 100.0  # t is a difference of scores of 0/1 targets: a hundredth is a small one
 GROWTH = 5.0  # of σ, after each update of the soft labels that took at most ...
