@@ -14,8 +14,8 @@ from neverworse.estimators import (
     ICLSClassifier,
     LeastSquaresClassifier,
     ProjectedLeastSquaresClassifier,
+    class_scores,
 )
-from neverworse.estimators._classifier import class_scores
 from neverworse.experiments._design import DesignMatrix
 from neverworse.experiments._protocol import Protocol
 from neverworse.methods import (

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_consistent_length
 
 from neverworse._typing import AnyArray
-from neverworse.estimators._labels import as_array
+from neverworse.estimators import label_array
 
 
 class HiddenLabels:
@@ -51,8 +51,8 @@ class HiddenLabels:
     """
 
     def __init__(self, y: Any, y_true: Any) -> None:
-        self.y = as_array(y)
-        self.y_true = as_array(y_true)
+        self.y = label_array(y)
+        self.y_true = label_array(y_true)
         check_consistent_length(self.y, self.y_true)
 
     @property

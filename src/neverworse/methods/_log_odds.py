@@ -9,8 +9,7 @@ from scipy import special
 from sklearn.base import _fit_context
 
 from neverworse._typing import Matrix
-from neverworse.estimators._classifier import LinearClassifier
-from neverworse.estimators._conversion import explains_conversion
+from neverworse.estimators import LinearClassifier, explains_conversion
 
 
 class LogOddsClassifier(LinearClassifier):

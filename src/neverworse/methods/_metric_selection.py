@@ -12,12 +12,11 @@ from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from neverworse._typing import AnyArray, Vector
-from neverworse.estimators._conversion import explains_conversion
+from neverworse.estimators import explains_conversion, weights_for
 from neverworse.estimators._lazy import refuse_chunks
 from neverworse.estimators._linear import copy_input_checks, forget_fit
 from neverworse.estimators._predictions import PassesPredictionsOn
 from neverworse.estimators._progress import CallbackSupportMixin, observed_fit
-from neverworse.estimators._wrapped import weights_for
 from neverworse.methods._candidates import Named, candidates_to_fit, named_candidates
 from neverworse.methods._hypotheses import hypotheses
 from neverworse.methods._stages import Stages

@@ -9,9 +9,13 @@ from sklearn.base import _fit_context
 from sklearn.utils.validation import check_consistent_length
 
 from neverworse._typing import AnyArray
-from neverworse.estimators._conversion import explains_conversion
-from neverworse.estimators._delegating import DelegatingClassifier, LabeledRows
-from neverworse.estimators._labels import as_array, find_unlabeled
+from neverworse.estimators import (
+    DelegatingClassifier,
+    LabeledRows,
+    explains_conversion,
+    find_unlabeled,
+    label_array,
+)
 from neverworse.methods._hidden_labels import HiddenLabels
 
 
@@ -176,15 +180,15 @@ def _answered(y: Any, y_true: Any, missing_label: Any) -> AnyArray:
     unlabeled = find_unlabeled(y, missing_label)
     n_unlabeled = np.count_nonzero(unlabeled)
     if not n_unlabeled:
-        return as_array(y)
+        return label_array(y)
     if y_true is None:
         raise ValueError(
             f"y has {n_unlabeled} unlabeled rows, whose true labels an oracle needs: pass y_true "
             "in fit, or HiddenLabels(y, y_true) as y."
         )
-    truth = as_array(y_true)
+    truth = label_array(y_true)
     check_consistent_length(unlabeled, truth)
-    labels = as_array(y).astype(object)
+    labels = label_array(y).astype(object)
     labels[unlabeled] = truth[unlabeled]
     n_missing = np.count_nonzero(find_unlabeled(labels, missing_label))
     if n_missing:

@@ -12,8 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 
 from neverworse._typing import AnyArray, Vector
-from neverworse.estimators._conversion import explains_conversion
-from neverworse.estimators._delegating import DelegatingClassifier, LabeledRows
+from neverworse.estimators import DelegatingClassifier, LabeledRows, explains_conversion
 from neverworse.estimators._least_squares import LeastSquaresClassifier
 from neverworse.estimators._progress import CallbackSupportMixin, observed_fit
 from neverworse.estimators._wrapped import predicted_codes

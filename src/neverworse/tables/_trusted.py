@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from neverworse import estimators, methods
+import neverworse
+from neverworse import methods
 from neverworse.estimators import SoftLabels
 from neverworse.projection import Assumptions, Certificate
 from neverworse.tables._archive import ModelFileError
@@ -25,7 +26,7 @@ from neverworse.tables._errors import short
 from neverworse.tables._plan import ColumnPlan
 from neverworse.tables._preparation import TablePreparation
 
-_PUBLIC = (getattr(room, name) for room in (estimators, methods) for name in room.__all__)
+_PUBLIC = (getattr(room, name) for room in (neverworse, methods) for name in room.__all__)
 OURS: tuple[type, ...] = (
     *(one for one in _PUBLIC if isinstance(one, type) and issubclass(one, BaseEstimator)),
     *methods.FITTED_PARTS,

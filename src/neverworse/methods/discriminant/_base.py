@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from neverworse._typing import AnyArray, Matrix, Vector
-from neverworse.estimators._conversion import explains_conversion
+from neverworse.estimators import explains_conversion
 from neverworse.estimators._known_labels import known_labels
 from neverworse.estimators._linear import copy_input_checks
 from neverworse.methods._log_odds import LogOddsClassifier

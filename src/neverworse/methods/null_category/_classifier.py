@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from neverworse._typing import AnyArray, Matrix, Vector
-from neverworse.estimators._conversion import explains_conversion
+from neverworse.estimators import explains_conversion
 from neverworse.estimators._lazy import refuse_chunks
 from neverworse.estimators._linear import copy_input_checks, forget_fit
 from neverworse.estimators._progress import CallbackSupportMixin, observed_fit

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from neverworse._typing import AnyArray, Matrix, Vector
-from neverworse.estimators._labels import split_labels
+from neverworse.estimators import split_labels
 from neverworse.methods._two_classes import check_two_classes
 from neverworse.methods.null_category._active import ActiveRows, choose_active
 from neverworse.methods.null_category._expectation_propagation import (

@@ -11,8 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from neverworse._typing import Vector
-from neverworse.estimators._classifier import LinearClassifier
-from neverworse.estimators._conversion import explains_conversion
+from neverworse.estimators import LinearClassifier, explains_conversion
 from neverworse.methods.svm._design import Design
 from neverworse.methods.svm._local import System
 from neverworse.methods.svm._prepare import prepare

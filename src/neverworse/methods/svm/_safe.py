@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
 from neverworse._typing import AnyArray, Mask
-from neverworse.estimators._linear import stored_weights
+from neverworse.estimators import stored_weights
 from neverworse.methods.svm._partly import PartlyLabeled
 from neverworse.methods.svm._semi import SemiSupervisedSVM
 from neverworse.methods.svm._separators import sample_separators
