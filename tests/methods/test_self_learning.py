@@ -27,7 +27,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from neverworse import LeastSquaresClassifier, audit
 from neverworse.methods import L2SVMClassifier, SelfLearningClassifier
-from neverworse.methods import _self_learning_least_squares as fast_path
+from neverworse.methods import _self_learning_trainers as fast_path
 from neverworse.model_selection import LabeledKFold
 from neverworse.rows import DenseRows
 from tests.estimators.test_labels import CODES, ENCODINGS, UNLABELED

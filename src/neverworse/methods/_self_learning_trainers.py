@@ -1,7 +1,9 @@
-"""Self-learning of least squares: one Gram matrix, then one reading of the rows per retraining.
+"""Label, retrain, and again, until the labels stop changing or repeat.
 
-In coordinates z that whiten all rows, w = Tz with T'HT = I and H = E'SE + αP, the weights for the
-labels y are z = T'E'Sy. From weights that were fitted to other labels they are one step away,
+Any classifier is fitted again and again. For least squares, one Gram matrix and one pass over the
+rows per retraining are enough. In coordinates z that whiten all rows, w = Tz with T'HT = I and
+H = E'SE + αP, the weights for the labels y are z = T'E'Sy. From weights that were fitted to other
+labels they are one step away,
 
     z(y) = z + T'(E'S(y - Ew) - αPw) ,
 
@@ -11,7 +13,9 @@ step of iterative refinement: what rounding has left in w does not stay there.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+import hashlib
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from scipy import linalg
@@ -19,15 +23,18 @@ from sklearn.base import clone
 from sklearn.utils.validation import validate_data
 
 from neverworse._typing import AnyArray, Vector
-from neverworse.estimators._classifier import IndicatorClassifier
-from neverworse.estimators._known_labels import KnownLabels, known_labels
-from neverworse.estimators._least_squares import LeastSquaresClassifier
-from neverworse.estimators._linear import (
+from neverworse.estimators import (
+    FitInput,
+    KnownLabels,
+    LabeledRows,
+    LeastSquaresClassifier,
     copy_input_checks,
     explained_overflow,
+    known_labels,
+    predicted_codes,
     stored_weights,
 )
-from neverworse.methods._self_learning_loop import NOTHING_TO_LEARN, Learned, learn_from_itself
+from neverworse.methods._base import Stages
 from neverworse.projection import Observer, TrainingRows, Weights, solve_least_squares
 from neverworse.projection.coordinates.gram import EPS, Whitening, whiten
 from neverworse.projection.coordinates.moments import moments
@@ -41,84 +48,135 @@ ACCURATE = 1e-10
 # Who refuses bad input, as people see it.
 NAME = "SelfLearningClassifier"
 
+StopReason = Literal["converged", "cycle", "max_iter", "callback"]
 
-class LeastSquaresSelfLearner(IndicatorClassifier):
-    """Fits a least squares classifier by self-learning; what `SelfLearningClassifier` runs.
 
-    Parameters
-    ----------
-    estimator : LeastSquaresClassifier
-        Says how to fit.
-    missing_label : "auto" or scalar
-    max_iter : int
+class Trainer(Protocol):
+    """A classifier that is fitted to labels of its own."""
 
-    Attributes
-    ----------
-    supervised_, retrained_ : LeastSquaresClassifier
-        Copies of the estimator, fitted to the labeled rows, and to all rows.
-    learned_ : Learned
+    def label(self) -> AnyArray:
+        """Label the unlabeled rows by the present classifier; return the codes of their classes."""
+
+    def retrain(self) -> None:
+        """Fit the classifier to all rows, with the labels that `label` has last given."""
+
+
+@dataclass(frozen=True)
+class Learned:
+    """How self-learning ended."""
+
+    codes: AnyArray  # (n_unlabeled,): the labels to which the classifier was last fitted
+    n_iter: int  # how often it was retrained
+    stop_reason: StopReason
+    # how many labelings repeat for ever: one if the labels have converged. None if unknown
+    cycle_length: int | None = None
+
+
+# Without unlabeled rows the first fit is the fit to all rows.
+NOTHING_TO_LEARN = Learned(np.zeros(0, np.uint8), 1, "converged", 1)
+
+
+def learn_from_itself(trainer: Trainer, max_iter: int, observer: Observer | None) -> Learned:
+    """Alternate labels and retraining until they agree, repeat, or `max_iter` retrainings are done.
+
+    Of former labelings only hashes are kept.
     """
+    stages = Stages(observer)
+    new = trainer.label()
+    seen = {_digest(new): 0}
+    for n_iter in range(1, max_iter + 1):
+        codes = new
+        trainer.retrain()
+        new = trainer.label()
+        n_changed = int(np.count_nonzero(new != codes))
+        stages.report(f"retraining, then {n_changed:,} labels changed", n_iter, len(codes))
+        if not n_changed:
+            return Learned(codes, n_iter, "converged", 1)
+        before = seen.setdefault(_digest(new), n_iter)
+        if before < n_iter:
+            return Learned(codes, n_iter, "cycle", n_iter - before)
+        if stages.stopped:
+            return Learned(codes, n_iter, "callback")
+    return Learned(codes, max_iter, "max_iter")
 
-    _skips_rows: ClassVar[bool] = False
 
-    supervised_: LeastSquaresClassifier
-    retrained_: LeastSquaresClassifier
-    learned_: Learned
+def _digest(codes: AnyArray) -> bytes:
+    return hashlib.blake2b(codes.tobytes(), digest_size=16).digest()
 
-    def __init__(
-        self, estimator: LeastSquaresClassifier, missing_label: Any, max_iter: int
-    ) -> None:
+
+class RefittingTrainer:
+    """Retrains any classifier: a fresh copy is fitted each time. `start` gives the first labels."""
+
+    def __init__(self, rows: LabeledRows, estimator: Any, start: Any) -> None:
+        self.rows = rows
         self.estimator = estimator
-        self.missing_label = missing_label
-        self.max_iter = max_iter
+        self.model = start
 
-    def learn(self, X: Any, y: Any, weights: Vector | None, observer: Observer | None) -> Self:
-        """Check X, and learn from it."""
-        self.estimator._validate_params()
-        X = validate_data(
-            self,
-            X,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=False,
-            estimator=NAME,
-        )
-        with explained_overflow(X, NAME):
-            self._fit_rows(as_rows(X), y, weights, None, observer)
-        return self
+    def label(self) -> AnyArray:
+        """See `Trainer`."""
+        rows = self.rows
+        # Of all rows, because taking the unlabeled ones out would copy most of X.
+        predicted = np.asarray(self.model.predict(rows.X))[rows.unlabeled]
+        codes = predicted_codes(type(self.model).__name__, predicted, rows.classes)
+        rows.codes[rows.unlabeled] = codes
+        return codes.astype(np.min_scalar_type(len(rows.classes) - 1))
 
-    @single_threaded_blas()
-    def _fit_rows(
-        self, rows: Rows, y: Any, weights: Vector | None, bounds: Any, observer: Observer | None
-    ) -> None:
-        known = known_labels(y, self.missing_label, rows.n_rows, weights, bounds)
-        self.classes_ = known.classes
-        self.supervised_ = clone(self.estimator)
-        self.supervised_._fit_training(TrainingRows(rows, known.labels), known.classes)
-        copy_input_checks(self, self.supervised_)
+    def retrain(self) -> None:
+        """See `Trainer`."""
+        self.model = self.rows.fit(self.estimator)
+
+
+@single_threaded_blas()
+def learn_least_squares(
+    estimator: LeastSquaresClassifier,
+    X: Any,
+    y: Any,
+    weights: Vector | None,
+    missing_label: Any,
+    max_iter: int,
+    observer: Observer | None,
+) -> tuple[LeastSquaresClassifier, LeastSquaresClassifier, Learned]:
+    """Return copies of the estimator, fitted to the labeled rows and by self-learning."""
+    estimator._validate_params()
+    supervised, retrained = clone(estimator), clone(estimator)
+    X = validate_data(
+        supervised,
+        X,
+        accept_sparse="csr",
+        dtype=[np.float64, np.float32],
+        ensure_all_finite=False,
+        estimator=NAME,
+    )
+    copy_input_checks(supervised, retrained)
+    with explained_overflow(X, NAME):
+        rows = as_rows(X)
+        known = known_labels(FitInput(rows, y, weights), missing_label)
+        supervised._fit_training(TrainingRows(rows, known.labels))
+        supervised.classes_ = retrained.classes_ = known.classes
         if not known.labels.unlabeled.any():
-            self.retrained_, self.learned_ = self.supervised_, NOTHING_TO_LEARN
-            return
-        trainer = self._trainer(rows, known)
-        self.learned_ = learn_from_itself(trainer, self.max_iter, observer)
-        self.retrained_ = clone(self.estimator)
-        self.retrained_._set_weights(trainer.settled(self.learned_.codes).snapped(self._threshold))
-        self.retrained_.classes_ = known.classes
-        copy_input_checks(self, self.retrained_)
+            return supervised, supervised, NOTHING_TO_LEARN
+        trainer = _least_squares_trainer(rows, known, supervised)
+        learned = learn_from_itself(trainer, max_iter, observer)
+        retrained._set_weights(trainer.settled(learned.codes).snapped(retrained._threshold))
+        retrained.alpha_ = supervised.alpha_
+    return supervised, retrained, learned
 
-    def _trainer(self, rows: Rows, known: KnownLabels) -> _SteppingTrainer | _SolvingTrainer:
-        options: dict[str, Any] = {
-            "alpha": float(self.estimator.alpha),
-            "fit_intercept": self.estimator.fit_intercept,
-            "rcond": self.estimator.rcond,
-        }
-        start = stored_weights(self.supervised_)
-        whitening = _coordinates(rows, known.labels.weights, **options)
-        error = whitening.column_norms[:, None] * whitening.basis
-        error[whitening.idle] = 0.0  # these columns are left out of all sums
-        if EPS * np.linalg.norm(error) > ACCURATE:
-            return _SolvingTrainer(rows, known, start, options)
-        return _SteppingTrainer(whitening, known, start, options["alpha"])
+
+def _least_squares_trainer(
+    rows: Rows, known: KnownLabels, supervised: LeastSquaresClassifier
+) -> _SteppingTrainer | _SolvingTrainer:
+    options: dict[str, Any] = {
+        "alpha": float(supervised.alpha),
+        "fit_intercept": supervised.fit_intercept,
+        "rcond": supervised.rcond,
+    }
+    start = stored_weights(supervised)
+    whitening = _coordinates(rows, known.labels.weights, **options)
+    error = whitening.column_norms[:, None] * whitening.basis
+    error[whitening.idle] = 0.0  # these columns are left out of all sums
+    if EPS * np.linalg.norm(error) > ACCURATE:
+        return _SolvingTrainer(rows, known, start, options)
+    return _SteppingTrainer(whitening, known, start, options["alpha"])
 
 
 class _Trainer:
