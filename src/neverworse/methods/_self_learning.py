@@ -167,14 +167,7 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):  # typ
         with self._fitting(X, sample_weight) as (estimator, X, weights):
             metadata = {} if weights is None else {"sample_weight": weights}
             with observed_fit(self, X, y, metadata, self.verbose) as observer:
-                # A subclass may do something else, and weights of classes change with the labels.
-                if type(estimator) is LeastSquaresClassifier and estimator.class_weight is None:
-                    self.supervised_, self.estimator_, learned = learn_least_squares(
-                        estimator, X, y, weights, self.missing_label, self.max_iter, observer
-                    )
-                    self.classes_ = self.supervised_.classes_
-                else:
-                    learned = self._learn(estimator, X, y, weights, observer)
+                learned = self._learn(estimator, X, y, weights, observer)
             self.labels_ = self.classes_[learned.codes]
             self.n_iter_ = learned.n_iter
             self.stop_reason_, self.cycle_length_ = learned.stop_reason, learned.cycle_length
@@ -184,6 +177,15 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):  # typ
     def _learn(
         self, estimator: Any, X: Any, y: Any, weights: Vector | None, observer: Observer | None
     ) -> Learned:
+        # A subclass may do something else, and weights of classes change with the labels.
+        if type(estimator) is LeastSquaresClassifier and estimator.class_weight is None:
+            found = learn_least_squares(
+                estimator, X, y, weights, self.missing_label, self.max_iter, observer
+            )
+            if found is not None:
+                self.supervised_, self.estimator_, learned = found
+                self.classes_ = self.supervised_.classes_
+                return learned
         rows = LabeledRows.split(X, y, self.missing_label, weights)
         self.classes_ = rows.classes
         self.supervised_ = self.estimator_ = rows.labeled().fit(estimator)

@@ -35,15 +35,15 @@ from neverworse.estimators import (
     stored_weights,
 )
 from neverworse.methods._base import Stages
-from neverworse.projection import Observer, TrainingRows, Weights, solve_least_squares
+from neverworse.projection import Observer, TrainingRows, Weights
 from neverworse.projection.coordinates.gram import EPS, Whitening, whiten
 from neverworse.projection.coordinates.moments import moments
 from neverworse.rows import Rows, as_rows
 from neverworse.rows._threads import single_threaded_blas
 
 # Rounding errors of the sums over rows are measured by the lengths of the columns. What they make
-# of the scores, relative to the residuals, must not exceed this; otherwise every labeling is solved
-# for anew.
+# of the scores, relative to the residuals, must not exceed this; otherwise the classifier
+# is fitted anew each time.
 ACCURATE = 1e-10
 # Who refuses bad input, as people see it.
 NAME = "SelfLearningClassifier"
@@ -135,8 +135,11 @@ def learn_least_squares(
     missing_label: Any,
     max_iter: int,
     observer: Observer | None,
-) -> tuple[LeastSquaresClassifier, LeastSquaresClassifier, Learned]:
-    """Return copies of the estimator, fitted to the labeled rows and by self-learning."""
+) -> tuple[LeastSquaresClassifier, LeastSquaresClassifier, Learned] | None:
+    """Return copies of the estimator, fitted to the labeled rows and by self-learning.
+
+    Or None, for rows so ill-conditioned that steps would lose digits.
+    """
     estimator._validate_params()
     supervised, retrained = clone(estimator), clone(estimator)
     X = validate_data(
@@ -155,62 +158,31 @@ def learn_least_squares(
         supervised.classes_ = retrained.classes_ = known.classes
         if not known.labels.unlabeled.any():
             return supervised, supervised, NOTHING_TO_LEARN
-        trainer = _least_squares_trainer(rows, known, supervised)
+        whitening = _coordinates(rows, weights, supervised)
+        error = whitening.column_norms[:, None] * whitening.basis
+        error[whitening.idle] = 0.0  # these columns are left out of all sums
+        if EPS * np.linalg.norm(error) > ACCURATE:
+            return None
+        trainer = SteppingTrainer(whitening, known, supervised)
         learned = learn_from_itself(trainer, max_iter, observer)
         retrained._set_weights(trainer.settled(learned.codes).snapped(retrained._threshold))
         retrained.alpha_ = supervised.alpha_
     return supervised, retrained, learned
 
 
-def _least_squares_trainer(
-    rows: Rows, known: KnownLabels, supervised: LeastSquaresClassifier
-) -> _SteppingTrainer | _SolvingTrainer:
-    options: dict[str, Any] = {
-        "alpha": float(supervised.alpha),
-        "fit_intercept": supervised.fit_intercept,
-        "rcond": supervised.rcond,
-    }
-    start = stored_weights(supervised)
-    whitening = _coordinates(rows, known.labels.weights, **options)
-    error = whitening.column_norms[:, None] * whitening.basis
-    error[whitening.idle] = 0.0  # these columns are left out of all sums
-    if EPS * np.linalg.norm(error) > ACCURATE:
-        return _SolvingTrainer(rows, known, start, options)
-    return _SteppingTrainer(whitening, known, start, options["alpha"])
-
-
-class _Trainer:
-    """Weights of a linear classifier, and the labels that they give to the rows."""
-
-    def __init__(self, rows: Rows, known: KnownLabels, start: Weights) -> None:
-        self.rows = rows
-        self.labels = known.labels
-        self.weights = start
-        self.n_classes = len(known.classes)
-        self.codes = np.zeros(rows.n_rows, np.min_scalar_type(self.n_classes - 1))
-
-    def _assign(self, t: Vector, rows: slice) -> None:
-        """Give rows the class of their largest score, where t is the score less one half."""
-        self.codes[rows] = t > 0.0 if t.ndim == 1 else t.argmax(axis=0)
-
-    def _target(self, rows: slice) -> Vector:
-        """Return the labels of rows as targets, known or assigned."""
-        codes = self.codes[rows]
-        several = self.labels.target.ndim > 1
-        assigned = np.arange(self.n_classes)[:, None] == codes if several else codes
-        return np.where(self.labels.unlabeled[rows], assigned, self.labels.target[..., rows])
-
-
-class _SteppingTrainer(_Trainer):
-    """Retrains by a step in whitened coordinates."""
+class SteppingTrainer:
+    """Retrains least squares by a step in whitened coordinates."""
 
     def __init__(
-        self, whitening: Whitening, known: KnownLabels, start: Weights, alpha: float
+        self, whitening: Whitening, known: KnownLabels, supervised: LeastSquaresClassifier
     ) -> None:
-        super().__init__(whitening.rows, known, start)
         self.whitening = whitening
-        self.alpha = alpha
-        self.next = start  # the weights for the labels that `label` has last given
+        self.labels = known.labels
+        self.n_classes = len(known.classes)
+        self.codes = np.zeros(whitening.rows.n_rows, np.min_scalar_type(self.n_classes - 1))
+        self.alpha = float(supervised.alpha)
+        self.weights = stored_weights(supervised)
+        self.next = self.weights  # those for the labels that `label` has last given
         # The supervised weights may lie outside of the coordinates, so no step leads from them.
         self.is_fitted = False
 
@@ -231,12 +203,12 @@ class _SteppingTrainer(_Trainer):
         return self.next
 
     def _read(self, assign: bool) -> Weights:
-        """Read the rows once; return the weights for their labels, perhaps after labeling them."""
-        s = self.labels.weights
+        """Make one pass; return the weights for the labels, perhaps after labeling the rows."""
+        s, w = self.labels.weights, self.weights
 
         def weigh(t: Vector, rows: slice) -> Vector:
-            if assign:
-                self._assign(t, rows)
+            if assign:  # the class of the largest score, of which t is one half less
+                self.codes[rows] = t > 0.0 if t.ndim == 1 else t.argmax(axis=0)
             target = self._target(rows)
             residual = target - (t + 0.5) if self.is_fitted else target
             if s is None:
@@ -244,48 +216,30 @@ class _SteppingTrainer(_Trainer):
             # Rows without a weight may score anything, even infinity.
             return np.multiply(s[rows], residual, out=np.zeros_like(residual), where=s[rows] > 0.0)
 
-        w = self.weights
-        _, summed, total = self.rows.scores_and_sum(w.coef, w.intercept - 0.5, weigh)
+        _, summed, total = self.whitening.rows.scores_and_sum(w.coef, w.intercept - 0.5, weigh)
         z = self.whitening.adjoint(summed, total)
         if not self.is_fitted:
             return self.whitening.to_weights(z)
         return w + self.whitening.to_weights(z - self.alpha * self.whitening.adjoint_coef(w.coef))
 
-
-class _SolvingTrainer(_Trainer):
-    """Retrains from nothing, for rows so ill-conditioned that steps would lose digits."""
-
-    def __init__(
-        self, rows: Rows, known: KnownLabels, start: Weights, options: dict[str, Any]
-    ) -> None:
-        super().__init__(rows, known, start)
-        self.options = options
-
-    def label(self) -> AnyArray:
-        """See `Trainer`."""
-        t = self.rows.scores(self.weights.coef, self.weights.intercept - 0.5)
-        self._assign(t, slice(None))
-        return self.codes[self.labels.unlabeled]
-
-    def retrain(self) -> None:
-        """See `Trainer`."""
-        target = self._target(slice(None))
-        self.weights = solve_least_squares(self.rows, target, self.labels.weights, **self.options)
-
-    def settled(self, codes: AnyArray) -> Weights:  # noqa: ARG002
-        """Return the weights for these labels, to which they were fitted last."""
-        return self.weights
+    def _target(self, rows: slice) -> Vector:
+        """Return the labels of rows as targets, known or assigned."""
+        codes = self.codes[rows]
+        several = self.labels.target.ndim > 1
+        assigned = np.arange(self.n_classes)[:, None] == codes if several else codes
+        return np.where(self.labels.unlabeled[rows], assigned, self.labels.target[..., rows])
 
 
 def _coordinates(
-    rows: Rows, weights: Vector | None, alpha: float, fit_intercept: bool, rcond: float | None
+    rows: Rows, weights: Vector | None, supervised: LeastSquaresClassifier
 ) -> Whitening:
-    """Return coordinates of all directions, or of those that `solve_least_squares` keeps."""
-    if rcond is None:
+    """Return coordinates of all directions, or of those that `rcond` leaves."""
+    alpha, fit_intercept = float(supervised.alpha), supervised.fit_intercept
+    if supervised.rcond is None:
         return whiten(rows, weights, alpha, fit_intercept)
     sums = moments(rows, weights, centre=fit_intercept)
     values, vectors = linalg.eigh(sums.gram + alpha * np.eye(rows.n_columns))
-    kept = values > rcond * max(values[-1], 0.0)
+    kept = values > supervised.rcond * max(values[-1], 0.0)
     basis = vectors[:, kept] / np.sqrt(values[kept])
     offset = np.zeros(basis.shape[1])
     if fit_intercept:
