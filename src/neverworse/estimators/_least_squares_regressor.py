@@ -74,14 +74,6 @@ class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
         return self._scores(X)
 
     def to_sklearn(self) -> LinearRegression:
-        """Return a plain scikit-learn regression with the same weights.
-
-        Returns
-        -------
-        regression : sklearn.linear_model.LinearRegression
-            Fitted, with the same predictions. It knows nothing of neverworse, so that it can be
-            used where that is not installed.
-        """
         check_is_fitted(self, "coef_")
         model = LinearRegression(fit_intercept=self.fit_intercept)
         model.coef_, model.intercept_ = self.coef_.copy(), self.intercept_

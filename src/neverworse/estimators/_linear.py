@@ -108,6 +108,19 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[mis
     def _fit_rows(self, given: FitInput) -> None:
         """Check y and the bounds, fit, and set the attributes."""
 
+    @abstractmethod
+    def to_sklearn(self) -> Any:
+        """Return a plain scikit-learn estimator with the same weights.
+
+        Returns
+        -------
+        estimator : sklearn estimator
+            Fitted, with the same predictions, and the same `decision_function` and probabilities if
+            it has them: a `RidgeClassifier`, `LogisticRegression`, `LinearDiscriminantAnalysis` or
+            `LinearRegression`. It knows nothing of neverworse, so that it can be used where that is
+            not installed.
+        """
+
     @explains_conversion
     def _scores(self, X: Any) -> Vector:
         """Return ``X @ coef_.T + intercept_``, with one row for each class if there are several."""

@@ -192,8 +192,8 @@ def descend(
 
     It ends where ``enough(gap, value)`` says so, or with the budget.
     """
-    run = _Run(objective, problem.sample, enough, budget)
-    start = _Point.at(objective, problem.posteriors, problem.sample.all_sums(problem.posteriors))
+    run, q = _Run(objective, problem.sample, enough, budget), problem.posteriors
+    start = _Point.at(objective, q, problem.sample.all_sums(q))
     end = accelerated_gradient(
         run.begin(start),
         step=run.step,

@@ -15,9 +15,8 @@ from sklearn.utils._param_validation import Interval
 from neverworse._docs import documented_like
 from neverworse._typing import AnyArray, Mask, Vector
 from neverworse.estimators import stored_weights
-from neverworse.methods.svm._labeling import label_shares
 from neverworse.methods.svm._semi_supervised import PartlyLabeled, SemiSupervisedSVM
-from neverworse.methods.svm._transductive import TransductiveSVMClassifier
+from neverworse.methods.svm._transductive import TransductiveSVMClassifier, label_shares
 from neverworse.projection import Weights
 
 # The search for a minimum ends when a round lowers the objective by less than this fraction of it:
