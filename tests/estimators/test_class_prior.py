@@ -513,7 +513,7 @@ BAD = {
     "beyond floats": (Y2, 10**400, "too large"),
     "crossing in a dict": (Y2, {0: (0.6, 0.2)}, "lower end is above its upper end"),
     "three numbers for two classes": (Y2, (0.2, 0.3, 0.5), r"shape \(3,\).*2 classes \(0, 1\)"),
-    "unknown string": (Y2, "balanced", "'balanced' is no prior.*'confidence'"),
+    "unknown string": (Y2, "balanced", "'balanced' is not a prior.*'confidence'"),
     "wrong type": (Y2, object(), "cannot be read"),
     "ragged": (Y2, [0.1, [0.2, 0.3]], "cannot be read"),
     "unknown class": (Y2, {7: 0.3}, "names the class 7, but the classes in y are 0, 1"),

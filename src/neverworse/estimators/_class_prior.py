@@ -15,7 +15,7 @@ from neverworse.projection.certificate.certificate import Task
 from neverworse.projection.hypergeometric import count_intervals
 from neverworse.projection.totals import reachable
 
-SAME = 1e-9  # shares that add up to one but for this do so
+SUM_TOLERANCE = 1e-9  # tolerance for shares that should add up to one
 MISSED = 1e-6  # shares that miss their intervals by more than this do so
 
 
@@ -58,7 +58,7 @@ def _is_confidence(class_prior: Any) -> bool:
         return False
     if class_prior != "confidence":
         raise ValueError(
-            f"class_prior={class_prior!r} is no prior. Pass 'confidence', a share, an interval of "
+            f"class_prior={class_prior!r} is not a prior. Pass 'confidence', a share, an interval of "
             "shares, or a dict from classes to shares or intervals."
         )
     return True
@@ -119,12 +119,12 @@ def _shares(class_prior: Any, classes: AnyArray) -> tuple[Vector, Vector]:
                 f"{wanted}, or a dict from classes to shares."
             )
     low, high = pairs.T
-    if not ((pairs >= -SAME) & (pairs <= 1.0 + SAME)).all():
+    if not ((pairs >= -SUM_TOLERANCE) & (pairs <= 1.0 + SUM_TOLERANCE)).all():
         raise ValueError(
             "class_prior leaves the range from 0 to 1. It is the share of a class among the "
             "unlabeled rows, not a percentage or a number of rows."
         )
-    if (low > high + SAME).any():
+    if (low > high + SUM_TOLERANCE).any():
         raise ValueError(
             "class_prior has an interval whose lower end is above its upper end. Swap them."
         )
@@ -132,7 +132,7 @@ def _shares(class_prior: Any, classes: AnyArray) -> tuple[Vector, Vector]:
 
 
 def _check_order(low: float, high: float, classes: AnyArray) -> None:
-    if low > high + SAME:
+    if low > high + SUM_TOLERANCE:
         raise ValueError(
             f"class_prior=({low:.6g}, {high:.6g}) is an interval, for it is a tuple, but its lower "
             f"end is above its upper end. {_two_spellings(low, high, classes)}"
@@ -142,7 +142,7 @@ def _check_order(low: float, high: float, classes: AnyArray) -> None:
 def _check_shares(class_prior: Any, given: Vector, classes: AnyArray) -> None:
     """Raise if shares do not add up to one, or may be meant as an interval."""
     added = float(given.sum())
-    if not abs(added - 1.0) <= SAME:
+    if not abs(added - 1.0) <= SUM_TOLERANCE:
         interval = ""
         if len(classes) == 2:
             interval = f" {_two_spellings(float(given[0]), float(given[1]), classes)}"
@@ -192,14 +192,14 @@ def _feasible(
     """Return the bounds, made tight; raise if no labels within their own bounds satisfy them."""
     smallest, largest = _possible(labels, weight)
     for k in reversed(range(len(classes))):  # of two classes, the second is spoken of
-        if low[k] > largest[k] + SAME or high[k] < smallest[k] - SAME:
+        if low[k] > largest[k] + SUM_TOLERANCE or high[k] < smallest[k] - SUM_TOLERANCE:
             raise ValueError(
                 f"class_prior is infeasible: the share of class {classes[k]} is to lie between "
                 f"{low[k]:.6g} and {high[k]:.6g}, but the bounds of the labels allow "
                 f"{smallest[k]:.6g} to {largest[k]:.6g} only."
             )
     low, high = np.maximum(low, smallest), np.minimum(high, largest)
-    if low.sum() > 1.0 + SAME or high.sum() < 1.0 - SAME:
+    if low.sum() > 1.0 + SUM_TOLERANCE or high.sum() < 1.0 - SUM_TOLERANCE:
         raise ValueError(
             "class_prior is infeasible: the shares of all classes have to add up to 1, but they "
             f"add up to between {low.sum():.6g} and {high.sum():.6g}. Widen the intervals."
@@ -234,7 +234,7 @@ def _check_together(
     omega = labels.hinge_weights()[free]
     base = (labels.weights_where(labels.unlabeled) * labels.target).sum(axis=-1)
     totals = Totals(low * weight - base, high * weight - base)
-    # Rounding errors alone are no reason.
+    # Rounding errors alone are not a contradiction.
     missed = MISSED * weight / float(omega.sum())
     if reachable(omega, shape.at(free), totals, missed) is False:
         raise ValueError(

@@ -41,7 +41,7 @@ class LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
         y : array-like of shape (n_samples,)
             Labels of two or more classes, and a marker for rows without one.
         sample_weight : array-like of shape (n_samples,), optional
-            Weight of each row in the loss, not negative. A row of weight zero is as good as absent.
+            Weight of each row in the loss, not negative. A row of weight zero is ignored.
 
         Returns
         -------

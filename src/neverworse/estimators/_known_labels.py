@@ -81,9 +81,9 @@ def class_weights(
     names = classes.tolist()
     others = [name for name in names if name not in class_weight]
     unknown = [name for name in class_weight if name not in names]
-    if unknown and others:  # as in scikit-learn: a fold without a class is no mistake
+    if unknown and others:  # as in scikit-learn: a fold may lack a class
         raise ValueError(
-            f"class_weight has the class {unknown[0]!r}, of which there is no label, and none for "
+            f"class_weight has the class {unknown[0]!r}, which has no labeled rows, but lacks "
             f"{others[0]!r}. The classes are {', '.join(map(repr, names))}."
         )
     return np.array([class_weight.get(name, 1.0) for name in names], dtype=np.float64)

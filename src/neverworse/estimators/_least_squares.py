@@ -65,7 +65,7 @@ class LeastSquaresClassifier(LabeledRowsClassifier):
     class_weight : None, "balanced" or dict, default=None
         Factors for the weights :math:`s_i` of labeled rows, for each class. "balanced": all
         classes have the same total weight, and all rows together as much as before, as in
-        scikit-learn. A dict from classes to numbers; classes that it lacks have 1.
+        scikit-learn. A dict from classes to factors; the factor of other classes is 1.
     fit_intercept : bool, default=True
         Whether to fit an intercept; it is never penalised. Without it, the score still has to
         approximate 0 and 1.

@@ -95,7 +95,7 @@ class LabeledRowsRegressor(LinearRegressor):
 
     def _fit_rows(self, given: FitInput) -> None:
         targets = known_targets(given, self.missing_label)
-        # How far unknown targets may range is nothing to this model.
+        # The bounds of unknown targets do not matter to this model.
         ignored = (~targets.known).astype(np.float64)
         self._fit_training(TrainingRows(given.rows, Labels(targets.target, ignored, given.weights)))
 
@@ -124,8 +124,7 @@ class LeastSquaresRegressor(LabeledRowsRegressor):
     {rcond}
     missing_label : scalar, default=np.nan
         What marks rows without a target in y. NaN, None or pd.NA: any null value. Any other value:
-        that value. Unlike among classes, -1 marks nothing unless it is given here: it may well be a
-        target.
+        that value. Unlike for classes, -1 is a target unless it is given here.
 
     Attributes
     ----------

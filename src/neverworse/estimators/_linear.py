@@ -72,7 +72,7 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[mis
     intercept_: Any
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, bounds: Any = None) -> Self:
-        """Fit, and be unfitted if that does not come to an end, for whatever reason."""
+        """Fit, and be unfitted if that is interrupted or fails."""
         try:
             X = self._checked_input(X)
             rows = X if isinstance(X, Rows) else as_rows(X)

@@ -73,7 +73,7 @@ class ProjectedLeastSquaresRegressor(ProjectedModel, LinearRegressor):
     imputed_targets_ : array of shape (n_unlabeled,)
         Targets of the unlabeled rows, in their order and within their bounds, for which least
         squares on all rows gives the projected weights. Most of them lie at one of their bounds;
-        they are no predictions. Rows whose bounds are equal are labeled, and not among them.
+        they are not predictions. Rows with equal bounds count as labeled, and are not included.
     {certificate_, n_iter_, n_features_in_, feature_names_in_}
 
     See Also

@@ -97,7 +97,7 @@ class EntropyObjective:
 
     @np.errstate(over="ignore", invalid="ignore")  # an overflow shows in the result
     def evaluate(self, weights: Weights, entropy_weight: float) -> tuple[float, Vector]:
-        """Return J and its gradient over the coordinates, from one reading of the rows."""
+        """Return J and its gradient over the coordinates, from one pass over the rows."""
         rows = self.coordinates.rows
         losses = np.empty(rows.n_rows)
         derive = _two_classes if self.target.ndim == 1 else _several_classes

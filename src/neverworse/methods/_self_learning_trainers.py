@@ -44,7 +44,7 @@ from neverworse.rows._threads import single_threaded_blas
 # Rounding errors of the sums over rows are measured by the lengths of the columns. What they make
 # of the scores, relative to the residuals, must not exceed this; otherwise the classifier
 # is fitted anew each time.
-ACCURATE = 1e-10
+MAX_SCORE_ERROR = 1e-10
 # Who refuses bad input, as people see it.
 NAME = "SelfLearningClassifier"
 
@@ -68,7 +68,7 @@ class Learned:
     codes: AnyArray  # (n_unlabeled,): the labels to which the classifier was last fitted
     n_iter: int  # how often it was retrained
     stop_reason: StopReason
-    # how many labelings repeat for ever: one if the labels have converged. None if unknown
+    # how many labelings repeat forever: one if the labels have converged. None if unknown
     cycle_length: int | None = None
 
 
@@ -161,7 +161,7 @@ def learn_least_squares(
         whitening = _coordinates(rows, weights, supervised)
         error = whitening.column_norms[:, None] * whitening.basis
         error[whitening.idle] = 0.0  # these columns are left out of all sums
-        if EPS * np.linalg.norm(error) > ACCURATE:
+        if EPS * np.linalg.norm(error) > MAX_SCORE_ERROR:
             return None
         trainer = SteppingTrainer(whitening, known, supervised)
         learned = learn_from_itself(trainer, max_iter, observer)

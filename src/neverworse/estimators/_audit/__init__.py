@@ -92,17 +92,17 @@ def audit(
         - "auto": "predict_proba" if every estimator has it; "score" otherwise, or if both are
           arrays.
     sample_weight : array-like of shape (n_samples,), optional
-        Not negative. A row of weight zero is as good as absent.
+        Weight of each row in the losses, not negative. A row of weight zero is ignored.
     label_bounds : array-like, optional
         Of shape (n_samples, 2) or (n_samples, n_classes, 2), as in the `fit` of
-        `ProjectedLeastSquaresClassifier`. For regressors, who need them: bounds (low, high) of
+        `ProjectedLeastSquaresClassifier`. Required for regressors: bounds (low, high) of
         all unknown targets, or one such pair for each row.
     {class_prior, prior_level, missing_label}
 
     Returns
     -------
     audit : Audit
-        Worst and best case, as numbers and in words.
+        Worst and best case, in numbers and in words.
 
     See Also
     --------

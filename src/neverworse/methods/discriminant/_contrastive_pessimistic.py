@@ -23,8 +23,8 @@ from neverworse.projection.certificate.certificate import EXACT, Reason
 from neverworse.projection.certificate.loss import CHUNK, SUMMATION
 from neverworse.projection.coordinates.gram import EPS
 
-# Parts of the way from the supervised parameters that are tried until one is never worse.
-WAYS = (1.0, 0.5, 0.25, 0.1, 0.03, 0.01)
+# Fractions of the step from the supervised parameters, tried until one is never worse.
+STEP_FRACTIONS = (1.0, 0.5, 0.25, 0.1, 0.03, 0.01)
 
 
 @dataclass(frozen=True)
@@ -236,7 +236,7 @@ def _certified(
     The worst case is convex on the way from the supervised classes, and zero there: if the saddle
     point was not reached, a part of the way may still be an improvement.
     """
-    for part in WAYS:
+    for part in STEP_FRACTIONS:
         try:
             model = saddle if part == 1.0 else start.between(saddle, part).stored()
             proved = contrast(model, start, sample, family)

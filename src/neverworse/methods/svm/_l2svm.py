@@ -25,8 +25,8 @@ from neverworse.projection import Observer, Weights
 from neverworse.projection.solver.budget import Budget
 from neverworse.rows import Rows
 
-# Labeled rows are copied out of the others if they are fewer than one in so many.
-FEW = 10
+# Labeled rows are copied if there are more than this many times as many rows.
+MIN_UNUSED_RATIO = 10
 
 
 class SVMClassifier(LinearClassifier):
@@ -195,7 +195,7 @@ class L2SVMClassifier(SVMClassifier):
         weights = self._scaled(labels.weights_where(~labels.unlabeled))
         targets = np.atleast_2d(labels.target)
         used = np.flatnonzero(weights)
-        if FEW * len(used) < rows.n_rows:
+        if MIN_UNUSED_RATIO * len(used) < rows.n_rows:
             rows, weights, targets = choose(rows, used), weights[used], targets[:, used]
         design, system = self._prepare(rows, weights)
         solutions, n_iter = [], 0

@@ -34,7 +34,7 @@ from neverworse.projection.solver.budget import Budget
 from neverworse.rows import Rows
 
 # The tolerance of solutions that are only stages on the way to others.
-ROUGH = 1e-6
+COARSE_TOL = 1e-6
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class SemiSupervisedSVM(SVMClassifier):
         supervised = L2SVMClassifier(**{name: getattr(self, name) for name in shared.split()})
         supervised._fit_known(rows, known, None)
         copy_input_checks(self, supervised)
-        budget.report("supervised machine", int(np.count_nonzero(~known.labels.unlabeled)))
+        budget.report("supervised SVM", int(np.count_nonzero(~known.labels.unlabeled)))
         self.classes_, self.supervised_ = known.classes, supervised
         unlabeled = known.labels.unlabeled
         used = known.labels.weights_where(unlabeled) > 0.0

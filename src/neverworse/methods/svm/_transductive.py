@@ -16,22 +16,22 @@ from neverworse._docs import documented_like
 from neverworse._typing import Indices, Mask, Matrix, Vector
 from neverworse.methods.svm._l2svm import L2SVMClassifier
 from neverworse.methods.svm._newton import Solution
-from neverworse.methods.svm._semi_supervised import ROUGH, PartlyLabeled, SemiSupervisedSVM
+from neverworse.methods.svm._semi_supervised import COARSE_TOL, PartlyLabeled, SemiSupervisedSVM
 from neverworse.projection import Weights
 from neverworse.projection.coordinates.gram import EPS
 
-# A share times a number of rows is a whole number but for rounding errors.
-WHOLE = 1e-9
-# Scores of equal rows are equal but for rounding errors: so much of the largest score, at most.
-TIED = 1e-12
+# A share times a number of rows is a whole number up to rounding errors.
+COUNT_TOLERANCE = 1e-9
+# Scores of equal rows are equal up to rounding errors, relative to the largest score.
+TIE_TOLERANCE = 1e-12
 # The weight of the unlabeled rows starts here, and grows by this factor.
 FIRST_WEIGHT, GROWTH = 1e-5, 1.5
 # The temperature starts at this multiple of the weight of the unlabeled rows, and falls by a
-# factor, until soft labels are as good as hard (in mean entropy) or for so many stages.
-FIRST_TEMPERATURE, COOLING, MOST_STAGES = 10.0, 1.5, 50
-HARD = 1e-6
-# A stage ends when soft labels move less than this (in mean relative entropy), or so many times.
-STILL, MOST_MOVES = 1e-6, 100
+# factor, until soft labels are practically hard (in mean entropy), for a number of stages at most.
+FIRST_TEMPERATURE, COOLING, MAX_STAGES = 10.0, 1.5, 50
+MAX_HARD_ENTROPY = 1e-6
+# A stage ends when soft labels move less than this (in mean relative entropy), or have moved often.
+MIN_CHANGE, MAX_MOVES = 1e-6, 100
 
 
 @documented_like(L2SVMClassifier)
@@ -232,8 +232,8 @@ def label_shares(scores: Vector, low: float, high: float) -> Mask:
     smaller loss.
     """
     n = len(scores)
-    fewest = int(np.floor(low * n + WHOLE))
-    most = int(np.ceil(high * n - WHOLE))
+    fewest = int(np.floor(low * n + COUNT_TOLERANCE))
+    most = int(np.ceil(high * n - COUNT_TOLERANCE))
     wanted = int(np.count_nonzero(scores > 0.0))
     n_positive = min(max(wanted, fewest), most)
     positive = np.zeros(n, bool)
@@ -253,7 +253,7 @@ def label_like_svmlin(scores: Vector, share: float) -> Mask:
     if not n_negative:
         return np.ones(len(scores), bool)
     threshold = np.partition(scores, n_negative - 1)[n_negative - 1]
-    return np.asarray(scores > threshold + TIED * np.abs(scores).max())
+    return np.asarray(scores > threshold + TIE_TOLERANCE * np.abs(scores).max())
 
 
 def share_probabilities(costs: Vector, share: float, temperature: float) -> Vector:
@@ -304,7 +304,7 @@ def switch(
     most `most` pairs switch at once. The run is changed to where it ends.
     """
     for name, weight in stages:
-        lowest, rough = np.inf, ROUGH if weight < stages[-1][1] else 0.0
+        lowest, rough = np.inf, COARSE_TOL if weight < stages[-1][1] else 0.0
         while not problem.budget.exhausted:
             labels = run.positive.astype(np.float64)
             run.solution = problem.solve(labels, weight, run.solution, rough)
@@ -357,9 +357,9 @@ def anneal(problem: PartlyLabeled, run: Run, share: float, weight: float, per_ro
     """
     soft = np.full(len(problem.unlabeled), share)
     temperature = FIRST_TEMPERATURE * weight
-    for _ in range(MOST_STAGES):
-        for _ in range(MOST_MOVES):
-            run.solution = problem.solve(soft, weight, run.solution, ROUGH)
+    for _ in range(MAX_STAGES):
+        for _ in range(MAX_MOVES):
+            run.solution = problem.solve(soft, weight, run.solution, COARSE_TOL)
             free = run.solution.value - 0.5 * temperature * per_row * _entropy(soft).sum()
             run.history.append((temperature, float(free)))
             if problem.budget.exhausted:
@@ -367,10 +367,10 @@ def anneal(problem: PartlyLabeled, run: Run, share: float, weight: float, per_ro
             cost = weight * problem.preference(problem.scores(run.solution))
             last, soft = soft, share_probabilities(2.0 * cost / per_row, share, temperature)
             # The mean relative entropy is infinite where the last labels exclude what these allow.
-            if np.mean(rel_entr(soft, last) + rel_entr(1.0 - soft, 1.0 - last)) <= STILL:
+            if np.mean(rel_entr(soft, last) + rel_entr(1.0 - soft, 1.0 - last)) <= MIN_CHANGE:
                 break
         problem.budget.report(f"temperature {temperature:.2g}", len(soft))
-        if _entropy(soft).mean() <= HARD:
+        if _entropy(soft).mean() <= MAX_HARD_ENTROPY:
             return
         temperature /= COOLING
 
