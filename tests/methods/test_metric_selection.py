@@ -548,7 +548,7 @@ def test_bad_input_leaves_it_unfitted(name):
     [
         (np.full(220, np.nan), None, "no target at all"),
         (np.full(220, np.inf), None, "infinity"),
-        (np.where(np.arange(220) < 20, "a", None), None, "no numbers"),
+        (np.where(np.arange(220) < 20, "a", None), None, "not numbers"),
         (None, None, "y is None"),
         (np.where(np.arange(220) < 20, 1.0, np.nan), np.arange(220) >= 20, "zero for all rows"),
     ],

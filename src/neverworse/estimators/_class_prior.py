@@ -58,8 +58,8 @@ def _is_confidence(class_prior: Any) -> bool:
         return False
     if class_prior != "confidence":
         raise ValueError(
-            f"class_prior={class_prior!r} is not a prior. Pass 'confidence', a share, an interval of "
-            "shares, or a dict from classes to shares or intervals."
+            f"class_prior={class_prior!r} is not a prior. Pass 'confidence', a share, an interval "
+            "of shares, or a dict from classes to shares or intervals."
         )
     return True
 

@@ -54,8 +54,8 @@ def explains_conversion(method: Method) -> Method:
             if not str(error).startswith(_NOT_NUMBERS):
                 raise
             raise type(error)(
-                f"{_ARGUMENTS} is not an array of numbers: {str(error).rstrip('.')}. Encode text as "
-                "numbers, and give all rows the same columns."
+                f"{_ARGUMENTS} is not an array of numbers: {str(error).rstrip('.')}. Encode text "
+                "as numbers, and give all rows the same columns."
             ) from None
 
     return explained  # type: ignore[return-value]

@@ -223,32 +223,12 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
         return float(self.best_estimator_.score(X, y, **weights))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters; if `deep`, the candidates and theirs as well.
-
-        Parameters
-        ----------
-        deep : bool, default=True
-
-        Returns
-        -------
-        params : dict
-        """
         if isinstance(self.estimators, list):
             params: dict[str, Any] = self._get_params("estimators", deep=deep)
             return params
         return super().get_params(deep=deep)
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, also of candidates by their names: ``name__parameter``.
-
-        Parameters
-        ----------
-        **params : dict
-
-        Returns
-        -------
-        self : object
-        """
         if isinstance(params.get("estimators", self.estimators), list):
             self._set_params("estimators", **params)
         else:
