@@ -238,12 +238,12 @@ def _two_classes(
 ) -> KnownLabels:
     if lower is None or upper is None:
         width = unlabeled.astype(np.float64)
-        return KnownLabels(classes, Labels(target, width, weights, Box()), 0, counts)
+        return KnownLabels(classes, Labels(target[None], width, weights, Box()), 0, counts)
     low, high = lower[1], upper[1]
     width = np.where(unlabeled & (high > low), high - low, 0.0)
     refuse_vanishing(width, "label_bounds", "Give equal bounds.")
     soft = unlabeled & (width == 0.0)
-    base = np.where(unlabeled, low, target)
+    base = np.where(unlabeled, low, target)[None]
     n_bounded = int(np.sum(unlabeled & (width > 0.0) & (width < 1.0)))
     labels = Labels(base, width, weights, Box())
     return KnownLabels(classes, labels, n_bounded, None if soft.any() else counts)

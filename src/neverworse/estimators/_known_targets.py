@@ -60,7 +60,7 @@ class KnownTargets:
         width = np.where(self.known, target, self.upper) - target
         fix = "Rescale y and its bounds, or give equal bounds."
         refuse_vanishing(width, "The bounds of the target", fix)
-        return Labels(target, width, self.weights)
+        return Labels(target[None], width, self.weights)
 
     def assumptions(self) -> Assumptions:
         """Return what the certificate has to say about the unknown targets."""

@@ -81,8 +81,8 @@ class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
         return model
 
     def _set_weights(self, weights: Weights) -> None:
-        self.coef_ = weights.coef
-        self.intercept_ = float(weights.intercept) + 0.0  # without intercept, it may be -0.0
+        self.coef_ = weights.coef[0]
+        self.intercept_ = float(weights.intercept[0]) + 0.0  # without intercept, it may be -0.0
 
 
 class LabeledRowsRegressor(LinearRegressor):
@@ -97,7 +97,8 @@ class LabeledRowsRegressor(LinearRegressor):
         targets = known_targets(given, self.missing_label)
         # The bounds of unknown targets do not matter to this model.
         ignored = (~targets.known).astype(np.float64)
-        self._fit_training(TrainingRows(given.rows, Labels(targets.target, ignored, given.weights)))
+        labels = Labels(targets.target[None], ignored, given.weights)
+        self._fit_training(TrainingRows(given.rows, labels))
 
     @abstractmethod
     def _fit_training(self, training: TrainingRows) -> None:

@@ -134,12 +134,12 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[mis
         scores = rows.scores(stored.coef, stored.intercept - self._threshold)
         if isinstance(rows, ChunkedRows) and not np.isfinite(scores).all():
             explain_not_finite(rows)
-        return scores
+        return scores if len(scores) > 1 else scores[0]
 
     def _set_weights(self, weights: Weights) -> None:
         """Store weights with a snapped intercept."""
-        self.coef_ = np.atleast_2d(weights.coef)
-        self.intercept_ = np.atleast_1d(weights.intercept - self._threshold)
+        self.coef_ = weights.coef
+        self.intercept_ = weights.intercept - self._threshold
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -198,8 +198,7 @@ def explained_overflow(X: Any, estimator_name: str) -> Iterator[None]:
 def stored_weights(model: LinearModel) -> Weights:
     """Return the weights of a fitted model; for a classifier, on targets coded 0 and 1."""
     intercept = np.atleast_1d(model.intercept_) + model._threshold
-    coef = np.atleast_2d(model.coef_)
-    return Weights(coef, intercept) if len(coef) > 1 else Weights(coef[0], float(intercept[0]))
+    return Weights(np.atleast_2d(model.coef_), intercept)
 
 
 def fit_least_squares(

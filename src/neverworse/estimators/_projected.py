@@ -193,7 +193,7 @@ class ProjectedLeastSquaresClassifier(ProjectedModel, IndicatorClassifier):
     def _fit_rows(self, given: FitInput) -> None:
         known = known_labels(given, self.missing_label, self.class_weight)
         labels, assumptions = with_class_prior(known, self.class_prior, self.prior_level)
-        if self.solver == "lbfgs" and (labels.target.ndim > 1 or labels.totals is not None):
+        if self.solver == "lbfgs" and (labels.shape.is_coupled or labels.totals is not None):
             raise ValueError(
                 "solver='lbfgs' is a reference for two classes without class_prior. Use "
                 "solver='exact'."

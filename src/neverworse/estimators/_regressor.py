@@ -174,5 +174,5 @@ class ProjectedLeastSquaresRegressor(ProjectedModel, LinearRegressor):
         unknown = ~targets.known
         # Lower bound plus a share of the range may be off by a rounding error.
         self.imputed_targets_ = np.clip(
-            result.soft_labels, targets.lower[unknown], targets.upper[unknown]
+            result.soft_labels[0], targets.lower[unknown], targets.upper[unknown]
         )

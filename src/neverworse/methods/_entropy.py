@@ -182,8 +182,7 @@ class EntropyRegularizedLogisticRegression(LogOddsClassifier):
         objective = EntropyObjective(
             rows, target, weights, np.zeros(rows.n_rows), float(self.alpha), self.fit_intercept
         )
-        several = target.shape[:-1]
-        start = Weights(np.zeros((*several, rows.n_columns)), np.zeros(several))
+        start = Weights.zero(np.empty((len(target), rows.n_columns)))
         descent = descend(objective, start, 0.0, self.tol, self.max_iter)
         stages.report("labeled rows only", descent.n_iter, int(np.count_nonzero(weights)))
         return descent

@@ -35,8 +35,7 @@ from neverworse.estimators import (
     stored_weights,
 )
 from neverworse.methods._base import Stages
-from neverworse.projection import Observer, TrainingRows, Weights
-from neverworse.projection.coordinates.gram import EPS, Whitening, whiten
+from neverworse.projection import EPS, GramCoordinates, Observer, TrainingRows, Weights, whiten
 from neverworse.projection.coordinates.moments import moments
 from neverworse.rows import Rows, as_rows
 from neverworse.rows._threads import single_threaded_blas
@@ -174,7 +173,7 @@ class SteppingTrainer:
     """Retrains least squares by a step in whitened coordinates."""
 
     def __init__(
-        self, whitening: Whitening, known: KnownLabels, supervised: LeastSquaresClassifier
+        self, whitening: GramCoordinates, known: KnownLabels, supervised: LeastSquaresClassifier
     ) -> None:
         self.whitening = whitening
         self.labels = known.labels
@@ -208,7 +207,7 @@ class SteppingTrainer:
 
         def weigh(t: Vector, rows: slice) -> Vector:
             if assign:  # the class of the largest score, of which t is one half less
-                self.codes[rows] = t > 0.0 if t.ndim == 1 else t.argmax(axis=0)
+                self.codes[rows] = t[0] > 0.0 if len(t) == 1 else t.argmax(axis=0)
             target = self._target(rows)
             residual = target - (t + 0.5) if self.is_fitted else target
             if s is None:
@@ -225,14 +224,14 @@ class SteppingTrainer:
     def _target(self, rows: slice) -> Vector:
         """Return the labels of rows as targets, known or assigned."""
         codes = self.codes[rows]
-        several = self.labels.target.ndim > 1
-        assigned = np.arange(self.n_classes)[:, None] == codes if several else codes
-        return np.where(self.labels.unlabeled[rows], assigned, self.labels.target[..., rows])
+        several = self.labels.shape.is_coupled
+        assigned = np.arange(self.n_classes)[:, None] == codes if several else codes[None]
+        return np.where(self.labels.unlabeled[rows], assigned, self.labels.target[:, rows])
 
 
 def _coordinates(
     rows: Rows, weights: Vector | None, supervised: LeastSquaresClassifier
-) -> Whitening:
+) -> GramCoordinates:
     """Return coordinates of all directions, or of those that `rcond` leaves."""
     alpha, fit_intercept = float(supervised.alpha), supervised.fit_intercept
     if supervised.rcond is None:
@@ -246,4 +245,4 @@ def _coordinates(
         basis = np.column_stack([basis, np.zeros(len(basis))])
         offset = np.append(offset, 1.0 / np.sqrt(sums.total))
     idle = np.flatnonzero(~sums.varies)
-    return Whitening(sums.rows, sums.mean, basis, offset, np.sqrt(sums.raw), idle)
+    return GramCoordinates(sums.rows, sums.mean, basis, offset, np.sqrt(sums.raw), idle)

@@ -25,7 +25,7 @@ from neverworse.methods.discriminant._semi_supervised import (
     descend,
 )
 from neverworse.methods.discriminant._supervised import LinearDiscriminantClassifier
-from neverworse.projection.coordinates.gram import EPS
+from neverworse.projection import EPS
 
 
 @documented_like(LinearDiscriminantClassifier)

@@ -18,10 +18,9 @@ from neverworse.methods.discriminant._semi_supervised import (
     descend,
 )
 from neverworse.methods.discriminant._supervised import LinearDiscriminantClassifier
-from neverworse.projection import Assumptions, Certificate, Labels
+from neverworse.projection import EPS, Assumptions, Certificate, Labels
 from neverworse.projection.certificate.certificate import EXACT, Reason
 from neverworse.projection.certificate.loss import CHUNK, SUMMATION
-from neverworse.projection.coordinates.gram import EPS
 
 # Fractions of the step from the supervised parameters, tried until one is never worse.
 STEP_FRACTIONS = (1.0, 0.5, 0.25, 0.1, 0.03, 0.01)
@@ -179,7 +178,7 @@ class ContrastivePessimisticDiscriminantAnalysis(SoftLabelDiscriminant):
         elif not moved:
             unfinished: Reason = "stopped early" if stopped_early else "no progress"
             reason = "rounding" if self.converged_ else unfinished
-        several = labels.target.ndim > 1
+        several = labels.shape.is_coupled
         counted = self.soft_labels_[labels.weights_where(labels.unlabeled)[labels.unlabeled] > 0.0]
         whole = (counted == 1.0).any(axis=1) if several else counted == 1.0
         n_zero, n_one = 0 if several else int(np.sum(counted == 0.0)), int(np.sum(whole))

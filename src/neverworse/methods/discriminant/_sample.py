@@ -94,7 +94,7 @@ class Sample:
 def one_hot(labels: Labels) -> Matrix:
     """Return labels as one number for each class, of shape (n_classes, n_rows)."""
     target = labels.target
-    return target if target.ndim > 1 else np.stack([1.0 - target, target])
+    return target if len(target) > 1 else np.concatenate([1.0 - target, target])
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 
 from neverworse._accelerated_gradient import accelerated_gradient
+from neverworse._budget import Budget
 from neverworse._typing import Mask, Matrix, Vector
 from neverworse.estimators import copy_input_checks
 from neverworse.methods.discriminant._gaussian import GaussianClasses, SingularCovarianceError
@@ -38,7 +39,6 @@ from neverworse.methods.discriminant._supervised import (
     LinearDiscriminantClassifier,
 )
 from neverworse.projection import Labels, Observer, Simplex, TrainingRows
-from neverworse.projection.solver.budget import Budget
 
 # The bound of the curvature decays with each step, by more where a step met much less curvature,
 # and grows where it was exceeded; beyond a total growth, curvature was not the problem.

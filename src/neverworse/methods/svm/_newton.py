@@ -12,10 +12,9 @@ from typing import Protocol
 
 import numpy as np
 
+from neverworse._budget import Budget
 from neverworse._typing import Indices, Mask, Matrix, Vector
-from neverworse.projection import Weights
-from neverworse.projection.coordinates.gram import EPS
-from neverworse.projection.solver.budget import Budget
+from neverworse.projection import EPS, Weights
 from neverworse.rows import Rows
 from neverworse.rows._threads import single_threaded_blas
 
@@ -48,7 +47,7 @@ class Design:
     def scores(self, parameters: Vector) -> Vector:
         """Return the scores of all rows; zero for rows without weight."""
         weights = self.weights(parameters)
-        scores = self.rows.scores(weights.coef, weights.intercept)
+        scores: Vector = self.rows.scores(weights.coef, weights.intercept)[0]
         if self.absent is not None:
             scores[self.absent] = 0.0
         return scores
@@ -68,18 +67,18 @@ class Design:
     def weights(self, parameters: Vector) -> Weights:
         """Return the weights for rows that are neither shifted nor centred."""
         if not self.fit_intercept:
-            return Weights(parameters, 0.0)
-        coef = parameters[:-1]
-        intercept = float(parameters[-1] - coef @ self.centre)
+            return Weights(parameters[None], np.zeros(1))
+        coef = parameters[None, :-1]
+        intercept = parameters[-1] - coef @ self.centre
         shift = self.rows.shift
-        return Weights(coef, intercept if shift is None else intercept - float(coef @ shift))
+        return Weights(coef, intercept if shift is None else intercept - coef @ shift)
 
     def parameters(self, weights: Weights) -> Vector:
         """Return the parameters that belong to weights."""
         if not self.fit_intercept:
-            return weights.coef
+            return weights.coef[0]
         origin = self.centre if self.rows.shift is None else self.centre + self.rows.shift
-        return np.append(weights.coef, weights.intercept + weights.coef @ origin)
+        return np.append(weights.coef[0], weights.intercept + weights.coef @ origin)
 
     def take(self, indices: Indices) -> Matrix:
         """Return some of the centred rows, with a one for the intercept behind them."""

@@ -6,12 +6,11 @@ import numpy as np
 from scipy import linalg
 from scipy.linalg import lapack
 
+from neverworse._conjugate_gradients import conjugate_gradients
 from neverworse._typing import Indices, Matrix, Vector
 from neverworse.methods._base import column_squares
 from neverworse.methods.svm._newton import Design, LocalModel, System
-from neverworse.projection import NonFiniteError
-from neverworse.projection.coordinates.conjugate_gradients import conjugate_gradients
-from neverworse.projection.coordinates.gram import EPS
+from neverworse.projection import EPS, NonFiniteError
 from neverworse.projection.coordinates.moments import CANCELLATION, LARGEST_SQUARE, moments
 from neverworse.rows import Rows, SparseRows, as_rows
 from neverworse.rows._base import N_PARTS, SMALL
@@ -206,7 +205,7 @@ class ConjugateSystem:
             _, summed, total = design.rows.scores_and_sum(
                 weights.coef, weights.intercept, lambda scores, rows: curvature[rows] * scores
             )
-            return design.gather(summed, float(total)) + model.penalty * direction
+            return design.gather(summed[0], float(total[0])) + model.penalty * direction
 
         def square(residual: Vector) -> float:
             return float(residual @ (inverse * residual))

@@ -17,8 +17,7 @@ from neverworse._typing import Indices, Mask, Matrix, Vector
 from neverworse.methods.svm._l2svm import L2SVMClassifier
 from neverworse.methods.svm._newton import Solution
 from neverworse.methods.svm._semi_supervised import COARSE_TOL, PartlyLabeled, SemiSupervisedSVM
-from neverworse.projection import Weights
-from neverworse.projection.coordinates.gram import EPS
+from neverworse.projection import EPS, Weights
 
 # A share times a number of rows is a whole number up to rounding errors.
 COUNT_TOLERANCE = 1e-9
