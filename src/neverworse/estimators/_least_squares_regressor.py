@@ -124,8 +124,8 @@ class LeastSquaresRegressor(LabeledRowsRegressor):
         Whether to fit an intercept; it is never penalised.
     {rcond}
     missing_label : scalar, default=np.nan
-        What marks rows without a target in y. NaN, None or pd.NA: any null value. Any other value:
-        that value. Unlike for classes, -1 is a target unless it is given here.
+        The value that marks rows without a target in y. NaN, None or pd.NA: any null value. Unlike
+        for classes, -1 is a target unless it is given here.
 
     Attributes
     ----------

@@ -59,7 +59,7 @@ class ProjectedLeastSquaresRegressor(ProjectedModel, LinearRegressor):
     {constraint_alpha, fit_intercept, rcond, missing_label}
     solver : {"exact", "lbfgs"}, default="exact"
         "exact" solves the dual, at the cost of a few passes over the rows. "lbfgs" runs L-BFGS-B
-        on the unknown targets, the slow reference.
+        on the unknown targets, as a slow reference.
     {tol, max_iter, max_time, verbose}
 
     Attributes

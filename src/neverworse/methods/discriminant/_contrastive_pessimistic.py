@@ -95,7 +95,7 @@ class ContrastivePessimisticDiscriminantAnalysis(SoftLabelDiscriminant):
     soft_labels_ : array of shape (n_unlabeled,) or (n_unlabeled, n_classes)
         The most pessimistic labels, as the share of the second of two classes, or of every class.
     certificate_ : LikelihoodCertificate
-        What is proved about these parameters against the supervised ones.
+        What is proved about these parameters, compared with the supervised ones.
     n_iter_ : int
         Number of steps.
     converged_ : bool
