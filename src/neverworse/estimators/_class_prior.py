@@ -15,23 +15,14 @@ from neverworse.projection import Assumptions, Labels, Totals
 from neverworse.projection.certificate.certificate import Task
 from neverworse.projection.totals import reachable
 
-SAME = 1e-9  # shares that add up to one but for this do so
+SUM_TOLERANCE = 1e-9  # tolerance for shares that should add up to one
 MISSED = 1e-6  # shares that miss their intervals by more than this do so
 
 
 def with_class_prior(
     known: KnownLabels, class_prior: Any, prior_level: float
 ) -> tuple[Labels, Assumptions]:
-    """Restrict the totals of the labels to what the prior says.
-
-    Parameters
-    ----------
-    known : KnownLabels
-    class_prior : None, "confidence", number, or array-like, or dict
-        As the parameter of the classifiers.
-    prior_level : float
-        Of "confidence".
-    """
+    """Restrict the totals of the labels to what the prior says, a parameter of the classifiers."""
     labels, classes = known.labels, known.classes
     task: Task = "multiclass" if labels.shape.is_coupled else "binary"
     assumed = Assumptions(task=task, n_bounded=known.n_bounded)
@@ -66,8 +57,8 @@ def _is_confidence(class_prior: Any) -> bool:
         return False
     if class_prior != "confidence":
         raise ValueError(
-            f"class_prior={class_prior!r} is no prior. Pass 'confidence', a share, an interval of "
-            "shares, or a dict from classes to shares or intervals."
+            f"class_prior={class_prior!r} is not a prior. Pass 'confidence', a share, an interval "
+            "of shares, or a dict from classes to shares or intervals."
         )
     return True
 
@@ -127,12 +118,12 @@ def _shares(class_prior: Any, classes: AnyArray) -> tuple[Vector, Vector]:
                 f"{wanted}, or a dict from classes to shares."
             )
     low, high = pairs.T
-    if not ((pairs >= -SAME) & (pairs <= 1.0 + SAME)).all():
+    if not ((pairs >= -SUM_TOLERANCE) & (pairs <= 1.0 + SUM_TOLERANCE)).all():
         raise ValueError(
             "class_prior leaves the range from 0 to 1. It is the share of a class among the "
             "unlabeled rows, not a percentage or a number of rows."
         )
-    if (low > high + SAME).any():
+    if (low > high + SUM_TOLERANCE).any():
         raise ValueError(
             "class_prior has an interval whose lower end is above its upper end. Swap them."
         )
@@ -140,7 +131,7 @@ def _shares(class_prior: Any, classes: AnyArray) -> tuple[Vector, Vector]:
 
 
 def _check_order(low: float, high: float, classes: AnyArray) -> None:
-    if low > high + SAME:
+    if low > high + SUM_TOLERANCE:
         raise ValueError(
             f"class_prior=({low:.6g}, {high:.6g}) is an interval, for it is a tuple, but its lower "
             f"end is above its upper end. {_two_spellings(low, high, classes)}"
@@ -150,7 +141,7 @@ def _check_order(low: float, high: float, classes: AnyArray) -> None:
 def _check_shares(class_prior: Any, given: Vector, classes: AnyArray) -> None:
     """Raise if shares do not add up to one, or may be meant as an interval."""
     added = float(given.sum())
-    if not abs(added - 1.0) <= SAME:
+    if not abs(added - 1.0) <= SUM_TOLERANCE:
         interval = ""
         if len(classes) == 2:
             interval = f" {_two_spellings(float(given[0]), float(given[1]), classes)}"
@@ -200,14 +191,14 @@ def _feasible(
     """Return the bounds, made tight; raise if no labels within their own bounds satisfy them."""
     smallest, largest = _possible(labels, weight)
     for k in reversed(range(len(classes))):  # of two classes, the second is spoken of
-        if low[k] > largest[k] + SAME or high[k] < smallest[k] - SAME:
+        if low[k] > largest[k] + SUM_TOLERANCE or high[k] < smallest[k] - SUM_TOLERANCE:
             raise ValueError(
                 f"class_prior is infeasible: the share of class {classes[k]} is to lie between "
                 f"{low[k]:.6g} and {high[k]:.6g}, but the bounds of the labels allow "
                 f"{smallest[k]:.6g} to {largest[k]:.6g} only."
             )
     low, high = np.maximum(low, smallest), np.minimum(high, largest)
-    if low.sum() > 1.0 + SAME or high.sum() < 1.0 - SAME:
+    if low.sum() > 1.0 + SUM_TOLERANCE or high.sum() < 1.0 - SUM_TOLERANCE:
         raise ValueError(
             "class_prior is infeasible: the shares of all classes have to add up to 1, but they "
             f"add up to between {low.sum():.6g} and {high.sum():.6g}. Widen the intervals."
@@ -238,7 +229,7 @@ def _check_together(labels: Labels, low: Vector, high: Vector, weight: float) ->
     omega = labels.hinge_weights()[free]
     base = (labels.weights_where(labels.unlabeled) * labels.target).sum(axis=1)
     totals = Totals(low * weight - base, high * weight - base)
-    # Rounding errors alone are no reason.
+    # Rounding errors alone are not a contradiction.
     missed = MISSED * weight / float(omega.sum())
     if reachable(omega, labels.shape.at(free), totals, missed) is False:
         raise ValueError(

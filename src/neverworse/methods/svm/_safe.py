@@ -1,0 +1,315 @@
+"""The safe support vector classifier, known as S4VM."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.optimize import linprog
+from sklearn.cluster import KMeans
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval
+
+from neverworse._docs import documented_like
+from neverworse._typing import AnyArray, Mask, Vector
+from neverworse.estimators import stored_weights
+from neverworse.methods.svm._semi_supervised import PartlyLabeled, SemiSupervisedSVM
+from neverworse.methods.svm._transductive import TransductiveSVMClassifier, label_shares
+from neverworse.projection import Weights
+
+# The search for a minimum ends when a round lowers the objective by less than this fraction of it:
+# the last rounds change a row or two.
+MIN_GAIN = 1e-4
+# The tolerance of the SVMs on the way there.
+COARSE_TOL = 1e-3
+
+
+@documented_like(TransductiveSVMClassifier)
+class SafeSVMClassifier(SemiSupervisedSVM):
+    r"""Safe semi-supervised support vector classifier (S4VM): the worst case over separators.
+
+    There are many separators of low density that a transductive SVM might find. Here several
+    of them are found, and the labels :math:`y` of the unlabeled rows are chosen such that they gain
+    as much as possible on the supervised SVM, whichever separator :math:`y^t` is right:
+
+    .. math:: \max_{y} \min_t \; \text{gain}(y, y^t) - \lambda\, \text{loss}(y, y^t)
+
+    where the gain is the share of unlabeled rows that y has right and the supervised SVM has
+    wrong, and the loss the share that it has wrong and the supervised SVM has right.
+
+    1. Many local minima of the objective of `TransductiveSVMClassifier` are found, from the labels
+       of the supervised SVM and from random ones, by training and labeling in turns.
+    2. They are grouped into clusters, and the one with the smallest objective of each is kept.
+    3. The labels are found by linear programming, and rounded. If the supervised labels are as
+       good, they are kept.
+
+    The labels of the unlabeled rows are in `labels_`. For other rows, an SVM is trained on the
+    labeled and the unlabeled rows, with these labels. Where the supervised labels are kept, it is
+    the supervised SVM.
+
+    The choice is safe if one of the separators is right. If none is, because the classes are
+    not clusters or because it was not among those that were found, the classifier may be worse than
+    its supervised counterpart: this is not a guarantee of the kind that
+    `ProjectedLeastSquaresClassifier` gives.
+
+    Training takes about `n_samples` times as long as that of a `TransductiveSVMClassifier` at its
+    full weight.
+
+    Parameters
+    ----------
+    {alpha}
+    unlabeled_weight : float, default=1.0
+        The weight of the unlabeled rows, as in `TransductiveSVMClassifier`.
+    positive_fraction : float or None, default=None
+        The share of unlabeled rows of the second class. None: the share among the labeled rows.
+    fraction_tolerance : float, default=0.05
+        How much the share of separators may differ from it.
+    n_samples : int, default=100
+        How many local minima are looked for.
+    n_separators : int, default=10
+        How many of them are kept.
+    risk : float, default=3.0
+        The factor :math:`\lambda`: how much worse it is to lose a row than it is good to gain one.
+    {scaling}
+    {fit_intercept, penalise_intercept, tol}
+    max_iter : int, default=100000
+        Maximum number of Newton steps, in total.
+    random_state : int, RandomState or None, default=None
+        For the random labels and the clusters.
+    {missing_label, verbose}
+
+    Attributes
+    ----------
+    {classes_}
+    coef_ : array of shape (1, n_features)
+        Weights of the SVM for other rows.
+    intercept_ : array of shape (1,)
+        Its intercept, zero without one.
+    labels_ : array of shape (n_unlabeled,)
+        The chosen classes of the unlabeled rows, in their order.
+    candidates_ : array of shape (n_candidates, n_unlabeled)
+        Classes of the unlabeled rows by the separators that were kept, the one with the smallest
+        objective first.
+    candidate_objectives_ : array of shape (n_candidates,)
+        Their objectives.
+    worst_case_improvement_ : float
+        The value of the chosen labels, as a share of the (weighted) unlabeled rows. Never negative.
+    {supervised_, n_iter_}
+    converged_ : bool
+        Whether all separators were found, and the last SVM was trained to the end.
+    {n_features_in_, feature_names_in_}
+
+    See Also
+    --------
+    TransductiveSVMClassifier : Takes the first separator that it finds.
+    ProjectedLeastSquaresClassifier : Safe whatever the labels are.
+
+    References
+    ----------
+    Y.-F. Li and Z.-H. Zhou, "Towards making unlabeled data never hurt", International Conference on
+    Machine Learning (2011), 1081-1088; IEEE Transactions on Pattern Analysis and Machine
+    Intelligence 37 (2015), 175-188.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from neverworse.methods import SafeSVMClassifier
+    >>> X = np.array([[0.0], [3.0], [0.2], [0.4], [0.6], [2.7], [2.9], [3.2]])
+    >>> y = [0, 1, -1, -1, -1, -1, -1, -1]
+    >>> clf = SafeSVMClassifier(random_state=0).fit(X, y)
+    >>> clf.labels_
+    array([0, 0, 0, 1, 1, 1])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
+        **SemiSupervisedSVM._parameter_constraints,
+        "fraction_tolerance": [Interval(Real, 0, 1, closed="both")],
+        "n_samples": [Interval(Integral, 1, None, closed="left")],
+        "n_separators": [Interval(Integral, 1, None, closed="left")],
+        "risk": [Interval(Real, 0, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+
+    candidates_: AnyArray
+    worst_case_improvement_: float
+
+    def __init__(
+        self,
+        alpha: float = 0.1,
+        *,
+        unlabeled_weight: float = 1.0,
+        positive_fraction: float | None = None,
+        fraction_tolerance: float = 0.05,
+        n_samples: int = 100,
+        n_separators: int = 10,
+        risk: float = 3.0,
+        scaling: str = "mean",
+        fit_intercept: bool = True,
+        penalise_intercept: bool = False,
+        tol: float = 1e-12,
+        max_iter: int = 100_000,
+        random_state: Any = None,
+        missing_label: Any = "auto",
+        verbose: int = 0,
+    ) -> None:
+        self.alpha = alpha
+        self.unlabeled_weight = unlabeled_weight
+        self.positive_fraction = positive_fraction
+        self.fraction_tolerance = fraction_tolerance
+        self.n_samples = n_samples
+        self.n_separators = n_separators
+        self.risk = risk
+        self.scaling = scaling
+        self.fit_intercept = fit_intercept
+        self.penalise_intercept = penalise_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.missing_label = missing_label
+        self.verbose = verbose
+
+    def _fit_partly(self, problem: PartlyLabeled, share: float) -> tuple[Weights, Mask]:
+        random = check_random_state(self.random_state)
+        weight, risk = float(self.unlabeled_weight), float(self.risk)
+        shares = share - self.fraction_tolerance, share + self.fraction_tolerance
+        sampled = sample_separators(problem, shares, weight, self.n_samples, random)
+        kept = sampled.diverse(self.n_separators, random)
+
+        scores = problem.scores(problem.start)
+        counts = problem.costs / problem.costs.sum()
+        supervised = scores > 0.0
+        positive = safest_labels(kept.labels, supervised, counts, risk, scores)
+        improvement = improvements(positive, kept.labels, supervised, counts, risk).min()
+        self.candidates_ = self.classes_[kept.labels.astype(np.intp)]
+        self.candidate_objectives_ = kept.objectives
+        self.worst_case_improvement_ = max(0.0, float(improvement))
+        weights, converged = stored_weights(self.supervised_), self.supervised_.converged_
+        if improvement > 0.0:
+            last = problem.solve(positive.astype(np.float64), weight, problem.start)
+            weights, converged = problem.design.weights(last.parameters), last.converged
+        else:
+            positive = supervised
+        converged = converged and not problem.budget.exhausted
+        self._set_end(converged, problem.budget.n_iter, problem.budget)
+        return weights, positive
+
+    def _keep_supervised(self) -> None:
+        self.candidates_ = np.empty((0, 0), self.classes_.dtype)
+        self.candidate_objectives_ = np.empty(0)
+        self.worst_case_improvement_ = 0.0
+
+
+@dataclass(frozen=True)
+class Separators:
+    """Labels of the unlabeled rows by several SVMs."""
+
+    labels: AnyArray  # (n_separators, n_unlabeled): which rows are positive
+    objectives: Vector  # (n_separators,): the transductive objective of each
+
+    def diverse(self, n: int, random_state: Any) -> Separators:
+        """Return the best separator of each of n clusters."""
+        labels, first = np.unique(self.labels, axis=0, return_index=True)
+        objectives = self.objectives[first]
+        if len(labels) > n:
+            kmeans = KMeans(n, random_state=random_state).fit(labels.astype(np.float32))
+            clusters = [np.flatnonzero(kmeans.labels_ == k) for k in range(n)]
+            chosen = [members[np.argmin(objectives[members])] for members in clusters]
+            labels, objectives = labels[chosen], objectives[chosen]
+        order = np.argsort(objectives, kind="stable")
+        return Separators(labels[order], objectives[order])
+
+
+def sample_separators(
+    problem: PartlyLabeled,
+    shares: tuple[float, float],
+    weight: float,
+    n_samples: int,
+    random: np.random.RandomState,
+) -> Separators:
+    """Find local minima of the transductive objective, with shares of positive rows in a range.
+
+    Each starts with random labels, and trains the SVM and labels the rows by their scores in
+    turns; the first one starts with the labels of the supervised SVM instead.
+    """
+    labels, objectives = [], []
+    scores = problem.scores(problem.start)
+    for k in range(n_samples):
+        found = _local_minimum(problem, label_shares(scores, *shares), shares, weight)
+        labels.append(found[0])
+        objectives.append(found[1])
+        if problem.budget.exhausted:
+            break
+        problem.budget.report(f"separator {k + 1} of {n_samples}", len(scores))
+        scores = random.normal(size=len(scores))
+    return Separators(np.array(labels), np.array(objectives))
+
+
+def _local_minimum(
+    problem: PartlyLabeled, labels: Mask, shares: tuple[float, float], weight: float
+) -> tuple[Mask, float]:
+    problem = replace(problem, system=problem.system.fresh())
+    solution, value = None, np.inf
+    while True:
+        solution = problem.solve(labels.astype(np.float64), weight, solution, COARSE_TOL)
+        better = label_shares(-problem.preference(problem.scores(solution)), *shares)
+        small_gain = value - solution.value <= MIN_GAIN * solution.value
+        if small_gain or problem.budget.exhausted or np.array_equal(better, labels):
+            break
+        labels, value = better, solution.value
+    return labels, solution.value
+
+
+def improvements(
+    labels: Mask, separators: AnyArray, supervised: Mask, weights: Vector, risk: float
+) -> Vector:
+    """Return what labels gain over supervised ones less what they lose, for each separator.
+
+    If a separator is right, labels gain the rows that they have right and the supervised SVM
+    has wrong, and lose the rows the other way round. A row that is lost counts `risk` times.
+    """
+    gained = (labels == separators) & (supervised != separators)
+    lost = (labels != separators) & (supervised == separators)
+    found: Vector = (gained - risk * lost) @ weights
+    return found
+
+
+def safest_labels(
+    separators: AnyArray, supervised: Mask, weights: Vector, risk: float, order: Vector
+) -> Mask:
+    """Return the labels whose smallest improvement over all separators is the largest.
+
+    A linear program for the share of positive rows in each group of rows that all separators treat
+    alike. It is as good as one for each row, and rounding it changes at most a row in each of as
+    many groups as there are separators. In a group of which only a part is positive, it is the rows
+    in which `order` is the largest.
+    """
+    patterns = np.vstack([supervised, separators])
+    kinds, group = np.unique(patterns, axis=1, return_inverse=True)
+    group = group.ravel()
+    size = np.bincount(group, weights)
+    wrong = kinds[1:] != kinds[0]  # where the supervised SVM is, if the separator is right
+    # What the separator says about a positive label of a group, and about a negative one.
+    right, other = np.where(wrong, 1.0, 0.0), np.where(wrong, 0.0, -risk)
+    when_positive = np.where(kinds[1:], right, other)
+    when_negative = np.where(kinds[1:], other, right)
+    n_groups = len(size)
+    solution = linprog(
+        np.append(np.zeros(n_groups), -1.0),
+        A_ub=np.column_stack([(when_negative - when_positive) * size, np.ones(len(separators))]),
+        b_ub=when_negative @ size,
+        bounds=[(0.0, 1.0)] * n_groups + [(None, None)],
+    )
+    return _rounded(solution.x[:-1] * size, group, weights, order)
+
+
+def _rounded(positive: Vector, group: AnyArray, weights: Vector, order: Vector) -> Mask:
+    """Return labels with about the given weight of positive rows in each group."""
+    first = np.lexsort((-order, group))  # by group, and the largest first within each
+    ahead = np.cumsum(weights[first]) - weights[first]
+    starts = np.searchsorted(group[first], np.arange(len(positive)))
+    ahead -= ahead[starts][group[first]]
+    labels = np.zeros(len(group), bool)
+    labels[first] = ahead + 0.5 * weights[first] < positive[group[first]]
+    return labels

@@ -1,0 +1,379 @@
+"""The transductive support vector classifier, and how it labels the unlabeled rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import entr, expit, rel_entr
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from neverworse._docs import documented_like
+from neverworse._typing import Indices, Mask, Matrix, Vector
+from neverworse.methods.svm._l2svm import L2SVMClassifier
+from neverworse.methods.svm._newton import Solution
+from neverworse.methods.svm._semi_supervised import COARSE_TOL, PartlyLabeled, SemiSupervisedSVM
+from neverworse.projection import EPS, Weights
+
+# A share times a number of rows is a whole number up to rounding errors.
+COUNT_TOLERANCE = 1e-9
+# Scores of equal rows are equal up to rounding errors, relative to the largest score.
+TIE_TOLERANCE = 1e-12
+# The weight of the unlabeled rows starts here, and grows by this factor.
+FIRST_WEIGHT, GROWTH = 1e-5, 1.5
+# The temperature starts at this multiple of the weight of the unlabeled rows, and falls by a
+# factor, until soft labels are practically hard (in mean entropy), for a number of stages at most.
+FIRST_TEMPERATURE, COOLING, MAX_STAGES = 10.0, 1.5, 50
+MAX_HARD_ENTROPY = 1e-6
+# A stage ends when soft labels move less than this (in mean relative entropy), or have moved often.
+MIN_CHANGE, MAX_MOVES = 1e-6, 100
+
+
+@documented_like(L2SVMClassifier)
+class TransductiveSVMClassifier(SemiSupervisedSVM):
+    r"""Transductive support vector classifier: a wide margin on labeled and unlabeled rows.
+
+    Minimises, over the weights *and* the labels :math:`y_j = \pm 1` of the unlabeled rows, of which
+    a given share is positive,
+
+    .. math::
+
+        \frac{\alpha}{2} \lVert w \rVert^2
+        + \frac{1}{2 S} \sum_{i\ \text{labeled}} s_i \max(0, 1 - y_i f(x_i))^2
+        + \frac{v}{2 S_u} \sum_{j\ \text{unlabeled}} s_j \max(0, 1 - y_j f(x_j))^2
+
+    with :math:`f(x) = x \cdot w + b`. The first class in sorted order is coded -1, the second
+    (positive) one +1. S is the sum of the weights s of the labeled and :math:`S_u` that of the
+    unlabeled rows with ``scaling="mean"``; both are 1 with ``scaling="sum"``. With
+    ``penalise_intercept=True`` the first term is
+    :math:`\frac{\alpha}{2} (\lVert w \rVert^2 + b^2)`.
+
+    The classes are assumed to be clusters: no class boundary where there are many rows. Where they
+    are not, the classifier may be much worse than its supervised counterpart, and nothing tells.
+    There are many local minima, and one of them is found by
+
+    - "switching": the supervised SVM labels the unlabeled rows. Then their weight v grows from
+      1e-5 by factors of 1.5. At each weight, the SVM is trained and pairs of a positive and a
+      negative row within the margin exchange their labels, as long as this lowers the loss. This
+      is the multi-switch variant in SVMlin.
+    - "annealing": labels are probabilities :math:`p_j`, and :math:`\frac{T}{2 n_u} \sum_j H(p_j)`
+      is subtracted from the objective (without :math:`n_u` for sums), where H is the entropy. The
+      temperature T falls from 10 v by factors of 1.5, until the labels are hard. They are then
+      switched as above at the full weight.
+
+    There are no probabilities. For calibrated ones, wrap the fitted classifier in scikit-learn's
+    `FrozenEstimator` and `CalibratedClassifierCV`, and fit that to labeled rows (best to some that
+    were held back): it knows no unlabeled ones, and takes their marker for a class.
+
+    Parameters
+    ----------
+    alpha : float, default=0.1
+        Penalty of the weights, positive.
+    unlabeled_weight : float, default=1.0
+        The weight v. With ``scaling="mean"`` and 1.0, the unlabeled rows count as much as the
+        labeled ones, however many there are.
+    positive_fraction : float or None, default=None
+        The share of unlabeled rows of the second class; each row counts once, whatever its weight.
+        None: the share among the labeled rows.
+    positive_rounding : {"score", "svmlin"}, default="score"
+        What happens where the share leaves no whole number of rows. "score": the row in question
+        gets the label of its supervised score. "svmlin": it is positive, as in SVMlin. There the
+        rows with a larger supervised score than the :math:`\lfloor (1 - r) n_u \rfloor`-th
+        smallest one are positive, for a share r of :math:`n_u` unlabeled rows; none of those with
+        the same score are, even if that leaves fewer than the share.
+    method : {"switching", "annealing"}, default="switching"
+        How the labels are found.
+    max_switches : int, default=10000
+        Maximum number of pairs that exchange their labels before the SVM is trained again.
+    scaling : {"mean", "sum"}, default="mean"
+        Whether the losses are sums over rows, or means.
+    {fit_intercept, penalise_intercept, tol}
+    max_iter : int, default=10000
+        Maximum number of Newton steps, in total.
+    {missing_label, verbose}
+
+    Attributes
+    ----------
+    classes_ : array of shape (2,)
+        The classes in sorted order.
+    coef_ : array of shape (1, n_features)
+        The weights w.
+    intercept_ : array of shape (1,)
+        b, zero without intercept.
+    labels_ : array of shape (n_unlabeled,)
+        Classes of the unlabeled rows, in their order. (The score of a row may be on the other side,
+        because of the share.)
+    objective_ : float
+        The local minimum that was found.
+    history_ : array of shape (n_trainings, 2)
+        The weight of the unlabeled rows (or the temperature) and the objective after each training
+        with it. Where the first is the same, the second never increases.
+    n_switches_ : int
+        Pairs of rows that exchanged their labels.
+    supervised_ : L2SVMClassifier
+        The supervised counterpart, with the same penalty and scaling.
+    n_iter_ : int
+        Newton steps in total.
+    converged_ : bool
+        Whether the last SVM was trained to the end, and no switch of labels improves it.
+    {n_features_in_, feature_names_in_}
+
+    See Also
+    --------
+    L2SVMClassifier : The supervised counterpart.
+    SafeSVMClassifier : Chooses among many such SVMs with care.
+    ProjectedLeastSquaresClassifier : Never worse than its supervised counterpart.
+
+    References
+    ----------
+    T. Joachims, "Transductive inference for text classification using support vector machines",
+    International Conference on Machine Learning (1999), 200-209.
+
+    V. Sindhwani and S. S. Keerthi, "Large scale semi-supervised linear SVMs", ACM SIGIR (2006),
+    477-484.
+
+    V. Sindhwani, S. S. Keerthi and O. Chapelle, "Deterministic annealing for semi-supervised kernel
+    machines", International Conference on Machine Learning (2006), 841-848.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from neverworse.methods import TransductiveSVMClassifier
+    >>> X = np.array([[0.0], [3.0], [0.2], [0.4], [0.6], [2.7], [2.9], [3.2]])
+    >>> y = [0, 1, -1, -1, -1, -1, -1, -1]
+    >>> clf = TransductiveSVMClassifier().fit(X, y)
+    >>> clf.labels_
+    array([0, 0, 0, 1, 1, 1])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
+        **SemiSupervisedSVM._parameter_constraints,
+        "positive_rounding": [StrOptions({"score", "svmlin"})],
+        "method": [StrOptions({"switching", "annealing"})],
+        "max_switches": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    objective_: float
+    history_: Matrix
+    n_switches_: int
+
+    def __init__(
+        self,
+        alpha: float = 0.1,
+        *,
+        unlabeled_weight: float = 1.0,
+        positive_fraction: float | None = None,
+        positive_rounding: str = "score",
+        method: str = "switching",
+        max_switches: int = 10_000,
+        scaling: str = "mean",
+        fit_intercept: bool = True,
+        penalise_intercept: bool = False,
+        tol: float = 1e-12,
+        max_iter: int = 10_000,
+        missing_label: Any = "auto",
+        verbose: int = 0,
+    ) -> None:
+        self.alpha = alpha
+        self.unlabeled_weight = unlabeled_weight
+        self.positive_fraction = positive_fraction
+        self.positive_rounding = positive_rounding
+        self.method = method
+        self.max_switches = max_switches
+        self.scaling = scaling
+        self.fit_intercept = fit_intercept
+        self.penalise_intercept = penalise_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+        self.missing_label = missing_label
+        self.verbose = verbose
+
+    def _fit_partly(self, problem: PartlyLabeled, share: float) -> tuple[Weights, Mask]:
+        weight = float(self.unlabeled_weight)
+        scores = problem.scores(problem.start)
+        if self.positive_rounding == "svmlin":
+            positive = label_like_svmlin(scores, share)
+            share = float(positive.mean())
+        else:
+            positive = label_shares(scores, share, share)
+        run = Run(problem.start, positive)
+        if self.method == "switching":
+            stages = [(v, v) for v in growing_weights(weight)]
+        else:
+            per_row = 1.0 / len(problem.unlabeled) if self.scaling == "mean" else 1.0
+            anneal(problem, run, share, weight, per_row)
+            run.positive = label_shares(problem.scores(run.solution), share, share)
+            stages = [(0.0, weight)]
+        switch(problem, run, stages, int(self.max_switches))
+        self.history_ = np.array(run.history).reshape(-1, 2)
+        self.n_switches_ = run.n_switches
+        self.objective_ = problem.value(run.solution, run.positive.astype(np.float64), weight)
+        ended = run.solution.converged and not problem.budget.exhausted
+        self._set_end(ended, problem.budget.n_iter, problem.budget)
+        return problem.design.weights(run.solution.parameters), run.positive
+
+    def _keep_supervised(self) -> None:
+        self.history_ = np.empty((0, 2))
+        self.n_switches_ = 0
+        self.objective_ = self.supervised_.objective_
+
+
+def label_shares(scores: Vector, low: float, high: float) -> Mask:
+    """Return which rows are positive: those with a positive score, as far as shares allow it.
+
+    Where the smallest and largest share of positive rows leave no whole number of rows, the row in
+    question has the label of its score. If the loss of a positive label less that of a negative one
+    decreases with the score, and is zero where that is, no other labels with such a share have a
+    smaller loss.
+    """
+    n = len(scores)
+    fewest = int(np.floor(low * n + COUNT_TOLERANCE))
+    most = int(np.ceil(high * n - COUNT_TOLERANCE))
+    wanted = int(np.count_nonzero(scores > 0.0))
+    n_positive = min(max(wanted, fewest), most)
+    positive = np.zeros(n, bool)
+    if n_positive:
+        positive[np.argpartition(scores, n - n_positive)[n - n_positive :]] = True
+    return positive
+
+
+def label_like_svmlin(scores: Vector, share: float) -> Mask:
+    """Return which rows are positive: those above the ⌊(1 - share) n⌋-th smallest score.
+
+    As in SVMlin: rows with the same score as that one are negative, so that there may be fewer
+    positive rows than the share says; and the number is rounded down after it was computed in
+    floating point, where (1 - 0.9) · 10 is less than 1. If it is 0, all rows are positive.
+    """
+    n_negative = int((1.0 - share) * len(scores))
+    if not n_negative:
+        return np.ones(len(scores), bool)
+    threshold = np.partition(scores, n_negative - 1)[n_negative - 1]
+    return np.asarray(scores > threshold + TIE_TOLERANCE * np.abs(scores).max())
+
+
+def share_probabilities(costs: Vector, share: float, temperature: float) -> Vector:
+    r"""Return the probabilities p of being positive that balance cost and entropy.
+
+    They minimise :math:`\sum_j p_j c_j + T \sum_j p_j \log p_j + (1 - p_j) \log(1 - p_j)` among
+    those with the mean `share`. The cost c is that of a positive label less that of a negative one.
+    """
+    if share <= 0.0 or share >= 1.0:
+        return np.full(len(costs), float(share >= 1.0))
+    scaled = costs / temperature
+
+    def excess(threshold: float) -> float:
+        return float(np.mean(expit(threshold - scaled))) - share
+
+    # At the costs of the extreme rows, all probabilities are on one side of the share.
+    middle = float(np.log(share / (1.0 - share)))
+    beyond = 1.0 + 8.0 * EPS * float(np.abs(scaled).max())
+    low, high = scaled.min() + middle - beyond, scaled.max() + middle + beyond
+    return np.asarray(expit(brentq(excess, low, high, maxiter=1000) - scaled))
+
+
+@dataclass
+class Run:
+    """How a transductive SVM was trained, and where that has led."""
+
+    solution: Solution
+    positive: Mask  # labels of the unlabeled rows
+    history: list[tuple[float, float]] = field(default_factory=list)  # after each training
+    n_switches: int = 0  # pairs of rows that exchanged their labels
+
+
+def growing_weights(last: float) -> Iterator[float]:
+    """Return the weights of the unlabeled rows, from almost nothing to the last one."""
+    weight = FIRST_WEIGHT
+    while weight < last:
+        yield weight
+        weight *= GROWTH
+    yield last
+
+
+def switch(
+    problem: PartlyLabeled, run: Run, stages: Sequence[tuple[float, float]], most: int
+) -> None:
+    """Train and switch labels in stages of growing weight, until no pair gains by a switch.
+
+    Each stage has a number under which it is recorded, and the weight of the unlabeled rows. At
+    most `most` pairs switch at once. The run is changed to where it ends.
+    """
+    for name, weight in stages:
+        lowest, rough = np.inf, COARSE_TOL if weight < stages[-1][1] else 0.0
+        while not problem.budget.exhausted:
+            labels = run.positive.astype(np.float64)
+            run.solution = problem.solve(labels, weight, run.solution, rough)
+            run.history.append((name, run.solution.value))
+            # Rounding errors may see a gain where there is none.
+            if not run.solution.value < lowest:
+                break
+            lowest = run.solution.value
+            up, down = _pairs(problem, problem.scores(run.solution), run.positive, most)
+            if not len(up):
+                break
+            run.positive = run.positive.copy()
+            run.positive[up], run.positive[down] = True, False
+            run.n_switches += len(up)
+        problem.budget.report(f"weight {weight:.2g} of unlabeled rows", len(problem.unlabeled))
+
+
+def _pairs(
+    problem: PartlyLabeled, scores: Vector, positive: Mask, most: int
+) -> tuple[Indices, Indices]:
+    """Return negative and positive rows that gain when the k-th of each switch, for all k.
+
+    Both must be within the margin of their label: the others cost nothing as they are.
+    """
+    gain = problem.preference(scores)
+    down = _largest(gain, positive & (scores < 1.0), most)
+    up = _largest(-gain, ~positive & (scores > -1.0), most)
+    n = min(len(up), len(down))
+    both = gain[down[:n]] - gain[up[:n]]  # decreases
+    n = int(np.count_nonzero(both > 0.0))
+    return up[:n], down[:n]
+
+
+def _largest(values: Vector, allowed: Mask, most: int) -> Indices:
+    """Return where the largest allowed values are, the largest first."""
+    where = np.flatnonzero(allowed)
+    if len(where) > most:
+        where = where[np.argpartition(-values[where], most)[:most]]
+    return where[np.argsort(-values[where], kind="stable")]
+
+
+def anneal(problem: PartlyLabeled, run: Run, share: float, weight: float, per_row: float) -> None:
+    r"""Lower the temperature T, minimising at each the objective less the entropy of soft labels.
+
+    .. math:: J(w, p) - \frac{T e}{2} \sum_j H(p_j), \qquad \frac1n \sum_j p_j = \text{share}
+
+    Weights and soft labels are minimised over in turns. The factor e, `per_row`, makes the entropy
+    a sum or a mean over rows, like the loss. The run is changed to where it ends, but its labels
+    are not touched.
+    """
+    soft = np.full(len(problem.unlabeled), share)
+    temperature = FIRST_TEMPERATURE * weight
+    for _ in range(MAX_STAGES):
+        for _ in range(MAX_MOVES):
+            run.solution = problem.solve(soft, weight, run.solution, COARSE_TOL)
+            free = run.solution.value - 0.5 * temperature * per_row * _entropy(soft).sum()
+            run.history.append((temperature, float(free)))
+            if problem.budget.exhausted:
+                return
+            cost = weight * problem.preference(problem.scores(run.solution))
+            last, soft = soft, share_probabilities(2.0 * cost / per_row, share, temperature)
+            # The mean relative entropy is infinite where the last labels exclude what these allow.
+            if np.mean(rel_entr(soft, last) + rel_entr(1.0 - soft, 1.0 - last)) <= MIN_CHANGE:
+                break
+        problem.budget.report(f"temperature {temperature:.2g}", len(soft))
+        if _entropy(soft).mean() <= MAX_HARD_ENTROPY:
+            return
+        temperature /= COOLING
+
+
+def _entropy(p: Vector) -> Vector:
+    entropy: Vector = entr(p) + entr(1.0 - p)
+    return entropy
