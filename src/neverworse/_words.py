@@ -99,7 +99,9 @@ def listed(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-class _Interval(Protocol):
+class Interval(Protocol):
+    """A number that was estimated, and the ends of its interval."""
+
     @property
     def value(self) -> float: ...
     @property
@@ -108,7 +110,7 @@ class _Interval(Protocol):
     def high(self) -> float: ...
 
 
-def interval(found: _Interval, sign: bool = False) -> str:
+def interval(found: Interval, sign: bool = False) -> str:
     """Return an estimate with its interval, in numbers as `decimal` writes them."""
     value, low, high = (
         signed(decimal(each)) if sign else decimal(each)
