@@ -18,11 +18,11 @@ from neverworse.experiments._findings import (
     too_few_repeats,
     totals,
 )
+from neverworse.experiments._html import Markup, table, tag, text
 from neverworse.experiments._published import published
 from neverworse.experiments._reproduction import Reproduction
 from neverworse.experiments._robustness_figures import PLACES, ROBUSTNESS_METHODS
 from neverworse.experiments._text_tables import COLUMNS, comparison, mean_and_sd
-from neverworse.study.report._html import Markup, table, tag, text
 
 MARKS = {
     _analysis.BETTER: lambda content: tag("b", content),

@@ -1,9 +1,10 @@
 """One kit for all pages: a template around them, macros for their parts, one style sheet.
 
-A page extends ``page.html`` and imports macros from ``kit.html``; numbers and words are written by
-`name`, `exact`, `estimate` and what `neverworse._words` has, which all templates know. A page is one file that loads nothing
-and runs nothing but its own script, in light, dark and print. What comes from outside is text,
-whatever it looks like: only templates and `Markup` are HTML.
+A page extends ``page.html`` and imports macros from ``kit.html``. Numbers and names are written by
+`name`, `exact`, `estimate` and the functions of `neverworse._words`, which all templates know.
+
+A page is one file that loads nothing and runs nothing but its own script, in light, dark and print.
+What comes from outside is text, whatever it looks like: only templates and `Markup` are HTML.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from markupsafe import Markup, escape
 
 from neverworse import _words
 from neverworse._palette import DARK, LIGHT, PRINT
-from neverworse.pages._svg import COLOURS, Chart, inline
+from neverworse.pages._svg import COLOURS, Chart
 
 __all__ = [
     "COLOURS",
@@ -29,7 +30,6 @@ __all__ = [
     "digest",
     "estimate",
     "exact",
-    "inline",
     "name",
     "picture",
     "render",
@@ -74,6 +74,7 @@ def _environment(room: str) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
+        extensions=["jinja2.ext.do"],
     )
     style = _colours() + _resource("page.css")
     script = _resource("page.js")

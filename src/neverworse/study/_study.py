@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sized
+from collections.abc import Iterator, Sized
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
+from neverworse._words import count
 from neverworse.projection import Certificate
 from neverworse.study._made import made
 
@@ -154,6 +155,11 @@ class Curve:
     loss_step: Estimate | None
     words: str  # what follows from it, in a sentence or two
 
+    @property
+    def is_one_line(self) -> bool:
+        """Whether all methods do the same at every size."""
+        return len({(line.error, line.loss) for line in self.lines}) == 1
+
 
 @dataclass(frozen=True)
 class ClassNumbers:
@@ -189,6 +195,23 @@ class Numbers:
     classes: tuple[ClassNumbers, ...]
     confusion: tuple[tuple[float, ...], ...]  # [true class][predicted class], mean over repeats
     calibration: tuple[CalibrationBin, ...] | None  # of the positive class
+
+    def of(self, name: str | None) -> ClassNumbers | None:
+        """Return the numbers of a class, if there is one of this name."""
+        return next((each for each in self.classes if each.name == name), None)
+
+    def measures(self, positive: str | None) -> Iterator[tuple[str, str, Estimate | None]]:
+        """Yield all numbers: what each is, the class that it is about if any, and its estimate."""
+        yield "error", "", self.error
+        yield "balanced accuracy", "", self.balanced_accuracy
+        yield "AUC", "", self.auc
+        yield "Brier score", "", self.brier
+        yield "log loss", "", self.log_loss
+        found = self.of(positive)
+        if found is not None:
+            yield "precision", found.name, found.precision
+            yield "recall", found.name, found.recall
+            yield "F1", found.name, found.f1
 
 
 @dataclass(frozen=True)
@@ -323,6 +346,14 @@ class Study:
     comparison: Comparison | None
     notes: tuple[str, ...]
     model: ModelFacts | None = None  # None until one was chosen
+
+    @property
+    def certified_rows(self) -> str:
+        """The rows that the certificate is about, in words."""
+        n_unlabeled = self.certificate["n_unlabeled"]
+        if self.certificate["rows"] == "unlabeled":
+            return f"the {count(n_unlabeled, 'unlabeled row')}"
+        return f"all {self.certificate['n_labeled'] + n_unlabeled:,} training rows"
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as dictionaries, lists and scalars."""
