@@ -11,7 +11,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, log_loss
 from sklearn.model_selection import StratifiedKFold
 
-from neverworse import LeastSquaresClassifier, ProjectedLeastSquaresClassifier, SupervisedClassifier
+from neverworse import LeastSquaresClassifier, ProjectedLeastSquaresClassifier
+from neverworse.methods import SupervisedClassifier
 from neverworse.model_selection import StratifiedLabeledKFold, WithUnlabeledRows
 from neverworse.study import _decision
 from neverworse.study._comparison import _truth

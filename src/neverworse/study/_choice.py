@@ -11,8 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from neverworse._typing import Indices, Matrix, Vector
-from neverworse.estimators import ProjectedLeastSquaresClassifier, audit
-from neverworse.estimators._delegating import DelegatingClassifier
+from neverworse.estimators import DelegatingClassifier, ProjectedLeastSquaresClassifier, audit
 from neverworse.projection import Box, Simplex
 from neverworse.projection.words import count
 from neverworse.rows import Rows
