@@ -21,6 +21,7 @@ __all__ = [
     "moment",
     "number",
     "percent",
+    "points",
     "short",
     "signed",
     "size",
@@ -69,6 +70,12 @@ def signed(written: str) -> str:
     """Return a difference with its sign, given as `number` or `decimal` write it."""
     is_positive = written[0].isdigit() and written.strip("0.") != ""
     return f"+{written}" if is_positive else written
+
+
+def points(share: float, sign: bool = False) -> str:
+    """Return a share, or a difference of shares, in percentage points."""
+    written = decimal(100.0 * share, 1)
+    return signed(written) if sign else written
 
 
 def size(n_bytes: int) -> str:

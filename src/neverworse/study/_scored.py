@@ -79,9 +79,10 @@ class ScoredRows:
         )
         return first, second
 
-    def scores(self) -> tuple[Scores, ...]:
-        """Count the scores; of two classes those of the second say everything."""
-        shown = [1] if len(self.classes) == 2 else range(len(self.classes))
+    def scores(self, positive: int | None = None) -> tuple[Scores, ...]:
+        """Count the scores; of two classes those of the positive one say everything."""
+        only = [1 if positive is None else positive]
+        shown = only if len(self.classes) == 2 else range(len(self.classes))
         return tuple(self._scores(k) for k in shown)
 
     def _scores(self, k: int) -> Scores:

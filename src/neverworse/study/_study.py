@@ -132,6 +132,11 @@ class Estimate:
         """
         return int(self.low > 0.0) - int(self.high < 0.0)
 
+    @property
+    def margin(self) -> float:
+        """Half the width of the interval."""
+        return 0.5 * (self.high - self.low)
+
 
 @dataclass(frozen=True)
 class CurveLine:
@@ -317,6 +322,17 @@ class ModelFacts:
     decision: DecisionFacts | None  # None if classes and probabilities are those of the method
     audit: AuditFacts
 
+    @property
+    def has_threshold(self) -> bool:
+        """Whether classes are predicted by a threshold of its own."""
+        return self.decision is not None and self.decision.threshold is not None
+
+    def numbers(self, comparison: Comparison) -> Numbers:
+        """Return how well it predicts held-out rows: as decided on, if that was tested."""
+        if self.decision is not None and self.decision.numbers is not None:
+            return self.decision.numbers
+        return comparison.of(self.name).numbers
+
 
 @dataclass(frozen=True)
 class Study:
@@ -345,7 +361,12 @@ class Study:
     labeled_curve: Curve | None
     comparison: Comparison | None
     notes: tuple[str, ...]
-    model: ModelFacts | None = None  # None until one was chosen
+    model: ModelFacts
+
+    @property
+    def numbers(self) -> Numbers | None:
+        """How well the model in the file predicts held-out rows; None if that is not known."""
+        return None if self.comparison is None else self.model.numbers(self.comparison)
 
     @property
     def certified_rows(self) -> str:
@@ -381,9 +402,11 @@ class Study:
         if self.comparison is not None:
             for numbers in self.comparison.all_numbers():
                 _check_lengths("numbers", n_classes, numbers.classes, *numbers.confusion)
-            if all(self.verdict.model != each.method for each in self.comparison.methods):
-                raise ValueError("study.verdict.model is not in the comparison.")
-        if self.model is not None and self.model.decision and self.model.decision.numbers:
+            methods = [each.method for each in self.comparison.methods]
+            for part, name in (("verdict.model", self.verdict.model), ("model", self.model.name)):
+                if name not in methods:
+                    raise ValueError(f"study.{part} is not in the comparison.")
+        if self.model.decision is not None and self.model.decision.numbers is not None:
             tested = self.model.decision.numbers
             _check_lengths("numbers", n_classes, tested.classes, *tested.confusion)
 

@@ -15,7 +15,7 @@ import pytest
 from neverworse._words import number
 from neverworse.pages import COLOURS
 from neverworse.study import Study
-from neverworse.study._study import ColumnImportance, Importance
+from neverworse.study._study import ColumnImportance, DecisionFacts, Estimate, Importance
 from neverworse.study.report import page, write_report
 from neverworse.study.report._canvas import WIDTH
 from tests.study.report import studies
@@ -312,7 +312,7 @@ def test_options_are_not_broken_at_their_hyphens():
 @pytest.mark.parametrize("make", [studies.binary, studies.three_classes])
 def test_numbers_of_held_out_rows(make):
     study, found = make(), Reader(content_of(make))
-    model = study.verdict.model
+    model = study.model.name
     numbers, always = study.comparison.of(model).numbers, study.comparison.baseline
     rows = {row[0]: row[1:] for row in found.table("", model)}
     for title, key in (("Error", "error"), ("AUC", "auc"), ("Log loss", "log_loss")):
@@ -327,6 +327,41 @@ def test_numbers_of_held_out_rows(make):
         ]
     calibrated = "predicted 0.10: observed 0.18, between 0.10 and 0.26" in found.titles
     assert calibrated == (make is studies.binary)
+
+
+@pytest.mark.parametrize("is_tested", [True, False])
+def test_numbers_are_those_of_the_threshold_in_the_file(is_tested):
+    study = studies.binary()
+    tested = dataclasses.replace(
+        study.comparison.of("projected").numbers, error=Estimate(0.351, 0.3, 0.4)
+    )
+    decision = DecisionFacts("0.2", "malignant", 0.2, False, 5, tested if is_tested else None, ())
+    model = dataclasses.replace(study.model, decision=decision)
+    found = read(dataclasses.replace(study, model=model))
+    row = found.table("", "projected")[0]
+    assert row[:2] == ["Error", "0.351 (0.300 to 0.400)" if is_tested else "0.148 (0.108 to 0.188)"]
+    assert ("Error on held-out rows35.1 %" in found.sections[""]) == is_tested
+    assert ("At a threshold of 0.5" in found.sections["numbers"]) != is_tested
+    assert "All are compared at a threshold of 0.5." in found.sections["comparison"]
+    plain = Reader(content_of(studies.binary))
+    assert "threshold" not in plain.sections["numbers"] + plain.sections["comparison"]
+
+
+def test_the_class_that_is_looked_for_has_its_weights_drawn():
+    base = studies.three_classes()
+    one = dataclasses.replace(base.data, positive=base.data.classes[2].name)
+    found = read(dataclasses.replace(base, data=one))
+    said = found.sections["coefficients"]
+    assert f"How much the score of {one.positive} rises" in said
+    largest = sorted(
+        (each for each in base.coefficients if each.class_name == one.positive),
+        key=effect,
+        reverse=True,
+    )
+    drawn = [label for label in found.labels if label.startswith("The largest")]
+    assert drawn[0].startswith(f"The largest {len(largest)} weights. First of all: ")
+    assert largest[0].feature in drawn[0]
+    assert "How much the score of a class rises" in read(base).sections["coefficients"]
 
 
 @pytest.mark.parametrize(
@@ -406,7 +441,10 @@ def test_columns_that_matter_to_a_model_without_weights():
         studies.binary(), importance=Importance("TSVM", "Brier score", columns)
     )
     found = read(study)
-    assert "How much the Brier score of TSVM on held-out rows rises" in found.sections["importance"]
+    assert (
+        "How much the Brier score of TSVM for malignant on held-out rows rises"
+        in found.sections["importance"]
+    )
     assert "column 0: 0.300, between 0.250 and 0.350" in found.titles
     assert [row[0] for row in found.table("Column", "Rise of the Brier score")] == [
         each.column for each in columns

@@ -64,6 +64,8 @@ def page(study: Study) -> str:
     standing = _standing(study)
     is_unproved = study.verdict.kind == "projected" and standing != "never worse"
     weights = sorted(study.coefficients, key=_effect, reverse=True)
+    positive = study.data.positive
+    of_positive = [each for each in weights if positive in (None, each.class_name)]
     with drawing_style():
         return render(
             "neverworse.study.report",
@@ -79,7 +81,8 @@ def page(study: Study) -> str:
             standing=standing,
             to_look_at=grouped({each.name: each.look for each in study.data.columns}),
             weights=weights,
-            drawn_weights=[each for each in weights[:MOST_WEIGHTS] if _effect(each) > 0],
+            n_weights=len(of_positive),
+            drawn_weights=[each for each in of_positive[:MOST_WEIGHTS] if _effect(each) > 0],
             moved=any(each.supervised != each.projected for each in weights),
             several=len(study.data.classes) > 2,
             charts=_charts,

@@ -1,16 +1,20 @@
-"""Where the line between two classes is drawn, and by what rule."""
+"""What a fit to a table is told, and where the line between two classes is drawn."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import numpy as np
 
 from neverworse._typing import Mask, Vector
+from neverworse.tables._recognise import DateOrder
 
+Interval = tuple[float, float]
 Kind = Literal["fixed", "balanced", "f1", "cost"]
 
+AUTO = "auto"
 EQUAL = 1e-12  # values of a rule that differ by less differ by rounding errors
 
 
@@ -94,3 +98,83 @@ class ThresholdRule:
         costs = self.miss * (n_positive - hits) + self.alarm * alarms
         gain: Vector = -costs / (self.miss * n_positive + self.alarm * n_negative)
         return gain
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """What a fit to a table is told.
+
+    Attributes
+    ----------
+    target : str
+        Column of the labels.
+    id : str, optional
+        Column that names the rows in results.
+    weight : str, optional
+        Column of the weights of rows.
+    drop, categorical : tuples of str
+        See `TablePreparation`.
+    columns : mapping of str to mapping
+        A plan of how columns are read; see `TablePreparation`.
+    decimal : {".", ","}, optional
+        What numbers in text have before decimals, as was said or found.
+    dates : {"day-first", "month-first"}, optional
+        What dates begin with that could be read in two ways.
+    markers : tuple of str, optional
+        What marks unlabeled rows, besides empty cells. If given, no marker is suspected among the
+        classes.
+    distance : str
+        See `ProjectedLeastSquaresClassifier`.
+    alpha : float or "loo"
+        Ridge penalty of the supervised model, or chosen on the labeled rows.
+    constraint_alpha : float or "same"
+        Ridge penalty in the loss of the guarantee, or that of the supervised model.
+    prior : mapping of str or None to interval, or "confidence"
+        Shares of classes among the unlabeled rows; None stands for the second of two classes.
+    class_weight : "balanced", optional
+        See `ProjectedLeastSquaresClassifier`.
+    positive : str, optional
+        The class that precision, recall and the like are about; of two classes, the rarer one if it
+        is not given.
+    model : str
+        Which one is wanted: "auto", or the name of a method.
+    threshold : ThresholdRule
+        Of the positive class.
+    calibrate : bool
+        Whether probabilities are to be calibrated.
+    """
+
+    target: str
+    id: str | None = None
+    weight: str | None = None
+    drop: tuple[str, ...] = ()
+    categorical: tuple[str, ...] = ()
+    columns: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    decimal: str | None = None
+    dates: DateOrder | None = None
+    markers: tuple[str, ...] | None = None
+    distance: str = "all"
+    alpha: float | str = "loo"
+    constraint_alpha: float | str = "same"
+    prior: Mapping[str | None, Interval] | str = field(default_factory=dict)
+    class_weight: str | None = None
+    positive: str | None = None
+    model: str = AUTO
+    threshold: ThresholdRule = field(default_factory=ThresholdRule)
+    calibrate: bool = False
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """What `TablePreparation` is told."""
+        return {
+            "categorical": list(self.categorical),
+            "drop": list(self.drop),
+            "columns": {name: dict(entry) for name, entry in self.columns.items()},
+            "decimal": self.decimal,
+            "dates": self.dates,
+        }
+
+    @property
+    def text(self) -> frozenset[str]:
+        """Columns that hold names, whatever they look like."""
+        return frozenset({self.target, *self.categorical, *([] if self.id is None else [self.id])})
