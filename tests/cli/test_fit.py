@@ -226,15 +226,15 @@ def test_standard_output_that_is_full(tmp_path):
 
 
 def test_a_file_that_changes_while_it_is_read(before, tmp_path, monkeypatch, capsys):
-    from neverworse.study import _fit
+    from neverworse import study
 
-    original = _fit.fit_table
+    original = study.fit_table
 
     def and_somebody_writes(*arguments):
         os.utime(tmp_path / "t.csv", ns=(1, 1))
         return original(*arguments)
 
-    monkeypatch.setattr(_fit, "fit_table", and_somebody_writes)
+    monkeypatch.setattr(study, "fit_table", and_somebody_writes)
     monkeypatch.chdir(tmp_path)
     assert main([*FIT, "--out", "out"]) == 4
     assert capsys.readouterr() == (

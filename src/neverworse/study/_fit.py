@@ -31,36 +31,17 @@ FEWEST_FOR_LEAKS = 5  # labeled rows for each class: of fewer, chance makes colu
 
 @dataclass(frozen=True)
 class TableFit:
-    """A model, and the rows that it was fitted to.
-
-    Attributes
-    ----------
-    model : TableClassifier
-    target : Target
-    features : array of shape (n_rows, n_features), or Rows
-        Prepared.
-    weights : array of shape (n_rows,), optional
-    row_names : list of str
-        Ids of the unlabeled rows, or their numbers in the table, counted from 1.
-    positive : int or None
-        The class that precision, recall and the like are about, see `FitSettings`.
-    notes : tuple of str
-        What people should know about the table.
-    looks : dict of str to str
-        What people should look at in columns, and what they can do about it.
-    telling : tuple of str
-        Columns whose values say which class a labeled row has.
-    """
+    """A model, and the rows that it was fitted to."""
 
     model: TableClassifier
     target: Target
-    features: Matrix | Rows
+    features: Matrix | Rows  # prepared
     weights: Vector | None
-    row_names: Sequence[str]
-    positive: int | None
-    notes: tuple[str, ...] = ()
-    looks: Mapping[str, str] = field(default_factory=dict)
-    telling: tuple[str, ...] = ()
+    row_names: Sequence[str]  # ids of the unlabeled rows, or their numbers, counted from 1
+    positive: int | None  # the class that precision, recall and the like are about
+    notes: tuple[str, ...] = ()  # what people should know about the table
+    looks: Mapping[str, str] = field(default_factory=dict)  # what to look at in columns
+    telling: tuple[str, ...] = ()  # columns whose values say which class a labeled row has
 
     @property
     def classifier(self) -> ProjectedLeastSquaresClassifier:

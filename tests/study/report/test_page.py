@@ -14,7 +14,7 @@ import pytest
 
 from neverworse._words import number
 from neverworse.pages import COLOURS
-from neverworse.study import Study
+from neverworse.study._made import study_from
 from neverworse.study._study import ColumnImportance, DecisionFacts, Estimate, Importance
 from neverworse.study.report import page, write_report
 from neverworse.study.report._canvas import WIDTH
@@ -540,7 +540,7 @@ def test_large_studies_stay_small():
 
 def test_the_same_study_gives_the_same_page():
     study = studies.binary()
-    again = Study.from_dict(json.loads(json.dumps(study.to_dict())))
+    again = study_from(json.loads(json.dumps(study.to_dict())))
     assert page(again) == content_of(studies.binary)
 
 

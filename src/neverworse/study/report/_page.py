@@ -48,12 +48,7 @@ MOST_WEIGHTS = 20  # weights that are drawn
 
 
 def page(study: Study) -> str:
-    """Return a study as one HTML page: no network, light and dark, fit for print.
-
-    Parameters
-    ----------
-    study : Study
-    """
+    """Return a study as one HTML page: no network, light and dark, fit for print."""
     missing = [what for part, what in PARTS.items() if getattr(study, part) is None]
     absent = {
         "numbers": study.comparison is None,
@@ -95,14 +90,7 @@ def page(study: Study) -> str:
 
 
 def write_report(study: Study, path: str | Path) -> None:
-    """Write `page` to a file, whole or not at all.
-
-    Parameters
-    ----------
-    study : Study
-    path : path
-        Where; what is there is replaced.
-    """
+    """Write `page` to a file, whole or not at all; what is there is replaced."""
     # Half a surrogate pair, which a column name may contain, is no character.
     content = page(study).encode("utf-8", errors="replace")
     write_whole(Path(path), lambda file: file.write(content))
