@@ -8,7 +8,7 @@ from sklearn.datasets import load_breast_cancer
 
 from neverworse.datasets import DataNotFoundError, load_paper_dataset, user_cache
 from neverworse.datasets import _openml as of_openml
-from neverworse.datasets._loaders import FACTS
+from neverworse.datasets._paper import FACTS
 from neverworse.datasets._raw import read_csv
 from neverworse.datasets._sources import find
 from tests.datasets.data import DATA, needs_data

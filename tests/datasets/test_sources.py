@@ -21,7 +21,7 @@ from neverworse.datasets import (
     load_wdbc,
     user_cache,
 )
-from neverworse.datasets._loaders import FACTS
+from neverworse.datasets._paper import FACTS
 from neverworse.datasets._raw import read_csv, write_csv
 from neverworse.datasets._sources import find
 from tests.datasets.data import DATA, needs, needs_data

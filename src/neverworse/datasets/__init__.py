@@ -1,8 +1,8 @@
 """The data sets of the paper, and generators of artificial ones."""
 
 from neverworse.datasets._folders import user_cache
-from neverworse.datasets._gaussians import make_g241c, make_g241d, make_two_gaussians
-from neverworse.datasets._loaders import (
+from neverworse.datasets._generators import make_g241c, make_g241d, make_two_gaussians
+from neverworse.datasets._paper import (
     PAPER_DATASETS,
     load_bci,
     load_coil2,

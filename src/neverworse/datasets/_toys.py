@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from neverworse._typing import Indices, Matrix
-from neverworse.datasets._gaussians import check_size
+from neverworse.datasets._generators import check_size
 
 
 def make_helpful(n_samples: int = 500, *, random_state: Any = None) -> tuple[Matrix, Indices]:
