@@ -9,17 +9,10 @@ from typing import Any, Protocol
 
 from sklearn.utils import Bunch
 
-from neverworse.datasets._book_facts import BOOK_SETS
-from neverworse.datasets._facts import Facts
-from neverworse.datasets._prepare import Prepared
-from neverworse.datasets._sources import Found, find
-from neverworse.datasets._uci_facts import UCI_SETS
+from neverworse.datasets._prepare import Facts, read_facts
+from neverworse.datasets._sources import find
 
-# In the order of the paper's Table 1.
-FACTS = {
-    facts.name: facts
-    for facts in sorted((*BOOK_SETS, *UCI_SETS), key=lambda facts: facts.name.casefold())
-}
+FACTS = read_facts()
 PAPER_DATASETS = tuple(FACTS)
 
 PARAMETERS = """\
@@ -111,7 +104,31 @@ def load_paper_dataset(
     ((569, 30), ['Malignant', 'Benign'])
     """
     facts = _facts_of(name)
-    return _answer(facts, find(facts, data_home, download_if_missing), return_X_y, as_frame)
+    found = find(facts, data_home, download_if_missing)
+    data: Any = found.data.X
+    target: Any = found.data.y
+    frame = None
+    if as_frame:
+        try:
+            pd = import_module("pandas")
+        except ImportError as error:
+            raise ImportError("as_frame=True needs pandas. Run: pip install pandas") from error
+        frame = pd.DataFrame(data, columns=found.data.feature_names).assign(target=target)
+        data, target = frame[found.data.feature_names], frame["target"]
+    if return_X_y:
+        return data, target
+    return Bunch(
+        data=data,
+        target=target,
+        frame=frame,
+        target_names=facts.target_names,
+        feature_names=found.data.feature_names,
+        name=facts.name,
+        DESCR=describe(facts),
+        source=found.source,
+        tried=found.tried,
+        **found.data.splits,
+    )
 
 
 def _facts_of(name: Any) -> Facts:
@@ -126,49 +143,20 @@ def _facts_of(name: Any) -> Facts:
     )
 
 
-def _answer(facts: Facts, found: Found[Prepared], return_X_y: bool, as_frame: bool) -> Any:
-    prepared = found.data
-    data: Any = prepared.X
-    target: Any = prepared.y
-    frame = None
-    if as_frame:
-        frame = _frame(prepared)
-        data, target = frame[prepared.feature_names], frame["target"]
-    if return_X_y:
-        return data, target
-    return Bunch(
-        data=data,
-        target=target,
-        frame=frame,
-        target_names=list(facts.target_names),
-        feature_names=prepared.feature_names,
-        name=facts.name,
-        DESCR=describe(facts),
-        source=found.source,
-        tried=found.tried,
-        **prepared.splits,
-    )
-
-
-def _frame(prepared: Prepared) -> Any:
-    try:
-        pd = import_module("pandas")
-    except ImportError as error:
-        raise ImportError("as_frame=True needs pandas. Run: pip install pandas") from error
-    frame = pd.DataFrame(prepared.X, columns=prepared.feature_names)
-    return frame.assign(target=prepared.y)
-
-
 def describe(facts: Facts) -> str:
     """Return what there is to know of a data set, as text."""
     classes = " and ".join(
         f"{count} {name!r}" for name, count in zip(facts.target_names, facts.counts, strict=True)
     )
+    # In the order in which they are tried.
+    sources = [f"a file {facts.file}", *(f"the package {package}" for package in facts.packages)]
+    if facts.openml is not None:
+        sources.append(f"OpenML (data set {facts.openml})")
     paragraphs = [
         facts.about,
         f"{facts.n_rows} rows ({classes}), {facts.n_features} features.",
         f"Preparation: {facts.preparation}",
-        f"Sources: {_sources(facts)}.",
+        f"Sources: {', or else '.join(sources)}.",
         f"Licence: {facts.licence}",
     ]
     text = "\n\n".join(textwrap.fill(paragraph, 92) for paragraph in paragraphs)
@@ -178,17 +166,8 @@ def describe(facts: Facts) -> str:
     return f"{facts.name}: {facts.title}\n\n{text}\n\nReferences\n----------\n{reference}\n"
 
 
-def _sources(facts: Facts) -> str:
-    """Name the sources, in the order in which they are tried."""
-    sources = [f"a file {facts.file}", *(f"the package {package}" for package in facts.packages)]
-    if facts.openml is not None:
-        sources.append(f"OpenML (data set {facts.openml})")
-    return ", or else ".join(sources)
-
-
 def _loader(name: str) -> Loader:
     """Make the loader of one data set, with a signature and documentation of its own."""
-    facts = FACTS[name]
 
     def load(
         *,
@@ -197,10 +176,16 @@ def _loader(name: str) -> Loader:
         as_frame: bool = False,
         download_if_missing: bool = True,
     ) -> Any:
-        return _answer(facts, find(facts, data_home, download_if_missing), return_X_y, as_frame)
+        return load_paper_dataset(
+            name,
+            data_home=data_home,
+            return_X_y=return_X_y,
+            as_frame=as_frame,
+            download_if_missing=download_if_missing,
+        )
 
     load.__name__ = load.__qualname__ = f"load_{name.lower()}"
-    load.__doc__ = _documentation(facts)
+    load.__doc__ = _documentation(FACTS[name])
     return load
 
 
