@@ -95,7 +95,9 @@ class Facts:
         if "book_file" in entry:
             columns = [f"x{i + 1}" for i in range(entry["n_features"])]
             entry = {**BOOK, "file": f"{name.lower()}.npz", "columns": columns, **entry}
-        frozen = {k: tuple(v) if isinstance(v, list) else v for k, v in entry.items()}
+        frozen: dict[str, Any] = {
+            k: tuple(v) if isinstance(v, list) else v for k, v in entry.items()
+        }
         return cls(name=name, **frozen)
 
     @property

