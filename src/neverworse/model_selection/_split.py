@@ -13,7 +13,7 @@ from sklearn.model_selection import (
     StratifiedKFold,
 )
 
-from neverworse.model_selection._labeled_splitter import LabeledSplitter
+from neverworse.model_selection._labeled import LabeledSplitter
 
 
 class _KFoldSplitter(LabeledSplitter):
@@ -31,12 +31,7 @@ class _KFoldSplitter(LabeledSplitter):
         self.shuffle = shuffle
         self.random_state = random_state
         self.missing_label = missing_label
-        self._for_labeled_rows()
-
-    def _for_labeled_rows(self) -> Any:
-        return self._splitter(
-            n_splits=self.n_splits, shuffle=self.shuffle, random_state=self.random_state
-        )
+        self.get_n_splits()  # scikit-learn checks what it is given
 
 
 class _RepeatedSplitter(LabeledSplitter):
@@ -54,11 +49,6 @@ class _RepeatedSplitter(LabeledSplitter):
         self.random_state = random_state
         self.missing_label = missing_label
         self.get_n_splits()  # only when asked for it does scikit-learn look at n_splits
-
-    def _for_labeled_rows(self) -> Any:
-        return self._splitter(
-            n_splits=self.n_splits, n_repeats=self.n_repeats, random_state=self.random_state
-        )
 
 
 class LabeledKFold(_KFoldSplitter):
@@ -252,10 +242,7 @@ class GroupLabeledKFold(LabeledSplitter):
     def __init__(self, n_splits: int = 5, *, missing_label: Any = "auto") -> None:
         self.n_splits = n_splits
         self.missing_label = missing_label
-        self._for_labeled_rows()
-
-    def _for_labeled_rows(self) -> Any:
-        return self._splitter(n_splits=self.n_splits)
+        self.get_n_splits()
 
 
 class StratifiedGroupLabeledKFold(_KFoldSplitter):
