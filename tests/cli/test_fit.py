@@ -20,11 +20,11 @@ from neverworse import ProjectedLeastSquaresClassifier
 from neverworse.cli import main
 from neverworse.cli._table_arguments import parse_penalty
 from neverworse.cli.fit import parse_prior
-from neverworse.report import page
-from neverworse.report._outputs import OUTPUTS, read_study
+from neverworse.study._files import OUTPUTS, read_study
+from neverworse.study.report import page
 from neverworse.tables import load_model
 from tests.cli.tables import COMMAND, files_in, flowers, neverworse, patients, quick
-from tests.report.test_browser import BROWSER, opened
+from tests.study.report.test_browser import BROWSER, opened
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 
 from neverworse.cli._fit_words import summary
 from neverworse.study._study import ColumnImportance, Importance
-from tests.report import studies
+from tests.study.report import studies
 
 PATHS = [Path("out/model.skops")]
 

@@ -8,7 +8,7 @@ import pytest
 
 from neverworse.study._study import Estimate
 from neverworse.study._verdict import Evidence, decide, verdict_of
-from tests.report import studies
+from tests.study.report import studies
 
 SAME = Estimate(0.0, -0.01, 0.01)
 LOWER = Estimate(-0.02, -0.03, -0.001)

@@ -15,7 +15,7 @@ from neverworse.cli._errors import BadModelError, BadTableError, FailureError, U
 if TYPE_CHECKING:
     from neverworse.tables import ReadOptions
 
-NEEDED = ("pyarrow", "skops", "matplotlib")
+NEEDED = ("jinja2", "matplotlib", "pyarrow", "skops")
 
 
 def add_reading(parser: argparse.ArgumentParser) -> None:

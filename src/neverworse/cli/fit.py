@@ -200,9 +200,9 @@ def run(arguments: argparse.Namespace) -> None:
 def _run(arguments: argparse.Namespace) -> None:
     from neverworse.cli._fit_words import as_json, summary
     from neverworse.cli._progress import Bar
-    from neverworse.report._outputs import write_outputs
     from neverworse.study._assess import assess
     from neverworse.study._choice import check_choice, choose, is_compared
+    from neverworse.study._files import write_outputs
     from neverworse.study._fit import fit_table
 
     settings = _settings(arguments)
@@ -331,7 +331,7 @@ def _read(
     """Read the tables; what is larger than memory stays in its files, or in copies in Parquet."""
     from dataclasses import replace
 
-    from neverworse.report._outputs import OUTPUTS
+    from neverworse.study._files import OUTPUTS
     from neverworse.study._fit import add_unlabeled
     from neverworse.tables import found_options, read_table, table_files
     from neverworse.tables._large import is_large, store

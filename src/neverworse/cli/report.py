@@ -29,8 +29,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(arguments: argparse.Namespace) -> None:
     """Read the numbers and write the page."""
     check_packages()
-    from neverworse.report import write_report
-    from neverworse.report._outputs import REPORT, read_study
+    from neverworse.study._files import REPORT, read_study
+    from neverworse.study.report import write_report
 
     if arguments.out is not None:
         check_out_file(arguments.out)

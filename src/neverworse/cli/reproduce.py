@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # Named here, so that help is printed without importing what runs them; a test compares.
 EXPERIMENTS = ("robustness", "curves", "table", "timing")
 AVAILABLE = "available"
-NEEDED = ("joblib", "matplotlib", "pandas", "tqdm")
+NEEDED = ("jinja2", "joblib", "matplotlib", "pandas", "tqdm")
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

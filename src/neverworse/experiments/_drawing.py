@@ -11,9 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from neverworse.plots._drawing import BLUE, GREEN, GREY, ORANGE, SKY
-
-PURPLE = "#CC79A7"  # of the same palette
+from neverworse._palette import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from html import escape
 
 from neverworse.experiments._drawing import Drawing
 from neverworse.experiments._rendering import render
-from neverworse.report._html import Markup, tag
+from neverworse.study.report._html import Markup, tag
 
 LARGEST_SVG = 500_000  # bytes; drawing more points than fit takes a browser longer than pixels
 

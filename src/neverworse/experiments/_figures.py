@@ -10,11 +10,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from neverworse._palette import BLUE, GREY
 from neverworse.experiments._drawing import STYLES, Drawing, legend_below, log2_axis, settle
 from neverworse.experiments._published import published
 from neverworse.experiments._reproduction import Reproduction
 from neverworse.experiments._robustness_figures import draw_figure_one, draw_robustness
-from neverworse.plots._drawing import BLUE, GREY
 
 RIBBON = 2.0  # standard errors
 CURVE_METHODS = ("Supervised", "Self-Learning", "ICLS", "Projection", "Oracle")

@@ -26,7 +26,7 @@ from neverworse.experiments._protocol import CORRECTIONS, PROTOCOLS
 from neverworse.experiments._published import published
 from neverworse.experiments._report_sections import curves, robustness, table_one, timing
 from neverworse.experiments._reproduction import Reproduction
-from neverworse.report._html import Markup, contents, document, facts, section, tag, text
+from neverworse.study.report._html import Markup, contents, document, facts, section, tag, text
 
 TITLE = "The experiments of “Projected estimators for robust semi-supervised classification”"
 SECTIONS = {
@@ -101,7 +101,7 @@ def write_report(
         *parts.values(),
         tag("footer", tag("p", f"Published numbers: {published()['source']}", class_="soft")),
     ]
-    sheets = ("neverworse.report", "page.css"), ("neverworse.experiments", "report.css")
+    sheets = ("neverworse.study.report", "page.css"), ("neverworse.experiments", "report.css")
     style = "".join(files(room).joinpath(name).read_text("utf-8") for room, name in sheets)
     return document(TITLE, body, style)
 

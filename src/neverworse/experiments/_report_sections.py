@@ -22,7 +22,7 @@ from neverworse.experiments._published import published
 from neverworse.experiments._reproduction import Reproduction
 from neverworse.experiments._robustness_figures import PLACES, ROBUSTNESS_METHODS
 from neverworse.experiments._text_tables import COLUMNS, comparison, mean_and_sd
-from neverworse.report._html import Markup, table, tag, text
+from neverworse.study.report._html import Markup, table, tag, text
 
 MARKS = {
     _analysis.BETTER: lambda content: tag("b", content),

@@ -9,6 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from neverworse._palette import GREY
 from neverworse._typing import Vector
 from neverworse.experiments import _analysis
 from neverworse.experiments._drawing import (
@@ -19,7 +20,6 @@ from neverworse.experiments._drawing import (
     settle,
     wrapped,
 )
-from neverworse.plots._drawing import GREY
 
 HIGHEST_RATIO = 5.0  # where the paper cuts its figure off
 PAPER_METHODS = ("Self-Learning", "Projection", "TSVM")

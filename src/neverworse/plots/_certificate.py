@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.validation import check_is_fitted
 
+from neverworse._palette import BLUE, GREY, ORANGE
 from neverworse.estimators import Audit
-from neverworse.plots._drawing import BLUE, GREY, ORANGE, axes_for, ink, last_step
+from neverworse.plots._drawing import axes_for, ink, last_step
 from neverworse.projection import Certificate
 from neverworse.projection.words import number, plural
 

@@ -8,17 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from neverworse._palette import BLUE, LIGHT_GREY, ORANGE
 from neverworse._typing import Vector
-from neverworse.plots._drawing import (
-    BLUE,
-    LIGHT_GREY,
-    ORANGE,
-    axes_for,
-    ink,
-    last_step,
-    legend_above,
-    names_of_features,
-)
+from neverworse.plots._drawing import axes_for, ink, last_step, legend_above, names_of_features
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

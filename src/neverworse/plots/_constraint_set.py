@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from neverworse._palette import BLUE, GREEN, GREY, ORANGE, SKY
 from neverworse._typing import Matrix, Vector
 from neverworse.estimators import ProjectedLeastSquaresClassifier
-from neverworse.plots._drawing import BLUE, GREEN, GREY, ORANGE, SKY, axes_for, legend_above
+from neverworse.plots._drawing import axes_for, legend_above
 from neverworse.plots._two_weights import (
     as_point,
     check_estimator,

@@ -12,11 +12,6 @@ from neverworse._extras import install
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Colours of Okabe and Ito, which people with any colour vision can tell apart. Markers and line
-# styles differ as well, for print without colour.
-BLUE, ORANGE, GREEN, SKY, GREY = "#0072B2", "#D55E00", "#009E73", "#56B4E9", "#595959"
-LIGHT_GREY = "#BFBFBF"
-
 
 def axes_for(ax: Axes | None, display: str, size: tuple[float, float] | None = None) -> Axes:
     """Return where to draw; a new figure if nothing is given.

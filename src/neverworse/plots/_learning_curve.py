@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from sklearn.utils._plotting import _validate_score_name
 
+from neverworse._palette import BLUE, ORANGE
 from neverworse._typing import Indices, Matrix
 from neverworse.model_selection import (
     LearningCurve,
     labeled_learning_curve,
     unlabeled_learning_curve,
 )
-from neverworse.plots._drawing import BLUE, ORANGE, axes_for, last_step, legend_above
+from neverworse.plots._drawing import axes_for, last_step, legend_above
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from neverworse.report import _html, _words
+from neverworse.study.report import _html, _words
 
 
 def test_text_is_escaped_and_markup_is_not():

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from neverworse.report import page
-from neverworse.report._html import _digest
-from tests.report import studies
+from neverworse.study.report import page
+from neverworse.study.report._html import _digest
+from tests.study.report import studies
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("chrome")
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="there is no Chromium")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from neverworse.report._html import Markup, table, tag
-from neverworse.report._pieces import LARGEST_MATRIX
-from neverworse.report._sections_verdict import _confusion, _rows
-from neverworse.report._words import name, sentence
 from neverworse.study._study import Study
+from neverworse.study.report._html import Markup, table, tag
+from neverworse.study.report._pieces import LARGEST_MATRIX
+from neverworse.study.report._sections_verdict import _confusion, _rows
+from neverworse.study.report._words import name, sentence
 
 
 def model(study: Study) -> Iterator[Markup]:

@@ -7,16 +7,16 @@ from importlib.resources import files
 from pathlib import Path
 
 from neverworse._files import write_whole
-from neverworse.report import (
+from neverworse.study._study import Study
+from neverworse.study.report import (
     _sections_about,
     _sections_choice,
     _sections_evidence,
     _sections_model,
     _sections_verdict,
 )
-from neverworse.report._canvas import drawing_style
-from neverworse.report._html import Markup, contents, document, section, tag
-from neverworse.study._study import Study
+from neverworse.study.report._canvas import drawing_style
+from neverworse.study.report._html import Markup, contents, document, section, tag
 
 # In the order of the questions of somebody who has to use the model, and then to defend it.
 SECTIONS: dict[str, tuple[str, Callable[[Study], Iterator[Markup]]]] = {
@@ -88,4 +88,4 @@ def _is_there(study: Study, identity: str) -> bool:
 
 
 def _resource(name: str) -> str:
-    return files("neverworse.report").joinpath(name).read_text("utf-8")
+    return files("neverworse.study.report").joinpath(name).read_text("utf-8")

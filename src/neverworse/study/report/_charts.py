@@ -8,7 +8,8 @@ import numpy as np
 
 from neverworse._typing import Vector
 from neverworse.projection.words import count
-from neverworse.report._canvas import (
+from neverworse.study._study import Coefficient, ScoreGroup, Scores
+from neverworse.study.report._canvas import (
     PROJECTED,
     SMALL,
     SUPERVISED,
@@ -17,9 +18,8 @@ from neverworse.report._canvas import (
     number_axis,
     rows_axis,
 )
-from neverworse.report._svg import COLOURS, Chart
-from neverworse.report._words import number, short, width
-from neverworse.study._study import Coefficient, ScoreGroup, Scores
+from neverworse.study.report._svg import COLOURS, Chart
+from neverworse.study.report._words import number, short, width
 
 INK, SOFT, LINE, GROUND = (COLOURS[role] for role in ("ink", "soft", "line", "ground"))
 MOST_GROUPS = 4

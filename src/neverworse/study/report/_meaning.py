@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from neverworse.projection.words import count
-from neverworse.report._words import number, percent
 from neverworse.study._study import Study
+from neverworse.study.report._words import number, percent
 
 Standing = Literal["never worse", "same", "not guaranteed"]
 

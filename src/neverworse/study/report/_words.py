@@ -10,8 +10,8 @@ from bisect import bisect_right
 from collections.abc import Callable
 from itertools import accumulate
 
-from neverworse.report._html import Markup, tag
 from neverworse.study._study import Estimate
+from neverworse.study.report._html import Markup, tag
 
 MINUS = "\N{MINUS SIGN}"
 MISSING = "\N{EN DASH}"

@@ -13,11 +13,11 @@ import pyarrow as pa
 
 from neverworse import __version__
 from neverworse._files import only_one, scratch_folder, take_places
-from neverworse.report._page import write_report
 from neverworse.study._choice import Chosen
 from neverworse.study._methods import PROJECTED
 from neverworse.study._scored import ScoredRows
 from neverworse.study._study import Study
+from neverworse.study.report._page import write_report
 from neverworse.tables._file import printable
 from neverworse.tables._model_file import save_model
 from neverworse.tables._predict import with_names

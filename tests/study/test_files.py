@@ -13,9 +13,8 @@ import pandas as pd
 import pytest
 
 from neverworse import ProjectedLeastSquaresClassifier, __version__
-from neverworse.report import _outputs
-from neverworse.report._outputs import OUTPUTS, predictions, read_study, write_outputs
 from neverworse.study._assess import claim
+from neverworse.study._files import OUTPUTS, predictions, read_study, write_outputs
 from neverworse.study._study import FileFacts, Study
 from neverworse.tables import load_model, save_model
 from tests.study.fits import few_labels, fitted, studied, table

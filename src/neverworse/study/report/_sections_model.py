@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from neverworse.projection.words import count
-from neverworse.report._charts import coefficients_chart, scores_chart
-from neverworse.report._charts_methods import importance_chart
-from neverworse.report._html import Markup, table, tag
-from neverworse.report._meaning import standing
-from neverworse.report._pieces import LARGEST_MATRIX, drawing, legend, long_table, side_by_side
-from neverworse.report._words import decimal, estimate, exact, name, number, percent, signed
 from neverworse.study._study import Changes, Coefficient, Study
+from neverworse.study.report._charts import coefficients_chart, scores_chart
+from neverworse.study.report._charts_methods import importance_chart
+from neverworse.study.report._html import Markup, table, tag
+from neverworse.study.report._meaning import standing
+from neverworse.study.report._pieces import (
+    LARGEST_MATRIX,
+    drawing,
+    legend,
+    long_table,
+    side_by_side,
+)
+from neverworse.study.report._words import decimal, estimate, exact, name, number, percent, signed
 
 MODELS = ("supervised", "projected")
 MOST_SCORES = 12  # classes whose scores are drawn

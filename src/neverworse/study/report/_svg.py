@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
-from neverworse.report._html import Markup
+from neverworse.study.report._html import Markup
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from neverworse.projection.words import count
-from neverworse.report._charts_methods import calibration_chart
-from neverworse.report._html import Markup, table, tag
-from neverworse.report._meaning import standing
-from neverworse.report._pieces import LARGEST_MATRIX, drawing, long_table, side_by_side
-from neverworse.report._words import (
+from neverworse.study._study import ClassNumbers, Estimate, Numbers, Study, VerdictKind
+from neverworse.study.report._charts_methods import calibration_chart
+from neverworse.study.report._html import Markup, table, tag
+from neverworse.study.report._meaning import standing
+from neverworse.study.report._pieces import LARGEST_MATRIX, drawing, long_table, side_by_side
+from neverworse.study.report._words import (
     MISSING,
     decimal,
     estimate,
@@ -19,7 +20,6 @@ from neverworse.report._words import (
     percent,
     sentence,
 )
-from neverworse.study._study import ClassNumbers, Estimate, Numbers, Study, VerdictKind
 
 # What the badge says, and its colour: green is for a projected model that is to be used.
 BADGES: dict[VerdictKind, tuple[str, str]] = {

@@ -12,12 +12,12 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from neverworse.report import _pieces, _svg, page, write_report
-from neverworse.report._canvas import WIDTH
-from neverworse.report._words import number
 from neverworse.study import Study
 from neverworse.study._study import ColumnImportance, Importance
-from tests.report import studies
+from neverworse.study.report import _pieces, _svg, page, write_report
+from neverworse.study.report._canvas import WIDTH
+from neverworse.study.report._words import number
+from tests.study.report import studies
 
 VOID = {"meta", "link"}
 CERTIFICATE_NUMBERS = (
@@ -506,7 +506,7 @@ def test_the_file_is_written_whole(tmp_path):
 
 
 def test_importing_the_report_imports_no_charts():
-    code = "import neverworse.report, sys; sys.exit('matplotlib' in sys.modules)"
+    code = "import neverworse.study.report, sys; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

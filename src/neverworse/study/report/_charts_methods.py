@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Literal
 
 from neverworse.projection.words import count
-from neverworse.report._canvas import (
+from neverworse.study._study import CalibrationBin, Curve, Estimate
+from neverworse.study.report._canvas import (
     PROJECTED,
     Look,
     canvas,
@@ -15,9 +16,8 @@ from neverworse.report._canvas import (
     rows_axis,
     sizes_axis,
 )
-from neverworse.report._svg import COLOURS, Chart
-from neverworse.report._words import decimal, short
-from neverworse.study._study import CalibrationBin, Curve, Estimate
+from neverworse.study.report._svg import COLOURS, Chart
+from neverworse.study.report._words import decimal, short
 
 LONGEST_METHOD = 20  # letters
 MEASURES = {"error": "error on held-out rows", "loss": "squared loss per held-out row"}

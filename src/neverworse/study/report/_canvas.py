@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from neverworse.report._svg import COLOURS, Chart
-from neverworse.report._words import number
+from neverworse.study.report._svg import COLOURS, Chart
+from neverworse.study.report._words import number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from neverworse.projection.words import count
-from neverworse.report._charts_methods import curve_chart, estimates_chart
-from neverworse.report._html import Markup, table, tag
-from neverworse.report._pieces import drawing, legend, side_by_side
-from neverworse.report._words import estimate, exact, name, number
 from neverworse.study._study import Curve, Estimate, MethodFacts, Study
+from neverworse.study.report._charts_methods import curve_chart, estimates_chart
+from neverworse.study.report._html import Markup, table, tag
+from neverworse.study.report._pieces import drawing, legend, side_by_side
+from neverworse.study.report._words import estimate, exact, name, number
 
 TITLES = {"unlabeled": "More unlabeled rows?", "labeled": "More labels?"}
 

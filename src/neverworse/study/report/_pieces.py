@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from neverworse.projection.words import count
-from neverworse.report._canvas import Look, looks
-from neverworse.report._html import Markup, table, tag
-from neverworse.report._svg import Chart, inline
-from neverworse.report._words import name
+from neverworse.study.report._canvas import Look, looks
+from neverworse.study.report._html import Markup, table, tag
+from neverworse.study.report._svg import Chart, inline
+from neverworse.study.report._words import name
 
 LONGEST_TABLE = 500  # rows; more of them are slow to draw, and nobody reads them
 ON_PAPER = 40  # rows; the style sheet hides others in print
@@ -52,7 +52,7 @@ def long_table(
     Parameters
     ----------
     caption, head, rows, numbers_from
-        See `neverworse.report._html.table`. Rows that are not shown are not asked for.
+        See `neverworse.study.report._html.table`. Rows that are not shown are not asked for.
     n_all : int
         How many rows there are.
     rest : str

@@ -6,18 +6,18 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from neverworse.projection.words import count
-from neverworse.report._charts import bounds_chart
-from neverworse.report._html import Markup, facts, table, tag
-from neverworse.report._meaning import (
+from neverworse.study._study import Scalar, Study
+from neverworse.study.report._charts import bounds_chart
+from neverworse.study.report._html import Markup, facts, table, tag
+from neverworse.study.report._meaning import (
     assumed,
     does_not_mean,
     means,
     rows_in_words,
     standing,
 )
-from neverworse.report._pieces import drawing, long_table, side_by_side
-from neverworse.report._words import exact, moment, name, number, percent, size
-from neverworse.study._study import Scalar, Study
+from neverworse.study.report._pieces import drawing, long_table, side_by_side
+from neverworse.study.report._words import exact, moment, name, number, percent, size
 from neverworse.tables._errors import grouped
 
 MOODS = {"never worse": "good", "same": "neutral", "not guaranteed": "bad"}
