@@ -6,7 +6,7 @@ from scipy import optimize
 
 from neverworse import LeastSquaresClassifier
 from neverworse.experiments._design import Truncation
-from neverworse.experiments._experiment import Sample, supervised_of
+from neverworse.experiments._experiments import Sample, supervised_of
 from neverworse.experiments._protocol import GINV_CUTOFF, PROTOCOLS
 
 

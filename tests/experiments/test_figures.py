@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from neverworse.experiments import _figures, _robustness_figures
+from neverworse.experiments import _robustness_figures
+from neverworse.experiments.report import figures as _figures
 from neverworse.experiments._drawing import STYLES
 from neverworse.experiments._rendering import FORMATS, render
 from tests.experiments import runs

@@ -8,11 +8,11 @@ import pandas as pd
 import pytest
 
 from neverworse.experiments import _claims, _figure_html
-from neverworse.experiments._figures import draw
+from neverworse.experiments.report.figures import draw
 from neverworse.experiments._findings import MAMMOGRAPHY, guarantee_sentences
 from neverworse.experiments._protocol import CORRECTIONS
 from neverworse.experiments._published import compare_table, published
-from neverworse.experiments._report import Circumstances, write_report
+from neverworse.experiments.report.page import Circumstances, write_report
 from neverworse.experiments._reproduction import Reproduction
 from neverworse.experiments._runner import Plan
 from tests.experiments import runs

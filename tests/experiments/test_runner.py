@@ -8,7 +8,7 @@ from sklearn.datasets import load_breast_cancer
 
 from neverworse import ICLSClassifier, ProjectedLeastSquaresClassifier
 from neverworse.experiments._catalogue import EXPERIMENTS
-from neverworse.experiments._experiment import Sample
+from neverworse.experiments._experiments import Sample
 from neverworse.experiments._methods import METHODS
 from neverworse.experiments._protocol import PROTOCOLS
 from neverworse.experiments._robustness import principal_components

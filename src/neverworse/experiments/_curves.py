@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from neverworse.experiments._experiment import Data, Experiment, Record, Sample
+from neverworse.experiments._experiments import Data, Experiment, Record, Sample
 from neverworse.experiments._methods import METHODS as ALL_METHODS
 from neverworse.experiments._protocol import Protocol
 from neverworse.experiments._samples import draw_labeled, unlabeled_sizes

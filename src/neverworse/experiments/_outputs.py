@@ -8,11 +8,11 @@ from pathlib import Path
 import pandas as pd
 
 from neverworse._files import write_whole
-from neverworse.experiments._figures import draw
+from neverworse.experiments.report.figures import draw
 from neverworse.experiments._rendering import FORMATS, render
-from neverworse.experiments._report import Circumstances, write_report
+from neverworse.experiments.report.page import Circumstances, write_report
 from neverworse.experiments._reproduction import Reproduction
-from neverworse.experiments._text_tables import to_latex, to_markdown
+from neverworse.experiments.report.tables import to_latex, to_markdown
 
 REPORT = "report.html"
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from neverworse._typing import Matrix
 from neverworse.datasets import PAPER_DATASETS
-from neverworse.experiments._experiment import Data, Experiment, Record, Sample
+from neverworse.experiments._experiments import Data, Experiment, Record, Sample
 from neverworse.experiments._protocol import Protocol
 from neverworse.experiments._samples import draw_labeled
 

@@ -24,7 +24,7 @@ import neverworse
 from neverworse._files import only_one
 from neverworse.datasets import load_paper_dataset
 from neverworse.experiments._catalogue import EXPERIMENTS
-from neverworse.experiments._experiment import Data, Experiment, Record
+from neverworse.experiments._experiments import Data, Experiment, Record
 from neverworse.experiments._methods import METHODS
 from neverworse.experiments._protocol import PROTOCOLS, Protocol
 from neverworse.experiments._store import Say, Store

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from neverworse.experiments._experiment import Record
+from neverworse.experiments._experiments import Record
 
 Say = Callable[[str], None]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from neverworse.datasets import PAPER_DATASETS
-from neverworse.experiments._experiment import Data, Experiment, Record, Sample
+from neverworse.experiments._experiments import Data, Experiment, Record, Sample
 from neverworse.experiments._protocol import Protocol
 from neverworse.experiments._samples import N_FOLDS, draw_folds, draw_labeled
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from neverworse.datasets import make_two_gaussians
-from neverworse.experiments._experiment import Data, Experiment, Record
+from neverworse.experiments._experiments import Data, Experiment, Record
 from neverworse.experiments._methods import METHODS as ALL_METHODS
 from neverworse.experiments._protocol import Protocol
 from neverworse.experiments._samples import unlabeled_sizes

@@ -24,7 +24,7 @@ from neverworse.experiments._findings import (
 )
 from neverworse.experiments._protocol import CORRECTIONS, PROTOCOLS
 from neverworse.experiments._published import published
-from neverworse.experiments._report_sections import curves, robustness, table_one, timing
+from neverworse.experiments.report.sections import curves, robustness, table_one, timing
 from neverworse.experiments._reproduction import Reproduction
 from neverworse.study.report._html import Markup, contents, document, facts, section, tag, text
 

@@ -10,7 +10,7 @@ import pandas as pd
 from neverworse.experiments import _analysis, _claims
 from neverworse.experiments._drawing import Drawing
 from neverworse.experiments._figure_html import figure
-from neverworse.experiments._figures import CURVE_METHODS
+from neverworse.experiments.report.figures import CURVE_METHODS
 from neverworse.experiments._findings import (
     MAMMOGRAPHY,
     as_text,
@@ -21,7 +21,7 @@ from neverworse.experiments._findings import (
 from neverworse.experiments._published import published
 from neverworse.experiments._reproduction import Reproduction
 from neverworse.experiments._robustness_figures import PLACES, ROBUSTNESS_METHODS
-from neverworse.experiments._text_tables import COLUMNS, comparison, mean_and_sd
+from neverworse.experiments.report.tables import COLUMNS, comparison, mean_and_sd
 from neverworse.study.report._html import Markup, table, tag, text
 
 MARKS = {

@@ -1,0 +1,1 @@
+"""Figures, tables and the page that are made of the results."""
