@@ -15,7 +15,7 @@ import pytest
 from neverworse._files import only_one
 from neverworse.cli import main, reproduce
 from neverworse.experiments import _runner
-from neverworse.experiments._catalogue import EXPERIMENTS
+from neverworse.experiments._experiments import EXPERIMENTS
 
 WDBC = ("--datasets", "WDBC", "--jobs", "1")
 

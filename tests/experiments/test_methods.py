@@ -5,8 +5,7 @@ import pytest
 from scipy import optimize
 
 from neverworse import HiddenLabels
-from neverworse.experiments._methods import METHODS
-from neverworse.experiments._protocol import PROTOCOLS
+from neverworse.experiments._methods import METHODS, PROTOCOLS
 
 
 @pytest.fixture

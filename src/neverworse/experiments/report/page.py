@@ -1,198 +1,182 @@
-"""``report.html``: everything that came out, beside what was published, in one file."""
+"""``report.html`` and the files beside it: everything that came out, and what was published."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from importlib.resources import files
+import os
+import platform
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
+import scipy
+import sklearn
 
-from neverworse.experiments import _environment
-from neverworse.experiments._catalogue import EXPERIMENTS
-from neverworse.experiments._drawing import Drawing
-from neverworse.experiments._findings import (
-    agreement_sentence,
-    as_text,
-    claims_sentence,
-    comparable,
-    guarantee_holds,
-    guarantee_sentences,
-    is_known_exception,
-    too_few_repeats,
-    totals,
-)
-from neverworse.experiments._protocol import CORRECTIONS, PROTOCOLS
-from neverworse.experiments._published import published
-from neverworse.experiments.report.sections import curves, robustness, table_one, timing
-from neverworse.experiments._reproduction import Reproduction
-from neverworse.study.report._html import Markup, contents, document, facts, section, tag, text
+import neverworse
+from neverworse._files import write_whole
+from neverworse._words import count
+from neverworse.experiments import _findings as findings
+from neverworse.experiments._analysis import ROUNDING, Results, n_tests, published
+from neverworse.experiments._experiments import EXPERIMENTS
+from neverworse.experiments._methods import CORRECTIONS, PROTOCOLS
+from neverworse.experiments.report import figures, tables
+from neverworse.pages import Markup, picture, render
 
-TITLE = "The experiments of “Projected estimators for robust semi-supervised classification”"
-SECTIONS = {
-    "robustness": ("Robustness", robustness),
-    "curves": ("Learning curves", curves),
-    "table": ("Cross-validation", table_one),
-    "timing": ("Training time", timing),
-}
+REPORT = "report.html"
+# Bytes of a figure as vectors; drawing more points than fit takes a browser longer than pixels.
+LARGEST_SVG = 500_000
+CODE = Markup("<code>{}</code>")
+
+
+def _today() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _machine() -> str:
+    """Return the processor, of which Python knows no name on Linux, and the operating system."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    processor = (names[0] if names else platform.processor()) or "unknown processor"
+    cores = count(os.cpu_count() or 1, "core")
+    return f"{processor}, {cores}, {platform.system()} {platform.machine()}"
+
+
+def _versions() -> str:
+    """Return the versions of what results depend on."""
+    packages = {"NumPy": np, "SciPy": scipy, "scikit-learn": sklearn, "pandas": pd}
+    found = {"neverworse": neverworse.__version__, "Python": platform.python_version()}
+    found |= {name: package.__version__ for name, package in packages.items()}
+    return ", ".join(f"{name} {version}" for name, version in found.items())
 
 
 @dataclass(frozen=True)
 class Circumstances:
-    """When, where and how the results were made.
-
-    Attributes
-    ----------
-    command : str or None
-        What was typed, if it was.
-    took : str or None
-        How long it took, if that is known.
-    date, machine, versions : str
-    """
+    """When, where and how results were made: what was typed and how long it took, if known."""
 
     command: str | None = None
     took: str | None = None
-    date: str = ""
-    machine: str = ""
-    versions: str = ""
+    date: str = field(default_factory=_today)
+    machine: str = field(default_factory=_machine)
+    versions: str = field(default_factory=_versions)
 
-    @classmethod
-    def now(cls, command: str | None = None, took: str | None = None) -> Circumstances:
-        """Return those of this process."""
-        return cls(
-            command, took, _environment.today(), _environment.machine(), _environment.versions()
-        )
+
+def save(
+    results: Results, out: str | Path, *, command: str | None = None, took: str | None = None
+) -> list[Path]:
+    """Write measurements, summaries, figures, tables and the report; return their paths.
+
+    Every file is complete at any time: one that is there already is replaced at once.
+    """
+    paths = []
+    for name, content in _contents(results, Circumstances(command, took)):
+        path = Path(out) / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, lambda file, content=content: file.write(content))  # type: ignore[misc]
+        paths.append(path)
+    return paths
+
+
+def _contents(results: Results, circumstances: Circumstances) -> Iterator[tuple[str, bytes]]:
+    """Yield the names and contents of files."""
+    for folder in ("measurements", "summaries"):
+        for name, frame in getattr(results, folder).items():
+            # With every digit, so that reading it gives the same numbers.
+            yield f"{folder}/{name}.csv", frame.to_csv(index=False, lineterminator="\n").encode()
+    drawings = figures.draw(results)
+    for name, drawing in drawings.items():
+        for kind in figures.FORMATS:
+            yield f"figures/{name}.{kind}", figures.render(drawing.figure, kind)
+    if "table" in results.summaries:
+        cells, correction = results.summaries["table"], results.correction
+        yield "table1.md", tables.to_markdown(cells, correction).encode()
+        yield "table1.tex", tables.to_latex(cells, correction).encode()
+    yield REPORT, write_report(results, drawings, circumstances).encode()
 
 
 def write_report(
-    reproduction: Reproduction, drawings: dict[str, Drawing], circumstances: Circumstances
+    results: Results, drawings: dict[str, figures.Drawing], circumstances: Circumstances
 ) -> str:
-    """Return the report as one HTML page that needs nothing else.
+    """Return the report as one HTML page that needs nothing else."""
+    return render(
+        "neverworse.experiments.report",
+        "report.html",
+        results=results,
+        circumstances=circumstances,
+        cutoff=PROTOCOLS["code"].cutoff,
+        corrections=CORRECTIONS,
+        experiments=EXPERIMENTS,
+        published=published(),
+        headline=list(_headline(results)),
+        run=list(_run(results)),
+        pictures={name: _picture(drawing) for name, drawing in drawings.items()},
+        code=CODE.format,
+        figures=figures,
+        findings=findings,
+        tables=tables,
+        n_tests=n_tests(),
+        rounding=ROUNDING,
+    )
 
-    Parameters
-    ----------
-    reproduction : Reproduction
-    drawings : dict of str to Drawing
-        As `neverworse.experiments._figures.draw` returns them.
-    circumstances : Circumstances
-    """
-    parts = {
-        name: section(name, title, *make(reproduction, drawings))
-        for name, (title, make) in SECTIONS.items()
-        if name in reproduction.measurements
+
+def _picture(drawing: figures.Drawing) -> dict[str, Any]:
+    """Return a figure that is part of the page itself: vectors, or pixels if these are many."""
+    content, kind = figures.render(drawing.figure, "svg"), "svg+xml"
+    if len(content) > LARGEST_SVG:
+        content, kind = figures.render(drawing.figure, "png"), "png"
+    width, height = (round(96 * inches) for inches in drawing.figure.get_size_inches())
+    return {
+        "source": picture(content, kind),
+        "description": drawing.description,
+        "caption": drawing.title,
+        "width": width,
+        "height": height,
     }
-    links = {"run": "What was run", "differently": "What is done differently"}
-    links |= {name: SECTIONS[name][0] for name in parts}
-    body = [
-        tag(
-            "header",
-            tag("h1", TITLE),
-            tag(
-                "p",
-                f"J. H. Krijthe and M. Loog (2017), run again with neverworse on "
-                f"{circumstances.date}.",
-                class_="soft",
-            ),
-        ),
-        tag("ul", *_headline(reproduction), class_="headline"),
-        contents(links.items()),
-        section("run", links["run"], facts(_run(reproduction, circumstances))),
-        section("differently", links["differently"], *_differently(reproduction)),
-        *parts.values(),
-        tag("footer", tag("p", f"Published numbers: {published()['source']}", class_="soft")),
-    ]
-    sheets = ("neverworse.study.report", "page.css"), ("neverworse.experiments", "report.css")
-    style = "".join(files(room).joinpath(name).read_text("utf-8") for room, name in sheets)
-    return document(TITLE, body, style)
 
 
-def _headline(reproduction: Reproduction) -> Iterator[Markup]:
-    """Yield what matters most: whether the guarantee holds, and whether Table 1 agrees."""
-    holds = guarantee_holds(reproduction)
+def _headline(results: Results) -> Iterator[tuple[str, list[str], str | None]]:
+    """Yield what matters most, each with a mood: the guarantee, Table 1, and the curves."""
+    moods = {True: "good", False: "bad", None: None}
+    holds = findings.guarantee_holds(results.guarantees)
     if holds is not None:
         title = "The guarantee holds." if holds else "The guarantee is violated."
-        yield _item(title, guarantee_sentences(reproduction), holds)
-    cells = reproduction.summaries.get("table")
+        yield title, findings.guarantee_sentences(results.guarantees), moods[holds]
+    cells = results.summaries.get("table")
     if cells is not None:
-        yield _item("Table 1", [agreement_sentence(cells)], _mood(cells))
-        counts = [
-            f"{total.method} {as_text(total.ours)} (published: {as_text(total.published)})".replace(
-                " ", "\N{NO-BREAK SPACE}"
-            )
-            for total in totals(cells)
-        ]
-        few = too_few_repeats(cells)
-        said = [f"{', '.join(counts)}."] + ([few] if few else [])
-        same = all(not total.differences for total in totals(cells))
-        yield _item("Win / draw / loss", said, None if few else True if same else None)
-    if "curves" in reproduction.measurements:
-        claims = claims_sentence(reproduction.measurements["curves"])
-        yield _item("Learning curves", [claims], None)
-    if list(reproduction.measurements) == ["timing"]:
-        yield _item("A part of the paper", ["This run has training times only."], None)
+        yield "Table 1", [findings.agreement_sentence(cells)], moods[_all_agree(cells)]
+        totals = findings.totals(cells)
+        counts = ", ".join(
+            f"{total.method} {findings.as_text(total.ours)} "
+            f"(published: {findings.as_text(total.published)})".replace(" ", "\N{NO-BREAK SPACE}")
+            for total in totals
+        )
+        few = findings.too_few_repeats(cells)
+        same = not few and not any(total.differences for total in totals)
+        yield tables.TOTALS, [f"{counts}.", *([few] if few else [])], "good" if same else None
+    if "curves" in results.measurements:
+        yield "Learning curves", [findings.claims_sentence(results.measurements["curves"])], None
+    if list(results.measurements) == ["timing"]:
+        yield "A part of the paper", ["This run has training times only."], None
 
 
-def _mood(cells: pd.DataFrame) -> bool | None:
+def _all_agree(cells: pd.DataFrame) -> bool | None:
     """Return whether all cells agree; None if only those do not of which that is known."""
-    compared = comparable(cells)
+    compared = findings.comparable(cells)
     far = compared[~compared["agrees"].astype(bool)]
-    if compared.empty or (len(far) and is_known_exception(far).all()):
+    if compared.empty or (len(far) and findings.is_known_exception(far).all()):
         return None
     return far.empty
 
 
-def _item(title: str, sentences: Iterable[str], good: bool | None) -> Markup:
-    mood = None if good is None else "good" if good else "bad"
-    return tag("li", tag("strong", title), *(tag("div", said) for said in sentences), class_=mood)
-
-
-def _run(reproduction: Reproduction, circumstances: Circumstances) -> Iterator[tuple[str, object]]:
-    """Yield what was run, how, when and where."""
-    plan = reproduction.plan
-    if circumstances.command:
-        yield "Command", tag("code", circumstances.command)
-    yield "Protocol", tag("code", plan.protocol) + text(f": {PROTOCOL_WORDS[plan.protocol]}")
-    for name, measured in reproduction.measurements.items():
-        datasets = list(measured["dataset"].unique())
-        repeats = measured["repeat"].nunique()
-        published_repeats = EXPERIMENTS[name].repeats
-        of = "" if repeats == published_repeats else f" (published: {published_repeats})"
-        yield (
-            EXPERIMENTS[name].title,
-            f"{repeats} repeat{'s' if repeats > 1 else ''}{of} on {', '.join(datasets)}",
-        )
-    yield "Tests", f"{reproduction.correction.capitalize()}, family-wise error rate 0.05"
-    yield "Seed", plan.seed
-    yield "Versions", circumstances.versions
-    yield "Machine", circumstances.machine
-    yield "Date", circumstances.date
-    if circumstances.took:
-        yield "Took", f"{circumstances.took}, without repeats that were stored before"
-
-
-def _differently(reproduction: Reproduction) -> Iterator[Markup]:
-    """Yield what is done neither as the text says nor as the code did."""
-    yield tag("p", "In either protocol, what follows differs from what was published:")
-    yield facts((name, what[0].upper() + what[1:]) for name, what in CORRECTIONS.items())
-    if reproduction.plan.protocol != "code":
-        yield tag(
-            "p",
-            "The published numbers were made by the code, not as the text says, so that some of "
-            "them are not comparable with this run.",
-        )
-
-
-PROTOCOL_WORDS = {
-    "code": "as the published code ran. Least squares without a penalty (alpha=0.0, "
-    "constraint_alpha=0.0) leave out directions with at most "
-    f"{PROTOCOLS['code'].cutoff:.1e} of the largest singular value of the Gram matrix, centred on "
-    "labeled rows for Supervised, and on all rows for the supervised weights that Projection "
-    "projects; principal components with 99 % of the variance come first in the robustness "
-    "experiment; at least 10 labeled rows, and 20 in cross-validation; penalty 0.1 of the support "
-    "vector machines, and as many positive rows of TSVM as in SVMlin; the error of a "
-    "cross-validation is the mean of its folds.",
-    "text": "as the paper's text says. Exact least squares without a penalty (alpha=0.0, "
-    "constraint_alpha=0.0); no principal components; twice as many labeled rows as features, and "
-    "five more than features in cross-validation; penalty 0.01 of the support vector machines; "
-    "the error of a cross-validation is that of all rows together.",
-}
+def _run(results: Results) -> Iterator[tuple[str, str]]:
+    """Yield for each experiment how often it was repeated, and on what."""
+    for name, measured in results.measurements.items():
+        repeats, as_published = measured["repeat"].nunique(), EXPERIMENTS[name].repeats
+        of = "" if repeats == as_published else f" (published: {as_published})"
+        datasets = ", ".join(measured["dataset"].unique())
+        yield EXPERIMENTS[name].title, f"{count(repeats, 'repeat')}{of} on {datasets}"

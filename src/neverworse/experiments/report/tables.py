@@ -1,37 +1,34 @@
-"""Table 1 in the paper's form, and beside the published one, as Markdown and LaTeX."""
+"""The rows of all tables: Table 1 as Markdown and LaTeX, and what the report has beside it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
-from neverworse.experiments import _analysis
-from neverworse.experiments._findings import as_text, totals
-from neverworse.experiments._published import published
+from neverworse._words import MINUS
+from neverworse.experiments._analysis import BETTER, WORSE, count_marks, n_tests, published
+from neverworse.experiments._findings import MEASURES, as_text, totals
+from neverworse.experiments.report.figures import CURVE_METHODS, ROBUSTNESS_METHODS, TIMING_METHODS
+from neverworse.pages import Markup
 
-Write = Callable[[str], str]
-Row = Sequence[str]
+# How to write what is significantly better or worse.
+MARKDOWN = {"": "{}", BETTER: "**{}**", WORSE: "<u>{}</u>"}
+LATEX = {"": "{}", BETTER: r"\textbf{{{}}}", WORSE: r"\underline{{{}}}"}
+HTML = {"": Markup("{}"), BETTER: Markup("<b>{}</b>"), WORSE: Markup("<u>{}</u>")}
+Marks = Mapping[str, str]
 
 COLUMNS = ("Supervised", "Self-Learning", "ICLS", "Projection", "SVM", "TSVM")
-MARKDOWN_MARKS: dict[str, Write] = {
-    _analysis.BETTER: lambda text: f"**{text}**",
-    _analysis.WORSE: lambda text: f"<u>{text}</u>",
-    "": lambda text: text,
-}
-LATEX_MARKS: dict[str, Write] = {
-    _analysis.BETTER: lambda text: rf"\textbf{{{text}}}",
-    _analysis.WORSE: lambda text: rf"\underline{{{text}}}",
-    "": lambda text: text,
-}
+COMPARED = ("Dataset", "Method", "Ours", "Published", "Difference", "z", "Within 3")
+WINS = ("Method", "Ours", "Published", "Data sets that differ")
+TOTALS = "Win / draw / loss"
 CAPTION = (
     "Error in ten-fold cross-validation, mean and standard deviation over {repeats}. {bold} and "
     "{underlined}: significantly better or worse than the supervised counterpart (one-sided "
     "Wilcoxon signed-rank tests, family-wise error rate 0.05, {correction}, for the {tests} tests "
     "of the paper)."
 )
-
 SAID = (
     "z is the difference in standard errors of both means, with the rounding of the published "
     "one. Published: {source}"
@@ -39,55 +36,37 @@ SAID = (
 
 
 def to_markdown(cells: pd.DataFrame, correction: str) -> str:
-    """Return Table 1, and then each cell beside the published one.
-
-    Parameters
-    ----------
-    cells : DataFrame
-        As `neverworse.experiments._published.compare_table` returns it.
-    correction : {"bonferroni", "holm"}
-    """
-    names = _columns(cells)
-    caption = _caption(cells, correction, "**Bold**", "<u>underlined</u>")
-    rows = [[name, *_row(cells, name, names, MARKDOWN_MARKS, "±")] for name in _datasets(cells)]
-    rows.append(["Win / draw / loss", *_totals_row(cells, names)])
+    """Return Table 1, and then each cell beside the published one."""
+    head, *rows = table_one(cells, MARKDOWN)
     parts = [
         "# Table 1",
-        caption,
-        _markdown_table(["Dataset", *names], rows),
+        _caption(cells, correction, MARKDOWN),
+        _markdown_table(head, rows),
         "## Beside the published table",
         SAID.format(source=published()["source"]),
-        _markdown_table(
-            ["Dataset", "Method", "Ours", "Published", "Difference", "z", "Within 3"],
-            comparison(cells, MARKDOWN_MARKS),
-            numbers_from=2,
-        ),
-        "## Win / draw / loss",
-        _markdown_table(["Method", "Ours", "Published", "Data sets that differ"], _wins(cells)),
+        _markdown_table(COMPARED, list(comparison(cells, MARKDOWN)), numbers_from=2),
+        f"## {TOTALS}",
+        _markdown_table(WINS, list(wins(cells))),
     ]
     return "\n\n".join(parts) + "\n"
 
 
 def to_latex(cells: pd.DataFrame, correction: str) -> str:
     """Return Table 1 as a LaTeX table that needs no packages."""
+    head, *rows = (" & ".join(row) + r" \\" for row in table_one(cells, LATEX, r"$\pm$"))
     names = _columns(cells)
     n_squares = sum(name not in ("SVM", "TSVM") for name in names)
-    caption = _caption(cells, correction, r"\textbf{Bold}", r"\underline{underlined}")
-    rows = [
-        [_escape(name), *_row(cells, name, names, LATEX_MARKS, r"$\pm$")]
-        for name in _datasets(cells)
-    ]
     lines = [
         r"\begin{table*}",
         r"\centering",
-        rf"\caption{{{caption}}}",
+        rf"\caption{{{_caption(cells, correction, LATEX)}}}",
         rf"\begin{{tabular}}{{|l|{'l' * n_squares}|{'l' * (len(names) - n_squares)}|}}",
         r"\hline",
-        _latex_row(["Dataset", *names]),
+        head,
         r"\hline",
-        *map(_latex_row, rows),
+        *rows[:-1],
         r"\hline",
-        _latex_row(["Win / draw / loss", *_totals_row(cells, names)]),
+        rows[-1],
         r"\hline",
         r"\end{tabular}",
         r"\end{table*}",
@@ -95,32 +74,89 @@ def to_latex(cells: pd.DataFrame, correction: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def comparison(cells: pd.DataFrame, marks: Mapping[str, Write]) -> list[Row]:
-    """Return for each cell: data set, method, ours, published, difference, z and whether within 3.
-
-    Parameters
-    ----------
-    cells : DataFrame
-    marks : mapping
-        How to write what is better or worse.
-    """
-    rows: list[Row] = []
-    for cell in cells.to_dict(orient="records"):
-        within = "" if np.isnan(cell["z"]) else "yes" if cell["agrees"] else "no"
-        rows.append(
-            [
-                cell["dataset"],
-                cell["method"],
-                marks[cell["mark"]](mean_and_sd(cell["mean"], cell["sd"], "±", 3)),
-                marks[cell["published_mark"]](
-                    mean_and_sd(cell["published"], cell["published_sd"], "±")
-                ),
-                signed(cell["difference"], 3),
-                signed(cell["z"], 1),
-                within,
-            ]
+def table_one(cells: pd.DataFrame, marks: Marks, plus_minus: str = "±") -> Iterator[list[str]]:
+    """Yield the titles of Table 1, a row for each data set, and the totals."""
+    names = _columns(cells)
+    yield ["Dataset", *names]
+    for dataset, found in cells.groupby("dataset", sort=False):
+        of_method = found.set_index("method").to_dict(orient="index")
+        row = [of_method[name] for name in names]
+        written = (
+            marks[c["mark"]].format(mean_and_sd(c["mean"], c["sd"], plus_minus)) for c in row
         )
-    return rows
+        yield [dataset, *written]
+    counts = count_marks(cells)
+    yield [TOTALS, *(as_text(counts[name]) if name in counts else "" for name in names)]
+
+
+def comparison(cells: pd.DataFrame, marks: Marks) -> Iterator[list[str]]:
+    """Yield for each cell what `COMPARED` says."""
+    for cell in cells.to_dict(orient="records"):
+        ours = mean_and_sd(cell["mean"], cell["sd"], "±", 3)
+        theirs = mean_and_sd(cell["published"], cell["published_sd"], "±")
+        yield [
+            cell["dataset"],
+            cell["method"],
+            marks[cell["mark"]].format(ours),
+            marks[cell["published_mark"]].format(theirs),
+            signed(cell["difference"], 3),
+            signed(cell["z"], 1),
+            "" if np.isnan(cell["z"]) else "yes" if cell["agrees"] else "no",
+        ]
+
+
+def wins(cells: pd.DataFrame) -> Iterator[list[str]]:
+    """Yield for each method what `WINS` says."""
+    for total in totals(cells):
+        named = ", ".join(total.differences) or "none"
+        yield [total.method, as_text(total.ours), as_text(total.published), named]
+
+
+def higher_losses(summary: pd.DataFrame) -> Iterator[list[str]]:
+    """Yield in how many repeats each method has a higher loss, for each data set and for all."""
+    for dataset, found in summary.groupby("dataset", sort=False):
+        yield [dataset, *_higher(found)]
+    yield [HTML[BETTER].format("All"), *map(HTML[BETTER].format, _higher(summary))]
+
+
+def _higher(summary: pd.DataFrame) -> Iterator[str]:
+    sums = summary.groupby("method").agg({"higher": "sum", "repeats": "sum", "worst": "max"})
+    for higher, repeats, worst in sums.loc[list(ROBUSTNESS_METHODS)].itertuples(index=False):
+        yield f"{higher} of {repeats}; {_ratio(worst)}"
+
+
+def _ratio(value: float) -> str:
+    """Write a ratio so that what is below 1 never looks like 1, nor the reverse."""
+    if value == 1.0 or abs(value - 1.0) >= 5e-4:
+        return f"{value:.3f}" if value < 100 else f"{value:.3g}"
+    return f"1 {'+' if value > 1.0 else MINUS} {abs(value - 1.0):.0e}"
+
+
+def ends_of_curves(summary: pd.DataFrame) -> Iterator[list[str]]:
+    """Yield error and loss of all methods at the largest number of unlabeled rows."""
+    for dataset, found in summary.groupby("dataset", sort=False):
+        largest = found["n_unlabeled"].max()
+        last = found[found["n_unlabeled"] == largest]
+        for measure, name in MEASURES.items():
+            values = last[last["measure"] == measure].set_index("method")
+            means = (values.loc[method] for method in CURVE_METHODS)
+            cells = (mean_and_sd(v["mean"], v["standard_error"], "±", 4) for v in means)
+            yield [f"{dataset}, {largest} rows", name, *cells]
+
+
+def times(summary: pd.DataFrame) -> Iterator[list[str]]:
+    """Yield relative times and seconds of both methods for each size, beside the published one."""
+    paper = published()["timing"]
+    for size, found in summary.groupby("n_unlabeled"):
+        cells = [f"{size:,}"]
+        of_method = found.set_index("method")
+        for name in TIMING_METHODS:
+            cell = of_method.loc[name]
+            cells.append(mean_and_sd(cell["ratio"], cell["standard_error"], "±", 1))
+            cells.append(f"{cell['seconds']:.3g}")
+        cells.append(f"{found['repeats'].max():.0f}")
+        cells.append(f"{paper['Projection']:g}" if size == paper["n_unlabeled"] else "")
+        yield cells
 
 
 def mean_and_sd(mean: float, sd: float, plus_minus: str, decimals: int = 2) -> str:
@@ -134,66 +170,28 @@ def signed(value: float, decimals: int) -> str:
     if np.isnan(value):
         return ""
     text = f"{value:+.{decimals}f}"
-    return text[1:] if float(text) == 0.0 else text.replace("-", "\N{MINUS SIGN}")
-
-
-def _row(
-    cells: pd.DataFrame, dataset: str, names: Sequence[str], marks: Mapping[str, Write], pm: str
-) -> list[str]:
-    """Return the cells of a data set as text."""
-    of_method = cells[cells["dataset"] == dataset].set_index("method").to_dict(orient="index")
-    return [
-        marks[cell["mark"]](mean_and_sd(cell["mean"], cell["sd"], pm))
-        for cell in (of_method[name] for name in names)
-    ]
-
-
-def _totals_row(cells: pd.DataFrame, names: Sequence[str]) -> list[str]:
-    counts = _analysis.totals(cells)
-    return [as_text(counts[name]) if name in counts else "" for name in names]
-
-
-def _wins(cells: pd.DataFrame) -> list[Row]:
-    return [
-        [
-            total.method,
-            as_text(total.ours),
-            as_text(total.published),
-            ", ".join(map(str, total.differences)) or "none",
-        ]
-        for total in totals(cells)
-    ]
+    return text[1:] if float(text) == 0.0 else text.replace("-", MINUS)
 
 
 def _columns(cells: pd.DataFrame) -> list[str]:
     return [name for name in COLUMNS if name in set(cells["method"])]
 
 
-def _datasets(cells: pd.DataFrame) -> list[str]:
-    return list(cells["dataset"].unique())
-
-
-def _caption(cells: pd.DataFrame, correction: str, bold: str, underlined: str) -> str:
+def _caption(cells: pd.DataFrame, correction: str, marks: Marks) -> str:
     n_repeats = int(cells["repeats"].max())
     return CAPTION.format(
         repeats="a single repeat" if n_repeats == 1 else f"{n_repeats} repeats",
         correction=correction.capitalize(),
-        tests=_analysis.n_tests(),
-        bold=bold,
-        underlined=underlined,
+        tests=n_tests(),
+        bold=marks[BETTER].format("Bold"),
+        underlined=marks[WORSE].format("underlined"),
     )
 
 
-def _markdown_table(head: Row, rows: Sequence[Row], numbers_from: int | None = None) -> str:
+def _markdown_table(
+    head: Sequence[str], rows: Sequence[Sequence[str]], numbers_from: int | None = None
+) -> str:
     """Return a table; columns from `numbers_from` on are aligned to the right."""
     n_left = len(head) if numbers_from is None else numbers_from
     rule = ["---"] * n_left + ["---:"] * (len(head) - n_left)
     return "\n".join("| " + " | ".join(row) + " |" for row in (head, rule, *rows))
-
-
-def _latex_row(row: Row) -> str:
-    return " & ".join(row) + r" \\"
-
-
-def _escape(text: str) -> str:
-    return text.replace("_", r"\_").replace("&", r"\&").replace("%", r"\%")
