@@ -103,11 +103,7 @@ def make_g241d(
 
 
 def make_two_gaussians(
-    n_samples: int = 10_000,
-    n_features: int = 100,
-    *,
-    center: float = 1.0,
-    random_state: Any = None,
+    n_samples: int = 10_000, n_features: int = 100, *, center: float = 1.0, random_state: Any = None
 ) -> tuple[Matrix, Indices]:
     """Draw rows as those of the paper's timing experiment: a Gaussian for each class.
 
@@ -212,16 +208,13 @@ def make_neutral(n_samples: int = 500, *, random_state: Any = None) -> tuple[Mat
 
     Parameters
     ----------
-    n_samples : int, default=500
-        How many rows to draw.
-    random_state : int, RandomState or None, default=None
-        Seed. An int gives the same rows in every call.
+    n_samples, random_state
+        See `make_helpful`.
 
     Returns
     -------
-    X : array of shape (n_samples, 2)
-    y : array of int of shape (n_samples,)
-        0 and 1. Hide most of them with `neverworse.model_selection.mask_labels`.
+    X, y : arrays
+        See `make_helpful`.
 
     See Also
     --------
@@ -256,16 +249,13 @@ def make_misleading(n_samples: int = 500, *, random_state: Any = None) -> tuple[
 
     Parameters
     ----------
-    n_samples : int, default=500
-        How many rows to draw.
-    random_state : int, RandomState or None, default=None
-        Seed. An int gives the same rows in every call.
+    n_samples, random_state
+        See `make_helpful`.
 
     Returns
     -------
-    X : array of shape (n_samples, 2)
-    y : array of int of shape (n_samples,)
-        0 and 1. Hide most of them with `neverworse.model_selection.mask_labels`.
+    X, y : arrays
+        See `make_helpful`.
 
     See Also
     --------

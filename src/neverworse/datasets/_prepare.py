@@ -30,42 +30,7 @@ BOOK: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a data set before it is read: an entry of ``paper.toml``.
-
-    Attributes
-    ----------
-    name : str
-        The name in the paper.
-    title, about, preparation, citation, licence : str
-        What a reader of the documentation wants to know.
-    file : str
-        The file in a data folder: CSV for sets of UCI, NPZ for sets of the book.
-    columns : tuple of str
-        The features of the raw data, in order.
-    classes : pair of (str, str)
-        The raw code and the name of each class, in the order of the paper: target 0, then 1.
-    counts : pair of int
-        Rows of each class.
-    n_features : int
-        Features once prepared.
-    sha256 : str
-        Of the prepared values and targets, in their order: see `checksum`.
-    splits_sha256 : str
-        Of the official splits, if there are any.
-    book_file : int, optional
-        The number of the set in the files of the book.
-    openml : int, optional
-        The number of the set at OpenML.
-    openml_repeats_rows : bool
-        Whether rows may occur there more than once, which are to be left out.
-    packages : tuple of str
-        Installed packages that may have the set, in the order in which they are tried.
-    zero_is_missing, imputed, categories : tuples of str
-        Columns in which zero stands for a missing value, in which the median takes the place of
-        missing values, and of which there are indicators of all levels but the first.
-    divisor : float
-        All values are divided by it.
-    """
+    """What is known of a data set before it is read: an entry of ``paper.toml``."""
 
     name: str
     title: str

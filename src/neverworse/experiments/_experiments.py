@@ -23,6 +23,7 @@ ROBUSTNESS_METHODS = ("Supervised", "Self-Learning", "ICLS", "Projection", "SVM"
 CURVE_METHODS = ("Supervised", "Self-Learning", "USM", "ICLS", "Projection", "Oracle")
 TABLE_METHODS = ("Supervised", "Self-Learning", "ICLS", "Projection", "SVM", "TSVM", "Oracle")
 TIMING_METHODS = ("Supervised", "Projection", "SVM", "TSVM")
+CURVE_DATASETS = ("Ionosphere", "SPECT", "USPS")
 
 N_DRAWN = 1000  # unlabeled rows of the robustness experiment, and as many for tests
 EXPLAINED = 0.99  # of the variance, by the principal components
@@ -38,33 +39,19 @@ LARGE_REPEATS = 1
 class Experiment:
     """An experiment of the paper.
 
-    Attributes
-    ----------
-    name, title : str
-        Its name here, and what it is in the paper.
-    methods, datasets : sequences of str
-    repeats : int
-        As published.
-    run : callable
-        ``run(data, protocol, rng, repeat)`` returns the records of one repeat: dictionaries with
-        the method, what was varied, and what was measured.
-    rounds : int
-        How often each method is fitted in a repeat, about.
-    prepare : callable
-        ``prepare(X, protocol)`` returns the features that all repeats are run on.
-    alone : bool
-        Whether repeats must not run beside each other, because time is measured.
+    ``run(data, protocol, rng, repeat)`` returns the records of one repeat: dictionaries with the
+    method, what was varied, and what was measured.
     """
 
     name: str
-    title: str
+    title: str  # what it is in the paper
     methods: Sequence[str]
     datasets: Sequence[str]
-    repeats: int
+    repeats: int  # as published
     run: Callable[[Data, Protocol, np.random.Generator, int], list[Record]]
-    rounds: int
-    prepare: Callable[[Matrix, Protocol], Matrix] = lambda X, _: X
-    alone: bool = False
+    rounds: int  # how often each method is fitted in a repeat, about
+    prepare: Callable[[Matrix, Protocol], Matrix] = lambda X, _: X  # once, for all repeats
+    alone: bool = False  # time is measured, so that repeats must not run beside each other
 
 
 @dataclass(frozen=True)
@@ -160,19 +147,7 @@ def draw_labeled(
 ) -> tuple[AnyArray, AnyArray]:
     """Choose rows that keep their labels: one of each class, and the others by chance.
 
-    Parameters
-    ----------
-    y : array
-        Classes of all rows, 0 or 1.
-    rows : array of int
-        The rows to choose from.
-    n_labeled : int
-    rng : Generator
-
-    Returns
-    -------
-    labeled, rest : arrays of int
-        Indices; the rest in random order.
+    Returns these and, in random order, the rest of the given rows; y has the classes of all rows.
     """
     first = [rng.choice(rows[y[rows] == label]) for label in (0, 1)]
     others = rng.permutation(rows[~np.isin(rows, first)])
@@ -297,46 +272,25 @@ def _timing(_: Data, protocol: Protocol, rng: np.random.Generator, repeat: int) 
     return records[len(TIMING_METHODS) :]
 
 
-EXPERIMENTS = {
-    experiment.name: experiment
-    for experiment in (
-        Experiment(
-            "robustness",
-            "Figure 1: robustness",
-            ROBUSTNESS_METHODS,
-            PAPER_DATASETS,
-            100,
-            _robustness,
-            rounds=1,
-            prepare=principal_components,
-        ),
-        Experiment(
-            "curves",
-            "Figure 2: learning curves",
-            CURVE_METHODS,
-            ("Ionosphere", "SPECT", "USPS"),
-            1000,
-            _curves,
-            rounds=8,
-        ),
-        Experiment(
-            "table",
-            "Table 1: cross-validation",
-            TABLE_METHODS,
-            PAPER_DATASETS,
-            20,
-            _table,
-            rounds=N_FOLDS,
-        ),
-        Experiment(
-            "timing",
-            "Training time",
-            TIMING_METHODS,
-            (TWO_GAUSSIANS,),
-            10,
-            _timing,
-            rounds=200,
-            alone=True,
-        ),
-    )
-}
+_ALL = (
+    Experiment(
+        "robustness",
+        "Figure 1: robustness",
+        ROBUSTNESS_METHODS,
+        PAPER_DATASETS,
+        100,
+        _robustness,
+        rounds=1,
+        prepare=principal_components,
+    ),
+    Experiment(
+        "curves", "Figure 2: learning curves", CURVE_METHODS, CURVE_DATASETS, 1000, _curves, 8
+    ),
+    Experiment(
+        "table", "Table 1: cross-validation", TABLE_METHODS, PAPER_DATASETS, 20, _table, N_FOLDS
+    ),
+    Experiment(
+        "timing", "Training time", TIMING_METHODS, (TWO_GAUSSIANS,), 10, _timing, 200, alone=True
+    ),
+)
+EXPERIMENTS = {experiment.name: experiment for experiment in _ALL}

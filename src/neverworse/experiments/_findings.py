@@ -26,12 +26,6 @@ COUNTED = {"robustness": "resamplings", "table": "folds of the cross-validation"
 ROUGH = 10  # fewer repeats than this give standard errors that are rough themselves
 # Explained wherever it shows: errors on this data set that are lower than published.
 EXCEPTION = "Mammography"
-MAMMOGRAPHY = (
-    "Mammography is a known exception: its published results have a supervised error of 0.301, "
-    "while a re-run of the authors' code gives 0.279. The losses of the oracle and on labeled rows "
-    "agree; none of six other encodings of the features explains it. Errors on this data set that "
-    "are lower than published are put down to that, whatever the method."
-)
 
 
 @dataclass(frozen=True)

@@ -103,22 +103,6 @@ PROTOCOLS = {
     ),
 }
 
-# What is done neither as the text says nor as the code did, for the header of the results.
-CORRECTIONS = {
-    "Folds": "In the published code the last fold tests the pair of rows that was set aside for "
-    "the last but one, and never its own. Here every row is tested once.",
-    "Pseudo-inverse": "The published code truncates the Gram matrices of labeled rows and of all "
-    "rows apart from each other, so that the supervised solution may lie outside the space in "
-    "which it is projected, where the theorem says nothing. Here directions that the "
-    "pseudo-inverse for all training rows leaves out are left out of all rows first, for all "
-    "least squares methods; the one for labeled rows may then leave out more.",
-    "Projection": "The published code stops L-BFGS-B early. Here the projection is exact.",
-    "Random numbers": "The published runs shared random states between parallel workers, so that "
-    "on Sonar only 14 of the 20 repeats of the cross-validation are distinct. Here every repeat "
-    "has a seed of its own.",
-    "TSVM": "SVMlin returns NaN on some badly scaled samples. This implementation does not.",
-}
-
 
 class DesignMatrix(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """A column of ones, and the features centred on the rows that it is fitted to.

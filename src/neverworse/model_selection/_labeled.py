@@ -17,22 +17,10 @@ from neverworse.estimators._labels import as_array, find_unlabeled, plain
 
 
 def labeled_rows(y: Any, missing_label: Any, advice: str) -> tuple[Indices, AnyArray]:
-    """Find the rows that carry a label.
+    """Return the positions of the rows that carry a label, ascending, and their labels.
 
-    Parameters
-    ----------
-    y : array-like of shape (n_rows,)
-    missing_label : "auto" or scalar
-        As in `find_unlabeled`.
-    advice : str
-        What to do if there is no such row, for the message of the error.
-
-    Returns
-    -------
-    labeled : array of shape (n_labeled,)
-        Positions of the labeled rows, ascending.
-    known : array of shape (n_labeled,)
-        Their labels. Where the markers made them objects, they have their own type again.
+    Where the markers made the labels objects, they have their own type again. `advice` is what to
+    do if there is no such row, for the message of the error.
     """
     unlabeled = find_unlabeled(y, missing_label)
     if unlabeled.all():
@@ -44,20 +32,7 @@ def labeled_rows(y: Any, missing_label: Any, advice: str) -> tuple[Indices, AnyA
 def labeled_codes(name: str, values: Any, labeled: Indices, n_rows: int) -> Indices:
     """Encode what a column has in the labeled rows: 0 for the smallest value, 1 for the next.
 
-    What the column holds in the other rows does not matter.
-
-    Parameters
-    ----------
-    name : str
-        Name of the argument, for messages.
-    values : array-like of shape (n_rows,)
-    labeled : array of shape (n_labeled,)
-        Positions of the labeled rows.
-    n_rows : int
-
-    Returns
-    -------
-    codes : array of shape (n_labeled,)
+    What the column, by its name in messages, holds in the other rows does not matter.
     """
     column = as_array(values)
     if len(column) != n_rows:
@@ -89,22 +64,10 @@ def is_continuous(known: AnyArray) -> bool:
 def shuffled_strata(
     strata: Indices, rng: np.random.RandomState
 ) -> tuple[Indices, Indices, Indices]:
-    """Shuffle rows within their strata.
+    """Shuffle rows within their strata, given the number of the stratum of each row.
 
-    Parameters
-    ----------
-    strata : array of shape (n_rows,)
-        Number of the stratum of each row.
-    rng : RandomState
-
-    Returns
-    -------
-    order : array of shape (n_rows,)
-        Positions of the rows, one stratum after the other.
-    rank : array of shape (n_rows,)
-        Of each row of `order` within its stratum: 0 for the first.
-    counts : array of shape (n_strata,)
-        Rows of each stratum.
+    Returns the positions of the rows, one stratum after the other; the rank of each of these within
+    its stratum, 0 for the first; and the number of rows of each stratum.
     """
     order = rng.permutation(len(strata))
     order = order[np.argsort(strata[order], kind="stable")]

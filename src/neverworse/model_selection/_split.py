@@ -106,10 +106,8 @@ class StratifiedLabeledKFold(_KFoldSplitter):
         Number of folds, at least 2 and at most the number of labeled rows of the smallest class.
     shuffle : bool, default=False
         Whether to shuffle the labeled rows of each class before they are split.
-    random_state : int, RandomState or None, default=None
-        Seed of the shuffle. An int gives the same folds in every call of `split`.
-    missing_label : "auto" or scalar, default="auto"
-        What marks unlabeled rows in y, as in `neverworse.LeastSquaresClassifier`.
+    random_state, missing_label
+        See `LabeledKFold`.
 
     See Also
     --------
@@ -146,8 +144,8 @@ class RepeatedLabeledKFold(_RepeatedSplitter):
         How many times the labeled rows are split into folds.
     random_state : int, RandomState or None, default=None
         Seed of the shuffles. An int gives the same folds in every call of `split`.
-    missing_label : "auto" or scalar, default="auto"
-        What marks unlabeled rows in y, as in `neverworse.LeastSquaresClassifier`.
+    missing_label
+        See `LabeledKFold`.
 
     See Also
     --------
@@ -172,12 +170,8 @@ class RepeatedStratifiedLabeledKFold(_RepeatedSplitter):
     ----------
     n_splits : int, default=5
         Number of folds, at least 2 and at most the number of labeled rows of the smallest class.
-    n_repeats : int, default=10
-        How many times the labeled rows are split into folds.
-    random_state : int, RandomState or None, default=None
-        Seed of the shuffles. An int gives the same folds in every call of `split`.
-    missing_label : "auto" or scalar, default="auto"
-        What marks unlabeled rows in y, as in `neverworse.LeastSquaresClassifier`.
+    n_repeats, random_state, missing_label
+        See `RepeatedLabeledKFold`.
 
     See Also
     --------
@@ -209,8 +203,8 @@ class GroupLabeledKFold(LabeledSplitter):
     ----------
     n_splits : int, default=5
         Number of folds, at least 2 and at most the number of groups with labeled rows.
-    missing_label : "auto" or scalar, default="auto"
-        What marks unlabeled rows in y, as in `neverworse.LeastSquaresClassifier`.
+    missing_label
+        See `LabeledKFold`.
 
     See Also
     --------
@@ -260,10 +254,8 @@ class StratifiedGroupLabeledKFold(_KFoldSplitter):
     shuffle : bool, default=False
         Whether to shuffle the groups first. Only groups with about the same share of each class
         change places.
-    random_state : int, RandomState or None, default=None
-        Seed of the shuffle. An int gives the same folds in every call of `split`.
-    missing_label : "auto" or scalar, default="auto"
-        What marks unlabeled rows in y, as in `neverworse.LeastSquaresClassifier`.
+    random_state, missing_label
+        See `LabeledKFold`.
 
     See Also
     --------

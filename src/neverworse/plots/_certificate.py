@@ -123,11 +123,7 @@ class CertificateDisplay(Display):
         return cls(certificate).plot(ax=ax, **plot_params)
 
     def plot(
-        self,
-        ax: Axes | None = None,
-        *,
-        bar_kw: dict[str, Any] | None = None,
-        title: bool = True,
+        self, ax: Axes | None = None, *, bar_kw: dict[str, Any] | None = None, title: bool = True
     ) -> CertificateDisplay:
         """Draw.
 

@@ -24,26 +24,13 @@ SAME_ANGLE = 8 * float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True)
 class WeightPlane:
-    """Training rows of a classifier that has two weights.
+    """Training rows of a classifier that has two weights."""
 
-    Attributes
-    ----------
-    design : array of shape (n_rows, 2)
-        What the two weights multiply: two features, or one feature and ones for the intercept.
-    unlabeled : boolean array of shape (n_rows,)
-    target : array of shape (n_rows,)
-        0 or 1; zero where `unlabeled`.
-    row_weights : array of shape (n_rows,)
-        Not negative; zero for rows that do not take part.
-    penalty : array of shape (2,)
-        Ridge penalty of each weight.
-    """
-
-    design: Matrix
+    design: Matrix  # what the two multiply: two features, or one feature and ones
     unlabeled: Mask
-    target: Vector
-    row_weights: Vector
-    penalty: Vector
+    target: Vector  # 0 or 1; zero where `unlabeled`
+    row_weights: Vector  # not negative; zero for rows that do not take part
+    penalty: Vector  # ridge penalty of each weight
 
     @classmethod
     def of(
@@ -211,31 +198,9 @@ def weight_names(estimator: ProjectedLeastSquaresClassifier) -> tuple[str, str]:
 def zonotope_vertices(start: Vector, generators: Matrix) -> Matrix:
     """Return the corners of the polygon {start + Σ q_j g_j : 0 ≤ q_j ≤ 1}, counterclockwise.
 
-    The polygon's edges are the generators and their opposites, sorted by angle, so its corners
-    are cumulative sums: exact, at the price of a sort.
-
-    Parameters
-    ----------
-    start : array of shape (2,)
-        The point with all q_j zero.
-    generators : array of shape (n, 2)
-        The vectors g_j.
-
-    Returns
-    -------
-    vertices : array of shape (n_vertices, 2)
-        Beginning with the lowest corner (of two, the left one), without repeating it at the end.
-        Two corners if all generators are parallel, one if there are none but zeros.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from neverworse.plots._weight_plane import zonotope_vertices
-    >>> zonotope_vertices(np.zeros(2), np.array([[1.0, 0.0], [0.0, 2.0], [1.0, 0.0]]))
-    array([[0., 0.],
-           [2., 0.],
-           [2., 2.],
-           [0., 2.]])
+    The polygon's edges are the generators g_j and their opposites, sorted by angle, so its corners
+    are cumulative sums: exact, at the price of a sort. The first is the lowest corner (of two, the
+    left one). There are two corners if all generators are parallel, and one if all are zero.
     """
     edges = generators[generators.any(axis=1)]
     # Flipping a generator and moving the start by it describes the same set (q_j becomes 1 - q_j).

@@ -21,7 +21,7 @@ from neverworse._words import count
 from neverworse.experiments import _findings as findings
 from neverworse.experiments._analysis import ROUNDING, Results, n_tests, published
 from neverworse.experiments._experiments import EXPERIMENTS
-from neverworse.experiments._methods import CORRECTIONS, PROTOCOLS
+from neverworse.experiments._methods import PROTOCOLS
 from neverworse.experiments.report import figures, tables
 from neverworse.pages import Markup, picture, render
 
@@ -109,8 +109,6 @@ def write_report(
         results=results,
         circumstances=circumstances,
         cutoff=PROTOCOLS["code"].cutoff,
-        corrections=CORRECTIONS,
-        experiments=EXPERIMENTS,
         published=published(),
         headline=list(_headline(results)),
         run=list(_run(results)),
