@@ -21,6 +21,7 @@ __all__ = [
     "moment",
     "number",
     "percent",
+    "points",
     "short",
     "signed",
     "size",
@@ -71,6 +72,12 @@ def signed(written: str) -> str:
     return f"+{written}" if is_positive else written
 
 
+def points(share: float, sign: bool = False) -> str:
+    """Return a share, or a difference of shares, in percentage points."""
+    written = decimal(100.0 * share, 1)
+    return signed(written) if sign else written
+
+
 def size(n_bytes: int) -> str:
     """Return the size of a file."""
     amount, units = float(n_bytes), ["bytes", "kB", "MB", "GB", "TB"]
@@ -99,7 +106,9 @@ def listed(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-class _Interval(Protocol):
+class Interval(Protocol):
+    """A number that was estimated, and the ends of its interval."""
+
     @property
     def value(self) -> float: ...
     @property
@@ -108,7 +117,7 @@ class _Interval(Protocol):
     def high(self) -> float: ...
 
 
-def interval(found: _Interval, sign: bool = False) -> str:
+def interval(found: Interval, sign: bool = False) -> str:
     """Return an estimate with its interval, in numbers as `decimal` writes them."""
     value, low, high = (
         signed(decimal(each)) if sign else decimal(each)

@@ -20,7 +20,7 @@ from neverworse import ProjectedLeastSquaresClassifier
 from neverworse.cli import main
 from neverworse.cli._table_arguments import parse_penalty
 from neverworse.cli.fit import parse_prior
-from neverworse.study._files import OUTPUTS, read_study
+from neverworse.study import OUTPUTS, read_study
 from neverworse.study.report import page
 from neverworse.tables import load_model
 from tests.cli.tables import COMMAND, files_in, flowers, neverworse, patients, quick

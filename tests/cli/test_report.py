@@ -8,7 +8,7 @@ import resource
 import pytest
 
 from neverworse.cli import main
-from neverworse.study._files import read_study
+from neverworse.study import read_study
 from neverworse.study.report import page
 from tests.cli.tables import files_in, neverworse
 from tests.study.report import studies

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from neverworse import HiddenLabels
 from neverworse.experiments._methods import METHODS, PROTOCOLS
+from neverworse.methods import HiddenLabels
 
 
 @pytest.fixture

@@ -11,13 +11,13 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, log_loss
 from sklearn.model_selection import StratifiedKFold
 
-from neverworse import LeastSquaresClassifier, ProjectedLeastSquaresClassifier, SupervisedClassifier
+from neverworse import LeastSquaresClassifier, ProjectedLeastSquaresClassifier
+from neverworse.methods import SupervisedClassifier
 from neverworse.model_selection import StratifiedLabeledKFold, WithUnlabeledRows
-from neverworse.study import _decision
-from neverworse.study._comparison import _truth
+from neverworse.study import ThresholdRule, _decision
 from neverworse.study._decision import Wanted, decide, nested_numbers, platt
+from neverworse.study._numbers import Truth
 from neverworse.study._sample import draw_sample
-from neverworse.study._threshold import ThresholdRule
 from neverworse.tables._decided import DecidedClassifier, outputs
 
 FIXED, BALANCED = ThresholdRule(), ThresholdRule("balanced")
@@ -130,7 +130,7 @@ def test_tests_see_no_row_that_was_decided_by(monkeypatch):
         return inner(method, sample, rows, *more)
 
     monkeypatch.setattr(_decision, "decide", spy)
-    truth = _truth(sample, ["a", "b"], 1)
+    truth = Truth.of(sample, ["a", "b"], 1)
     shares = []
     numbers = nested_numbers(
         METHODS["projected"], sample, truth, Wanted(BALANCED, 1, False), 0, shares.append
@@ -144,7 +144,7 @@ def test_tests_see_no_row_that_was_decided_by(monkeypatch):
 def test_numbers_are_those_of_models_decided_on_without_the_test_rows():
     X, y, _ = made()
     sample = sample_of(X, y)
-    truth = _truth(sample, ["a", "b"], 1)
+    truth = Truth.of(sample, ["a", "b"], 1)
     wanted = Wanted(ThresholdRule("f1"), 1, calibrate=True)
     numbers = nested_numbers(METHODS["projected"], sample, truth, wanted, 0, lambda share: None)
     predicted = np.zeros(sample.n_labeled)
@@ -162,7 +162,7 @@ def test_what_is_decided_on_by_noise_is_found_to_be_worth_nothing():
     for seed in range(24):
         X, y, _ = made(n_labeled=60, n=62, shift=0.0, seed=seed)
         sample = sample_of(X, y)
-        truth = _truth(sample, ["a", "b"], 1)
+        truth = Truth.of(sample, ["a", "b"], 1)
         wanted = Wanted(BALANCED, 1, False)
         method = LeastSquaresClassifier(1.0, missing_label=np.nan)
         outside.append(nested_numbers(method, sample, truth, wanted, 0, lambda share: None))
@@ -176,7 +176,7 @@ def test_labels_too_few_to_be_tested():
     X, y, _ = made()
     y[np.flatnonzero(y == 1.0)[2:]] = np.nan
     sample = sample_of(X, y)
-    truth = _truth(sample, ["a", "b"], 1)
+    truth = Truth.of(sample, ["a", "b"], 1)
     for wanted, numbers_there in (
         (Wanted(BALANCED, 1, False), False),
         (Wanted(ThresholdRule(value=0.2), 1, False), True),

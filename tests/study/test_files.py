@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 from neverworse import ProjectedLeastSquaresClassifier, __version__
+from neverworse.study import _files
 from neverworse.study._assess import claim
 from neverworse.study._files import OUTPUTS, predictions, read_study, write_outputs
 from neverworse.study._study import FileFacts, Study
@@ -165,7 +166,7 @@ def test_all_or_nothing(tmp_path, monkeypatch, folder_is_there, fails):
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(_outputs, fails, full)
+    monkeypatch.setattr(_files, fails, full)
     with pytest.raises(OSError, match="No space left"):
         written(folder, rows=few_labels())
     assert folder.exists() == folder_is_there
@@ -181,7 +182,7 @@ def test_a_run_that_fails_leaves_the_results_of_another(tmp_path, monkeypatch):
         (folder / "model.skops").write_text("of another run")
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_outputs, "save_model", interrupted)
+    monkeypatch.setattr(_files, "save_model", interrupted)
     with pytest.raises(KeyboardInterrupt):
         written(folder, rows=few_labels())
     assert [path.name for path in folder.iterdir()] == ["model.skops"]
@@ -200,7 +201,7 @@ def test_two_runs_into_one_folder_write_one_after_the_other(tmp_path, monkeypatc
         finally:
             inside.remove(path)
 
-    monkeypatch.setattr(_outputs, "save_model", slow)
+    monkeypatch.setattr(_files, "save_model", slow)
     runs = [
         threading.Thread(target=write_outputs, args=(tmp_path / "out", chosen, study, scored, None))
         for _ in range(2)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from neverworse.estimators._classifier import class_scores
-from neverworse.study._coefficients import coefficients
+from neverworse.estimators import class_scores
+from neverworse.study._importance import coefficients
 from neverworse.study._scored import ScoredRows
 from tests.study.fits import fitted, table
 
@@ -101,6 +101,23 @@ def raw(rows, feature, column, gap_mean):
     if " = " in feature:
         return np.array([float(v == feature.split(" = ")[1]) for v in values])
     return np.array(values)
+
+
+def test_weights_and_scores_are_about_the_class_that_is_looked_for():
+    fit, _ = fitted()
+    names, preparation = fit.target.class_names, fit.model.preparation_
+    second, first = (
+        coefficients(fit.classifier, preparation, fit.features, names, positive)
+        for positive in (1, 0)
+    )
+    assert {each.class_name for part in first for each in part} == {names[0]}
+    # Scores of both classes add up to 1.
+    for of_first, of_second, total in zip(first, second, (0.0, 1.0), strict=True):
+        for a, b in zip(of_first, of_second, strict=True):
+            for kind in ("supervised", "projected", "supervised_scaled", "projected_scaled"):
+                assert getattr(a, kind) + getattr(b, kind) == pytest.approx(total, abs=1e-12)
+    (scores,) = scored_rows(fit).scores(0)
+    assert scores.class_name == names[0]
 
 
 def test_scaled_coefficients_are_per_standard_deviation():

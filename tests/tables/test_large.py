@@ -13,7 +13,7 @@ import pytest
 from pyarrow import csv, parquet
 
 from neverworse.cli import main
-from neverworse.study._fit import fit_table
+from neverworse.study import fit_table
 from neverworse.tables import ReadOptions, StoredTable, TableError, TablePreparation, table_files
 from neverworse.tables._large import is_large, store
 from neverworse.tables._prepared_rows import PreparedRows

@@ -46,12 +46,8 @@ from sklearn.preprocessing import (
 from sklearn.svm import SVC, LinearSVC, NuSVC
 
 import neverworse
-from neverworse import (
-    HiddenLabels,
-    LeastSquaresClassifier,
-    MetricModelSelection,
-    ProjectedLeastSquaresClassifier,
-)
+from neverworse import LeastSquaresClassifier, ProjectedLeastSquaresClassifier
+from neverworse.methods import LinearDiscriminantClassifier, MetricModelSelection
 from neverworse.tables import TableClassifier, _archive, _model_file
 from neverworse.tables._archive import ModelFileError, unzipped, zipped
 from neverworse.tables._model_file import load_any_model, load_model, save_model
@@ -174,7 +170,8 @@ def test_projected_comes_back(tmp_path, y, settings):
 
 
 def public_estimators():
-    found = [getattr(neverworse, name) for name in neverworse.__all__]
+    rooms = (neverworse, neverworse.methods)
+    found = [getattr(room, name) for room in rooms for name in room.__all__]
     return [one for one in found if isinstance(one, type) and issubclass(one, BaseEstimator)]
 
 
@@ -182,20 +179,29 @@ def public_estimators():
 def test_every_estimator_of_the_package_comes_back(tmp_path, kind):
     if kind is MetricModelSelection:
         model = kind([(str(alpha), LeastSquaresClassifier(alpha)) for alpha in (10.0, 1.0)])
-    elif kind is HiddenLabels:
-        model = kind(LeastSquaresClassifier())
     else:
         needed = {"estimator": LeastSquaresClassifier(), "target_bounds": (-3.0, 3.0)}
         names = kind._get_param_names()
         model = kind(**{name: value for name, value in needed.items() if name in names})
     y = np.where(Y < 0, np.nan, X[:, 1]) if is_regressor(model) else Y
-    if kind is neverworse.OracleClassifier:
+    if kind is neverworse.methods.OracleClassifier:
         y = TRUE
     model.fit(X, y)
     save_model(model, tmp_path / "m", facts={})
     loaded = load_model(tmp_path / "m").model
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
     assert same_model(loaded, model)
+
+
+def test_a_file_opens_after_its_classes_have_moved_to_other_modules(tmp_path):
+    model = LinearDiscriminantClassifier().fit(X, Y)
+    save_model(model, tmp_path / "m", facts={})
+    contents = (tmp_path / "m").read_bytes()
+    here = unzipped(contents)["schema.json"].decode()
+    before = re.sub(r'"neverworse\.methods\.(\w+\.)?_\w+"', '"neverworse.estimators._before"', here)
+    assert before.count("_before") > 1
+    path = written(tmp_path, repacked(contents, schema=json.loads(before)))
+    assert same_model(load_model(path).model, model)
 
 
 def test_trusted_types_are_classes_without_code_of_their_own():

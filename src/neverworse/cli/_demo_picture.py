@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from neverworse import LeastSquaresClassifier, ProjectedLeastSquaresClassifier
 from neverworse._palette import BLUE, GREEN, GREY, ORANGE
 from neverworse._typing import AnyArray, Vector
-from neverworse.estimators._classifier import LinearClassifier, class_scores
+from neverworse.estimators import LinearClassifier, class_scores
 from neverworse.plots import ConstraintSetDisplay, equidistant
 
 N_LABELED, N_ROWS = 4, 40

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from neverworse.cli._errors import UsageError
 
 if TYPE_CHECKING:
-    from neverworse.study._threshold import ThresholdRule
+    from neverworse.study import ThresholdRule
 
 
 def add_choice(group: argparse._ArgumentGroup) -> None:
@@ -50,7 +50,7 @@ def add_choice(group: argparse._ArgumentGroup) -> None:
 
 def parse_model(text: str) -> str:
     """Return the name of the model that is meant; see --model."""
-    from neverworse.study._choice import named
+    from neverworse.study import named
 
     try:
         return named(text)
@@ -60,7 +60,7 @@ def parse_model(text: str) -> str:
 
 def parse_threshold(text: str) -> ThresholdRule:
     """Return the rule that is meant; see --threshold."""
-    from neverworse.study._threshold import ThresholdRule
+    from neverworse.study import ThresholdRule
 
     named = {"balanced": ThresholdRule("balanced"), "f1": ThresholdRule("f1")}
     if text in named:

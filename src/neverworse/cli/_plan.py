@@ -16,7 +16,7 @@ from neverworse.tables._errors import grouped
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from neverworse.study._fit import FitSettings
+    from neverworse.study import FitSettings
     from neverworse.tables import StoredTable
 
 
@@ -24,7 +24,7 @@ def show_plan(
     arguments: argparse.Namespace, table: pa.Table | StoredTable, settings: FitSettings
 ) -> None:
     """Print how the columns of a table would be read, and write it if a file is named."""
-    from neverworse.study._fit import feature_columns, looks_at
+    from neverworse.study import feature_columns, looks_at
     from neverworse.tables import TablePreparation
     from neverworse.tables._plan_file import describe
     from neverworse.tables._target import read_target

@@ -29,7 +29,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(arguments: argparse.Namespace) -> None:
     """Read the numbers and write the page."""
     check_packages()
-    from neverworse.study._files import REPORT, read_study
+    from neverworse.study import REPORT, read_study
     from neverworse.study.report import write_report
 
     if arguments.out is not None:

@@ -13,8 +13,8 @@ from sklearn.pipeline import Pipeline, make_pipeline
 
 from neverworse._typing import AnyArray, Matrix
 from neverworse.datasets import PAPER_DATASETS, make_two_gaussians
-from neverworse.estimators import HiddenLabels
 from neverworse.experiments._methods import METHODS, Method, Protocol, Truncation
+from neverworse.methods import HiddenLabels
 
 Record = dict[str, Any]
 Data = tuple[Matrix, AnyArray]

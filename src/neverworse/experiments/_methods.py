@@ -13,16 +13,18 @@ from sklearn.pipeline import make_pipeline
 from neverworse._typing import AnyArray, Matrix, Vector
 from neverworse.estimators import (
     ICLSClassifier,
-    L2SVMClassifier,
     LeastSquaresClassifier,
-    OracleClassifier,
     ProjectedLeastSquaresClassifier,
+    class_scores,
+)
+from neverworse.methods import (
+    L2SVMClassifier,
+    OracleClassifier,
     SelfLearningClassifier,
     SupervisedClassifier,
     TransductiveSVMClassifier,
     UpdatedSecondMomentClassifier,
 )
-from neverworse.estimators._classifier import class_scores
 
 # MASS::ginv, the pseudo-inverse of the published code, leaves out what is smaller than this
 # fraction of the largest singular value: the square root of the machine epsilon.

@@ -1,8 +1,10 @@
 """One kit for all pages: a template around them, macros for their parts, one style sheet.
 
-A page extends ``page.html`` and imports macros from ``kit.html``. It is one file that loads nothing
-and runs nothing but its own script, in light, dark and print. What comes from outside is text,
-whatever it looks like: only templates and `Markup` are HTML.
+A page extends ``page.html`` and imports macros from ``kit.html``. Numbers and names are written by
+`name`, `exact`, `estimate` and the functions of `neverworse._words`, which all templates know.
+
+A page is one file that loads nothing and runs nothing but its own script, in light, dark and print.
+What comes from outside is text, whatever it looks like: only templates and `Markup` are HTML.
 """
 
 from __future__ import annotations
@@ -19,9 +21,19 @@ from markupsafe import Markup, escape
 
 from neverworse import _words
 from neverworse._palette import DARK, LIGHT, PRINT
-from neverworse.pages._svg import COLOURS, Chart, inline
+from neverworse.pages._svg import COLOURS, Chart
 
-__all__ = ["COLOURS", "Chart", "Markup", "inline", "picture", "render"]
+__all__ = [
+    "COLOURS",
+    "Chart",
+    "Markup",
+    "digest",
+    "estimate",
+    "exact",
+    "name",
+    "picture",
+    "render",
+]
 
 OPTION = re.compile(r"--[a-z][a-z-]*")
 
@@ -62,16 +74,20 @@ def _environment(room: str) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
+        extensions=["jinja2.ext.do"],
     )
     style = _colours() + _resource("page.css")
     script = _resource("page.js")
     made.globals.update(
+        name=name,
+        exact=exact,
+        estimate=estimate,
         style=Markup(style),
         script=Markup(script),
         digests={"style": digest(style), "script": digest(script)},
         **{name: getattr(_words, name) for name in _words.__all__},
     )
-    made.filters.update(digits=_digits, options=_options)
+    made.filters.update(name=name, options=_options)
     return made
 
 
@@ -103,9 +119,23 @@ def _colours() -> str:
     )
 
 
-def _digits(value: float) -> str:
-    """Return a number with all its digits."""
-    return repr(value if isinstance(value, int) else float(value))
+def name(content: str) -> Markup:
+    """Return a name from outside, kept apart from the direction in which the page is written."""
+    return Markup('<bdi class="name">{}</bdi>').format(content)
+
+
+def exact(value: float, shown: str | None = None) -> Markup:
+    """Return a number for the eye that carries all its digits, for scripts and sorting."""
+    digits = repr(value if isinstance(value, int) else float(value))
+    shown = _words.number(value) if shown is None else shown
+    return Markup('<data value="{}">{}</data>').format(digits, shown)
+
+
+def estimate(found: _words.Interval | None, sign: bool = False) -> Markup:
+    """Return an estimate with its interval, or a dash."""
+    if found is None:
+        return Markup(_words.MISSING)
+    return exact(found.value, _words.interval(found, sign))
 
 
 def _options(sentence: str) -> Markup:

@@ -80,16 +80,18 @@ class Chart:
         self.names.append(content)
         return f"@{len(self.names) - 1}"
 
+    def inline(self, identity: str) -> Markup:
+        """Return the figure as an SVG element.
 
-def inline(chart: Chart, identity: str) -> Markup:
-    """Return a figure as an SVG element.
+        Parameters
+        ----------
+        identity : str
+            What its identities start with; another one for each figure of a page.
+        """
+        return _inline(self, identity)
 
-    Parameters
-    ----------
-    chart : Chart
-    identity : str
-        What its identities start with; another one for each figure of a page.
-    """
+
+def _inline(chart: Chart, identity: str) -> Markup:
     root = ET.fromstring(_rendered(chart.figure, identity))
     for parent in root.iter():
         for child in list(parent):

@@ -10,11 +10,13 @@ import numpy as np
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from neverworse._typing import Mask, Matrix, Vector
-from neverworse.estimators import ProjectedLeastSquaresClassifier
-from neverworse.estimators._classifier import LinearClassifier
-from neverworse.estimators._labels import split_labels
-from neverworse.estimators._linear import stored_weights
-from neverworse.estimators._row_weights import checked_weights
+from neverworse.estimators import (
+    LinearClassifier,
+    ProjectedLeastSquaresClassifier,
+    checked_weights,
+    split_labels,
+    stored_weights,
+)
 
 # Rows closer to a line than this (columns brought to equal length) determine one weight, not two.
 SMALLEST_SINGULAR_VALUE = 1e-12

@@ -7,18 +7,16 @@ from typing import Any
 import numpy as np
 
 from neverworse._typing import Vector
-from neverworse.estimators import ProjectedLeastSquaresClassifier
+from neverworse._words import points
+from neverworse.estimators import ProjectedLeastSquaresClassifier, class_scores, has_class_scores
 from neverworse.model_selection import (
     LearningCurve,
     labeled_learning_curve,
     unlabeled_learning_curve,
 )
-from neverworse.study._comparison_words import margin, points
 from neverworse.study._methods import PROJECTED, SUPERVISED
-from neverworse.study._resampling import Mean
-from neverworse.study._sample import Sample, draw_sample
+from neverworse.study._sample import Mean, Sample, draw_sample
 from neverworse.study._study import Curve, CurveLine, Estimate
-from neverworse.study._test_scores import error_and_loss
 
 # Of all rows; the last step is twice as many, which is what people are told about.
 UNLABELED_SHARES = np.array([1 / 16, 1 / 2, 1])
@@ -139,6 +137,23 @@ def _both_models(
     return scores
 
 
+def error_and_loss(
+    model: Any, X: Any, y: Vector, weights: Vector | None
+) -> tuple[float, float | None]:
+    """Return error rate and mean quadratic loss on test rows.
+
+    The loss is that of scores for targets 0 and 1, summed over more than two classes; None if the
+    model has no such scores.
+    """
+    error = float(np.average(model.predict(X) != y, weights=weights))
+    if not has_class_scores(model):
+        return error, None
+    squares = (class_scores(model, X) - (y[:, None] == model.classes_)) ** 2
+    # The two columns of two classes say the same thing twice.
+    losses = squares[:, 1] if squares.shape[1] == 2 else squares.sum(axis=1)
+    return error, float(np.average(losses, weights=weights))
+
+
 def _curve(curve: LearningCurve, sample: Sample, rows: str, more_words: str = "") -> Curve:
     lines = tuple(
         CurveLine(
@@ -185,9 +200,9 @@ def _step_words(
             f"here says that more {rows} would help."
         )
     change = (
-        f"the error of the projected model on held-out rows changed by {100.0 * error.value:+.1f} "
-        f"(±{points(margin(error))}) percentage points, and its squared loss per row by "
-        f"{loss.value:+.4f} (±{margin(loss):.4f}). "
+        f"the error of the projected model on held-out rows changed by "
+        f"{points(error.value, sign=True)} (±{points(error.margin)}) percentage points, and its "
+        f"squared loss per row by {loss.value:+.4f} (±{loss.margin:.4f}). "
     )
     return start + change + _conclusion(error, loss, rows)
 

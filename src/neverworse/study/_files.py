@@ -77,12 +77,12 @@ def predictions(chosen: Chosen, scored: ScoredRows, id_name: str | None) -> pa.T
     """Return what the chosen and the supervised model say of the unlabeled rows.
 
     Columns are the id or the number of the row, the class that the chosen model predicts, its score
-    for this class, the class that the supervised model predicts, and whether the two differ. Of a
-    projected model there is the soft label for the predicted class as well, and with more than two
-    classes the soft labels of all of them; of one with a threshold or a calibration, there are the
-    probabilities of all classes.
+    for this class, the class that the supervised model predicts with the same threshold, and
+    whether the two differ. Of a projected model there is the soft label for the predicted class as
+    well, and with more than two classes the soft labels of all of them; of one with a threshold or
+    a calibration, there are the probabilities of all classes.
     """
-    first, second = scored.predictions[0], chosen.codes
+    first, second = chosen.supervised, chosen.codes
     names = pa.array([str(name) for name in scored.classes])
     each, projected = np.arange(len(second)), chosen.facts.name == PROJECTED
     row_names: Any = getattr(scored.row_names, "values", scored.row_names)

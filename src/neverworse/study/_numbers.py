@@ -11,7 +11,7 @@ from scipy import optimize, stats
 from sklearn.metrics import roc_auc_score
 
 from neverworse._typing import AnyArray, Indices, Matrix, Vector
-from neverworse.study._resampling import LEVEL
+from neverworse.study._sample import LEVEL, Sample
 from neverworse.study._study import CalibrationBin, ClassNumbers, Estimate, Numbers
 
 Z = float(stats.norm.isf(0.5 * (1.0 - LEVEL)))
@@ -65,6 +65,15 @@ class Truth:
     weights: Vector
     classes: Sequence[str]
     positive: int | None
+
+    @classmethod
+    def of(cls, sample: Sample, classes: Sequence[str] | None, positive: int | None) -> Truth:
+        """Return the labeled rows of a sample."""
+        labeled = slice(sample.n_labeled)
+        codes = sample.y[labeled].astype(np.intp)
+        names = classes or [str(k) for k in range(codes.max() + 1)]
+        weights = np.ones(len(codes)) if sample.weights is None else sample.weights[labeled]
+        return cls(sample.rows[labeled], codes, weights, names, positive)
 
     def size(self, chosen: Any = slice(None)) -> float:
         """Return how many rows of equal weight are worth as much as some rows (Kish)."""

@@ -9,8 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from neverworse._typing import AnyArray, Indices, Mask, Matrix, Vector
-from neverworse.estimators import ProjectedLeastSquaresClassifier
-from neverworse.estimators._classifier import class_scores
+from neverworse.estimators import ProjectedLeastSquaresClassifier, class_scores
 from neverworse.rows import Rows
 from neverworse.study._study import ChangedRow, Changes, ScoreGroup, Scores
 
@@ -80,9 +79,10 @@ class ScoredRows:
         )
         return first, second
 
-    def scores(self) -> tuple[Scores, ...]:
-        """Count the scores; of two classes those of the second say everything."""
-        shown = [1] if len(self.classes) == 2 else range(len(self.classes))
+    def scores(self, positive: int | None = None) -> tuple[Scores, ...]:
+        """Count the scores; of two classes those of the positive one say everything."""
+        only = [1 if positive is None else positive]
+        shown = only if len(self.classes) == 2 else range(len(self.classes))
         return tuple(self._scores(k) for k in shown)
 
     def _scores(self, k: int) -> Scores:

@@ -9,8 +9,7 @@ from scipy import special
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from neverworse._typing import AnyArray, Indices, Matrix, Vector
-from neverworse.estimators._audit_models import _has_score
-from neverworse.estimators._classifier import class_scores
+from neverworse.estimators import class_scores, has_class_scores
 
 
 class DecidedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -91,7 +90,7 @@ def outputs(classifier: Any, X: Any) -> tuple[Indices, Vector, Matrix | None]:
     else:
         codes = np.searchsorted(classifier.classes_, classifier.predict(X))
     each = np.arange(len(codes))
-    if _has_score(classifier):
+    if has_class_scores(classifier):
         return codes, class_scores(classifier, X)[each, codes], shares
     if shares is not None:
         return codes, shares[each, codes], shares

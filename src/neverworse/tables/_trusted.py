@@ -13,20 +13,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 import neverworse
-from neverworse.estimators._soft_labels import SoftLabels
-from neverworse.estimators.discriminant._gaussian import GaussianClasses
-from neverworse.estimators.discriminant._subspace import Precision, Subspace
-from neverworse.estimators.null_category._active import ActiveRows
-from neverworse.estimators.null_category._expectation_propagation import (
-    Approximation,
-    Posterior,
-    Sites,
-)
-from neverworse.estimators.null_category._noise import NullCategoryNoise
-from neverworse.estimators.null_category._process import Process
-from neverworse.projection import Assumptions
+from neverworse import methods
+from neverworse.estimators import SoftLabels
+from neverworse.projection import Assumptions, Certificate
 from neverworse.tables._archive import ModelFileError
 from neverworse.tables._classifier import TableClassifier
 from neverworse.tables._decided import DecidedClassifier
@@ -34,46 +26,15 @@ from neverworse.tables._errors import short
 from neverworse.tables._plan import ColumnPlan
 from neverworse.tables._preparation import TablePreparation
 
+_PUBLIC = (getattr(room, name) for room in (neverworse, methods) for name in room.__all__)
 OURS: tuple[type, ...] = (
-    neverworse.Certificate,
-    neverworse.ContrastivePessimisticDiscriminantAnalysis,
-    neverworse.EMDiscriminantAnalysis,
-    neverworse.EntropyRegularizedLogisticRegression,
-    neverworse.HiddenLabels,
-    neverworse.ICLSClassifier,
-    neverworse.ImplicitlyConstrainedDiscriminantAnalysis,
-    neverworse.L2SVMClassifier,
-    neverworse.LeastSquaresClassifier,
-    neverworse.LeastSquaresClassifierCV,
-    neverworse.LeastSquaresRegressor,
-    neverworse.LeastSquaresRegressorCV,
-    neverworse.LikelihoodCertificate,
-    neverworse.LinearDiscriminantClassifier,
-    neverworse.MetricModelSelection,
-    neverworse.MomentConstrainedDiscriminantAnalysis,
-    neverworse.NearestMeanClassifier,
-    neverworse.NullCategoryNoiseModel,
-    neverworse.OracleClassifier,
-    neverworse.ProjectedLeastSquaresClassifier,
-    neverworse.ProjectedLeastSquaresRegressor,
-    neverworse.SafeSVMClassifier,
-    neverworse.SelfLearningClassifier,
-    neverworse.SupervisedClassifier,
-    neverworse.TransductiveSVMClassifier,
-    neverworse.UpdatedSecondMomentClassifier,
-    ActiveRows,
-    Approximation,
+    *(one for one in _PUBLIC if isinstance(one, type) and issubclass(one, BaseEstimator)),
+    *methods.FITTED_PARTS,
     Assumptions,
+    Certificate,
     ColumnPlan,
     DecidedClassifier,
-    GaussianClasses,
-    NullCategoryNoise,
-    Posterior,
-    Precision,
-    Process,
-    Sites,
     SoftLabels,
-    Subspace,
     TableClassifier,
     TablePreparation,
 )
@@ -127,6 +88,8 @@ COMPILED = frozenset(
         "sklearn.tree._tree.Tree",
     }
 )
+# Files name the module of a class, and classes move between versions; their names do not change.
+_MODULES = {one.__qualname__: one.__module__ for one in OURS}
 TRUSTED = (
     frozenset(f"{one.__module__}.{one.__qualname__}" for one in OURS) | PARTS | {"numpy.dtype"}
 )
@@ -195,6 +158,7 @@ def _checked(tree: Any, compiled: bool, depth: int) -> Any:
         return tree
     if not _NODE & tree.keys():
         return _checked_parts(tree, compiled, depth)
+    tree = _where_it_is_today(tree)
     _check_node(tree, compiled)
     node = {key: part for key, part in tree.items() if key != "__id__"}
     if tree["__loader__"] != "DictNode":
@@ -206,6 +170,13 @@ def _checked(tree: Any, compiled: bool, depth: int) -> Any:
 
 def _checked_parts(tree: dict[str, Any], compiled: bool, depth: int) -> dict[str, Any]:
     return {key: _checked(part, compiled, depth + 1) for key, part in tree.items()}
+
+
+def _where_it_is_today(node: dict[str, Any]) -> dict[str, Any]:
+    """Return the node of one of our classes with the module that has the class in this version."""
+    module = _MODULES.get(str(node.get("__class__")))
+    ours = str(node.get("__module__")).startswith("neverworse.")
+    return node | {"__module__": module} if ours and module is not None else node
 
 
 def _check_node(node: dict[str, Any], compiled: bool) -> None:

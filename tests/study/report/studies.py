@@ -8,6 +8,7 @@ import numpy as np
 from neverworse import ProjectedLeastSquaresClassifier
 from neverworse.study import Study
 from neverworse.study._study import (
+    AuditFacts,
     CalibrationBin,
     ChangedRow,
     Changes,
@@ -22,6 +23,7 @@ from neverworse.study._study import (
     Estimate,
     FileFacts,
     MethodFacts,
+    ModelFacts,
     Numbers,
     ScoreGroup,
     Scores,
@@ -60,6 +62,7 @@ def study_of(X, y, names, features, notes=(), **params):
     data = _data(y, names, features, before[~known], after[~known])
     changes = _changes(names, before[~known], after[~known], soft)
     compared, curve = comparison(names), _curve("labeled", (10, 15, 20, 30))
+    verdict = _verdict(certificate, data, changes, compared, curve)
     return Study(
         version="0.1.0",
         made="2026-11-16 09:30 UTC",
@@ -67,7 +70,7 @@ def study_of(X, y, names, features, notes=(), **params):
         settings={"target": "diagnosis", "distance": "all", "alpha": 0.0, "prior": None},
         packages={"numpy": "2.3.0", "scikit-learn": "1.9.1"},
         data=data,
-        verdict=_verdict(certificate, data, changes, compared, curve),
+        verdict=verdict,
         certificate=certificate,
         claim=_claim(certificate),
         certificate_words=certificate["summary"],
@@ -83,6 +86,15 @@ def study_of(X, y, names, features, notes=(), **params):
         labeled_curve=curve,
         comparison=compared,
         notes=tuple(notes),
+        model=ModelFacts(
+            name=verdict.model,
+            asked="auto",
+            certified=verdict.model == "projected",
+            compiled=False,
+            words=(f"model.skops holds the {verdict.model} model.",),
+            decision=None,
+            audit=AuditFacts("predict_proba", 0.0, 0.0, True, "It was audited."),
+        ),
     )
 
 
@@ -373,6 +385,7 @@ def nasty():
         command=" ".join(NASTY),
         claim=NASTY[0],
         verdict=Verdict("projected", NASTY[1], *NASTY[:2], NASTY, NASTY, NASTY),
+        model=dataclasses.replace(found.model, name=NASTY[1], words=NASTY),
         certificate_words=NASTY[1],
         settings=dict.fromkeys(NASTY, NASTY[1]),
         comparison=dataclasses.replace(

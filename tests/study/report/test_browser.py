@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from neverworse.pages import digest
 from neverworse.study.report import page
-from neverworse.study.report._html import _digest
 from tests.study.report import studies
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("chrome")
@@ -107,7 +107,7 @@ def ran_in(study, folder, use, width):
     """Return what a script found in the page, and what the console said."""
     content = page(study)
     script = re.search(r"<script>(.*)</script>", content, re.S)[1]
-    content = content.replace(script, script + use).replace(_digest(script), _digest(script + use))
+    content = content.replace(script, script + use).replace(digest(script), digest(script + use))
     (folder / "report.html").write_text(content, "utf-8")
     dom, said = opened(FRAME.replace("WIDTH", str(width)), folder, "frame.html")
     return json.loads(unescape(re.search(r'data-seen="([^"]*)"', dom)[1])), said

@@ -12,14 +12,16 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
+from neverworse._words import number
+from neverworse.pages import COLOURS
 from neverworse.study import Study
-from neverworse.study._study import ColumnImportance, Importance
-from neverworse.study.report import _pieces, _svg, page, write_report
+from neverworse.study._study import ColumnImportance, DecisionFacts, Estimate, Importance
+from neverworse.study.report import page, write_report
 from neverworse.study.report._canvas import WIDTH
-from neverworse.study.report._words import number
 from tests.study.report import studies
 
 VOID = {"meta", "link"}
+LONGEST_TABLE = 500
 CERTIFICATE_NUMBERS = (
     "worst_case",
     "best_case",
@@ -33,6 +35,11 @@ CERTIFICATE_NUMBERS = (
 )
 
 
+def shown(content):
+    """Return text as a browser shows it."""
+    return " ".join(content.split())
+
+
 class Reader(HTMLParser):
     """Reads a page as a browser would, and complains about what is not closed or not escaped."""
 
@@ -43,6 +50,7 @@ class Reader(HTMLParser):
         self.feed(content)
         self.close()
         assert self.open == []
+        self.sections = {key: shown(said) for key, said in self.sections.items()}
 
     def handle_starttag(self, tag, attrs):
         if tag not in VOID:
@@ -151,7 +159,7 @@ def test_all_colours_are_roles(make):
     drawn = "".join(re.findall(r"<svg.*?</svg>", content_of(make), re.S))
     classes = re.findall(r'class="([^"]*)"', drawn)
     used = {each for found in classes for each in found.split()}
-    assert used <= {f"{kind}-{role}" for kind in "fs" for role in _svg.ROLES}
+    assert used <= {f"{kind}-{role}" for kind in "fs" for role in COLOURS}
     assert "f-projected" in used
     assert ("s-supervised" in used) or make is studies.nothing_improved
     assert not re.findall(r"\b(fill|stroke)=\"(?!none)", drawn)
@@ -161,7 +169,7 @@ def test_names_from_outside_are_text():
     found = Reader(content_of(studies.nasty))
     for name in studies.NASTY:
         for section in ("notes", "coefficients", "data", "reproduction"):
-            assert name in found.sections[section], section
+            assert shown(name) in found.sections[section], section
     assert studies.NASTY[0] in found.sections[""]
     assert any(studies.NASTY[1] in title for title in found.titles)
     assert any(studies.NASTY[1] in label for label in found.labels)
@@ -290,7 +298,7 @@ def test_the_verdict_comes_first(make):
     assert verdict.headline in said
     assert verdict.quality is None or verdict.quality in said
     for sentence in (*verdict.reasons, *verdict.cautions, *verdict.advice):
-        assert sentence in said
+        assert shown(sentence) in said
 
 
 def test_options_are_not_broken_at_their_hyphens():
@@ -304,7 +312,7 @@ def test_options_are_not_broken_at_their_hyphens():
 @pytest.mark.parametrize("make", [studies.binary, studies.three_classes])
 def test_numbers_of_held_out_rows(make):
     study, found = make(), Reader(content_of(make))
-    model = study.verdict.model
+    model = study.model.name
     numbers, always = study.comparison.of(model).numbers, study.comparison.baseline
     rows = {row[0]: row[1:] for row in found.table("", model)}
     for title, key in (("Error", "error"), ("AUC", "auc"), ("Log loss", "log_loss")):
@@ -319,6 +327,41 @@ def test_numbers_of_held_out_rows(make):
         ]
     calibrated = "predicted 0.10: observed 0.18, between 0.10 and 0.26" in found.titles
     assert calibrated == (make is studies.binary)
+
+
+@pytest.mark.parametrize("is_tested", [True, False])
+def test_numbers_are_those_of_the_threshold_in_the_file(is_tested):
+    study = studies.binary()
+    tested = dataclasses.replace(
+        study.comparison.of("projected").numbers, error=Estimate(0.351, 0.3, 0.4)
+    )
+    decision = DecisionFacts("0.2", "malignant", 0.2, False, 5, tested if is_tested else None, ())
+    model = dataclasses.replace(study.model, decision=decision)
+    found = read(dataclasses.replace(study, model=model))
+    row = found.table("", "projected")[0]
+    assert row[:2] == ["Error", "0.351 (0.300 to 0.400)" if is_tested else "0.148 (0.108 to 0.188)"]
+    assert ("Error on held-out rows35.1 %" in found.sections[""]) == is_tested
+    assert ("At a threshold of 0.5" in found.sections["numbers"]) != is_tested
+    assert "All are compared at a threshold of 0.5." in found.sections["comparison"]
+    plain = Reader(content_of(studies.binary))
+    assert "threshold" not in plain.sections["numbers"] + plain.sections["comparison"]
+
+
+def test_the_class_that_is_looked_for_has_its_weights_drawn():
+    base = studies.three_classes()
+    one = dataclasses.replace(base.data, positive=base.data.classes[2].name)
+    found = read(dataclasses.replace(base, data=one))
+    said = found.sections["coefficients"]
+    assert f"How much the score of {one.positive} rises" in said
+    largest = sorted(
+        (each for each in base.coefficients if each.class_name == one.positive),
+        key=effect,
+        reverse=True,
+    )
+    drawn = [label for label in found.labels if label.startswith("The largest")]
+    assert drawn[0].startswith(f"The largest {len(largest)} weights. First of all: ")
+    assert largest[0].feature in drawn[0]
+    assert "How much the score of a class rises" in read(base).sections["coefficients"]
 
 
 @pytest.mark.parametrize(
@@ -398,7 +441,10 @@ def test_columns_that_matter_to_a_model_without_weights():
         studies.binary(), importance=Importance("TSVM", "Brier score", columns)
     )
     found = read(study)
-    assert "How much the Brier score of TSVM on held-out rows rises" in found.sections["importance"]
+    assert (
+        "How much the Brier score of TSVM for malignant on held-out rows rises"
+        in found.sections["importance"]
+    )
     assert "column 0: 0.300, between 0.250 and 0.350" in found.titles
     assert [row[0] for row in found.table("Column", "Rise of the Brier score")] == [
         each.column for each in columns
@@ -434,7 +480,7 @@ def test_long_tables_say_where_the_rest_is():
     row = studies.not_guaranteed().changes.rows[0]
     changes = dataclasses.replace(base.changes, n_changed=100_000, rows=(row,) * 1000)
     found = read(dataclasses.replace(base, changes=changes))
-    assert len(found.table("Row", "Supervised", "Projected")) == _pieces.LONGEST_TABLE
+    assert len(found.table("Row", "Supervised", "Projected")) == LONGEST_TABLE
     assert "The 500 first of 100,000; all are in predictions.csv." in found.sections["changes"]
     assert "Not on paper: 460 more rows" in found.sections["changes"]
 
@@ -482,14 +528,14 @@ def test_only_columns_that_became_features_are_counted():
 def test_the_penalty_and_how_it_was_chosen(chosen_by, shown):
     settings = {"target": "diagnosis", "alpha": 0.125, "alpha_chosen_by": chosen_by, "seed": 0}
     found = read(dataclasses.replace(studies.bare(), settings=settings))
-    assert f"alpha{shown}seed" in found.sections["reproduction"]
+    assert f"alpha{shown} seed" in found.sections["reproduction"]
     assert found.numbers["reproduction"]["0.125"] == "0.125"
 
 
 def test_large_studies_stay_small():
     content = page(studies.big())
     assert len(content.encode()) < 1_500_000
-    assert len(Reader(content).table("Feature", "Class")) == _pieces.LONGEST_TABLE
+    assert len(Reader(content).table("Feature", "Class")) == LONGEST_TABLE
 
 
 def test_the_same_study_gives_the_same_page():

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from neverworse.study.report._svg import COLOURS, Chart
-from neverworse.study.report._words import number
+from neverworse._words import number
+from neverworse.pages import COLOURS, Chart
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -112,6 +112,25 @@ def canvas(
     )
     ax.tick_params(length=0, pad=6)
     return Chart(figure), ax
+
+
+def dots(
+    ax: Axes, x: Sequence[float], y: Sequence[float], look: Look, identity: str, line: Any = "solid"
+) -> None:
+    """Draw the symbols of a method, and a line through them unless it is "none"."""
+    ax.plot(
+        x,
+        y,
+        color=look.colour,
+        marker=look.marker,
+        linestyle=line,
+        linewidth=1.8,
+        markersize=9,
+        markeredgewidth=1.1,
+        markeredgecolor=COLOURS["ground"],
+        clip_on=False,
+        gid=identity,
+    )
 
 
 def number_axis(axis: Any, n_ticks: int = 5) -> None:

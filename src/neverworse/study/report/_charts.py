@@ -1,30 +1,44 @@
-"""Charts of the model: what is proved, how rows score, and how weights moved."""
+"""The charts of a report: what is proved, how rows score, weights, methods, and learning curves."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
 from neverworse._typing import Vector
-from neverworse.projection.words import count
-from neverworse.study._study import Coefficient, ScoreGroup, Scores
+from neverworse._words import count, decimal, number, short, width
+from neverworse.pages import COLOURS, Chart
+from neverworse.study._study import (
+    CalibrationBin,
+    Coefficient,
+    ColumnImportance,
+    Comparison,
+    Curve,
+    Estimate,
+    ScoreGroup,
+    Scores,
+)
 from neverworse.study.report._canvas import (
     PROJECTED,
     SMALL,
     SUPERVISED,
+    Look,
     canvas,
+    dots,
     hover_bands,
+    looks,
     number_axis,
     rows_axis,
+    sizes_axis,
 )
-from neverworse.study.report._svg import COLOURS, Chart
-from neverworse.study.report._words import number, short, width
 
-INK, SOFT, LINE, GROUND = (COLOURS[role] for role in ("ink", "soft", "line", "ground"))
+INK, SOFT, LINE = (COLOURS[role] for role in ("ink", "soft", "line"))
 MOST_GROUPS = 4
 RIDGE = 68  # pixels for the scores of a group of rows
-LONGEST_GROUP, LONGEST_FEATURE, LONGEST_CLASS = 17, 24, 11  # letters
+LONGEST_GROUP, LONGEST_FEATURE, LONGEST_CLASS, LONGEST_METHOD = 17, 24, 11, 20  # letters
+MEASURES = {"error": "error on held-out rows", "loss": "squared loss per held-out row"}
 
 
 def bounds_chart(best: float, worst: float) -> Chart:
@@ -174,18 +188,7 @@ def coefficients_chart(
     ax.axvline(0.0, color=SOFT, linewidth=1.0)
     ax.hlines(places, before if moved else 0.0, after, color=SOFT, linewidth=1.5)
     for look, values in ((SUPERVISED, before), (PROJECTED, after))[not moved :]:
-        ax.plot(
-            values,
-            places,
-            marker=look.marker,
-            markersize=9,
-            markeredgewidth=1.2,
-            linestyle="none",
-            color=look.colour,
-            markeredgecolor=GROUND,
-            gid=look.role,
-            clip_on=False,
-        )
+        dots(ax, values, places, look, look.role, line="none")
         chart.titles[look.role] = [
             f"{each.feature}{f', {each.class_name}' if with_class else ''}: "
             f"supervised {number(each.supervised_scaled)}, "
@@ -206,3 +209,121 @@ def coefficients_chart(
 def _weight_name(each: Coefficient, with_class: bool) -> str:
     of_class = f", {short(each.class_name, LONGEST_CLASS)}" if with_class else ""
     return short(each.feature, LONGEST_FEATURE - width(of_class)) + of_class
+
+
+def curve_chart(curve: Curve, measure: Literal["error", "loss"]) -> Chart:
+    """Draw a learning curve: a line and a ribbon for each method."""
+    chart, ax = canvas(290, left=60)
+    look_of = looks(line.method for line in curve.lines)
+    for k, line in enumerate(curve.lines):
+        look = look_of[line.method]
+        known = [
+            (size, each.value, max(0.0, each.low), each.high)
+            for size, each in zip(curve.sizes, getattr(line, measure), strict=True)
+        ]
+        sizes, means, lows, highs = zip(*known, strict=True)
+        ax.fill_between(sizes, lows, highs, color=look.colour, alpha=0.14, linewidth=0)
+        dots(ax, sizes, means, look, f"line{k}", line=look.line)
+        titles = [
+            f"{line.method}, {count(size, f'{curve.rows} row')}: {decimal(mean)}, "
+            f"between {decimal(low)} and {decimal(high)}"
+            for size, mean, low, high in known
+        ]
+        chart.titles[f"line{k}"] = ["", *titles]
+    number_axis(ax.yaxis)
+    sizes_axis(ax, curve.sizes, f"{curve.rows} rows in training")
+    ax.set_ylabel(MEASURES[measure])
+    chart.description = f"{MEASURES[measure].capitalize()} over {curve.rows} rows. " + " ".join(
+        f"{line.method}: {decimal(getattr(line, measure)[0].value)} at {curve.sizes[0]:,}, "
+        f"{decimal(getattr(line, measure)[-1].value)} at {curve.sizes[-1]:,}."
+        for line in curve.lines
+    )
+    return chart
+
+
+def errors_chart(comparison: Comparison) -> Chart:
+    """Draw the error of each method, and a line for always answering with one class."""
+    errors = [(each.method, each.numbers.error) for each in comparison.methods]
+    return _intervals(errors, MEASURES["error"], comparison.baseline.error.value)
+
+
+def differences_chart(comparison: Comparison) -> Chart | None:
+    """Draw how the error of each method differs from the first one's; None if none does."""
+    differences = [
+        (each.method, each.error_difference)
+        for each in comparison.methods
+        if each.error_difference is not None
+    ]
+    if all(each == Estimate(0.0, 0.0, 0.0) for _, each in differences):
+        return None
+    return _intervals(differences, "Δ error vs. supervised", 0.0)
+
+
+def importance_chart(columns: Sequence[ColumnImportance], label: str) -> Chart:
+    """Draw how much a model relies on each column of the table."""
+    return _intervals([(each.column, each.increase) for each in columns], label, 0.0, PROJECTED)
+
+
+def _intervals(
+    estimates: Sequence[tuple[str, Estimate]],
+    label: str,
+    reference: float,
+    look: Look | None = None,
+) -> Chart:
+    """Draw a dot and an interval for each method or column, and a line to compare them with."""
+    chart, ax = canvas(30 * len(estimates) + 60, left=140, top=8)
+    names = [name for name, _ in estimates]
+    look_of = looks(names) if look is None else dict.fromkeys(names, look)
+    rows_axis(ax, chart, [short(name, LONGEST_METHOD) for name in names])
+    ax.axvline(reference, color=INK, linewidth=1.2)
+    for k, (name, each) in enumerate(estimates):
+        ends, colour = [each.low, each.high], look_of[name].colour
+        ax.plot(ends, [k, k], color=colour, linewidth=2.5, solid_capstyle="round")
+        dots(ax, [each.value], [k], look_of[name], f"dot{k}", line="none")
+        chart.titles[f"dot{k}"] = (
+            f"{name}: {decimal(each.value)}, between {decimal(each.low)} and {decimal(each.high)}"
+        )
+    number_axis(ax.xaxis, 4)
+    ax.yaxis.grid(True)
+    ax.set_xlabel(label)
+    chart.description = f"{label}. " + " ".join(
+        f"{name}: {decimal(each.value)}." for name, each in estimates
+    )
+    return chart
+
+
+def calibration_chart(bins: Sequence[CalibrationBin], positive: str) -> Chart:
+    """Draw how often rows are of a class, over the probability that was predicted."""
+    chart, ax = canvas(290, left=60)
+    look = PROJECTED
+    predicted = [each.predicted for each in bins]
+    observed = [each.observed for each in bins]
+    ax.plot([0, 1], [0, 1], color=SOFT, linewidth=1.0, linestyle=(0, (2, 2)))
+    ax.vlines(
+        predicted,
+        [each.low for each in observed],
+        [each.high for each in observed],
+        color=look.colour,
+        linewidth=2.5,
+        alpha=0.45,
+    )
+    dots(ax, predicted, [each.value for each in observed], look, "bins")
+    chart.titles["bins"] = [
+        "",
+        *(
+            f"predicted {decimal(each.predicted, 2)}: observed {decimal(each.observed.value, 2)}, "
+            f"between {decimal(each.observed.low, 2)} and {decimal(each.observed.high, 2)}"
+            for each in bins
+        ),
+    ]
+    ax.set_xlim(-0.03, 1.03)
+    ax.set_ylim(-0.03, 1.03)
+    number_axis(ax.xaxis)
+    number_axis(ax.yaxis)
+    ax.set_xlabel(chart.placeholder(f"predicted probability of {short(positive, 34)}"))
+    ax.set_ylabel("share of held-out rows")
+    chart.description = "Calibration on held-out rows. " + " ".join(
+        f"Predicted {decimal(each.predicted, 2)}, observed {decimal(each.observed.value, 2)}."
+        for each in bins
+    )
+    return chart

@@ -2,38 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from importlib.resources import files
 from pathlib import Path
 
 from neverworse._files import write_whole
-from neverworse.study._study import Study
-from neverworse.study.report import (
-    _sections_about,
-    _sections_choice,
-    _sections_evidence,
-    _sections_model,
-    _sections_verdict,
-)
-from neverworse.study.report._canvas import drawing_style
-from neverworse.study.report._html import Markup, contents, document, section, tag
+from neverworse.pages import render
+from neverworse.study._study import Coefficient, Study, VerdictKind
+from neverworse.study.report import _charts, _rows
+from neverworse.study.report._canvas import drawing_style, looks
+from neverworse.tables._errors import grouped
 
-# In the order of the questions of somebody who has to use the model, and then to defend it.
-SECTIONS: dict[str, tuple[str, Callable[[Study], Iterator[Markup]]]] = {
-    "numbers": ("How good it is", _sections_verdict.numbers),
-    "model": ("The model in the file", _sections_choice.model),
-    "comparison": ("Other methods", _sections_evidence.comparison),
-    "curves": ("Is more data worth it?", _sections_evidence.curves),
-    "importance": ("What matters most", _sections_model.importance),
-    "coefficients": ("Weights, the largest first", _sections_model.coefficients),
-    "changes": ("Predictions that changed", _sections_model.changes),
-    "notes": ("Notes", _sections_about.notes),
-    "certificate": ("What is proved", _sections_about.certificate),
-    "meaning": ("What “never worse” means", _sections_about.meaning),
-    "scores": ("How the classes score", _sections_model.scores),
-    "data": ("Data", _sections_about.data),
-    "reproduction": ("How to reproduce this", _sections_about.reproduction),
+# In the order of the questions of somebody who has to use the model, and then to defend it. Each
+# has a template of its name.
+SECTIONS = {
+    "numbers": "How good it is",
+    "model": "The model in the file",
+    "comparison": "Other methods",
+    "curves": "Is more data worth it?",
+    "importance": "What matters most",
+    "coefficients": "Weights, the largest first",
+    "changes": "Predictions that changed",
+    "notes": "Notes",
+    "certificate": "What is proved",
+    "meaning": "What “never worse” means",
+    "scores": "How the classes score",
+    "data": "Data",
+    "reproduction": "How to reproduce this",
 }
+PARTS = {
+    "unlabeled_curve": "the learning curve over unlabeled rows",
+    "labeled_curve": "the learning curve over labeled rows",
+    "comparison": "the comparison of methods",
+}
+# What the badge says, and its colour: green is for a projected model that is to be used.
+BADGES: dict[VerdictKind, tuple[str, str]] = {
+    "projected": ("Never worse", "good"),
+    "nothing to gain": ("Same as supervised", "neutral"),
+    "supervised": ("Worse on held-out rows", "bad"),
+    "another method": ("Another method is better", "neutral"),
+    "undecided": ("Not guaranteed", "bad"),
+}
+UNPROVED = ("Better on held-out rows, not guaranteed", "neutral")
+LARGEST_MATRIX = 12  # classes; more do not fit on a page
+MOST_SCORES = 12  # classes whose scores are drawn
+MOST_WEIGHTS = 20  # weights that are drawn
 
 
 def page(study: Study) -> str:
@@ -43,19 +54,44 @@ def page(study: Study) -> str:
     ----------
     study : Study
     """
-    titles = {
-        identity: title for identity, (title, _) in SECTIONS.items() if _is_there(study, identity)
+    missing = [what for part, what in PARTS.items() if getattr(study, part) is None]
+    absent = {
+        "numbers": study.comparison is None,
+        "curves": study.unlabeled_curve is None and study.labeled_curve is None,
+        "changes": not study.changes.n_changed,
+        "notes": not study.notes and not missing,
     }
+    standing = _standing(study)
+    is_unproved = study.verdict.kind == "projected" and standing != "never worse"
+    weights = sorted(study.coefficients, key=_effect, reverse=True)
+    positive = study.data.positive
+    of_positive = [each for each in weights if positive in (None, each.class_name)]
     with drawing_style():
-        body = [
-            _sections_verdict.headline(study),
-            contents(titles.items()),
-            *(section(key, title, *SECTIONS[key][1](study)) for key, title in titles.items()),
-            tag("footer", tag("p", f"Made by neverworse {study.version}.", class_="soft")),
-        ]
-    sheets = "".join(_resource(name) for name in ("page.css", "study.css"))
-    title = f"{study.data.target}: report of neverworse"
-    return document(title, body, sheets, _resource("report.js"))
+        return render(
+            "neverworse.study.report",
+            "report.html",
+            study=study,
+            sections={
+                key: title
+                for key, title in SECTIONS.items()
+                if not absent.get(key, getattr(study, key, True) is None)
+            },
+            badge=UNPROVED if is_unproved else BADGES[study.verdict.kind],
+            missing=missing,
+            standing=standing,
+            to_look_at=grouped({each.name: each.look for each in study.data.columns}),
+            weights=weights,
+            n_weights=len(of_positive),
+            drawn_weights=[each for each in of_positive[:MOST_WEIGHTS] if _effect(each) > 0],
+            moved=any(each.supervised != each.projected for each in weights),
+            several=len(study.data.classes) > 2,
+            charts=_charts,
+            looks=looks,
+            rows=_rows,
+            LARGEST_MATRIX=LARGEST_MATRIX,
+            MOST_SCORES=MOST_SCORES,
+            MOST_WEIGHTS=MOST_WEIGHTS,
+        )
 
 
 def write_report(study: Study, path: str | Path) -> None:
@@ -72,20 +108,12 @@ def write_report(study: Study, path: str | Path) -> None:
     write_whole(Path(path), lambda file: file.write(content))
 
 
-def _is_there(study: Study, identity: str) -> bool:
-    """Return whether a study has what a section is about."""
-    if identity == "notes":
-        return bool(study.notes) or any(
-            getattr(study, part) is None for part in _sections_about.PARTS
-        )
-    if identity == "numbers":
-        return study.comparison is not None
-    if identity == "changes":
-        return study.changes.n_changed > 0
-    if identity == "curves":
-        return study.unlabeled_curve is not None or study.labeled_curve is not None
-    return getattr(study, identity, True) is not None
+def _standing(study: Study) -> str:
+    """Return what the certificate says, in a word."""
+    if study.certificate["reason"]:
+        return "same"
+    return "never worse" if study.certificate["holds"] else "not guaranteed"
 
 
-def _resource(name: str) -> str:
-    return files("neverworse.study.report").joinpath(name).read_text("utf-8")
+def _effect(each: Coefficient) -> float:
+    return max(abs(each.projected_scaled), abs(each.supervised_scaled))
