@@ -34,7 +34,7 @@ def test_points_of_the_robustness_figure_are_ratios(drawings, rows):
     lines = {line.get_color(): line.get_ydata() for line in ax.lines}
     for name in figures.ROBUSTNESS_METHODS:
         ratio = wide[name] / wide["SVM" if name == "TSVM" else "Supervised"]
-        np.testing.assert_allclose(np.sort(lines[STYLES[name].colour]), np.sort(ratio))
+        np.testing.assert_allclose(np.sort(lines[STYLES[name]["color"]]), np.sort(ratio))
     assert 1.0 in [line.get_ydata()[0] for line in ax.lines if len(line.get_ydata()) == 2]
 
 
@@ -135,9 +135,9 @@ def test_timing_goes_on_where_the_paper_stopped():
 
 
 def test_colours_differ_and_are_the_same_in_all_figures():
-    colours = [style.colour for style in STYLES.values()]
+    colours = [style["color"] for style in STYLES.values()]
     assert len(set(colours)) == len(colours)
-    markers = [style.marker for style in STYLES.values()]
+    markers = [style["marker"] for style in STYLES.values()]
     assert len(set(markers)) == len(markers)
 
 

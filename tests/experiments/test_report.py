@@ -242,14 +242,14 @@ def curves_like(after, spread, n=400):
     ],
 )
 def test_judging_claims(after, spread, effect, none):
-    change = _findings.Change.of(*curves_like(after, spread))
+    change = _findings.Change(*curves_like(after, spread))
     assert change.difference == pytest.approx(after)
     assert change.is_effect(-1) == effect
     assert change.is_none(-1) == none
 
 
 def test_a_single_repeat_decides_nothing():
-    change = _findings.Change.of(pd.Series([0.3]), pd.Series([0.2]))
+    change = _findings.Change(pd.Series([0.3]), pd.Series([0.2]))
     assert change.is_effect(-1) == change.is_none(-1) == "undecided"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from difflib import get_close_matches
 from importlib import import_module
+from inspect import cleandoc
 from typing import Any, Protocol
 
 from sklearn.utils import Bunch
@@ -14,32 +15,6 @@ from neverworse.datasets._sources import find
 
 FACTS = read_facts()
 PAPER_DATASETS = tuple(FACTS)
-
-PARAMETERS = """\
-data_home : path, optional
-    A folder that may have the file {file}. The folder that the environment variable
-    NEVERWORSE_DATA names and the user's cache are looked into as well.
-return_X_y : bool, default=False
-    Whether to return features and targets only.
-as_frame : bool, default=False
-    Whether features and targets are a DataFrame and a Series of pandas.
-download_if_missing : bool, default=True
-    Whether OpenML may be asked for a set that it has and that is nowhere on this machine."""
-
-RETURNS = """\
-data : Bunch
-    With `data` (n_rows, n_features), `target` (0 for the first class, 1 for the second),
-    `target_names`, `feature_names`, `frame` (features and target, if `as_frame`), `name`,
-    `DESCR`, `source` (where the data come from) and `tried` (sources before it, and why they
-    were of no use)."""
-
-SPLITS = """ Also `labeled_idx_10` and `labeled_idx_100`, the labeled rows of
-    the book's 12 official splits, if the source has them."""
-
-
-RAISES = """\
-DataNotFoundError
-    If no source has the data set: the message says what was tried, and what helps."""
 
 
 class Loader(Protocol):
@@ -79,17 +54,22 @@ def load_paper_dataset(
     as_frame : bool, default=False
         Whether features and targets are a DataFrame and a Series of pandas.
     download_if_missing : bool, default=True
-        Whether OpenML may be asked if the set is nowhere on this machine.
+        Whether OpenML may be asked for a set that it has and that is nowhere on this machine.
 
     Returns
     -------
-    data : Bunch, or tuple (X, y) if `return_X_y`
-        See the loader of the data set, for example `load_haberman`.
+    data : Bunch
+        With `data` (n_rows, n_features), `target` (0 for the first class, 1 for the second),
+        `target_names`, `feature_names`, `frame` (features and target, if `as_frame`), `name`,
+        `DESCR`, `source` (where the data come from) and `tried` (sources before it, and why they
+        were of no use). For sets of the book also `labeled_idx_10` and `labeled_idx_100`, the
+        labeled rows of its 12 official splits, if the source has them.
+        With `return_X_y`, the tuple (data, target).
 
     Raises
     ------
     DataNotFoundError
-        If no source has the data set. The message says what was tried, and what helps.
+        If no source has the data set: the message says what was tried, and what helps.
 
     References
     ----------
@@ -190,16 +170,15 @@ def _loader(name: str) -> Loader:
 
 
 def _documentation(facts: Facts) -> str:
+    """Return what there is to know of a data set, with parameters and results of all loaders."""
     title, rest = describe(facts).split("\n\n", 1)
     about, references = rest.split("References\n", 1)
-    returns = RETURNS + (SPLITS if facts.is_book_set else "")
-    parts = {
-        "Parameters": PARAMETERS.format(file=facts.file),
-        "Returns": f"{returns}\n    With `return_X_y`, the tuple (data, target).",
-        "Raises": RAISES,
-    }
-    sections = [f"{part}\n{'-' * len(part)}\n{text}\n\n" for part, text in parts.items()]
-    return f"Load {title}.\n\n{about}{''.join(sections)}References\n{references}"
+    shared = cleandoc(load_paper_dataset.__doc__ or "").partition("data_home :")[2]
+    shared = shared.partition("References\n")[0]
+    return (
+        f"Load {title}.\n\n{about}Parameters\n----------\ndata_home :{shared}"
+        f"References\n{references}"
+    )
 
 
 load_bci = _loader("BCI")

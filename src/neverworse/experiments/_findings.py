@@ -173,38 +173,20 @@ class Claim:
     verdict: Verdict
 
 
-@dataclass(frozen=True)
 class Change:
     """A difference of two means over the same repeats, a later or other one less the first.
 
-    The standard error is that of their difference, repeat by repeat; NaN for a single repeat. Bands
-    are half the widths of the ribbons about the means.
+    The standard error is that of their difference, repeat by repeat; NaN for a single repeat. The
+    ribbons of the figure do not overlap where the means differ by more than `ribbons`.
     """
 
-    before: float
-    after: float
-    standard_error: float
-    band_before: float
-    band_after: float
-    where: str
-
-    @classmethod
-    def of(cls, before: pd.Series, after: pd.Series, where: str = "") -> Change:
-        """Compare values with the same repeats as their index."""
+    def __init__(self, before: pd.Series, after: pd.Series, where: str = "") -> None:
         both = pd.DataFrame({"before": before, "after": after}).dropna()
-        return cls(
-            both["before"].mean(),
-            both["after"].mean(),
-            standard_error((both["after"] - both["before"]).to_numpy()),
-            BAND * standard_error(both["before"].to_numpy()),
-            BAND * standard_error(both["after"].to_numpy()),
-            where,
-        )
-
-    @property
-    def difference(self) -> float:
-        """How much higher the second is."""
-        return self.after - self.before
+        self.before, self.after = both["before"].mean(), both["after"].mean()
+        self.difference = self.after - self.before
+        self.standard_error = standard_error((both["after"] - both["before"]).to_numpy())
+        self.ribbons = BAND * sum(standard_error(both[name].to_numpy()) for name in both)
+        self.where = where
 
     def is_effect(self, sign: int) -> Verdict:
         """Judge the claim that the difference has a sign."""
@@ -219,7 +201,7 @@ class Change:
         """Judge the claim that there is no difference of that sign to be seen in the figure."""
         if not np.isfinite(self.standard_error):
             return "undecided"
-        seen = sign * self.difference > self.band_before + self.band_after
+        seen = sign * self.difference > self.ribbons
         if seen and self.is_effect(sign) == "agrees":
             return "differs"
         would_be_seen = SURE * self.standard_error <= RESOLUTION
@@ -254,13 +236,13 @@ class Curves:
         earlier = self.sizes[:-1] or self.sizes
         turn = min(earlier, key=lambda size: float(self.values(method, "error", size).mean()))
         before, after = (self.values(method, measure, size) for size in (turn, self.last))
-        return Change.of(before, after, f"{turn} → {self.last} unlabeled rows: ")
+        return Change(before, after, f"{turn} → {self.last} unlabeled rows: ")
 
     def against(self, reference: str, method: str, measure: str) -> Change:
         """Compare a method with another one, at the largest size."""
         before, after = (self.values(name, measure, self.last) for name in (reference, method))
         named = "" if reference == "Supervised" else f", {reference} → {method}"
-        return Change.of(before, after, f"{self.last} unlabeled rows{named}: ")
+        return Change(before, after, f"{self.last} unlabeled rows{named}: ")
 
 
 def check(measurements: pd.DataFrame) -> list[Claim]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import textwrap
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from neverworse._palette import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY
 from neverworse._typing import Vector
@@ -41,22 +41,14 @@ METADATA: dict[str, dict[str, Any]] = {
 SETTINGS = {"svg.hashsalt": "neverworse", "svg.fonttype": "path", "pdf.fonttype": 42}
 
 
-@dataclass(frozen=True)
-class Style:
-    """How a method looks in every figure; shapes differ as well, for print without colour."""
-
-    colour: str
-    marker: str
-    line: Any = "solid"
-
-
-STYLES = {
-    "Supervised": Style(ORANGE, "s", (0, (6, 2))),
-    "Self-Learning": Style(PURPLE, "v", (0, (3, 1.5))),
-    "ICLS": Style(SKY, "D"),
-    "Projection": Style(BLUE, "o"),
-    "Oracle": Style(GREEN, "^", (0, (6, 2, 1, 2))),
-    "TSVM": Style(GREY, "x", (0, (1, 1.2))),
+# How a method looks in every figure; shapes differ as well, for print without colour.
+STYLES: dict[str, dict[str, Any]] = {
+    "Supervised": {"color": ORANGE, "marker": "s", "linestyle": (0, (6, 2))},
+    "Self-Learning": {"color": PURPLE, "marker": "v", "linestyle": (0, (3, 1.5))},
+    "ICLS": {"color": SKY, "marker": "D", "linestyle": "solid"},
+    "Projection": {"color": BLUE, "marker": "o", "linestyle": "solid"},
+    "Oracle": {"color": GREEN, "marker": "^", "linestyle": (0, (6, 2, 1, 2))},
+    "TSVM": {"color": GREY, "marker": "x", "linestyle": (0, (1, 1.2))},
 }
 
 
@@ -163,17 +155,15 @@ def _draw_ratios(ax: Axes, columns: dict[str, tuple[str, Vector]]) -> None:
     """Draw the points of one panel, given the method and the ratios of each column."""
     ax.axhline(1.0, color="black", linewidth=0.8, zorder=3)
     for position, (name, (method, ratio)) in enumerate(columns.items()):
-        style = STYLES[method]
+        style = {**STYLES[method], "linestyle": "none"}
         # The same points lie in the same places whenever the figure is drawn.
         jitter = np.random.default_rng(zlib.crc32(name.encode())).uniform(-0.3, 0.3, len(ratio))
         ax.plot(
             position + jitter,
             ratio,
-            linestyle="none",
-            marker=style.marker,
+            **style,
             markersize=3.0,
-            markeredgewidth=0.7 if style.marker == "x" else 0.0,
-            color=style.colour,
+            markeredgewidth=0.7 if style["marker"] == "x" else 0.0,
             alpha=0.7,
             zorder=2,
         )
@@ -208,7 +198,10 @@ def draw_curves(summary: pd.DataFrame) -> Drawing:
             chosen = summary[(summary["dataset"] == name) & (summary["measure"] == measure)]
             for method in CURVE_METHODS:
                 _draw_curve(ax, method, chosen[chosen["method"] == method])
-            _log2_axis(ax, sorted(chosen["n_unlabeled"].unique()))
+            sizes = sorted(chosen["n_unlabeled"].unique())
+            ax.set_xscale("log", base=2)
+            ax.set_xticks(sizes, [str(size) for size in sizes])
+            ax.set_xticks([], minor=True)
             ax.yaxis.set_major_locator(MaxNLocator(6))
             ax.grid(**GRID)
             ax.set_axisbelow(True)
@@ -217,7 +210,16 @@ def draw_curves(summary: pd.DataFrame) -> Drawing:
                 ax.set_ylabel(f"{label} on test rows", size=9)
         axes[0, column].set_title(name, size=10)
         axes[1, column].set_xlabel("unlabeled rows", size=9)
-    _legend_below(figure, axes[0, 0])
+    handles, labels = axes[0, 0].get_legend_handles_labels()  # those of all panels
+    figure.legend(
+        handles,
+        labels,
+        loc="outside lower center",
+        ncols=len(labels) if figure.get_figwidth() > 6 else 3,
+        fontsize=8,
+        frameon=False,
+        handlelength=3.2,
+    )
     return Drawing(
         _settle(figure),
         "Figure 2: learning curves",
@@ -230,19 +232,11 @@ def draw_curves(summary: pd.DataFrame) -> Drawing:
 def _draw_curve(ax: Axes, method: str, found: pd.DataFrame) -> None:
     style = STYLES[method]
     x, mean = found["n_unlabeled"].to_numpy(), found["mean"].to_numpy()
-    ax.plot(
-        x,
-        mean,
-        color=style.colour,
-        linestyle=style.line,
-        linewidth=1.5,
-        marker=style.marker,
-        markersize=3.5,
-        label=method,
-    )
+    ax.plot(x, mean, **style, linewidth=1.5, markersize=3.5, label=method)
     margin = RIBBON * found["standard_error"].to_numpy()
     if np.isfinite(margin).any():  # there is none for a single repeat
-        ax.fill_between(x, mean - margin, mean + margin, color=style.colour, alpha=0.2, linewidth=0)
+        low, high = mean - margin, mean + margin
+        ax.fill_between(x, low, high, color=style["color"], alpha=0.2, linewidth=0)
 
 
 def draw_timing(summary: pd.DataFrame) -> Drawing:
@@ -253,16 +247,14 @@ def draw_timing(summary: pd.DataFrame) -> Drawing:
     ax = figure.add_subplot()
     for name in TIMING_METHODS:
         found = summary[summary["method"] == name]
-        style, ratio = STYLES[name], found["ratio"]
+        ratio = found["ratio"]
         # Down to a tenth, should noise be larger than the ratio: the axis has no zero.
         margin = np.minimum(RIBBON * found["standard_error"].fillna(0.0), 0.9 * ratio)
         ax.errorbar(
             found["n_unlabeled"],
             ratio,
             yerr=margin,
-            color=style.colour,
-            linestyle=style.line,
-            marker=style.marker,
+            **STYLES[name],
             markersize=5,
             linewidth=1.5,
             capsize=2,
@@ -328,28 +320,6 @@ def _settle(figure: Figure) -> Figure:
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
     return figure
-
-
-def _log2_axis(ax: Axes, sizes: Sequence[int]) -> None:
-    """Put the sizes on a logarithmic axis, each with its number."""
-    ax.set_xscale("log", base=2)
-    ax.xaxis.set_major_locator(FixedLocator([float(size) for size in sizes]))
-    ax.xaxis.set_minor_locator(NullLocator())
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0f}"))
-
-
-def _legend_below(figure: Figure, ax: Axes) -> None:
-    """Explain the lines of one panel, which are those of all, below them."""
-    handles, labels = ax.get_legend_handles_labels()
-    figure.legend(
-        handles,
-        labels,
-        loc="outside lower center",
-        ncols=len(labels) if figure.get_figwidth() > 6 else 3,
-        fontsize=8,
-        frameon=False,
-        handlelength=3.2,
-    )
 
 
 def _remove_unused(axes: Any, n_used: int) -> None:
