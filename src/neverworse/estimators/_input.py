@@ -1,22 +1,84 @@
-"""Rows that are not in memory: files and Dask collections as X, and as y and weights."""
+"""What users pass: arrays, files and Dask collections, weights, and what is no array of numbers."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import wraps
 from typing import Any, TypeVar
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from neverworse._typing import AnyArray
+from neverworse._typing import AnyArray, Vector
+from neverworse.projection import Observer
 from neverworse.rows import ChunkedRows, Rows
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 # What predictions need of a fitted model; the rest may be as long as the training rows.
 _NEEDED = ("coef_", "intercept_", "classes_", "n_features_in_")
+_ARGUMENTS = "X, y, sample_weight, bounds or a parameter"
+# How NumPy and Python begin to say that something is no number, or that rows differ in length.
+_NOT_NUMBERS = ("could not convert", "setting an array element", "float() argument must be")
+# Squares of scores and narrow bounds are multiplied by weights; beyond these, products leave the
+# range of floating point numbers.
+SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-50, 1e50
+
+
+@dataclass(frozen=True)
+class FitInput:
+    """What `fit` was given, checked as far as this is possible without looking at the labels."""
+
+    rows: Rows
+    y: Any
+    weights: Vector | None = None
+    bounds: Any = None
+    observer: Observer | None = None  # told about the progress
+
+
+def explains_conversion(method: Method) -> Method:
+    """Let a method say what is wrong where NumPy or Python cannot turn something into floats."""
+
+    @wraps(method)
+    def explained(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return method(*args, **kwargs)
+        except OverflowError:
+            raise ValueError(
+                f"{_ARGUMENTS} has an integer that is too large for a floating point number "
+                "(beyond 1.8e308). Rescale it, or turn labels into strings."
+            ) from None
+        except (ValueError, TypeError) as error:
+            if not str(error).startswith(_NOT_NUMBERS):
+                raise
+            raise type(error)(
+                f"{_ARGUMENTS} is no array of numbers: {str(error).rstrip('.')}. Encode text as "
+                "numbers, and give all rows the same columns."
+            ) from None
+
+    return explained  # type: ignore[return-value]
+
+
+def checked_weights(sample_weight: Any, n_rows: int) -> Vector:
+    """Return weights as an array of shape (n_rows,): not negative, and none beyond use."""
+    weights: Vector = _check_sample_weight(
+        sample_weight,
+        np.broadcast_to(0.0, (n_rows, 1)),
+        dtype=np.float64,
+        ensure_non_negative=True,
+    )
+    unusable = ((weights > 0.0) & (weights < SMALLEST_WEIGHT)) | (weights > LARGEST_WEIGHT)
+    if unusable.any():
+        row = int(unusable.argmax())
+        raise ValueError(
+            f"sample_weight is {weights[row]:.3g} in row {row}, but positive weights have to lie "
+            f"between {SMALLEST_WEIGHT:.0e} and {LARGEST_WEIGHT:.0e}: products with others leave "
+            "the range of floating point numbers. Rescale the weights, or set negligible ones to "
+            "zero."
+        )
+    return weights
 
 
 def is_dask(X: Any) -> bool:
@@ -39,22 +101,22 @@ def refuse_chunks(model: Any, X: Any) -> None:
 
 
 def lazy_rows(model: Any, X: Any, *, reset: bool) -> Rows:
-    """Return the rows of X, with checked columns, without reading them.
+    """Return the rows of a Dask collection or of `Rows`, with checked columns, without reading.
 
-    Parameters
-    ----------
-    model : estimator
-        Told about the columns if `reset`; otherwise they must be those that it knows.
-    X : Rows or Dask collection
-    reset : bool
+    With `reset` the model is told about the columns; otherwise they must be those that it knows.
     """
-    rows = _open(X)
-    name = type(model).__name__
+    if isinstance(X, Rows):
+        rows = X
+    else:
+        from neverworse.rows._dask import DaskRows
+
+        rows = DaskRows(X)
     if reset:
         if not (rows.n_rows and rows.n_columns):
             raise ValueError(
                 f"Found array with {rows.n_rows} sample(s) and {rows.n_columns} feature(s) (shape="
-                f"({rows.n_rows}, {rows.n_columns})) while a minimum of 1 is required by {name}."
+                f"({rows.n_rows}, {rows.n_columns})) while a minimum of 1 is required by "
+                f"{type(model).__name__}."
             )
         model.n_features_in_ = rows.n_columns
         if hasattr(model, "feature_names_in_"):
@@ -137,11 +199,3 @@ class _Predict:
         if not X.shape[0]:  # a chunk of no rows is no mistake
             return self(np.zeros((1, self._model.n_features_in_)))[:0]
         return getattr(self._model, self._method)(X)
-
-
-def _open(X: Any) -> Rows:
-    if isinstance(X, Rows):
-        return X
-    from neverworse.rows._dask import DaskRows
-
-    return DaskRows(X)

@@ -1,9 +1,8 @@
 """Audit of any two fitted models: what is certain about their losses, whatever the labels.
 
 The loss difference of two scores is affine in every unknown label, so its extremes over all
-labelings are known in closed form (`neverworse.projection.certificate.loss`). Fitted models
-and arrays are turned into scores (`_audit_models`), and y, bounds and priors into what is known
-about the labels (`_audit_labels`).
+labelings are known in closed form (`neverworse.projection.certificate.loss`). `_inputs` turns
+fitted models and arrays into scores, and y, bounds and priors into what is known about the labels.
 """
 
 from __future__ import annotations
@@ -14,30 +13,33 @@ from typing import Any
 
 import numpy as np
 
+from neverworse._docs import documented_like
 from neverworse._typing import Vector
-from neverworse.estimators._audit_labels import (
-    check_countable,
-    count_rows,
-    labels_of_classes,
-    labels_of_targets,
-    row_weights,
-)
-from neverworse.estimators._audit_models import (
+from neverworse.estimators._audit._inputs import (
     Models,
+    check_countable,
     check_fitted,
     check_regressors,
     chosen_response,
+    count_rows,
+    labels_of_classes,
+    labels_of_targets,
     predictions_of,
     predicts_targets,
+    row_weights,
     scores_of,
 )
-from neverworse.estimators._audit_report import Audit, Response
+from neverworse.estimators._audit._report import Audit, Response
 from neverworse.estimators._class_prior import with_class_prior
+from neverworse.estimators._projected import ProjectedLeastSquaresClassifier
 from neverworse.projection import Assumptions, Labels
 from neverworse.projection.certificate.loss import LossDifference, loss_difference
 from neverworse.projection.coordinates.gram import EPS
 
+__all__ = ["Audit", "audit"]
 
+
+@documented_like(ProjectedLeastSquaresClassifier)
 def audit(
     candidate: Any,
     baseline: Any,
@@ -95,13 +97,7 @@ def audit(
         Of shape (n_samples, 2) or (n_samples, n_classes, 2), as in the `fit` of
         `ProjectedLeastSquaresClassifier`. For regressors, who need them: bounds (low, high) of
         all unknown targets, or one such pair for each row.
-    class_prior : None, number, interval, array, dict or "confidence", default=None
-        What is known about the share of classes among the unlabeled rows, as in
-        `ProjectedLeastSquaresClassifier`.
-    prior_level : float, default=0.95
-        Probability with which "confidence" intervals hold.
-    missing_label : "auto" or scalar, default="auto"
-        What marks unlabeled rows in y, as in `LeastSquaresClassifier`.
+    {class_prior, prior_level, missing_label}
 
     Returns
     -------
