@@ -7,35 +7,34 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from neverworse.experiments import _figures, _robustness_figures
-from neverworse.experiments._drawing import STYLES
-from neverworse.experiments._rendering import FORMATS, render
+from neverworse.experiments.report import figures
+from neverworse.experiments.report.figures import FORMATS, STYLES, render
 from tests.experiments import runs
 
 
 @pytest.fixture(scope="module")
 def drawings():
-    return _figures.draw(runs.small())
+    return figures.draw(runs.small())
 
 
 def test_there_are_figures_of_what_was_run(drawings):
     assert list(drawings) == ["figure1", "robustness", "robustness-test"]
-    assert list(_figures.draw(runs.timing())) == ["timing"]
-    assert _figures.draw(runs.small(("table",), 1)) == {}
+    assert list(figures.draw(runs.timing())) == ["timing"]
+    assert figures.draw(runs.small(("table",), 1)) == {}
 
 
 @pytest.mark.parametrize("rows", ["training", "test"])
 def test_points_of_the_robustness_figure_are_ratios(drawings, rows):
     measured = runs.small().measurements["robustness"]
-    drawing = _robustness_figures.draw_robustness(measured, rows)
+    drawing = figures.draw_robustness(measured, rows)
     (ax,) = drawing.figure.axes
     assert ax.get_title() == "WDBC"
     assert ax.get_ylim() == (0.0, 5.0)
     wide = measured.pivot(index="repeat", columns="method", values=f"{rows}_loss")
     lines = {line.get_color(): line.get_ydata() for line in ax.lines}
-    for name in _robustness_figures.ROBUSTNESS_METHODS:
+    for name in figures.ROBUSTNESS_METHODS:
         ratio = wide[name] / wide["SVM" if name == "TSVM" else "Supervised"]
-        np.testing.assert_allclose(np.sort(lines[STYLES[name].colour]), np.sort(ratio))
+        np.testing.assert_allclose(np.sort(lines[STYLES[name]["color"]]), np.sort(ratio))
     assert 1.0 in [line.get_ydata()[0] for line in ax.lines if len(line.get_ydata()) == 2]
 
 
@@ -43,7 +42,7 @@ def test_points_that_are_cut_off_are_counted():
     measured = runs.small().measurements["robustness"].copy()
     chosen = (measured["method"] == "TSVM") & (measured["repeat"] == 1)
     measured.loc[chosen, "training_loss"] *= 1e6
-    drawing = _robustness_figures.draw_robustness(measured, "training")
+    drawing = figures.draw_robustness(measured, "training")
     assert "Above 5 and cut off: 1 of 8 points" in drawing.description
     said = drawing.figure._supxlabel.get_text().replace("\n", " ")
     assert "Above 5 and cut off: 1 of 8 points (numbers at the top)." in said
@@ -54,7 +53,7 @@ def test_points_that_are_cut_off_are_counted():
 def test_any_number_of_panels(n_datasets):
     measured = runs.small().measurements["robustness"]
     many = [measured.assign(dataset=f"set {k}") for k in range(n_datasets)]
-    drawing = _robustness_figures.draw_robustness(pd.concat(many), "training")
+    drawing = figures.draw_robustness(pd.concat(many), "training")
     assert [ax.get_title() for ax in drawing.figure.axes] == [f"set {k}" for k in range(n_datasets)]
 
 
@@ -68,9 +67,9 @@ def many(n_datasets):
 @pytest.mark.parametrize("form", ["data sets", "paper"])
 def test_no_label_is_cut_off(n_datasets, form):
     drawing = (
-        _robustness_figures.draw_figure_one(many(n_datasets))
+        figures.draw_figure_one(many(n_datasets))
         if form == "paper"
-        else _robustness_figures.draw_robustness(many(n_datasets), "training")
+        else figures.draw_robustness(many(n_datasets), "training")
     )
     figure = drawing.figure
     figure.draw_without_rendering()
@@ -86,7 +85,7 @@ def test_no_label_is_cut_off(n_datasets, form):
 
 def test_the_papers_form_has_a_panel_for_each_method_over_all_data_sets():
     measured = many(3)
-    drawing = _robustness_figures.draw_figure_one(measured)
+    drawing = figures.draw_figure_one(measured)
     axes = drawing.figure.axes
     assert [ax.get_title() for ax in axes] == ["Self-Learning", "Projection", "TSVM"]
     names = [label.get_text() for label in axes[-1].get_xticklabels()]
@@ -109,23 +108,23 @@ def test_the_papers_form_has_a_panel_for_each_method_over_all_data_sets():
 @pytest.mark.parametrize("repeats", [1, 2])
 def test_curves_are_means_with_ribbons(repeats):
     found = runs.curves(repeats)
-    drawing = _figures.draw_curves(found.summaries["curves"])
+    drawing = figures.draw_curves(found.summaries["curves"])
     error, _loss = drawing.figure.axes
     assert error.get_title() == "SPECT"
     assert error.get_xscale() == "log"
-    assert [line.get_label() for line in error.lines] == list(_figures.CURVE_METHODS)
+    assert [line.get_label() for line in error.lines] == list(figures.CURVE_METHODS)
     assert "USM" in set(found.measurements["curves"]["method"])
     measured = found.measurements["curves"]
     means = measured[measured["method"] == "ICLS"].groupby("n_unlabeled")["error"].mean()
-    line = error.lines[_figures.CURVE_METHODS.index("ICLS")]
+    line = error.lines[figures.CURVE_METHODS.index("ICLS")]
     np.testing.assert_allclose(line.get_ydata(), means)
     # The error of a single repeat has no standard error.
-    assert len(error.collections) == (0 if repeats == 1 else len(_figures.CURVE_METHODS))
+    assert len(error.collections) == (0 if repeats == 1 else len(figures.CURVE_METHODS))
     render(drawing.figure, "png")
 
 
 def test_timing_goes_on_where_the_paper_stopped():
-    drawing = _figures.draw(runs.timing())["timing"]
+    drawing = figures.draw(runs.timing())["timing"]
     (ax,) = drawing.figure.axes
     assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
@@ -136,9 +135,9 @@ def test_timing_goes_on_where_the_paper_stopped():
 
 
 def test_colours_differ_and_are_the_same_in_all_figures():
-    colours = [style.colour for style in STYLES.values()]
+    colours = [style["color"] for style in STYLES.values()]
     assert len(set(colours)) == len(colours)
-    markers = [style.marker for style in STYLES.values()]
+    markers = [style["marker"] for style in STYLES.values()]
     assert len(set(markers)) == len(markers)
 
 
@@ -147,9 +146,7 @@ def test_files_are_what_they_are_and_always_the_same(drawings, kind):
     content = render(drawings["robustness"].figure, kind)
     assert content == render(drawings["robustness"].figure, kind)
     again = render(
-        _robustness_figures.draw_robustness(
-            runs.small().measurements["robustness"], "training"
-        ).figure,
+        figures.draw_robustness(runs.small().measurements["robustness"], "training").figure,
         kind,
     )
     assert content == again

@@ -3,8 +3,8 @@
 import pandas as pd
 import pytest
 
-from neverworse.experiments import _outputs
-from neverworse.experiments._reproduction import summarise
+from neverworse.experiments import Reproduction
+from neverworse.experiments.report import page
 from tests.experiments import runs
 
 WORDS = {"dataset", "method"}
@@ -56,7 +56,7 @@ def test_measurements_come_back_to_the_last_bit(saved):
     }
     for name, found in runs.small().measurements.items():
         pd.testing.assert_frame_equal(read[name], found, check_exact=True, check_dtype=False)
-    again = summarise(runs.small().plan, "bonferroni", read)
+    again = Reproduction.of(runs.small().plan, "bonferroni", read)
     assert again.guarantees == runs.small().guarantees
     pd.testing.assert_frame_equal(again.summaries["table"], runs.small().summaries["table"])
 
@@ -79,7 +79,7 @@ def test_a_file_that_cannot_be_made_leaves_the_old_one(tmp_path, monkeypatch):
     def fail(*_):
         raise MemoryError
 
-    monkeypatch.setattr(_outputs, "write_report", fail)
+    monkeypatch.setattr(page, "write_report", fail)
     with pytest.raises(MemoryError):
         found.save(tmp_path)
     assert (tmp_path / "report.html").read_bytes() == before

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neverworse.experiments._samples import N_FOLDS, draw_folds, draw_labeled, unlabeled_sizes
+from neverworse.experiments._experiments import N_FOLDS, draw_folds, draw_labeled, unlabeled_sizes
 
 
 @given(st.integers(0, 2**32), st.integers(2, 20))

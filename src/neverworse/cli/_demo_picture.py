@@ -10,8 +10,7 @@ from neverworse import LeastSquaresClassifier, ProjectedLeastSquaresClassifier
 from neverworse._palette import BLUE, GREEN, GREY, ORANGE
 from neverworse._typing import AnyArray, Vector
 from neverworse.estimators import LinearClassifier, class_scores
-from neverworse.plots import ConstraintSetDisplay
-from neverworse.plots._constraint_set import equidistant
+from neverworse.plots import ConstraintSetDisplay, equidistant
 
 N_LABELED, N_ROWS = 4, 40
 

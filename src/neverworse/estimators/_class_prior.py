@@ -22,16 +22,7 @@ MISSED = 1e-6  # shares that miss their intervals by more than this do so
 def with_class_prior(
     known: KnownLabels, class_prior: Any, prior_level: float
 ) -> tuple[Labels, Assumptions]:
-    """Restrict the totals of the labels to what the prior says.
-
-    Parameters
-    ----------
-    known : KnownLabels
-    class_prior : None, "confidence", number, or array-like, or dict
-        As the parameter of the classifiers.
-    prior_level : float
-        Of "confidence".
-    """
+    """Restrict the totals of the labels to what the prior says, a parameter of the classifiers."""
     labels, classes = known.labels, known.classes
     task: Task = "binary" if labels.target.ndim == 1 else "multiclass"
     assumed = Assumptions(task=task, n_bounded=known.n_bounded)

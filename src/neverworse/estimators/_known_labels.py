@@ -1,4 +1,4 @@
-"""From y, bounds and priors to what is known about every label."""
+"""From y, weights and bounds to what is known about every label."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_consistent_length
 
 from neverworse._typing import AnyArray, Indices, Mask, Matrix, Vector
-from neverworse.estimators._class_weight import class_weights, weighted_by_class
+from neverworse.estimators._input import LARGEST_WEIGHT, SMALLEST_WEIGHT, FitInput
 from neverworse.estimators._labels import split_labels
 from neverworse.projection import Box, Labels, Simplex
 
+CLASS_WEIGHT: list[Any] = [StrOptions({"balanced"}), dict, None]
 # The square of what is narrower leaves too little room for what is computed from it.
 NARROWEST = 1e-100
 # What bounds may contradict each other by, for rounding errors of those who computed them. Bounds
@@ -22,57 +24,69 @@ SAME = 1e-12
 
 @dataclass(frozen=True)
 class KnownLabels:
-    """Labels of a classification, as the projection needs them.
+    """Labels of a classification, as the projection needs them."""
 
-    Attributes
-    ----------
-    classes : array of shape (n_classes,)
-    labels : Labels
-        With one number per row for two classes, one for each class otherwise.
-    n_bounded : int
-        Unlabeled rows whose label is restricted by bounds.
-    counts : array of shape (n_classes,), or None
-        Labeled rows (of positive weight) of each class; None if some labels are soft.
-    factors : array of shape (n_classes,), or None
-        What weights of labeled rows were multiplied by, see `class_weights`.
-    """
-
-    classes: AnyArray
-    labels: Labels
-    n_bounded: int = 0
+    classes: AnyArray  # (n_classes,)
+    labels: Labels  # with one number per row for two classes, one for each class otherwise
+    n_bounded: int = 0  # unlabeled rows whose label is restricted by bounds
+    # (n_classes,): labeled rows (of positive weight) of each class; None if some labels are soft
     counts: AnyArray | None = None
+    # (n_classes,): what weights of labeled rows were multiplied by, see `class_weights`
     factors: Vector | None = None
 
 
-def known_labels(
-    y: Any,
-    missing_label: Any,
-    n_rows: int,
-    weights: Vector | None = None,
-    bounds: Any = None,
-    class_weight: Any = None,
-) -> KnownLabels:
-    """Check y and the bounds of labels.
-
-    Parameters
-    ----------
-    y : array-like of shape (n_rows,)
-    missing_label : "auto" or scalar
-    n_rows : int
-    weights : array of shape (n_rows,) or None
-    bounds : array-like or None
-        As the parameter `label_bounds` of the classifiers.
-    class_weight : None, "balanced" or dict
-        As the parameter of the classifiers.
-    """
-    classes, target, unlabeled = split_labels(y, missing_label)
-    check_consistent_length(np.empty((n_rows, 0)), target)
-    check_weights(classes, target, unlabeled, weights)
+def known_labels(given: FitInput, missing_label: Any, class_weight: Any = None) -> KnownLabels:
+    """Check y, weights and bounds; parameters are those of the classifiers."""
+    classes, target, unlabeled = split_labels(given.y, missing_label)
+    check_consistent_length(np.empty((given.rows.n_rows, 0)), target)
+    check_weights(classes, target, unlabeled, given.weights)
     codes = target.astype(np.intp)
-    factors = class_weights(class_weight, classes, codes, unlabeled, weights)
-    weights = weighted_by_class(factors, codes, unlabeled, weights)
-    known = coded_labels(classes, codes, unlabeled, weights, bounds)
-    return known if factors is None else replace(known, factors=factors)
+    factors = class_weights(class_weight, classes, codes[~unlabeled], given.weights, unlabeled)
+    weights = given.weights
+    if factors is not None:
+        of_rows = np.where(unlabeled, 1.0, factors[codes])
+        weights = of_rows if weights is None else weights * of_rows
+    known = coded_labels(classes, codes, unlabeled, weights, given.bounds)
+    return replace(known, factors=factors)
+
+
+def class_weights(
+    class_weight: Any,
+    classes: AnyArray,
+    known: Indices,
+    weights: Vector | None,
+    unlabeled: Mask,
+) -> Vector | None:
+    """Return what the weight of a labeled row is multiplied by, for each class.
+
+    `known` are the positions of the classes of the labeled rows.
+    """
+    if class_weight is None:
+        return None
+    if isinstance(class_weight, str):  # balanced
+        sums = np.bincount(known, None if weights is None else weights[~unlabeled], len(classes))
+        balanced: Vector = sums.sum() / (len(classes) * sums)
+        return balanced
+    for name, factor in class_weight.items():
+        try:
+            usable = SMALLEST_WEIGHT <= float(factor) <= LARGEST_WEIGHT
+        except (TypeError, ValueError):
+            usable = False
+        if not usable:
+            raise ValueError(
+                f"class_weight is {factor!r} for class {name!r}, but has to be a number between "
+                f"{SMALLEST_WEIGHT:.0e} and {LARGEST_WEIGHT:.0e}. To leave a class out, leave out "
+                "its rows."
+            )
+    names = classes.tolist()
+    others = [name for name in names if name not in class_weight]
+    unknown = [name for name in class_weight if name not in names]
+    if unknown and others:  # as in scikit-learn: a fold without a class is no mistake
+        raise ValueError(
+            f"class_weight has the class {unknown[0]!r}, of which there is no label, and none for "
+            f"{others[0]!r}. The classes are {', '.join(map(repr, names))}."
+        )
+    return np.array([class_weight.get(name, 1.0) for name in names], dtype=np.float64)
 
 
 def coded_labels(
@@ -80,14 +94,7 @@ def coded_labels(
 ) -> KnownLabels:
     """Check the bounds of labels that are given as positions of classes.
 
-    Parameters
-    ----------
-    classes : array of shape (n_classes,)
-    codes : array of shape (n_rows,)
-        Position of the class of each row; zero where `unlabeled`.
-    unlabeled : boolean array of shape (n_rows,)
-    weights : array of shape (n_rows,) or None
-    bounds : array-like or None
+    `codes` are zero where `unlabeled`.
     """
     counted = ~unlabeled if weights is None else ~unlabeled & (weights > 0.0)
     counts = np.bincount(codes[counted], minlength=len(classes))

@@ -6,7 +6,9 @@ strings, nullable and categorical columns). Where -1 might as well be a class, n
 
 from __future__ import annotations
 
+import inspect
 import numbers
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +16,6 @@ import numpy as np
 from sklearn.utils.validation import column_or_1d
 
 from neverworse._typing import AnyArray, Indices, Mask, Vector
-from neverworse.estimators._calibration import refuse_calibration
 
 _FEW = 8  # a few classes and a marker
 _MOST_SHOWN = 5  # classes in a message
@@ -25,20 +26,9 @@ _LOOKS_MISSING = ("-1", "nan", "NaN", "None", "<NA>", "NaT")
 def split_labels(y: Any, missing_label: Any) -> tuple[AnyArray, Vector, Mask]:
     """Find the classes, and which rows carry one.
 
-    Parameters
-    ----------
-    y : array-like of shape (n_rows,)
-        Labels, with a marker where there is none.
-    missing_label : "auto" or scalar
-        The marker. NaN, None and pd.NA all mean any null value.
-
-    Returns
-    -------
-    classes : array of shape (n_classes,)
-        The classes in sorted order.
-    target : array of shape (n_rows,)
-        The position of the row's class among them; 0 for unlabeled rows.
-    unlabeled : boolean array of shape (n_rows,)
+    Returns the classes in sorted order, the position of each row's class among them (0 for
+    unlabeled rows), and which rows are unlabeled. As a marker, NaN, None and pd.NA all mean any
+    null value.
     """
     labels = distinct_labels(label_array(y))
     missing = missing_values(labels, missing_label)
@@ -52,21 +42,7 @@ def split_labels(y: Any, missing_label: Any) -> tuple[AnyArray, Vector, Mask]:
 
 
 def split_targets(y: Any, missing_label: Any) -> tuple[Vector, Mask]:
-    """Find the targets of a regression, and which rows have one.
-
-    Parameters
-    ----------
-    y : array-like of shape (n_rows,)
-        Numbers, with a marker where there is none.
-    missing_label : scalar
-        The marker. NaN, None and pd.NA all mean any null value.
-
-    Returns
-    -------
-    target : array of shape (n_rows,)
-        Zero for unlabeled rows.
-    unlabeled : boolean array of shape (n_rows,)
-    """
+    """Return the targets of a regression, zero for unlabeled rows, and which rows these are."""
     labels = distinct_labels(label_array(y))
     missing = _find_marker(labels, missing_label)
     try:
@@ -93,17 +69,7 @@ def split_targets(y: Any, missing_label: Any) -> tuple[Vector, Mask]:
 def find_unlabeled(y: Any, missing_label: Any = "auto") -> Mask:
     """Find the rows without a label (or, where y is continuous, without a target).
 
-    Parameters
-    ----------
-    y : array-like of shape (n_rows,)
-        Labels of any number of classes, or targets of a regression, with a marker where there is
-        none.
-    missing_label : "auto" or scalar
-        The marker, as in `split_labels`. Continuous targets are missing where they are NaN.
-
-    Returns
-    -------
-    unlabeled : boolean array of shape (n_rows,)
+    The marker is that of `split_labels`. Continuous targets are missing where they are NaN.
     """
     labels = distinct_labels(label_array(y))
     return missing_values(labels, missing_label)[labels.codes]
@@ -129,19 +95,11 @@ def _is_continuous(labels: _Labels) -> bool:
 
 @dataclass(frozen=True)
 class _Labels:
-    """Distinct values, and which of them each row has: everything is decided on the few.
+    """Distinct values, and which of them each row has: everything is decided on the few."""
 
-    Attributes
-    ----------
-    values : array of shape (n_distinct,)
-    null : boolean array of shape (n_distinct,)
-        Whether the value is None, NaN, NaT or pd.NA.
-    codes : array of shape (n_rows,)
-    """
-
-    values: AnyArray
-    null: Mask
-    codes: Indices
+    values: AnyArray  # (n_distinct,)
+    null: Mask  # (n_distinct,): whether the value is None, NaN, NaT or pd.NA
+    codes: Indices  # (n_rows,)
 
     def equal(self, value: Any) -> Mask:
         """Compare, where numbers, booleans and strings are never equal to each other."""
@@ -336,3 +294,29 @@ def shown_classes(classes: AnyArray) -> str:
     """Return the first few classes as people would write them."""
     more = ", ..." if len(classes) > _MOST_SHOWN else ""
     return ", ".join(shown(k) for k in classes[:_MOST_SHOWN]) + more
+
+
+def refuse_calibration(markers: Sequence[Any]) -> None:
+    """Raise if scikit-learn's calibration fits the caller, and calibrates markers as well.
+
+    `CalibratedClassifierCV` makes a class of every value in y before it fits anything. Then it
+    pairs the scores of our classes with the wrong ones of its own, without a word. Nothing that it
+    passes on tells so, neither to the estimator nor to the splitter. What tells are its classes,
+    found where it is waiting for `fit` to return.
+    """
+    frame = inspect.currentframe()
+    while frame is not None:
+        if frame.f_globals.get("__name__") == "sklearn.calibration":
+            known = frame.f_locals
+            classes = known.get("classes", getattr(known.get("self"), "classes_", ()))
+            taken = [marker for marker in markers if marker in list(classes)]
+            if taken:
+                raise ValueError(
+                    f"CalibratedClassifierCV takes {shown(taken[0])}, the marker of unlabeled "
+                    "rows, for a class: its probabilities would be wrong. Fit it to the labeled "
+                    "rows, and give the others to the estimator inside: "
+                    "CalibratedClassifierCV(WithUnlabeledRows(estimator, X[unlabeled]))"
+                    ".fit(X[labeled], y[labeled]), with neverworse.model_selection."
+                    "WithUnlabeledRows."
+                )
+        frame = frame.f_back

@@ -1,7 +1,8 @@
-"""What all linear models share: checks of the input, and a fit that is whole or not at all."""
+"""What all linear models share: checks of the input, progress reports, and all-or-nothing fits."""
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,24 +15,43 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from neverworse._typing import Matrix, Vector
-from neverworse.estimators._conversion import explains_conversion
-from neverworse.estimators._lazy import (
+from neverworse.estimators._input import (
+    FitInput,
+    checked_weights,
     explain_not_finite,
+    explains_conversion,
     in_memory,
     is_lazy,
     lazy_rows,
     refuse_chunks,
 )
-from neverworse.estimators._progress import CallbackSupportMixin, observed_fit
-from neverworse.estimators._row_weights import checked_weights
 from neverworse.projection import (
     NonFiniteError,
     Observer,
+    Progress,
     TrainingRows,
     Weights,
     solve_least_squares,
 )
 from neverworse.rows import ChunkedRows, Rows, as_rows
+
+__all__ = [
+    "CallbackSupportMixin",
+    "LinearModel",
+    "copy_input_checks",
+    "explained_overflow",
+    "fit_least_squares",
+    "forget_fit",
+    "observed_fit",
+    "stored_weights",
+]
+
+try:
+    from sklearn.callback import CallbackSupportMixin
+except ImportError:  # scikit-learn before 1.9 has no callbacks
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Stands for the support of callbacks where scikit-learn has none."""
 
 
 class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
@@ -51,7 +71,7 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[mis
     coef_: Matrix
     intercept_: Any
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, bounds: Any) -> Self:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, bounds: Any = None) -> Self:
         """Fit, and be unfitted if that does not come to an end, for whatever reason."""
         try:
             X = self._checked_input(X)
@@ -66,7 +86,7 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[mis
                 explained_overflow(X, type(self).__name__),
                 observed_fit(self, X, y, metadata, getattr(self, "verbose", 0)) as observer,
             ):
-                self._fit_rows(rows, y, weights, bounds, observer)
+                self._fit_rows(FitInput(rows, y, weights, bounds, observer))
         except BaseException:  # an interrupt from the keyboard too
             forget_fit(self)
             raise
@@ -85,9 +105,7 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[mis
         )
 
     @abstractmethod
-    def _fit_rows(
-        self, rows: Rows, y: Any, weights: Vector | None, bounds: Any, observer: Observer | None
-    ) -> None:
+    def _fit_rows(self, given: FitInput) -> None:
         """Check y and the bounds, fit, and set the attributes."""
 
     @explains_conversion
@@ -114,6 +132,36 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[mis
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+@contextmanager
+def observed_fit(
+    estimator: Any, X: Any, y: Any, metadata: dict[str, Any], verbose: int
+) -> Iterator[Observer | None]:
+    """Announce a fit to the callbacks of the estimator; yield what the solver reports to.
+
+    Every stage of the solver is a task of scikit-learn's callback protocol; a callback that asks
+    to stop ends the solver early, and what it has found so far is certified.
+    """
+    context = None
+    if getattr(estimator, "_skl_callbacks", None):
+        context = estimator._init_callback_context(max_subtasks=None)
+        context.call_on_fit_task_begin(estimator=estimator, X=X, y=y, metadata=metadata)
+
+    def observe(progress: Progress) -> bool:
+        if verbose:
+            sys.stderr.write(f"[{type(estimator).__name__}] {progress}\n")
+        if context is None:
+            return False
+        task = context.subcontext(task_name=progress.stage)
+        task.call_on_fit_task_begin(estimator=estimator, X=X, y=y, metadata=metadata)
+        return bool(task.call_on_fit_task_end(estimator=estimator, X=X, y=y, metadata=metadata))
+
+    yield observe if verbose or context is not None else None
+    if context is not None:
+        context.call_on_fit_task_end(
+            estimator=estimator, X=X, y=y, metadata=metadata, reconstruction_attributes={}
+        )
 
 
 @contextmanager

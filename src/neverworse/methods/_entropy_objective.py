@@ -8,13 +8,14 @@ import numpy as np
 from scipy import optimize, special
 
 from neverworse._typing import Scalars, Vector
+from neverworse.methods._base import column_squares
 from neverworse.projection import NonFiniteError, Weights
 from neverworse.projection.coordinates.gram import Whitening, whiten
 from neverworse.projection.coordinates.moments import LARGEST_SQUARE
-from neverworse.rows import Rows, SparseRows
+from neverworse.rows import Rows
 from neverworse.rows._threads import single_threaded_blas
 
-# With more columns, no matrix of columns by columns is made: each is only brought to scale.
+# With more columns, no n_columns × n_columns matrix is made: each column is only scaled.
 MANY_COLUMNS = 2000
 # The second derivative of the log loss is at most this much times the weighted Gram matrix.
 CURVATURE = 0.25
@@ -25,19 +26,11 @@ class WideCoordinates:
     """Coordinates for many columns: every weight and the intercept in a unit of its own.
 
     They have what `Whitening` has.
-
-    Attributes
-    ----------
-    rows : Rows
-    unit : array of shape (n_columns,)
-        Of the weights.
-    intercept_unit : float or None
-        None without intercept.
     """
 
     rows: Rows
-    unit: Vector
-    intercept_unit: float | None
+    unit: Vector  # (n_columns,): of the weights
+    intercept_unit: float | None  # None without intercept
 
     @property
     def rank(self) -> int:
@@ -71,26 +64,11 @@ def coordinates(
     """Return coordinates in which neither scales nor correlations of the columns slow descent."""
     if rows.n_columns <= MANY_COLUMNS:
         return whiten(rows, CURVATURE * weights, alpha, fit_intercept)
-    squares = CURVATURE * _column_squares(rows, weights)
+    squares = CURVATURE * column_squares(rows, weights)
     if not (squares < LARGEST_SQUARE).all():
         raise NonFiniteError("the squares of the columns are too large")
     intercept_unit = 1.0 / np.sqrt(CURVATURE * weights.sum()) if fit_intercept else None
     return WideCoordinates(rows, 1.0 / np.sqrt(squares + alpha), intercept_unit)
-
-
-@np.errstate(over="ignore")  # an overflow shows in the result
-def _column_squares(rows: Rows, weights: Vector) -> Vector:
-    """Return the weighted sum of squares of every column."""
-    if isinstance(rows, SparseRows):  # what is zero need not be looked at
-        weighted = rows._X.multiply(np.sqrt(weights)[:, None])
-        squares: Vector = weighted.power(2).sum(axis=0)
-        return squares
-    total = np.zeros(rows.n_columns)
-    for lo in range(0, rows.n_rows, rows.block_rows):
-        hi = min(lo + rows.block_rows, rows.n_rows)
-        block = rows.block(lo, hi) * np.sqrt(weights[lo:hi])[:, None]
-        total += np.einsum("ij,ij->j", block, block)
-    return total
 
 
 class EntropyObjective:
@@ -99,15 +77,9 @@ class EntropyObjective:
     .. math:: J_\lambda(w, b) = - \sum_i s_i \log p_{y_i}(x_i) + \lambda \sum_j s_j H(p(u_j))
               + \frac{\alpha}{2} \lVert w \rVert^2
 
-    Parameters
-    ----------
-    rows : Rows
-    target : array of shape (n_rows,) or (n_classes, n_rows)
-        0 or 1 for two classes, or one-hot; anything finite where unlabeled.
-    labeled, unlabeled : arrays of shape (n_rows,)
-        Weights of the rows in the log loss and in the entropy.
-    alpha : float
-    fit_intercept : bool
+    The target is 0 or 1 for two classes, or one-hot of shape (n_classes, n_rows), and anything
+    finite where unlabeled. `labeled` and `unlabeled` are the weights of the rows in the log loss
+    and in the entropy.
     """
 
     def __init__(
@@ -164,17 +136,10 @@ def _several_classes(t: Vector, y: Vector, s: Vector, r: Vector) -> tuple[Vector
 
 @dataclass(frozen=True)
 class Descent:
-    """Where L-BFGS ended.
-
-    Attributes
-    ----------
-    weights : Weights
-    path : array of shape (n_iter + 1,)
-        The objective at the start and after every iteration; it never increases.
-    converged : bool
-    """
+    """Where L-BFGS ended."""
 
     weights: Weights
+    # (n_iter + 1,): the objective at the start and after every iteration; it never increases
     path: Vector
     converged: bool
 

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import _fit_context
+from sklearn.base import _fit_context, is_classifier, is_regressor
 from sklearn.utils import Bunch, _safe_indexing, get_tags, indexable
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from neverworse._docs import documented_like
 from neverworse._typing import AnyArray, Vector
-from neverworse.estimators import explains_conversion, weights_for
-from neverworse.estimators._lazy import refuse_chunks
-from neverworse.estimators._linear import copy_input_checks, forget_fit
-from neverworse.estimators._predictions import PassesPredictionsOn
-from neverworse.estimators._progress import CallbackSupportMixin, observed_fit
-from neverworse.methods._candidates import Named, candidates_to_fit, named_candidates
-from neverworse.methods._hypotheses import hypotheses
-from neverworse.methods._stages import Stages
+from neverworse.estimators import (
+    CallbackSupportMixin,
+    PassesPredictionsOn,
+    copy_for_known_labels,
+    copy_input_checks,
+    explains_conversion,
+    forget_fit,
+    observed_fit,
+    refuse_chunks,
+    weights_for,
+)
+from neverworse.methods._base import Stages
+from neverworse.methods._hypotheses import Named, hypotheses
+from neverworse.methods._references import SupervisedClassifier
 
 
+@documented_like(SupervisedClassifier)
 class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseComposition):  # type: ignore[misc]
     r"""Choice among models by their differences on unlabeled rows.
 
@@ -93,8 +102,7 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
         The classes in sorted order, if the candidates are classifiers.
     n_features_in_ : int
         Only if the chosen candidate has it.
-    feature_names_in_ : array of shape (n_features_in_,)
-        Only if X has column names that are all strings.
+    {feature_names_in_}
 
     Notes
     -----
@@ -317,3 +325,62 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
             tags.input_tags.sparse = all(their.input_tags.sparse for their in theirs)
             tags.input_tags.allow_nan = all(their.input_tags.allow_nan for their in theirs)
         return tags
+
+
+def candidates_to_fit(estimators: Any, param_list: Any) -> Named:
+    """Return copies of the candidates with their names; raise an error if that is impossible."""
+    if isinstance(estimators, list):
+        _check_list(estimators, param_list)
+    else:
+        _check_param_list(param_list)
+    candidates = named_candidates(estimators, param_list)
+    kinds = [
+        "classifier" if is_classifier(e) else "regressor" if is_regressor(e) else "neither"
+        for _, e in candidates
+    ]
+    if "neither" in kinds or len(set(kinds)) > 1:
+        told = ", ".join(f"{n!r}: {kind}" for (n, _), kind in zip(candidates, kinds, strict=True))
+        raise ValueError(f"Candidates have to be all classifiers, or all regressors. Got: {told}.")
+    copies = [(name, copy_for_known_labels(estimator)) for name, estimator in candidates]
+    if param_list is not None:
+        for (_, estimator), params in zip(copies, param_list, strict=True):
+            estimator.set_params(**params)
+    return copies
+
+
+def named_candidates(estimators: Any, param_list: Any) -> Named:
+    """Return the candidates with their names, as they were given."""
+    if isinstance(estimators, list):
+        return estimators
+    return [
+        (", ".join(f"{name}={value!r}" for name, value in params.items()), estimators)
+        for params in param_list or [{}]
+    ]
+
+
+def _check_list(estimators: Any, param_list: Any) -> None:
+    if param_list is not None:
+        raise ValueError(
+            "param_list is for one estimator, but estimators is a list. Leave one of them out."
+        )
+    if not estimators or not all(
+        isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str)
+        for pair in estimators
+    ):
+        raise ValueError(
+            "estimators has to be a list of (name, estimator), from simple to complex, with at "
+            f"least one of them. Got: {estimators!r}"
+        )
+
+
+def _check_param_list(param_list: Any) -> None:
+    if not param_list:
+        raise ValueError(
+            "estimators is one estimator: pass a list of parameters as param_list, from simple to "
+            "complex, or a list of (name, estimator) as estimators."
+        )
+    if not all(isinstance(params, Mapping) for params in param_list):
+        raise ValueError(
+            "param_list has to be a list of dicts, each with the parameters of one candidate. "
+            f"Got: {param_list!r}"
+        )

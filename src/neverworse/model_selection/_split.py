@@ -13,7 +13,7 @@ from sklearn.model_selection import (
     StratifiedKFold,
 )
 
-from neverworse.model_selection._labeled_splitter import LabeledSplitter
+from neverworse.model_selection._labeled import LabeledSplitter
 
 
 class _KFoldSplitter(LabeledSplitter):
@@ -31,12 +31,7 @@ class _KFoldSplitter(LabeledSplitter):
         self.shuffle = shuffle
         self.random_state = random_state
         self.missing_label = missing_label
-        self._for_labeled_rows()
-
-    def _for_labeled_rows(self) -> Any:
-        return self._splitter(
-            n_splits=self.n_splits, shuffle=self.shuffle, random_state=self.random_state
-        )
+        self.get_n_splits()  # scikit-learn checks what it is given
 
 
 class _RepeatedSplitter(LabeledSplitter):
@@ -54,11 +49,6 @@ class _RepeatedSplitter(LabeledSplitter):
         self.random_state = random_state
         self.missing_label = missing_label
         self.get_n_splits()  # only when asked for it does scikit-learn look at n_splits
-
-    def _for_labeled_rows(self) -> Any:
-        return self._splitter(
-            n_splits=self.n_splits, n_repeats=self.n_repeats, random_state=self.random_state
-        )
 
 
 class LabeledKFold(_KFoldSplitter):
@@ -116,10 +106,8 @@ class StratifiedLabeledKFold(_KFoldSplitter):
         Number of folds, at least 2 and at most the number of labeled rows of the smallest class.
     shuffle : bool, default=False
         Whether to shuffle the labeled rows of each class before they are split.
-    random_state : int, RandomState or None, default=None
-        Seed of the shuffle. An int gives the same folds in every call of `split`.
-    missing_label : "auto" or scalar, default="auto"
-        What marks unlabeled rows in y, as in `neverworse.LeastSquaresClassifier`.
+    random_state, missing_label
+        See `LabeledKFold`.
 
     See Also
     --------
@@ -156,8 +144,8 @@ class RepeatedLabeledKFold(_RepeatedSplitter):
         How many times the labeled rows are split into folds.
     random_state : int, RandomState or None, default=None
         Seed of the shuffles. An int gives the same folds in every call of `split`.
-    missing_label : "auto" or scalar, default="auto"
-        What marks unlabeled rows in y, as in `neverworse.LeastSquaresClassifier`.
+    missing_label
+        See `LabeledKFold`.
 
     See Also
     --------
@@ -182,12 +170,8 @@ class RepeatedStratifiedLabeledKFold(_RepeatedSplitter):
     ----------
     n_splits : int, default=5
         Number of folds, at least 2 and at most the number of labeled rows of the smallest class.
-    n_repeats : int, default=10
-        How many times the labeled rows are split into folds.
-    random_state : int, RandomState or None, default=None
-        Seed of the shuffles. An int gives the same folds in every call of `split`.
-    missing_label : "auto" or scalar, default="auto"
-        What marks unlabeled rows in y, as in `neverworse.LeastSquaresClassifier`.
+    n_repeats, random_state, missing_label
+        See `RepeatedLabeledKFold`.
 
     See Also
     --------
@@ -219,8 +203,8 @@ class GroupLabeledKFold(LabeledSplitter):
     ----------
     n_splits : int, default=5
         Number of folds, at least 2 and at most the number of groups with labeled rows.
-    missing_label : "auto" or scalar, default="auto"
-        What marks unlabeled rows in y, as in `neverworse.LeastSquaresClassifier`.
+    missing_label
+        See `LabeledKFold`.
 
     See Also
     --------
@@ -252,10 +236,7 @@ class GroupLabeledKFold(LabeledSplitter):
     def __init__(self, n_splits: int = 5, *, missing_label: Any = "auto") -> None:
         self.n_splits = n_splits
         self.missing_label = missing_label
-        self._for_labeled_rows()
-
-    def _for_labeled_rows(self) -> Any:
-        return self._splitter(n_splits=self.n_splits)
+        self.get_n_splits()
 
 
 class StratifiedGroupLabeledKFold(_KFoldSplitter):
@@ -273,10 +254,8 @@ class StratifiedGroupLabeledKFold(_KFoldSplitter):
     shuffle : bool, default=False
         Whether to shuffle the groups first. Only groups with about the same share of each class
         change places.
-    random_state : int, RandomState or None, default=None
-        Seed of the shuffle. An int gives the same folds in every call of `split`.
-    missing_label : "auto" or scalar, default="auto"
-        What marks unlabeled rows in y, as in `neverworse.LeastSquaresClassifier`.
+    random_state, missing_label
+        See `LabeledKFold`.
 
     See Also
     --------

@@ -10,16 +10,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from neverworse._palette import BLUE, LIGHT_GREY, ORANGE
 from neverworse._typing import Vector
-from neverworse.plots._drawing import axes_for, ink, last_step, legend_above, names_of_features
+from neverworse.plots._drawing import Display, ink, last_step, legend_above, names_of_features
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 LONGEST_NAME = 32  # characters
 
 
-class CoefficientShiftDisplay:
+class CoefficientShiftDisplay(Display):
     """Coefficients of the supervised and of the projected model, side by side.
 
     One line for each feature, from its supervised to its projected coefficient; those that moved
@@ -57,9 +56,6 @@ class CoefficientShiftDisplay:
     >>> display.shown(3)
     ['x4', 'x3', 'x2']
     """
-
-    ax_: Axes
-    figure_: Figure
 
     def __init__(
         self,
@@ -159,7 +155,7 @@ class CoefficientShiftDisplay:
         if max_features is not None and max_features < 1:
             raise ValueError(f"max_features={max_features} must be 1 at least, or None for all.")
         order = self._order(max_features)
-        ax = axes_for(ax, "CoefficientShiftDisplay", (6.4, 1.4 + 0.28 * len(order)))
+        ax = self._axes(ax, (6.4, 1.4 + 0.28 * len(order)))
         places = np.arange(len(order))
         before, after = self.supervised[order], self.projected[order]
         ax.axvline(0.0, color=ink(), linewidth=0.8)
@@ -178,11 +174,8 @@ class CoefficientShiftDisplay:
         self._say(ax, len(order))
         if legend:
             legend_above(ax)
-        for name in ("left", "right", "top"):
-            ax.spines[name].set_visible(False)
+        ax.spines[["left", "right", "top"]].set_visible(False)
         ax.tick_params(axis="y", length=0)
-        self.ax_ = ax
-        self.figure_ = ax.figure  # type: ignore[assignment]  # a subfigure has all that matters
         return self
 
     def _order(self, max_features: int | None) -> Any:

@@ -9,25 +9,16 @@ import numpy as np
 from neverworse._palette import BLUE, GREEN, GREY, ORANGE, SKY
 from neverworse._typing import Matrix, Vector
 from neverworse.estimators import ProjectedLeastSquaresClassifier
-from neverworse.plots._drawing import axes_for, legend_above
-from neverworse.plots._two_weights import (
-    as_point,
-    check_estimator,
-    check_two_weights,
-    metric_of,
-    oracle_of,
-    weight_names,
-    weight_plane,
-)
+from neverworse.plots._drawing import Display, legend_above
+from neverworse.plots._weight_plane import WeightPlane, as_point, weight_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 INVISIBLE = 1e-6  # as a share of the size of the constraint set
 
 
-class ConstraintSetDisplay:
+class ConstraintSetDisplay(Display):
     """The projection of a classifier with two weights, seen from above.
 
     Shows the constraint set (a polygon: every point is what least squares on all rows gives for
@@ -71,9 +62,6 @@ class ConstraintSetDisplay:
     >>> display.weight_names
     ('weight of x1', 'intercept')
     """
-
-    ax_: Axes
-    figure_: Figure
 
     def __init__(
         self,
@@ -123,15 +111,13 @@ class ConstraintSetDisplay:
         **plot_params
             Passed to `plot`.
         """
-        check_estimator(estimator)
-        check_two_weights(estimator)
-        plane = weight_plane(estimator, X, y, sample_weight)
+        plane = WeightPlane.of(estimator, X, y, sample_weight)
         display = cls(
             plane.constraint_set(),
             as_point(estimator.supervised_),
             as_point(estimator),
-            metric_of(estimator, plane),
-            oracle=None if y_true is None else oracle_of(estimator, plane, y_true),
+            plane.metric_of(estimator),
+            oracle=None if y_true is None else plane.oracle_of(estimator, y_true),
             weight_names=weight_names(estimator),
         )
         return display.plot(ax=ax, **plot_params)
@@ -158,7 +144,7 @@ class ConstraintSetDisplay:
         legend : bool, default=True
             Whether to explain the parts in a legend.
         """
-        ax = axes_for(ax, "ConstraintSetDisplay")
+        ax = self._axes(ax)
         ax.fill(
             *self.constraint_set.T,
             **{
@@ -176,8 +162,6 @@ class ConstraintSetDisplay:
         ax.set_ylabel(self.weight_names[1])
         if legend:
             legend_above(ax, **(legend_kw or {}))
-        self.ax_ = ax
-        self.figure_ = ax.figure  # type: ignore[assignment]  # a subfigure has all that matters
         return self
 
     @property
@@ -241,19 +225,10 @@ class ConstraintSetDisplay:
 
 
 def equidistant(centre: Vector, through: Vector, metric: Matrix) -> Matrix | None:
-    """Return points of the ellipse about `centre` that goes through `through`.
+    """Return points of the ellipse about `centre` that goes through `through`, a closed curve.
 
-    Parameters
-    ----------
-    centre, through : arrays of shape (2,)
-    metric : array of shape (2, 2)
-        Matrix of the distance.
-
-    Returns
-    -------
-    points : array of shape (n_points, 2) or None
-        A closed curve; None where the distance does not tell all weights apart, so that points at
-        equal distance form no ellipse.
+    None where the distance, of which the metric is the matrix, does not tell all weights apart, so
+    that points at equal distance form no ellipse.
     """
     try:
         triangle = np.linalg.cholesky(metric)

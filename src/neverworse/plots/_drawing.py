@@ -1,4 +1,4 @@
-"""What the displays share: colours, a place to draw on, and estimators inside of pipelines."""
+"""What the displays share: a place to draw on, legends, and estimators inside of pipelines."""
 
 from __future__ import annotations
 
@@ -11,28 +11,29 @@ from neverworse._extras import install
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
-def axes_for(ax: Axes | None, display: str, size: tuple[float, float] | None = None) -> Axes:
-    """Return where to draw; a new figure if nothing is given.
+class Display:
+    """Base of the displays: where they were drawn last."""
 
-    Parameters
-    ----------
-    ax : matplotlib Axes or None
-    display : str
-        Name of the display, for the message if matplotlib is missing.
-    size : pair of float, optional
-        Size of a new figure in inches.
-    """
-    if ax is not None:
+    ax_: Axes
+    figure_: Figure
+
+    def _axes(self, ax: Axes | None, size: tuple[float, float] | None = None) -> Axes:
+        """Return where to draw; a new figure, of a size in inches, if nothing is given."""
+        if ax is None:
+            try:
+                from matplotlib import pyplot as plt
+            except ImportError as error:
+                raise ImportError(
+                    f"{type(self).__name__} draws with matplotlib, which is not installed. "
+                    f"{install('plots')}"
+                ) from error
+            ax = plt.figure(layout="constrained", figsize=size).add_subplot()
+        self.ax_ = ax
+        self.figure_ = ax.figure  # type: ignore[assignment]  # a subfigure has all that matters
         return ax
-    try:
-        from matplotlib import pyplot as plt
-    except ImportError as error:
-        raise ImportError(
-            f"{display} draws with matplotlib, which is not installed. {install('plots')}"
-        ) from error
-    return plt.figure(layout="constrained", figsize=size).add_subplot()
 
 
 def ink() -> str:

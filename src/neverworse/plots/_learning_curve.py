@@ -14,17 +14,16 @@ from neverworse.model_selection import (
     labeled_learning_curve,
     unlabeled_learning_curve,
 )
-from neverworse.plots._drawing import axes_for, last_step, legend_above
+from neverworse.plots._drawing import Display, last_step, legend_above
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 STYLES = ("fill_between", "errorbar", None)
 LOGARITHMIC = 8  # sizes that differ by more than this factor
 
 
-class UnlabeledLearningCurveDisplay:
+class UnlabeledLearningCurveDisplay(Display):
     """Scores on labeled rows that were held out, over the number of training rows that grow.
 
     Shows whether it is worth collecting more unlabeled rows or, with ``rows="labeled"``, labels.
@@ -82,8 +81,6 @@ class UnlabeledLearningCurveDisplay:
     array([ 28,  56, 112, 225, 450, 900])
     """
 
-    ax_: Axes
-    figure_: Figure
     lines_: list[Any]
 
     def __init__(
@@ -237,7 +234,7 @@ class UnlabeledLearningCurveDisplay:
             Whether to name the lines if there are two.
         """
         check_style(std_display_style)
-        ax = axes_for(ax, "UnlabeledLearningCurveDisplay")
+        ax = self._axes(ax)
         sign = -1.0 if negate_score else 1.0
         lines = [(self.estimator_name, self.test_scores, BLUE, "o", "-")]
         if self.baseline_scores is not None:
@@ -269,8 +266,6 @@ class UnlabeledLearningCurveDisplay:
         self._label_axes(ax, score_name)
         if legend and len(lines) > 1:
             legend_above(ax)
-        self.ax_ = ax
-        self.figure_ = ax.figure  # type: ignore[assignment]  # a subfigure has all that matters
         return self
 
     def _label_axes(self, ax: Axes, score_name: str | None) -> None:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from neverworse._docs import documented_like
 from neverworse._typing import Matrix
-from neverworse.methods.discriminant._descent import descend
-from neverworse.methods.discriminant._family import Family
+from neverworse.estimators import ProjectedLeastSquaresClassifier
 from neverworse.methods.discriminant._gaussian import GaussianClasses
-from neverworse.methods.discriminant._sample import Sample
-from neverworse.methods.discriminant._semi_supervised import SoftLabelDiscriminant, posteriors
-from neverworse.projection import Labels, Observer
+from neverworse.methods.discriminant._sample import Family, Sample
+from neverworse.methods.discriminant._semi_supervised import (
+    Problem,
+    SoftLabelDiscriminant,
+    descend,
+)
+from neverworse.methods.discriminant._supervised import LinearDiscriminantClassifier
 
 
+@documented_like(LinearDiscriminantClassifier, ProjectedLeastSquaresClassifier)
 class ImplicitlyConstrainedDiscriminantAnalysis(SoftLabelDiscriminant):
     r"""Linear discriminant analysis with implicit constraints from unlabeled rows.
 
@@ -29,28 +32,22 @@ class ImplicitlyConstrainedDiscriminantAnalysis(SoftLabelDiscriminant):
     What the parameters of linear discriminant analysis have to do with moments of all rows need
     not be spelled out, as in `MomentConstrainedDiscriminantAnalysis`: it is implied. The objective
     is not concave; it is climbed by projected gradients from the probabilities that the supervised
-    classifier gives, up to a point that satisfies the conditions of Karush, Kuhn and Tucker.
+    classifier gives, up to a point that satisfies the Karush-Kuhn-Tucker conditions.
     Nothing is guaranteed.
 
     Parameters
     ----------
-    covariance, priors, alpha, missing_label
-        See `LinearDiscriminantClassifier`.
+    {covariance, priors, alpha, missing_label}
     tol : float, default=1e-6
         Stop when the first derivatives promise at most this much more log-likelihood for each
         unit of weight of the labeled rows, wherever the soft labels go.
     max_iter : int or None, default=10000
-        Steps at most.
-    max_time : float or None, default=None
-        Stop after so many seconds.
-    verbose : int, default=0
-        Whether to write a line to stderr for every step. Callbacks of scikit-learn (1.9 or newer)
-        see the same steps.
+        Maximum number of steps.
+    {max_time, verbose}
 
     Attributes
     ----------
-    classes_, coef_, intercept_, priors_, means_, covariance_, rank_ : arrays and int
-        See `LinearDiscriminantClassifier`.
+    {classes_, coef_, intercept_, priors_, means_, covariance_, rank_}
     supervised_ : LinearDiscriminantClassifier
         The supervised baseline, fitted to the labeled rows.
     soft_labels_ : array of shape (n_unlabeled,) or (n_unlabeled, n_classes)
@@ -59,10 +56,10 @@ class ImplicitlyConstrainedDiscriminantAnalysis(SoftLabelDiscriminant):
         The objective: the penalised log-likelihood of the labeled rows. At most that of the
         supervised classifier, which maximises it without constraints.
     n_iter_ : int
+        Number of steps.
     converged_ : bool
-    n_features_in_ : int
-    feature_names_in_ : array of shape (n_features_in_,)
-        Only if X has column names that are all strings.
+        Whether `tol` was reached.
+    {n_features_in_, feature_names_in_}
 
     References
     ----------
@@ -84,55 +81,20 @@ class ImplicitlyConstrainedDiscriminantAnalysis(SoftLabelDiscriminant):
 
     log_likelihood_: float
 
-    def __init__(
-        self,
-        *,
-        covariance: str = "full",
-        priors: Any = None,
-        alpha: float = 0.0,
-        missing_label: Any = "auto",
-        tol: float = 1e-6,
-        max_iter: int | None = 10000,
-        max_time: float | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.covariance = covariance
-        self.priors = priors
-        self.alpha = alpha
-        self.missing_label = missing_label
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.verbose = verbose
-
-    def _move(
-        self,
-        start: GaussianClasses,
-        sample: Sample,
-        family: Family,
-        labels: Labels,
-        observer: Observer | None,
-    ) -> GaussianClasses:
-        budget = self._budget(observer)
-        objective = LabeledLoss(start, sample, family)
+    def _move(self, problem: Problem) -> GaussianClasses:
+        sample, family, budget = problem.sample, problem.family, self._budget(problem.observer)
+        objective = LabeledLoss(problem.start, sample, family)
         smallest = self.tol * sample.labeled_weight
-        found = descend(
-            objective,
-            sample,
-            posteriors(sample.scores(start.linear)),
-            lambda gap, _: gap <= smallest,
-            budget,
-        )
-        self._set_soft_labels(
-            found.soft_labels, labels.unlabeled, budget.n_iter, found.gap <= smallest
-        )
+        found = descend(objective, problem, lambda gap, _: gap <= smallest, budget)
+        converged, unlabeled = found.gap <= smallest, problem.labels.unlabeled
+        self._set_soft_labels(found.soft_labels, unlabeled, budget.n_iter, converged)
         self._warn_unless_converged()
         sums = sample.all_sums(found.soft_labels)
         self.log_likelihood_ = -objective(sums)[0]
         return family.most_likely(sums, sample)
 
-    def _keep(self, start: GaussianClasses, sample: Sample, family: Family, labels: Labels) -> None:
-        super()._keep(start, sample, family, labels)
+    def _keep(self, problem: Problem) -> None:
+        super()._keep(problem)
         self.log_likelihood_ = self.supervised_.log_likelihood_
 
 
@@ -146,14 +108,8 @@ class LabeledLoss:
               - \sum_k l_k \log \pi_k , \qquad
               C = W_l + n_l \alpha I + \sum_k l_k (m_k - \mu_k)(m_k - \mu_k)' ,
 
-    at the parameters of maximum likelihood for the class sums.
-
-    Parameters
-    ----------
-    supervised : GaussianClasses
-        The parameters of maximum likelihood for the labeled rows.
-    sample : Sample
-    family : Family
+    at the parameters of maximum likelihood for the class sums. `supervised` are those for the
+    labeled rows.
     """
 
     def __init__(self, supervised: GaussianClasses, sample: Sample, family: Family) -> None:
@@ -177,7 +133,7 @@ class LabeledLoss:
         value -= float(counts @ np.log(model.priors))
         # Of the loss, with respect to the covariance, and to the means as far as these enter C.
         by_covariance = 0.5 * (self._total * precision - spread @ precision)
-        by_covariance = self._family.pulled(by_covariance) / sample.total
+        by_covariance = self._family.adjoint(by_covariance) / sample.total
         by_means = -(counts[:, None] * apart) @ precision
         # W/N is the covariance of all rows less Σ n_k μ_k μ_k' / N, and μ_k = M_k / n_k.
         through_covariance = model.means @ by_covariance

@@ -9,16 +9,19 @@ import numpy as np
 from scipy import linalg
 from sklearn.utils._param_validation import StrOptions
 
+from neverworse._docs import documented_like
 from neverworse._typing import Matrix
-from neverworse.methods.discriminant._family import Family
-from neverworse.methods.discriminant._gaussian import GaussianClasses
-from neverworse.methods.discriminant._sample import Sample
-from neverworse.methods.discriminant._semi_supervised import SemiSupervisedDiscriminant
-from neverworse.methods.discriminant._subspace import SingularCovarianceError, Subspace
-from neverworse.projection import Labels, Observer
+from neverworse.methods.discriminant._gaussian import (
+    GaussianClasses,
+    SingularCovarianceError,
+    Subspace,
+)
+from neverworse.methods.discriminant._semi_supervised import Problem, SemiSupervisedDiscriminant
+from neverworse.methods.discriminant._supervised import LinearDiscriminantClassifier
 from neverworse.projection.coordinates.gram import EPS
 
 
+@documented_like(LinearDiscriminantClassifier)
 class MomentConstrainedDiscriminantAnalysis(SemiSupervisedDiscriminant):
     r"""Linear discriminant analysis whose total mean and covariance are those of all rows.
 
@@ -33,9 +36,10 @@ class MomentConstrainedDiscriminantAnalysis(SemiSupervisedDiscriminant):
 
     .. math:: x \mapsto A (x - m_l) + m , \qquad A T_l A' = T ,
 
-    so that they satisfy it for all rows. Where unlabeled rows come from elsewhere than labeled
-    ones, or classes have other shares among them, this moves the classifier in a wrong direction:
-    nothing is guaranteed.
+    so that they satisfy it for all rows. Both T and :math:`T_l` include the penalty α, and the
+    shares :math:`p_k` are those of the labeled rows, whatever `priors`. Where unlabeled rows come
+    from elsewhere than labeled ones, or classes have other shares among them, this moves the
+    classifier in a wrong direction: nothing is guaranteed.
 
     Parameters
     ----------
@@ -48,19 +52,14 @@ class MomentConstrainedDiscriminantAnalysis(SemiSupervisedDiscriminant):
     covariance : {"full", "spherical"}, default="full"
         With "spherical" the means are shifted by :math:`m - m_l`, and that is all. Together with
         ``priors="uniform"`` this is the constrained nearest mean classifier of Loog (2010).
-    priors, alpha, missing_label
-        See `LinearDiscriminantClassifier`. Both T and :math:`T_l` include α. The shares
-        :math:`p_k` are those of the labeled rows, whatever `priors`.
+    {priors, alpha, missing_label}
 
     Attributes
     ----------
-    classes_, coef_, intercept_, priors_, means_, covariance_, rank_ : arrays and int
-        See `LinearDiscriminantClassifier`.
+    {classes_, coef_, intercept_, priors_, means_, covariance_, rank_}
     supervised_ : LinearDiscriminantClassifier
         The supervised baseline, fitted to the labeled rows.
-    n_features_in_ : int
-    feature_names_in_ : array of shape (n_features_in_,)
-        Only if X has column names that are all strings.
+    {n_features_in_, feature_names_in_}
 
     References
     ----------
@@ -102,14 +101,8 @@ class MomentConstrainedDiscriminantAnalysis(SemiSupervisedDiscriminant):
         self.alpha = alpha
         self.missing_label = missing_label
 
-    def _move(
-        self,
-        start: GaussianClasses,
-        sample: Sample,
-        family: Family,
-        labels: Labels,  # noqa: ARG002
-        observer: Observer | None,  # noqa: ARG002
-    ) -> GaussianClasses:
+    def _move(self, problem: Problem) -> GaussianClasses:
+        start, sample, family = problem.start, problem.sample, problem.family
         shares = sample.known[:, 0] / sample.labeled_weight
         apart = start.means - shares @ start.means  # now from the centre of all rows, which is m
         if family.spherical:

@@ -8,15 +8,22 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from neverworse._docs import documented_like
 from neverworse._typing import Mask, Matrix
-from neverworse.methods.svm._annealing import anneal
-from neverworse.methods.svm._balance import label_like_svmlin, label_shares
-from neverworse.methods.svm._partly import PartlyLabeled
-from neverworse.methods.svm._semi import SemiSupervisedSVM
-from neverworse.methods.svm._switching import Run, growing_weights, switch
+from neverworse.methods.svm._l2svm import L2SVMClassifier
+from neverworse.methods.svm._labeling import (
+    Run,
+    anneal,
+    growing_weights,
+    label_like_svmlin,
+    label_shares,
+    switch,
+)
+from neverworse.methods.svm._semi_supervised import PartlyLabeled, SemiSupervisedSVM
 from neverworse.projection import Weights
 
 
+@documented_like(L2SVMClassifier)
 class TransductiveSVMClassifier(SemiSupervisedSVM):
     r"""Transductive support vector classifier: a wide margin on labeled and unlabeled rows.
 
@@ -71,17 +78,13 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
     method : {"switching", "annealing"}, default="switching"
         How the labels are found.
     max_switches : int, default=10000
-        So many pairs may exchange their labels before the machine is trained again.
+        Maximum number of pairs that exchange their labels before the machine is trained again.
     scaling : {"mean", "sum"}, default="mean"
         Whether the losses are sums over rows, or means.
-    fit_intercept, penalise_intercept, tol
-        See `L2SVMClassifier`.
+    {fit_intercept, penalise_intercept, tol}
     max_iter : int, default=10000
-        Newton steps at most, in total.
-    missing_label : "auto" or scalar, default="auto"
-        What marks unlabeled rows in y, as in `LeastSquaresClassifier`.
-    verbose : int, default=0
-        Whether to write a line to stderr for every stage.
+        Maximum number of Newton steps, in total.
+    {missing_label, verbose}
 
     Attributes
     ----------
@@ -107,9 +110,7 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
         Newton steps in total.
     converged_ : bool
         Whether the last machine was trained to the end, and no switch of labels improves it.
-    n_features_in_ : int
-    feature_names_in_ : array of shape (n_features_in_,)
-        Only if X has column names that are all strings.
+    {n_features_in_, feature_names_in_}
 
     See Also
     --------
@@ -209,4 +210,3 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
         self.history_ = np.empty((0, 2))
         self.n_switches_ = 0
         self.objective_ = self.supervised_.objective_
-        self.converged_, self.n_iter_ = self.supervised_.converged_, self.supervised_.n_iter_
