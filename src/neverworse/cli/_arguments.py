@@ -1,18 +1,20 @@
-"""Arguments that all sub-commands with tables have in common."""
+"""Arguments of sub-commands with tables, what they mean, and what the package needs for them."""
 
 from __future__ import annotations
 
 import argparse
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from neverworse._extras import install
-from neverworse.cli._errors import BadModelError, BadTableError, FailureError, UsageError
+from neverworse.cli._common import BAD_MODEL, BAD_TABLE, CommandError, UsageError
 
 if TYPE_CHECKING:
+    from neverworse.study._threshold import ThresholdRule
     from neverworse.tables import ReadOptions
 
 NEEDED = ("pyarrow", "skops", "matplotlib")
@@ -20,31 +22,29 @@ NEEDED = ("pyarrow", "skops", "matplotlib")
 
 def add_reading(parser: argparse.ArgumentParser) -> None:
     """Add what says how tables are read."""
-    group = parser.add_argument_group("reading")
-    group.add_argument(
-        "--delimiter", metavar="C", help="between cells of CSV (default: found by itself)"
-    )
-    group.add_argument(
+    add = parser.add_argument_group("reading").add_argument
+    add("--delimiter", metavar="C", help="between cells of CSV (default: found by itself)")
+    add(
         "--decimal",
         metavar="C",
         help="before the decimals of numbers: . or , (default: found by itself)",
     )
-    group.add_argument("--encoding", metavar="NAME", help="of text (default: UTF-8)")
-    group.add_argument(
+    add("--encoding", metavar="NAME", help="of text (default: UTF-8)")
+    add(
         "--missing",
         action="append",
         default=[],
         metavar="WORD",
         help="a word that means a missing value, besides empty cells, NA, NaN and null; repeatable",
     )
-    group.add_argument("--sheet", metavar="NAME", help="of a workbook (default: the first)")
+    add("--sheet", metavar="NAME", help="of a workbook (default: the first)")
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
     """Add what says how results are printed."""
-    group = parser.add_argument_group("output")
-    group.add_argument("--json", action="store_true", help="print the results as JSON")
-    group.add_argument("--quiet", action="store_true", help="print errors only; no progress bar")
+    add = parser.add_argument_group("output").add_argument
+    add("--json", action="store_true", help="print the results as JSON")
+    add("--quiet", action="store_true", help="print errors only; no progress bar")
 
 
 def add_trust(parser: argparse.ArgumentParser) -> None:
@@ -68,14 +68,7 @@ def add_formulas(parser: argparse.ArgumentParser) -> None:
 
 
 def read_options(arguments: argparse.Namespace, text: frozenset[str]) -> ReadOptions:
-    """Return how tables are to be read.
-
-    Parameters
-    ----------
-    arguments : Namespace
-    text : frozenset of str
-        Columns that hold names, whatever they look like.
-    """
+    """Return how tables are to be read; columns in `text` hold names, whatever they look like."""
     from neverworse.tables import ReadOptions
 
     delimiter = {"\\t": "\t", "tab": "\t", "comma": ",", "semicolon": ";"}.get(
@@ -113,19 +106,30 @@ def _is_text_encoding(name: str) -> bool:
 
 @contextmanager
 def explaining() -> Iterator[None]:
-    """Give what is wrong with tables and model files the exit codes of the command line."""
+    """Give what is wrong with tables, plans and model files the exit codes of the command line."""
     check_packages()
     import pyarrow as pa
 
-    from neverworse.tables import ModelFileError, TableError
+    from neverworse.tables import ModelFileError, PlanError, TableError
 
     pa.enable_signal_handlers(False)  # ours know what to clear up
     try:
         yield
     except TableError as error:
-        raise BadTableError(str(error)) from None
+        raise CommandError(str(error), BAD_TABLE) from None
     except ModelFileError as error:
-        raise BadModelError(str(error)) from None
+        raise CommandError(str(error), BAD_MODEL) from None
+    except PlanError as error:
+        raise UsageError(str(error)) from None
+
+
+def check_packages(needed: Sequence[str] = NEEDED, extra: str = "tables") -> None:
+    """Say what to install if a package is missing; nothing is imported to find out."""
+    missing = [name for name in needed if not is_installed(name)]
+    if missing:
+        raise CommandError(
+            f"This needs {' and '.join(missing)}, not installed here. {install(extra)}"
+        )
 
 
 def is_installed(name: str) -> bool:
@@ -133,15 +137,6 @@ def is_installed(name: str) -> bool:
     if name in sys.modules:
         return sys.modules[name] is not None
     return find_spec(name) is not None
-
-
-def check_packages() -> None:
-    """Say what to install if a package is missing."""
-    missing = [name for name in NEEDED if not is_installed(name)]
-    if missing:
-        raise FailureError(
-            f"This needs {' and '.join(missing)}, not installed here. {install('tables')}"
-        )
 
 
 def parse_penalty(option: str, text: str, word: str) -> float | str:
@@ -155,3 +150,67 @@ def parse_penalty(option: str, text: str, word: str) -> float | str:
     if not 0.0 <= alpha < float("inf"):
         raise UsageError(f"{option} must not be negative or infinite, but is {text}.")
     return alpha
+
+
+def parse_prior(texts: list[str]) -> dict[str | None, tuple[float, float]] | str:
+    """Return the shares of classes that are meant; see --prior."""
+    if texts == ["confidence"]:
+        return "confidence"
+    if "confidence" in texts:
+        raise UsageError("--prior confidence says all there is to say: give it once, or shares.")
+    found: dict[str | None, tuple[float, float]] = {}
+    for text in texts:
+        name, _, interval = text.rpartition("=")
+        match = re.fullmatch(r"([0-9.eE+-]+?)(?:\.\.([0-9.eE+-]+))?", interval)
+        try:
+            if match is None:
+                raise ValueError
+            low = float(match[1])
+            high = low if match[2] is None else float(match[2])
+        except ValueError:
+            raise UsageError(
+                f"--prior is a share such as 0.4, 0.3..0.5 or CLASS=0.3..0.5, or confidence, not "
+                f"{text!r}."
+            ) from None
+        if not 0.0 <= low <= high <= 1.0:
+            raise UsageError(f"--prior is between 0 and 1, and the lower end first, not {text!r}.")
+        if (name or None) in found:
+            raise UsageError(f"--prior says two things about {name or 'the second class'!r}.")
+        found[name or None] = (low, high)
+    return found
+
+
+def parse_model(text: str) -> str:
+    """Return the name of the model that is meant; see --model."""
+    from neverworse.study._choice import named
+
+    try:
+        return named(text)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def parse_threshold(text: str) -> ThresholdRule:
+    """Return the rule that is meant; see --threshold."""
+    from neverworse.study._threshold import ThresholdRule
+
+    named = {"balanced": ThresholdRule("balanced"), "f1": ThresholdRule("f1")}
+    if text in named:
+        return named[text]
+    kind, _, costs = text.rpartition("=")
+    parts = costs.split(":") if kind == "cost" else [text]
+    try:
+        numbers = [float(part) for part in parts]
+        if kind not in ("", "cost") or len(numbers) != (2 if kind else 1):
+            raise ValueError
+    except ValueError:
+        raise UsageError(
+            f"--threshold is a number between 0 and 1, balanced, f1 or cost=5:1, not {text!r}."
+        ) from None
+    if kind:
+        if not all(0.0 < cost < float("inf") for cost in numbers):
+            raise UsageError(f"--threshold: both costs must be positive, but are {costs}.")
+        return ThresholdRule("cost", miss=numbers[0], alarm=numbers[1])
+    if not 0.0 < numbers[0] < 1.0:
+        raise UsageError(f"--threshold is a probability between 0 and 1, not {text}.")
+    return ThresholdRule(value=numbers[0])

@@ -12,10 +12,15 @@ from typing import TYPE_CHECKING
 from neverworse import __version__
 from neverworse._extras import install
 from neverworse._files import write_whole
-from neverworse.cli._errors import UsageError, without_convergence_warnings
-from neverworse.cli._folders import make_folder, out_path
-from neverworse.cli._table_arguments import parse_penalty
-from neverworse.cli._text import wrapped
+from neverworse.cli._arguments import parse_penalty
+from neverworse.cli._common import (
+    UsageError,
+    check_seed,
+    make_folder,
+    out_path,
+    without_convergence_warnings,
+    wrapped,
+)
 
 if TYPE_CHECKING:
     from neverworse import ProjectedLeastSquaresClassifier
@@ -25,7 +30,6 @@ if TYPE_CHECKING:
 TEST_SHARE = 0.3
 PICTURE = "constraint-set.png"
 TABLE = "patients.csv"
-LARGEST_SEED = 2**32 - 1  # of scikit-learn
 
 
 @dataclass(frozen=True)
@@ -85,8 +89,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Print the comparison and the certificate, and save the picture and a table to try."""
     from neverworse import ProjectedLeastSquaresClassifier
 
-    if not 0 <= arguments.seed <= LARGEST_SEED:
-        raise UsageError(f"--seed must be between 0 and {LARGEST_SEED}, not {arguments.seed}.")
+    check_seed(arguments.seed)
     alpha = parse_penalty("--alpha", arguments.alpha, "loo")
     problem = hide_labels(arguments.labels, arguments.seed)
     # Made now, so that a folder that cannot be used is known before anything is printed.

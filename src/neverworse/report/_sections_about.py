@@ -18,7 +18,7 @@ from neverworse.report._meaning import (
 from neverworse.report._pieces import drawing, long_table, side_by_side
 from neverworse.report._words import exact, moment, name, number, percent, size
 from neverworse.study._study import Scalar, Study
-from neverworse.tables._errors import grouped
+from neverworse.tables import grouped
 
 MOODS = {"never worse": "good", "same": "neutral", "not guaranteed": "bad"}
 # What is bounded, by the beginning of its names in a certificate.

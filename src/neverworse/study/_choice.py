@@ -30,8 +30,7 @@ from neverworse.study._scored import ScoredRows
 from neverworse.study._study import AuditFacts, ModelFacts, Study
 from neverworse.study._tuned import TunedClassifier
 from neverworse.tables import TableClassifier, TableError
-from neverworse.tables._decided import DecidedClassifier, outputs
-from neverworse.tables._errors import nearest
+from neverworse.tables import DecidedClassifier, nearest, outputs
 
 BLOCK = 100_000  # rows that are predicted at a time, if the table is not in memory
 NEIGHBOURS = "label spreading"  # which classifies by the rows of the table itself

@@ -16,7 +16,7 @@ from neverworse.study._numbers import HeldOut, Truth, numbers
 from neverworse.study._sample import Sample
 from neverworse.study._study import Numbers
 from neverworse.study._threshold import ThresholdRule
-from neverworse.tables._decided import DecidedClassifier, calibrated, calibration_scores
+from neverworse.tables import DecidedClassifier, calibrated, calibration_scores
 
 MOST_FOLDS = 5
 FEWEST_TO_TEST = 3  # labels of each class: one is held out, and two are left to be held out in turn

@@ -1,8 +1,12 @@
-"""Where a table lies: a file, compressed or not, or standard input."""
+"""Where a table lies: a file, compressed or not, or standard input; and what kind of file it is.
+
+Its first bytes tell, which know better than its name.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import csv
 import io
 import lzma
 import os
@@ -11,15 +15,57 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from pathlib import Path
-from typing import Any
+from pathlib import Path, PurePath
+from typing import Any, Literal
 
 import pyarrow as pa
 
 from neverworse.tables._errors import TableError, nearest
-from neverworse.tables._sniff import HEAD_BYTES, Compression, Format, compression_of, format_of
+
+Format = Literal["csv", "parquet", "arrow", "arrow stream", "json lines", "json", "excel"]
+Compression = Literal["gzip", "bz2", "zstd", "lz4", "xz", "zip"]
 
 STDIN = "-"
+# Enough for the signature of any format, and for the first lines of a very wide table.
+HEAD_BYTES = 1 << 20
+DELIMITERS = (",", "\t", ";", "|")
+EXCEL = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
+ZIP = b"PK\x03\x04"
+# The first member of an archive that is a document of LibreOffice, not compressed.
+ODS = b"mimetypeapplication/vnd.oasis.opendocument.spreadsheet"
+COMPRESSED: dict[bytes, Compression] = {
+    b"\x1f\x8b": "gzip",
+    b"BZh": "bz2",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"\x04\x22\x4d\x18": "lz4",
+    b"\xfd7zXZ\x00": "xz",
+}
+BINARY: dict[bytes, Format] = {
+    b"PAR1": "parquet",
+    b"ARROW1": "arrow",
+    b"FEA1": "arrow",
+    b"\xff\xff\xff\xff": "arrow stream",
+    b"\xd0\xcf\x11\xe0": "excel",
+    ZIP: "excel",
+}
+# Files that people try.
+REFUSED = {
+    b"\x89HDF": "an HDF5 file",
+    b"%PDF": "a PDF",
+    b"\x93NUMPY": "a NumPy array",
+    b"SQLite format 3": "an SQLite database",
+    b"\x80\x04": "a pickle",
+    b"\x80\x05": "a pickle",
+    b"$FL2": "an SPSS file",
+}
+BOMS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8"}
+
+
+class FileError(TableError):
+    """A file that cannot be read as a table."""
+
+    def __init__(self, problem: str, fix: str = "", **about: Any) -> None:
+        super().__init__(problem, fix, **{"code": "file", **about})
 
 
 class TableFile:
@@ -32,6 +78,8 @@ class TableFile:
 
     Attributes
     ----------
+    once : bool
+        Whether it can be read from front to back only, and only once.
     watch : callable or None
         Called with all bytes that are read from a pipe, uncompressed; may raise.
     """
@@ -56,7 +104,12 @@ class TableFile:
     @cached_property
     def compression(self) -> Compression | None:
         """How it is compressed."""
-        return compression_of(self._first_bytes, self.name)
+        head = self._first_bytes
+        # A workbook is a ZIP archive as well.
+        if head.startswith(ZIP) and PurePath(self.name).suffix.lower() not in EXCEL:
+            is_workbook = b"[Content_Types].xml" in head or head[30:].startswith(ODS)
+            return None if is_workbook else "zip"
+        return _signed(head, COMPRESSED)
 
     @cached_property
     def head(self) -> bytes:
@@ -67,15 +120,25 @@ class TableFile:
             with self.explained(), self.stream() as stream:
                 return _first_of(stream)
         if self.compression == "zip":
-            raise TableError(f"A ZIP archive cannot be read from {self.name}. Give the file.")
+            raise FileError(f"A ZIP archive cannot be read from {self.name}.", "Give the file.")
         # What else is in the pipe must stay there.
         with self._worded(), self._uncompressed(io.BytesIO(self._first_bytes)) as stream:
             return _first_of(stream)
 
     @cached_property
     def format(self) -> Format:
-        """What it is."""
-        return format_of(self.head, self.name)
+        """What it is; the name decides where the bytes leave it open."""
+        refused = _signed(self.head, REFUSED)
+        if refused:
+            raise FileError(f"{self.name} is {refused}.", "Export the table as CSV or Parquet.")
+        known = _signed(self.head, BINARY)
+        if known:
+            return known
+        start = self.head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+        if start == b"{":
+            return "json lines"
+        suffixes = {suffix.lower() for suffix in PurePath(self.name).suffixes}
+        return "json" if start == b"[" and ".csv" not in suffixes else "csv"
 
     def native(self) -> Any:
         """Return what PyArrow reads fastest: the path, if there is nothing to uncompress."""
@@ -88,13 +151,20 @@ class TableFile:
         if not self.once:
             return self._uncompressed(self._handles.enter_context(Path(self.path).open("rb")))
         if self._opened:
-            raise TableError(f"{self.name} can be read only once. Save the table in a file.")
+            raise FileError(f"{self.name} can be read only once.", "Save the table in a file.")
         self._opened = True
-        rest = _Rejoined(self._first_bytes, self._pipe)
-        stream = self._uncompressed(io.BufferedReader(rest, HEAD_BYTES))
-        if self.watch is None:
+        head, pipe = io.BytesIO(self._first_bytes), self._pipe
+        stream = self._uncompressed(Bytes(lambda n: head.read(n) or pipe.read(n)).buffered())
+        watch = self.watch
+        if watch is None:
             return stream
-        return io.BufferedReader(_Watched(stream, self.watch), HEAD_BYTES)
+
+        def watched(n: int) -> bytes:
+            content: bytes = stream.read(n)
+            watch(content)
+            return content
+
+        return Bytes(watched).buffered()
 
     def pieces(self, n: int, size: int) -> list[bytes]:
         """Return pieces from all over the file, if it can be read anywhere."""
@@ -131,26 +201,25 @@ class TableFile:
         except TableError:
             raise
         except (EOFError, lzma.LZMAError, zipfile.BadZipFile, zlib.error) as error:
-            raise TableError(
+            raise FileError(
                 f"{self.name} is damaged or incomplete: {_first_line(error)}"
             ) from None
         except RuntimeError as error:  # of zipfile: a password, or a method that it does not know
-            raise TableError(
-                f"{self.name} cannot be unpacked here: {_first_line(error)} Unpack it first."
-            ) from None
+            problem = f"{self.name} cannot be unpacked here: {_first_line(error)}"
+            raise FileError(problem, "Unpack it first.") from None
         except UnicodeDecodeError:
             raise not_decoded(self) from None
         except (pa.ArrowException, OSError, ValueError) as error:
-            if isinstance(error, pa.ArrowInvalid) and "straddl" in str(error):
+            if isinstance(error, pa.ArrowInvalid) and is_too_long(error):
                 raise too_long(self) from None
             if isinstance(error, OSError) and error.errno is not None and error.strerror:
                 raise
-            raise TableError(f"{self.name} cannot be read: {_first_line(error)}") from None
+            raise FileError(f"{self.name} cannot be read: {_first_line(error)}") from None
 
     def check_unchanged(self) -> None:
         """Raise if the file is not what it was when it was opened."""
         if self._state() != self._before:
-            raise TableError(f"{self.name} changed while it was read. Run this again.")
+            raise FileError(f"{self.name} changed while it was read.", "Run this again.")
 
     def _state(self) -> tuple[int, int] | None:
         if self.once:
@@ -171,7 +240,7 @@ class TableFile:
         if self.path != STDIN:
             return self._handles.enter_context(Path(self.path).open("rb"))
         if sys.stdin is None or sys.stdin.isatty():
-            raise TableError("There is no table in standard input. Give a file, or pipe one in.")
+            raise FileError("There is no table in standard input.", "Give a file, or pipe one in.")
         return sys.stdin.buffer
 
     def _uncompressed(self, file: Any) -> Any:
@@ -184,73 +253,98 @@ class TableFile:
         return pa.CompressedInputStream(pa.PythonFile(file, mode="rb"), self.compression)
 
 
+class Bytes(io.RawIOBase):
+    """A stream of what a function returns, which is told how many bytes are wanted at most."""
+
+    def __init__(self, read: Callable[[int], bytes]) -> None:
+        self._read = read
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read some bytes."""
+        content = self._read(len(buffer))
+        buffer[: len(content)] = content
+        return len(content)
+
+    def buffered(self) -> io.BufferedReader:
+        """Return a stream that gives as many bytes as it is asked for."""
+        return io.BufferedReader(self, HEAD_BYTES)
+
+
+def encoding_of(head: bytes) -> str | None:
+    """Return the encoding that the first bytes announce, if they do."""
+    return _signed(head, BOMS)
+
+
+def delimiter_of(text: str) -> str:
+    """Return what separates the columns: what splits the first lines into as many parts each."""
+    lines = text.splitlines()[:50]
+    if len(text) >= HEAD_BYTES // 4 and len(lines) > 1:
+        lines = lines[:-1]  # perhaps cut off
+
+    def vote(delimiter: str) -> tuple[float, int]:
+        """Return the share of lines with as many columns as the first, and that number."""
+        try:
+            rows = csv.reader(io.StringIO("\n".join(lines)), delimiter=delimiter)
+            widths = [len(row) for row in rows if row]
+        except csv.Error:
+            return 0.0, 0
+        if not widths or widths[0] < 2:
+            return 0.0, 1
+        return sum(width == widths[0] for width in widths) / len(widths), widths[0]
+
+    best = max(DELIMITERS, key=vote)
+    return best if vote(best)[1] > 1 else ","
+
+
 def printable(path: str | os.PathLike[str]) -> str:
     """Return the name of a file as text, though names may be any bytes."""
     return os.fsencode(path).decode("utf-8", "replace")
 
 
-def _not_there(path: str) -> TableError:
+def empty(file: TableFile) -> FileError:
+    """Say that there is nothing in a file."""
+    return FileError(f"{file.name} is empty.", "Give a table with names of columns and rows.")
+
+
+def not_decoded(file: TableFile) -> FileError:
+    """Say that the text has another encoding."""
+    return FileError(
+        f"{file.name} is not UTF-8 text.",
+        "Name its encoding, for example --encoding cp1252 (Windows) or --encoding utf-16 (text "
+        "from Excel).",
+    )
+
+
+def is_too_long(error: pa.ArrowInvalid) -> bool:
+    """Whether PyArrow means a row that is longer than what is read at a time: only words say so."""
+    return "straddl" in str(error)
+
+
+def too_long(file: TableFile) -> FileError:
+    """Say that a row is longer than what is read at a time."""
+    return FileError(
+        f"{file.name} has a row that is too long to be read.",
+        "Look for a cell with a very long text, or for a quotation mark without its partner.",
+    )
+
+
+def _not_there(path: str) -> FileError:
     folder = Path(path).parent
     if not folder.is_dir():
-        return TableError(f"There is no folder {printable(folder)}. Check the path.")
+        return FileError(f"There is no folder {printable(folder)}.", "Check the path.")
     others = [printable(other.name) for other in folder.iterdir() if other.is_file()]
     hint = nearest(printable(Path(path).name), others) if others else ""
     hint = hint if hint.startswith("Did you mean") else "Check the name and the folder."
-    return TableError(f"There is no file {printable(path)}. {hint}")
+    return FileError(f"There is no file {printable(path)}.", hint)
 
 
-def empty(file: TableFile) -> TableError:
-    """Say that there is nothing in a file."""
-    return TableError(f"{file.name} is empty. Give a table with names of columns and rows.")
-
-
-def not_decoded(file: TableFile) -> TableError:
-    """Say that the text has another encoding."""
-    return TableError(
-        f"{file.name} is not UTF-8 text. Name its encoding, for example --encoding cp1252 "
-        "(Windows) or --encoding utf-16 (text from Excel)."
-    )
-
-
-def too_long(file: TableFile) -> TableError:
-    """Say that a row is longer than what is read at a time."""
-    return TableError(
-        f"{file.name} has a row that is too long to be read. Look for a cell with a very long "
-        "text, or for a quotation mark without its partner."
-    )
-
-
-class _Rejoined(io.RawIOBase):
-    """A stream of which the first bytes were read already."""
-
-    def __init__(self, head: bytes, rest: Any) -> None:
-        self._head = io.BytesIO(head)
-        self._rest = rest
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        content = self._head.read(len(buffer)) or self._rest.read(len(buffer))
-        buffer[: len(content)] = content
-        return len(content)
-
-
-class _Watched(io.RawIOBase):
-    """A stream that shows somebody what is read from it."""
-
-    def __init__(self, stream: Any, watch: Callable[[bytes], None]) -> None:
-        self._stream = stream
-        self._watch = watch
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        content = self._stream.read(len(buffer))
-        self._watch(content)
-        buffer[: len(content)] = content
-        return len(content)
+def _signed(head: bytes, signatures: dict[bytes, Any]) -> Any:
+    """Return what the first bytes are the signature of, None if of nothing."""
+    return next((what for mark, what in signatures.items() if head.startswith(mark)), None)
 
 
 def _first_of(stream: Any) -> bytes:
@@ -277,9 +371,8 @@ def _only_member(name: str, file: Any) -> Any:
     members = [info for info in archive.infolist() if not info.filename.endswith("/")]
     members = [info for info in members if not info.filename.startswith("__MACOSX/")]
     if len(members) != 1:
-        raise TableError(
-            f"{name} holds {len(members)} files. Unpack it, and give the tables that you mean."
-        )
+        fix = "Unpack it, and give the tables that you mean."
+        raise FileError(f"{name} holds {len(members)} files.", fix)
     return archive.open(members[0])
 
 

@@ -1,18 +1,103 @@
-"""Tables in workbooks of Excel and other spreadsheets."""
+"""Tables as JSON, as Arrow and Parquet, and in workbooks of Excel and other spreadsheets."""
 
 from __future__ import annotations
 
 import datetime as dt
+import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+from pyarrow import feather, ipc, parquet
+from pyarrow import json as arrow_json
 
 from neverworse._extras import install
-from neverworse.tables._errors import TableError, listed, nearest
-from neverworse.tables._file import TableFile
-from neverworse.tables._options import ReadOptions
+from neverworse.tables._errors import listed, nearest
+from neverworse.tables.reading.files import Bytes, FileError, TableFile
+from neverworse.tables.reading.options import ReadOptions
+
+JSON_BYTES = 16 << 20  # of a block, in which a row must fit
+DEEPEST = 100  # lists and objects in each other; a row of plain cells is 1 deep
+_OTHERS = bytes(set(range(256)) - set(b'[]{}"\n\r'))
+_ESCAPED = re.compile(rb"\\.", re.DOTALL)
+
+
+def read_arrow(file: TableFile) -> pa.Table:
+    """Read all rows of a file of Parquet, Feather or Arrow."""
+    if file.format == "parquet":
+        return valid(parquet.ParquetFile(file.seekable(), pre_buffer=True).read())
+    if file.format == "arrow":
+        return valid(feather.read_table(file.seekable()))
+    with ipc.open_stream(file.native()) as reader:
+        return valid(reader.read_all())
+
+
+def valid(rows: Any) -> Any:
+    """Return rows from a file that may be damaged; PyArrow would believe what it says."""
+    rows.validate(full=True)
+    return rows
+
+
+def read_json(file: TableFile) -> pa.Table:
+    """Read JSON lines, or a list of rows."""
+    depth, stream = _Depth(file.name), file.stream()
+    content = Bytes(lambda n: depth.checked(stream.read(n)))
+    source: Any = content
+    if file.format == "json":
+        rows = json.loads(content.readall())
+        if not all(isinstance(row, dict) for row in rows):
+            raise FileError(f"{file.name} is no list of rows, such as [{{'age': 31}}, ...].")
+        source = pa.BufferReader("\n".join(map(json.dumps, rows)).encode())
+    table = valid(arrow_json.read_json(source, arrow_json.ReadOptions(block_size=JSON_BYTES)))
+    if all(pa.types.is_nested(kind) for kind in table.schema.types):
+        raise FileError(
+            f"{file.name} has no row on each line, such as {{'age': 31}}.",
+            "From pandas: to_json(orient='records', lines=True).",
+        )
+    return table
+
+
+class _Depth:
+    """Refuses the bytes of a JSON file that nest too deeply, before they are parsed.
+
+    PyArrow's parser calls itself for every level, and crashes the process when its stack is full.
+    It may begin anew after any line, so the depth is the largest that it could see from any
+    bracket on, and no string goes on after a line break.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._backslash = b""  # the last byte, if what it escapes is in the next block
+        self._quoted = False
+        self._depth = 0  # above the lowest so far
+
+    def checked(self, content: bytes) -> bytes:
+        """Return the next bytes, if they are not too deep."""
+        plain = _ESCAPED.sub(b"", self._backslash + content)
+        self._backslash = plain[-1:] if plain.endswith(b"\\") else b""
+        marks = np.frombuffer(plain.translate(None, _OTHERS), np.uint8)
+        if not len(marks):
+            return content
+        quotes = np.cumsum(marks == ord('"')) + self._quoted
+        breaks = (marks == ord("\n")) | (marks == ord("\r"))
+        before = np.maximum.accumulate(np.where(breaks, quotes, 0))  # those of earlier lines
+        quoted = (quotes - before) % 2 == 1
+        opening = (marks == ord("[")) | (marks == ord("{"))
+        closing = (marks == ord("]")) | (marks == ord("}"))
+        steps = opening.astype(np.int64) - closing
+        steps[quoted] = 0
+        levels = np.cumsum(steps) + self._depth
+        depths = levels - np.minimum(np.minimum.accumulate(levels), 0)
+        if depths.max() > DEEPEST:
+            raise FileError(
+                f"{self._name} nests lists and objects more than {DEEPEST} deep, as no table does.",
+                "Give rows of plain values, such as {'age': 31}.",
+            )
+        self._quoted, self._depth = bool(quoted[-1]), int(depths[-1])
+        return content
 
 
 def read_workbook(file: TableFile, options: ReadOptions) -> pa.Table:
@@ -20,9 +105,8 @@ def read_workbook(file: TableFile, options: ReadOptions) -> pa.Table:
     try:
         from python_calamine import CalamineError, CalamineWorkbook, PasswordError
     except ImportError:
-        raise TableError(
-            f"{file.name} is a workbook, and reading it needs python-calamine. {install('tables')}"
-        ) from None
+        problem = f"{file.name} is a workbook, and reading it needs python-calamine."
+        raise FileError(problem, install("tables")) from None
     source = file.seekable()
     try:
         if isinstance(source, str):
@@ -31,11 +115,11 @@ def read_workbook(file: TableFile, options: ReadOptions) -> pa.Table:
             book = CalamineWorkbook.from_filelike(source)
         rows = book.get_sheet_by_name(_sheet(file, book.sheet_names, options)).to_python()
     except PasswordError:
-        raise TableError(f"{file.name} is protected by a password. Save it without.") from None
+        raise FileError(f"{file.name} is protected by a password.", "Save it without.") from None
     except CalamineError as error:
-        raise TableError(f"{file.name} cannot be read as a workbook: {error}.") from None
+        raise FileError(f"{file.name} cannot be read as a workbook: {error}.") from None
     if not rows:
-        raise TableError(f"{file.name}: the sheet is empty. Name another: --sheet NAME.")
+        raise FileError(f"{file.name}: the sheet is empty.", "Name another: --sheet NAME.")
     names = [_text(cell) for cell in rows[0]]
     missing = set(options.words)
     columns = [_column([row[k] for row in rows[1:]], missing) for k in range(len(names))]
@@ -46,10 +130,8 @@ def _sheet(file: TableFile, sheets: Sequence[str], options: ReadOptions) -> str:
     if options.sheet is None:
         return sheets[0]
     if options.sheet not in sheets:
-        raise TableError(
-            f"{file.name} has no sheet {options.sheet!r}: {listed(sheets)}. "
-            f"{nearest(options.sheet, sheets)}"
-        )
+        problem = f"{file.name} has no sheet {options.sheet!r}: {listed(sheets)}."
+        raise FileError(problem, nearest(options.sheet, sheets))
     return options.sheet
 
 
@@ -57,20 +139,18 @@ def _column(cells: list[Any], missing: set[str]) -> pa.Array:
     """Return cells as an array of one type: that of all of them, or text."""
     values = [None if isinstance(cell, str) and cell.strip() in missing else cell for cell in cells]
     kinds = {type(value) for value in values if value is not None}
-    if not kinds:
-        return pa.nulls(len(values))
-    if kinds <= {int, float}:
-        return pa.array(values, pa.float64())
-    if kinds == {bool}:
-        return pa.array(values, pa.bool_())
-    if kinds == {dt.date}:
-        return pa.array(values, pa.date32())
+    for known, kind in (
+        (set(), pa.null()),
+        ({int, float}, pa.float64()),
+        ({bool}, pa.bool_()),
+        ({dt.date}, pa.date32()),
+        ({dt.time}, pa.time64("us")),
+        ({dt.timedelta}, pa.duration("us")),
+    ):
+        if kinds <= known:
+            return pa.array(values, kind)
     if kinds <= {dt.date, dt.datetime}:
         return pa.array([_moment(value) for value in values], pa.timestamp("us"))
-    if kinds == {dt.time}:
-        return pa.array(values, pa.time64("us"))
-    if kinds == {dt.timedelta}:
-        return pa.array(values, pa.duration("us"))
     return pa.array([None if value is None else _text(value) for value in values], pa.string())
 
 

@@ -1,21 +1,22 @@
-"""Tables that are larger than memory."""
+"""Tables that are larger than memory: measured, and left in Parquet files."""
 
 from __future__ import annotations
 
 import os
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
-from neverworse.tables._csv import delimiter, infer_types, stream_csv
+from neverworse.rows._parquet_files import File
 from neverworse.tables._errors import TableError
-from neverworse.tables._file import TableFile
-from neverworse.tables._options import ReadOptions
-from neverworse.tables._stored import StoredTable
+from neverworse.tables.reading.delimited import delimiter, infer_types, stream_csv
+from neverworse.tables.reading.files import FileError, TableFile
+from neverworse.tables.reading.options import ReadOptions, is_text, with_nulls
 
 SHARE = 0.5  # of the free memory that a table may take
 # A number takes 8 bytes as it is read, as a feature, and in arrays that come and go.
@@ -24,6 +25,116 @@ BYTES_PER_CHARACTER = 4  # of text, of which a cell has some six
 GROUP_ROWS = 1 << 18
 TEXTS = ("csv", "json lines", "json")
 PIECE_BYTES = 1 << 20  # that are looked at, at a time
+
+
+@dataclass(frozen=True)
+class StoredTable:
+    """Rows of Parquet files with the same columns, as much of a PyArrow table as is needed.
+
+    Columns and batches of rows are read when they are needed.
+
+    Attributes
+    ----------
+    files : tuple of File
+    column_names : list of str
+        Of all columns that are in use.
+    missing : tuple of str
+        Words that mean a missing value.
+    batch_rows : int
+        How many rows are read at once.
+    """
+
+    files: tuple[File, ...]
+    column_names: list[str]
+    missing: tuple[str, ...] = ("",)
+    batch_rows: int = 1 << 14
+
+    @classmethod
+    def open(cls, paths: Sequence[str], missing: Sequence[str] = ()) -> StoredTable:
+        """Look at files, which must have the same columns and types.
+
+        Parameters
+        ----------
+        paths : sequence of str
+        missing : sequence of str
+            Words that mean a missing value, besides an empty one.
+        """
+        try:
+            files = tuple(File.look_at(path) for path in paths)
+        except ValueError as error:
+            raise FileError(str(error)) from None
+        first = files[0]
+        for file in files[1:]:
+            if not file.schema.remove_metadata().equals(first.schema.remove_metadata()):
+                raise TableError(
+                    f"{file.path} has other columns, or other types, than {first.path}.",
+                    "Tables that are larger than memory need the same in all files.",
+                    code="column",
+                )
+        return cls(files, list(first.schema.names), ("", *missing))
+
+    @property
+    def num_rows(self) -> int:
+        """The number of rows."""
+        return sum(file.n_rows for file in self.files)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Names and types of the columns."""
+        return pa.schema([self.files[0].schema.field(name) for name in self.column_names])
+
+    def select(self, names: Sequence[str]) -> StoredTable:
+        """Return the table with some of its columns."""
+        return replace(self, column_names=list(names))
+
+    def column(self, name: str) -> pa.ChunkedArray:
+        """Read one column; repeated text is kept once."""
+        kind = self.schema.field(name).type
+        encoded = [name] if is_text(kind) and not pa.types.is_dictionary(kind) else None
+        parts = []
+        for file in self.files:
+            with file.open(read_dictionary=encoded) as opened:
+                parts += opened.read(columns=[name]).column(0).chunks
+        column = pa.chunked_array(parts, type=parts[0].type if parts else kind)
+        return with_nulls(pa.table({name: column}), self.missing).column(0)
+
+    def sizes(self) -> list[int]:
+        """Return the numbers of rows of all batches: none spans two row groups."""
+        return [
+            min(self.batch_rows, rows - start)
+            for file in self.files
+            for rows in file.group_rows
+            for start in range(0, rows, self.batch_rows)
+        ]
+
+    def batches(self, chosen: Sequence[int] | None = None) -> Iterator[pa.Table]:
+        """Read batches of rows, by their numbers in increasing order, or all of them.
+
+        Row groups without any of them are not touched.
+        """
+        wanted = set(range(len(self.sizes())) if chosen is None else chosen)
+        first = 0  # of the row group, among all batches
+        for file in self.files:
+            groups = []
+            for group, rows in enumerate(file.group_rows):
+                numbers = range(first, first - (-rows // self.batch_rows))
+                if not wanted.isdisjoint(numbers):
+                    groups.append((group, numbers))
+                first = numbers.stop
+            if groups:
+                yield from self._read(file, groups, wanted)
+
+    def _read(
+        self, file: File, groups: list[tuple[int, range]], wanted: set[int]
+    ) -> Iterator[pa.Table]:
+        with file.open() as opened:
+            for group, numbers in groups:
+                batches = opened.iter_batches(
+                    self.batch_rows, row_groups=[group], columns=self.column_names
+                )
+                for number, batch in zip(numbers, batches, strict=True):
+                    if number in wanted:
+                        yield with_nulls(pa.Table.from_batches([batch]), self.missing)
 
 
 def is_large(files: Sequence[TableFile], options: ReadOptions, limit: float | None = None) -> bool:
@@ -50,20 +161,12 @@ def is_large(files: Sequence[TableFile], options: ReadOptions, limit: float | No
             return True
     for file in files:
         if file.once:
-            file.watch = _Watch(file, options, most - taken)
+            file.watch = _Meter(file, options, most - taken).check
     return False
 
 
 def store(files: Sequence[TableFile], options: ReadOptions, scratch: Path) -> StoredTable:
-    """Return tables as Parquet files: as they are, or copied from CSV.
-
-    Parameters
-    ----------
-    files : sequence of TableFile
-    options : ReadOptions
-    scratch : Path
-        Folder for copies.
-    """
+    """Return tables as Parquet files: as they are, or copied from CSV to a folder `scratch`."""
     paths = [_stored(file, options, scratch / f"{k}.parquet") for k, file in enumerate(files)]
     return StoredTable.open(paths, options.missing)
 
@@ -72,20 +175,26 @@ def _stored(file: TableFile, options: ReadOptions, copy: Path) -> str:
     if file.format == "parquet" and not file.once:
         return file.path
     if file.format != "csv" or file.once:
-        raise TableError(
-            f"{file.name} is larger than memory. Convert it to Parquet, or allow more: --memory GB."
-        )
+        raise _too_large(file.name, "Convert it to Parquet")
     types = infer_types(file, options)
     try:
         with file.explained(), parquet.ParquetWriter(copy, pa.schema(types.items())) as writer:
             for batch in stream_csv(file, options, types):
                 writer.write_batch(batch, row_group_size=GROUP_ROWS)
     except TableError as error:
+        fix = (
+            f"{error.fix} {file.name} is larger than memory, so that types were taken from its "
+            "first rows; in a Parquet file they are certain."
+        )
         raise TableError(
-            f"{error} {file.name} is larger than memory, so that types were taken from its first "
-            "rows; in a Parquet file they are certain."
+            error.problem, fix, code=error.code, column=error.column, row=error.row
         ) from None
     return str(copy)
+
+
+def _too_large(name: str, instead: str) -> TableError:
+    fix = f"{instead}, or allow more: --memory GB."
+    return TableError(f"{name} is larger than memory.", fix, code="memory")
 
 
 def _most_bytes(file: TableFile) -> float:
@@ -106,7 +215,7 @@ def _bytes_in_memory(file: TableFile, options: ReadOptions, most: float) -> floa
     if file.format == "excel" and zipfile.is_zipfile(file.path):
         with file.explained(), zipfile.ZipFile(file.path) as workbook:
             return float(BYTES_PER_CHARACTER * sum(part.file_size for part in workbook.infolist()))
-    meter = _Meter(file, options)
+    meter = _Meter(file, options, most)
     with file.explained():
         stream = file.stream()
         while meter.needed <= most and (piece := stream.read(PIECE_BYTES)):
@@ -115,15 +224,10 @@ def _bytes_in_memory(file: TableFile, options: ReadOptions, most: float) -> floa
 
 
 class _Meter:
-    """Counts what a table will take in memory, from its uncompressed bytes.
+    """Counts what a table will take in memory, from its uncompressed bytes."""
 
-    Parameters
-    ----------
-    file : TableFile
-    options : ReadOptions
-    """
-
-    def __init__(self, file: TableFile, options: ReadOptions) -> None:
+    def __init__(self, file: TableFile, options: ReadOptions, most: float) -> None:
+        self._name, self._most = file.name, most
         self._marks: list[str] = []  # there is one for each cell
         if file.format == "csv":
             self._marks = ["\n", delimiter(file, options)]
@@ -139,27 +243,16 @@ class _Meter:
         for mark in self._marks:
             self._n_cells += int(np.count_nonzero(codes == ord(mark)))
 
+    def check(self, piece: bytes) -> None:
+        """Count another piece, which ends the reading of a pipe that takes too much memory."""
+        self.add(piece)
+        if self.needed > self._most:
+            raise _too_large(self._name, "Save the table in a file")
+
     @property
     def needed(self) -> float:
         """Bytes of memory for what was counted so far."""
         return float(max(BYTES_PER_CELL * self._n_cells, BYTES_PER_CHARACTER * self._n_bytes))
-
-
-class _Watch:
-    """Ends the reading of a pipe when the table takes more memory than it may."""
-
-    def __init__(self, file: TableFile, options: ReadOptions, most: float) -> None:
-        self._meter = _Meter(file, options)
-        self._name = file.name
-        self._most = most
-
-    def __call__(self, piece: bytes) -> None:
-        self._meter.add(piece)
-        if self._meter.needed > self._most:
-            raise TableError(
-                f"{self._name} is larger than memory. Save the table in a file, or allow more: "
-                "--memory GB."
-            )
 
 
 def _free_memory() -> float:
