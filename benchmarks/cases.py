@@ -13,13 +13,8 @@ from sklearn.svm import LinearSVC
 import beside
 from data import gaussian_classes, paper_gaussians, two_gaussians
 from kinds import KINDS
-from neverworse import (
-    L2SVMClassifier,
-    LeastSquaresClassifier,
-    ProjectedLeastSquaresClassifier,
-    SelfLearningClassifier,
-    TransductiveSVMClassifier,
-)
+from neverworse import LeastSquaresClassifier, ProjectedLeastSquaresClassifier
+from neverworse.methods import L2SVMClassifier, SelfLearningClassifier, TransductiveSVMClassifier
 from timing import peak_memory, ratio, side_by_side
 
 

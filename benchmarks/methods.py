@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from sklearn.linear_model import LogisticRegression
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 
-import neverworse
 from data import two_gaussians
+from neverworse import ICLSClassifier, ProjectedLeastSquaresClassifier, methods
 from timing import seconds
 
 SIZES = (1_000, 10_000, 100_000)
@@ -33,28 +33,28 @@ def _penalties():
 
 
 METHODS = {
-    "ProjectedLeastSquaresClassifier": neverworse.ProjectedLeastSquaresClassifier,
-    "ICLSClassifier": neverworse.ICLSClassifier,
-    "SelfLearningClassifier": neverworse.SelfLearningClassifier,
-    "UpdatedSecondMomentClassifier": neverworse.UpdatedSecondMomentClassifier,
-    "L2SVMClassifier": neverworse.L2SVMClassifier,
-    "TransductiveSVMClassifier": neverworse.TransductiveSVMClassifier,
-    '… method="annealing"': lambda: neverworse.TransductiveSVMClassifier(method="annealing"),
-    "SafeSVMClassifier": lambda: neverworse.SafeSVMClassifier(random_state=0),
-    "EntropyRegularizedLogisticRegression": neverworse.EntropyRegularizedLogisticRegression,
-    "LinearDiscriminantClassifier": neverworse.LinearDiscriminantClassifier,
-    "EMDiscriminantAnalysis": neverworse.EMDiscriminantAnalysis,
-    "MomentConstrainedDiscriminantAnalysis": neverworse.MomentConstrainedDiscriminantAnalysis,
+    "ProjectedLeastSquaresClassifier": ProjectedLeastSquaresClassifier,
+    "ICLSClassifier": ICLSClassifier,
+    "SelfLearningClassifier": methods.SelfLearningClassifier,
+    "UpdatedSecondMomentClassifier": methods.UpdatedSecondMomentClassifier,
+    "L2SVMClassifier": methods.L2SVMClassifier,
+    "TransductiveSVMClassifier": methods.TransductiveSVMClassifier,
+    '… method="annealing"': lambda: methods.TransductiveSVMClassifier(method="annealing"),
+    "SafeSVMClassifier": lambda: methods.SafeSVMClassifier(random_state=0),
+    "EntropyRegularizedLogisticRegression": methods.EntropyRegularizedLogisticRegression,
+    "LinearDiscriminantClassifier": methods.LinearDiscriminantClassifier,
+    "EMDiscriminantAnalysis": methods.EMDiscriminantAnalysis,
+    "MomentConstrainedDiscriminantAnalysis": methods.MomentConstrainedDiscriminantAnalysis,
     "ImplicitlyConstrainedDiscriminantAnalysis": (
-        neverworse.ImplicitlyConstrainedDiscriminantAnalysis
+        methods.ImplicitlyConstrainedDiscriminantAnalysis
     ),
     "ContrastivePessimisticDiscriminantAnalysis": (
-        neverworse.ContrastivePessimisticDiscriminantAnalysis
+        methods.ContrastivePessimisticDiscriminantAnalysis
     ),
-    "MetricModelSelection(four LogisticRegression)": lambda: neverworse.MetricModelSelection(
+    "MetricModelSelection(four LogisticRegression)": lambda: methods.MetricModelSelection(
         _penalties()
     ),
-    "NullCategoryNoiseModel": lambda: neverworse.NullCategoryNoiseModel(random_state=0),
+    "NullCategoryNoiseModel": lambda: methods.NullCategoryNoiseModel(random_state=0),
     REFERENCE: lambda: SelfTrainingClassifier(LogisticRegression(max_iter=1000)),
     "scikit-learn LabelSpreading(gamma=1 / d)": lambda: LabelSpreading(gamma=1.0 / D),
     'scikit-learn LabelSpreading(kernel="knn")': lambda: LabelSpreading(kernel="knn"),

@@ -16,15 +16,9 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 import alone
-from neverworse import (
-    ICLSClassifier,
-    L2SVMClassifier,
-    LeastSquaresClassifier,
-    ProjectedLeastSquaresClassifier,
-    SelfLearningClassifier,
-    TransductiveSVMClassifier,
-)
+from neverworse import ICLSClassifier, LeastSquaresClassifier, ProjectedLeastSquaresClassifier
 from neverworse.datasets import load_secstr
+from neverworse.methods import L2SVMClassifier, SelfLearningClassifier, TransductiveSVMClassifier
 from passes import counted
 
 N_LABELED, N_ALL = 83_679, 1_189_472

@@ -18,8 +18,7 @@ import pytest
 
 from neverworse import ProjectedLeastSquaresClassifier
 from neverworse.cli import main
-from neverworse.cli._table_arguments import parse_penalty
-from neverworse.cli.fit import parse_prior
+from neverworse.cli._arguments import parse_penalty, parse_prior
 from neverworse.report import page
 from neverworse.report._outputs import OUTPUTS, read_study
 from neverworse.tables import load_model

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from neverworse.cli import main
-from neverworse.cli._plan import to_look_at
+from neverworse.cli._fit_words import to_look_at
 from neverworse.tables import load_model
 from tests.tables.messy import TABLES
 

@@ -59,7 +59,9 @@ def test_all_of_them_at_once():
     assert set(neverworse.__all__) <= set(names)
 
 
-@pytest.mark.parametrize("room", ["datasets", "estimators", "model_selection", "plots", "rows"])
+@pytest.mark.parametrize(
+    "room", ["datasets", "estimators", "methods", "model_selection", "plots", "rows"]
+)
 def test_rooms_are_found_without_importing_them_by_name(room):
     said = run(f"import neverworse; print(neverworse.{room}.__name__)")
     assert said == [f"neverworse.{room}"]

@@ -4,14 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from neverworse import (
-    L2SVMClassifier,
-    LeastSquaresClassifier,
-    ProjectedLeastSquaresClassifier,
-    SelfLearningClassifier,
-    TransductiveSVMClassifier,
-)
+from neverworse import LeastSquaresClassifier, ProjectedLeastSquaresClassifier
 from neverworse.datasets import make_helpful, make_misleading, make_neutral
+from neverworse.methods import L2SVMClassifier, SelfLearningClassifier, TransductiveSVMClassifier
 from neverworse.model_selection import mask_labels
 
 N_DRAWS = 40

@@ -16,9 +16,11 @@ from neverworse import (
     LeastSquaresClassifier,
     LeastSquaresClassifierCV,
     LeastSquaresRegressor,
+    ProjectedLeastSquaresClassifier,
+)
+from neverworse.methods import (
     LinearDiscriminantClassifier,
     NullCategoryNoiseModel,
-    ProjectedLeastSquaresClassifier,
     SupervisedClassifier,
 )
 

@@ -10,8 +10,8 @@ from neverworse import (
     LeastSquaresClassifier,
     LeastSquaresClassifierCV,
     ProjectedLeastSquaresClassifier,
-    SelfLearningClassifier,
 )
+from neverworse.methods import SelfLearningClassifier
 from tests.exact import ExactLosses, check_certificate
 from tests.problems import KINDS, make_problem
 from tests.rationals import label_ranges

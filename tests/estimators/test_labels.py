@@ -7,7 +7,7 @@ import pytest
 from sklearn.exceptions import DataConversionWarning
 
 from neverworse import LeastSquaresClassifier, ProjectedLeastSquaresClassifier
-from neverworse.estimators._labels import split_labels
+from neverworse.estimators import split_labels
 
 CLASSIFIERS = [LeastSquaresClassifier, ProjectedLeastSquaresClassifier]
 

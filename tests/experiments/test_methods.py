@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from neverworse import HiddenLabels
 from neverworse.experiments._methods import METHODS
 from neverworse.experiments._protocol import PROTOCOLS
+from neverworse.methods import HiddenLabels
 
 
 @pytest.fixture

@@ -18,11 +18,11 @@ from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
 
 import neverworse
-from neverworse import model_selection
+from neverworse import methods, model_selection
 
 ESTIMATORS = {
     name: member
-    for room in (neverworse, model_selection)
+    for room in (neverworse, methods, model_selection)
     for name in sorted(room.__all__)
     if isinstance(member := getattr(room, name), type) and issubclass(member, BaseEstimator)
 }

@@ -13,8 +13,8 @@ from neverworse import (
     LeastSquaresClassifier,
     ProjectedLeastSquaresClassifier,
     ProjectedLeastSquaresRegressor,
-    SupervisedClassifier,
 )
+from neverworse.methods import SupervisedClassifier
 from neverworse.model_selection import (
     StratifiedLabeledKFold,
     labeled_learning_curve,

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neverworse import ProjectedLeastSquaresClassifier
-from neverworse.estimators._labels import find_unlabeled, split_labels
+from neverworse.estimators import find_unlabeled, split_labels
 from neverworse.model_selection import mask_labels
 
 CLASSES = {"int": [0, 1, 5, 9], "float": [0.0, 1.0, 2.0, 3.0], "str": ["a", "bb", "c", "ddd"]}

@@ -23,11 +23,8 @@ from sklearn.model_selection import (
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from neverworse import (
-    L2SVMClassifier,
-    ProjectedLeastSquaresClassifier,
-    SelfLearningClassifier,
-)
+from neverworse import ProjectedLeastSquaresClassifier
+from neverworse.methods import L2SVMClassifier, SelfLearningClassifier
 from neverworse.model_selection import StratifiedLabeledKFold, WithUnlabeledRows
 
 

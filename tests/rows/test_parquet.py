@@ -15,11 +15,13 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from neverworse import (
-    L2SVMClassifier,
     LeastSquaresClassifier,
     LeastSquaresClassifierCV,
-    NullCategoryNoiseModel,
     ProjectedLeastSquaresClassifier,
+)
+from neverworse.methods import (
+    L2SVMClassifier,
+    NullCategoryNoiseModel,
     SelfLearningClassifier,
     SupervisedClassifier,
 )

@@ -17,8 +17,8 @@ from neverworse import (
     LeastSquaresClassifier,
     LeastSquaresClassifierCV,
     ProjectedLeastSquaresClassifier,
-    SelfLearningClassifier,
 )
+from neverworse.methods import SelfLearningClassifier
 from neverworse.model_selection import StratifiedLabeledKFold
 from neverworse.study._comparison import compare, fit_fold
 from neverworse.study._methods import NearestLabelSpreading, guarantee_of, standard_methods

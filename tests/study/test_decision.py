@@ -11,14 +11,15 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, log_loss
 from sklearn.model_selection import StratifiedKFold
 
-from neverworse import LeastSquaresClassifier, ProjectedLeastSquaresClassifier, SupervisedClassifier
+from neverworse import LeastSquaresClassifier, ProjectedLeastSquaresClassifier
+from neverworse.methods import SupervisedClassifier
 from neverworse.model_selection import StratifiedLabeledKFold, WithUnlabeledRows
 from neverworse.study import _decision
 from neverworse.study._comparison import _truth
 from neverworse.study._decision import Wanted, decide, nested_numbers, platt
 from neverworse.study._sample import draw_sample
 from neverworse.study._threshold import ThresholdRule
-from neverworse.tables._decided import DecidedClassifier, outputs
+from neverworse.tables import DecidedClassifier, outputs
 
 FIXED, BALANCED = ThresholdRule(), ThresholdRule("balanced")
 METHODS = {

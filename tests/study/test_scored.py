@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from neverworse.estimators._classifier import class_scores
+from neverworse.estimators import class_scores
 from neverworse.study._coefficients import coefficients
 from neverworse.study._scored import ScoredRows
 from tests.study.fits import fitted, table

@@ -46,16 +46,18 @@ from sklearn.preprocessing import (
 from sklearn.svm import SVC, LinearSVC, NuSVC
 
 import neverworse
-from neverworse import (
-    HiddenLabels,
-    LeastSquaresClassifier,
-    MetricModelSelection,
-    ProjectedLeastSquaresClassifier,
+from neverworse import LeastSquaresClassifier, ProjectedLeastSquaresClassifier
+from neverworse.methods import LinearDiscriminantClassifier, MetricModelSelection
+from neverworse.tables import (
+    ModelFileError,
+    TableClassifier,
+    _model_file,
+    load_any_model,
+    load_model,
+    save_model,
 )
-from neverworse.tables import TableClassifier, _archive, _model_file
-from neverworse.tables._archive import ModelFileError, unzipped, zipped
-from neverworse.tables._model_file import load_any_model, load_model, save_model
-from neverworse.tables._trusted import TRUSTED
+from neverworse.tables._model_file import unzipped, zipped
+from neverworse.tables._trusted import trusted_types
 
 FACTS = {"target": "diagnosis", "classes": ["no", "yes"], "alpha": 0.1, "nothing": None}
 
@@ -174,7 +176,8 @@ def test_projected_comes_back(tmp_path, y, settings):
 
 
 def public_estimators():
-    found = [getattr(neverworse, name) for name in neverworse.__all__]
+    rooms = (neverworse, neverworse.methods)
+    found = [getattr(room, name) for room in rooms for name in room.__all__]
     return [one for one in found if isinstance(one, type) and issubclass(one, BaseEstimator)]
 
 
@@ -182,14 +185,12 @@ def public_estimators():
 def test_every_estimator_of_the_package_comes_back(tmp_path, kind):
     if kind is MetricModelSelection:
         model = kind([(str(alpha), LeastSquaresClassifier(alpha)) for alpha in (10.0, 1.0)])
-    elif kind is HiddenLabels:
-        model = kind(LeastSquaresClassifier())
     else:
         needed = {"estimator": LeastSquaresClassifier(), "target_bounds": (-3.0, 3.0)}
         names = kind._get_param_names()
         model = kind(**{name: value for name, value in needed.items() if name in names})
     y = np.where(Y < 0, np.nan, X[:, 1]) if is_regressor(model) else Y
-    if kind is neverworse.OracleClassifier:
+    if kind is neverworse.methods.OracleClassifier:
         y = TRUE
     model.fit(X, y)
     save_model(model, tmp_path / "m", facts={})
@@ -198,8 +199,19 @@ def test_every_estimator_of_the_package_comes_back(tmp_path, kind):
     assert same_model(loaded, model)
 
 
+def test_a_file_opens_after_its_classes_have_moved_to_other_modules(tmp_path):
+    model = LinearDiscriminantClassifier().fit(X, Y)
+    save_model(model, tmp_path / "m", facts={})
+    contents = (tmp_path / "m").read_bytes()
+    here = unzipped(contents)["schema.json"].decode()
+    before = re.sub(r'"neverworse\.methods\.(\w+\.)?_\w+"', '"neverworse.estimators._before"', here)
+    assert before.count("_before") > 1
+    path = written(tmp_path, repacked(contents, schema=json.loads(before)))
+    assert same_model(load_model(path).model, model)
+
+
 def test_trusted_types_are_classes_without_code_of_their_own():
-    for name in TRUSTED:
+    for name in trusted_types(compiled=True):
         if name.startswith("neverworse."):
             module, _, attribute = name.rpartition(".")
             found = getattr(sys.modules[module], attribute)
@@ -786,7 +798,7 @@ def test_two_members_of_one_name(saved, tmp_path):
 def test_a_bomb(tmp_path):
     bomb = archive(
         ("schema.json", b"{}"),
-        ("0.npy", bytes(_archive.FREE + 1)),
+        ("0.npy", bytes(_model_file.FREE + 1)),
         compression=zipfile.ZIP_DEFLATED,
     )
     assert len(bomb) < 2**20
@@ -794,7 +806,7 @@ def test_a_bomb(tmp_path):
 
 
 def test_many_small_bombs(tmp_path, monkeypatch):
-    monkeypatch.setattr(_archive, "LARGEST", 10**6)  # instead of writing gigabytes
+    monkeypatch.setattr(_model_file, "LARGEST", 10**6)  # instead of writing gigabytes
     members = [(f"{k}.npy", bytes(10**5)) for k in range(11)]
     path = written(tmp_path, archive(*members, compression=zipfile.ZIP_DEFLATED))
     assert "unpacked, it is larger than" in refusal(load_any_model, path)
@@ -825,7 +837,7 @@ def test_an_old_skops(saved, tmp_path, monkeypatch):
 def test_opening_a_file_in_a_new_process(saved, tmp_path):
     path = written(tmp_path, saved[1])
     code = (
-        "import sys; from neverworse.tables._model_file import load_model; "
+        "import sys; from neverworse.tables import load_model; "
         "print(load_model(sys.argv[1]).model[-1].certificate_.summary())"
     )
     said = subprocess.run(

@@ -18,9 +18,14 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from neverworse.tables import TableClassifier, TableError, TablePreparation
-from neverworse.tables import _preparation as module
-from neverworse.tables._model_file import load_model, save_model
+from neverworse.tables import (
+    TableClassifier,
+    TableError,
+    TablePreparation,
+    load_model,
+    save_model,
+)
+from neverworse.tables.preparation import features as module
 
 
 def frame(n=400, seed=0):
@@ -445,7 +450,7 @@ def test_ten_thousand_columns(monkeypatch):
     values = rng.normal(size=(20, 10_000))
     wide = pa.table({f"c{k}": values[:, k] for k in range(10_000)})
     np.testing.assert_allclose(TablePreparation().fit_transform(wide).std(axis=0), 1.0)
-    monkeypatch.setattr("neverworse.tables._preparation.MOST_FEATURES", 9_999)
+    monkeypatch.setattr("neverworse.tables.preparation.features.MOST_FEATURES", 9_999)
     with pytest.raises(
         TableError, match=r"10,000 columns would make 10,000 features, more than 9,999"
     ):

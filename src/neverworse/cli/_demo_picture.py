@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from neverworse import LeastSquaresClassifier, ProjectedLeastSquaresClassifier
 from neverworse._typing import AnyArray, Vector
-from neverworse.estimators._classifier import LinearClassifier, class_scores
+from neverworse.estimators import LinearClassifier, class_scores
 from neverworse.plots import ConstraintSetDisplay
 from neverworse.plots._constraint_set import equidistant
 from neverworse.plots._drawing import BLUE, GREEN, GREY, ORANGE

@@ -22,11 +22,11 @@ from neverworse.study._study import (
     Verdict,
 )
 from neverworse.tables import (
-    TableError,
+    KINDS,
     TablePreparation,
+    check_readable,
     describe,
     grouped,
-    listed,
     read_plan,
     read_target,
 )
@@ -53,7 +53,7 @@ def summary(study: Study, paths: Sequence[Path]) -> Iterator[str]:
         yield f"{wrapped(f'Note: {note}')}\n"
     yield f"{wrapped(study.certificate_words)}\n"
     yield f"In {paths[0].parent}: {', '.join(path.name for path in paths)}"
-    yield from _to_look_at({column.name: column.look for column in study.data.columns})
+    yield from to_look_at({column.name: column.look for column in study.data.columns})
 
 
 def _verdict(verdict: Verdict) -> Iterator[str]:
@@ -225,12 +225,7 @@ def show_plan(
             print(paragraph)
         if arguments.plan:
             print(f"\nIn {arguments.plan}. Edit it, and give it back: --columns {arguments.plan}")
-    unreadable = [each.name for each in plans if each.error is not None]
-    if unreadable:
-        raise TableError(
-            f"{count(len(unreadable), 'column')} cannot be read: {listed(unreadable)}.",
-            "The plan says why, and what to do about it.",
-        )
+    check_readable(plans)
 
 
 def columns_of(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
@@ -259,10 +254,12 @@ def _planned(columns: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
         ],
         right=(3, 4),
     )
-    yield from _to_look_at({name: entry["look"] for name, entry in columns.items()})
+    # What cannot be read is an error, which says why.
+    known = {name: entry["look"] for name, entry in columns.items() if entry["kind"] in KINDS}
+    yield from to_look_at(known)
 
 
-def _to_look_at(looks: Mapping[str, str]) -> Iterator[str]:
+def to_look_at(looks: Mapping[str, str]) -> Iterator[str]:
     """Yield a list of columns with what is to be looked at, in full; those alike share a line."""
     found = grouped(looks)
     if found:

@@ -25,7 +25,7 @@ from neverworse.cli._common import (
 if TYPE_CHECKING:
     from neverworse import ProjectedLeastSquaresClassifier
     from neverworse._typing import AnyArray, Matrix
-    from neverworse.estimators._classifier import LinearClassifier
+    from neverworse.estimators import LinearClassifier
 
 TEST_SHARE = 0.3
 PICTURE = "constraint-set.png"
@@ -204,7 +204,7 @@ def _measures(classifier: LinearClassifier, X: Matrix, y: AnyArray) -> str:
 
 
 def _total_loss(classifier: LinearClassifier, X: Matrix, y: AnyArray) -> float:
-    from neverworse.estimators._classifier import class_scores
+    from neverworse.estimators import class_scores
 
     return float(((class_scores(classifier, X)[:, 1] - y) ** 2).sum())
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from neverworse.study._study import FileFacts
     from neverworse.tables import StoredTable, TableFile
 
+
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the sub-command to those of the command line."""
     parser = commands.add_parser(

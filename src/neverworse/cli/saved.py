@@ -251,11 +251,11 @@ def _supervised(loaded: LoadedModel, path: Path) -> Any:
 
 def _response(response: str, *models: Any) -> str:
     """Choose scores where all models have them: it is what their certificate is about."""
-    from neverworse.estimators._audit_models import _has_score
+    from neverworse.estimators import has_class_scores
     from neverworse.tables import TableClassifier
 
     if response == "auto" and all(
-        isinstance(model, TableClassifier) and _has_score(model) for model in models
+        isinstance(model, TableClassifier) and has_class_scores(model) for model in models
     ):
         return "score"
     return response

@@ -17,10 +17,10 @@ from neverworse.estimators._audit_models import Models, called, first_row, is_ar
 from neverworse.estimators._known_labels import KnownLabels, coded_labels
 from neverworse.estimators._known_targets import LARGEST, KnownTargets, raise_if_too_large
 from neverworse.estimators._labels import (
-    as_array,
     check_classes,
-    distinct,
+    distinct_labels,
     find_unlabeled,
+    label_array,
     missing_values,
     shown,
     split_targets,
@@ -33,7 +33,7 @@ FEW = 10
 
 
 def count_rows(models: Models, X: Any, y: Any) -> int:
-    n_rows = len(as_array(y))
+    n_rows = len(label_array(y))
     if n_rows == 0:
         raise ValueError("y has no rows: there is nothing to audit.")
     if X is None and not all(is_array(model) for model in models.values()):
@@ -65,7 +65,7 @@ def labels_of_classes(
 
 def _coded(models: Models, y: Any, missing_label: Any) -> tuple[AnyArray, Indices]:
     """Return the classes, and which of them each row has: -1 if it is unlabeled."""
-    labels = distinct(as_array(y))
+    labels = distinct_labels(label_array(y))
     missing = missing_values(labels, missing_label)
     classes = _classes_of(models)
     if classes is None:

@@ -64,13 +64,13 @@ def chosen_response(models: Models, response: str) -> Response:
     chosen: Response = "predict_proba"
     if response == "score" or (response == "auto" and (without or not estimators)):
         chosen = "score"
-        without = {n: m for n, m in estimators.items() if not _has_score(m)}
+        without = {n: m for n, m in estimators.items() if not has_class_scores(m)}
     for name, model in without.items():
         _raise_no_response(name, model, response)
     return chosen
 
 
-def _has_score(model: Any) -> bool:
+def has_class_scores(model: Any) -> bool:
     """Whether the decision function is a score on targets coded 0 and 1, less one half."""
     while True:
         if hasattr(model, "best_estimator_"):

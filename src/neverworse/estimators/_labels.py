@@ -40,13 +40,13 @@ def split_labels(y: Any, missing_label: Any) -> tuple[AnyArray, Vector, Mask]:
         The position of the row's class among them; 0 for unlabeled rows.
     unlabeled : boolean array of shape (n_rows,)
     """
-    labels = distinct(as_array(y))
+    labels = distinct_labels(label_array(y))
     missing = missing_values(labels, missing_label)
     classes = check_classes(labels.values[~missing], len(labels.codes))
     given = [] if is_auto(missing_label) else [missing_label]
     refuse_calibration([*given, *labels.values[missing].tolist()])
     order = np.full(len(labels.values), -1, np.min_scalar_type(-len(labels.values) - 1))
-    order[~missing] = np.searchsorted(classes, plain(labels.values[~missing]))
+    order[~missing] = np.searchsorted(classes, native_dtype(labels.values[~missing]))
     codes = order[labels.codes]
     return classes, np.maximum(codes, 0).astype(np.float64), codes == -1
 
@@ -67,7 +67,7 @@ def split_targets(y: Any, missing_label: Any) -> tuple[Vector, Mask]:
         Zero for unlabeled rows.
     unlabeled : boolean array of shape (n_rows,)
     """
-    labels = distinct(as_array(y))
+    labels = distinct_labels(label_array(y))
     missing = _find_marker(labels, missing_label)
     try:
         values = np.where(missing, 0.0, labels.values).astype(np.float64)
@@ -105,7 +105,7 @@ def find_unlabeled(y: Any, missing_label: Any = "auto") -> Mask:
     -------
     unlabeled : boolean array of shape (n_rows,)
     """
-    labels = distinct(as_array(y))
+    labels = distinct_labels(label_array(y))
     return missing_values(labels, missing_label)[labels.codes]
 
 
@@ -149,7 +149,7 @@ class _Labels:
         return np.fromiter(found, bool, len(self.values))
 
 
-def as_array(y: Any) -> AnyArray:
+def label_array(y: Any) -> AnyArray:
     """Return y as a one-dimensional array in which missing labels are still to be seen."""
     if y is None:
         raise ValueError(
@@ -174,7 +174,7 @@ def as_array(y: Any) -> AnyArray:
     return labels.astype(object) if labels.dtype.kind == "T" else labels
 
 
-def distinct(labels: AnyArray) -> _Labels:
+def distinct_labels(labels: AnyArray) -> _Labels:
     if labels.dtype.kind != "O":
         return _few_distinct(labels) or _many_distinct(labels)
     seen: dict[Any, int] = {}
@@ -285,7 +285,7 @@ def check_classes(known: AnyArray, n_rows: int) -> AnyArray:
             f"y has no labeled row: all {n_rows} labels are missing. At least one row of each of "
             "two classes needs a label."
         )
-    known = plain(known)
+    known = native_dtype(known)
     if known.dtype.kind == "f" and np.isinf(known).any():
         raise ValueError("y contains infinity, which is no label. Mark unlabeled rows with NaN.")
     if known.dtype.kind == "f" and np.any(known != np.floor(known)):
@@ -303,7 +303,7 @@ def check_classes(known: AnyArray, n_rows: int) -> AnyArray:
     return classes
 
 
-def plain(known: AnyArray) -> AnyArray:
+def native_dtype(known: AnyArray) -> AnyArray:
     """Give labels that were mixed with markers their own type again."""
     if known.dtype.kind != "O":
         return known

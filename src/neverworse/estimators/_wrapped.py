@@ -12,7 +12,7 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import _num_samples, has_fit_parameter
 
 from neverworse._typing import AnyArray, Indices, Vector
-from neverworse.estimators._labels import plain, shown, shown_classes
+from neverworse.estimators._labels import native_dtype, shown, shown_classes
 from neverworse.estimators._row_weights import checked_weights
 
 
@@ -40,7 +40,7 @@ def weights_for(estimators: Iterable[Any], X: Any, sample_weight: Any) -> Vector
 
 def predicted_codes(name: str, predicted: Any, classes: AnyArray) -> Indices:
     """Return the positions of predicted classes among all classes."""
-    given = plain(np.asarray(predicted))
+    given = native_dtype(np.asarray(predicted))
     codes: Indices = np.searchsorted(classes, given)
     unknown = classes[np.minimum(codes, len(classes) - 1)] != given
     if unknown.any():

@@ -11,10 +11,10 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from neverworse._typing import AnyArray, Matrix
-from neverworse.estimators import HiddenLabels
 from neverworse.experiments._design import Truncation
 from neverworse.experiments._methods import METHODS, Method
 from neverworse.experiments._protocol import Protocol
+from neverworse.methods import HiddenLabels
 
 Record = dict[str, Any]
 Data = tuple[Matrix, AnyArray]

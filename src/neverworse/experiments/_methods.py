@@ -12,18 +12,20 @@ from sklearn.pipeline import make_pipeline
 from neverworse._typing import AnyArray, Matrix, Vector
 from neverworse.estimators import (
     ICLSClassifier,
-    L2SVMClassifier,
     LeastSquaresClassifier,
-    OracleClassifier,
     ProjectedLeastSquaresClassifier,
+    class_scores,
+)
+from neverworse.experiments._design import DesignMatrix
+from neverworse.experiments._protocol import Protocol
+from neverworse.methods import (
+    L2SVMClassifier,
+    OracleClassifier,
     SelfLearningClassifier,
     SupervisedClassifier,
     TransductiveSVMClassifier,
     UpdatedSecondMomentClassifier,
 )
-from neverworse.estimators._classifier import class_scores
-from neverworse.experiments._design import DesignMatrix
-from neverworse.experiments._protocol import Protocol
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples
 
 from neverworse._typing import AnyArray, Indices, Matrix, Vector
-from neverworse.estimators._wrapped import weights_for
+from neverworse.estimators import weights_for
 from neverworse.model_selection._curve_sizes import stratified_order
 from neverworse.model_selection._labeled import is_continuous, labeled_rows
 from neverworse.model_selection._scorer import labeled_scorer

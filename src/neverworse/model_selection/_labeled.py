@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from neverworse._typing import AnyArray, Indices
-from neverworse.estimators._labels import as_array, find_unlabeled, plain
+from neverworse.estimators import find_unlabeled, label_array, native_dtype
 
 
 def labeled_rows(y: Any, missing_label: Any, advice: str) -> tuple[Indices, AnyArray]:
@@ -32,7 +32,7 @@ def labeled_rows(y: Any, missing_label: Any, advice: str) -> tuple[Indices, AnyA
     if unlabeled.all():
         raise ValueError(f"y has no labeled row: all {len(unlabeled)} labels are missing. {advice}")
     labeled = np.flatnonzero(~unlabeled)
-    return labeled, plain(as_array(y)[labeled])
+    return labeled, native_dtype(label_array(y)[labeled])
 
 
 def labeled_codes(name: str, values: Any, labeled: Indices, n_rows: int) -> Indices:
@@ -53,7 +53,7 @@ def labeled_codes(name: str, values: Any, labeled: Indices, n_rows: int) -> Indi
     -------
     codes : array of shape (n_labeled,)
     """
-    column = as_array(values)
+    column = label_array(values)
     if len(column) != n_rows:
         raise ValueError(
             f"{name} has {len(column)} entries, but y has {n_rows}. Pass one for every row; in "

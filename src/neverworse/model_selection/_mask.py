@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from neverworse._typing import AnyArray, Indices, Mask
-from neverworse.estimators._labels import as_array, find_unlabeled, is_auto, is_null
+from neverworse.estimators import find_unlabeled, is_auto, is_null, label_array
 from neverworse.model_selection._labeled import (
     is_continuous,
     labeled_codes,
@@ -70,7 +70,7 @@ def mask_labels(
     array([None, None, 'a', 'b'], dtype=object)
     """
     labeled, known = labeled_rows(y, missing_label, "There are no labels to hide.")
-    column = as_array(y)
+    column = label_array(y)
     n_keep = _number_to_keep(n_labeled, fraction, len(labeled))
     strata = _strata(stratify, labeled, known, len(column))
     hidden = np.zeros(len(column), bool)

@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _is_arraylike_not_scalar, _num_samples
 
 from neverworse._typing import Indices
-from neverworse.estimators._labels import is_auto
+from neverworse.estimators import is_auto
 from neverworse.model_selection._labeled import labeled_rows
 
 

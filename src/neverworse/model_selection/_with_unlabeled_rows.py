@@ -12,9 +12,13 @@ from sklearn.base import _fit_context, clone
 from sklearn.utils.validation import _num_samples, check_consistent_length
 
 from neverworse._typing import AnyArray
-from neverworse.estimators._conversion import explains_conversion
-from neverworse.estimators._delegating import DelegatingClassifier
-from neverworse.estimators._labels import as_array, check_classes, distinct
+from neverworse.estimators import (
+    DelegatingClassifier,
+    check_classes,
+    distinct_labels,
+    explains_conversion,
+    label_array,
+)
 
 
 class WithUnlabeledRows(DelegatingClassifier):
@@ -92,7 +96,7 @@ class WithUnlabeledRows(DelegatingClassifier):
         self : object
         """
         with self._fitting(X, sample_weight) as (estimator, X, weights):
-            labels = as_array(y)
+            labels = label_array(y)
             check_consistent_length(X, labels)
             _check_labels(labels)
             n_unlabeled = _num_samples(self.X_unlabeled)
@@ -114,7 +118,7 @@ class WithUnlabeledRows(DelegatingClassifier):
 
 
 def _check_labels(labels: AnyArray) -> None:
-    found = distinct(labels)
+    found = distinct_labels(labels)
     if found.null.any():
         raise ValueError(
             f"y has {int(found.null[found.codes].sum())} null values (NaN, None or pd.NA). Every "

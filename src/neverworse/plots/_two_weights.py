@@ -12,11 +12,13 @@ from sklearn.utils.validation import (
 )
 
 from neverworse._typing import Matrix, Vector
-from neverworse.estimators import ProjectedLeastSquaresClassifier
-from neverworse.estimators._classifier import LinearClassifier
-from neverworse.estimators._labels import split_labels
-from neverworse.estimators._linear import stored_weights
-from neverworse.estimators._row_weights import checked_weights
+from neverworse.estimators import (
+    LinearClassifier,
+    ProjectedLeastSquaresClassifier,
+    checked_weights,
+    split_labels,
+    stored_weights,
+)
 from neverworse.plots._weight_plane import WeightPlane
 
 

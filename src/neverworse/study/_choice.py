@@ -11,8 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from neverworse._typing import Indices, Matrix, Vector
-from neverworse.estimators import ProjectedLeastSquaresClassifier, audit
-from neverworse.estimators._delegating import DelegatingClassifier
+from neverworse.estimators import DelegatingClassifier, ProjectedLeastSquaresClassifier, audit
 from neverworse.projection import Box, Simplex
 from neverworse.projection.words import count
 from neverworse.rows import Rows
@@ -29,8 +28,7 @@ from neverworse.study._methods import (
 from neverworse.study._scored import ScoredRows
 from neverworse.study._study import AuditFacts, ModelFacts, Study
 from neverworse.study._tuned import TunedClassifier
-from neverworse.tables import TableClassifier, TableError
-from neverworse.tables import DecidedClassifier, nearest, outputs
+from neverworse.tables import DecidedClassifier, TableClassifier, TableError, nearest, outputs
 
 BLOCK = 100_000  # rows that are predicted at a time, if the table is not in memory
 NEIGHBOURS = "label spreading"  # which classifies by the rows of the table itself

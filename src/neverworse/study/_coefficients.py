@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from neverworse._typing import Matrix, Vector
-from neverworse.estimators import ProjectedLeastSquaresClassifier
-from neverworse.estimators._linear import stored_weights
+from neverworse.estimators import ProjectedLeastSquaresClassifier, stored_weights
 from neverworse.rows import Rows, as_rows
 from neverworse.study._study import Coefficient
 from neverworse.tables import TablePreparation

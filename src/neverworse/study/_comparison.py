@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from neverworse._typing import AnyArray, Indices, Vector
-from neverworse.estimators._audit_models import _has_score
-from neverworse.estimators._classifier import class_scores
+from neverworse.estimators import class_scores, has_class_scores
 from neverworse.model_selection import RepeatedStratifiedLabeledKFold
 from neverworse.study._comparison_words import (
     collapse_words,
@@ -210,7 +209,7 @@ class _Run:
                 if kind not in found:
                     found[kind] = np.full((*shape, values.shape[-1]), np.nan)
                 found[kind][split // self.sample.n_folds, test] = values
-            if _has_score(model):
+            if has_class_scores(model):
                 squares = brier_scores(self.truth.codes[test], said["scores"])
                 losses[split] = np.average(squares, weights=self.truth.weights[test])
             yield split
@@ -289,7 +288,7 @@ def _said(model: Any, X: Any, n_classes: int) -> dict[str, AnyArray]:
         said["probabilities"] = np.zeros((len(said["predictions"]), n_classes))
         # A method need not know all classes, nor in this order.
         said["probabilities"][:, np.asarray(model.classes_, dtype=np.intp)] = model.predict_proba(X)
-    if _has_score(model):
+    if has_class_scores(model):
         said["scores"] = class_scores(model, X)
     elif "probabilities" in said:
         said["scores"] = said["probabilities"]

@@ -12,13 +12,8 @@ from sklearn.semi_supervised import LabelSpreading
 from sklearn.utils.validation import has_fit_parameter
 
 from neverworse._typing import AnyArray, Indices, Vector
-from neverworse.estimators import (
-    ICLSClassifier,
-    ProjectedLeastSquaresClassifier,
-    SelfLearningClassifier,
-    TransductiveSVMClassifier,
-)
-from neverworse.estimators._labels import split_labels
+from neverworse.estimators import ICLSClassifier, ProjectedLeastSquaresClassifier, split_labels
+from neverworse.methods import SelfLearningClassifier, TransductiveSVMClassifier
 from neverworse.study._tuned import tuned_classifiers
 
 SUPERVISED, PROJECTED = "supervised", "projected"

@@ -9,8 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from neverworse._typing import AnyArray, Indices, Mask, Matrix, Vector
-from neverworse.estimators import ProjectedLeastSquaresClassifier
-from neverworse.estimators._classifier import class_scores
+from neverworse.estimators import ProjectedLeastSquaresClassifier, class_scores
 from neverworse.rows import Rows
 from neverworse.study._study import ChangedRow, Changes, ScoreGroup, Scores
 

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from neverworse._typing import Vector
-from neverworse.estimators._audit_models import _has_score
-from neverworse.estimators._classifier import class_scores
+from neverworse.estimators import class_scores, has_class_scores
 
 
 def error_and_loss(
@@ -20,7 +19,7 @@ def error_and_loss(
     model has no such scores.
     """
     error = float(np.average(model.predict(X) != y, weights=weights))
-    if not _has_score(model):
+    if not has_class_scores(model):
         return error, None
     squares = (class_scores(model, X) - (y[:, None] == model.classes_)) ** 2
     # The two columns of two classes say the same thing twice.

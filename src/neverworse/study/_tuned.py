@@ -16,7 +16,7 @@ from sklearn.semi_supervised import SelfTrainingClassifier
 from threadpoolctl import threadpool_limits
 
 from neverworse._typing import AnyArray, Vector
-from neverworse.estimators._delegating import DelegatingClassifier, LabeledRows
+from neverworse.estimators import DelegatingClassifier, LabeledRows
 
 MOST_FOLDS = 3  # few labels are typical, and each method is tuned in every fold of a comparison
 N_TREES = 50

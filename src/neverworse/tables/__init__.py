@@ -29,11 +29,13 @@ from neverworse.tables._predict import (
     write_parquet,
 )
 from neverworse.tables.preparation import (
+    KINDS,
     ColumnPlan,
     DateOrder,
     PlanError,
     TablePreparation,
     Target,
+    check_readable,
     coded,
     count_labels,
     describe,
@@ -62,6 +64,7 @@ FITTED_PARTS: tuple[type, ...] = ()
 
 __all__ = [
     "FITTED_PARTS",
+    "KINDS",
     "ColumnPlan",
     "DateOrder",
     "DecidedClassifier",
@@ -81,6 +84,7 @@ __all__ = [
     "believing",
     "calibrated",
     "calibration_scores",
+    "check_readable",
     "coded",
     "count_labels",
     "describe",

@@ -105,11 +105,12 @@ def audit_table(
         shares = settings["class_prior"].items()
         settings["class_prior"] = {_spelled(name): share for name, share in shares}
     with believing(USING):
-        both = [_on_table(model, rows) for model in (candidate, baseline)]
+        both = _on_table(candidate, rows), _on_table(baseline, rows)
     try:
         with believing(USING, ValueError, TypeError):
             return audit(
-                *both,
+                both[0],
+                both[1],
                 rows,
                 labels[codes],
                 sample_weight=weights,

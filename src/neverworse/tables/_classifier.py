@@ -15,9 +15,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from neverworse._typing import AnyArray, Indices, Matrix, Vector
-from neverworse.estimators import ProjectedLeastSquaresClassifier
-from neverworse.estimators._audit_models import _has_score
-from neverworse.estimators._classifier import class_scores
+from neverworse.estimators import (
+    ProjectedLeastSquaresClassifier,
+    class_scores,
+    has_class_scores,
+)
 from neverworse.projection import Certificate
 from neverworse.rows import ChunkedRows, DenseRows, Rows, Verb
 from neverworse.rows._streams import read_ahead
@@ -296,7 +298,7 @@ def outputs(classifier: Any, X: Any) -> tuple[Indices, Vector, Matrix | None]:
     else:
         codes = np.searchsorted(classifier.classes_, classifier.predict(X))
     each = np.arange(len(codes))
-    if _has_score(classifier):
+    if has_class_scores(classifier):
         return codes, class_scores(classifier, X)[each, codes], shares
     if shares is not None:
         return codes, shares[each, codes], shares

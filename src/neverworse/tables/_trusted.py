@@ -46,15 +46,16 @@ PARTS = frozenset(
 PLAIN = tuple(
     f"sklearn.{name}."
     for name in (
-        "base calibration compose cross_decomposition decomposition._factor_analysis "
-        "decomposition._fastica decomposition._incremental_pca decomposition._kernel_pca "
-        "decomposition._pca decomposition._truncated_svd discriminant_analysis dummy "
-        "ensemble._bagging ensemble._stacking ensemble._voting ensemble._weight_boosting "
-        "feature_selection frozen gaussian_process impute isotonic kernel_approximation "
-        "linear_model metrics._scorer mixture model_selection multiclass multioutput naive_bayes "
-        "neighbors._nearest_centroid neural_network pipeline preprocessing random_projection "
-        "semi_supervised utils._bunch"
-    ).split()
+        *("base", "calibration", "compose", "cross_decomposition", "decomposition._fastica"),
+        *("decomposition._factor_analysis", "decomposition._incremental_pca"),
+        *("decomposition._kernel_pca", "decomposition._pca", "decomposition._truncated_svd"),
+        *("discriminant_analysis", "dummy", "ensemble._bagging", "ensemble._stacking"),
+        *("ensemble._voting", "ensemble._weight_boosting", "feature_selection", "frozen"),
+        *("gaussian_process", "impute", "isotonic", "kernel_approximation", "linear_model"),
+        *("metrics._scorer", "mixture", "model_selection", "multiclass", "multioutput"),
+        *("naive_bayes", "neighbors._nearest_centroid", "neural_network", "pipeline"),
+        *("preprocessing", "random_projection", "semi_supervised", "utils._bunch"),
+    )
 )
 LINEAR = frozenset({"sklearn.svm._classes.LinearSVC", "sklearn.svm._classes.LinearSVR"})
 # Compiled parts that skops leaves to its users to judge.

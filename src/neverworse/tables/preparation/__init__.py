@@ -1,8 +1,14 @@
 """From the columns of a table to features and labels: notation, plans, values, preparation."""
 
 from neverworse.tables.preparation.features import TablePreparation, takes_tables
-from neverworse.tables.preparation.plan import ColumnPlan
-from neverworse.tables.preparation.plan_file import PlanError, describe, read_plan, text_columns
+from neverworse.tables.preparation.plan import ColumnPlan, check_readable
+from neverworse.tables.preparation.plan_file import (
+    KINDS,
+    PlanError,
+    describe,
+    read_plan,
+    text_columns,
+)
 from neverworse.tables.preparation.recognise import DateOrder, found_options
 from neverworse.tables.preparation.target import (
     Target,
@@ -22,6 +28,7 @@ from neverworse.tables.preparation.values import (
 )
 
 __all__ = [
+    "KINDS",
     "ColumnPlan",
     "DateOrder",
     "PlanError",
@@ -31,6 +38,7 @@ __all__ = [
     "as_text",
     "check_columns",
     "check_known",
+    "check_readable",
     "coded",
     "count_labels",
     "describe",

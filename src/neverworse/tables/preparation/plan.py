@@ -32,7 +32,7 @@ from neverworse.tables.preparation.values import (
 )
 from neverworse.tables.reading import TEXT, is_text
 
-Kind = Literal["number", "category", "date", "dropped", "unreadable"]
+Kind = Literal["number", "category", "date", "dropped"]
 
 SAME = 1e-6  # numbers on a circle of radius 1 that differ less are the same
 # What pandas calls an index that nobody named: in memory and Parquet, and when it reads CSV.
@@ -56,7 +56,7 @@ class ColumnPlan:
     Attributes
     ----------
     name : str
-    kind : {"number", "category", "date", "dropped", "unreadable"}
+    kind : {"number", "category", "date", "dropped"}
     note : str
         What is made of it, or why nothing is.
     n_missing : int
@@ -115,7 +115,7 @@ def plan_columns(
             planned = _plan(name, column, n_missing, columns.get(name), hints)
         except TableError as error:
             return ColumnPlan(
-                *(name, "unreadable", "cannot be read", n_missing),
+                *(name, "dropped", "cannot be read", n_missing),
                 read_as="-",
                 look=str(error),
                 error=error,
@@ -124,7 +124,7 @@ def plan_columns(
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         plans = list(pool.map(plan, table.column_names))
-    if all(plan.kind == "dropped" for plan in plans):
+    if all(plan.kind == "dropped" and plan.error is None for plan in plans):
         reasons = "; ".join(f"{short(plan.name)!r} ({plan.note})" for plan in plans[:3])
         raise TableError(
             f"There is no column to learn from: {reasons or 'the table has only its target'}.",
@@ -298,7 +298,7 @@ def _texts(name: str, column: pa.ChunkedArray) -> Texts:
     values, codes = distinct(column)
     used = np.bincount(codes, minlength=len(values) + 1)[:-1] > 0
     renumbered = np.append(np.cumsum(used) - 1, np.count_nonzero(used))
-    return Texts(name, values.filter(pa.array(used)).cast(pa.string()), renumbered[codes])
+    return Texts(name, values.cast(pa.string()).filter(pa.array(used)), renumbered[codes])
 
 
 def _text(texts: Texts, n_missing: int, look: str, read_as: str) -> ColumnPlan:

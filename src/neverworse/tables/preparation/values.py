@@ -24,7 +24,7 @@ DATE_PARTS = ("day", *(f"{name}, {wave}" for name in CIRCLES for wave in ("cosin
 NUMBERS, DATES = Reading("number"), Reading("date")
 
 
-def as_table(X: Any) -> pa.Table | StoredTable:
+def as_table(X: Any) -> Any:
     """Return a table of PyArrow, without copying it; one that stays in its files is as good."""
     if isinstance(X, pa.Table | StoredTable):
         return X

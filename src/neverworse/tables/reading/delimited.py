@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -40,22 +40,20 @@ def read_csv(file: TableFile, options: ReadOptions) -> pa.Table:
     names = column_names(file, options)
     convert = _conversion(options, {name: TEXT for name in options.text if name in names})
     convert.auto_dict_encode = True
-    # Line breaks between quotes are slower to allow for, so only the second try does. The third
-    # is for the message: threads do not know the number of the row that is wrong.
+    read, parse = _reading(file, options, PART_BYTES), _parsing(file, options)
     # PyArrow's own allocator gives memory back to the system and asks for it again all the time.
     pool = pa.system_memory_pool()
-    tries = ((True, True),) if file.once else ((False, True), (True, True), (True, False))
-    for newlines, threads in tries:
-        parser = _Parser(file, options, PART_BYTES, threads=threads, newlines=newlines)
+    # Line breaks between quotes are slower to allow for, so only the second try does.
+    for parse.newlines_in_values in (True,) if file.once else (False, True):
         try:
-            table = arrow_csv.read_csv(file.native(), parser.read, parser.parse, convert, pool)
+            table = arrow_csv.read_csv(file.native(), read, parse, convert, pool)
         except pa.ArrowInvalid as error:
-            wrong = parser.explained(error, names)
+            wrong = error
             continue
         if any(_is_binary(kind) for kind in table.schema.types):
             raise not_decoded(file)
         return table
-    raise wrong
+    raise _explained(file, options, wrong)
 
 
 def stream_csv(file: TableFile, options: ReadOptions, types: Types) -> Iterator[pa.RecordBatch]:
@@ -64,45 +62,52 @@ def stream_csv(file: TableFile, options: ReadOptions, types: Types) -> Iterator[
     PyArrow says only in words which value is not of the type of its column. So what it refuses, and
     what cannot be read twice, is read as text, of which each column is converted here.
     """
-    if not file.once:
-        try:
-            parser = _Parser(file, options, BLOCK_BYTES, threads=True)
-            yield from parser.blocks(types)
-        except pa.ArrowInvalid as error:
-            for _ in _converted(file, options, types):
-                pass
-            raise parser.explained(error, column_names(file, options)) from None
-        return
-    yield from _converted(file, options, types)
+    names = column_names(file, options)
+    wanted = {name: kind for name, kind in types.items() if name in names}
+    try:
+        if not file.once:
+            yield from _blocks(file, options, wanted)
+            return
+    except pa.ArrowInvalid as error:
+        for _ in _converted(file, options, wanted):
+            pass
+        raise _explained(file, options, error) from None
+    yield from _converted(file, options, wanted)
 
 
 def _converted(file: TableFile, options: ReadOptions, types: Types) -> Iterator[pa.RecordBatch]:
-    names = column_names(file, options)
-    wanted = {name: kind for name, kind in types.items() if name in names}
-    texts = {name: kind if is_text(kind) else pa.string() for name, kind in wanted.items()}
-    parser = _Parser(file, options, BLOCK_BYTES, threads=False)
+    as_read = {name: kind if is_text(kind) else pa.string() for name, kind in types.items()}
     n_rows = 0
     try:
-        for block in parser.blocks(texts):
-            batch = with_nulls(block, options.words)
+        for block in _blocks(file, options, as_read):
+            texts = with_nulls(block, options.words)
             columns = []
-            for name, kind in wanted.items():
-                texts_of = batch.column(name)
-                column = texts_of if is_text(kind) else _cast(texts_of, kind, options)
+            for k, (name, kind) in enumerate(types.items()):
+                cells = texts.column(k)
+                column = cells if is_text(kind) else _cast(cells, kind, options)
                 if column is None:
-                    raise _wrong_value(file, options, name, kind, texts_of, n_rows)
+                    raise _wrong_value(file, options, name, kind, cells, n_rows)
                 columns.append(column)
-            yield pa.RecordBatch.from_arrays(columns, names=list(wanted))
-            n_rows += batch.num_rows
+            yield pa.RecordBatch.from_arrays(columns, names=list(types))
+            n_rows += texts.num_rows
     except pa.ArrowInvalid as error:
-        raise parser.explained(error, names) from None
+        raise _explained(file, options, error) from None
+
+
+def _blocks(file: TableFile, options: ReadOptions, types: Types) -> Iterator[pa.RecordBatch]:
+    convert = _conversion(options, types)
+    convert.include_columns = list(types)
+    read, parse = _reading(file, options, BLOCK_BYTES), _parsing(file, options)
+    parse.newlines_in_values = True
+    with arrow_csv.open_csv(file.native(), read, parse, convert) as reader:
+        yield from reader
 
 
 def _cast(column: pa.Array, kind: pa.DataType, options: ReadOptions) -> pa.Array | None:
     """Return text as another type, or nothing if some of it is not."""
     texts = pc.utf8_trim_whitespace(column)
     if pa.types.is_floating(kind) and options.decimal == ",":
-        texts = pc.replace_substring(texts, ",", ".")
+        texts = pc.replace_substring(pc.replace_substring(texts, ".", "?"), ",", ".")
     try:
         if not pa.types.is_time(kind):
             return texts.cast(kind)
@@ -145,9 +150,8 @@ def some_rows(file: TableFile, options: ReadOptions) -> tuple[pa.Table, pa.Table
         for piece in file.pieces(N_PIECES, PIECE_BYTES):
             text += piece.partition(b"\n")[2].rpartition(b"\n")[0].decode(encoding, "replace")
             text += "\n"
-    parse = arrow_csv.ParseOptions(
-        delimiter=delimiter(file, options), invalid_row_handler=lambda _: "skip"
-    )
+    parse = _parsing(file, options)
+    parse.invalid_row_handler = lambda _: "skip"
     try:
         found = []
         for types in (dict.fromkeys(column_names(file, options), pa.string()), {}):
@@ -164,8 +168,9 @@ def infer_types(file: TableFile, options: ReadOptions) -> dict[str, pa.DataType]
 
     Whole numbers may get decimals later, and a column that is empty at first may be anything.
     """
-    parser = _Parser(file, options, BLOCK_BYTES, threads=True, newlines=False)
-    with file.explained(), parser.open(_conversion(options, {})) as reader:
+    read, parse = _reading(file, options, BLOCK_BYTES), _parsing(file, options)
+    convert = _conversion(options, {})
+    with file.explained(), arrow_csv.open_csv(file.native(), read, parse, convert) as reader:
         schema = reader.schema
     types = {}
     for field in schema:
@@ -194,66 +199,52 @@ def column_names(file: TableFile, options: ReadOptions) -> list[str]:
     return first
 
 
-class _Parser:
-    """How PyArrow is to read a file, and the rows that it complains about."""
+def _explained(file: TableFile, options: ReadOptions, error: pa.ArrowInvalid) -> FileError:
+    """Return what PyArrow complains about, in other words."""
+    if "UTF8" in str(error):
+        return not_decoded(file)
+    if is_too_long(error):
+        return too_long(file)
+    first = str(error).strip().splitlines()[0]
+    other = FileError(f"{file.name} cannot be read as CSV: {first}")
+    return _wrong_width(file, options) or other
 
-    def __init__(
-        self,
-        file: TableFile,
-        options: ReadOptions,
-        block_size: int,
-        *,
-        threads: bool,
-        newlines: bool = True,
-    ) -> None:
-        encoding = _encoding(file, options)
-        utf8 = codecs.lookup(encoding).name == "utf-8"  # which PyArrow need not recode
-        self.read = arrow_csv.ReadOptions(
-            use_threads=threads, block_size=block_size, encoding="utf8" if utf8 else encoding
-        )
-        self.parse = arrow_csv.ParseOptions(
-            delimiter=delimiter(file, options),
-            newlines_in_values=newlines,
-            invalid_row_handler=self._refuse,
-        )
-        self._file, self._options = file, options
-        self._refused: list[Any] = []
 
-    def _refuse(self, row: Any) -> str:
-        self._refused.append(row)
-        return "error"
+def _wrong_width(file: TableFile, options: ReadOptions) -> FileError | None:
+    """Say which line has more or fewer cells than the header; of a pipe, only the first are known.
 
-    def open(self, convert: arrow_csv.ConvertOptions) -> Any:
-        """Return a reader of one block after another."""
-        return arrow_csv.open_csv(self._file.native(), self.read, self.parse, convert)
+    PyArrow tells its lines apart in threads, which do not know their numbers.
+    """
+    content: Any = file.stream() if not file.once else io.BytesIO(file.head.rpartition(b"\n")[0])
+    names = column_names(file, options)
+    line = 1
+    with io.TextIOWrapper(content, _encoding(file, options), "replace", newline="") as text:
+        rows = csv.reader(text, delimiter=delimiter(file, options))
+        try:
+            for row in rows:
+                if row and line > 1 and len(row) != len(names):
+                    break
+                line = rows.line_num + 1
+            else:
+                return None
+        except csv.Error:
+            return None
+    other = ", ".join(repr(d) for d in DELIMITERS if any(d in name for name in names))
+    hint = f" Perhaps the delimiter is another: --delimiter {other}." if other else ""
+    return FileError(
+        f"{file.name}: line {line:,} has {len(row)} cells, but the header has {len(names)}.",
+        f"Put quotes around cells that contain the delimiter.{hint}",
+    )
 
-    def blocks(self, types: Types) -> Iterator[pa.RecordBatch]:
-        """Read the columns that have a type, one block of rows after another."""
-        convert = _conversion(self._options, types)
-        names = column_names(self._file, self._options)
-        convert.include_columns = [name for name in types if name in names]
-        with self.open(convert) as reader:
-            yield from reader
 
-    def explained(self, error: pa.ArrowInvalid, names: Sequence[str]) -> FileError:
-        """Return what PyArrow complains about, in other words."""
-        file = self._file
-        if "UTF8" in str(error):
-            return not_decoded(file)
-        if is_too_long(error):
-            return too_long(file)
-        if not self._refused:
-            first = str(error).strip().splitlines()[0]
-            return FileError(f"{file.name} cannot be read as CSV: {first}")
-        row = self._refused[-1]
-        where = "a line" if row.number is None else f"line {row.number:,}"
-        other = ", ".join(repr(d) for d in DELIMITERS if any(d in name for name in names))
-        hint = f" Perhaps the delimiter is another: --delimiter {other}." if other else ""
-        return FileError(
-            f"{file.name}: {where} has {row.actual_columns} cells, but the header has "
-            f"{row.expected_columns}.",
-            f"Put quotes around cells that contain the delimiter.{hint}",
-        )
+def _reading(file: TableFile, options: ReadOptions, block_size: int) -> arrow_csv.ReadOptions:
+    encoding = _encoding(file, options)
+    utf8 = codecs.lookup(encoding).name == "utf-8"  # which PyArrow need not recode
+    return arrow_csv.ReadOptions(encoding="utf8" if utf8 else encoding, block_size=block_size)
+
+
+def _parsing(file: TableFile, options: ReadOptions) -> arrow_csv.ParseOptions:
+    return arrow_csv.ParseOptions(delimiter=delimiter(file, options))
 
 
 def _conversion(options: ReadOptions, types: Types) -> arrow_csv.ConvertOptions:

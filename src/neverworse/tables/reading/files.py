@@ -201,9 +201,7 @@ class TableFile:
         except TableError:
             raise
         except (EOFError, lzma.LZMAError, zipfile.BadZipFile, zlib.error) as error:
-            raise FileError(
-                f"{self.name} is damaged or incomplete: {_first_line(error)}"
-            ) from None
+            raise FileError(f"{self.name} is damaged or incomplete: {_first_line(error)}") from None
         except RuntimeError as error:  # of zipfile: a password, or a method that it does not know
             problem = f"{self.name} cannot be unpacked here: {_first_line(error)}"
             raise FileError(problem, "Unpack it first.") from None

@@ -1,0 +1,49 @@
+"""The methods that the projection is compared with, through the same interface."""
+
+from neverworse.methods import discriminant, null_category
+from neverworse.methods._entropy import EntropyRegularizedLogisticRegression
+from neverworse.methods._hidden_labels import HiddenLabels
+from neverworse.methods._metric_selection import MetricModelSelection
+from neverworse.methods._references import OracleClassifier, SupervisedClassifier
+from neverworse.methods._self_learning import SelfLearningClassifier
+from neverworse.methods._updated_second_moment import UpdatedSecondMomentClassifier
+from neverworse.methods.discriminant import (
+    ContrastivePessimisticDiscriminantAnalysis,
+    EMDiscriminantAnalysis,
+    ImplicitlyConstrainedDiscriminantAnalysis,
+    LikelihoodCertificate,
+    LinearDiscriminantClassifier,
+    MomentConstrainedDiscriminantAnalysis,
+    NearestMeanClassifier,
+)
+from neverworse.methods.null_category import NullCategoryNoiseModel
+from neverworse.methods.svm import (
+    L2SVMClassifier,
+    SafeSVMClassifier,
+    TransductiveSVMClassifier,
+)
+
+# Classes of which fitted models consist besides arrays: a model file may contain them.
+FITTED_PARTS = (HiddenLabels, *discriminant.FITTED_PARTS, *null_category.FITTED_PARTS)
+
+__all__ = [
+    "FITTED_PARTS",
+    "ContrastivePessimisticDiscriminantAnalysis",
+    "EMDiscriminantAnalysis",
+    "EntropyRegularizedLogisticRegression",
+    "HiddenLabels",
+    "ImplicitlyConstrainedDiscriminantAnalysis",
+    "L2SVMClassifier",
+    "LikelihoodCertificate",
+    "LinearDiscriminantClassifier",
+    "MetricModelSelection",
+    "MomentConstrainedDiscriminantAnalysis",
+    "NearestMeanClassifier",
+    "NullCategoryNoiseModel",
+    "OracleClassifier",
+    "SafeSVMClassifier",
+    "SelfLearningClassifier",
+    "SupervisedClassifier",
+    "TransductiveSVMClassifier",
+    "UpdatedSecondMomentClassifier",
+]

@@ -1,0 +1,199 @@
+"""What semi-supervised classifiers are compared with: fewer labels, and all of them."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import _fit_context
+from sklearn.utils.validation import check_consistent_length
+
+from neverworse._typing import AnyArray
+from neverworse.estimators import (
+    DelegatingClassifier,
+    LabeledRows,
+    explains_conversion,
+    find_unlabeled,
+    label_array,
+)
+from neverworse.methods._hidden_labels import HiddenLabels
+
+
+class SupervisedClassifier(DelegatingClassifier):
+    """Any classifier, fitted to the labeled rows only.
+
+    Unlabeled rows are dropped before the classifier sees them. So every classifier of scikit-learn
+    takes the same X and y as the semi-supervised ones, with the same markers of unlabeled rows.
+
+    Parameters
+    ----------
+    estimator : classifier or None, default=None
+        Any classifier of scikit-learn, pipelines and searches included; rows are passed on to it
+        as they are. None: ``LeastSquaresClassifier()``.
+    missing_label : "auto" or scalar, default="auto"
+        What marks unlabeled rows in y, as in `LeastSquaresClassifier`.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+        The classes in sorted order.
+    estimator_ : classifier
+        Fitted to the labeled rows; it makes the predictions.
+    n_features_in_ : int
+        Only if the classifier has it.
+    feature_names_in_ : array of shape (n_features_in_,)
+        Only if X has column names that are all strings.
+
+    See Also
+    --------
+    OracleClassifier : The other end of what labels can do.
+
+    Notes
+    -----
+    `sample_weight` is passed on to the classifier, whatever metadata that requests.
+
+    Examples
+    --------
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from neverworse.methods import SupervisedClassifier
+    >>> X = [[0.0], [1.0], [2.0], [3.0]]
+    >>> clf = SupervisedClassifier(DecisionTreeClassifier()).fit(X, ["a", None, None, "b"])
+    >>> clf.predict([[1.0], [2.0]])
+    array(['a', 'b'], dtype=object)
+    """
+
+    def __init__(self, estimator: Any = None, *, missing_label: Any = "auto") -> None:
+        self.estimator = estimator
+        self.missing_label = missing_label
+
+    @explains_conversion
+    @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the classifier to the labeled rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or anything else the classifier accepts
+            Labeled and unlabeled rows, in any order.
+        y : array-like of shape (n_samples,)
+            Labels of two or more classes, and a marker for rows without one.
+        sample_weight : array-like of shape (n_samples,), optional
+            Not negative. Passed on to the classifier, which has to take it.
+
+        Returns
+        -------
+        self : object
+        """
+        with self._fitting(X, sample_weight) as (estimator, X, weights):
+            rows = LabeledRows.split(X, y, self.missing_label, weights)
+            self.estimator_ = rows.labeled().fit(estimator)
+            self.classes_ = rows.classes
+        return self
+
+
+class OracleClassifier(DelegatingClassifier):
+    """Any classifier, fitted to all rows with their true labels: what no one can have.
+
+    A reference for experiments in which labels were hidden. It takes the same X and y as the other
+    classifiers, and in addition the true labels of the rows that are unlabeled in y: as `y_true`
+    in `fit`, or behind the markers of `HiddenLabels`. The latter can be passed to every classifier
+    in the same way, so that experiments need no special case for the oracle.
+
+    Parameters
+    ----------
+    estimator : classifier or None, default=None
+        Any classifier of scikit-learn, pipelines and searches included; rows are passed on to it
+        as they are. None: ``LeastSquaresClassifier()``.
+    missing_label : "auto" or scalar, default="auto"
+        What marks unlabeled rows in y, as in `LeastSquaresClassifier`.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+        The classes in sorted order, including those of true labels only.
+    estimator_ : classifier
+        Fitted to all rows; it makes the predictions.
+    n_features_in_ : int
+        Only if the classifier has it.
+    feature_names_in_ : array of shape (n_features_in_,)
+        Only if X has column names that are all strings.
+
+    See Also
+    --------
+    HiddenLabels : One y for all classifiers of an experiment.
+    SupervisedClassifier : The other end of what labels can do.
+
+    Notes
+    -----
+    `sample_weight` is passed on to the classifier, whatever metadata that requests. As metadata,
+    `y_true` is requested without being asked.
+
+    Examples
+    --------
+    >>> from neverworse.methods import OracleClassifier
+    >>> X = [[0.0], [1.0], [2.0], [3.0]]
+    >>> clf = OracleClassifier().fit(X, [0, -1, -1, 1], y_true=[0, 0, 0, 1])
+    >>> clf.predict([[1.6], [2.4]])
+    array([0, 1])
+    """
+
+    # The truth is what an oracle is for.
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"y_true": True}
+
+    def __init__(self, estimator: Any = None, *, missing_label: Any = "auto") -> None:
+        self.estimator = estimator
+        self.missing_label = missing_label
+
+    @explains_conversion
+    @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, y_true: Any = None) -> Self:
+        """Fit the classifier to all rows, with their true labels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or anything else the classifier accepts
+            Labeled and unlabeled rows, in any order.
+        y : array-like of shape (n_samples,)
+            Labels of two or more classes, and a marker for rows without one.
+        sample_weight : array-like of shape (n_samples,), optional
+            Not negative. Passed on to the classifier, which has to take it.
+        y_true : array-like of shape (n_samples,), optional
+            True labels, used where y has none. Needed if there are such rows, unless y is
+            `HiddenLabels`.
+
+        Returns
+        -------
+        self : object
+        """
+        with self._fitting(X, sample_weight) as (estimator, X, weights):
+            labels = _answered(y, y_true, self.missing_label)
+            rows = LabeledRows.split(X, labels, self.missing_label, weights)
+            self.estimator_ = rows.fit(estimator)
+            self.classes_ = rows.classes
+        return self
+
+
+def _answered(y: Any, y_true: Any, missing_label: Any) -> AnyArray:
+    """Return the labels of all rows: true ones where y has none."""
+    if y_true is None and isinstance(y, HiddenLabels):
+        y_true = y.y_true
+    unlabeled = find_unlabeled(y, missing_label)
+    n_unlabeled = np.count_nonzero(unlabeled)
+    if not n_unlabeled:
+        return label_array(y)
+    if y_true is None:
+        raise ValueError(
+            f"y has {n_unlabeled} unlabeled rows, whose true labels an oracle needs: pass y_true "
+            "in fit, or HiddenLabels(y, y_true) as y."
+        )
+    truth = label_array(y_true)
+    check_consistent_length(unlabeled, truth)
+    labels = label_array(y).astype(object)
+    labels[unlabeled] = truth[unlabeled]
+    n_missing = np.count_nonzero(find_unlabeled(labels, missing_label))
+    if n_missing:
+        raise ValueError(
+            f"y_true has no label for {n_missing} of the {n_unlabeled} rows that are unlabeled in "
+            "y. Leave these rows out: an oracle knows all labels."
+        )
+    return labels

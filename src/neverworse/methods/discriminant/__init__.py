@@ -1,0 +1,32 @@
+"""Discriminant analysis: Gaussian classes with a common covariance, with and without labels."""
+
+from neverworse.methods.discriminant._certificate import LikelihoodCertificate
+from neverworse.methods.discriminant._contrastive_pessimistic import (
+    ContrastivePessimisticDiscriminantAnalysis,
+)
+from neverworse.methods.discriminant._em import EMDiscriminantAnalysis
+from neverworse.methods.discriminant._gaussian import GaussianClasses
+from neverworse.methods.discriminant._implicitly_constrained import (
+    ImplicitlyConstrainedDiscriminantAnalysis,
+)
+from neverworse.methods.discriminant._moment_constrained import (
+    MomentConstrainedDiscriminantAnalysis,
+)
+from neverworse.methods.discriminant._subspace import Precision, Subspace
+from neverworse.methods.discriminant._supervised import (
+    LinearDiscriminantClassifier,
+    NearestMeanClassifier,
+)
+
+FITTED_PARTS = (GaussianClasses, LikelihoodCertificate, Precision, Subspace)
+
+__all__ = [
+    "FITTED_PARTS",
+    "ContrastivePessimisticDiscriminantAnalysis",
+    "EMDiscriminantAnalysis",
+    "ImplicitlyConstrainedDiscriminantAnalysis",
+    "LikelihoodCertificate",
+    "LinearDiscriminantClassifier",
+    "MomentConstrainedDiscriminantAnalysis",
+    "NearestMeanClassifier",
+]

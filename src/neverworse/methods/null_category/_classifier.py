@@ -1,0 +1,301 @@
+"""A Gaussian process classifier that keeps its boundary away from unlabeled rows."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy import special
+from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context, clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process.kernels import Kernel
+from sklearn.utils import check_random_state, gen_batches
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+
+from neverworse._typing import AnyArray, Matrix, Vector
+from neverworse.estimators import explains_conversion
+from neverworse.estimators._lazy import refuse_chunks
+from neverworse.estimators._linear import copy_input_checks, forget_fit
+from neverworse.estimators._progress import CallbackSupportMixin, observed_fit
+from neverworse.methods._stages import Stages
+from neverworse.methods.null_category._active import BATCH
+from neverworse.methods.null_category._kernel import fit_process
+from neverworse.methods.null_category._noise import NullCategoryNoise, checked_rates
+from neverworse.methods.null_category._process import Data, Process, signed_labels
+
+
+class NullCategoryNoiseModel(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    r"""Gaussian process classifier with a null category between its two classes.
+
+    A latent function f with a Gaussian process prior gives the probabilities of three categories,
+
+    .. math:: p(+ | f) = \Phi(f - a/2), \qquad p(- | f) = \Phi(-f - a/2), \qquad
+              p(0 | f) = 1 - p(+ | f) - p(- | f) ,
+
+    with the normal distribution function Φ. No row comes from the null category 0: the likelihood
+    of a labeled row is that of its class, and of an unlabeled row
+    :math:`\gamma_+ p(+ | f) + \gamma_- p(- | f)`, where :math:`\gamma_\pm` are the probabilities of
+    rows of a class to be unlabeled. It is small where f is close to zero. So the boundary keeps
+    away from unlabeled rows, as the margin of a transductive support vector machine does. That
+    helps if few rows lie between the classes, and harms otherwise.
+
+    The posterior of f is approximated by expectation propagation, in which unlabeled rows shift
+    and narrow the latent values but, as in the authors' algorithm, never widen them. It starts
+    from the posterior of the labeled rows, because there may be several solutions. Parameters of
+    the kernel are chosen by the approximate marginal likelihood.
+
+    Parameters
+    ----------
+    kernel : kernel of sklearn.gaussian_process.kernels, or None, default=None
+        Covariance of f. None: ``ConstantKernel(10) * RBF(l) + ConstantKernel(1)``, where both
+        constants are fixed and l starts at the median distance between rows. Beware of a variance
+        that is not fixed: the larger it is, the fewer latent values are null, so the marginal
+        likelihood drives it to its bound.
+    width : float, default=1.0
+        a, the width of the null category, in units of the standard deviation of the noise. With 0,
+        unlabeled rows say nothing, and this is classification with a probit likelihood.
+    unlabeled_rates : (float, float) or None, default=None
+        The probabilities :math:`\gamma_-, \gamma_+` of a row of the first and of the second class
+        to be unlabeled. None: they are equal, so they cancel and are left out.
+    optimize : bool, default=True
+        Whether parameters of the kernel are chosen by the marginal likelihood, within their bounds,
+        or taken as they are.
+    max_active : int, default=200
+        Number of rows at most that others depend on, where there are more rows. See Notes.
+    tol : float, default=1e-6
+        Expectation propagation ends when replacing the approximation of a row's likelihood by the
+        likelihood itself changes no mean (in standard deviations) and no variance (relative to it)
+        by more than this.
+    max_iter : int, default=1000
+        Iterations of expectation propagation at most.
+    missing_label : "auto" or scalar, default="auto"
+        What marks unlabeled rows in y, as in `LeastSquaresClassifier`.
+    random_state : int, RandomState or None, default=None
+        For the sample of rows that is drawn if there are many. See Notes.
+    verbose : int, default=0
+        Whether to write a line to stderr for every step. Callbacks of scikit-learn (1.9 or newer)
+        see the same stages.
+
+    Attributes
+    ----------
+    classes_ : array of shape (2,)
+        The classes in sorted order.
+    kernel_ : kernel
+        With the parameters that were chosen.
+    supervised_ : NullCategoryNoiseModel
+        The same model, fitted to the labeled rows only. It has no `supervised_` of its own.
+    active_rows_ : array of shape (n_active, n_features)
+        All that predictions need of the rows.
+    log_marginal_likelihood_ : float
+        Approximate logarithm of the probability of all labels, and of the unlabeled rows not being
+        null.
+    residual_ : float
+        By how much the moments differ at most; see `tol`.
+    n_iter_ : int
+        Iterations of expectation propagation with the kernel `kernel_`.
+    converged_ : bool
+        Whether `residual_` is as small as `tol`.
+    n_features_in_ : int
+    feature_names_in_ : array of shape (n_features_in_,)
+        Only if X has column names that are all strings.
+
+    Notes
+    -----
+    With m active rows, an iteration over n rows takes O(n m²) operations, and all take O(n m)
+    memory. Active rows are chosen one by one: always the one with the largest variance given those
+    before it, of the labeled rows first. Given the active rows, all others are independent in the
+    prior (a fully independent conditional); their likelihoods can then still be integrated exactly.
+    Where m reaches n, or the active rows determine all others, nothing is approximated.
+    The authors pass over the rows once, and let only the active ones speak; here all rows do, until
+    nothing changes.
+
+    With more than 1,000 rows (or `max_active`, if that is larger), the kernel and the active rows
+    are chosen from a random sample of so many, in which labeled rows come first, up to one half.
+
+    References
+    ----------
+    N. D. Lawrence and M. I. Jordan, "Semi-supervised learning via Gaussian processes", Advances in
+    Neural Information Processing Systems 17 (2005), 753-760.
+
+    A. Naish-Guzman and S. Holden, "The generalized FITC approximation", Advances in Neural
+    Information Processing Systems 20 (2008), 1057-1064.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from neverworse.methods import NullCategoryNoiseModel
+    >>> X = np.r_[-1.0, 1.0, np.linspace(-0.2, 0.6, 30)][:, None]  # a cluster between two labels
+    >>> y = np.r_[0, 1, np.full(30, -1)]
+    >>> clf = NullCategoryNoiseModel(width=2.0).fit(X, y)
+    >>> clf.converged_
+    True
+    >>> np.bincount(clf.supervised_.predict(X[2:]))  # cuts the cluster in two
+    array([ 8, 22])
+    >>> np.bincount(clf.predict(X[2:]))
+    array([ 0, 30])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
+        "kernel": [Kernel, None],
+        "width": [Interval(Real, 0, 1e6, closed="both")],
+        "unlabeled_rates": [tuple, list, np.ndarray, None],
+        "optimize": ["boolean"],
+        "max_active": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "missing_label": "no_validation",
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    classes_: AnyArray
+    kernel_: Any
+    supervised_: NullCategoryNoiseModel
+    active_rows_: Matrix
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        *,
+        width: float = 1.0,
+        unlabeled_rates: Any = None,
+        optimize: bool = True,
+        max_active: int = 200,
+        tol: float = 1e-6,
+        max_iter: int = 1000,
+        missing_label: Any = "auto",
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.width = width
+        self.unlabeled_rates = unlabeled_rates
+        self.optimize = optimize
+        self.max_active = max_active
+        self.tol = tol
+        self.max_iter = max_iter
+        self.missing_label = missing_label
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @explains_conversion
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit the classifier.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Labeled and unlabeled rows, in any order.
+        y : array-like of shape (n_samples,)
+            Labels of two classes, and a marker for rows without one.
+
+        Returns
+        -------
+        self : object
+        """
+        try:
+            refuse_chunks(self, X)
+            X = validate_data(self, X, dtype=np.float64)
+            classes, sign = signed_labels(y, self.missing_label)
+            check_consistent_length(X, sign)
+            with observed_fit(self, X, y, {}, self.verbose) as observer:
+                self._fit_signs(X, sign, classes, Stages(observer))
+        except BaseException:  # an interrupt from the keyboard too
+            forget_fit(self)
+            raise
+        return self
+
+    @explains_conversion
+    def decision_function(self, X: Any) -> Vector:
+        """Return the logarithms of the odds of the second class against the first one.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        scores : array of shape (n_samples,)
+            Positive for the second class.
+        """
+        check_is_fitted(self, "kernel_")
+        X = validate_data(self, X, reset=False, dtype=np.float64)
+        odds = np.empty(len(X))
+        for rows in gen_batches(len(X), BATCH):
+            odds[rows] = self._noise_.log_odds(*self._process_.latent(X[rows]))
+        return odds
+
+    def predict(self, X: Any) -> AnyArray:
+        """Return the class of each row: the more probable one.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        classes : array of shape (n_samples,)
+            Where both are equally probable, the first one.
+        """
+        positive = self.decision_function(X) > 0.0
+        classes: AnyArray = self.classes_[positive.astype(np.intp)]
+        return classes
+
+    def predict_proba(self, X: Any) -> Matrix:
+        """Return the probabilities of the classes, given that a row is not null.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        probabilities : array of shape (n_samples, 2)
+        """
+        odds = self.decision_function(X)
+        return np.column_stack([special.expit(-odds), special.expit(odds)])
+
+    def _fit_signs(self, X: Matrix, sign: Vector, classes: AnyArray, stages: Stages) -> None:
+        """Fit to labeled rows only, and to all rows."""
+        noise = NullCategoryNoise(float(self.width), checked_rates(self.unlabeled_rates))
+        data = Data(X, sign, noise, int(self.max_active), self.tol, self.max_iter)
+        labeled = sign != 0.0
+        alone = self._fit_process(data.take(labeled), stages)
+        supervised = clone(self)
+        supervised._set_fit(noise, alone, classes)
+        copy_input_checks(self, supervised)
+        whole = alone if labeled.all() else self._fit_process(data, stages)
+        self._set_fit(noise, whole, classes)
+        self.supervised_ = supervised
+        if not self.converged_:
+            warnings.warn(
+                f"Expectation propagation ended after {self.n_iter_} iterations at a residual of "
+                f"{self.residual_:.1g}. Raise max_iter or tol, or choose another kernel or width.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+
+    def _fit_process(self, data: Data, stages: Stages) -> Process:
+        """Find the posterior, with a kernel that suits the data if none is given."""
+        kernel = None if self.kernel is None else clone(self.kernel)
+        rng = check_random_state(self.random_state)
+        return fit_process(kernel, data, bool(self.optimize), rng, stages)
+
+    def _set_fit(self, noise: NullCategoryNoise, process: Process, classes: AnyArray) -> None:
+        """Set what a fitted classifier has but its supervised counterpart."""
+        found = process.approximation
+        self._noise_, self._process_ = noise, process
+        self.kernel_, self.active_rows_ = process.active.kernel, process.active.rows
+        self.log_marginal_likelihood_ = found.log_evidence
+        self.residual_, self.converged_ = found.residual, found.converged
+        self.n_iter_ = max(1, found.n_iter)
+        self.classes_ = classes
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
