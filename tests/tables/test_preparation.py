@@ -510,3 +510,23 @@ def test_any_table_is_prepared_or_refused(some, others):
     scaled = features[:, : len(preparation.scaler_.scale_)]
     assert np.abs(scaled.mean(axis=0)).max(initial=0.0) < 1e-6
     assert np.isfinite(preparation.transform(other)).all()
+
+
+@pytest.mark.parametrize(
+    ("numbers", "flagged"),
+    [
+        (range(10_007, 99_000, 617), True),  # five digits, under any name
+        (range(1_000, 9_990, 61), False),  # too short to be told from a measurement
+        (range(9_001, 99_000, 617), False),  # of several lengths
+        ([*range(10_007, 99_000, 617), 10_007], False),  # not all different
+        (range(20_260_101, 20_260_129), False),  # days, which have their own words
+        (range(10_007, 16_000, 617), True),
+        (range(10_007, 15_000, 617), False),  # too few rows
+    ],
+)
+def test_numbers_that_look_like_ids_are_to_be_looked_at(numbers, flagged):
+    values = np.random.default_rng(0).permutation(list(numbers))
+    prepared = TablePreparation().fit({"visit": values, "x": np.arange(len(values)) % 3.0})
+    said = "The numbers differ from row to row. If they only name the rows: --id 'visit'"
+    assert prepared.plans_[0].kind == ("number" if len(values) != 28 else "dropped")
+    assert prepared.plans_[0].look.startswith(said) == flagged

@@ -18,6 +18,7 @@ from neverworse.study._threshold import ThresholdRule
 from neverworse.tables import (
     ColumnPlan,
     DateOrder,
+    PlanError,
     StoredTable,
     TableClassifier,
     TableError,
@@ -190,10 +191,10 @@ def fit_table(table: pa.Table | StoredTable, settings: FitSettings) -> TableFit:
     )
     try:
         features = model.fit_target(columns, target, weights)
-    except TableError:
+    except (PlanError, TableError):
         raise
     except ValueError as error:
-        raise TableError(in_options(str(error))) from None
+        raise TableError(in_options(str(error)), code="option") from None
     notes = (*_notes(target, settings, names), *_solver_notes(model.certificate_))
     plans = model.preparation_.plans_
     looks, telling = looks_at(columns, target, plans), telling_columns(columns, target, plans)
