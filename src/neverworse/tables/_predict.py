@@ -35,25 +35,14 @@ NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
 @dataclass
 class Noticed:
-    """What was noticed while rows were predicted.
-
-    Attributes
-    ----------
-    n_rows : int
-    classes : Counter of str
-        How many rows each class was predicted for.
-    expected : tuple of str
-        Columns that the model does not use, as is no news.
-    extra : tuple of str
-        Other columns of the table that the model does not know.
-    new_levels : dict of str to Counter
-        Values of categories that the model was not fitted to.
-    """
+    """What was noticed while rows were predicted."""
 
     n_rows: int = 0
+    # How many rows each class was predicted for.
     classes: Counter[str] = field(default_factory=Counter)
-    expected: tuple[str, ...] = ()
-    extra: tuple[str, ...] = ()
+    expected: tuple[str, ...] = ()  # columns that the model does not use, as is no news
+    extra: tuple[str, ...] = ()  # other columns of the table that the model does not know
+    # Values of categories that the model was not fitted to.
     new_levels: dict[str, Counter[str]] = field(default_factory=dict)
 
     def sentences(self) -> Iterator[str]:

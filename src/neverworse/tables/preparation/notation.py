@@ -67,29 +67,14 @@ Kind = Literal["number", "date", "yes/no", "category"]
 
 @dataclass(frozen=True)
 class Reading:
-    """What the cells of a column are, and how they are written.
-
-    Attributes
-    ----------
-    kind : {"number", "date", "yes/no", "category"}
-    decimal : {".", ","}
-        Before the decimals of a number.
-    thousands : {"", ",", ".", " ", "'"}
-        Between groups of digits.
-    unit : str
-        Before or behind every number.
-    parentheses : bool
-        Whether a number in parentheses is negative.
-    order : str
-        Of a date, such as "day.month.year"; as in ISO 8601 if empty.
-    """
+    """What the cells of a column are, and how they are written."""
 
     kind: Kind
-    decimal: str = "."
-    thousands: str = ""
-    unit: str = ""
-    parentheses: bool = False
-    order: str = ""
+    decimal: str = "."  # before the decimals of a number
+    thousands: str = ""  # between groups of digits
+    unit: str = ""  # before or behind every number
+    parentheses: bool = False  # whether a number in parentheses is negative
+    order: str = ""  # of a date, such as "day.month.year"; as in ISO 8601 if empty
 
     def __post_init__(self) -> None:
         if self.kind not in ("number", "date", "yes/no", "category"):

@@ -51,43 +51,21 @@ _NATIVE = {"bool": "true/false", "time": "times of day", "duration": "durations"
 
 @dataclass(frozen=True)
 class ColumnPlan:
-    """A column, what it is taken for, and why.
-
-    Attributes
-    ----------
-    name : str
-    kind : {"number", "category", "date", "dropped"}
-    note : str
-        What is made of it, or why nothing is.
-    n_missing : int
-    reading : Reading or None
-        How its cells are read; None if nothing is made of it.
-    read_as : str
-        The same, in words.
-    look : str
-        What people should look at, and what they can do about it.
-    levels : tuple of str or None
-        Of a category, the most frequent first; None stands for missing values.
-    parts : tuple of str
-        Of a date, see `date_part`.
-    means, variances : tuples of float
-        Of a number, or of the parts of a date.
-    error : TableError or None
-        Why a column cannot be read.
-    """
+    """A column, what it is taken for, and why."""
 
     name: str
     kind: Kind
-    note: str
+    note: str  # what is made of it, or why nothing is
     n_missing: int
-    reading: Reading | None = None
-    read_as: str = "dropped"
-    look: str = ""
+    reading: Reading | None = None  # how its cells are read; None if nothing is made of it
+    read_as: str = "dropped"  # the same, in words
+    look: str = ""  # what people should look at, and what they can do about it
+    # Of a category, the most frequent first; None stands for missing values.
     levels: tuple[str | None, ...] = ()
-    parts: tuple[str, ...] = ()
-    means: tuple[float, ...] = ()
+    parts: tuple[str, ...] = ()  # of a date, see `date_part`
+    means: tuple[float, ...] = ()  # of a number, or of the parts of a date
     variances: tuple[float, ...] = ()
-    error: TableError | None = None
+    error: TableError | None = None  # why a column cannot be read
 
 
 def plan_columns(

@@ -21,7 +21,7 @@ from neverworse.tables.preparation.notation import (
     matches,
     normalised,
 )
-from neverworse.tables.reading import ReadOptions, TableFile, some_rows
+from neverworse.tables.reading import DelimitedText, ReadOptions, TableFile
 
 FEW = 10  # so many different texts are levels of a category, however few rows there are
 MOSTLY = 0.5
@@ -33,36 +33,19 @@ DateOrder = Literal["day-first", "month-first"]
 
 @dataclass(frozen=True)
 class Hints:
-    """What decides where the values of a column leave it open.
+    """What decides where the values of a column leave it open."""
 
-    Attributes
-    ----------
-    decimal : {".", ","}, optional
-        What other columns of the table have before decimals.
-    dates : {"day-first", "month-first"}, optional
-        Which of two numbers up to twelve is the day.
-    """
-
-    decimal: str | None = None
-    dates: DateOrder | None = None
+    decimal: str | None = None  # what other columns of the table have before decimals
+    dates: DateOrder | None = None  # which of two numbers up to twelve is the day
 
 
 @dataclass(frozen=True)
 class Texts:
-    """The distinct values of a column.
+    """The distinct values of a column."""
 
-    Attributes
-    ----------
-    name : str
-        Of the column.
-    values : pyarrow Array of strings
-        Without nulls.
-    codes : array of shape (n_rows,)
-        Which of them each row has; rows without a value have the number behind the last.
-    """
-
-    name: str
-    values: pa.Array
+    name: str  # of the column
+    values: pa.Array  # without nulls
+    # Which of them each row has; rows without a value have the number behind the last.
     codes: Indices
 
     def rows(self, mask: Mask) -> int:
@@ -126,7 +109,8 @@ def found_options(files: Sequence[TableFile], options: ReadOptions) -> ReadOptio
     decimals: set[str] = set()
     codes: set[str] = set()
     for file in files:
-        if file.format == "csv" and (found := some_rows(file, options)) is not None:
+        found = DelimitedText(file, options).some_rows() if file.format == "csv" else None
+        if found is not None:
             with_marks, with_zeros = _marks_of(*found)
             decimals |= with_marks
             codes |= with_zeros

@@ -21,21 +21,11 @@ USUAL_MARKERS = ("-1", "?", "unknown", "unlabeled", "unlabelled", "missing")
 
 @dataclass(frozen=True)
 class Target:
-    """The labels of a table.
+    """The labels of a table."""
 
-    Attributes
-    ----------
-    name : str
-        Of the column.
-    classes : array of shape (n_classes,)
-        In sorted order: whole numbers if all are, text otherwise.
-    codes : array of shape (n_rows,)
-        The position of each row's class among them, NaN where there is no label.
-    """
-
-    name: str
-    classes: AnyArray
-    codes: Vector
+    name: str  # of the column
+    classes: AnyArray  # in sorted order: whole numbers if all are, text otherwise
+    codes: Vector  # the position of each row's class among them, NaN where there is no label
 
     @property
     def labeled(self) -> Mask:

@@ -1,6 +1,6 @@
 """From files to tables of PyArrow: formats, compression, words for missing values, memory."""
 
-from neverworse.tables.reading.delimited import some_rows
+from neverworse.tables.reading.delimited import DelimitedText
 from neverworse.tables.reading.files import TableFile, encoding_of, printable
 from neverworse.tables.reading.large import StoredTable, is_large, store
 from neverworse.tables.reading.options import (
@@ -20,6 +20,7 @@ from neverworse.tables.reading.tables import (
 
 __all__ = [
     "TEXT",
+    "DelimitedText",
     "ReadOptions",
     "StoredTable",
     "TableFile",
@@ -29,7 +30,6 @@ __all__ = [
     "is_text",
     "printable",
     "read_table",
-    "some_rows",
     "spells_number",
     "stacked",
     "store",

@@ -61,13 +61,6 @@ REFUSED = {
 BOMS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8"}
 
 
-class FileError(TableError):
-    """A file that cannot be read as a table."""
-
-    def __init__(self, problem: str, fix: str = "", **about: Any) -> None:
-        super().__init__(problem, fix, **{"code": "file", **about})
-
-
 class TableFile:
     """A file with a table, opened as often as necessary; standard input and pipes, once.
 
@@ -94,12 +87,35 @@ class TableFile:
         self._handles = contextlib.ExitStack()
         self._before = self._state()
         if not self._first_bytes:
-            raise empty(self)
+            raise self.empty()
 
     @property
     def name(self) -> str:
         """How messages call it."""
         return "standard input" if self.path == STDIN else printable(self.path)
+
+    def error(self, problem: str, fix: str = "") -> TableError:
+        """Return what is wrong with the file, of which a message says the name first."""
+        return TableError(f"{self.name} {problem}", fix, code="file")
+
+    def empty(self) -> TableError:
+        """Say that there is nothing in it."""
+        return self.error("is empty.", "Give a table with names of columns and rows.")
+
+    def not_decoded(self) -> TableError:
+        """Say that the text has another encoding."""
+        return self.error(
+            "is not UTF-8 text.",
+            "Name its encoding, for example --encoding cp1252 (Windows) or --encoding utf-16 (text "
+            "from Excel).",
+        )
+
+    def too_long(self) -> TableError:
+        """Say that a row is longer than what is read at a time."""
+        return self.error(
+            "has a row that is too long to be read.",
+            "Look for a cell with a very long text, or for a quotation mark without its partner.",
+        )
 
     @cached_property
     def compression(self) -> Compression | None:
@@ -120,7 +136,8 @@ class TableFile:
             with self.explained(), self.stream() as stream:
                 return _first_of(stream)
         if self.compression == "zip":
-            raise FileError(f"A ZIP archive cannot be read from {self.name}.", "Give the file.")
+            problem = f"A ZIP archive cannot be read from {self.name}."
+            raise TableError(problem, "Give the file.", code="file")
         # What else is in the pipe must stay there.
         with self._worded(), self._uncompressed(io.BytesIO(self._first_bytes)) as stream:
             return _first_of(stream)
@@ -130,7 +147,7 @@ class TableFile:
         """What it is; the name decides where the bytes leave it open."""
         refused = _signed(self.head, REFUSED)
         if refused:
-            raise FileError(f"{self.name} is {refused}.", "Export the table as CSV or Parquet.")
+            raise self.error(f"is {refused}.", "Export the table as CSV or Parquet.")
         known = _signed(self.head, BINARY)
         if known:
             return known
@@ -151,7 +168,7 @@ class TableFile:
         if not self.once:
             return self._uncompressed(self._handles.enter_context(Path(self.path).open("rb")))
         if self._opened:
-            raise FileError(f"{self.name} can be read only once.", "Save the table in a file.")
+            raise self.error("can be read only once.", "Save the table in a file.")
         self._opened = True
         head, pipe = io.BytesIO(self._first_bytes), self._pipe
         stream = self._uncompressed(Bytes(lambda n: head.read(n) or pipe.read(n)).buffered())
@@ -201,23 +218,23 @@ class TableFile:
         except TableError:
             raise
         except (EOFError, lzma.LZMAError, zipfile.BadZipFile, zlib.error) as error:
-            raise FileError(f"{self.name} is damaged or incomplete: {_first_line(error)}") from None
+            raise self.error(f"is damaged or incomplete: {_first_line(error)}") from None
         except RuntimeError as error:  # of zipfile: a password, or a method that it does not know
-            problem = f"{self.name} cannot be unpacked here: {_first_line(error)}"
-            raise FileError(problem, "Unpack it first.") from None
+            problem = f"cannot be unpacked here: {_first_line(error)}"
+            raise self.error(problem, "Unpack it first.") from None
         except UnicodeDecodeError:
-            raise not_decoded(self) from None
+            raise self.not_decoded() from None
         except (pa.ArrowException, OSError, ValueError) as error:
             if isinstance(error, pa.ArrowInvalid) and is_too_long(error):
-                raise too_long(self) from None
+                raise self.too_long() from None
             if isinstance(error, OSError) and error.errno is not None and error.strerror:
                 raise
-            raise FileError(f"{self.name} cannot be read: {_first_line(error)}") from None
+            raise self.error(f"cannot be read: {_first_line(error)}") from None
 
     def check_unchanged(self) -> None:
         """Raise if the file is not what it was when it was opened."""
         if self._state() != self._before:
-            raise FileError(f"{self.name} changed while it was read.", "Run this again.")
+            raise self.error("changed while it was read.", "Run this again.")
 
     def _state(self) -> tuple[int, int] | None:
         if self.once:
@@ -238,7 +255,8 @@ class TableFile:
         if self.path != STDIN:
             return self._handles.enter_context(Path(self.path).open("rb"))
         if sys.stdin is None or sys.stdin.isatty():
-            raise FileError("There is no table in standard input.", "Give a file, or pipe one in.")
+            fix = "Give a file, or pipe one in."
+            raise TableError("There is no table in standard input.", fix, code="file")
         return sys.stdin.buffer
 
     def _uncompressed(self, file: Any) -> Any:
@@ -247,8 +265,21 @@ class TableFile:
         if self.compression == "xz":
             return lzma.open(file)
         if self.compression == "zip":
-            return _only_member(self.name, file)
+            return self._only_member(file)
         return pa.CompressedInputStream(pa.PythonFile(file, mode="rb"), self.compression)
+
+    def _only_member(self, file: Any) -> Any:
+        archive = zipfile.ZipFile(file)
+        # Not is_dir, which fails for a name that is empty.
+        members = [
+            info
+            for info in archive.infolist()
+            if not (info.filename.endswith("/") or info.filename.startswith("__MACOSX/"))
+        ]
+        if len(members) != 1:
+            fix = "Unpack it, and give the tables that you mean."
+            raise self.error(f"holds {len(members)} files.", fix)
+        return archive.open(members[0])
 
 
 class Bytes(io.RawIOBase):
@@ -303,41 +334,21 @@ def printable(path: str | os.PathLike[str]) -> str:
     return os.fsencode(path).decode("utf-8", "replace")
 
 
-def empty(file: TableFile) -> FileError:
-    """Say that there is nothing in a file."""
-    return FileError(f"{file.name} is empty.", "Give a table with names of columns and rows.")
-
-
-def not_decoded(file: TableFile) -> FileError:
-    """Say that the text has another encoding."""
-    return FileError(
-        f"{file.name} is not UTF-8 text.",
-        "Name its encoding, for example --encoding cp1252 (Windows) or --encoding utf-16 (text "
-        "from Excel).",
-    )
-
-
 def is_too_long(error: pa.ArrowInvalid) -> bool:
     """Whether PyArrow means a row that is longer than what is read at a time: only words say so."""
     return "straddl" in str(error)
 
 
-def too_long(file: TableFile) -> FileError:
-    """Say that a row is longer than what is read at a time."""
-    return FileError(
-        f"{file.name} has a row that is too long to be read.",
-        "Look for a cell with a very long text, or for a quotation mark without its partner.",
-    )
-
-
-def _not_there(path: str) -> FileError:
+def _not_there(path: str) -> TableError:
     folder = Path(path).parent
     if not folder.is_dir():
-        return FileError(f"There is no folder {printable(folder)}.", "Check the path.")
+        return TableError(
+            f"There is no folder {printable(folder)}.", "Check the path.", code="file"
+        )
     others = [printable(other.name) for other in folder.iterdir() if other.is_file()]
     hint = nearest(printable(Path(path).name), others) if others else ""
     hint = hint if hint.startswith("Did you mean") else "Check the name and the folder."
-    return FileError(f"There is no file {printable(path)}.", hint)
+    return TableError(f"There is no file {printable(path)}.", hint, code="file")
 
 
 def _signed(head: bytes, signatures: dict[bytes, Any]) -> Any:
@@ -361,17 +372,6 @@ def _first_of(stream: Any) -> bytes:
         parts.append(part)
         missing -= len(part)
     return b"".join(parts)
-
-
-def _only_member(name: str, file: Any) -> Any:
-    archive = zipfile.ZipFile(file)
-    # Not is_dir, which fails for a name that is empty.
-    members = [info for info in archive.infolist() if not info.filename.endswith("/")]
-    members = [info for info in members if not info.filename.startswith("__MACOSX/")]
-    if len(members) != 1:
-        fix = "Unpack it, and give the tables that you mean."
-        raise FileError(f"{name} holds {len(members)} files.", fix)
-    return archive.open(members[0])
 
 
 def _first_line(error: Exception) -> str:

@@ -16,7 +16,7 @@ from pyarrow import json as arrow_json
 
 from neverworse._extras import install
 from neverworse.tables._errors import listed, nearest
-from neverworse.tables.reading.files import Bytes, FileError, TableFile
+from neverworse.tables.reading.files import Bytes, TableFile
 from neverworse.tables.reading.options import ReadOptions
 
 JSON_BYTES = 16 << 20  # of a block, in which a row must fit
@@ -43,18 +43,18 @@ def valid(rows: Any) -> Any:
 
 def read_json(file: TableFile) -> pa.Table:
     """Read JSON lines, or a list of rows."""
-    depth, stream = _Depth(file.name), file.stream()
+    depth, stream = _Depth(file), file.stream()
     content = Bytes(lambda n: depth.checked(stream.read(n)))
     source: Any = content
     if file.format == "json":
         rows = json.loads(content.readall())
         if not all(isinstance(row, dict) for row in rows):
-            raise FileError(f"{file.name} is no list of rows, such as [{{'age': 31}}, ...].")
+            raise file.error("is no list of rows, such as [{'age': 31}, ...].")
         source = pa.BufferReader("\n".join(map(json.dumps, rows)).encode())
     table = valid(arrow_json.read_json(source, arrow_json.ReadOptions(block_size=JSON_BYTES)))
     if all(pa.types.is_nested(kind) for kind in table.schema.types):
-        raise FileError(
-            f"{file.name} has no row on each line, such as {{'age': 31}}.",
+        raise file.error(
+            "has no row on each line, such as {'age': 31}.",
             "From pandas: to_json(orient='records', lines=True).",
         )
     return table
@@ -68,8 +68,8 @@ class _Depth:
     bracket on, and no string goes on after a line break.
     """
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self, file: TableFile) -> None:
+        self._file = file
         self._backslash = b""  # the last byte, if what it escapes is in the next block
         self._quoted = False
         self._depth = 0  # above the lowest so far
@@ -92,8 +92,8 @@ class _Depth:
         levels = np.cumsum(steps) + self._depth
         depths = levels - np.minimum(np.minimum.accumulate(levels), 0)
         if depths.max() > DEEPEST:
-            raise FileError(
-                f"{self._name} nests lists and objects more than {DEEPEST} deep, as no table does.",
+            raise self._file.error(
+                f"nests lists and objects more than {DEEPEST} deep, as no table does.",
                 "Give rows of plain values, such as {'age': 31}.",
             )
         self._quoted, self._depth = bool(quoted[-1]), int(depths[-1])
@@ -105,8 +105,8 @@ def read_workbook(file: TableFile, options: ReadOptions) -> pa.Table:
     try:
         from python_calamine import CalamineError, CalamineWorkbook, PasswordError
     except ImportError:
-        problem = f"{file.name} is a workbook, and reading it needs python-calamine."
-        raise FileError(problem, install("tables")) from None
+        problem = "is a workbook, and reading it needs python-calamine."
+        raise file.error(problem, install("tables")) from None
     source = file.seekable()
     try:
         if isinstance(source, str):
@@ -115,11 +115,11 @@ def read_workbook(file: TableFile, options: ReadOptions) -> pa.Table:
             book = CalamineWorkbook.from_filelike(source)
         rows = book.get_sheet_by_name(_sheet(file, book.sheet_names, options)).to_python()
     except PasswordError:
-        raise FileError(f"{file.name} is protected by a password.", "Save it without.") from None
+        raise file.error("is protected by a password.", "Save it without.") from None
     except CalamineError as error:
-        raise FileError(f"{file.name} cannot be read as a workbook: {error}.") from None
+        raise file.error(f"cannot be read as a workbook: {error}.") from None
     if not rows:
-        raise FileError(f"{file.name}: the sheet is empty.", "Name another: --sheet NAME.")
+        raise file.error("has nothing in this sheet.", "Name another: --sheet NAME.")
     names = [_text(cell) for cell in rows[0]]
     missing = set(options.words)
     columns = [_column([row[k] for row in rows[1:]], missing) for k in range(len(names))]
@@ -130,8 +130,8 @@ def _sheet(file: TableFile, sheets: Sequence[str], options: ReadOptions) -> str:
     if options.sheet is None:
         return sheets[0]
     if options.sheet not in sheets:
-        problem = f"{file.name} has no sheet {options.sheet!r}: {listed(sheets)}."
-        raise FileError(problem, nearest(options.sheet, sheets))
+        problem = f"has no sheet {options.sheet!r}: {listed(sheets)}."
+        raise file.error(problem, nearest(options.sheet, sheets))
     return options.sheet
 
 

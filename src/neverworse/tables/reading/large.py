@@ -14,8 +14,8 @@ from pyarrow import parquet
 
 from neverworse.rows._parquet_files import File
 from neverworse.tables._errors import TableError
-from neverworse.tables.reading.delimited import delimiter, infer_types, stream_csv
-from neverworse.tables.reading.files import FileError, TableFile
+from neverworse.tables.reading.delimited import DelimitedText
+from neverworse.tables.reading.files import TableFile
 from neverworse.tables.reading.options import ReadOptions, is_text, with_nulls
 
 SHARE = 0.5  # of the free memory that a table may take
@@ -62,7 +62,7 @@ class StoredTable:
         try:
             files = tuple(File.look_at(path) for path in paths)
         except ValueError as error:
-            raise FileError(str(error)) from None
+            raise TableError(str(error), code="file") from None
         first = files[0]
         for file in files[1:]:
             if not file.schema.remove_metadata().equals(first.schema.remove_metadata()):
@@ -176,10 +176,11 @@ def _stored(file: TableFile, options: ReadOptions, copy: Path) -> str:
         return file.path
     if file.format != "csv" or file.once:
         raise _too_large(file.name, "Convert it to Parquet")
-    types = infer_types(file, options)
+    text = DelimitedText(file, options)
+    types = text.first_types()
     try:
         with file.explained(), parquet.ParquetWriter(copy, pa.schema(types.items())) as writer:
-            for batch in stream_csv(file, options, types):
+            for batch in text.stream(types):
                 writer.write_batch(batch, row_group_size=GROUP_ROWS)
     except TableError as error:
         fix = (
@@ -230,7 +231,7 @@ class _Meter:
         self._name, self._most = file.name, most
         self._marks: list[str] = []  # there is one for each cell
         if file.format == "csv":
-            self._marks = ["\n", delimiter(file, options)]
+            self._marks = ["\n", DelimitedText(file, options).delimiter]
         elif file.format in ("json", "json lines"):
             self._marks = [":"]
         self._n_cells = 0

@@ -11,8 +11,8 @@ import pyarrow as pa
 from pyarrow import ipc, parquet
 
 from neverworse.tables._errors import TableError, listed
-from neverworse.tables.reading.delimited import column_names, read_csv, stream_csv
-from neverworse.tables.reading.files import STDIN, FileError, TableFile, printable
+from neverworse.tables.reading.delimited import DelimitedText
+from neverworse.tables.reading.files import STDIN, TableFile, printable
 from neverworse.tables.reading.formats import read_arrow, read_json, read_workbook, valid
 from neverworse.tables.reading.options import ReadOptions, with_nulls
 
@@ -28,7 +28,7 @@ Check = Callable[[str, Sequence[str]], None]
 def table_files(paths: Sequence[str]) -> list[TableFile]:
     """Return the files of which a table consists; of a folder, all tables in it."""
     if list(paths).count(STDIN) > 1:
-        raise FileError("Standard input can be read only once: give one '-'.")
+        raise TableError("Standard input can be read only once: give one '-'.", code="file")
     files: list[TableFile] = []
     for path in paths:
         if path != STDIN and Path(path).is_dir():
@@ -38,7 +38,8 @@ def table_files(paths: Sequence[str]) -> list[TableFile]:
     places = Counter(Path(file.path).resolve() for file in files if not file.once)
     twice = [printable(place.name) for place, times in places.items() if times > 1]
     if twice:
-        raise FileError(f"The same file is given twice: {listed(twice)}.", "Give it once.")
+        problem = f"The same file is given twice: {listed(twice)}."
+        raise TableError(problem, "Give it once.", code="file")
     return files
 
 
@@ -52,7 +53,7 @@ def _tables_in(folder: Path) -> list[Path]:
         and not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
     )
     if not inside:
-        raise FileError(f"There is no table in the folder {printable(folder)}.")
+        raise TableError(f"There is no table in the folder {printable(folder)}.", code="file")
     return inside
 
 
@@ -148,8 +149,9 @@ def _stream(
         return [name for name in types if name in there]
 
     if file.format == "csv":
-        wanted(column_names(file, options))
-        yield from stream_csv(file, options, types)
+        text = DelimitedText(file, options)
+        wanted(text.names)
+        yield from text.stream(types)
     elif file.format == "parquet":
         # No read-ahead: a row group may be larger than the memory that is left.
         opened = parquet.ParquetFile(file.seekable(), pre_buffer=False, buffer_size=1 << 20)
@@ -171,7 +173,7 @@ def _read_file(file: TableFile, options: ReadOptions) -> pa.Table:
         if file.format == "excel":
             return read_workbook(file, options)
         if file.format == "csv":
-            table = read_csv(file, options)
+            table = DelimitedText(file, options).read()
         else:
             table = read_json(file) if "json" in file.format else read_arrow(file)
         return with_nulls(table, options.words)
