@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from neverworse.cli import main
-from neverworse.cli._errors import UsageError
-from neverworse.cli._model_arguments import parse_threshold
+from neverworse.cli._arguments import parse_threshold
+from neverworse.cli._common import UsageError
 from neverworse.study import ThresholdRule
 from neverworse.tables import load_model, save_model
 from tests.cli.tables import flowers, quick

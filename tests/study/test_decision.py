@@ -18,7 +18,7 @@ from neverworse.study import ThresholdRule, _decision
 from neverworse.study._decision import Wanted, decide, nested_numbers, platt
 from neverworse.study._numbers import Truth
 from neverworse.study._sample import draw_sample
-from neverworse.tables._decided import DecidedClassifier, outputs
+from neverworse.tables import DecidedClassifier, outputs
 
 FIXED, BALANCED = ThresholdRule(), ThresholdRule("balanced")
 METHODS = {

@@ -34,9 +34,7 @@ from neverworse.study._sample import Progress, silent
 from neverworse.study._scored import ScoredRows
 from neverworse.study._settings import AUTO, FitSettings
 from neverworse.study._study import AuditFacts, Comparison, ModelFacts, Verdict
-from neverworse.tables import TableClassifier, TableError
-from neverworse.tables._decided import DecidedClassifier, outputs
-from neverworse.tables._errors import nearest
+from neverworse.tables import DecidedClassifier, TableClassifier, TableError, nearest, outputs
 
 # Methods that read rows chunk by chunk, or learn from the labeled ones alone.
 OUT_OF_CORE = (*OURS, "logistic regression", "random forest", "gradient boosting")

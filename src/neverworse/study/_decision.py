@@ -17,8 +17,7 @@ from neverworse.study._numbers import HeldOut, Truth, numbers
 from neverworse.study._sample import Progress, Sample, draw_sample, fold_words, silent
 from neverworse.study._settings import FitSettings, ThresholdRule
 from neverworse.study._study import Comparison, DecisionFacts, Numbers
-from neverworse.tables import TableError
-from neverworse.tables._decided import DecidedClassifier, calibrated, calibration_scores
+from neverworse.tables import DecidedClassifier, TableError, calibrated, calibration_scores
 
 MOST_FOLDS = 5
 MOST_UNLABELED = 20_000  # in each of the fits that decide

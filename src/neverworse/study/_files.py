@@ -19,10 +19,7 @@ from neverworse.study._methods import PROJECTED
 from neverworse.study._scored import ScoredRows
 from neverworse.study._study import Study
 from neverworse.study.report._page import write_report
-from neverworse.tables._file import printable
-from neverworse.tables._model_file import save_model
-from neverworse.tables._predict import with_names
-from neverworse.tables._write import write_csv
+from neverworse.tables import printable, save_model, with_names, write_csv
 
 MODEL, PREDICTIONS, CERTIFICATE = "model.skops", "predictions.csv", "certificate.json"
 STUDY, REPORT = "study.json", "report.html"

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from neverworse._typing import Mask, Vector
-from neverworse.tables._recognise import DateOrder
+from neverworse.tables import DateOrder
 
 Interval = tuple[float, float]
 Kind = Literal["fixed", "balanced", "f1", "cost"]

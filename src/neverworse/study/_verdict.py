@@ -19,7 +19,7 @@ from neverworse.study._study import (
     Verdict,
     VerdictKind,
 )
-from neverworse.tables._errors import listed
+from neverworse.tables import listed
 
 Guarantee = Literal["improved", "same", "none"]
 

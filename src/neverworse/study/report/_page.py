@@ -9,7 +9,7 @@ from neverworse.pages import render
 from neverworse.study._study import Coefficient, Study, VerdictKind
 from neverworse.study.report import _charts, _rows
 from neverworse.study.report._canvas import drawing_style, looks
-from neverworse.tables._errors import grouped
+from neverworse.tables import grouped
 
 # In the order of the questions of somebody who has to use the model, and then to defend it. Each
 # has a template of its name.
