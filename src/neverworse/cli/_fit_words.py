@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from neverworse._files import write_whole
-from neverworse._words import count
+from neverworse._words import count, decimal, interval, signed
 from neverworse.cli._common import UsageError, aligned, labelled, wrapped
 from neverworse.study import (
     ColumnFacts,
@@ -122,11 +122,7 @@ def _compared(comparison: Comparison, model: ModelFacts) -> Iterator[str]:
     rows = [(f"always {comparison.majority!r}", *_short(baseline), "")]
     for method in comparison.methods:
         difference = method.error_difference
-        shown = (
-            ""
-            if difference is None
-            else f"{difference.value:+.3f} ({difference.low:+.3f} to {difference.high:+.3f})"
-        )
+        shown = "" if difference is None else interval(difference, sign=True)
         rows.append((method.method, *_short(method.numbers), shown))
     yield aligned(
         ("method", "error", "balanced", "AUC", "Brier", "Δ error vs. supervised"),
@@ -140,10 +136,10 @@ def _compared(comparison: Comparison, model: ModelFacts) -> Iterator[str]:
 
 def _short(numbers: Numbers) -> tuple[str, ...]:
     return (
-        f"{numbers.error.value:.3f}",
-        f"{numbers.balanced_accuracy.value:.3f}",
-        "" if numbers.auc is None else f"{numbers.auc.value:.3f}",
-        "" if numbers.brier is None else f"{numbers.brier.value:.3f}",
+        decimal(numbers.error.value),
+        decimal(numbers.balanced_accuracy.value),
+        "" if numbers.auc is None else decimal(numbers.auc.value),
+        "" if numbers.brier is None else decimal(numbers.brier.value),
     )
 
 
@@ -155,8 +151,8 @@ def _numbers(study: Study) -> Iterator[str]:
         [
             (
                 f"{what} of {of!r}" if of else what,
-                f"{found.value:.3f}",
-                f"{found.low:.3f} to {found.high:.3f}",
+                decimal(found.value),
+                f"{decimal(found.low)} to {decimal(found.high)}",
             )
             for what, of, found in study.numbers.measures(study.data.positive)
             if found is not None
@@ -172,7 +168,7 @@ def _matters(study: Study) -> str:
     positive, found = study.data.positive, study.importance
     if found is not None:
         shown = found.columns[:MOST_SAID]
-        parts = [f"{each.column} ({each.increase.value:+.3f})" for each in shown]
+        parts = [f"{each.column} ({signed(decimal(each.increase.value))})" for each in shown]
         of = "" if positive is None else f" of {positive!r}"
         return (
             f"What matters most to {found.model}, by the rise of the {found.measure}{of} if a "
@@ -186,7 +182,8 @@ def _matters(study: Study) -> str:
     ]
     weights.sort(key=lambda pair: -abs(pair[0]))
     parts = [
-        f"{each.feature}{f' for {each.class_name!r}' if positive is None else ''} ({weight:+.3f})"
+        f"{each.feature}{f' for {each.class_name!r}' if positive is None else ''} "
+        f"({signed(decimal(weight))})"
         for weight, each in weights[:MOST_SAID]
     ]
     score = "the score of a class" if positive is None else f"the score of {positive!r}"
