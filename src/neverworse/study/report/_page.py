@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from neverworse._files import write_whole
 from neverworse.pages import render
-from neverworse.study._study import Coefficient, Study, VerdictKind
+from neverworse.study._study import Coefficient, ModelFacts, Study, VerdictKind
 from neverworse.study.report import _charts, _rows
 from neverworse.study.report._canvas import drawing_style, looks
 from neverworse.tables import grouped
@@ -80,6 +81,7 @@ def page(study: Study) -> str:
             drawn_weights=[each for each in of_positive[:MOST_WEIGHTS] if _effect(each) > 0],
             moved=any(each.supervised != each.projected for each in weights),
             several=len(study.data.classes) > 2,
+            cut=_cut(study.model),
             charts=_charts,
             looks=looks,
             rows=_rows,
@@ -101,6 +103,16 @@ def _standing(study: Study) -> str:
     if study.certificate["reason"]:
         return "same"
     return "never worse" if study.certificate["holds"] else "not guaranteed"
+
+
+def _cut(model: ModelFacts) -> dict[str, Any]:
+    """Return from which least squares score on a class is predicted, and by whom."""
+    found = model.decision
+    if found is None:
+        return {"score": 0.5, "is_of_file": True}
+    is_score = model.name in ("supervised", "projected") and not found.calibrated
+    score = found.threshold if is_score and found.threshold is not None else 0.5
+    return {"score": score, "is_of_file": is_score}
 
 
 def _effect(each: Coefficient) -> float:
