@@ -34,17 +34,9 @@ to use it:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run a sub-command, and say in a line what is wrong if the user can put it right.
+    """Run a sub-command, with the arguments of the process if none are given.
 
-    Parameters
-    ----------
-    argv : list of str, optional
-        Arguments; those of the process if not given.
-
-    Returns
-    -------
-    code : int
-        Exit code of the process: 0 if all went well.
+    What the user can put right is said in a line. The exit code is returned.
     """
     parser = build_parser()
     for stream in (sys.stdout, sys.stderr):

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import datetime as dt
-import io
 import shlex
 from importlib.util import find_spec
 from pathlib import Path
@@ -36,7 +33,7 @@ if TYPE_CHECKING:
 TEST_SHARE = 0.3
 PICTURE, N_LABELED, N_ROWS = "constraint-set.png", 4, 40
 TABLE, CLINICS = "patients.csv", ("north", "south", "east")
-FIRST_DAY, N_DAYS = dt.date(2024, 1, 1), 400
+FIRST_DAY, N_DAYS = (2024, 1, 1), 400
 HOLES = 0.03  # share of cells that are empty
 
 
@@ -328,6 +325,10 @@ def _name_parts(display: ConstraintSetDisplay) -> None:
 
 def patients(n_labels: int, seed: int) -> bytes:
     """Return the breast cancer data as CSV: few diagnoses, ids, and columns that mean nothing."""
+    import csv
+    import datetime as dt
+    import io
+
     import numpy as np
     from sklearn.datasets import load_breast_cancer
 
@@ -343,7 +344,7 @@ def patients(n_labels: int, seed: int) -> bytes:
     table.writerow(["patient", *data.feature_names, "clinic", "seen", "diagnosis"])
     for k, row in enumerate(data.data):
         numbers = ["" if hole else f"{x:g}" for x, hole in zip(row, empty[k], strict=True)]
-        seen = FIRST_DAY + dt.timedelta(days=int(days[k]))
+        seen = dt.date(*FIRST_DAY) + dt.timedelta(days=int(days[k]))
         diagnosis = data.target_names[data.target[k]] if k in kept else ""
         table.writerow([f"P{k + 1:03d}", *numbers, CLINICS[clinics[k]], seen, diagnosis])
     return text.getvalue().encode()

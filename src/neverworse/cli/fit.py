@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -235,6 +233,8 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _run(arguments: argparse.Namespace, scratch: Path) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
     from neverworse.cli._fit_words import as_json, summary
     from neverworse.study import assess, check_choice, fit_table, write_outputs
 
@@ -319,6 +319,8 @@ def _read(
     arguments: argparse.Namespace, settings: FitSettings, scratch: Path
 ) -> tuple[list[TableFile], pa.Table | StoredTable, FitSettings]:
     """Read the tables; what is larger than memory stays in its files, or in copies in Parquet."""
+    from dataclasses import replace
+
     from neverworse.study import OUTPUTS, add_unlabeled
     from neverworse.tables import (
         found_options,

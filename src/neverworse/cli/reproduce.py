@@ -31,52 +31,49 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "all measurements and a report beside the published numbers. An interrupted run goes on "
         "where it was; more repeats later cost only themselves.",
     )
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         "experiments",
         nargs="*",
         metavar="EXPERIMENT",
         help=f"{', '.join(EXPERIMENTS)}, or all (default)",
     )
-    parser.add_argument(
+    add(
         "--datasets",
         nargs="+",
         metavar="NAME",
         help="some of the data sets of the paper, or: available, for all that are found "
         "(default: all)",
     )
-    parser.add_argument(
+    add(
         "--repeats",
         type=int,
         metavar="N",
         help="repeats of each experiment (default: as published)",
     )
-    parser.add_argument(
+    add(
         "--protocol",
         choices=("code", "text"),
         default="code",
         help="as the published code did it, or as the text says (default: code)",
     )
-    parser.add_argument(
+    add(
         "--correction",
         choices=("bonferroni", "holm"),
         default="bonferroni",
         help="for the number of tests in Table 1 (default: bonferroni)",
     )
-    parser.add_argument(
-        "--jobs", type=int, metavar="N", help="processes (default: one for each core)"
-    )
-    parser.add_argument(
+    add("--jobs", type=int, metavar="N", help="processes (default: one for each core)")
+    add(
         "--out",
         type=out_path,
         default=Path("neverworse-reproduction"),
         metavar="DIR",
         help="folder for results (default: neverworse-reproduction)",
     )
-    parser.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="of all random numbers (default: 0)"
-    )
-    parser.add_argument("--data-home", metavar="DIR", help="where data sets are looked for first")
-    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    add("--seed", type=int, default=0, metavar="N", help="of all random numbers (default: 0)")
+    add("--data-home", metavar="DIR", help="where data sets are looked for first")
+    add("--quiet", action="store_true", help="no progress bar")
     parser.set_defaults(run=run)
 
 

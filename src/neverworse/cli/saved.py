@@ -55,17 +55,12 @@ def _add_predict(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         description="Predict the rows of a table, a batch at a time, so that it may be larger than "
         "the memory. Prints CSV, or with --json JSON lines, unless --out names a file.",
     )
-    parser.add_argument("model", type=Path, metavar="MODEL", help="model.skops of neverworse fit")
-    parser.add_argument(
-        "table", nargs="+", metavar="TABLE", help="files of any format, or - for standard input"
-    )
-    parser.add_argument("--id", metavar="COLUMN", help="names the rows (default: their numbers)")
-    parser.add_argument(
-        "--out", type=out_path, metavar="FILE", help=f"a file to write: {', '.join(WRITERS)}"
-    )
-    parser.add_argument(
-        "--probabilities", action="store_true", help="add the probabilities of all classes"
-    )
+    add = parser.add_argument
+    add("model", type=Path, metavar="MODEL", help="model.skops of neverworse fit")
+    add("table", nargs="+", metavar="TABLE", help="files of any format, or - for standard input")
+    add("--id", metavar="COLUMN", help="names the rows (default: their numbers)")
+    add("--out", type=out_path, metavar="FILE", help=f"a file to write: {', '.join(WRITERS)}")
+    add("--probabilities", action="store_true", help="add the probabilities of all classes")
     add_trust(parser)
     add_formulas(parser)
     add_reading(parser)
@@ -153,28 +148,29 @@ def _add_audit(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "its unlabeled rows. Any scikit-learn classifier will do that was saved with skops. "
         "Exit code 0: never worse; 3: it may be worse.",
     )
-    parser.add_argument("model", type=Path, metavar="MODEL", help="a file of skops")
-    parser.add_argument("table", nargs="+", metavar="TABLE", help="files of any format, or -")
-    parser.add_argument(
+    add = parser.add_argument
+    add("model", type=Path, metavar="MODEL", help="a file of skops")
+    add("table", nargs="+", metavar="TABLE", help="files of any format, or -")
+    add(
         "--against",
         type=Path,
         metavar="MODEL",
         help="the other model (default: the supervised one inside a model of neverworse fit)",
     )
-    parser.add_argument("--target", required=True, metavar="COLUMN", help="labels, or empty cells")
-    parser.add_argument(
+    add("--target", required=True, metavar="COLUMN", help="labels, or empty cells")
+    add(
         "--response",
         choices=RESPONSES,
         default="auto",
         help="what is compared: probabilities, scores on targets 0 and 1, or classes (default: "
         "auto, which is score for models of neverworse)",
     )
-    parser.add_argument("--weight", metavar="COLUMN", help="how much each row counts")
-    parser.add_argument("--drop", nargs="+", default=[], metavar="COLUMN", help="are no features")
-    parser.add_argument(
+    add("--weight", metavar="COLUMN", help="how much each row counts")
+    add("--drop", nargs="+", default=[], metavar="COLUMN", help="are no features")
+    add(
         "--missing-label", action="append", default=[], metavar="VALUE", help="marks unlabeled rows"
     )
-    parser.add_argument(
+    add(
         "--prior",
         action="append",
         default=[],
@@ -238,10 +234,7 @@ def _supervised(loaded: LoadedModel, path: Path) -> Any:
 
     model = loaded.model
     with believing(f"{path} cannot be used", UsageError):
-        inside = hasattr(model, "baseline_") or hasattr(
-            getattr(model, "estimator_", None), "supervised_"
-        )
-        if not (isinstance(model, TableClassifier) and inside):
+        if not (isinstance(model, TableClassifier) and model.has_supervised):
             raise UsageError(
                 f"{path} has no supervised model inside to be compared with. Name one: "
                 "--against MODEL."
@@ -267,10 +260,9 @@ def _add_report(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         help="make the report of a fit again",
         description="Make report.html again from what neverworse fit left in a folder.",
     )
-    parser.add_argument("folder", type=Path, metavar="DIR", help="--out of neverworse fit")
-    parser.add_argument(
-        "--out", type=out_path, metavar="FILE", help="where to write it (default: DIR/report.html)"
-    )
+    add = parser.add_argument
+    add("folder", type=Path, metavar="DIR", help="--out of neverworse fit")
+    add("--out", type=out_path, metavar="FILE", help="where to write it (default: DIR/report.html)")
     add_output(parser)
     parser.set_defaults(run=report)
 

@@ -28,36 +28,22 @@ from neverworse.tables._predict import (
     write_json_lines,
     write_parquet,
 )
-from neverworse.tables.preparation import (
+from neverworse.tables.preparation.features import TablePreparation
+from neverworse.tables.preparation.plan import ColumnPlan, check_readable
+from neverworse.tables.preparation.plan_file import (
     KINDS,
-    ColumnPlan,
-    DateOrder,
     PlanError,
-    TablePreparation,
-    Target,
-    check_readable,
-    coded,
-    count_labels,
     describe,
-    find_column,
-    found_options,
     read_plan,
-    read_target,
-    row_weights,
     text_columns,
 )
-from neverworse.tables.reading import (
-    ReadOptions,
-    StoredTable,
-    TableFile,
-    is_large,
-    printable,
-    read_table,
-    stacked,
-    store,
-    stream_batches,
-    table_files,
-)
+from neverworse.tables.preparation.recognise import DateOrder, found_options
+from neverworse.tables.preparation.target import Target, count_labels, read_target
+from neverworse.tables.preparation.values import coded, find_column, row_weights
+from neverworse.tables.reading.files import TableFile, printable
+from neverworse.tables.reading.large import StoredTable, is_large, store
+from neverworse.tables.reading.options import ReadOptions
+from neverworse.tables.reading.tables import read_table, stacked, stream_batches, table_files
 
 # Classes of which fitted models consist besides estimators and arrays: none of this room.
 FITTED_PARTS: tuple[type, ...] = ()

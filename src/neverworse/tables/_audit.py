@@ -13,16 +13,16 @@ from neverworse._typing import AnyArray
 from neverworse.estimators import Audit, audit
 from neverworse.tables._classifier import TableClassifier
 from neverworse.tables._errors import ModelFileError, TableError, believing, in_options
-from neverworse.tables.preparation import (
+from neverworse.tables.preparation.plan_file import text_columns
+from neverworse.tables.preparation.target import label_texts
+from neverworse.tables.preparation.values import (
     check_columns,
     check_known,
     find_column,
-    label_texts,
     numbers,
     row_weights,
-    text_columns,
 )
-from neverworse.tables.reading import ReadOptions, spells_number
+from neverworse.tables.reading.options import ReadOptions, spells_number
 
 USING = "A model cannot predict this table"
 
@@ -32,12 +32,6 @@ class OnTable:
 
     Models that were made by others know rows as an array or a data frame, and classes as numbers
     or booleans; here all of them can be compared.
-
-    Parameters
-    ----------
-    model : fitted classifier
-    table : pyarrow Table
-        Rows, without labels and ids.
     """
 
     def __init__(self, model: Any, table: pa.Table) -> None:
@@ -79,22 +73,10 @@ def audit_table(
     ignored: tuple[str, ...] = (),
     **settings: Any,
 ) -> Audit:
-    """Compare two fitted classifiers on a table of which some rows are labeled.
+    """Compare two fitted classifiers on a table of which some rows have a label, in `target`.
 
-    Parameters
-    ----------
-    candidate, baseline : fitted classifiers
-    table : pyarrow Table
-    target : str
-        Column of the labels.
-    markers : tuple of str
-        What marks unlabeled rows, besides empty cells.
-    weight : str, optional
-        Column of the weights of rows.
-    ignored : tuple of str
-        Further columns that are no features.
-    **settings
-        Of `neverworse.audit`.
+    `markers` mark unlabeled rows besides empty cells, `weight` is the column of the weights of
+    rows, and columns in `ignored` are no features; for `settings` see `neverworse.audit`.
     """
     texts, codes = label_texts(find_column(table, target, "target"), markers)
     labels = np.array([*(None if text is None else _spelled(text) for text in texts)], object)

@@ -23,15 +23,11 @@ from neverworse.estimators import (
 from neverworse.projection import Certificate
 from neverworse.rows import ChunkedRows, DenseRows, Rows, Verb
 from neverworse.rows._streams import read_ahead
-from neverworse.tables.preparation import (
-    DateOrder,
-    TablePreparation,
-    Target,
-    as_table,
-    read_target,
-    takes_tables,
-)
-from neverworse.tables.reading import StoredTable
+from neverworse.tables.preparation.features import TablePreparation, takes_tables
+from neverworse.tables.preparation.recognise import DateOrder
+from neverworse.tables.preparation.target import Target, read_target
+from neverworse.tables.preparation.values import as_table
+from neverworse.tables.reading.large import StoredTable
 
 
 def _has(method: str) -> Callable[[Any], bool]:
@@ -177,6 +173,12 @@ class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _named(self, code: str) -> str:
         return str(self.classes_[int(float(code))])
 
+    @property
+    def has_supervised(self) -> bool:
+        """Whether there is a supervised model of the same features inside."""
+        inside = getattr(self, "estimator_", None)
+        return hasattr(self, "baseline_") or hasattr(inside, "supervised_")
+
     def supervised(self) -> TableClassifier:
         """Return the supervised model of the same features, which this one is never worse than."""
         check_is_fitted(self, "estimator_")
@@ -279,16 +281,10 @@ class DecidedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def outputs(classifier: Any, X: Any) -> tuple[Indices, Vector, Matrix | None]:
-    """Return what a classifier of features says of rows.
+    """Return the predicted classes of rows (their positions), their scores, and probabilities.
 
-    Returns
-    -------
-    codes : array of shape (n_rows,)
-        Positions of the predicted classes.
-    scores : array of shape (n_rows,)
-        Of these classes: least squares scores if they are what decides, otherwise probabilities,
-        or distances from the boundary where there are none.
-    probabilities : array of shape (n_rows, n_classes) or None
+    The scores are those of the predicted classes: of least squares if that is what decides,
+    otherwise probabilities, or distances from the boundary where there are none.
     """
     shares: Matrix | None = None
     if hasattr(classifier, "predict_proba"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
-from typing import Literal, Self
+from typing import Literal
 
 MOST_NAMED = 5
 AGAIN = "Fetch it again from where it came, or fit the model again."
@@ -55,10 +55,10 @@ class TableError(ValueError):
         super().__init__(f"{problem}{where} {fix}".rstrip())
         self.problem, self.fix, self.code, self.column, self.row = problem, fix, code, column, row
 
-    def moved(self, n_rows: int) -> Self:
+    def moved(self, n_rows: int) -> TableError:
         """Return the same error for rows that came behind others."""
         row = None if self.row is None else self.row + n_rows
-        return type(self)(self.problem, self.fix, code=self.code, column=self.column, row=row)
+        return TableError(self.problem, self.fix, code=self.code, column=self.column, row=row)
 
 
 class UnreadableColumnsError(TableError):

@@ -29,6 +29,7 @@ from neverworse.tables._trusted import (
     check_encoders,
     checked_tree,
     nodes_with_file,
+    our_classes,
     trusted_types,
 )
 
@@ -98,6 +99,7 @@ def save_model(
     """
     name = f"This {type(model).__name__} cannot be saved"
     skops = _skops()
+    our_classes()  # before errors are turned into those of a file
     with refusing(name, f"{name}: skops cannot write, or not read again, what it contains."):
         members = unzipped(skops.dumps(model))
         tree = checked_tree(json.loads(members[SCHEMA]), compiled=compiled)
@@ -156,6 +158,7 @@ def _load(path: Path, compiled: bool, *, ours: bool) -> LoadedModel:
             "Give the model.skops that neverworse fit has written."
         )
     _skops()
+    our_classes()  # before errors are turned into those of a file
     facts: dict[str, Any] = {}
     notes: tuple[str, ...] = ()
     unknown = f"what it describes is no model. {WITH_SKOPS}"

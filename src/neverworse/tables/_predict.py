@@ -16,15 +16,12 @@ from pyarrow import csv, parquet
 from neverworse._words import count
 from neverworse.tables._classifier import TableClassifier, outputs
 from neverworse.tables._errors import TableError, believing, listed, no_column
-from neverworse.tables.preparation import TablePreparation, as_text, check_columns, text_columns
-from neverworse.tables.reading import (
-    TEXT,
-    ReadOptions,
-    TableFile,
-    check_unique,
-    is_text,
-    stream_batches,
-)
+from neverworse.tables.preparation.features import TablePreparation
+from neverworse.tables.preparation.plan_file import text_columns
+from neverworse.tables.preparation.values import as_text, check_columns
+from neverworse.tables.reading.files import TableFile
+from neverworse.tables.reading.options import TEXT, ReadOptions, is_text
+from neverworse.tables.reading.tables import check_unique, stream_batches
 
 USING = "The model cannot predict these rows"
 MOST_LEVELS = 1000  # that are told apart among new ones
@@ -69,19 +66,10 @@ def predict_batches(
     id_name: str | None = None,
     probabilities: bool = False,
 ) -> Iterator[pa.Table]:
-    """Yield the predictions of one batch of rows after another.
+    """Yield the predictions of one batch of rows after another; `noticed` is told what is noticed.
 
-    Parameters
-    ----------
-    model : TableClassifier
-    files : sequence of TableFile
-    options : ReadOptions
-    noticed : Noticed
-        Is told what is noticed on the way.
-    id_name : str, optional
-        Column that names the rows; their numbers do otherwise.
-    probabilities : bool
-        Whether to add the probabilities of all classes.
+    `id_name` is the column that names the rows; their numbers do otherwise. With `probabilities`,
+    those of all classes are added.
     """
     with believing(USING):
         preparation = model.preparation_
@@ -189,15 +177,10 @@ def id_texts(column: Any) -> pa.Array:
 
 
 def write_csv(batches: Iterator[pa.Table], file: Any, *, keep_formulas: bool = False) -> None:
-    """Write rows as CSV.
+    """Write rows as CSV to a file or path.
 
-    Parameters
-    ----------
-    batches : iterator of tables
-    file : file or path
-    keep_formulas : bool
-        Whether to write text as it is that a spreadsheet would run as a formula. Otherwise it has
-        an apostrophe before it, which makes text of it there.
+    Text that a spreadsheet would run as a formula gets an apostrophe before it, which makes text of
+    it there, unless formulas are to be kept.
     """
     first, rest = _first(batches if keep_formulas else map(without_formulas, batches))
     with csv.CSVWriter(file, first.schema) as writer:

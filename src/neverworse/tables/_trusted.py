@@ -130,19 +130,11 @@ def trusted_types(*, compiled: bool) -> frozenset[str]:
 
 
 def checked_tree(tree: Any, *, compiled: bool = False, depth: int = 0) -> Any:
-    """Return a copy of what a model file describes, if all of it is on the lists.
+    """Return a copy of what the ``schema.json`` of a file describes, if all is on the lists.
 
     Without the ids: skops follows them from node to node, so that a small file could describe a
     tree of any size, or one that contains itself. With the modules in which our classes are now.
-
-    Parameters
-    ----------
-    tree : dict
-        The contents of ``schema.json``.
-    compiled : bool
-        Whether models are accepted, too, that are not `PLAIN`.
-    depth : int
-        In the tree of the file.
+    Models that are not `PLAIN` are accepted only if they may be `compiled`.
     """
     if depth > DEEPEST:
         raise ModelFileError(f"it is nested more than {DEEPEST} deep, as no model is.")

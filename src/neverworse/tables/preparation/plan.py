@@ -30,7 +30,7 @@ from neverworse.tables.preparation.values import (
     is_number,
     numbers,
 )
-from neverworse.tables.reading import TEXT, is_text
+from neverworse.tables.reading.options import TEXT, is_text
 
 Kind = Literal["number", "category", "date", "dropped"]
 
@@ -73,15 +73,8 @@ def plan_columns(
 ) -> list[ColumnPlan]:
     """Decide for every column of a table.
 
-    Parameters
-    ----------
-    table : pyarrow Table
-    columns : mapping of str to Reading or None
-        What is known about columns already; None for those to leave out.
-    hints : Hints
-        What decides where the values of a column leave it open.
-    max_levels : int
-        Levels of a category that get their own indicator.
+    `columns` has what is known about columns already (None for those to leave out); `hints` decide
+    where values leave it open; `max_levels` levels of a category get their own indicator.
     """
 
     def plan(name: str) -> ColumnPlan:
@@ -203,19 +196,20 @@ def _names_rows(name: str, column: pa.ChunkedArray) -> bool:
     """Whether whole numbers, which all differ, are called or look like names of rows."""
     extremes = [str(pc.min_max(column)[end].as_py()) for end in ("min", "max")]
     alike = len(extremes[0]) == len(extremes[1]) >= ID_DIGITS and len(column) >= FEW
-    if not (alike or ID.search(name)) or column.null_count:
-        return False
-    return pc.count_distinct(column).as_py() == len(column)
+    return bool(alike or ID.search(name)) and _all_differ(column)
 
 
 def _numbers_rows(column: pa.ChunkedArray) -> bool:
     """Whether a column of whole numbers counts the rows, in whatever order."""
-    if not pa.types.is_integer(column.type) or column.null_count or len(column) < FEW:
+    if not pa.types.is_integer(column.type) or len(column) < FEW or column.null_count:
         return False
     extremes = pc.min_max(column)
-    if extremes["max"].as_py() - extremes["min"].as_py() != len(column) - 1:
-        return False
-    return pc.count_distinct(column).as_py() == len(column)
+    n_between = extremes["max"].as_py() - extremes["min"].as_py() + 1
+    return bool(n_between == len(column)) and _all_differ(column)
+
+
+def _all_differ(column: pa.ChunkedArray) -> bool:
+    return not column.null_count and pc.count_distinct(column).as_py() == len(column)
 
 
 def _constant(name: str, n_missing: int) -> ColumnPlan:

@@ -28,7 +28,7 @@ from neverworse.tables._errors import nearest, short
 from neverworse.tables.preparation.notation import Reading
 from neverworse.tables.preparation.plan import ColumnPlan
 from neverworse.tables.preparation.values import as_text, distinct
-from neverworse.tables.reading import encoding_of
+from neverworse.tables.reading.files import encoding_of
 
 VERSION = 1
 MARK = "neverworse_plan"
@@ -100,13 +100,8 @@ def text_columns(columns: Mapping[str, Mapping[str, Any]], decimal: str | None) 
 def describe(plans: Sequence[ColumnPlan], looks: Mapping[str, str], table: Any) -> dict[str, Any]:
     """Return a plan with all that people may want to know to change it.
 
-    Parameters
-    ----------
-    plans : sequence of ColumnPlan
-    looks : mapping of str to str
-        What people should look at, by column; in a column that cannot be read, why.
-    table : pyarrow Table or StoredTable
-        That they were made for.
+    `looks` has what people should look at, by column; of a column that cannot be read, the plan
+    says why.
     """
     columns = {}
     for plan in plans:

@@ -21,7 +21,9 @@ from neverworse.tables.preparation.notation import (
     matches,
     normalised,
 )
-from neverworse.tables.reading import DelimitedText, ReadOptions, TableFile
+from neverworse.tables.reading.delimited import DelimitedText
+from neverworse.tables.reading.files import TableFile
+from neverworse.tables.reading.options import ReadOptions
 
 FEW = 10  # so many different texts are levels of a category, however few rows there are
 MOSTLY = 0.5

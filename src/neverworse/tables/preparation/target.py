@@ -12,7 +12,7 @@ from neverworse._typing import AnyArray, Indices, Mask, Vector
 from neverworse._words import count
 from neverworse.tables._errors import TableError, short
 from neverworse.tables.preparation.values import coded, find_column
-from neverworse.tables.reading import spells_number
+from neverworse.tables.reading.options import spells_number
 
 MOST_CLASSES = 200
 SOME_ROWS = 10
@@ -46,14 +46,8 @@ class Target:
 def read_target(table: pa.Table, name: str, markers: Collection[str] | None = None) -> Target:
     """Find the labels of a table.
 
-    Parameters
-    ----------
-    table : pyarrow Table
-    name : str
-        Of the column with the labels.
-    markers : collection of str, optional
-        What marks unlabeled rows, besides empty cells. Without, values that usually do are not
-        taken for classes.
+    `markers` mark unlabeled rows besides empty cells. Without, values that usually do are not taken
+    for classes.
     """
     column = find_column(table, name, "target")
     if not table.num_rows:

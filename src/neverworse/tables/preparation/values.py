@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 from neverworse._typing import AnyArray, Indices, Vector
 from neverworse.tables._errors import TableError, listed, nearest, no_column, short
 from neverworse.tables.preparation.notation import Reading
-from neverworse.tables.reading import StoredTable, is_text
+from neverworse.tables.reading.large import StoredTable
+from neverworse.tables.reading.options import is_text
 
 PER_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 DAY = 86_400.0  # seconds
@@ -108,18 +109,9 @@ def is_date(kind: pa.DataType) -> bool:
 def numbers(
     name: str, column: pa.ChunkedArray, reading: Reading = NUMBERS, *, first_row: int = 0
 ) -> Vector:
-    """Return a column as floats, NaN where a value is missing.
+    """Return a column of numbers, or of text that spells them, as floats; NaN for missing values.
 
-    Parameters
-    ----------
-    name : str
-        Of the column, for messages.
-    column : ChunkedArray
-        Numbers, or text that spells them.
-    reading : Reading
-        How text spells them.
-    first_row : int
-        How many rows of the table came before, for messages.
+    The name of the column, and how many rows came before, are for messages.
     """
     kind = column.type
     if pa.types.is_float64(kind):

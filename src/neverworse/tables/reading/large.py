@@ -32,33 +32,16 @@ class StoredTable:
     """Rows of Parquet files with the same columns, as much of a PyArrow table as is needed.
 
     Columns and batches of rows are read when they are needed.
-
-    Attributes
-    ----------
-    files : tuple of File
-    column_names : list of str
-        Of all columns that are in use.
-    missing : tuple of str
-        Words that mean a missing value.
-    batch_rows : int
-        How many rows are read at once.
     """
 
     files: tuple[File, ...]
-    column_names: list[str]
-    missing: tuple[str, ...] = ("",)
-    batch_rows: int = 1 << 14
+    column_names: list[str]  # of all columns that are in use
+    missing: tuple[str, ...] = ("",)  # words that mean a missing value
+    batch_rows: int = 1 << 14  # that are read at once
 
     @classmethod
     def open(cls, paths: Sequence[str], missing: Sequence[str] = ()) -> StoredTable:
-        """Look at files, which must have the same columns and types.
-
-        Parameters
-        ----------
-        paths : sequence of str
-        missing : sequence of str
-            Words that mean a missing value, besides an empty one.
-        """
+        """Look at files, which must have the same columns and types."""
         try:
             files = tuple(File.look_at(path) for path in paths)
         except ValueError as error:
@@ -138,18 +121,11 @@ class StoredTable:
 
 
 def is_large(files: Sequence[TableFile], options: ReadOptions, limit: float | None = None) -> bool:
-    """Return whether tables should not be in memory as a whole.
+    """Return whether tables take more than `limit` bytes, or half of the memory that is free.
 
     What a table takes is measured, not estimated from the size of its file: that may be compressed.
     Pipes can be read only once, so they are measured when they are read, which fails where they
     turn out to be too large.
-
-    Parameters
-    ----------
-    files : sequence of TableFile
-    options : ReadOptions
-    limit : float, optional
-        In bytes; half of the memory that is free otherwise.
     """
     most = SHARE * _free_memory() if limit is None else limit
     if sum(map(_most_bytes, files)) <= most:  # so that most files need not be looked at

@@ -125,15 +125,9 @@ def stream_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Read some columns of a file, a batch of rows at a time.
 
-    Parameters
-    ----------
-    file : TableFile
-    options : ReadOptions
-    types : mapping of str to DataType
-        The columns that are wanted (those that are missing are left out), and the types that text
-        is read as. Files that know the types of their columns keep them.
-    check : callable
-        Called with the name of the file and the names of all its columns, before any row is read.
+    Those that are missing are left out. Text is read as these types; files that know the types of
+    their columns keep them. `check` is called with the name of the file and the names of all its
+    columns before any row is read.
     """
     with file.explained():
         for batch in _stream(file, options, types, check):
