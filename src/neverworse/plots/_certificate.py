@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.validation import check_is_fitted
 
+from neverworse._docs import documented_like
 from neverworse._palette import BLUE, GREY, ORANGE
 from neverworse.estimators import Audit
 from neverworse.plots._drawing import Display, ink, last_step
@@ -20,6 +21,7 @@ BAR = 0.34  # height, of an axis from -1 to 1
 POINT = 1e-3  # an interval narrower than this, as a share of the axis, is drawn as a point
 
 
+@documented_like(Display)
 class CertificateDisplay(Display):
     """What is proved about a classifier against its baseline, whatever the unknown labels.
 
@@ -44,10 +46,7 @@ class CertificateDisplay(Display):
         Ends of the bar.
     verdict : str
         What the bar means, in a few words; the title.
-    ax_ : matplotlib Axes
-        Where it was drawn last.
-    figure_ : matplotlib Figure
-        The figure of `ax_`.
+    {ax_, figure_}
 
     Examples
     --------
