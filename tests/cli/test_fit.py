@@ -18,8 +18,7 @@ import pytest
 
 from neverworse import ProjectedLeastSquaresClassifier
 from neverworse.cli import main
-from neverworse.cli._table_arguments import parse_penalty
-from neverworse.cli.fit import parse_prior
+from neverworse.cli._arguments import parse_penalty, parse_prior
 from neverworse.study import OUTPUTS, read_study
 from neverworse.study.report import page
 from neverworse.tables import load_model
@@ -226,15 +225,15 @@ def test_standard_output_that_is_full(tmp_path):
 
 
 def test_a_file_that_changes_while_it_is_read(before, tmp_path, monkeypatch, capsys):
-    from neverworse.study import _fit
+    from neverworse import study
 
-    original = _fit.fit_table
+    original = study.fit_table
 
     def and_somebody_writes(*arguments):
         os.utime(tmp_path / "t.csv", ns=(1, 1))
         return original(*arguments)
 
-    monkeypatch.setattr(_fit, "fit_table", and_somebody_writes)
+    monkeypatch.setattr(study, "fit_table", and_somebody_writes)
     monkeypatch.chdir(tmp_path)
     assert main([*FIT, "--out", "out"]) == 4
     assert capsys.readouterr() == (
@@ -310,7 +309,7 @@ WRONG = [
     ("same names.csv", "", 4, "several columns with the same name: 'age'. Rename them."),
     ("mixed.csv", "", 4, "--missing 'high'; if the column is a category: --categorical 'bmi'."),
     ("semicolons.csv", "--delimiter ,", 4, "Name the delimiter, for example --delimiter ';'."),
-    ("two marks.csv", "", 4, "Column 'age' has numbers in several notations: "),
+    ("two marks.csv", "--drop bmi w", 4, "Column 'age' has numbers in several notations: "),
     ("cp1252.csv", "", 4, "is not UTF-8 text. Name its encoding, for example --encoding cp1252"),
     ("cp1252.csv", "--encoding x", 2, "There is no encoding 'x'."),
     ("cp1252.csv", "--encoding hex", 2, "There is no encoding 'hex'."),

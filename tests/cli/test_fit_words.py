@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from neverworse._words import decimal, signed
 from neverworse.cli._fit_words import summary
 from neverworse.study._study import ColumnImportance, Importance
 from tests.study.report import studies
@@ -60,7 +61,7 @@ def test_what_matters_most_is_said():
     largest = max(study.coefficients, key=lambda each: abs(each.projected_scaled))
     assert (
         "by the change of the score of 'malignant' per standard deviation: "
-        f"{largest.feature} ({largest.projected_scaled:+.3f})," in said
+        f"{largest.feature} ({signed(decimal(largest.projected_scaled))})," in said
     )
     # Of the class that is looked for alone.
     three = studies.three_classes()
@@ -70,7 +71,7 @@ def test_what_matters_most_is_said():
     largest = max(own, key=lambda each: abs(each.projected_scaled))
     assert (
         f"by the change of the score of {one.positive!r} per standard deviation: "
-        f"{largest.feature} ({largest.projected_scaled:+.3f})," in said
+        f"{largest.feature} ({signed(decimal(largest.projected_scaled))})," in said
     )
     column = ColumnImportance("age", studies.around(0.2, 0.1))
     found = Importance("random forest", "Brier score", (column,))

@@ -11,11 +11,12 @@ from sklearn.linear_model import LogisticRegression
 
 from neverworse import LeastSquaresClassifier, audit
 from neverworse.rows import as_rows
-from neverworse.study import Study, ThresholdRule
+from neverworse.study import ThresholdRule
 from neverworse.study._assess import claim
 from neverworse.study._choice import check_choice, choose, named
 from neverworse.study._decision import wanted_of
 from neverworse.study._files import predictions
+from neverworse.study._made import study_from
 from neverworse.study._methods import METHODS, standard_methods
 from neverworse.tables import TableError, load_model, save_model
 from tests.study.fits import few_labels, fitted, studied, table
@@ -286,7 +287,7 @@ def test_what_was_decided_on_is_part_of_the_study(plain):
     words = " ".join(found.facts.words)
     assert "The certificate is about its scores: what is decided on beyond them" in words
     whole = replace(study, model=found.facts)
-    assert Study.from_dict(json.loads(json.dumps(whole.to_dict()))).model == found.facts
+    assert study_from(json.loads(json.dumps(whole.to_dict()))).model == found.facts
 
 
 def test_costs_are_compared_with_those_of_one_half(plain):

@@ -16,7 +16,8 @@ from neverworse import ProjectedLeastSquaresClassifier, __version__
 from neverworse.study import _files
 from neverworse.study._assess import claim
 from neverworse.study._files import OUTPUTS, predictions, read_study, write_outputs
-from neverworse.study._study import FileFacts, Study
+from neverworse.study._made import study_from
+from neverworse.study._study import FileFacts
 from neverworse.tables import load_model, save_model
 from tests.study.fits import few_labels, fitted, studied, table
 
@@ -106,7 +107,7 @@ def test_study_round_trip(results):
     _, folder, _, study, _ = results
     again = read_study(folder)
     assert json.dumps(again.to_dict()) == json.dumps(study.to_dict())
-    assert again == Study.from_dict(json.loads(json.dumps(study.to_dict())))
+    assert again == study_from(json.loads(json.dumps(study.to_dict())))
     assert again.coefficients == study.coefficients
 
 

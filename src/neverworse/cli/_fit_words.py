@@ -1,23 +1,42 @@
-"""What ``neverworse fit`` prints: what was read, how methods compare, and what is proved."""
+"""What ``neverworse fit`` prints: how columns are read, how methods compare, what is proved."""
 
 from __future__ import annotations
 
+import argparse
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from neverworse._words import count
-from neverworse.cli._plan import to_look_at
-from neverworse.cli._text import aligned, labelled, wrapped
+from neverworse._files import write_whole
+from neverworse._words import count, decimal, interval, signed
+from neverworse.cli._common import UsageError, aligned, labelled, wrapped
 from neverworse.study import (
     ColumnFacts,
     Comparison,
     DataFacts,
+    FitSettings,
     ModelFacts,
     Numbers,
     Study,
     Verdict,
+    feature_columns,
+    looks_at,
 )
+from neverworse.tables import (
+    KINDS,
+    TablePreparation,
+    check_readable,
+    describe,
+    grouped,
+    read_plan,
+    read_target,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from neverworse.tables import StoredTable
 
 MOST_COLUMNS = 40
 MOST_SAID = 5  # columns that matter most
@@ -103,11 +122,7 @@ def _compared(comparison: Comparison, model: ModelFacts) -> Iterator[str]:
     rows = [(f"always {comparison.majority!r}", *_short(baseline), "")]
     for method in comparison.methods:
         difference = method.error_difference
-        shown = (
-            ""
-            if difference is None
-            else f"{difference.value:+.3f} ({difference.low:+.3f} to {difference.high:+.3f})"
-        )
+        shown = "" if difference is None else interval(difference, sign=True)
         rows.append((method.method, *_short(method.numbers), shown))
     yield aligned(
         ("method", "error", "balanced", "AUC", "Brier", "Δ error vs. supervised"),
@@ -121,10 +136,10 @@ def _compared(comparison: Comparison, model: ModelFacts) -> Iterator[str]:
 
 def _short(numbers: Numbers) -> tuple[str, ...]:
     return (
-        f"{numbers.error.value:.3f}",
-        f"{numbers.balanced_accuracy.value:.3f}",
-        "" if numbers.auc is None else f"{numbers.auc.value:.3f}",
-        "" if numbers.brier is None else f"{numbers.brier.value:.3f}",
+        decimal(numbers.error.value),
+        decimal(numbers.balanced_accuracy.value),
+        "" if numbers.auc is None else decimal(numbers.auc.value),
+        "" if numbers.brier is None else decimal(numbers.brier.value),
     )
 
 
@@ -136,8 +151,8 @@ def _numbers(study: Study) -> Iterator[str]:
         [
             (
                 f"{what} of {of!r}" if of else what,
-                f"{found.value:.3f}",
-                f"{found.low:.3f} to {found.high:.3f}",
+                decimal(found.value),
+                f"{decimal(found.low)} to {decimal(found.high)}",
             )
             for what, of, found in study.numbers.measures(study.data.positive)
             if found is not None
@@ -153,7 +168,7 @@ def _matters(study: Study) -> str:
     positive, found = study.data.positive, study.importance
     if found is not None:
         shown = found.columns[:MOST_SAID]
-        parts = [f"{each.column} ({each.increase.value:+.3f})" for each in shown]
+        parts = [f"{each.column} ({signed(decimal(each.increase.value))})" for each in shown]
         of = "" if positive is None else f" of {positive!r}"
         return (
             f"What matters most to {found.model}, by the rise of the {found.measure}{of} if a "
@@ -167,10 +182,73 @@ def _matters(study: Study) -> str:
     ]
     weights.sort(key=lambda pair: -abs(pair[0]))
     parts = [
-        f"{each.feature}{f' for {each.class_name!r}' if positive is None else ''} ({weight:+.3f})"
+        f"{each.feature}{f' for {each.class_name!r}' if positive is None else ''} "
+        f"({signed(decimal(weight))})"
         for weight, each in weights[:MOST_SAID]
     ]
     score = "the score of a class" if positive is None else f"the score of {positive!r}"
     return (
         f"What matters most, by the change of {score} per standard deviation: {', '.join(parts)}."
     )
+
+
+def show_plan(
+    arguments: argparse.Namespace, table: pa.Table | StoredTable, settings: FitSettings
+) -> None:
+    """Print how the columns of a table would be read, and write it if a file is named."""
+    target = read_target(table, settings.target, settings.markers)
+    columns = feature_columns(table, settings)
+    plans = TablePreparation(**settings.reading).plan(columns)
+    plan = describe(plans, looks_at(columns, target, plans), columns)
+    text = json.dumps(plan, ensure_ascii=False, indent=1)
+    if arguments.plan:
+        path = Path(arguments.plan)
+        write_whole(path, lambda file: file.write(f"{text}\n".encode()))
+    if arguments.json:
+        print(text)
+    elif not arguments.quiet:
+        for paragraph in _planned(plan["columns"]):
+            print(paragraph)
+        if arguments.plan:
+            print(f"\nIn {arguments.plan}. Edit it, and give it back: --columns {arguments.plan}")
+    check_readable(plans)
+
+
+def columns_of(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    """Return the columns of the plan that --columns names."""
+    columns = read_plan(arguments.columns)
+    if arguments.target in columns:
+        raise UsageError(
+            f"--target and the plan {arguments.columns} both name the column "
+            f"{arguments.target!r}. Remove it from the plan."
+        )
+    # What the command says of a column comes before what the plan says.
+    return {k: v for k, v in columns.items() if k not in (arguments.id, arguments.weight)}
+
+
+def _planned(columns: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    yield aligned(
+        ("column", "read as", "made into", "missing", "distinct", "examples"),
+        [
+            (
+                *(name, entry["read_as"], entry["made_into"]),
+                f"{entry['missing']:,}" if entry["missing"] else "",
+                "" if entry["distinct"] is None else f"{entry['distinct']:,}",
+                " | ".join(entry["examples"]),
+            )
+            for name, entry in columns.items()
+        ],
+        right=(3, 4),
+    )
+    # What cannot be read is an error, which says why.
+    known = {name: entry["look"] for name, entry in columns.items() if entry["kind"] in KINDS}
+    yield from to_look_at(known)
+
+
+def to_look_at(looks: Mapping[str, str]) -> Iterator[str]:
+    """Yield a list of columns with what is to be looked at, in full; those alike share a line."""
+    found = grouped(looks)
+    if found:
+        yield "\nColumns to look at:"
+    for look, names in found.items():
+        yield wrapped(f"- {names}: {look}", hanging="  ")

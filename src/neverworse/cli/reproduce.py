@@ -10,11 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from neverworse import __version__
-from neverworse._extras import install
-from neverworse.cli._errors import FailureError, UsageError
-from neverworse.cli._folders import make_folder, out_path
-from neverworse.cli._table_arguments import is_installed
-from neverworse.cli._text import wrapped
+from neverworse.cli._arguments import check_packages
+from neverworse.cli._common import CommandError, UsageError, make_folder, out_path, wrapped
 
 if TYPE_CHECKING:
     from neverworse.experiments import Reproduction
@@ -85,7 +82,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the experiments, write the results, and print what matters most."""
-    _check_packages()
+    check_packages(NEEDED, "paper")
     _check_numbers(arguments)
     experiments, datasets = _chosen(arguments)
     make_folder(arguments.out)
@@ -101,13 +98,6 @@ def run(arguments: argparse.Namespace) -> None:
     for paragraph in _summary(reproduction):
         print(paragraph)
     print(f"\nAll results, in {took}: {paths[-1]}")
-
-
-def _check_packages() -> None:
-    missing = [name for name in NEEDED if not is_installed(name)]
-    if missing:
-        needs = " and ".join(missing)
-        raise FailureError(f"This needs {needs}, not installed here. {install('paper')}")
 
 
 def _check_numbers(arguments: argparse.Namespace) -> None:
@@ -158,7 +148,7 @@ def _reproduce(
             quiet=arguments.quiet,
         )
     except DataNotFoundError as error:
-        raise FailureError(f"{error}\nWithout it: --datasets {AVAILABLE}") from None
+        raise CommandError(f"{error}\nWithout it: --datasets {AVAILABLE}") from None
     if not reproduction.measurements:
         raise UsageError(
             "Nothing to run: learning curves are those of Ionosphere, SPECT and USPS only."

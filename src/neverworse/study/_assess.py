@@ -67,13 +67,6 @@ def assess(
         Whether to compute learning curves.
     seed : int
     told : callable
-        Told about the progress.
-
-    Returns
-    -------
-    study : Study
-    scored : ScoredRows
-    chosen : Chosen
 
     Raises
     ------
@@ -82,9 +75,7 @@ def assess(
     """
     check_choice(fit, settings)
     names, certificate = fit.target.class_names, fit.model.certificate_
-    scored = ScoredRows.of(
-        fit.classifier, fit.features, fit.target.codes, names, fit.weights, fit.row_names
-    )
+    scored = ScoredRows.of(fit)
     notes = list(fit.notes)
     X, y = fit.features, fit.target.codes
     options: dict[str, Any] = {"sample_weight": fit.weights, "seed": seed}

@@ -34,9 +34,7 @@ from neverworse.study._sample import Progress, silent
 from neverworse.study._scored import ScoredRows
 from neverworse.study._settings import AUTO, FitSettings
 from neverworse.study._study import AuditFacts, Comparison, ModelFacts, Verdict
-from neverworse.tables import TableClassifier, TableError
-from neverworse.tables._decided import DecidedClassifier, outputs
-from neverworse.tables._errors import nearest
+from neverworse.tables import DecidedClassifier, TableClassifier, TableError, nearest, outputs
 
 # Methods that read rows chunk by chunk, or learn from the labeled ones alone.
 OUT_OF_CORE = (*OURS, "logistic regression", "random forest", "gradient boosting")
@@ -47,22 +45,14 @@ BLOCK = 100_000  # rows that are predicted at a time, if the table is not in mem
 class Chosen:
     """The model in the model file, and what it says of the unlabeled rows.
 
-    Attributes
-    ----------
-    model : TableClassifier
-    facts : ModelFacts
-    codes, supervised : arrays of shape (n_unlabeled,)
-        Predicted classes, and those that the supervised model predicts with the same threshold.
-    scores : array of shape (n_unlabeled,)
-        Of these classes: least squares scores of a linear model of neverworse, otherwise
-        probabilities, or distances from the boundary if there are none.
-    probabilities : array of shape (n_unlabeled, n_classes) or None
+    Scores of the predicted classes are least squares scores of a linear model of neverworse,
+    otherwise probabilities, or distances from the boundary if there are none.
     """
 
     model: TableClassifier
     facts: ModelFacts
-    codes: Indices
-    supervised: Indices
+    codes: Indices  # predicted classes
+    supervised: Indices  # those that the supervised model predicts with the same threshold
     scores: Vector
     probabilities: Matrix | None
 
@@ -126,22 +116,7 @@ def choose(
 ) -> Chosen:
     """Fit the model that is wanted to all rows, and say what is known about it.
 
-    Parameters
-    ----------
-    fit : TableFit
-    settings : FitSettings
-    verdict : Verdict
-        That "auto" follows.
-    comparison : Comparison or None
-    scored : ScoredRows
-    seed : int
-    told : callable
-        Told about the progress.
-
-    Raises
-    ------
-    TableError
-        If the model cannot be fitted, or its threshold not be found. The message is for people.
+    `TableError`, with a message for people, if it cannot be fitted, or its threshold not be found.
     """
     check_choice(fit, settings)
     wanted = wanted_of(fit, settings)

@@ -35,19 +35,11 @@ SMALLEST_LOSS = 5e-5  # per row; less is not shown
 
 @dataclass(frozen=True)
 class Compared:
-    """A comparison, and what is behind it.
+    """A comparison, the labeled rows, and what each method said of them when they were held out.
 
-    Attributes
-    ----------
-    comparison : Comparison
-    truth : Truth
-        The labeled rows.
-    held_out : dict of str to HeldOut
-        What each method said of them when they were held out.
-    better : tuple of str
-        Methods, besides the first two, that are clearly better than both of them: in error or in
-        Brier score, and not clearly worse in the other. Best Brier score first; methods without
-        one come last, by error.
+    The better ones are methods, besides the first two, that are clearly better than both of them:
+    in error or in Brier score, and not clearly worse in the other. The best Brier score comes
+    first; methods without one come last, by error.
     """
 
     comparison: Comparison
@@ -94,11 +86,6 @@ def compare(
         with label spreading, whose time grows with their square.
     seed : int, default=0
     told : callable
-        Told about the progress.
-
-    Returns
-    -------
-    compared : Compared
 
     Raises
     ------

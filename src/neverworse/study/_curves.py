@@ -37,27 +37,8 @@ def unlabeled_curve(
 ) -> Curve:
     """Return the test error over growing subsets of the unlabeled rows.
 
-    Parameters
-    ----------
-    projected : ProjectedLeastSquaresClassifier
-        Cloned; its `supervised_` is the other line.
-    X : array or sparse array of shape (n_rows, n_features)
-    y : array of shape (n_rows,)
-        Codes of the classes, NaN where unlabeled.
-    sample_weight : array of shape (n_rows,), optional
-    max_unlabeled : int, default=20_000
-        The largest size at most; less if X has many columns or classes.
-    seed : int, default=0
-
-    Returns
-    -------
-    curve : Curve
-
-    Raises
-    ------
-    ValueError
-        If a class has one label only, or there are no unlabeled rows. The message is meant for
-        people.
+    The largest has `max_unlabeled` rows, or fewer if X has many columns or classes. `ValueError`,
+    with a message for people, if a class has one label only or there are no unlabeled rows.
     """
     shares = UNLABELED_SHARES
     sample = draw_sample(
@@ -90,21 +71,8 @@ def labeled_curve(
 ) -> Curve:
     """Return the test error over growing subsets of the labeled rows.
 
-    Parameters
-    ----------
-    projected, X, y, sample_weight, seed
-        See `unlabeled_curve`.
-    max_unlabeled : int, default=2_000
-        So many unlabeled rows train at every size, at most: time is better spent on repeats.
-
-    Returns
-    -------
-    curve : Curve
-
-    Raises
-    ------
-    ValueError
-        If a class has one label only. The message is meant for people.
+    At every size, `max_unlabeled` rows without a label train at most: time is better spent on
+    repeats. `ValueError`, with a message for people, if a class has one label only.
     """
     shares = LABELED_SHARES
     sample = draw_sample(

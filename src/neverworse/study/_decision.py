@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,11 +14,10 @@ from neverworse.model_selection import StratifiedLabeledKFold
 from neverworse.study._fit import TableFit
 from neverworse.study._methods import fit_fold
 from neverworse.study._numbers import HeldOut, Truth, numbers
-from neverworse.study._sample import Progress, Sample, draw_sample, fold_words
+from neverworse.study._sample import Progress, Sample, draw_sample, fold_words, silent
 from neverworse.study._settings import FitSettings, ThresholdRule
 from neverworse.study._study import Comparison, DecisionFacts, Numbers
-from neverworse.tables import TableError
-from neverworse.tables._decided import DecidedClassifier, calibrated, calibration_scores
+from neverworse.tables import DecidedClassifier, TableError, calibrated, calibration_scores
 
 MOST_FOLDS = 5
 MOST_UNLABELED = 20_000  # in each of the fits that decide
@@ -28,18 +26,10 @@ FEWEST_TO_TEST = 3  # labels of each class: one is held out, and two are left to
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is to be decided on.
-
-    Attributes
-    ----------
-    rule : ThresholdRule
-    positive : int or None
-        Position of the positive class.
-    calibrate : bool
-    """
+    """What is to be decided on."""
 
     rule: ThresholdRule
-    positive: int | None
+    positive: int | None  # position of the positive class
     calibrate: bool
 
     @property
@@ -48,25 +38,18 @@ class Wanted:
         return self.calibrate or self.rule != ThresholdRule()
 
     @property
+    def what(self) -> str:
+        """What is being done."""
+        return f"deciding on the {'calibration' if self.calibrate else 'threshold'}"
+
+    @property
     def needs_labels(self) -> bool:
         """Whether labeled rows have to be held out."""
         return self.calibrate or self.rule.kind != "fixed"
 
 
 def decide(method: Any, sample: Sample, rows: Indices, wanted: Wanted, seed: int) -> dict[str, Any]:
-    """Return the settings of a `DecidedClassifier`, from some rows of a sample.
-
-    Parameters
-    ----------
-    method : classifier
-        Unfitted.
-    sample : Sample
-    rows : array
-        Positions of the rows to decide by, labeled and unlabeled.
-    wanted : Wanted
-    seed : int
-        Of the folds.
-    """
+    """Return the settings of a `DecidedClassifier`, from some rows of a sample, by position."""
     positive = 1 if wanted.positive is None else wanted.positive
     threshold = None if wanted.rule == ThresholdRule() else wanted.rule.value
     if not wanted.needs_labels:
@@ -92,7 +75,7 @@ def nested_numbers(
     truth: Truth,
     wanted: Wanted,
     seed: int,
-    progress: Callable[[float], None],
+    told: Progress = silent,
 ) -> Numbers | None:
     """Return how well a method does with what `decide` finds, on rows that it has not seen.
 
@@ -102,8 +85,7 @@ def nested_numbers(
     counts = np.bincount(truth.codes)
     if wanted.needs_labels and counts.min() < FEWEST_TO_TEST:
         return None
-    n_folds = min(MOST_FOLDS, int(counts.min()))
-    folds = StratifiedLabeledKFold(n_folds, shuffle=True, random_state=seed, missing_label=np.nan)
+    folds = _folds(truth.codes, seed)
     shares = np.zeros((1, len(truth.codes), len(truth.classes)))
     predictions, places = (np.zeros(shares.shape[:2], dtype=np.intp) for _ in range(2))
     for fold, (train, test) in enumerate(folds.split(sample.X, sample.y)):
@@ -111,7 +93,7 @@ def nested_numbers(
         model = DecidedClassifier(fit_fold(method, sample, train), **settings)
         shares[0, test] = model.predict_proba(sample.X[test])
         predictions[0, test], places[0, test] = model.decide(shares[0, test]), fold
-        progress((fold + 1) / n_folds)
+        told(wanted.what, (fold + 1) / folds.n_splits)
     return numbers(truth, HeldOut(predictions, shares, shares, places))
 
 
@@ -120,12 +102,8 @@ def _held_out(
 ) -> tuple[Matrix, Matrix, Indices]:
     """Return scores and probabilities of labeled rows that were held out, and their positions."""
     y = sample.y[rows]
-    counts = np.unique(y[~np.isnan(y)], return_counts=True)[1]
-    folds = StratifiedLabeledKFold(
-        min(MOST_FOLDS, int(counts.min())), shuffle=True, random_state=seed, missing_label=np.nan
-    )
     scores, shares, known = [], [], []
-    for train, test in folds.split(rows, y):
+    for train, test in _folds(y[~np.isnan(y)], seed).split(rows, y):
         model = fit_fold(method, sample, rows[train])
         X = sample.X[rows[test]]
         found = calibration_scores(model, X)
@@ -135,19 +113,17 @@ def _held_out(
     return np.vstack(scores), np.vstack(shares), np.concatenate(known)
 
 
+def _folds(codes: Vector | Indices, seed: int) -> StratifiedLabeledKFold:
+    n_folds = min(MOST_FOLDS, int(np.unique(codes, return_counts=True)[1].min()))
+    return StratifiedLabeledKFold(n_folds, shuffle=True, random_state=seed, missing_label=np.nan)
+
+
 def platt(scores: Vector, positive: Mask, weights: Vector) -> tuple[float, float]:
     """Return slope and offset of the logit that fits labels best, by Platt's method.
 
     Maximum likelihood with targets a little inside of 0 and 1, so that classes which scores
     separate do not get an infinite slope: J. Platt, "Probabilistic outputs for support vector
     machines" (Advances in Large Margin Classifiers, 1999).
-
-    Parameters
-    ----------
-    scores : array of shape (n_rows,)
-        Of rows that were held out.
-    positive : boolean array of shape (n_rows,)
-    weights : array of shape (n_rows,)
     """
     n_positive, n_negative = weights[positive].sum(), weights[~positive].sum()
     high, low = (n_positive + 1.0) / (n_positive + 2.0), 1.0 / (n_negative + 2.0)
@@ -204,33 +180,14 @@ def decision_of(
     seed: int,
     told: Progress,
 ) -> tuple[dict[str, Any], DecisionFacts]:
-    """Decide on threshold and calibration, and test that on rows that it has not seen.
+    """Decide on threshold and calibration of a method, and test that on rows that it has not seen.
 
-    Parameters
-    ----------
-    name : str
-    method : classifier
-        Unfitted.
-    estimator : classifier
-        The same, fitted to all rows.
-    fit : TableFit
-    wanted : Wanted
-    comparison : Comparison or None
-        What the method does at a threshold of 0.5, for costs.
-    seed : int
-    told : callable
-        Told about the progress.
-
-    Returns
-    -------
-    settings : dict
-        Of a `DecidedClassifier`.
-    facts : DecisionFacts
+    The estimator is the same method, fitted to all rows; the comparison says what it costs at a
+    threshold of 0.5. Returns the settings of a `DecidedClassifier`, and what is known about them.
     """
     if not (wanted.calibrate or hasattr(estimator, "predict_proba")):
         raise TableError(f"{name} has no probabilities for --threshold. Add --calibrate.")
-    what = "deciding on " + ("the calibration" if wanted.calibrate else "the threshold")
-    told(what, 0.0)
+    told(wanted.what, 0.0)
     try:
         sample = draw_sample(
             fit.features,
@@ -247,7 +204,7 @@ def decision_of(
         return settings, _facts(fit, comparison, name, wanted, settings, 0, None)
     settings = decide(method, sample, np.arange(len(sample.y)), wanted, seed)
     truth = Truth.of(sample, fit.target.class_names, fit.positive)
-    numbers = nested_numbers(method, sample, truth, wanted, seed, lambda share: told(what, share))
+    numbers = nested_numbers(method, sample, truth, wanted, seed, told)
     n_folds = min(MOST_FOLDS, int(np.bincount(truth.codes).min()))
     return settings, _facts(fit, comparison, name, wanted, settings, n_folds, numbers)
 
@@ -261,16 +218,40 @@ def _facts(
     n_folds: int,
     numbers: Numbers | None,
 ) -> DecisionFacts:
+    rule, threshold = wanted.rule, settings["threshold"]
     positive = None if wanted.positive is None else fit.target.class_names[wanted.positive]
-    threshold = settings["threshold"]
-    codes = fit.target.codes[fit.target.labeled].astype(np.intp)
-    words = [
-        *_threshold_words(wanted, positive, threshold),
-        *(fold_words(fit.target.class_names, codes, n_folds) if wanted.needs_labels else ()),
-        *_tested_words(comparison, name, wanted, positive, numbers),
-    ]
+    words = []
+    if wanted.calibrate:
+        words.append(
+            "Probabilities are calibrated by Platt's sigmoid, fitted to labeled rows that were "
+            "held out."
+        )
+    if threshold is not None:
+        where = "" if rule.kind == "fixed" else ", on labeled rows that were held out"
+        words.append(
+            f"{positive!r} is predicted where its probability is at least {threshold:.4g}: "
+            f"{rule.words}{where}."
+        )
+    if wanted.needs_labels:
+        codes = fit.target.codes[fit.target.labeled].astype(np.intp)
+        words += fold_words(fit.target.class_names, codes, n_folds)
+    if numbers is None:
+        words.append(
+            "How well this does on other rows was not tested: that takes three labels of a class."
+        )
+    else:
+        found = ["calibration"] if wanted.calibrate else []
+        found += ["threshold"] if rule.kind != "fixed" else []
+        how = f", with {' and '.join(found)} found in each training fold alone" if found else ""
+        words.append(f"This is tested on held-out rows{how}.")
+    if numbers is not None and rule.kind == "cost" and wanted.positive is not None:
+        costs = f"It costs {_cost(rule, wanted.positive, numbers):.3g} per held-out row"
+        if comparison is not None:
+            usual = comparison.of(name).numbers
+            costs += f"; a threshold of 0.5, {_cost(rule, wanted.positive, usual):.3g}"
+        words.append(f"{costs}.")
     return DecisionFacts(
-        rule=str(wanted.rule),
+        rule=str(rule),
         positive=positive,
         threshold=threshold,
         calibrated=wanted.calibrate,
@@ -278,70 +259,6 @@ def _facts(
         numbers=numbers,
         words=tuple(words),
     )
-
-
-def _threshold_words(
-    wanted: Wanted, positive: str | None, threshold: float | None
-) -> Iterator[str]:
-    if wanted.calibrate:
-        yield (
-            "Probabilities are calibrated by Platt's sigmoid, fitted to labeled rows that were "
-            "held out."
-        )
-    if threshold is None:
-        return
-    how = wanted.rule.words
-    if wanted.rule.kind != "fixed":
-        how += ", on labeled rows that were held out"
-    yield f"{positive!r} is predicted where its probability is at least {threshold:.4g}: {how}."
-
-
-def _tested_words(
-    comparison: Comparison | None,
-    name: str,
-    wanted: Wanted,
-    positive: str | None,
-    numbers: Numbers | None,
-) -> Iterator[str]:
-    if numbers is None:
-        yield "How well this does on other rows was not tested: that takes three labels of a class."
-        return
-    error, balanced = numbers.error, numbers.balanced_accuracy
-    found = ["calibration"] if wanted.calibrate else []
-    found += ["threshold"] if wanted.rule.kind != "fixed" else []
-    how = f", with {' and '.join(found)} found in each training fold alone" if found else ""
-    words = (
-        f"Tested on held-out rows{how}: error {error.value:.3f} (95 % interval {error.low:.3f} to "
-        f"{error.high:.3f}), balanced accuracy {balanced.value:.3f}"
-    )
-    for each in numbers.classes:
-        if each.name == positive:
-            words += f", recall of {positive!r} {each.recall.value:.3f}"
-            if each.precision is not None:
-                words += f", precision {each.precision.value:.3f}"
-            words += f", F1 {each.f1.value:.3f}"
-    yield f"{words}."
-    if wanted.calibrate and numbers.brier is not None and numbers.log_loss is not None:
-        yield (
-            f"Its probabilities have a Brier score of {numbers.brier.value:.4f} there, and a log "
-            f"loss of {numbers.log_loss.value:.3f}."
-        )
-    if wanted.rule.kind == "cost" and wanted.positive is not None:
-        yield _costs(comparison, name, wanted.rule, wanted.positive, numbers)
-
-
-def _costs(
-    comparison: Comparison | None,
-    name: str,
-    rule: ThresholdRule,
-    positive: int,
-    numbers: Numbers,
-) -> str:
-    words = f"It costs {_cost(rule, positive, numbers):.3g} per held-out row"
-    if comparison is not None:
-        usual = comparison.of(name).numbers
-        words += f"; a threshold of 0.5, {_cost(rule, positive, usual):.3g}"
-    return f"{words}."
 
 
 def _cost(rule: ThresholdRule, positive: int, numbers: Numbers) -> float:

@@ -14,14 +14,12 @@ import pyarrow as pa
 from neverworse import __version__
 from neverworse._files import only_one, scratch_folder, take_places
 from neverworse.study._choice import Chosen
+from neverworse.study._made import study_from
 from neverworse.study._methods import PROJECTED
 from neverworse.study._scored import ScoredRows
 from neverworse.study._study import Study
 from neverworse.study.report._page import write_report
-from neverworse.tables._file import printable
-from neverworse.tables._model_file import save_model
-from neverworse.tables._predict import with_names
-from neverworse.tables._write import write_csv
+from neverworse.tables import printable, save_model, with_names, write_csv
 
 MODEL, PREDICTIONS, CERTIFICATE = "model.skops", "predictions.csv", "certificate.json"
 STUDY, REPORT = "study.json", "report.html"
@@ -140,7 +138,7 @@ def read_study(folder: Path) -> Study:
     content = None
     try:
         content = json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_number)
-        return Study.from_dict(content)
+        return study_from(content)
     except (ValueError, RecursionError) as error:
         raise ValueError(
             f"{printable(path)} {_origin(content)}: {error} Run neverworse fit again."

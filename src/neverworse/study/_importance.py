@@ -56,7 +56,6 @@ def permutation_importance(
         The class that is looked for: it is told from all others together.
     seed : int, default=0
     told : callable
-        Told about the progress.
 
     Raises
     ------

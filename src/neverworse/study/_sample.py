@@ -34,29 +34,15 @@ def silent(what: str, share: float) -> None:
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows for a cross-validation: labeled ones, and unlabeled ones for training.
-
-    Attributes
-    ----------
-    X : array or sparse array of shape (n_rows, n_features)
-    y : array of shape (n_rows,)
-        Codes of classes, NaN where unlabeled.
-    weights : array of shape (n_rows,) or None
-    n_labeled, n_unlabeled : int
-    n_labels : int
-        Labeled rows that there were to choose from.
-    rows : array of shape (n_rows,)
-        Numbers of all these rows in the table; the labeled ones come first.
-    n_folds, n_repeats : int
-    """
+    """Rows for a cross-validation: labeled ones, and unlabeled ones for training."""
 
     X: Any
-    y: Vector
+    y: Vector  # codes of classes, NaN where unlabeled
     weights: Vector | None
     n_labeled: int
     n_unlabeled: int
-    n_labels: int
-    rows: Indices
+    n_labels: int  # labeled rows that there were to choose from
+    rows: Indices  # numbers of all these rows in the table; the labeled ones come first
     n_folds: int
     n_repeats: int
 
@@ -96,10 +82,6 @@ def draw_sample(
     seed : int
     fits_per_split : float
         To how many fits to all rows the fits of one split amount.
-
-    Returns
-    -------
-    sample : Sample
 
     Raises
     ------
@@ -176,18 +158,11 @@ class Mean:
     The folds share training rows, so that their results are no independent draws, and the usual
     standard error is too small. Nadeau and Bengio's correction, "Inference for the generalization
     error" (Machine Learning 52, 2003), replaces 1 / J by 1 / J + n_test / n_train for J folds.
-
-    Attributes
-    ----------
-    value, se : float
-        The mean, and its corrected standard error.
-    n : int
-        Number of folds, J.
     """
 
     value: float
-    se: float
-    n: int
+    se: float  # corrected
+    n: int  # number of folds, J
 
     @classmethod
     def over_folds(cls, values: Vector, test_share: float) -> Mean:

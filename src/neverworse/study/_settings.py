@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from neverworse._typing import Mask, Vector
-from neverworse.tables._recognise import DateOrder
+from neverworse.tables import DateOrder
 
 Interval = tuple[float, float]
 Kind = Literal["fixed", "balanced", "f1", "cost"]
@@ -22,21 +22,14 @@ EQUAL = 1e-12  # values of a rule that differ by less differ by rounding errors
 class ThresholdRule:
     """How the threshold of the positive one of two classes is found.
 
-    Attributes
-    ----------
-    kind : {"fixed", "balanced", "f1", "cost"}
-        It is given; or has the largest balanced accuracy, the largest F1 of the positive class, or
-        the smallest cost, on labeled rows that were held out.
-    value : float
-        The threshold, if it is given.
-    miss, alarm : float
-        What a missed row of the positive class costs, and what a false alarm does.
+    It is given; or it has the largest balanced accuracy, the largest F1 of the positive class, or
+    the smallest cost, on labeled rows that were held out.
     """
 
     kind: Kind = "fixed"
-    value: float = 0.5
-    miss: float = 1.0
-    alarm: float = 1.0
+    value: float = 0.5  # the threshold, if it is given
+    miss: float = 1.0  # what a missed row of the positive class costs
+    alarm: float = 1.0  # what a false alarm does
 
     def __str__(self) -> str:
         """Return it as the command line has it."""
@@ -62,14 +55,6 @@ class ThresholdRule:
 
         All thresholds half-way between two probabilities are compared, and those that call all
         rows or none positive; of equally good ones the middle one is taken.
-
-        Parameters
-        ----------
-        probabilities : array of shape (n_rows,)
-            Of the positive class.
-        positive : boolean array of shape (n_rows,)
-            Which rows are of this class.
-        weights : array of shape (n_rows,)
         """
         if self.kind == "fixed":
             return self.value
@@ -104,64 +89,31 @@ class ThresholdRule:
 class FitSettings:
     """What a fit to a table is told.
 
-    Attributes
-    ----------
-    target : str
-        Column of the labels.
-    id : str, optional
-        Column that names the rows in results.
-    weight : str, optional
-        Column of the weights of rows.
-    drop, categorical : tuples of str
-        See `TablePreparation`.
-    columns : mapping of str to mapping
-        A plan of how columns are read; see `TablePreparation`.
-    decimal : {".", ","}, optional
-        What numbers in text have before decimals, as was said or found.
-    dates : {"day-first", "month-first"}, optional
-        What dates begin with that could be read in two ways.
-    markers : tuple of str, optional
-        What marks unlabeled rows, besides empty cells. If given, no marker is suspected among the
-        classes.
-    distance : str
-        See `ProjectedLeastSquaresClassifier`.
-    alpha : float or "loo"
-        Ridge penalty of the supervised model, or chosen on the labeled rows.
-    constraint_alpha : float or "same"
-        Ridge penalty in the loss of the guarantee, or that of the supervised model.
-    prior : mapping of str or None to interval, or "confidence"
-        Shares of classes among the unlabeled rows; None stands for the second of two classes.
-    class_weight : "balanced", optional
-        See `ProjectedLeastSquaresClassifier`.
-    positive : str, optional
-        The class that precision, recall and the like are about; of two classes, the rarer one if it
-        is not given.
-    model : str
-        Which one is wanted: "auto", or the name of a method.
-    threshold : ThresholdRule
-        Of the positive class.
-    calibrate : bool
-        Whether probabilities are to be calibrated.
+    Columns are treated as `TablePreparation` is told; distance, penalties and class weight are
+    those of `ProjectedLeastSquaresClassifier`.
     """
 
-    target: str
-    id: str | None = None
-    weight: str | None = None
+    target: str  # column of the labels
+    id: str | None = None  # column that names the rows in results
+    weight: str | None = None  # column of the weights of rows
     drop: tuple[str, ...] = ()
     categorical: tuple[str, ...] = ()
-    columns: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    decimal: str | None = None
-    dates: DateOrder | None = None
+    columns: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # how they are read
+    decimal: str | None = None  # what numbers in text have before decimals, as said or found
+    dates: DateOrder | None = None  # what dates begin with that could be read in two ways
+    # What marks unlabeled rows, besides empty cells; if given, no class is suspected to be one.
     markers: tuple[str, ...] | None = None
     distance: str = "all"
     alpha: float | str = "loo"
     constraint_alpha: float | str = "same"
+    # Shares of classes among the unlabeled rows, or "confidence"; None is the second of two.
     prior: Mapping[str | None, Interval] | str = field(default_factory=dict)
     class_weight: str | None = None
+    # The class that precision, recall and the like are about; if None, the rarer one of two.
     positive: str | None = None
-    model: str = AUTO
-    threshold: ThresholdRule = field(default_factory=ThresholdRule)
-    calibrate: bool = False
+    model: str = AUTO  # or the name of a method
+    threshold: ThresholdRule = field(default_factory=ThresholdRule)  # of the positive class
+    calibrate: bool = False  # whether probabilities are to be calibrated
 
     @property
     def reading(self) -> dict[str, Any]:

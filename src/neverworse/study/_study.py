@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sized
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 from neverworse._words import count
-from neverworse.projection import Certificate
-from neverworse.study._made import made
 
 Scalar = str | float | int | bool | None
 VerdictKind = Literal["projected", "nothing to gain", "supervised", "another method", "undecided"]
@@ -379,53 +377,3 @@ class Study:
     def to_dict(self) -> dict[str, Any]:
         """Return everything as dictionaries, lists and scalars."""
         return dataclasses.asdict(self)
-
-    @classmethod
-    def from_dict(cls, content: Any) -> Self:
-        """Return what `to_dict` gave; `ValueError` if it is anything else."""
-        study: Self = made(cls, content, "study")
-        study._check()
-        return study
-
-    def _check(self) -> None:
-        """Raise `ValueError` if parts do not go together, which a fit never makes."""
-        _check_certificate(self.certificate)
-        n_classes = len(self.data.classes)
-        for scores in self.scores:
-            n_bins = len(scores.edges) - 1
-            for group in scores.groups:
-                _check_lengths("scores", n_bins, group.supervised, group.projected)
-        _check_lengths("changes.counts", n_classes, self.changes.counts, *self.changes.counts)
-        for curve in (self.unlabeled_curve, self.labeled_curve):
-            for line in () if curve is None else curve.lines:
-                _check_lengths("a curve", len(curve.sizes) if curve else 0, line.error, line.loss)
-        if self.comparison is not None:
-            for numbers in self.comparison.all_numbers():
-                _check_lengths("numbers", n_classes, numbers.classes, *numbers.confusion)
-            methods = [each.method for each in self.comparison.methods]
-            for part, name in (("verdict.model", self.verdict.model), ("model", self.model.name)):
-                if name not in methods:
-                    raise ValueError(f"study.{part} is not in the comparison.")
-        if self.model.decision is not None and self.model.decision.numbers is not None:
-            tested = self.model.decision.numbers
-            _check_lengths("numbers", n_classes, tested.classes, *tested.confusion)
-
-
-def _check_lengths(what: str, length: int, *lists: Sized) -> None:
-    if length < 1 or any(len(one) != length for one in lists):
-        raise ValueError(f"The lists of {what} have lengths that do not go together.")
-
-
-def _check_certificate(content: dict[str, Any]) -> None:
-    """Raise `ValueError` unless it is what a certificate gave as a dictionary."""
-    names = {field.name for field in dataclasses.fields(Certificate)}
-    if set(content) != names | {"holds", "guaranteed_improvement", "summary"}:
-        raise ValueError("study.certificate does not have the parts of Certificate.")
-    parts = {name: content[name] for name in names}
-    if parts["duality_gap"] is None:  # infinite
-        parts["duality_gap"] = 0.0
-    certificate = made(Certificate, parts, "study.certificate")
-    made(str, content["summary"], "study.certificate.summary")
-    for derived in ("holds", "guaranteed_improvement"):
-        if content[derived] != getattr(certificate, derived):
-            raise ValueError(f"study.certificate.{derived} does not follow from its numbers.")

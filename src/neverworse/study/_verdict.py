@@ -19,7 +19,7 @@ from neverworse.study._study import (
     Verdict,
     VerdictKind,
 )
-from neverworse.tables._errors import listed
+from neverworse.tables import listed
 
 Guarantee = Literal["improved", "same", "none"]
 
@@ -68,42 +68,20 @@ def decide(
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a verdict is about.
-
-    Attributes
-    ----------
-    guarantee : {"improved", "same", "none"}
-    claim : str
-        What is proved, in a sentence.
-    penalised : bool
-        Whether that is about a loss with a ridge penalty.
-    no_room : bool
-        Whether it is certain that nothing could be improved, and not merely nothing that was found.
-    has_prior : bool
-        Whether shares of classes were given.
-    data : DataFacts
-    changes : Changes
-    comparison : Comparison or None
-    better : sequence of str
-        Methods that are clearly better than both models, the best first.
-    labeled_curve : Curve or None
-    telling : sequence of str
-        Columns whose values say which class a labeled row has.
-    model : ModelFacts, optional
-        The model in the file; what is recommended, at a threshold of 0.5, as long as there is none.
-    """
+    """What a verdict is about."""
 
     guarantee: Guarantee
-    claim: str
-    penalised: bool
-    no_room: bool
-    has_prior: bool
+    claim: str  # what is proved, in a sentence
+    penalised: bool  # whether that is about a loss with a ridge penalty
+    no_room: bool  # whether nothing could be improved, and not merely nothing that was found
+    has_prior: bool  # whether shares of classes were given
     data: DataFacts
     changes: Changes
     comparison: Comparison | None
-    better: Sequence[str]
+    better: Sequence[str]  # methods that are clearly better than both models, the best first
     labeled_curve: Curve | None
-    telling: Sequence[str] = ()
+    telling: Sequence[str] = ()  # columns whose values say which class a labeled row has
+    # In the file; as long as there is none, what is recommended counts, at a threshold of 0.5.
     model: ModelFacts | None = None
 
     @property

@@ -1,29 +1,119 @@
 """Tables: files of rows with named columns of many types, and the features that they become."""
 
-from neverworse.tables._archive import ModelFileError
-from neverworse.tables._classifier import TableClassifier
-from neverworse.tables._errors import TableError
-from neverworse.tables._file import TableFile
+from neverworse.tables._audit import audit_table, reading_of
+from neverworse.tables._classifier import (
+    DecidedClassifier,
+    TableClassifier,
+    calibrated,
+    calibration_scores,
+    outputs,
+)
+from neverworse.tables._errors import (
+    ModelFileError,
+    TableError,
+    UnreadableColumnsError,
+    believing,
+    grouped,
+    in_options,
+    listed,
+    nearest,
+)
 from neverworse.tables._model_file import LoadedModel, load_any_model, load_model, save_model
-from neverworse.tables._options import ReadOptions
-from neverworse.tables._preparation import TablePreparation
-from neverworse.tables._read import found_options, read_table, stream_batches, table_files
-from neverworse.tables._stored import StoredTable
+from neverworse.tables._predict import (
+    Noticed,
+    id_texts,
+    predict_batches,
+    with_names,
+    write_csv,
+    write_json_lines,
+    write_parquet,
+)
+from neverworse.tables.preparation import (
+    KINDS,
+    ColumnPlan,
+    DateOrder,
+    PlanError,
+    TablePreparation,
+    Target,
+    check_readable,
+    coded,
+    count_labels,
+    describe,
+    find_column,
+    found_options,
+    read_plan,
+    read_target,
+    row_weights,
+    text_columns,
+)
+from neverworse.tables.reading import (
+    ReadOptions,
+    StoredTable,
+    TableFile,
+    is_large,
+    printable,
+    read_table,
+    stacked,
+    store,
+    stream_batches,
+    table_files,
+)
+
+# Classes of which fitted models consist besides estimators and arrays: none of this room.
+FITTED_PARTS: tuple[type, ...] = ()
 
 __all__ = [
+    "FITTED_PARTS",
+    "KINDS",
+    "ColumnPlan",
+    "DateOrder",
+    "DecidedClassifier",
     "LoadedModel",
     "ModelFileError",
+    "Noticed",
+    "PlanError",
     "ReadOptions",
     "StoredTable",
     "TableClassifier",
     "TableError",
     "TableFile",
     "TablePreparation",
+    "Target",
+    "UnreadableColumnsError",
+    "audit_table",
+    "believing",
+    "calibrated",
+    "calibration_scores",
+    "check_readable",
+    "coded",
+    "count_labels",
+    "describe",
+    "find_column",
     "found_options",
+    "grouped",
+    "id_texts",
+    "in_options",
+    "is_large",
+    "listed",
     "load_any_model",
     "load_model",
+    "nearest",
+    "outputs",
+    "predict_batches",
+    "printable",
+    "read_plan",
     "read_table",
+    "read_target",
+    "reading_of",
+    "row_weights",
     "save_model",
+    "stacked",
+    "store",
     "stream_batches",
     "table_files",
+    "text_columns",
+    "with_names",
+    "write_csv",
+    "write_json_lines",
+    "write_parquet",
 ]

@@ -14,7 +14,7 @@ import pytest
 
 from neverworse._words import number
 from neverworse.pages import COLOURS
-from neverworse.study import Study
+from neverworse.study._made import study_from
 from neverworse.study._study import ColumnImportance, DecisionFacts, Estimate, Importance
 from neverworse.study.report import page, write_report
 from neverworse.study.report._canvas import WIDTH
@@ -341,9 +341,19 @@ def test_numbers_are_those_of_the_threshold_in_the_file(is_tested):
     row = found.table("", "projected")[0]
     assert row[:2] == ["Error", "0.351 (0.300 to 0.400)" if is_tested else "0.148 (0.108 to 0.188)"]
     assert ("Error on held-out rows35.1 %" in found.sections[""]) == is_tested
-    assert ("At a threshold of 0.5" in found.sections["numbers"]) != is_tested
+    how = "with its threshold" if is_tested else "without its threshold or calibration"
+    assert f"The model in the file, {how}, beside always answering" in found.sections["numbers"]
+    assert "predicted from a score of 0.2 on, the dotted line." in found.sections["scores"]
+    assert "both at a threshold of 0.5" in found.sections["changes"]
+    calibrated = dataclasses.replace(decision, calibrated=True)
+    other = dataclasses.replace(study, model=dataclasses.replace(model, decision=calibrated))
+    assert (
+        "Without threshold and calibration of the model in the file, the class is predicted from "
+        "a score of one half on" in read(other).sections["scores"]
+    )
     assert "All are compared at a threshold of 0.5." in found.sections["comparison"]
     plain = Reader(content_of(studies.binary))
+    assert "The class is predicted from a score of one half on" in plain.sections["scores"]
     assert "threshold" not in plain.sections["numbers"] + plain.sections["comparison"]
 
 
@@ -540,7 +550,7 @@ def test_large_studies_stay_small():
 
 def test_the_same_study_gives_the_same_page():
     study = studies.binary()
-    again = Study.from_dict(json.loads(json.dumps(study.to_dict())))
+    again = study_from(json.loads(json.dumps(study.to_dict())))
     assert page(again) == content_of(studies.binary)
 
 

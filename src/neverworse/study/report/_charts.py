@@ -73,16 +73,10 @@ def _lower(difference: float) -> str:
     return f"{number(abs(difference))} {'lower' if difference <= 0 else 'higher'}"
 
 
-def scores_chart(scores: Scores, *, threshold: bool, moved: bool = True) -> Chart:
+def scores_chart(scores: Scores, *, cut: float | None, moved: bool = True) -> Chart:
     """Draw how each group of rows scores: projected as an area, supervised as a line.
 
-    Parameters
-    ----------
-    scores : Scores
-    threshold : bool
-        Whether the class is predicted from a score of one half on.
-    moved : bool, default=True
-        Whether the models differ: if not, one is enough.
+    From the score at the cut on, the class is predicted. Where nothing moved, one model is enough.
     """
     groups = _few(scores)
     n_groups = len(groups)
@@ -90,8 +84,8 @@ def scores_chart(scores: Scores, *, threshold: bool, moved: bool = True) -> Char
     edges = np.asarray(scores.edges)
     for level in (0.0, 1.0):
         ax.axvline(level, color=LINE, linewidth=1.0)
-    if threshold:
-        ax.axvline(0.5, color=SOFT, linewidth=1.0, linestyle=(0, (2, 2)))
+    if cut is not None:
+        ax.axvline(cut, color=SOFT, linewidth=1.0, linestyle=(0, (2, 2)))
     for k, group in enumerate(groups):
         base = float(n_groups - 1 - k)
         highest = max(*group.supervised, *group.projected, 1)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from neverworse._files import write_whole
 from neverworse.pages import render
-from neverworse.study._study import Coefficient, Study, VerdictKind
+from neverworse.study._study import Coefficient, ModelFacts, Study, VerdictKind
 from neverworse.study.report import _charts, _rows
 from neverworse.study.report._canvas import drawing_style, looks
-from neverworse.tables._errors import grouped
+from neverworse.tables import grouped
 
 # In the order of the questions of somebody who has to use the model, and then to defend it. Each
 # has a template of its name.
@@ -48,12 +49,7 @@ MOST_WEIGHTS = 20  # weights that are drawn
 
 
 def page(study: Study) -> str:
-    """Return a study as one HTML page: no network, light and dark, fit for print.
-
-    Parameters
-    ----------
-    study : Study
-    """
+    """Return a study as one HTML page: no network, light and dark, fit for print."""
     missing = [what for part, what in PARTS.items() if getattr(study, part) is None]
     absent = {
         "numbers": study.comparison is None,
@@ -85,6 +81,7 @@ def page(study: Study) -> str:
             drawn_weights=[each for each in of_positive[:MOST_WEIGHTS] if _effect(each) > 0],
             moved=any(each.supervised != each.projected for each in weights),
             several=len(study.data.classes) > 2,
+            cut=_cut(study.model),
             charts=_charts,
             looks=looks,
             rows=_rows,
@@ -95,14 +92,7 @@ def page(study: Study) -> str:
 
 
 def write_report(study: Study, path: str | Path) -> None:
-    """Write `page` to a file, whole or not at all.
-
-    Parameters
-    ----------
-    study : Study
-    path : path
-        Where; what is there is replaced.
-    """
+    """Write `page` to a file, whole or not at all; what is there is replaced."""
     # Half a surrogate pair, which a column name may contain, is no character.
     content = page(study).encode("utf-8", errors="replace")
     write_whole(Path(path), lambda file: file.write(content))
@@ -113,6 +103,16 @@ def _standing(study: Study) -> str:
     if study.certificate["reason"]:
         return "same"
     return "never worse" if study.certificate["holds"] else "not guaranteed"
+
+
+def _cut(model: ModelFacts) -> dict[str, Any]:
+    """Return from which least squares score on a class is predicted, and by whom."""
+    found = model.decision
+    if found is None:
+        return {"score": 0.5, "is_of_file": True}
+    is_score = model.name in ("supervised", "projected") and not found.calibrated
+    score = found.threshold if is_score and found.threshold is not None else 0.5
+    return {"score": score, "is_of_file": is_score}
 
 
 def _effect(each: Coefficient) -> float:

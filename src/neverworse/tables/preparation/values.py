@@ -1,10 +1,10 @@
-"""Columns of a table as NumPy arrays."""
+"""Columns of a table: found by their names, and as NumPy arrays."""
 
 from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,19 +12,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neverworse._typing import AnyArray, Indices, Vector
-from neverworse.tables._errors import CellError, TableError, short
-from neverworse.tables._reading import Reading
+from neverworse.tables._errors import TableError, listed, nearest, no_column, short
+from neverworse.tables.preparation.notation import Reading
+from neverworse.tables.reading import StoredTable, is_text
 
-TEXT = pa.dictionary(pa.int32(), pa.string())  # names, as they are read from CSV
 PER_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 DAY = 86_400.0  # seconds
-YEAR = 365.2425  # days
+# Parts of dates: the days since 1970, and points on circles for what comes back after some days.
+CIRCLES = {"year": 365.2425, "week": 7.0, "day": 1.0}
+DATE_PARTS = ("day", *(f"{name}, {wave}" for name in CIRCLES for wave in ("cosine", "sine")))
 NUMBERS, DATES = Reading("number"), Reading("date")
 
 
-def as_table(X: Any) -> pa.Table:
-    """Return a table of PyArrow; nothing is copied."""
-    if isinstance(X, pa.Table):
+def as_table(X: Any) -> Any:
+    """Return a table of PyArrow, without copying it; one that stays in its files is as good."""
+    if isinstance(X, pa.Table | StoredTable):
         return X
     if isinstance(X, pa.RecordBatch):
         return pa.Table.from_batches([X])
@@ -36,8 +38,8 @@ def as_table(X: Any) -> pa.Table:
             return pa.table(X)
     except (pa.ArrowException, OverflowError) as error:
         raise TableError(
-            "A column has values of several types, or integers beyond 64 bits. Turn it into "
-            f"numbers or text ({': '.join(map(str, reversed(error.args)))})."
+            "A column has values of several types, or integers beyond 64 bits.",
+            f"Turn it into numbers or text ({': '.join(map(str, reversed(error.args)))}).",
         ) from None
     raise TypeError(
         "X must be a table with named columns: of pandas, polars or PyArrow, not "
@@ -45,72 +47,62 @@ def as_table(X: Any) -> pa.Table:
     )
 
 
-def is_text(kind: pa.DataType) -> bool:
-    """Whether values are strings, or refer to a dictionary of strings."""
-    if pa.types.is_dictionary(kind):
-        return is_text(kind.value_type)
-    return any(
-        check(kind)
-        for check in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+def find_column(table: pa.Table, name: str, option: str) -> pa.ChunkedArray:
+    """Return a column, or say which names are like the one that is not there."""
+    names = table.column_names
+    if name in names:
+        return table.column(name)
+    if len(names) == 1 and any(mark in names[0] for mark in (",", ";", "\t", "|")):
+        raise TableError(
+            f"There is no column {name!r} for --{option}: all of the table is in one column, named "
+            f"{short(names[0])!r}.",
+            "Name the delimiter, for example --delimiter ';'.",
+            code="column",
+            column=name,
+        )
+    raise no_column(name, names, option)
+
+
+def check_known(names: Sequence[str], wanted: Collection[str], option: str) -> None:
+    """Raise if a column that was asked for is not there."""
+    for name in wanted:
+        if name not in names:
+            raise no_column(name, names, option)
+
+
+def check_columns(names: Sequence[str], needed: Sequence[str]) -> None:
+    """Raise if a column is missing that features are made of."""
+    there, wanted = set(names), set(needed)
+    missing = [name for name in needed if name not in there]
+    if not missing:
+        return
+    extra = [name for name in names if name not in wanted]
+    one = len(missing) == 1
+    hint = nearest(missing[0], extra) if one and extra else ""
+    raise TableError(
+        f"The table lacks {'a column' if one else f'{len(missing):,} columns'} that the model was "
+        f"fitted to: {listed(missing)}.",
+        f"Add {'it' if one else 'them'}, with empty cells where values are unknown, or correct "
+        f"the names. {hint}".rstrip(),
+        code="column",
+        column=missing[0],
     )
 
 
 def is_number(kind: pa.DataType) -> bool:
     """Whether values can be taken as numbers: durations and times of the day can, too."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     checks = (
         *(pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean),
         *(pa.types.is_duration, pa.types.is_time),
     )
-    if pa.types.is_dictionary(kind):
-        return is_number(kind.value_type)
     return any(check(kind) for check in checks)
 
 
 def is_date(kind: pa.DataType) -> bool:
     """Whether values are dates, with or without a time."""
-    if pa.types.is_dictionary(kind):
-        return is_date(kind.value_type)
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
-
-
-def with_nulls(rows: Any, words: Sequence[str]) -> Any:
-    """Make words that mean a missing value null, in a table or a batch.
-
-    Spaces around them do not matter, and a number is the same in all spellings.
-    """
-    spelled = [float(word) for word in words if spells_number(word) and float(word) == float(word)]
-    for k, field in enumerate(rows.schema):
-        column = rows.column(k)
-        chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-        if is_text(field.type):
-            kept = [_without_words(chunk, words) for chunk in chunks]
-        elif spelled and (pa.types.is_integer(field.type) or pa.types.is_floating(field.type)):
-            kept = [_without_numbers(chunk, spelled) for chunk in chunks]
-        else:
-            continue
-        if any(new is not old for new, old in zip(kept, chunks, strict=True)):
-            whole = pa.chunked_array(kept) if isinstance(column, pa.ChunkedArray) else kept[0]
-            rows = rows.set_column(k, field.name, whole)
-    return rows
-
-
-def _without_words(chunk: pa.Array, words: Sequence[str]) -> pa.Array:
-    coded = pa.types.is_dictionary(chunk.type)
-    texts = chunk.dictionary if coded else chunk
-    found = pc.is_in(pc.utf8_trim_whitespace(texts), pa.array(words).cast(texts.type))
-    if not pc.any(found).as_py():
-        return chunk
-    if not coded:
-        return pc.if_else(found, pa.scalar(None, chunk.type), chunk)
-    kept = pc.if_else(found.take(chunk.indices), pa.scalar(None, chunk.indices.type), chunk.indices)
-    return pa.DictionaryArray.from_arrays(kept, texts, ordered=chunk.type.ordered)
-
-
-def _without_numbers(chunk: pa.Array, spelled: Sequence[float]) -> pa.Array:
-    found = pc.is_in(chunk.cast(pa.float64(), safe=False), pa.array(spelled))
-    if not pc.any(found).as_py():
-        return chunk
-    return pc.if_else(found, pa.scalar(None, chunk.type), chunk)
 
 
 def numbers(
@@ -144,10 +136,17 @@ def numbers(
     elif pa.types.is_duration(kind):
         return _floats(column.cast(pa.int64())) / (DAY * PER_SECOND[kind.unit])
     elif not is_number(kind):
-        raise TableError(
-            f"Column {name!r} should hold {reading.words}, but holds values of the type {kind}."
-        )
+        raise _other_type(name, column, reading)
     return _floats(column.cast(pa.float64(), safe=False))
+
+
+def _other_type(name: str, column: pa.ChunkedArray, reading: Reading) -> TableError:
+    such = f" ({reading.example})" if reading.example else ""
+    return TableError(
+        f"Column {name!r} should hold {reading.words}{such}, but holds values of the type "
+        f"{column.type}.",
+        column=name,
+    )
 
 
 def row_weights(name: str, column: pa.ChunkedArray) -> Vector:
@@ -158,8 +157,9 @@ def row_weights(name: str, column: pa.ChunkedArray) -> Vector:
         row = int(np.argmax(wrong))
         value = "empty" if np.isnan(weights[row]) else f"{weights[row]:g}"
         raise TableError(
-            f"The weight in row {row + 1:,} (column {name!r}) is {value}. Weights are numbers that "
-            "are not negative."
+            f"The weight in row {row + 1:,} (column {name!r}) is {value}.",
+            "Weights are numbers that are not negative.",
+            column=name,
         )
     return weights
 
@@ -187,10 +187,7 @@ def days(
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if not is_date(column.type):
-        raise TableError(
-            f"Column {name!r} should hold {reading.words} ({reading.example}), but holds "
-            f"values of the type {column.type}."
-        )
+        raise _other_type(name, column, reading)
     stamps = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
     return _floats(stamps) / (DAY * 1e6)
 
@@ -210,28 +207,12 @@ def distinct_days(
 
 
 def date_part(stamps: Vector, part: str) -> Vector:
-    """Return a part of dates, as a point on a circle if it comes back.
-
-    Parameters
-    ----------
-    stamps : array of shape (n_rows,)
-        Days since 1970.
-    part : str
-        Of `DATE_PARTS`.
-    """
-    return _PARTS[part](stamps)
-
-
-_PARTS: dict[str, Callable[[Vector], Vector]] = {
-    "day": lambda stamps: stamps,
-    "year, cosine": lambda stamps: np.cos(2.0 * np.pi * stamps / YEAR),
-    "year, sine": lambda stamps: np.sin(2.0 * np.pi * stamps / YEAR),
-    "week, cosine": lambda stamps: np.cos(2.0 * np.pi * stamps / 7.0),
-    "week, sine": lambda stamps: np.sin(2.0 * np.pi * stamps / 7.0),
-    "day, cosine": lambda stamps: np.cos(2.0 * np.pi * stamps),
-    "day, sine": lambda stamps: np.sin(2.0 * np.pi * stamps),
-}
-DATE_PARTS = tuple(_PARTS)
+    """Return a part, of `DATE_PARTS`, of days since 1970: on a circle if it comes back."""
+    circle, _, wave = part.partition(", ")
+    if not wave:
+        return stamps
+    angles = 2.0 * np.pi * stamps / CIRCLES[circle]
+    return np.cos(angles) if wave == "cosine" else np.sin(angles)
 
 
 def coded(column: pa.ChunkedArray) -> tuple[list[str | None], Indices]:
@@ -254,7 +235,8 @@ def distinct(column: pa.ChunkedArray) -> tuple[pa.Array, Indices]:
         except pa.ArrowNotImplementedError:
             raise TableError(
                 "A column for labels or categories has no plain values in its cells, but "
-                f"{short(str(column.type))}. Take them apart, or leave it out: --drop COLUMN."
+                f"{short(str(column.type))}.",
+                "Take them apart, or leave it out: --drop COLUMN.",
             ) from None
     if column.num_chunks == 1:
         merged = column.chunk(0)
@@ -281,29 +263,20 @@ def _plain(value: float) -> str:
     return f"{value:.0f}" if value.is_integer() and abs(value) < 2.0**53 else repr(value)
 
 
-def spells_number(text: str) -> bool:
-    """Whether a text is a number."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return "_" not in text
-
-
 def _spelled(name: str, column: pa.ChunkedArray, reading: Reading, first_row: int) -> Vector:
     """Return what the text in a column spells."""
     values, codes = distinct(column)
-    parsed = np.append(reading.parse(values), np.nan)
-    found: Vector = parsed[codes]
+    found: Vector = np.append(reading.parse(values), np.nan)[codes]
     wrong = np.isnan(found) & (codes < len(values))
     if wrong.any():
         row = int(np.argmax(wrong))
         text = short(str(values[int(codes[row])]))
         such = f" ({reading.example})" if reading.example else ""
-        raise CellError(
+        raise TableError(
             f"Column {name!r} should hold {reading.words}{such}, but has {text!r}",
-            first_row + row,
             f"Correct it; if it marks missing values: --missing {text!r}.",
+            column=name,
+            row=first_row + row,
         )
     return found
 

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyarrow import feather, ipc, parquet
-from pyarrow import json as arrow_json
+from pyarrow import ipc, parquet
 
-from neverworse.tables._csv import column_names, read_csv, some_rows, stream_csv
 from neverworse.tables._errors import TableError, listed
-from neverworse.tables._file import STDIN, TableFile, printable
-from neverworse.tables._json import Shallow
-from neverworse.tables._options import ReadOptions
-from neverworse.tables._recognise import marks_of
-from neverworse.tables._values import with_nulls
-from neverworse.tables._workbook import read_workbook
+from neverworse.tables.reading.delimited import DelimitedText
+from neverworse.tables.reading.files import STDIN, TableFile, printable
+from neverworse.tables.reading.formats import read_arrow, read_json, read_workbook, valid
+from neverworse.tables.reading.options import ReadOptions, with_nulls
 
 BATCH_ROWS = 1 << 14
-JSON_BYTES = 16 << 20  # of a block, in which a row must fit
 SUFFIXES = (
     *(".csv", ".tsv", ".txt", ".gz", ".bz2", ".zst", ".xz", ".lz4", ".parquet", ".pq", ".feather"),
     *(".arrow", ".ipc", ".jsonl", ".ndjson", ".json", ".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"),
@@ -35,7 +28,7 @@ Check = Callable[[str, Sequence[str]], None]
 def table_files(paths: Sequence[str]) -> list[TableFile]:
     """Return the files of which a table consists; of a folder, all tables in it."""
     if list(paths).count(STDIN) > 1:
-        raise TableError("Standard input can be read only once: give one '-'.")
+        raise TableError("Standard input can be read only once: give one '-'.", code="file")
     files: list[TableFile] = []
     for path in paths:
         if path != STDIN and Path(path).is_dir():
@@ -45,7 +38,8 @@ def table_files(paths: Sequence[str]) -> list[TableFile]:
     places = Counter(Path(file.path).resolve() for file in files if not file.once)
     twice = [printable(place.name) for place, times in places.items() if times > 1]
     if twice:
-        raise TableError(f"The same file is given twice: {listed(twice)}. Give it once.")
+        problem = f"The same file is given twice: {listed(twice)}."
+        raise TableError(problem, "Give it once.", code="file")
     return files
 
 
@@ -59,7 +53,7 @@ def _tables_in(folder: Path) -> list[Path]:
         and not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
     )
     if not inside:
-        raise TableError(f"There is no table in the folder {printable(folder)}.")
+        raise TableError(f"There is no table in the folder {printable(folder)}.", code="file")
     return inside
 
 
@@ -81,42 +75,40 @@ def read_table(files: Sequence[TableFile], options: ReadOptions) -> pa.Table:
     return stacked(tables)
 
 
-def found_options(files: Sequence[TableFile], options: ReadOptions) -> ReadOptions:
-    """Return options with what some rows of CSV files tell about their numbers.
-
-    The decimal mark, if all columns that tell agree in it; and columns of codes with leading zeros,
-    which are text.
-    """
-    decimals: set[str] = set()
-    codes: set[str] = set()
-    for file in files:
-        if file.format == "csv" and (found := some_rows(file, options)) is not None:
-            with_marks, with_zeros = marks_of(*found)
-            decimals |= with_marks
-            codes |= with_zeros
-    decimal = options.decimal or (decimals.pop() if len(decimals) == 1 else None)
-    return replace(options, decimal=decimal, text=options.text | codes)
-
-
 def stacked(tables: Sequence[pa.Table]) -> pa.Table:
     """Return the rows of all tables; types that differ are those that hold all values."""
     if len(tables) == 1:
         return tables[0]
     names = tables[0].column_names
-    plain = [_without_dictionaries(table.select(names)) for table in tables]
+    plain = [_recast(table.select(names), names, _without_dictionary) for table in tables]
     try:
         return pa.concat_tables(plain, promote_options="permissive")
     except (pa.ArrowInvalid, pa.ArrowTypeError):
         # Numbers in one file and text in another: text, in which preparation looks for numbers.
         mixed = [n for n in names if not _go_together([t.schema.field(n) for t in plain])]
     try:
-        plain = [_as_text(table, mixed) for table in plain]
+        plain = [_recast(table, mixed, lambda _: pa.string()) for table in plain]
         return pa.concat_tables(plain, promote_options="permissive")
     except pa.ArrowException:
         raise TableError(
-            f"{listed(mixed)} hold values of kinds that do not go together in the files. Make them "
-            "alike, or remove them."
+            f"{listed(mixed)} hold values of kinds that do not go together in the files.",
+            "Make them alike, or remove them.",
         ) from None
+
+
+def _recast(
+    table: pa.Table, names: Sequence[str], kind_for: Callable[[pa.DataType], pa.DataType]
+) -> pa.Table:
+    for name in names:
+        k = table.column_names.index(name)
+        kind = kind_for(table.schema.field(k).type)
+        if kind != table.schema.field(k).type:
+            table = table.set_column(k, name, table.column(k).cast(kind))
+    return table
+
+
+def _without_dictionary(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def _go_together(fields: Sequence[pa.Field]) -> bool:
@@ -157,19 +149,20 @@ def _stream(
         return [name for name in types if name in there]
 
     if file.format == "csv":
-        wanted(column_names(file, options))
-        yield from stream_csv(file, options, types)
+        text = DelimitedText(file, options)
+        wanted(text.names)
+        yield from text.stream(types)
     elif file.format == "parquet":
         # No read-ahead: a row group may be larger than the memory that is left.
         opened = parquet.ParquetFile(file.seekable(), pre_buffer=False, buffer_size=1 << 20)
         columns = wanted(opened.schema_arrow.names)
         for batch in opened.iter_batches(BATCH_ROWS, columns=columns):
-            yield _valid(batch)
+            yield valid(batch)
     elif file.format == "arrow stream":
         with ipc.open_stream(file.native()) as reader:
             columns = wanted(reader.schema.names)
             for batch in reader:
-                yield _valid(batch.select(columns))
+                yield valid(batch.select(columns))
     else:
         table = _read_file(file, options)
         yield from table.select(wanted(table.column_names)).to_batches(BATCH_ROWS)
@@ -177,61 +170,29 @@ def _stream(
 
 def _read_file(file: TableFile, options: ReadOptions) -> pa.Table:
     with file.explained():
-        if file.format == "csv":
-            return with_nulls(read_csv(file, options), options.words)
         if file.format == "excel":
             return read_workbook(file, options)
-        if file.format == "parquet":
-            table = _valid(parquet.ParquetFile(file.seekable(), pre_buffer=True).read())
-        elif file.format == "arrow":
-            table = _valid(feather.read_table(file.seekable()))
-        elif file.format == "arrow stream":
-            with ipc.open_stream(file.native()) as reader:
-                table = _valid(reader.read_all())
+        if file.format == "csv":
+            table = DelimitedText(file, options).read()
         else:
-            table = _read_json(file)
+            table = read_json(file) if "json" in file.format else read_arrow(file)
         return with_nulls(table, options.words)
-
-
-def _valid(rows: Any) -> Any:
-    """Return rows from a file that may be damaged; PyArrow would believe what it says."""
-    rows.validate(full=True)
-    return rows
-
-
-def _read_json(file: TableFile) -> pa.Table:
-    content = Shallow(file.stream(), file.name)
-    if file.format == "json lines":
-        source = content
-    else:
-        rows = json.loads(content.readall())
-        if not all(isinstance(row, dict) for row in rows):
-            raise TableError(f"{file.name} is no list of rows, such as [{{'age': 31}}, ...].")
-        source = pa.BufferReader("\n".join(map(json.dumps, rows)).encode())
-    read = arrow_json.ReadOptions(block_size=JSON_BYTES)
-    table = _valid(arrow_json.read_json(source, read))
-    if all(pa.types.is_nested(kind) for kind in table.schema.types):
-        raise TableError(
-            f"{file.name} has no row on each line, such as {{'age': 31}}. From pandas: "
-            "to_json(orient='records', lines=True)."
-        )
-    return table
 
 
 def check_unique(name: str, columns: Sequence[str]) -> None:
     """Raise if columns of a file have the same name."""
     repeated = [column for column, times in Counter(columns).items() if times > 1]
     if repeated:
-        raise TableError(
-            f"{name} has several columns with the same name: {listed(repeated)}. Rename them."
-        )
+        problem = f"{name} has several columns with the same name: {listed(repeated)}."
+        raise TableError(problem, "Rename them.", code="column", column=repeated[0])
 
 
 def _other_columns(name: str, first: pa.Table, other: str, table: pa.Table) -> TableError:
     missing = set(first.column_names) - set(table.column_names)
     extra = set(table.column_names) - set(first.column_names)
     what = f"lacks {listed(sorted(missing))}" if missing else f"also has {listed(sorted(extra))}"
-    return TableError(f"{other} {what}, unlike {name}. All files need the same columns.")
+    problem, fix = f"{other} {what}, unlike {name}.", "All files need the same columns."
+    return TableError(problem, fix, code="column", column=min(missing or extra))
 
 
 def _without_blanks(table: pa.Table) -> pa.Table:
@@ -242,18 +203,3 @@ def _without_blanks(table: pa.Table) -> pa.Table:
         if name.strip() or table.column(k).null_count < table.num_rows
     ]
     return table if len(kept) == table.num_columns else table.select(kept)
-
-
-def _without_dictionaries(table: pa.Table) -> pa.Table:
-    for k, field in enumerate(table.schema):
-        if pa.types.is_dictionary(field.type):
-            column = table.column(k).cast(field.type.value_type)
-            table = table.set_column(k, field.name, column)
-    return table
-
-
-def _as_text(table: pa.Table, names: Sequence[str]) -> pa.Table:
-    for name in names:
-        k = table.column_names.index(name)
-        table = table.set_column(k, name, table.column(k).cast(pa.string()))
-    return table

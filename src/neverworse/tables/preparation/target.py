@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from neverworse._typing import AnyArray, Indices, Mask, Vector
-from neverworse.projection.words import count
-from neverworse.tables._errors import TableError, nearest, short
-from neverworse.tables._values import coded, spells_number
+from neverworse._words import count
+from neverworse.tables._errors import TableError, short
+from neverworse.tables.preparation.values import coded, find_column
+from neverworse.tables.reading import spells_number
 
 MOST_CLASSES = 200
 SOME_ROWS = 10
@@ -20,21 +21,11 @@ USUAL_MARKERS = ("-1", "?", "unknown", "unlabeled", "unlabelled", "missing")
 
 @dataclass(frozen=True)
 class Target:
-    """The labels of a table.
+    """The labels of a table."""
 
-    Attributes
-    ----------
-    name : str
-        Of the column.
-    classes : array of shape (n_classes,)
-        In sorted order: whole numbers if all are, text otherwise.
-    codes : array of shape (n_rows,)
-        The position of each row's class among them, NaN where there is no label.
-    """
-
-    name: str
-    classes: AnyArray
-    codes: Vector
+    name: str  # of the column
+    classes: AnyArray  # in sorted order: whole numbers if all are, text otherwise
+    codes: Vector  # the position of each row's class among them, NaN where there is no label
 
     @property
     def labeled(self) -> Mask:
@@ -50,19 +41,6 @@ class Target:
         """Count the labeled rows of each class."""
         counted = np.bincount(self.codes[self.labeled].astype(int), minlength=len(self.classes))
         return [int(count) for count in counted]
-
-
-def find_column(table: pa.Table, name: str, option: str) -> pa.ChunkedArray:
-    """Return a column, or say which names are like the one that is not there."""
-    names = table.column_names
-    if name in names:
-        return table.column(name)
-    if len(names) == 1 and any(mark in names[0] for mark in (",", ";", "\t", "|")):
-        raise TableError(
-            f"There is no column {name!r} for --{option}: all of the table is in one column, named "
-            f"{short(names[0])!r}. Name the delimiter, for example --delimiter ';'."
-        )
-    raise TableError(f"There is no column {name!r} for --{option}. {nearest(name, names)}")
 
 
 def read_target(table: pa.Table, name: str, markers: Collection[str] | None = None) -> Target:
@@ -129,28 +107,30 @@ def _check(target: Target, suspect: bool) -> None:
     n_labeled = int(target.labeled.sum())
     n_rows, n_classes = len(target.codes), len(target.classes)
     name = target.name
+    suspicious = [v for v in target.class_names if v.casefold() in USUAL_MARKERS]
     if not n_labeled:
-        raise TableError(
-            f"No row has a label: column {name!r} is empty. Label some rows of every class, or "
-            "choose another column: --target COLUMN."
-        )
-    if n_classes == 1:
-        only = target.class_names[0]
-        raise TableError(
-            f"All labels in column {name!r} are {short(only)!r}, in {count(n_labeled, 'row')}. "
+        problem = f"No row has a label: column {name!r} is empty."
+        fix = "Label some rows of every class, or choose another column: --target COLUMN."
+    elif n_classes == 1:
+        only = short(target.class_names[0])
+        problem = f"All labels in column {name!r} are {only!r}, in {count(n_labeled, 'row')}."
+        fix = (
             "There must be rows of at least two classes; where a class goes without saying, write "
             "it down."
         )
-    if n_classes > MOST_CLASSES or (n_labeled >= SOME_ROWS and n_classes > n_labeled / 2):
+    elif n_classes > MOST_CLASSES or (n_labeled >= SOME_ROWS and n_classes > n_labeled / 2):
         kind = "a number" if all(map(spells_number, target.class_names)) else "an id or a text"
-        raise TableError(
+        problem = (
             f"Column {name!r} has {n_classes:,} different values in {n_labeled:,} labeled rows: it "
-            f"looks like {kind}, not like a class. Choose another target, or group its values."
+            f"looks like {kind}, not like a class."
         )
-    suspicious = [v for v in target.class_names if v.casefold() in USUAL_MARKERS]
-    if suspicious and suspect and n_labeled == n_rows:
-        raise TableError(
-            f"Column {name!r} has no empty cell, but the value {suspicious[0]!r}. If it marks rows "
-            f"without a label: --missing-label={suspicious[0]}. If it is a class, say that only "
-            "empty cells do: --missing-label=''."
+        fix = "Choose another target, or group its values."
+    elif suspicious and suspect and n_labeled == n_rows:
+        problem = f"Column {name!r} has no empty cell, but the value {suspicious[0]!r}."
+        fix = (
+            f"If it marks rows without a label: --missing-label={suspicious[0]}. If it is a class, "
+            "say that only empty cells do: --missing-label=''."
         )
+    else:
+        return
+    raise TableError(problem, fix, code="label", column=name)

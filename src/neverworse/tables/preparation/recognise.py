@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -11,7 +12,16 @@ import pyarrow.compute as pc
 
 from neverworse._typing import Indices, Mask
 from neverworse.tables._errors import TableError, listed, short
-from neverworse.tables._reading import ORDERS, Dates, Numbers, Reading, normalised
+from neverworse.tables.preparation.notation import (
+    ORDERS,
+    THOUSANDS,
+    Dates,
+    Numbers,
+    Reading,
+    matches,
+    normalised,
+)
+from neverworse.tables.reading import DelimitedText, ReadOptions, TableFile
 
 FEW = 10  # so many different texts are levels of a category, however few rows there are
 MOSTLY = 0.5
@@ -23,36 +33,19 @@ DateOrder = Literal["day-first", "month-first"]
 
 @dataclass(frozen=True)
 class Hints:
-    """What decides where the values of a column leave it open.
+    """What decides where the values of a column leave it open."""
 
-    Attributes
-    ----------
-    decimal : {".", ","}, optional
-        What other columns of the table have before decimals.
-    dates : {"day-first", "month-first"}, optional
-        Which of two numbers up to twelve is the day.
-    """
-
-    decimal: str | None = None
-    dates: DateOrder | None = None
+    decimal: str | None = None  # what other columns of the table have before decimals
+    dates: DateOrder | None = None  # which of two numbers up to twelve is the day
 
 
 @dataclass(frozen=True)
 class Texts:
-    """The distinct values of a column.
+    """The distinct values of a column."""
 
-    Attributes
-    ----------
-    name : str
-        Of the column.
-    values : pyarrow Array of strings
-        Without nulls.
-    codes : array of shape (n_rows,)
-        Which of them each row has; rows without a value have the number behind the last.
-    """
-
-    name: str
-    values: pa.Array
+    name: str  # of the column
+    values: pa.Array  # without nulls
+    # Which of them each row has; rows without a value have the number behind the last.
     codes: Indices
 
     def rows(self, mask: Mask) -> int:
@@ -71,17 +64,16 @@ class Texts:
         """Return the first of some values and where it is, in words."""
         return f"{short(self.value(mask))!r} (row {self.first(mask) + 1:,})"
 
+    def error(self, problem: str, fix: str) -> TableError:
+        """Return what is wrong with the column."""
+        return TableError(f"Column {self.name!r} has {problem}.", fix, column=self.name)
+
 
 def recognise(texts: Texts, hints: Hints) -> tuple[Reading | None, str]:
     """Return how values are written, and what people should look at.
 
     Text that is no number, no date, and not yes or no, has no reading: it is a category, or
     nothing is made of it. What is mostly numbers or dates but not all of one kind is an error.
-
-    Parameters
-    ----------
-    texts : Texts
-    hints : Hints
     """
     n_values = len(texts.values)
     chosen = np.linspace(0, n_values - 1, min(n_values, SAMPLE)).astype(np.int64)
@@ -99,7 +91,7 @@ def recognise(texts: Texts, hints: Hints) -> tuple[Reading | None, str]:
     if not may_be_numbers:
         return None, ""
     values = normalised(texts.values)
-    digits, padded = (_matches(values, pattern) for pattern in ("^[0-9]+$", "^0[0-9]+$"))
+    digits, padded = (matches(values, pattern) for pattern in ("^[0-9]+$", "^0[0-9]+$"))
     if padded.any() and texts.rows(digits) > MOSTLY * n_known:
         return Reading("category"), (
             f"Codes with leading zeros, such as {short(texts.value(padded))!r}, are categories. If "
@@ -108,13 +100,28 @@ def recognise(texts: Texts, hints: Hints) -> tuple[Reading | None, str]:
     return _number(texts, values, n_known, hints)
 
 
-def marks_of(texts: pa.Table, typed: pa.Table) -> tuple[set[str], set[str]]:
+def found_options(files: Sequence[TableFile], options: ReadOptions) -> ReadOptions:
+    """Return options with what some rows of CSV files tell about their numbers.
+
+    The decimal mark, if all columns that tell agree in it; and columns of codes with leading zeros,
+    which are text.
+    """
+    decimals: set[str] = set()
+    codes: set[str] = set()
+    for file in files:
+        found = DelimitedText(file, options).some_rows() if file.format == "csv" else None
+        if found is not None:
+            with_marks, with_zeros = _marks_of(*found)
+            decimals |= with_marks
+            codes |= with_zeros
+    decimal = options.decimal or (decimals.pop() if len(decimals) == 1 else None)
+    return replace(options, decimal=decimal, text=options.text | codes)
+
+
+def _marks_of(texts: pa.Table, typed: pa.Table) -> tuple[set[str], set[str]]:
     """Return the decimal marks that columns tell, and the columns of codes with leading zeros.
 
-    Parameters
-    ----------
-    texts, typed : pyarrow Tables
-        The same rows as text, and as what a reader of numbers with a decimal point makes of them.
+    Of the same rows as text, and as what a reader of numbers with a decimal point makes of them.
     """
     decimals: set[str] = set()
     codes: set[str] = set()
@@ -127,7 +134,7 @@ def marks_of(texts: pa.Table, typed: pa.Table) -> tuple[set[str], set[str]]:
             found = Numbers.find(normalised(values))
             fits = {
                 decimal: np.logical_or.reduce(
-                    [found.fits(t, decimal) for t in ("", ",", ".", " ", "'") if t != decimal]
+                    [found.fits(t, decimal) for t in THOUSANDS if t != decimal]
                 )
                 for decimal in ".,"
             }
@@ -146,11 +153,10 @@ def _date(texts: Texts, dates: Dates, hints: Hints) -> tuple[Reading, str]:
         raise _others(texts, f"dates ({best})", ~fits[best])
     if len(whole) == 2 and not whole[0].startswith("day."):
         if hints.dates is None:
-            text = texts.value(dates.known)
-            raise TableError(
-                f"Column {texts.name!r} has dates such as {text!r}, and no number above 12 tells "
-                "whether the day or the month is first. Say so: --dates day-first, or --dates "
-                "month-first."
+            raise texts.error(
+                f"dates such as {texts.value(dates.known)!r}, and no number above 12 tells whether "
+                "the day or the month is first",
+                "Say so: --dates day-first, or --dates month-first.",
             )
         first = hints.dates.partition("-")[0]
         whole.sort(key=lambda order: not order.startswith(first))
@@ -175,21 +181,20 @@ def _number(
         )
     if not likely.all():
         raise _others(texts, "numbers", ~likely)
+    category = f"if it is a category: --categorical {texts.name!r}."
     if len(units) > 1:
-        two = _several(texts, found, likely)
-        raise TableError(
-            f"Column {texts.name!r} has numbers in several units: {two}. "
-            f"Write all of them in one unit; if it is a category: --categorical {texts.name!r}."
+        raise texts.error(
+            f"numbers in several units: {_several(texts, found, likely)}",
+            f"Write all of them in one unit; {category}",
         )
     whole = [pair for pair, mask in fits.items() if mask.all()]
     if not whole and plain.all():  # one of them is infinite, which is no question of notation
         return Reading("number"), ""
     if not whole:
         best = fits[max(fits, key=lambda pair: texts.rows(fits[pair]))]
-        raise TableError(
-            f"Column {texts.name!r} has numbers in several notations: {texts.at(best)} and "
-            f"{texts.at(~best)}. Write all of them alike; if it is a category: "
-            f"--categorical {texts.name!r}."
+        raise texts.error(
+            f"numbers in several notations: {texts.at(best)} and {texts.at(~best)}",
+            f"Write all of them alike; {category}",
         )
     (thousands, decimal), look = _decided(texts, found, whole, hints)
     return Reading(
@@ -224,12 +229,12 @@ def _decided(
         return (grouped[decimal], decimal), ""
     mark = "," if "," in marks else "."
     example = texts.value(found.have(mark))
-    ungrouped = _matches(found.bodies, "^[0-9]{4,}$")
+    ungrouped = matches(found.bodies, "^[0-9]{4,}$")
     if "," in marks and ("." in marks or ungrouped.any()):
         other = texts.value(found.have(".") if "." in marks else ungrouped)
-        raise TableError(
-            f"Column {texts.name!r} has {example!r}, but also {other!r}: nothing tells which mark "
-            "is before decimals. Say so: --decimal '.', or --decimal ','."
+        raise texts.error(
+            f"{example!r}, but also {other!r}: nothing tells which mark is before decimals",
+            "Say so: --decimal '.', or --decimal ','.",
         )
     # A comma is before thousands; a point before decimals, as it is in numbers without a unit.
     read = found.floats(grouped["."], ".")[texts.codes[texts.first(found.have(mark))]]
@@ -246,15 +251,11 @@ def _several(texts: Texts, found: Numbers, likely: Mask) -> str:
     return f"{texts.at(likely & own)} and {texts.at(likely & ~own)}"
 
 
-def _matches(values: pa.Array, pattern: str) -> Mask:
-    return np.asarray(pc.fill_null(pc.match_substring_regex(values, pattern), False))
-
-
 def _others(texts: Texts, what: str, others: Mask) -> TableError:
     every = (str(texts.values[int(k)]) for k in np.flatnonzero(others))
-    return TableError(
-        f"Column {texts.name!r} has {what}, but also {listed(every)} in {texts.rows(others):,} of "
-        f"its rows, first in row {texts.first(others) + 1:,}. If that marks missing values: "
-        f"--missing {short(texts.value(others))!r}; if the column is a category: --categorical "
-        f"{texts.name!r}."
+    return texts.error(
+        f"{what}, but also {listed(every)} in {texts.rows(others):,} of its rows, first in row "
+        f"{texts.first(others) + 1:,}",
+        f"If that marks missing values: --missing {short(texts.value(others))!r}; if the column "
+        f"is a category: --categorical {texts.name!r}.",
     )

@@ -14,18 +14,25 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from neverworse._typing import AnyArray, Indices, Matrix, Vector
-from neverworse.projection.words import count
-from neverworse.tables._errors import TableError, listed, nearest, short
-from neverworse.tables._plan import ColumnPlan, check_known, infinite, level_of, plan_columns
-from neverworse.tables._plan_file import as_entry, from_entry
-from neverworse.tables._reading import Reading
-from neverworse.tables._recognise import DateOrder, Hints
-from neverworse.tables._stored import StoredTable
-from neverworse.tables._values import (
+from neverworse._words import count
+from neverworse.tables._errors import TableError, short
+from neverworse.tables.preparation.notation import Reading
+from neverworse.tables.preparation.plan import (
+    ColumnPlan,
+    check_readable,
+    infinite,
+    level_of,
+    plan_columns,
+)
+from neverworse.tables.preparation.plan_file import as_entry, check_plan, from_entry
+from neverworse.tables.preparation.recognise import DateOrder, Hints
+from neverworse.tables.preparation.values import (
     DATES,
     NUMBERS,
     as_table,
     as_times,
+    check_columns,
+    check_known,
     coded,
     date_part,
     distinct_days,
@@ -63,7 +70,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Levels of a category that get their own indicator.
     columns : mapping of str to mapping, optional
         How columns are to be read: ``{"kind": "number", "decimal": ",", "unit": "kg"}``; see
-        `neverworse.tables.ColumnsPlan` and `plan_`. Those that are not in it are recognised.
+        `plan_`. Those that are not in it are recognised.
     decimal : {".", ","}, optional
         What numbers have before decimals, where a column of text leaves it open.
     dates : {"day-first", "month-first"}, optional
@@ -112,6 +119,20 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.decimal = decimal
         self.dates = dates
 
+    def plan(self, X: Any) -> list[ColumnPlan]:
+        """Decide what each column is, also of columns that cannot be read; see `fit`."""
+        table = as_table(X)
+        names = table.column_names
+        if not table.num_rows:
+            raise TableError("The table has no rows.")
+        known = check_plan(self.columns or {}, names)
+        check_known(names, self.categorical, "categorical")
+        check_known(names, self.drop, "drop")
+        # What the options say goes before the plan.
+        known |= dict.fromkeys(self.categorical, Reading("category"))
+        known |= dict.fromkeys(self.drop)
+        return plan_columns(table, known, Hints(self.decimal, self.dates), self.max_levels)
+
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
         """Decide what each column is, and find means, scales and levels.
 
@@ -123,15 +144,9 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         y : None
             Ignored.
         """
-        table = X if isinstance(X, StoredTable) else as_table(X)
-        if not table.num_rows:
-            raise TableError("The table has no rows.")
-        self.plans_ = plan_columns(
-            table,
-            columns=self._known(table.column_names),
-            hints=Hints(self.decimal, self.dates),
-            max_levels=self.max_levels,
-        )
+        table = as_table(X)
+        self.plans_ = self.plan(table)
+        check_readable(self.plans_)
         self.plan_ = {plan.name: as_entry(plan.reading) for plan in self.plans_}
         self.feature_names_in_ = np.array(table.column_names, dtype=object)
         self.n_features_in_ = len(table.column_names)
@@ -148,9 +163,10 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if len(self.feature_columns_) > MOST_FEATURES:
             raise TableError(
                 f"{count(len(table.column_names), 'column')} would make "
-                f"{len(self.feature_columns_):,} features, more than {MOST_FEATURES:,}. Leave "
-                "columns out with --drop; if there should be fewer, look at the delimiter, or "
-                "whether rows and columns are swapped."
+                f"{len(self.feature_columns_):,} features, more than {MOST_FEATURES:,}.",
+                "Leave columns out with --drop; if there should be fewer, look at the delimiter, "
+                "or whether rows and columns are swapped.",
+                code="column",
             )
         return self
 
@@ -180,15 +196,6 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             for _ in pool.map(fill, [0, *ends], batches):
                 pass
         return features
-
-    def _known(self, names: Sequence[str]) -> dict[str, Reading | None]:
-        """Return what is said about columns: in a plan, or by the options, which go first."""
-        known = {name: from_entry(name, entry) for name, entry in (self.columns or {}).items()}
-        check_known(names, known, "columns")
-        check_known(names, self.categorical, "categorical")
-        check_known(names, self.drop, "drop")
-        known |= dict.fromkeys(self.categorical, Reading("category"))
-        return known | dict.fromkeys(self.drop)
 
     @property
     def used_names(self) -> list[str]:
@@ -227,36 +234,27 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _fit_numbers(self) -> None:
         """Make a scaler of the means and variances that are known already."""
-        numbers = [plan for plan in self.plans_ if plan.kind == "number"]
-        dates = [plan for plan in self.plans_ if plan.kind == "date"]
-        mean = np.array([value for plan in numbers + dates for value in plan.means])
-        var = np.array([value for plan in numbers + dates for value in plan.variances])
+        plans = [p for kind in ("number", "date") for p in self.plans_ if p.kind == kind]
+        mean = np.array([value for plan in plans for value in plan.means])
+        var = np.array([value for plan in plans for value in plan.variances])
+        finite = np.isfinite(var) & np.isfinite(mean)
+        if not finite.all():
+            name = self._number_columns[int(np.argmin(finite))]
+            raise TableError(
+                f"Column {name!r} has numbers that are too large for their squares to be computed.",
+                f"Divide them, or leave the column out: --drop {name!r}.",
+                column=name,
+            )
         self.scaler_ = StandardScaler()
         if len(mean):
             self.scaler_.fit(np.zeros((1, len(mean))))
         self.scaler_.mean_, self.scaler_.var_ = mean, var
-        self._check_scales()
         # What differs by no more than rounding errors is not blown up.
         varies = var > (self._n_rows * EPS * mean) ** 2
         self.scaler_.scale_ = np.sqrt(np.where(varies, var, 1.0))
         # Parts of a date are missing together: one indicator is enough.
-        self._missing = np.array(
-            [
-                plan.n_missing > 0 and k == 0
-                for plan in numbers + dates
-                for k in range(len(plan.means))
-            ],
-            dtype=bool,
-        )
-
-    def _check_scales(self) -> None:
-        finite = np.isfinite(self.scaler_.var_) & np.isfinite(self.scaler_.mean_)
-        if not finite.all():
-            name = self._number_columns[int(np.argmin(finite))]
-            raise TableError(
-                f"Column {name!r} has numbers that are too large for their squares to be computed. "
-                f"Divide them, or leave the column out: --drop {name!r}."
-            )
+        missing = [p.n_missing > 0 and k == 0 for p in plans for k in range(len(p.means))]
+        self._missing = np.array(missing, dtype=bool)
 
     def _fit_categories(self, table: pa.Table) -> None:
         self.encoders_, self.places_ = {}, {}
@@ -272,7 +270,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             # Two bytes are enough for levels that matter, and sorted ten times faster than eight.
             rows = np.minimum(numbered[codes], MOST_LEVELS).astype(np.int16)
             self.encoders_[name] = encoder.fit(rows[:, None])
-            self.places_[name] = self._places(encoder)
+            self.places_[name] = _places(encoder)
 
     def _fill(
         self,
@@ -285,8 +283,9 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         out = features[start : start + batch.num_rows]
         scaler = zip(self.scaler_.mean_.tolist(), self.scaler_.scale_.tolist(), strict=True)
         indicated = np.flatnonzero(self._missing).tolist()
-        first = self._n_numbers + len(indicated)
-        indicator = dict(zip(indicated, range(self._n_numbers, first), strict=True))
+        n_numbers = len(self._number_columns)
+        first = n_numbers + len(indicated)
+        indicator = dict(zip(indicated, range(n_numbers, first), strict=True))
         raw = self._raw_numbers(batch, readings, start)
         # Arrays that come and go would cost more than what is done with them.
         scaled, finite = np.empty(batch.num_rows), np.empty(batch.num_rows, bool)
@@ -309,21 +308,6 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             rows = np.flatnonzero(which >= 0)
             out[rows, first + which[rows]] = 1.0
             first += len(self._indicated_levels(name))
-
-    def _places(self, encoder: OneHotEncoder) -> Indices:
-        """Return which indicator each level has, by its number, and last a level never seen before.
-
-        -1 is none: that of the most frequent level.
-        """
-        numbered = encoder.categories_[0]
-        indicators = encoder.transform(numbered[:, None])
-        places = np.where(indicators.any(axis=1), indicators.argmax(axis=1), -1)
-        rare = encoder.infrequent_categories_[0]
-        return np.append(places, -1 if rare is None else indicators.shape[1] - 1)
-
-    @property
-    def _n_numbers(self) -> int:
-        return len(self._number_columns)
 
     @property
     def _number_columns(self) -> list[str]:
@@ -382,20 +366,16 @@ def takes_tables(tags: Any) -> Any:
     return tags
 
 
-def check_columns(names: Sequence[str], needed: Sequence[str]) -> None:
-    """Raise if a column is missing that features are made of."""
-    there, wanted = set(names), set(needed)
-    missing = [name for name in needed if name not in there]
-    if not missing:
-        return
-    extra = [name for name in names if name not in wanted]
-    hint = nearest(missing[0], extra) if len(missing) == 1 and extra else ""
-    what = "a column" if len(missing) == 1 else f"{len(missing):,} columns"
-    raise TableError(
-        f"The table lacks {what} that the model was fitted to: {listed(missing)}. Add "
-        f"{'it' if len(missing) == 1 else 'them'}, with empty cells where values are unknown, or "
-        f"correct the names. {hint}".rstrip()
-    )
+def _places(encoder: OneHotEncoder) -> Indices:
+    """Return which indicator each level has, by its number, and last a level never seen before.
+
+    -1 is none: that of the most frequent level.
+    """
+    numbered = encoder.categories_[0]
+    indicators = encoder.transform(numbered[:, None])
+    places = np.where(indicators.any(axis=1), indicators.argmax(axis=1), -1)
+    rare = encoder.infrequent_categories_[0]
+    return np.append(places, -1 if rare is None else indicators.shape[1] - 1)
 
 
 def _numbered(levels: list[str | None], values: list[str | None]) -> AnyArray:

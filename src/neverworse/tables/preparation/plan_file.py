@@ -25,14 +25,14 @@ import numpy as np
 import pyarrow as pa
 
 from neverworse.tables._errors import nearest, short
-from neverworse.tables._plan import ColumnPlan
-from neverworse.tables._reading import Reading
-from neverworse.tables._sniff import encoding_of
-from neverworse.tables._values import as_text, distinct
+from neverworse.tables.preparation.notation import Reading
+from neverworse.tables.preparation.plan import ColumnPlan
+from neverworse.tables.preparation.values import as_text, distinct
+from neverworse.tables.reading import encoding_of
 
 VERSION = 1
 MARK = "neverworse_plan"
-DROP = "drop"
+DROP, UNREADABLE = "drop", "unreadable"
 KINDS = ("number", "category", "date", "yes/no", DROP)
 READ = ("kind", "decimal", "thousands", "unit", "parentheses", "order")
 ABOUT = ("read_as", "made_into", "missing", "distinct", "examples", "look")
@@ -40,7 +40,11 @@ N_EXAMPLES, LONGEST = 3, 20
 
 
 class PlanError(ValueError):
-    """A plan that cannot be used; the message says what to change."""
+    """A plan that cannot be used; the message says what to change, `column` in which entry."""
+
+    def __init__(self, message: str, *, column: str | None = None) -> None:
+        super().__init__(message)
+        self.column = column
 
 
 def as_entry(reading: Reading | None) -> dict[str, Any]:
@@ -53,26 +57,33 @@ def from_entry(name: str, entry: Mapping[str, Any]) -> Reading | None:
     kind = entry.get("kind")
     if kind not in KINDS:
         known = ", ".join(map(repr, KINDS))
-        raise PlanError(f"The plan has the kind {kind!r} for column {name!r}. Kinds are {known}.")
+        problem = f"The plan has the kind {kind!r} for column {name!r}. Kinds are {known}."
+        raise PlanError(problem, column=name)
     if kind == DROP:
         return None
     try:
-        return Reading.from_dict({key: entry[key] for key in READ if key in entry})
+        return Reading(**{key: entry[key] for key in READ if key in entry})
     except (TypeError, ValueError) as error:
-        raise PlanError(f"The plan for column {name!r} cannot be used: {error}.") from None
+        problem = f"The plan for column {name!r} cannot be used: {error}."
+        raise PlanError(problem, column=name) from None
+
+
+def check_plan(
+    columns: Mapping[str, Mapping[str, Any]], names: Sequence[str]
+) -> dict[str, Reading | None]:
+    """Return how a plan wants the columns of a table to be read, if all of them are there."""
+    for name in columns:
+        if name not in names:
+            problem = f"The plan has a column {name!r}, which the table has not."
+            raise PlanError(f"{problem} {nearest(name, names)}", column=name)
+    return {name: from_entry(name, entry) for name, entry in columns.items()}
 
 
 def text_columns(columns: Mapping[str, Mapping[str, Any]], decimal: str | None) -> frozenset[str]:
     """Return the columns of a plan that are read from text as they are, and understood here.
 
-    All others are what readers of text know as well: numbers with the decimal mark of the table,
-    and dates as in ISO 8601.
-
-    Parameters
-    ----------
-    columns : mapping of str to mapping
-    decimal : {".", ","}, optional
-        Of the table; a point otherwise.
+    All others are what readers of text know as well: numbers with the decimal mark of the table (a
+    point, if it is None), and dates as in ISO 8601.
     """
 
     def is_text(name: str) -> bool:
@@ -93,53 +104,57 @@ def describe(plans: Sequence[ColumnPlan], looks: Mapping[str, str], table: Any) 
     ----------
     plans : sequence of ColumnPlan
     looks : mapping of str to str
-        What people should look at, by column.
+        What people should look at, by column; in a column that cannot be read, why.
     table : pyarrow Table or StoredTable
         That they were made for.
     """
     columns = {}
     for plan in plans:
         column = table.column(plan.name)
-        columns[plan.name] = as_entry(plan.reading) | {
+        entry = {"kind": UNREADABLE} if plan.error is not None else as_entry(plan.reading)
+        columns[plan.name] = entry | {
             "read_as": plan.read_as,
-            "made_into": "nothing: " + plan.note if plan.kind == "dropped" else plan.note,
+            "made_into": "nothing: " + plan.note if plan.reading is None else plan.note,
             "missing": plan.n_missing,
             "distinct": None if pa.types.is_nested(column.type) else _n_distinct(column),
             "examples": _examples(column, plan.reading),
-            "look": looks.get(plan.name, ""),
+            "look": looks.get(plan.name, "") if plan.error is None else str(plan.error),
         }
     return {MARK: VERSION, "columns": columns}
 
 
 def read_plan(path: Path) -> dict[str, dict[str, Any]]:
     """Return what a file says about columns; each entry is checked."""
+    make = f"with --plan {path.name}."
     try:
         content = path.read_bytes()
     except (FileNotFoundError, IsADirectoryError):
-        raise PlanError(f"There is no plan {path}. Make one with --plan {path.name}.") from None
+        raise PlanError(f"There is no plan {path}. Make one {make}") from None
     try:
         plan = json.loads(content.decode(encoding_of(content) or "utf-8").removeprefix("\ufeff"))
     except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-        raise PlanError(f"{path} is no plan: {error}. Make one with --plan {path.name}.") from None
+        raise PlanError(f"{path} is no plan: {error}. Make one {make}") from None
     if not isinstance(plan, dict) or MARK not in plan:
-        raise PlanError(f"{path} is no plan. Make one with --plan {path.name}.")
+        raise PlanError(f"{path} is no plan. Make one {make}")
     if plan[MARK] != VERSION:
         raise PlanError(
             f"{path} is a plan of version {plan[MARK]!r}, and this program knows {VERSION}. Make a "
-            f"new one with --plan {path.name}."
+            f"new one {make}"
         )
     columns = plan.get("columns")
     if not isinstance(columns, dict):
-        raise PlanError(f"{path} has no columns. Make a new one with --plan {path.name}.")
+        raise PlanError(f"{path} has no columns. Make a new one {make}")
     for name, entry in columns.items():
         if not isinstance(entry, dict):
             raise PlanError(
                 f"{path}: column {name!r} should have an entry such as {{'kind': 'number'}}, not "
-                f"{short(repr(entry))}."
+                f"{short(repr(entry))}.",
+                column=name,
             )
         for key in entry:
             if key not in (*READ, *ABOUT):
-                raise PlanError(f"{path}: column {name!r} has {key!r}. {nearest(key, READ)}")
+                problem = f"{path}: column {name!r} has {key!r}. {nearest(key, READ)}"
+                raise PlanError(problem, column=name)
         from_entry(name, entry)
     return {
         name: {key: entry[key] for key in READ if key in entry} for name, entry in columns.items()

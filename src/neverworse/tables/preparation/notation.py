@@ -5,8 +5,6 @@ All is done on the distinct values of a column, by PyArrow's kernels for text.
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
@@ -61,6 +59,7 @@ YES = frozenset(
     ("yes", "y", "true", "t", "ja", "j", "oui", "sí", "si", "sì", "sim", "wahr", "vrai")
 )
 NO = frozenset(("no", "n", "false", "f", "nein", "non", "não", "nao", "nee", "falsch", "faux"))
+THOUSANDS = ("", ",", ".", " ", "'")
 PIVOT = 69  # of two-digit years, those from here on are of the last century, as in POSIX
 
 Kind = Literal["number", "date", "yes/no", "category"]
@@ -68,36 +67,21 @@ Kind = Literal["number", "date", "yes/no", "category"]
 
 @dataclass(frozen=True)
 class Reading:
-    """What the cells of a column are, and how they are written.
-
-    Attributes
-    ----------
-    kind : {"number", "date", "yes/no", "category"}
-    decimal : {".", ","}
-        Before the decimals of a number.
-    thousands : {"", ",", ".", " ", "'"}
-        Between groups of digits.
-    unit : str
-        Before or behind every number.
-    parentheses : bool
-        Whether a number in parentheses is negative.
-    order : str
-        Of a date, such as "day.month.year"; as in ISO 8601 if empty.
-    """
+    """What the cells of a column are, and how they are written."""
 
     kind: Kind
-    decimal: str = "."
-    thousands: str = ""
-    unit: str = ""
-    parentheses: bool = False
-    order: str = ""
+    decimal: str = "."  # before the decimals of a number
+    thousands: str = ""  # between groups of digits
+    unit: str = ""  # before or behind every number
+    parentheses: bool = False  # whether a number in parentheses is negative
+    order: str = ""  # of a date, such as "day.month.year"; as in ISO 8601 if empty
 
     def __post_init__(self) -> None:
         if self.kind not in ("number", "date", "yes/no", "category"):
             raise ValueError(f"unknown kind {self.kind!r}")
         if self.decimal not in (".", ","):
             raise ValueError(f"decimal is '.' or ',', not {self.decimal!r}")
-        if self.thousands not in ("", ",", ".", " ", "'") or self.thousands == self.decimal:
+        if self.thousands not in THOUSANDS or self.thousands == self.decimal:
             raise ValueError(f"thousands is one of , . ' or a space, not {self.thousands!r}")
         if not isinstance(self.unit, str) or not isinstance(self.parentheses, bool):
             raise ValueError("unit is text, and parentheses is true or false")
@@ -112,12 +96,9 @@ class Reading:
     @property
     def words(self) -> str:
         """What people are told."""
-        if self.kind == "category":
-            return "categories"
-        if self.kind == "yes/no":
-            return "yes/no"
-        if self.kind == "date":
-            return f"dates {self.order}".rstrip()
+        if self.kind != "number":
+            known = {"category": "categories", "yes/no": "yes/no"}
+            return known.get(self.kind, f"dates {self.order}".rstrip())
         said = ["numbers"]
         if self.unit:
             said = ["percent" if self.unit == "%" else f"numbers in {self.unit}"]
@@ -141,23 +122,11 @@ class Reading:
 
     def to_dict(self) -> dict[str, Any]:
         """Return what differs from the plain reading of this kind."""
-        default = Reading(self.kind)
-        named = dataclasses.asdict(self)
-        return {k: v for k, v in named.items() if k == "kind" or v != getattr(default, k)}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Return a reading from what `to_dict` gave; raise ValueError or TypeError for others."""
-        return cls(**values)
+        default = vars(Reading(self.kind))
+        return {k: v for k, v in vars(self).items() if k == "kind" or v != default[k]}
 
     def parse(self, values: pa.Array) -> Vector:
-        """Return numbers, or days since 1970; NaN where a value is not written in this way.
-
-        Parameters
-        ----------
-        values : pyarrow Array of strings
-            Without nulls.
-        """
+        """Return numbers, or days since 1970, of strings; NaN for those not written in this way."""
         values = normalised(values)
         if self.kind == "yes/no":
             yes, no = (_among(values, words) for words in (YES, NO))
@@ -227,7 +196,7 @@ class Numbers:
         """Whether each value is a number with these marks, either of which it need not have."""
         whole = "[0-9]+" if not thousands else f"[0-9]+|{GROUPED[thousands]}"
         pattern = rf"^(?:(?:{whole})(?:[{decimal}][0-9]*)?|[{decimal}][0-9]+)$"
-        return _mask(pc.match_substring_regex(self.bodies, pattern))
+        return matches(self.bodies, pattern)
 
     def floats(self, thousands: str, decimal: str) -> Vector:
         """Return the numbers, of those that fit; whatever, of all others."""
@@ -359,7 +328,7 @@ def _months(names: pa.Array) -> AnyArray:
     found = np.zeros(len(lower), dtype=np.int64)
     for number, starts in enumerate(MONTHS, 1):
         pattern = f"^(?:{'|'.join(starts)})"
-        found[_mask(pc.match_substring_regex(lower, pattern))] = number
+        found[matches(lower, pattern)] = number
     return found
 
 
@@ -371,6 +340,11 @@ def _whole(texts: pa.Array) -> AnyArray:
 
 def _among(values: pa.Array, words: frozenset[str]) -> Mask:
     return _mask(pc.is_in(pc.utf8_lower(values), pa.array(sorted(words))))
+
+
+def matches(values: pa.Array, pattern: str) -> Mask:
+    """Return which values match a pattern."""
+    return _mask(pc.match_substring_regex(values, pattern))
 
 
 def _mask(found: pa.Array) -> Mask:
