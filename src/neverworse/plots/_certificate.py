@@ -9,10 +9,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from neverworse._docs import documented_like
 from neverworse._palette import BLUE, GREY, ORANGE
+from neverworse._words import count, number
 from neverworse.estimators import Audit
 from neverworse.plots._drawing import Display, ink, last_step
 from neverworse.projection import Certificate
-from neverworse.projection.words import number, plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -185,12 +185,12 @@ class CertificateDisplay(Display):
         loss = claim._loss()
         if isinstance(claim, Audit):
             low, high = claim.baseline_loss
-            over, whose = f"mean over {n:,} {plural(n)}", "the baseline"
+            over, whose = f"mean over {count(n, 'row')}", "the baseline"
         else:
             low, high = claim.supervised_loss
             only = claim.rows == "unlabeled"
             n = claim.n_unlabeled if only else n
-            over = f"sum over {n:,} {'unlabeled ' if only else ''}{plural(n)}"
+            over = f"sum over {count(n, 'unlabeled row' if only else 'row')}"
             if claim.penalty:
                 over += f" plus {number(claim.penalty)} ||w||²"
             whose = f"the supervised {claim.assumptions.model}"
