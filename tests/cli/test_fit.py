@@ -57,7 +57,7 @@ def test_everything_is_written_and_said(fitted):
     assert said.startswith(f"{study.verdict.headline} How good {study.verdict.quality} Why ")
     for sentence in (*study.verdict.reasons, *study.verdict.cautions, *study.verdict.advice):
         assert sentence in said
-    number, change = r"0\.\d{3}", r"[+-]0\.\d{3}"
+    number, change = r"0\.\d{3}", "[+\N{MINUS SIGN}]?0\\.\\d{3}"
     step = rf"{change} \({change} to {change}\)"
     for name, last in (("supervised", ""), ("projected", f" {step}"), ("ICLS", f" {step}")):
         assert re.search(rf"{name}( {number}){{4}}{last}", said), name

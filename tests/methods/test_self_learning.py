@@ -749,7 +749,7 @@ def test_predict_before_fit(method):
         ({"max_iter": 1.5}, InvalidParameterError, "'max_iter' parameter"),
         ({"estimator": "svm"}, InvalidParameterError, "'estimator' parameter"),
         ({"estimator": StandardScaler()}, InvalidParameterError, "'estimator' parameter"),
-        ({"estimator": LinearRegression()}, ValueError, "is no classifier"),
+        ({"estimator": LinearRegression()}, ValueError, "is not a classifier"),
         ({"estimator": LeastSquaresClassifier(-1.0)}, InvalidParameterError, "'alpha' parameter"),
         ({"estimator": SVC(kernel="precomputed")}, ValueError, "square"),
         ({"missing_label": [1, 2]}, ValueError, "is not a scalar"),

@@ -339,8 +339,14 @@ def test_standard_methods_share_the_settings():
         clone(method)
 
 
-def test_all_methods_run_and_only_scores_have_a_loss(monkeypatch):
+def quick(monkeypatch):
+    """One repeat, and small forests."""
     monkeypatch.setattr("neverworse.study._sample.MOST_REPEATS", 1)
+    monkeypatch.setattr("neverworse.study._methods.N_TREES", 5)
+
+
+def test_all_methods_run_and_only_scores_have_a_loss(monkeypatch):
+    quick(monkeypatch)
     X, y = problem(n_labeled=30, n_unlabeled=100, shift=1.0)
     methods = standard_methods(projected(alpha=1.0), METHODS)
     found = compare(methods, X, y, sample_weight=np.ones(len(y))).comparison
@@ -357,8 +363,8 @@ def test_all_methods_run_and_only_scores_have_a_loss(monkeypatch):
 
 
 def test_all_methods_run_on_several_classes_and_sparse_rows(monkeypatch):
-    monkeypatch.setattr("neverworse.study._sample.MOST_REPEATS", 1)
-    X, y = problem(n_labeled=30, n_unlabeled=60, n_classes=3, shift=1.0)
+    quick(monkeypatch)
+    X, y = problem(n_labeled=30, n_unlabeled=60, n_features=5, n_classes=3, shift=1.0)
     methods = standard_methods(projected(alpha=1.0), method_names(3))
     dense = compare(methods, X, y).comparison
     assert dense.failures == {}

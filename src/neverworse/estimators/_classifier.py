@@ -41,7 +41,7 @@ class LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
         y : array-like of shape (n_samples,)
             Labels of two or more classes, and a marker for rows without one.
         sample_weight : array-like of shape (n_samples,), optional
-            Weight of each row in the loss, not negative. A row of weight zero is as good as absent.
+            Weight of each row in the loss, not negative. A row of weight zero is ignored.
 
         Returns
         -------
@@ -83,14 +83,6 @@ class LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
         return classes
 
     def to_sklearn(self) -> RidgeClassifier:
-        """Return a plain scikit-learn classifier with the same weights.
-
-        Returns
-        -------
-        classifier : sklearn.linear_model.RidgeClassifier
-            Fitted, with the same `decision_function` and the same predictions. It knows nothing of
-            neverworse, so that it can be used where that is not installed.
-        """
         check_is_fitted(self, "coef_")
         model = RidgeClassifier(fit_intercept=self.fit_intercept)
         model.coef_, model.intercept_ = self.coef_.copy(), self.intercept_.copy()

@@ -34,7 +34,7 @@ from neverworse.estimators._linear import copy_input_checks, forget_fit
 class LabeledRows:
     """Rows as they were given, with what is known about their labels."""
 
-    X: Any  # never changed, and not copied but for the rows that `take` chooses
+    X: Any  # never changed; only `labeled` copies rows
     classes: AnyArray  # (n_classes,)
     codes: Indices  # (n_rows,): position of the class of each row; zero where it is unlabeled
     unlabeled: Mask  # (n_rows,)
@@ -154,8 +154,7 @@ class DelegatingClassifier(PassesPredictionsOn, ClassifierMixin, BaseEstimator):
     def _fitting(self, X: Any, sample_weight: Any) -> Iterator[tuple[Any, Any, Vector | None]]:
         """Yield the classifier to fit, X and the weights, all checked as far as that is possible.
 
-        Leaves the estimator unfitted if the fit inside does not come to an end, for whatever
-        reason.
+        Leaves the estimator unfitted if the fit inside is interrupted or fails.
         """
         try:
             forget_fit(self)
@@ -163,7 +162,7 @@ class DelegatingClassifier(PassesPredictionsOn, ClassifierMixin, BaseEstimator):
             estimator = self._wrapped()
             if not is_classifier(estimator):
                 raise ValueError(
-                    f"estimator={estimator!r} is no classifier. Pass any classifier of "
+                    f"estimator={estimator!r} is not a classifier. Pass any classifier of "
                     "scikit-learn, for example LogisticRegression()."
                 )
             (X,) = indexable(X)

@@ -1,4 +1,4 @@
-"""What users pass: arrays, files and Dask collections, weights, and what is no array of numbers."""
+"""What users pass to `fit` and `predict`: arrays, files, Dask collections and weights."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 # What predictions need of a fitted model; the rest may be as long as the training rows.
 _NEEDED = ("coef_", "intercept_", "classes_", "n_features_in_")
 _ARGUMENTS = "X, y, sample_weight, bounds or a parameter"
-# How NumPy and Python begin to say that something is no number, or that rows differ in length.
+# How NumPy and Python begin to say that something is not a number, or that rows differ in length.
 _NOT_NUMBERS = ("could not convert", "setting an array element", "float() argument must be")
 # Squares of scores and narrow bounds are multiplied by weights; beyond these, products leave the
 # range of floating point numbers.
@@ -54,8 +54,8 @@ def explains_conversion(method: Method) -> Method:
             if not str(error).startswith(_NOT_NUMBERS):
                 raise
             raise type(error)(
-                f"{_ARGUMENTS} is no array of numbers: {str(error).rstrip('.')}. Encode text as "
-                "numbers, and give all rows the same columns."
+                f"{_ARGUMENTS} is not an array of numbers: {str(error).rstrip('.')}. Encode text "
+                "as numbers, and give all rows the same columns."
             ) from None
 
     return explained  # type: ignore[return-value]
@@ -101,7 +101,7 @@ def refuse_chunks(model: Any, X: Any) -> None:
 
 
 def lazy_rows(model: Any, X: Any, *, reset: bool) -> Rows:
-    """Return the rows of a Dask collection or of `Rows`, with checked columns, without reading.
+    """Return the rows of a Dask collection or of `Rows`, with checked columns; reads nothing.
 
     With `reset` the model is told about the columns; otherwise they must be those that it knows.
     """
@@ -196,6 +196,6 @@ class _Predict:
         self._method = method
 
     def __call__(self, X: Any) -> AnyArray:
-        if not X.shape[0]:  # a chunk of no rows is no mistake
+        if not X.shape[0]:  # an empty chunk is not a mistake
             return self(np.zeros((1, self._model.n_features_in_)))[:0]
         return getattr(self._model, self._method)(X)

@@ -81,9 +81,9 @@ def class_weights(
     names = classes.tolist()
     others = [name for name in names if name not in class_weight]
     unknown = [name for name in class_weight if name not in names]
-    if unknown and others:  # as in scikit-learn: a fold without a class is no mistake
+    if unknown and others:  # as in scikit-learn: a fold may lack a class
         raise ValueError(
-            f"class_weight has the class {unknown[0]!r}, of which there is no label, and none for "
+            f"class_weight has the class {unknown[0]!r}, which has no labeled rows, but lacks "
             f"{others[0]!r}. The classes are {', '.join(map(repr, names))}."
         )
     return np.array([class_weight.get(name, 1.0) for name in names], dtype=np.float64)
@@ -98,11 +98,28 @@ def coded_labels(
     """
     counted = ~unlabeled if weights is None else ~unlabeled & (weights > 0.0)
     counts = np.bincount(codes[counted], minlength=len(classes))
+    several = len(classes) > 2
+    hard = np.arange(len(classes))[:, None] == codes if several else codes[None]
+    target: Matrix = np.where(unlabeled, 0.0, hard)
     lower, upper = _bounds(bounds, classes, codes, unlabeled)
-    if len(classes) == 2:
-        target = codes.astype(np.float64)
-        return _two_classes(classes, target, unlabeled, weights, lower, upper, counts)
-    return _several_classes(classes, codes, unlabeled, weights, lower, upper, counts)
+    if lower is None or upper is None:
+        shape, width = Simplex() if several else Box(), unlabeled.astype(np.float64)
+        return KnownLabels(classes, Labels(target, width, weights, shape), 0, counts)
+    if not several:  # the second class says it all
+        lower, upper = lower[1:], upper[1:]
+    room = _left(lower)[0] if several else upper[0] - lower[0]
+    width = np.where(unlabeled & (upper > lower).any(axis=0) & (room > 0.0), room, 0.0)
+    refuse_vanishing(width, "label_bounds", "Give equal bounds.")
+    free, soft = width > 0.0, unlabeled & (width == 0.0)
+    target = np.where(unlabeled, lower, target)
+    caps = np.ones_like(target)
+    if several:
+        target[:, soft] += (room / len(classes))[soft]  # rounding errors of bounds that are equal
+        caps[:, free] = np.clip((upper - lower)[:, free] / width[free], 0.0, 1.0)
+    shape = Simplex(caps if (caps < 1.0).any() else None) if several else Box()
+    n_bounded = int(np.sum(free & ((width < 1.0) | (caps < 1.0).any(axis=0))))
+    labels = Labels(target, width, weights, shape)
+    return KnownLabels(classes, labels, n_bounded, None if soft.any() else counts)
 
 
 def check_weights(
@@ -225,56 +242,3 @@ def refuse_vanishing(width: Vector, bounds: str, fix: str) -> None:
             f"{bounds} in row {rows[0]} differ by {width[rows[0]]:.3g}, of which the square "
             f"vanishes in floating point. {fix}"
         )
-
-
-def _two_classes(
-    classes: AnyArray,
-    target: Vector,
-    unlabeled: Mask,
-    weights: Vector | None,
-    lower: Matrix | None,
-    upper: Matrix | None,
-    counts: AnyArray,
-) -> KnownLabels:
-    if lower is None or upper is None:
-        width = unlabeled.astype(np.float64)
-        return KnownLabels(classes, Labels(target, width, weights, Box()), 0, counts)
-    low, high = lower[1], upper[1]
-    width = np.where(unlabeled & (high > low), high - low, 0.0)
-    refuse_vanishing(width, "label_bounds", "Give equal bounds.")
-    soft = unlabeled & (width == 0.0)
-    base = np.where(unlabeled, low, target)
-    n_bounded = int(np.sum(unlabeled & (width > 0.0) & (width < 1.0)))
-    labels = Labels(base, width, weights, Box())
-    return KnownLabels(classes, labels, n_bounded, None if soft.any() else counts)
-
-
-def _several_classes(
-    classes: AnyArray,
-    codes: AnyArray,
-    unlabeled: Mask,
-    weights: Vector | None,
-    lower: Matrix | None,
-    upper: Matrix | None,
-    counts: AnyArray,
-) -> KnownLabels:
-    one_hot = (np.arange(len(classes))[:, None] == codes).astype(np.float64)
-    if lower is None or upper is None:
-        one_hot[:, unlabeled] = 0.0
-        width = unlabeled.astype(np.float64)
-        return KnownLabels(classes, Labels(one_hot, width, weights, Simplex()), 0, counts)
-    room, _ = _left(lower)
-    fixed = (upper <= lower).all(axis=0)
-    width = np.where(unlabeled & ~fixed & (room > 0.0), room, 0.0)
-    refuse_vanishing(width, "label_bounds", "Give equal bounds.")
-    free = width > 0.0
-    soft = unlabeled & ~free
-    base = np.where(unlabeled, lower, one_hot)
-    base[:, soft] += (room / len(classes))[soft]  # rounding errors of bounds that are equal
-    caps = np.ones_like(base)
-    caps[:, free] = np.clip((upper - lower)[:, free] / width[free], 0.0, 1.0)
-    narrowed = (caps < 1.0).any(axis=0) | (width < 1.0)
-    shape = Simplex(caps if (caps < 1.0).any() else None)
-    n_bounded = int(np.sum(free & narrowed))
-    labels = Labels(base, width, weights, shape)
-    return KnownLabels(classes, labels, n_bounded, None if soft.any() else counts)

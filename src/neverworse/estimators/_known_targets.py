@@ -16,7 +16,7 @@ from neverworse.estimators._known_labels import refuse_vanishing
 from neverworse.estimators._labels import split_targets
 from neverworse.projection import Assumptions, Labels
 
-LARGEST = 1e100  # the square of what is larger leaves too little room
+LARGEST_TARGET = 1e100  # the square of what is larger leaves too little room
 
 _NEEDS_BOTH_ENDS = (
     "Where targets have no bound on one side, no improvement can be guaranteed for all of them: "
@@ -36,7 +36,7 @@ class KnownTargets:
     weights: Vector | None  # (n_rows,)
 
     def counted(self, mask: Mask) -> Mask:
-        """Return which of these rows have a weight: all others are as good as absent."""
+        """Return which of these rows have a positive weight: all others are ignored."""
         return mask if self.weights is None else mask & (self.weights > 0.0)
 
     def contradicted(self) -> Mask:
@@ -60,7 +60,7 @@ class KnownTargets:
         width = np.where(self.known, target, self.upper) - target
         fix = "Rescale y and its bounds, or give equal bounds."
         refuse_vanishing(width, "The bounds of the target", fix)
-        return Labels(target, width, self.weights)
+        return Labels(target[None], width, self.weights)
 
     def assumptions(self) -> Assumptions:
         """Return what the certificate has to say about the unknown targets."""
@@ -209,7 +209,7 @@ def _raise_if_crossed(lower: Vector, upper: Vector, fix: str) -> None:
 
 def raise_if_too_large(name: str, *values: Vector) -> None:
     # Bounds may be NaN where there are none.
-    if any(np.any(np.abs(v) > LARGEST) for v in values):
+    if any(np.any(np.abs(v) > LARGEST_TARGET) for v in values):
         raise ValueError(
             f"The values of {name} are so large that their squares overflow. Rescale the targets "
             "and their bounds, for example by a power of ten."

@@ -17,8 +17,8 @@ from sklearn.utils.validation import column_or_1d
 
 from neverworse._typing import AnyArray, Indices, Mask, Vector
 
-_FEW = 8  # a few classes and a marker
-_MOST_SHOWN = 5  # classes in a message
+_MAX_SCANNED = 8  # a few classes and a marker
+_MAX_SHOWN = 5  # classes in a message
 # What NumPy makes of a missing label when a list of strings is turned into an array.
 _LOOKS_MISSING = ("-1", "nan", "NaN", "None", "<NA>", "NaT")
 
@@ -51,7 +51,7 @@ def split_targets(y: Any, missing_label: Any) -> tuple[Vector, Mask]:
         values = np.full(len(missing), np.inf)
     except (TypeError, ValueError):
         raise ValueError(
-            "y has targets that are no numbers. Convert them, or use a classifier if they are "
+            "y has targets that are not numbers. Convert them, or use a classifier if they are "
             "classes."
         ) from None
     if not np.isfinite(values).all():
@@ -88,7 +88,7 @@ def is_auto(missing_label: Any) -> bool:
 
 
 def _is_continuous(labels: _Labels) -> bool:
-    """Whether the values are numbers that are no integers, as in a regression."""
+    """Whether the values are numbers that are not integers, as in a regression."""
     values = labels.values[~labels.null]
     return values.dtype.kind == "f" and bool(np.any(values != np.floor(values)))
 
@@ -148,7 +148,7 @@ def _few_distinct(labels: AnyArray) -> _Labels | None:
     todo, codes = np.ones(len(labels), bool), np.zeros(len(labels), np.intp)
     values: list[Any] = []
     while todo.any():
-        if len(values) == _FEW:
+        if len(values) == _MAX_SCANNED:
             return None
         value = labels[np.argmax(todo)]
         same = labels == value if value == value else labels != labels
@@ -245,11 +245,11 @@ def check_classes(known: AnyArray, n_rows: int) -> AnyArray:
         )
     known = native_dtype(known)
     if known.dtype.kind == "f" and np.isinf(known).any():
-        raise ValueError("y contains infinity, which is no label. Mark unlabeled rows with NaN.")
+        raise ValueError("y contains infinity, which is not a label. Mark unlabeled rows with NaN.")
     if known.dtype.kind == "f" and np.any(known != np.floor(known)):
         raise ValueError(
-            "Unknown label type: continuous. y has numbers that are no integers, which are targets "
-            "of a regression, not classes: use ProjectedLeastSquaresRegressor, or turn them into "
+            "Unknown label type: continuous. y has numbers that are not integers: targets of a "
+            "regression, not classes. Use ProjectedLeastSquaresRegressor, or turn them into "
             "classes first."
         )
     classes = np.unique(known)
@@ -292,8 +292,8 @@ def shown(label: Any) -> str:
 
 def shown_classes(classes: AnyArray) -> str:
     """Return the first few classes as people would write them."""
-    more = ", ..." if len(classes) > _MOST_SHOWN else ""
-    return ", ".join(shown(k) for k in classes[:_MOST_SHOWN]) + more
+    more = ", ..." if len(classes) > _MAX_SHOWN else ""
+    return ", ".join(shown(k) for k in classes[:_MAX_SHOWN]) + more
 
 
 def refuse_calibration(markers: Sequence[Any]) -> None:

@@ -52,7 +52,8 @@ class LeastSquaresClassifier(LabeledRowsClassifier):
 
     .. math:: \sum_i s_i (x_i \cdot w + b - y_i)^2 + \alpha \lVert w \rVert^2 .
 
-    More than two classes have one such target each, 1 for the rows of the class.
+    More than two classes have one such target each, 1 for the rows of the class. Without intercept,
+    scores still have to approximate 0 and 1.
 
     Unlabeled rows are ignored. This is the supervised counterpart of
     `ProjectedLeastSquaresClassifier`, and is also known as Fisher's linear discriminant.
@@ -65,10 +66,9 @@ class LeastSquaresClassifier(LabeledRowsClassifier):
     class_weight : None, "balanced" or dict, default=None
         Factors for the weights :math:`s_i` of labeled rows, for each class. "balanced": all
         classes have the same total weight, and all rows together as much as before, as in
-        scikit-learn. A dict from classes to numbers; classes that it lacks have 1.
+        scikit-learn. A dict from classes to factors; the factor of other classes is 1.
     fit_intercept : bool, default=True
-        Whether to fit an intercept; it is never penalised. Without it, the score still has to
-        approximate 0 and 1.
+        Whether to fit an intercept; it is never penalised.
     rcond : float or None, default=None
         How rank deficiency is decided. None: an accurate solve that does not depend on the scales
         of the columns, with the solution of minimum norm where there are many. A number: directions
@@ -76,9 +76,9 @@ class LeastSquaresClassifier(LabeledRowsClassifier):
         times the largest are left out. The published experiments of Krijthe and Loog use 1.49e-8,
         which acts as a strong regulariser where columns have very different scales.
     missing_label : "auto" or scalar, default="auto"
-        What marks unlabeled rows in y. "auto": -1 among integers, NaN among floats, and any null
-        value among objects; an error where that would be a guess. NaN, None or pd.NA: any null
-        value, so that -1 may be a class. Any other value: that value.
+        The value that marks unlabeled rows in y. "auto": -1 among integers, NaN among floats, and
+        any null value among objects; an error where that would be a guess. NaN, None or pd.NA: any
+        null value, so that -1 may be a class.
 
     Attributes
     ----------
@@ -91,6 +91,7 @@ class LeastSquaresClassifier(LabeledRowsClassifier):
     alpha_ : float
         The penalty that was used.
     n_features_in_ : int
+        Number of features seen during `fit`.
     feature_names_in_ : array of shape (n_features_in_,)
         Only if X has column names that are all strings.
 

@@ -74,14 +74,6 @@ class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
         return self._scores(X)
 
     def to_sklearn(self) -> LinearRegression:
-        """Return a plain scikit-learn regression with the same weights.
-
-        Returns
-        -------
-        regression : sklearn.linear_model.LinearRegression
-            Fitted, with the same predictions. It knows nothing of neverworse, so that it can be
-            used where that is not installed.
-        """
         check_is_fitted(self, "coef_")
         model = LinearRegression(fit_intercept=self.fit_intercept)
         model.coef_, model.intercept_ = self.coef_.copy(), self.intercept_
@@ -89,8 +81,8 @@ class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
         return model
 
     def _set_weights(self, weights: Weights) -> None:
-        self.coef_ = weights.coef
-        self.intercept_ = float(weights.intercept) + 0.0  # without intercept, it may be -0.0
+        self.coef_ = weights.coef[0]
+        self.intercept_ = float(weights.intercept[0]) + 0.0  # without intercept, it may be -0.0
 
 
 class LabeledRowsRegressor(LinearRegressor):
@@ -103,9 +95,10 @@ class LabeledRowsRegressor(LinearRegressor):
 
     def _fit_rows(self, given: FitInput) -> None:
         targets = known_targets(given, self.missing_label)
-        # How far unknown targets may range is nothing to this model.
+        # The bounds of unknown targets do not matter to this model.
         ignored = (~targets.known).astype(np.float64)
-        self._fit_training(TrainingRows(given.rows, Labels(targets.target, ignored, given.weights)))
+        labels = Labels(targets.target[None], ignored, given.weights)
+        self._fit_training(TrainingRows(given.rows, labels))
 
     @abstractmethod
     def _fit_training(self, training: TrainingRows) -> None:
@@ -131,9 +124,8 @@ class LeastSquaresRegressor(LabeledRowsRegressor):
         Whether to fit an intercept; it is never penalised.
     {rcond}
     missing_label : scalar, default=np.nan
-        What marks rows without a target in y. NaN, None or pd.NA: any null value. Any other value:
-        that value. Unlike among classes, -1 marks nothing unless it is given here: it may well be a
-        target.
+        The value that marks rows without a target in y. NaN, None or pd.NA: any null value. Unlike
+        for classes, -1 is a target unless it is given here.
 
     Attributes
     ----------

@@ -72,7 +72,7 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[mis
     intercept_: Any
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, bounds: Any = None) -> Self:
-        """Fit, and be unfitted if that does not come to an end, for whatever reason."""
+        """Fit, and be unfitted if that is interrupted or fails."""
         try:
             X = self._checked_input(X)
             rows = X if isinstance(X, Rows) else as_rows(X)
@@ -108,6 +108,19 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[mis
     def _fit_rows(self, given: FitInput) -> None:
         """Check y and the bounds, fit, and set the attributes."""
 
+    @abstractmethod
+    def to_sklearn(self) -> Any:
+        """Return a plain scikit-learn estimator with the same weights.
+
+        Returns
+        -------
+        estimator : sklearn estimator
+            Fitted, with the same predictions, and the same `decision_function` and probabilities if
+            it has them: a `RidgeClassifier`, `LogisticRegression`, `LinearDiscriminantAnalysis` or
+            `LinearRegression`. It knows nothing of neverworse, so that it can be used where that is
+            not installed.
+        """
+
     @explains_conversion
     def _scores(self, X: Any) -> Vector:
         """Return ``X @ coef_.T + intercept_``, with one row for each class if there are several."""
@@ -121,12 +134,12 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[mis
         scores = rows.scores(stored.coef, stored.intercept - self._threshold)
         if isinstance(rows, ChunkedRows) and not np.isfinite(scores).all():
             explain_not_finite(rows)
-        return scores
+        return scores if len(scores) > 1 else scores[0]
 
     def _set_weights(self, weights: Weights) -> None:
         """Store weights with a snapped intercept."""
-        self.coef_ = np.atleast_2d(weights.coef)
-        self.intercept_ = np.atleast_1d(weights.intercept - self._threshold)
+        self.coef_ = weights.coef
+        self.intercept_ = weights.intercept - self._threshold
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -185,8 +198,7 @@ def explained_overflow(X: Any, estimator_name: str) -> Iterator[None]:
 def stored_weights(model: LinearModel) -> Weights:
     """Return the weights of a fitted model; for a classifier, on targets coded 0 and 1."""
     intercept = np.atleast_1d(model.intercept_) + model._threshold
-    coef = np.atleast_2d(model.coef_)
-    return Weights(coef, intercept) if len(coef) > 1 else Weights(coef[0], float(intercept[0]))
+    return Weights(np.atleast_2d(model.coef_), intercept)
 
 
 def fit_least_squares(

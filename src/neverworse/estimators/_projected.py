@@ -62,7 +62,7 @@ class ProjectedLeastSquaresClassifier(ProjectedModel, IndicatorClassifier):
     alpha : float or "loo", default="loo"
         Ridge penalty of the supervised baseline: chosen by exact leave-one-out on the labeled
         rows, as in `LeastSquaresClassifierCV`, or a number, as in `LeastSquaresClassifier`. The
-        paper has 0.0. "Never worse" is worth as much as the baseline.
+        paper uses 0.0. "Never worse" is worth as much as the baseline.
     constraint_alpha : float or "same", default="same"
         Ridge penalty inside the constraint set, and in the loss that the guarantee is about:
         "same" as that of the baseline, or a number. With a smaller one than the baseline's, merely
@@ -88,14 +88,14 @@ class ProjectedLeastSquaresClassifier(ProjectedModel, IndicatorClassifier):
     {fit_intercept, rcond, missing_label}
     solver : {"exact", "lbfgs"}, default="exact"
         "exact" solves the dual, at the cost of a few passes over the rows. "lbfgs" runs L-BFGS-B
-        on the soft labels, the slow reference.
+        on the soft labels, as a slow reference.
     tol : float, default=1e-9
         Duality gap to reach, relative to the squared distance.
     max_iter : int or None, default=None
         Maximum number of Newton steps (or of function evaluations of L-BFGS-B). A fit that is
         stopped early is certified all the same.
     max_time : float or None, default=None
-        Maximum time of the solver, in seconds.
+        Maximum time of the solver in seconds.
     verbose : int, default=0
         Whether to write a line to stderr for every stage of the fit, with the rows that take part
         and, where these are known, passes, gap and an estimate of the time left. Callbacks of
@@ -116,10 +116,10 @@ class ProjectedLeastSquaresClassifier(ProjectedModel, IndicatorClassifier):
     sparse_soft_labels_ : sparse array of shape (n_unlabeled, 1) or (n_unlabeled, n_classes)
         The same as a sparse array.
     certificate_ : Certificate
-        What is proved about the projected against the supervised weights.
+        What is proved about the projected weights, compared with the supervised ones.
     n_iter_ : int
-        Newton steps (or steps of the labels with very many columns, or function evaluations of
-        L-BFGS-B).
+        Number of Newton steps (or, with very many columns, of gradient steps of the labels, or of
+        function evaluations of L-BFGS-B).
     {n_features_in_, feature_names_in_}
 
     See Also
@@ -193,7 +193,7 @@ class ProjectedLeastSquaresClassifier(ProjectedModel, IndicatorClassifier):
     def _fit_rows(self, given: FitInput) -> None:
         known = known_labels(given, self.missing_label, self.class_weight)
         labels, assumptions = with_class_prior(known, self.class_prior, self.prior_level)
-        if self.solver == "lbfgs" and (labels.target.ndim > 1 or labels.totals is not None):
+        if self.solver == "lbfgs" and (labels.shape.is_coupled or labels.totals is not None):
             raise ValueError(
                 "solver='lbfgs' is a reference for two classes without class_prior. Use "
                 "solver='exact'."

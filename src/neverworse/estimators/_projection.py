@@ -138,21 +138,25 @@ class SoftLabels:
     values: Matrix  # (n,) or (n_classes, n): their labels
 
     @classmethod
-    def compress(cls, labels: Vector) -> SoftLabels:
-        """Return the compact form of labels of shape (n_rows,) or (n_classes, n_rows)."""
-        several = labels.ndim > 1
+    def compress(cls, labels: Matrix) -> SoftLabels:
+        """Return the compact form of labels of shape (n_classes, n_rows)."""
         ones = labels == 1.0
-        codes = labels.argmax(axis=0) if several else ones
-        whole = ones.any(axis=0) if several else ones | (labels == 0.0)
+        whole, codes = ones.any(axis=0), labels.argmax(axis=0)
+        if len(labels) == 1:
+            whole, codes = whole | (labels[0] == 0.0), ones[0]
         rows = np.flatnonzero(~whole)
-        n_codes = len(labels) if several else 2
-        return cls(codes.astype(np.min_scalar_type(n_codes - 1)), rows, labels[..., rows].copy())
+        n_codes = max(len(labels), 2)
+        return cls(codes.astype(np.min_scalar_type(n_codes - 1)), rows, labels[:, rows])
+
+    @property
+    def _is_binary(self) -> bool:
+        return self.values.ndim == 1 or len(self.values) == 1  # the former in older model files
 
     def to_array(self) -> Vector:
         """Return an array of shape (n_rows,) or (n_rows, n_classes)."""
-        if self.values.ndim == 1:
+        if self._is_binary:
             labels = self.codes.astype(np.float64)
-            labels[self.rows] = self.values
+            labels[self.rows] = self.values.ravel()
             return labels
         labels = np.zeros((len(self.codes), len(self.values)))
         labels[np.arange(len(labels)), self.codes] = 1.0
@@ -161,7 +165,7 @@ class SoftLabels:
 
     def to_sparse(self) -> sparse.csr_array:
         """Return a sparse array of shape (n_rows, 1) or (n_rows, n_classes)."""
-        if self.values.ndim == 1:
+        if self._is_binary:
             return sparse.csr_array(self.to_array()[:, None])
         n, whole = len(self.codes), np.ones(len(self.codes), bool)
         whole[self.rows] = False

@@ -59,7 +59,7 @@ class ProjectedLeastSquaresRegressor(ProjectedModel, LinearRegressor):
     {constraint_alpha, fit_intercept, rcond, missing_label}
     solver : {"exact", "lbfgs"}, default="exact"
         "exact" solves the dual, at the cost of a few passes over the rows. "lbfgs" runs L-BFGS-B
-        on the unknown targets, the slow reference.
+        on the unknown targets, as a slow reference.
     {tol, max_iter, max_time, verbose}
 
     Attributes
@@ -73,7 +73,7 @@ class ProjectedLeastSquaresRegressor(ProjectedModel, LinearRegressor):
     imputed_targets_ : array of shape (n_unlabeled,)
         Targets of the unlabeled rows, in their order and within their bounds, for which least
         squares on all rows gives the projected weights. Most of them lie at one of their bounds;
-        they are no predictions. Rows whose bounds are equal are labeled, and not among them.
+        they are not predictions. Rows with equal bounds count as labeled, and are not included.
     {certificate_, n_iter_, n_features_in_, feature_names_in_}
 
     See Also
@@ -174,5 +174,5 @@ class ProjectedLeastSquaresRegressor(ProjectedModel, LinearRegressor):
         unknown = ~targets.known
         # Lower bound plus a share of the range may be off by a rounding error.
         self.imputed_targets_ = np.clip(
-            result.soft_labels, targets.lower[unknown], targets.upper[unknown]
+            result.soft_labels[0], targets.lower[unknown], targets.upper[unknown]
         )

@@ -146,14 +146,6 @@ class EntropyRegularizedLogisticRegression(LogOddsClassifier):
         self.verbose = verbose
 
     def to_sklearn(self) -> LogisticRegression:
-        """Return a plain scikit-learn classifier with the same weights.
-
-        Returns
-        -------
-        classifier : sklearn.linear_model.LogisticRegression
-            Fitted, with the same probabilities. It knows nothing of neverworse, so that it can be
-            used where that is not installed.
-        """
         check_is_fitted(self, "coef_")
         model = LogisticRegression(C=1.0 / self.alpha, fit_intercept=self.fit_intercept)
         model.coef_, model.intercept_ = self.coef_.copy(), self.intercept_.copy()
@@ -190,8 +182,7 @@ class EntropyRegularizedLogisticRegression(LogOddsClassifier):
         objective = EntropyObjective(
             rows, target, weights, np.zeros(rows.n_rows), float(self.alpha), self.fit_intercept
         )
-        several = target.shape[:-1]
-        start = Weights(np.zeros((*several, rows.n_columns)), np.zeros(several))
+        start = Weights.zero(np.empty((len(target), rows.n_columns)))
         descent = descend(objective, start, 0.0, self.tol, self.max_iter)
         stages.report("labeled rows only", descent.n_iter, int(np.count_nonzero(weights)))
         return descent

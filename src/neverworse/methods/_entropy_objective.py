@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import optimize, special
 
-from neverworse._typing import Scalars, Vector
+from neverworse._typing import Vector
 from neverworse.methods._base import column_squares
-from neverworse.projection import NonFiniteError, Weights
-from neverworse.projection.coordinates.gram import Whitening, whiten
+from neverworse.projection import GramCoordinates, NonFiniteError, Weights, whiten
 from neverworse.projection.coordinates.moments import LARGEST_SQUARE
 from neverworse.rows import Rows
 from neverworse.rows._threads import single_threaded_blas
@@ -25,7 +24,7 @@ CURVATURE = 0.25
 class WideCoordinates:
     """Coordinates for many columns: every weight and the intercept in a unit of its own.
 
-    They have what `Whitening` has.
+    They have what `GramCoordinates` has.
     """
 
     rows: Rows
@@ -38,29 +37,29 @@ class WideCoordinates:
         return self.rows.n_columns + (self.intercept_unit is not None)
 
     def to_weights(self, z: Vector) -> Weights:
-        """See `Whitening.to_weights`."""
+        """See `GramCoordinates.to_weights`."""
         if self.intercept_unit is None:
-            return Weights(self.unit * z, np.zeros(z.shape[:-1]))
-        return Weights(self.unit * z[..., :-1], self.intercept_unit * z[..., -1])
+            return Weights(self.unit * z, np.zeros(len(z)))
+        return Weights(self.unit * z[:, :-1], self.intercept_unit * z[:, -1])
 
-    def adjoint(self, weighted_sum: Vector, total: Scalars) -> Vector:
-        """See `Whitening.adjoint`."""
+    def adjoint(self, weighted_sum: Vector, total: Vector) -> Vector:
+        """See `GramCoordinates.adjoint`."""
         scale = self.intercept_unit
-        return self._joined(weighted_sum, 0.0 if scale is None else scale * np.asarray(total))
+        return self._joined(weighted_sum, total if scale is None else scale * total)
 
     def adjoint_coef(self, gradient: Vector) -> Vector:
-        """See `Whitening.adjoint_coef`."""
-        return self._joined(gradient, np.zeros(gradient.shape[:-1]))
+        """See `GramCoordinates.adjoint_coef`."""
+        return self._joined(gradient, np.zeros(len(gradient)))
 
-    def _joined(self, gradient: Vector, last: Scalars) -> Vector:
+    def _joined(self, gradient: Vector, last: Vector) -> Vector:
         if self.intercept_unit is None:
             return self.unit * gradient
-        return np.concatenate([self.unit * gradient, np.asarray(last)[..., None]], axis=-1)
+        return np.column_stack([self.unit * gradient, last])
 
 
 def coordinates(
     rows: Rows, weights: Vector, alpha: float, fit_intercept: bool
-) -> Whitening | WideCoordinates:
+) -> GramCoordinates | WideCoordinates:
     """Return coordinates in which neither scales nor correlations of the columns slow descent."""
     if rows.n_columns <= MANY_COLUMNS:
         return whiten(rows, CURVATURE * weights, alpha, fit_intercept)
@@ -77,9 +76,9 @@ class EntropyObjective:
     .. math:: J_\lambda(w, b) = - \sum_i s_i \log p_{y_i}(x_i) + \lambda \sum_j s_j H(p(u_j))
               + \frac{\alpha}{2} \lVert w \rVert^2
 
-    The target is 0 or 1 for two classes, or one-hot of shape (n_classes, n_rows), and anything
-    finite where unlabeled. `labeled` and `unlabeled` are the weights of the rows in the log loss
-    and in the entropy.
+    The target is of shape (1, n_rows) for two classes, 0 or 1, or one-hot, and anything finite
+    where unlabeled. `labeled` and `unlabeled` are the weights of the rows in the log loss and in
+    the entropy.
     """
 
     def __init__(
@@ -97,14 +96,14 @@ class EntropyObjective:
 
     @np.errstate(over="ignore", invalid="ignore")  # an overflow shows in the result
     def evaluate(self, weights: Weights, entropy_weight: float) -> tuple[float, Vector]:
-        """Return J and its gradient over the coordinates, from one reading of the rows."""
+        """Return J and its gradient over the coordinates, from one pass over the rows."""
         rows = self.coordinates.rows
         losses = np.empty(rows.n_rows)
-        derive = _two_classes if self.target.ndim == 1 else _several_classes
+        derive = _two_classes if len(self.target) == 1 else _several_classes
 
         def weigh(t: Vector, part: slice) -> Vector:
             s, r = self.labeled[part], entropy_weight * self.unlabeled[part]
-            losses[part], slopes = derive(t, self.target[..., part], s, r)
+            losses[part], slopes = derive(t, self.target[:, part], s, r)
             return slopes
 
         _, summed, total = rows.scores_and_sum(weights.coef, weights.intercept, weigh)
@@ -123,7 +122,7 @@ def _two_classes(t: Vector, y: Vector, s: Vector, r: Vector) -> tuple[Vector, Ve
     rest = np.log1p(np.exp(-size))  # what the log loss of the likelier class is
     loss = rest + np.maximum(t, 0.0) - y * t
     entropy = rest + size * np.minimum(p, q)
-    return s * loss + r * entropy, s * (p - y) - r * t * p * q
+    return (s * loss + r * entropy)[0], s * (p - y) - r * t * p * q
 
 
 def _several_classes(t: Vector, y: Vector, s: Vector, r: Vector) -> tuple[Vector, Vector]:
@@ -158,7 +157,7 @@ def descend(
     The gradient is measured in coordinates in which the curvature is about one, so that half of
     its square is about what could still be gained.
     """
-    shape = (*start.coef.shape[:-1], objective.coordinates.rank)
+    shape = (len(start.coef), objective.coordinates.rank)
     path: list[float] = []
     at = np.zeros(shape)
     last = 0.0, np.zeros(shape)

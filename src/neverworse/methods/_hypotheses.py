@@ -54,7 +54,7 @@ class Distances:
         np.divide(self.unlabeled, self.labeled, out=ratios, where=seen)
         ratios[~seen & (self.unlabeled > same)] = np.inf
         ratios = np.tril(ratios, -1)
-        ratios[0, 0] = 1.0  # the simplest hypothesis is taken at its word
+        ratios[0, 0] = 1.0  # the distance of the simplest hypothesis is not adjusted
         factors = ratios.max(axis=1)
         adjusted = np.full_like(self.target, np.inf)
         np.multiply(self.target, factors, out=adjusted, where=np.isfinite(factors))
@@ -139,12 +139,12 @@ def hypotheses(
         target, unlabeled = split_targets(y, marker)
         check_consistent_length(X, target)
         if not weights[~unlabeled].any():
-            raise ValueError("sample_weight is zero for all rows with a target. Weigh some more.")
+            raise ValueError("sample_weight is zero for all rows with a target. Raise some of it.")
         return Hypotheses(target, target, unlabeled, weights, None, "predict")
     if distance == "predict_proba" and without:
         raise ValueError(
-            f"distance='predict_proba' needs probabilities, which {', '.join(map(repr, without))} "
-            "has not. Use distance='predict'."
+            f"distance='predict_proba' needs predict_proba, which {', '.join(map(repr, without))} "
+            "does not have. Use distance='predict'."
         )
     classes, codes, unlabeled = split_labels(y, missing_label)
     check_consistent_length(X, codes)

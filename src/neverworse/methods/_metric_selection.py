@@ -223,32 +223,12 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
         return float(self.best_estimator_.score(X, y, **weights))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters; if `deep`, the candidates and theirs as well.
-
-        Parameters
-        ----------
-        deep : bool, default=True
-
-        Returns
-        -------
-        params : dict
-        """
         if isinstance(self.estimators, list):
             params: dict[str, Any] = self._get_params("estimators", deep=deep)
             return params
         return super().get_params(deep=deep)
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, also of candidates by their names: ``name__parameter``.
-
-        Parameters
-        ----------
-        **params : dict
-
-        Returns
-        -------
-        self : object
-        """
         if isinstance(params.get("estimators", self.estimators), list):
             self._set_params("estimators", **params)
         else:
@@ -261,23 +241,40 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
         return all(hasattr(estimator, method) for _, estimator in self._candidates())
 
     def _candidates(self) -> Named:
-        """Return the candidates with their names."""
-        return named_candidates(self.estimators, self.param_list)
+        """Return the candidates with their names, as they were given."""
+        if isinstance(self.estimators, list):
+            return self.estimators
+        return [
+            (", ".join(f"{name}={value!r}" for name, value in params.items()), self.estimators)
+            for params in self.param_list or [{}]
+        ]
 
     def _candidates_to_fit(self) -> Named:
         """Return copies of the candidates with their names, after a check."""
-        candidates = candidates_to_fit(self.estimators, self.param_list)
+        if isinstance(self.estimators, list):
+            _check_list(self.estimators, self.param_list)
+        else:
+            _check_param_list(self.param_list)
+        candidates = self._candidates()
+        kinds = [
+            "classifier" if is_classifier(e) else "regressor" if is_regressor(e) else "neither"
+            for _, e in candidates
+        ]
+        if "neither" in kinds or len(set(kinds)) > 1:
+            named = zip(candidates, kinds, strict=True)
+            told = ", ".join(f"{name!r}: {kind}" for (name, _), kind in named)
+            raise ValueError(
+                f"Candidates have to be all classifiers, or all regressors. Got: {told}."
+            )
+        copies = [(name, copy_for_known_labels(estimator)) for name, estimator in candidates]
+        for (_, estimator), params in zip(copies, self.param_list or (), strict=False):
+            estimator.set_params(**params)
         if isinstance(self.estimators, list):
             self._validate_names([name for name, _ in candidates])
-        return candidates
+        return copies
 
     def _choose(
-        self,
-        candidates: Named,
-        X: Any,
-        y: Any,
-        weights: Vector | None,
-        stages: Stages,
+        self, candidates: Named, X: Any, y: Any, weights: Vector | None, stages: Stages
     ) -> None:
         """Fit the candidates, measure distances, and set the attributes."""
         s = np.ones(_num_samples(X)) if weights is None else weights
@@ -312,11 +309,7 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
         tags = super().__sklearn_tags__()
         try:
             theirs = [get_tags(estimator) for _, estimator in self._candidates()]
-        except (
-            AttributeError,
-            TypeError,
-            ValueError,
-        ):  # whatever is wrong with the candidates is for `fit` to say
+        except (AttributeError, TypeError, ValueError):  # for `fit` to explain
             return tags
         if theirs:
             tags.estimator_type = theirs[0].estimator_type
@@ -325,37 +318,6 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
             tags.input_tags.sparse = all(their.input_tags.sparse for their in theirs)
             tags.input_tags.allow_nan = all(their.input_tags.allow_nan for their in theirs)
         return tags
-
-
-def candidates_to_fit(estimators: Any, param_list: Any) -> Named:
-    """Return copies of the candidates with their names; raise an error if that is impossible."""
-    if isinstance(estimators, list):
-        _check_list(estimators, param_list)
-    else:
-        _check_param_list(param_list)
-    candidates = named_candidates(estimators, param_list)
-    kinds = [
-        "classifier" if is_classifier(e) else "regressor" if is_regressor(e) else "neither"
-        for _, e in candidates
-    ]
-    if "neither" in kinds or len(set(kinds)) > 1:
-        told = ", ".join(f"{n!r}: {kind}" for (n, _), kind in zip(candidates, kinds, strict=True))
-        raise ValueError(f"Candidates have to be all classifiers, or all regressors. Got: {told}.")
-    copies = [(name, copy_for_known_labels(estimator)) for name, estimator in candidates]
-    if param_list is not None:
-        for (_, estimator), params in zip(copies, param_list, strict=True):
-            estimator.set_params(**params)
-    return copies
-
-
-def named_candidates(estimators: Any, param_list: Any) -> Named:
-    """Return the candidates with their names, as they were given."""
-    if isinstance(estimators, list):
-        return estimators
-    return [
-        (", ".join(f"{name}={value!r}" for name, value in params.items()), estimators)
-        for params in param_list or [{}]
-    ]
 
 
 def _check_list(estimators: Any, param_list: Any) -> None:

@@ -93,7 +93,7 @@ class SupervisedClassifier(DelegatingClassifier):
 
 @documented_like(SupervisedClassifier)
 class OracleClassifier(DelegatingClassifier):
-    """Any classifier, fitted to all rows with their true labels: what no one can have.
+    """Any classifier, fitted to all rows with their true labels: an upper reference.
 
     A reference for experiments in which labels were hidden. It takes the same X and y as the other
     classifiers, and in addition the true labels of the rows that are unlabeled in y: as `y_true`

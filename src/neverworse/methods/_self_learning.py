@@ -67,10 +67,10 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):  # typ
         Number of retrainings.
     stop_reason_ : {"converged", "cycle", "max_iter", "callback"}
         Why it ended: `estimator_` predicts `labels_` itself; labels came back that had been left
-        before, so that they would go round for ever; after `max_iter` retrainings; or because a
+        before, so that they would repeat forever; after `max_iter` retrainings; or because a
         callback asked for it.
     cycle_length_ : int or None
-        How many labelings would follow each other for ever: 1 if the labels have converged, at
+        How many labelings would repeat forever: 1 if the labels have converged, at
         least 2 in a cycle. None if it was stopped before that was known.
     {n_features_in_, feature_names_in_}
 

@@ -35,8 +35,7 @@ from neverworse.estimators import (
     stored_weights,
 )
 from neverworse.methods._base import Stages
-from neverworse.projection import Observer, TrainingRows, Weights
-from neverworse.projection.coordinates.gram import EPS, Whitening, whiten
+from neverworse.projection import EPS, GramCoordinates, Observer, TrainingRows, Weights, whiten
 from neverworse.projection.coordinates.moments import moments
 from neverworse.rows import Rows, as_rows
 from neverworse.rows._threads import single_threaded_blas
@@ -44,7 +43,7 @@ from neverworse.rows._threads import single_threaded_blas
 # Rounding errors of the sums over rows are measured by the lengths of the columns. What they make
 # of the scores, relative to the residuals, must not exceed this; otherwise the classifier
 # is fitted anew each time.
-ACCURATE = 1e-10
+MAX_SCORE_ERROR = 1e-10
 # Who refuses bad input, as people see it.
 NAME = "SelfLearningClassifier"
 
@@ -68,7 +67,7 @@ class Learned:
     codes: AnyArray  # (n_unlabeled,): the labels to which the classifier was last fitted
     n_iter: int  # how often it was retrained
     stop_reason: StopReason
-    # how many labelings repeat for ever: one if the labels have converged. None if unknown
+    # how many labelings repeat forever: one if the labels have converged. None if unknown
     cycle_length: int | None = None
 
 
@@ -161,7 +160,7 @@ def learn_least_squares(
         whitening = _coordinates(rows, weights, supervised)
         error = whitening.column_norms[:, None] * whitening.basis
         error[whitening.idle] = 0.0  # these columns are left out of all sums
-        if EPS * np.linalg.norm(error) > ACCURATE:
+        if EPS * np.linalg.norm(error) > MAX_SCORE_ERROR:
             return None
         trainer = SteppingTrainer(whitening, known, supervised)
         learned = learn_from_itself(trainer, max_iter, observer)
@@ -174,7 +173,7 @@ class SteppingTrainer:
     """Retrains least squares by a step in whitened coordinates."""
 
     def __init__(
-        self, whitening: Whitening, known: KnownLabels, supervised: LeastSquaresClassifier
+        self, whitening: GramCoordinates, known: KnownLabels, supervised: LeastSquaresClassifier
     ) -> None:
         self.whitening = whitening
         self.labels = known.labels
@@ -208,7 +207,7 @@ class SteppingTrainer:
 
         def weigh(t: Vector, rows: slice) -> Vector:
             if assign:  # the class of the largest score, of which t is one half less
-                self.codes[rows] = t > 0.0 if t.ndim == 1 else t.argmax(axis=0)
+                self.codes[rows] = t[0] > 0.0 if len(t) == 1 else t.argmax(axis=0)
             target = self._target(rows)
             residual = target - (t + 0.5) if self.is_fitted else target
             if s is None:
@@ -225,14 +224,14 @@ class SteppingTrainer:
     def _target(self, rows: slice) -> Vector:
         """Return the labels of rows as targets, known or assigned."""
         codes = self.codes[rows]
-        several = self.labels.target.ndim > 1
-        assigned = np.arange(self.n_classes)[:, None] == codes if several else codes
-        return np.where(self.labels.unlabeled[rows], assigned, self.labels.target[..., rows])
+        several = self.labels.shape.is_coupled
+        assigned = np.arange(self.n_classes)[:, None] == codes if several else codes[None]
+        return np.where(self.labels.unlabeled[rows], assigned, self.labels.target[:, rows])
 
 
 def _coordinates(
     rows: Rows, weights: Vector | None, supervised: LeastSquaresClassifier
-) -> Whitening:
+) -> GramCoordinates:
     """Return coordinates of all directions, or of those that `rcond` leaves."""
     alpha, fit_intercept = float(supervised.alpha), supervised.fit_intercept
     if supervised.rcond is None:
@@ -246,4 +245,4 @@ def _coordinates(
         basis = np.column_stack([basis, np.zeros(len(basis))])
         offset = np.append(offset, 1.0 / np.sqrt(sums.total))
     idle = np.flatnonzero(~sums.varies)
-    return Whitening(sums.rows, sums.mean, basis, offset, np.sqrt(sums.raw), idle)
+    return GramCoordinates(sums.rows, sums.mean, basis, offset, np.sqrt(sums.raw), idle)

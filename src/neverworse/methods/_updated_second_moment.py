@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from neverworse._docs import documented_like
-from neverworse._typing import Scalars
 from neverworse.estimators import (
     FitInput,
     IndicatorClassifier,
@@ -122,8 +121,10 @@ class UpdatedSecondMomentClassifier(IndicatorClassifier):
         s = known.labels.weights_where(labeled)
         total = float(rows.n_rows if weights is None else weights.sum())
         ratio = total / float(s.sum())
-        mean: Scalars = np.average(target, axis=-1, weights=s) if self.fit_intercept else 0.0
-        residual = np.where(labeled, target - np.asarray(mean)[..., None], 0.0)
+        mean = np.zeros(len(target))
+        if self.fit_intercept:
+            mean = np.average(target, axis=1, weights=s)
+        residual = np.where(labeled, target - mean[:, None], 0.0)
         solution = solve_least_squares(
             rows,
             ratio * residual,

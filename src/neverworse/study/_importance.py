@@ -144,9 +144,7 @@ def coefficients(
             Coefficient(*words, classes[k], *map(float, of_feature))
             for words, *of_feature in zip(named, *values, strict=True)
         ]
-        constants = [
-            base + sign * np.atleast_1d(stored_weights(model).intercept)[row] for model in models
-        ]
+        constants = [base + sign * stored_weights(model).intercept[row] for model in models]
         at_zero, at_mean = (
             [
                 float(constant + weight @ place)

@@ -4,7 +4,7 @@ from scipy import optimize
 from sklearn.exceptions import ConvergenceWarning
 
 from neverworse.methods import ImplicitlyConstrainedDiscriminantAnalysis
-from neverworse.methods.discriminant._implicitly_constrained import LabeledLoss
+from neverworse.methods.discriminant._constrained import LabeledLoss
 from neverworse.methods.discriminant._sample import Family, Sample
 from neverworse.rows import as_rows
 

@@ -234,8 +234,8 @@ def test_conjugate_gradients_find_the_same(
     X[:, 3] += 50.0
     options = {"fit_intercept": fit_intercept, "penalise_intercept": penalise_intercept}
     exact = L2SVMClassifier(0.1, **options).fit(container(X), y)
-    monkeypatch.setattr(_systems, "MOST_COLUMNS", 0)
-    monkeypatch.setattr(_systems, "MOST_SPARSE_COLUMNS", 0)
+    monkeypatch.setattr(_systems, "MAX_COLUMNS", 0)
+    monkeypatch.setattr(_systems, "MAX_SPARSE_COLUMNS", 0)
     clf = L2SVMClassifier(0.1, **options).fit(container(X), y)
     assert clf.converged_
     np.testing.assert_allclose(clf.coef_, exact.coef_, rtol=1e-4, atol=1e-6)
@@ -289,7 +289,7 @@ def test_bad_values_in_many_columns(container, value):
 def test_dense_columns_far_from_zero_in_conjugate_gradients(monkeypatch):
     X, y, _ = make()
     reference = L2SVMClassifier().fit(X, y)
-    monkeypatch.setattr(_systems, "MOST_COLUMNS", 0)
+    monkeypatch.setattr(_systems, "MAX_COLUMNS", 0)
     clf = L2SVMClassifier().fit(np.c_[X + 1e7, np.full(len(y), 0.1)], y)
     np.testing.assert_allclose(clf.coef_[0, :-1], reference.coef_[0], rtol=1e-5)
     assert clf.coef_[0, -1] == 0.0

@@ -32,9 +32,8 @@ from neverworse.estimators._audit._inputs import (
 from neverworse.estimators._audit._report import Audit, Response
 from neverworse.estimators._class_prior import with_class_prior
 from neverworse.estimators._projected import ProjectedLeastSquaresClassifier
-from neverworse.projection import Assumptions, Labels
+from neverworse.projection import EPS, Assumptions, Labels
 from neverworse.projection.certificate.loss import LossDifference, loss_difference
-from neverworse.projection.coordinates.gram import EPS
 
 __all__ = ["Audit", "audit"]
 
@@ -92,17 +91,17 @@ def audit(
         - "auto": "predict_proba" if every estimator has it; "score" otherwise, or if both are
           arrays.
     sample_weight : array-like of shape (n_samples,), optional
-        Not negative. A row of weight zero is as good as absent.
+        Weight of each row in the losses, not negative. A row of weight zero is ignored.
     label_bounds : array-like, optional
         Of shape (n_samples, 2) or (n_samples, n_classes, 2), as in the `fit` of
-        `ProjectedLeastSquaresClassifier`. For regressors, who need them: bounds (low, high) of
+        `ProjectedLeastSquaresClassifier`. Required for regressors: bounds (low, high) of
         all unknown targets, or one such pair for each row.
     {class_prior, prior_level, missing_label}
 
     Returns
     -------
     audit : Audit
-        Worst and best case, as numbers and in words.
+        Worst and best case, in numbers and in words.
 
     See Also
     --------
@@ -153,6 +152,7 @@ def _evaluate(
     f: Vector, g: Vector, labels: Labels, response: Response, assumptions: Assumptions
 ) -> Audit:
     """Return worst and best case for scores f and g, rounded outwards."""
+    f, g = np.atleast_2d(f), np.atleast_2d(g)
     s = labels.weights
     used = np.ones(len(labels.width), bool) if s is None else s > 0.0
     total = float(len(used)) if s is None else math.fsum(s)
@@ -161,7 +161,7 @@ def _evaluate(
     # Taken as they are, the scores have no error; their difference was rounded once.
     bound = difference.rounding + difference.score_error(EPS * difference.norm_t, 0.0)
     # A wrong class misses two of several indicators, but is one error.
-    share = 0.5 if response == "error" and f.ndim > 1 else 1.0
+    share = 0.5 if response == "error" and len(f) > 1 else 1.0
     worst, best = share * (difference.worst + bound), share * (difference.best - bound)
     free = replace(labels, totals=None)
     labeled = labels.weights_where(~labels.unlabeled)

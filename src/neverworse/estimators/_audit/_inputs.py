@@ -19,7 +19,7 @@ from neverworse.estimators._classifier import class_scores, has_class_scores
 from neverworse.estimators._input import checked_weights
 from neverworse.estimators._known_labels import KnownLabels, coded_labels
 from neverworse.estimators._known_targets import (
-    LARGEST,
+    LARGEST_TARGET,
     KnownTargets,
     first_row,
     raise_if_too_large,
@@ -37,9 +37,9 @@ from neverworse.estimators._labels import (
 from neverworse.projection import Assumptions, Labels
 
 # How many classes a message names.
-FEW = 10
-# Probabilities add up to one but for this, even if they were computed in single precision.
-SAME = 1e-4
+MAX_NAMED_CLASSES = 10
+# Tolerance for probabilities that should add up to one; they may be in single precision.
+SUM_TOLERANCE = 1e-4
 
 Models = dict[str, Any]  # the candidate and the baseline, under the names of the arguments
 
@@ -66,7 +66,7 @@ def check_fitted(name: str, model: Any) -> None:
         check_is_fitted(model)
     if not predicts_targets(model) and not hasattr(model, "classes_"):
         raise ValueError(
-            f"{called(name, model)} has no classes_, so that it is no fitted classifier. Pass a "
+            f"{called(name, model)} has no classes_, so it is not a fitted classifier. Pass a "
             "fitted classifier, two regressors, or an array of scores."
         )
 
@@ -75,7 +75,7 @@ def check_regressors(models: Models, response: str, class_prior: Any) -> None:
     for name, model in models.items():
         if not is_array(model) and not predicts_targets(model):
             raise ValueError(
-                f"{called(name, model)} is no regressor, but the other one is. Pass two "
+                f"{called(name, model)} is not a regressor, but the other one is. Pass two "
                 "classifiers or two regressors."
             )
     if response != "auto":
@@ -202,7 +202,7 @@ def _check_shape(subject: str, scores: Vector, n: int, n_classes: int) -> None:
 
 
 def _check_finite(subject: str, scores: Vector) -> None:
-    row = first_row(~(np.abs(scores) < LARGEST))
+    row = first_row(~(np.abs(scores) < LARGEST_TARGET))
     if row is not None:
         raise ValueError(
             f"{subject} has values that are NaN, infinite or too large to be squared, first in row "
@@ -211,9 +211,12 @@ def _check_finite(subject: str, scores: Vector) -> None:
 
 
 def _check_probabilities(subject: str, scores: Vector) -> None:
-    what, row = "outside of [0, 1]", first_row(~(np.abs(scores - 0.5) <= 0.5 + SAME))
+    what, row = "outside of [0, 1]", first_row(~(np.abs(scores - 0.5) <= 0.5 + SUM_TOLERANCE))
     if row is None and scores.ndim > 1:
-        what, row = "that do not add up to 1", first_row(np.abs(scores.sum(axis=1) - 1.0) > SAME)
+        what, row = (
+            "that do not add up to 1",
+            first_row(np.abs(scores.sum(axis=1) - 1.0) > SUM_TOLERANCE),
+        )
     if row is not None:
         raise ValueError(
             f"{subject} has probabilities {what}, first in row {row}: {scores[row]}. Correct them, "
@@ -224,7 +227,7 @@ def _check_probabilities(subject: str, scores: Vector) -> None:
 def _check_one_score(subject: str, scores: Matrix) -> None:
     """Two classes have one score: check that the first column says the same as the second."""
     off, size = np.abs(scores.sum(axis=1) - 1.0), np.abs(scores).max(axis=1)
-    row = first_row(off > SAME * (1.0 + size))
+    row = first_row(off > SUM_TOLERANCE * (1.0 + size))
     if row is not None:
         raise ValueError(
             f"{subject} has scores of two classes that do not add up to 1, first in row {row}: "
@@ -352,8 +355,8 @@ def check_countable(known: KnownLabels, class_prior: Any) -> None:
 
 def listed(classes: Iterable[Any]) -> str:
     texts = [shown(c) for c in classes]
-    more = f" and {len(texts) - FEW} more" if len(texts) > FEW else ""
-    return ", ".join(texts[:FEW]) + more
+    more = f" and {len(texts) - MAX_NAMED_CLASSES} more" if len(texts) > MAX_NAMED_CLASSES else ""
+    return ", ".join(texts[:MAX_NAMED_CLASSES]) + more
 
 
 def labels_of_targets(
@@ -367,7 +370,9 @@ def labels_of_targets(
     raise_if_too_large("y", target)
     low, high = _target_bounds(bounds, n)
     targets = KnownTargets(target, ~unlabeled, low, high, weights)
-    wrong = unlabeled & ~((low <= high) & (np.abs(low) < LARGEST) & (np.abs(high) < LARGEST))
+    wrong = unlabeled & ~(
+        (low <= high) & (np.abs(low) < LARGEST_TARGET) & (np.abs(high) < LARGEST_TARGET)
+    )
     row = first_row(wrong | targets.contradicted())
     if row is not None:
         what = "are missing or not finite"

@@ -18,13 +18,12 @@ from neverworse.methods.discriminant._semi_supervised import (
     descend,
 )
 from neverworse.methods.discriminant._supervised import LinearDiscriminantClassifier
-from neverworse.projection import Assumptions, Certificate, Labels
+from neverworse.projection import EPS, Assumptions, Certificate, Labels
 from neverworse.projection.certificate.certificate import EXACT, Reason
 from neverworse.projection.certificate.loss import CHUNK, SUMMATION
-from neverworse.projection.coordinates.gram import EPS
 
-# Parts of the way from the supervised parameters that are tried until one is never worse.
-WAYS = (1.0, 0.5, 0.25, 0.1, 0.03, 0.01)
+# Fractions of the step from the supervised parameters, tried until one is never worse.
+STEP_FRACTIONS = (1.0, 0.5, 0.25, 0.1, 0.03, 0.01)
 
 
 @dataclass(frozen=True)
@@ -96,7 +95,7 @@ class ContrastivePessimisticDiscriminantAnalysis(SoftLabelDiscriminant):
     soft_labels_ : array of shape (n_unlabeled,) or (n_unlabeled, n_classes)
         The most pessimistic labels, as the share of the second of two classes, or of every class.
     certificate_ : LikelihoodCertificate
-        What is proved about these parameters against the supervised ones.
+        What is proved about these parameters, compared with the supervised ones.
     n_iter_ : int
         Number of steps.
     converged_ : bool
@@ -179,7 +178,7 @@ class ContrastivePessimisticDiscriminantAnalysis(SoftLabelDiscriminant):
         elif not moved:
             unfinished: Reason = "stopped early" if stopped_early else "no progress"
             reason = "rounding" if self.converged_ else unfinished
-        several = labels.target.ndim > 1
+        several = labels.shape.is_coupled
         counted = self.soft_labels_[labels.weights_where(labels.unlabeled)[labels.unlabeled] > 0.0]
         whole = (counted == 1.0).any(axis=1) if several else counted == 1.0
         n_zero, n_one = 0 if several else int(np.sum(counted == 0.0)), int(np.sum(whole))
@@ -236,7 +235,7 @@ def _certified(
     The worst case is convex on the way from the supervised classes, and zero there: if the saddle
     point was not reached, a part of the way may still be an improvement.
     """
-    for part in WAYS:
+    for part in STEP_FRACTIONS:
         try:
             model = saddle if part == 1.0 else start.between(saddle, part).stored()
             proved = contrast(model, start, sample, family)

@@ -6,8 +6,8 @@ a row x and the class k is
     log p(x, k) = β_k + h_k·(x - c) - ½ (x - c)'P(x - c) + const ,
     h_k = P μ_k ,   β_k = log π_k - ½ μ_k'P μ_k ,
 
-linear in x but for a term that all classes share. So everything that compares classes needs linear
-scores only, and sums of the shared term need the scatter matrix of the rows only.
+linear in x apart from a term that all classes share. So everything that compares classes needs only
+linear scores, and sums of the shared term need only the scatter matrix of the rows.
 
 Where rows do not vary within their classes in some direction, Gaussian classes have no density. As
 in scikit-learn's `LinearDiscriminantAnalysis`, such directions are left out: the density is that of

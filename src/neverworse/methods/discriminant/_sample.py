@@ -20,10 +20,10 @@ from neverworse.projection import Labels
 from neverworse.projection.coordinates.moments import moments
 from neverworse.rows import Rows
 
-# Columns whose sum of squares is so many times larger than that about their mean are shifted:
+# Columns whose sum of squares exceeds that about their mean by more than this factor are shifted:
 # inverting their covariance would magnify the digits that are lost.
-FAR = 1e4
-SAME = 1e-8  # probabilities add up to one but for this
+MAX_OFFSET_RATIO = 1e4
+SUM_TOLERANCE = 1e-8  # for probabilities that should add up to one
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,8 @@ class Sample:
     def of(cls, rows: Rows, target: Matrix, weights: Vector, unlabeled: Mask) -> Sample:
         """Add up the rows; the target is one-hot, and anything for unlabeled rows."""
         sums = moments(rows, weights, centre=True)
-        if rows.shift is None and np.any(sums.raw > FAR * np.diag(sums.gram), where=sums.varies):
+        far = sums.raw > MAX_OFFSET_RATIO * np.diag(sums.gram)
+        if rows.shift is None and np.any(far, where=sums.varies):
             sums = moments(rows.shifted(sums.mean), weights, centre=True)
         free = np.where(unlabeled, weights, 0.0)
         sample = cls(
@@ -79,7 +80,7 @@ class Sample:
     def scores_and_sums(
         self, linear: Matrix, weigh: Callable[[Vector, slice], Vector]
     ) -> tuple[Matrix, Matrix]:
-        """Return the scores t and the class sums for the weights weigh(t), reading rows once."""
+        """Return the scores t and the class sums for the weights weigh(t), in one pass."""
         weights = uncentred(linear, self.centre)
         t, summed, total = self.rows.scores_and_sum(weights.coef, weights.intercept, weigh)
         return t, self._centred(summed, np.asarray(total))
@@ -93,7 +94,7 @@ class Sample:
 def one_hot(labels: Labels) -> Matrix:
     """Return labels as one number for each class, of shape (n_classes, n_rows)."""
     target = labels.target
-    return target if target.ndim > 1 else np.stack([1.0 - target, target])
+    return target if len(target) > 1 else np.concatenate([1.0 - target, target])
 
 
 @dataclass(frozen=True)
@@ -166,9 +167,9 @@ def checked_priors(priors: Any, classes: AnyArray) -> Vector | None:
             f"priors has shape {given.shape}, but y has {n_classes} classes "
             f"({', '.join(map(str, classes))}): give one probability for each, in this order."
         )
-    if not (given > 0.0).all() or abs(given.sum() - 1.0) > SAME:
+    if not (given > 0.0).all() or abs(given.sum() - 1.0) > SUM_TOLERANCE:
         raise ValueError(
-            f"priors={given.tolist()} are no probabilities of classes that occur: they have to be "
+            f"priors={given.tolist()} are not probabilities of classes that occur: they have to be "
             "positive, and add up to 1."
         )
     return given / given.sum()

@@ -29,6 +29,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 
 from neverworse._accelerated_gradient import accelerated_gradient
+from neverworse._budget import Budget
 from neverworse._typing import Mask, Matrix, Vector
 from neverworse.estimators import copy_input_checks
 from neverworse.methods.discriminant._gaussian import GaussianClasses, SingularCovarianceError
@@ -38,15 +39,13 @@ from neverworse.methods.discriminant._supervised import (
     LinearDiscriminantClassifier,
 )
 from neverworse.projection import Labels, Observer, Simplex, TrainingRows
-from neverworse.projection.solver.budget import Budget
 
-EASE = 0.95  # the bound of the curvature becomes smaller by this with each step, ...
-FALL = 0.3  # ... or by up to this where a step met much less curvature, and ...
-TIGHTEN = 2.0  # ... larger by this where it was none
-LARGEST = 1e12  # a bound that has grown by so much never was the problem
-# Two values this close, relative to the total weight, cannot be compared, and ...
-ROUNDING = 1e-13
-PATIENCE = 100  # ... so many steps between them, without a smaller gap, are no progress
+# The bound of the curvature decays with each step, by more where a step met much less curvature,
+# and grows where it was exceeded; beyond a total growth, curvature was not the problem.
+CURVATURE_DECAY, MAX_CURVATURE_DROP, CURVATURE_GROWTH = 0.95, 0.3, 2.0
+MAX_TOTAL_GROWTH = 1e12
+VALUE_ROUNDING = 1e-13  # values that are closer, relative to the total weight, cannot be compared
+MAX_IDLE_STEPS = 100  # without a smaller value or gap
 
 # Value and derivative at class sums.
 Objective = Callable[[Matrix], tuple[float, Matrix]]
@@ -192,8 +191,8 @@ def descend(
 
     It ends where ``enough(gap, value)`` says so, or with the budget.
     """
-    run = _Run(objective, problem.sample, enough, budget)
-    start = _Point.at(objective, problem.posteriors, problem.sample.all_sums(problem.posteriors))
+    run, q = _Run(objective, problem.sample, enough, budget), problem.posteriors
+    start = _Point.at(objective, q, problem.sample.all_sums(q))
     end = accelerated_gradient(
         run.begin(start),
         step=run.step,
@@ -237,7 +236,7 @@ class _Run:
         self._curvature = self._first = 1.0
         self._gap = self._smallest_gap = self._value = math.inf
         self._idle, self._ended = 0, False
-        self.rounding = ROUNDING * sample.total
+        self.rounding = VALUE_ROUNDING * sample.total
 
     def begin(self, start: _Point) -> _Point:
         """Bound the curvature such that the label that changes most changes by about one."""
@@ -252,7 +251,7 @@ class _Run:
         progress = progress or self._gap < 0.9 * self._smallest_gap
         self._value, self._smallest_gap = here.value, min(self._smallest_gap, self._gap)
         self._idle = 0 if progress else self._idle + 1
-        return self._ended or self._idle > PATIENCE
+        return self._ended or self._idle > MAX_IDLE_STEPS
 
     def step(self, ahead: _Point) -> _Point | None:
         """Return the end of a step; None if the gap is small enough, or the budget is used up."""
@@ -265,12 +264,12 @@ class _Run:
             self._ended = True
             return None
         new = step.end(self._objective)
-        while not step.fits(new) and self._curvature < LARGEST * self._first:
-            self._curvature *= TIGHTEN
+        while not step.fits(new) and self._curvature < MAX_TOTAL_GROWTH * self._first:
+            self._curvature *= CURVATURE_GROWTH
             step = _Step(self._sample, ahead, self._curvature)
             new = step.end(self._objective)
-        met = max(FALL * self._curvature, step.curvature_to(new))
-        self._curvature = min(EASE * self._curvature, met)
+        met = max(MAX_CURVATURE_DROP * self._curvature, step.curvature_to(new))
+        self._curvature = min(CURVATURE_DECAY * self._curvature, met)
         return new
 
     def extrapolate(self, here: _Point, before: _Point, momentum: float) -> _Point:

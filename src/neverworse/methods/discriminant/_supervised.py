@@ -75,14 +75,6 @@ class DiscriminantClassifier(LogOddsClassifier):
         return self._model_.log_joint(as_rows(X)).T
 
     def to_sklearn(self) -> LinearDiscriminantAnalysis:
-        """Return a plain scikit-learn classifier with the same weights.
-
-        Returns
-        -------
-        classifier : sklearn.discriminant_analysis.LinearDiscriminantAnalysis
-            Fitted, with the same scores, probabilities and predictions. It knows nothing of
-            neverworse, so that it can be used where that is not installed.
-        """
         check_is_fitted(self, "coef_")
         model = LinearDiscriminantAnalysis(solver="lsqr")
         for name in ("coef_", "intercept_", "classes_", "priors_", "means_", "covariance_"):

@@ -114,7 +114,7 @@ class NullCategoryNoiseModel(CallbackSupportMixin, ClassifierMixin, BaseEstimato
     nothing changes.
 
     With more than 1,000 rows (or `max_active`, if that is larger), the kernel and the active rows
-    are chosen from a random sample of so many, in which labeled rows come first, up to one half.
+    are chosen from a random sample of this size, in which labeled rows come first, up to one half.
 
     References
     ----------

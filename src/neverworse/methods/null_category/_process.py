@@ -43,7 +43,7 @@ RANGE = 100.0
 # gradient is known only where no site is kept from a negative precision; elsewhere the formula was
 # measured to be off by a factor of up to five.
 STEP = 1e-3
-# When the search has come to an end: gradient, and relative change of the value.
+# When the search ends: gradient, and relative change of the value.
 SMALL_GRADIENT, SMALL_CHANGE = 1e-2, 1e-6
 
 
@@ -137,7 +137,7 @@ class Data:
         return Process(active, self._propagate(factor, own, self.sign, start))
 
     def _propagate(self, factor: Matrix, own: Vector, sign: Vector, start: Sites) -> Approximation:
-        # What is a row's own is as good as noise, and makes its likelihood flatter.
+        # The variance that is a row's own acts as noise, and makes its likelihood flatter.
         def likelihood(mean: Vector, variance: Vector) -> Evidence:
             return self.noise.evidence(sign, mean, variance + own)
 

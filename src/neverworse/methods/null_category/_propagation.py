@@ -24,8 +24,8 @@ SHRINK, GROW, SMALLEST = 0.5, 1.2, 0.01
 # Rows of a block at least, and the number of blocks at most, in passes over L.
 BLOCK, MAX_BLOCKS = 2048, 32
 TINY = float(np.finfo(np.float64).tiny)
-# Left of this, u plus its hazard is computed by a continued fraction of so many terms; to the
-# right, the two do not cancel.
+# Left of this, u plus its hazard is computed by a continued fraction with this number of terms;
+# to the right, the two do not cancel.
 TAIL, TERMS = -3.0, 60
 
 

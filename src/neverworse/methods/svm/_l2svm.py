@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from neverworse._budget import Budget
 from neverworse._docs import documented_like
 from neverworse._typing import Vector
 from neverworse.estimators import (
@@ -22,11 +23,10 @@ from neverworse.estimators import (
 from neverworse.methods.svm._newton import Design, Hinges, System, minimise
 from neverworse.methods.svm._systems import choose, prepare
 from neverworse.projection import Observer, Weights
-from neverworse.projection.solver.budget import Budget
 from neverworse.rows import Rows
 
-# Labeled rows are copied out of the others if they are fewer than one in so many.
-FEW = 10
+# Labeled rows are copied if there are more than this many times as many rows.
+MIN_UNUSED_RATIO = 10
 
 
 class SVMClassifier(LinearClassifier):
@@ -193,9 +193,9 @@ class L2SVMClassifier(SVMClassifier):
         """Fit to the rows whose label is known."""
         labels = known.labels
         weights = self._scaled(labels.weights_where(~labels.unlabeled))
-        targets = np.atleast_2d(labels.target)
+        targets = labels.target
         used = np.flatnonzero(weights)
-        if FEW * len(used) < rows.n_rows:
+        if MIN_UNUSED_RATIO * len(used) < rows.n_rows:
             rows, weights, targets = choose(rows, used), weights[used], targets[:, used]
         design, system = self._prepare(rows, weights)
         solutions, n_iter = [], 0
@@ -208,7 +208,7 @@ class L2SVMClassifier(SVMClassifier):
             n_iter = max(n_iter, budget.n_iter)
         found = [design.weights(solution.parameters) for solution in solutions]
         coef, intercept = [w.coef for w in found], [w.intercept for w in found]
-        self._set_weights(Weights(np.array(coef), np.array(intercept)))
+        self._set_weights(Weights(np.concatenate(coef), np.concatenate(intercept)))
         self.classes_ = known.classes
         values = [solution.value for solution in solutions]
         self.objective_ = np.array(values) if len(values) > 1 else values[0]

@@ -12,20 +12,19 @@ from typing import Protocol
 
 import numpy as np
 
+from neverworse._budget import Budget
 from neverworse._typing import Indices, Mask, Matrix, Vector
-from neverworse.projection import Weights
-from neverworse.projection.coordinates.gram import EPS
-from neverworse.projection.solver.budget import Budget
+from neverworse.projection import EPS, Weights
 from neverworse.rows import Rows
 from neverworse.rows._threads import single_threaded_blas
 
 # Where rounding errors end the descent, it has converged if so little was left to gain.
-NOISE = 1e-8
+NEGLIGIBLE_GAIN = 1e-8
 # A step may be so short that it lowers the objective by less than a rounding error, and still bring
-# a row into the margin that makes room for the next one. So many such steps are taken in a row.
-MOST_IDLE = 30
-# The line search stops when so much of the slope is gone.
-FLAT = 1e-6
+# a row into the margin that makes room for the next one. How many such steps are taken in a row:
+MAX_IDLE_STEPS = 30
+# The line search stops when the slope has fallen to this fraction.
+SLOPE_REDUCTION = 1e-6
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ class Design:
     def scores(self, parameters: Vector) -> Vector:
         """Return the scores of all rows; zero for rows without weight."""
         weights = self.weights(parameters)
-        scores = self.rows.scores(weights.coef, weights.intercept)
+        scores: Vector = self.rows.scores(weights.coef, weights.intercept)[0]
         if self.absent is not None:
             scores[self.absent] = 0.0
         return scores
@@ -68,18 +67,18 @@ class Design:
     def weights(self, parameters: Vector) -> Weights:
         """Return the weights for rows that are neither shifted nor centred."""
         if not self.fit_intercept:
-            return Weights(parameters, 0.0)
-        coef = parameters[:-1]
-        intercept = float(parameters[-1] - coef @ self.centre)
+            return Weights(parameters[None], np.zeros(1))
+        coef = parameters[None, :-1]
+        intercept = parameters[-1] - coef @ self.centre
         shift = self.rows.shift
-        return Weights(coef, intercept if shift is None else intercept - float(coef @ shift))
+        return Weights(coef, intercept if shift is None else intercept - coef @ shift)
 
     def parameters(self, weights: Weights) -> Vector:
         """Return the parameters that belong to weights."""
         if not self.fit_intercept:
-            return weights.coef
+            return weights.coef[0]
         origin = self.centre if self.rows.shift is None else self.centre + self.rows.shift
-        return np.append(weights.coef, weights.intercept + weights.coef @ origin)
+        return np.append(weights.coef[0], weights.intercept + weights.coef @ origin)
 
     def take(self, indices: Indices) -> Matrix:
         """Return some of the centred rows, with a one for the intercept behind them."""
@@ -125,7 +124,7 @@ class Margins:
 
 @dataclass(frozen=True)
 class Hinges:
-    r"""The loss of scores f, of which each may be pulled up, down, or both ways.
+    r"""The loss of scores f, each with a margin above, below, or on both sides.
 
     .. math:: \frac12 \sum_i p_i \max(0, 1 - f_i)^2 + n_i \max(0, 1 + f_i)^2
     """
@@ -245,8 +244,8 @@ def minimise(
         moved = parameters + length * step, margins.moved(length, change)
         lower = objective(design, hinges, *moved)
         idle = 0 if lower < value else idle + 1
-        if idle > MOST_IDLE or not lower <= value * (1.0 + 8.0 * EPS):
-            return Solution(parameters, margins, value, abs(promise) <= NOISE * value)
+        if idle > MAX_IDLE_STEPS or not lower <= value * (1.0 + 8.0 * EPS):
+            return Solution(parameters, margins, value, abs(promise) <= NEGLIGIBLE_GAIN * value)
         (parameters, margins), value = moved, lower
 
 
@@ -280,7 +279,7 @@ def _length(
     low, high, length = 0.0, np.inf, 1.0
     for _ in range(100):
         first, second = derivatives(length)
-        if abs(first) <= FLAT * steepest:
+        if abs(first) <= SLOPE_REDUCTION * steepest:
             break
         low, high = (length, high) if first < 0.0 else (low, length)
         length = length - first / second if second > 0.0 else np.inf

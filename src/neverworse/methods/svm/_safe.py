@@ -15,16 +15,15 @@ from sklearn.utils._param_validation import Interval
 from neverworse._docs import documented_like
 from neverworse._typing import AnyArray, Mask, Vector
 from neverworse.estimators import stored_weights
-from neverworse.methods.svm._labeling import label_shares
 from neverworse.methods.svm._semi_supervised import PartlyLabeled, SemiSupervisedSVM
-from neverworse.methods.svm._transductive import TransductiveSVMClassifier
+from neverworse.methods.svm._transductive import TransductiveSVMClassifier, label_shares
 from neverworse.projection import Weights
 
 # The search for a minimum ends when a round lowers the objective by less than this fraction of it:
 # the last rounds change a row or two.
-SMALL_GAIN = 1e-4
+MIN_GAIN = 1e-4
 # The tolerance of the machines on the way there.
-ROUGH = 1e-3
+COARSE_TOL = 1e-3
 
 
 @documented_like(TransductiveSVMClassifier)
@@ -50,10 +49,10 @@ class SafeSVMClassifier(SemiSupervisedSVM):
     labeled and the unlabeled rows, with these labels. Where the supervised labels are kept, it is
     the supervised machine.
 
-    The choice is safe if one of the separators is right. If none is, because the classes are no
-    clusters or because it was not among those that were found, the classifier may be worse than its
-    supervised counterpart: this is no guarantee of the kind that `ProjectedLeastSquaresClassifier`
-    has.
+    The choice is safe if one of the separators is right. If none is, because the classes are
+    not clusters or because it was not among those that were found, the classifier may be worse than
+    its supervised counterpart: this is not a guarantee of the kind that
+    `ProjectedLeastSquaresClassifier` gives.
 
     Training takes about `n_samples` times as long as that of a `TransductiveSVMClassifier` at its
     full weight.
@@ -253,9 +252,9 @@ def _local_minimum(
     problem = replace(problem, system=problem.system.fresh())
     solution, value = None, np.inf
     while True:
-        solution = problem.solve(labels.astype(np.float64), weight, solution, ROUGH)
+        solution = problem.solve(labels.astype(np.float64), weight, solution, COARSE_TOL)
         better = label_shares(-problem.preference(problem.scores(solution)), *shares)
-        small_gain = value - solution.value <= SMALL_GAIN * solution.value
+        small_gain = value - solution.value <= MIN_GAIN * solution.value
         if small_gain or problem.budget.exhausted or np.array_equal(better, labels):
             break
         labels, value = better, solution.value

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
+from neverworse._budget import Budget
 from neverworse._typing import AnyArray, Indices, Mask, Vector
 from neverworse.estimators import (
     FitInput,
@@ -30,11 +31,10 @@ from neverworse.methods.svm._newton import (
     objective,
 )
 from neverworse.projection import Weights
-from neverworse.projection.solver.budget import Budget
 from neverworse.rows import Rows
 
 # The tolerance of solutions that are only stages on the way to others.
-ROUGH = 1e-6
+COARSE_TOL = 1e-6
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class SemiSupervisedSVM(SVMClassifier):
         supervised = L2SVMClassifier(**{name: getattr(self, name) for name in shared.split()})
         supervised._fit_known(rows, known, None)
         copy_input_checks(self, supervised)
-        budget.report("supervised machine", int(np.count_nonzero(~known.labels.unlabeled)))
+        budget.report("supervised SVM", int(np.count_nonzero(~known.labels.unlabeled)))
         self.classes_, self.supervised_ = known.classes, supervised
         unlabeled = known.labels.unlabeled
         used = known.labels.weights_where(unlabeled) > 0.0
@@ -130,7 +130,7 @@ class SemiSupervisedSVM(SVMClassifier):
         self._set_weights(found)
         others = np.flatnonzero(unlabeled & ~used)
         if others.size:
-            codes[others] = rows.scores(found.coef, found.intercept)[others] > 0.0
+            codes[others] = rows.scores(found.coef, found.intercept)[0, others] > 0.0
         self.labels_ = known.classes[codes[unlabeled]]
 
     @abstractmethod
@@ -146,7 +146,7 @@ class SemiSupervisedSVM(SVMClassifier):
     ) -> PartlyLabeled:
         labels = known.labels
         weights = self._scaled(labels.weights_where(~labels.unlabeled))
-        labeled = Hinges(weights * labels.target, weights * (1.0 - labels.target))
+        labeled = Hinges(weights * labels.target[0], weights * (1.0 - labels.target[0]))
         where = np.flatnonzero(unlabeled)
         costs = self._scaled(labels.weights_where(unlabeled)[where])
         full = weights / float(self.unlabeled_weight)  # the form that `PartlyLabeled` solves
@@ -161,7 +161,7 @@ class SemiSupervisedSVM(SVMClassifier):
         if self.positive_fraction is not None:
             return float(self.positive_fraction)
         labels = known.labels
-        return float(labels.target[labels.weights_where(~labels.unlabeled) > 0.0].mean())
+        return float(labels.target[0, labels.weights_where(~labels.unlabeled) > 0.0].mean())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

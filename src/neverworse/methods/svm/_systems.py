@@ -6,28 +6,27 @@ import numpy as np
 from scipy import linalg
 from scipy.linalg import lapack
 
+from neverworse._conjugate_gradients import conjugate_gradients
 from neverworse._typing import Indices, Matrix, Vector
 from neverworse.methods._base import column_squares
 from neverworse.methods.svm._newton import Design, LocalModel, System
-from neverworse.projection import NonFiniteError
-from neverworse.projection.coordinates.conjugate_gradients import conjugate_gradients
-from neverworse.projection.coordinates.gram import EPS
+from neverworse.projection import EPS, NonFiniteError
 from neverworse.projection.coordinates.moments import CANCELLATION, LARGEST_SQUARE, moments
 from neverworse.rows import Rows, SparseRows, as_rows
 from neverworse.rows._base import N_PARTS, SMALL
 from neverworse.rows._threads import map_in_threads
 
 # With more columns than this, Newton steps by conjugate gradients are faster than with the matrix.
-MOST_COLUMNS, MOST_SPARSE_COLUMNS = 1000, 300
+MAX_COLUMNS, MAX_SPARSE_COLUMNS = 1000, 300
 # The Gram matrix is corrected where that takes fewer rows than to add it up again.
-FEW_CHANGED = 0.5
+MAX_CHANGED_SHARE = 0.5
 # A factor of the Gram matrix is good enough as long as its condition number (columns brought to
 # equal length) leaves some digits. Beyond, orthogonal factors of the rows, unless there are many.
-WELL_CONDITIONED = 1e-10
-MOST_NUMBERS = 2**22
-# A sparse matrix is cut down to the rows with curvature if that leaves out so many.
-FEW = 0.7
-# Conjugate gradients stop when the residual is so much smaller than at the start. Steps beyond the
+MIN_RCOND = 1e-10
+MAX_QR_SIZE = 2**22
+# A sparse matrix is cut down to the rows with curvature if at most this share has it.
+MAX_ACTIVE_SHARE = 0.7
+# Conjugate gradients stop when the residual has fallen to this fraction. Steps beyond the
 # first few are nearly at the optimum, where an inexact one would only be taken again.
 FIRST_ACCURACY, ACCURACY, N_FIRST = 0.03, 1e-4, 3
 
@@ -44,7 +43,7 @@ def prepare(
     if centred:
         penalty[-1] = 0.0
     absent = weights == 0.0 if not weights.all() else None
-    most = MOST_SPARSE_COLUMNS if isinstance(rows, SparseRows) else MOST_COLUMNS
+    most = MAX_SPARSE_COLUMNS if isinstance(rows, SparseRows) else MAX_COLUMNS
     if rows.n_columns > most:
         rows, centre, idle = _centre(rows, weights, centred)
         design = Design(rows, centre, idle, penalty, fit_intercept, absent)
@@ -101,7 +100,7 @@ class GramSystem:
             self._factor = _Factor(self._matrix(model.penalty), model.penalty)
             self._penalty = model.penalty
         factor = self._factor
-        if factor.is_accurate or len(model.active) * len(model.penalty) > MOST_NUMBERS:
+        if factor.is_accurate or len(model.active) * len(model.penalty) > MAX_QR_SIZE:
             return factor.solve(-model.gradient)
         return _orthogonal_step(self._design, model, factor.scale)
 
@@ -109,7 +108,7 @@ class GramSystem:
         changed = np.flatnonzero(model.curvature != self._curvature)
         if not changed.size:
             return
-        if len(changed) < FEW_CHANGED * len(model.active):
+        if len(changed) < MAX_CHANGED_SHARE * len(model.active):
             difference = model.curvature[changed] - self._curvature[changed]
             for sign in (1.0, -1.0):
                 these = sign * difference > 0.0
@@ -143,7 +142,7 @@ class GramSystem:
 class _Factor:
     """A triangular factor of a positive definite matrix, with columns brought to one scale.
 
-    The matrix is overwritten. Its diagonal is at least `smallest`, but for rounding errors.
+    The matrix is overwritten. Its diagonal is at least `smallest`, up to rounding errors.
     """
 
     def __init__(self, matrix: Matrix, smallest: Vector) -> None:
@@ -159,7 +158,7 @@ class _Factor:
             self._triangle, failed = lapack.dpotrf(matrix, lower=0)
             added = max(10.0 * added, len(matrix) * EPS)
         rcond, _ = lapack.dpocon(self._triangle, np.abs(matrix).sum(axis=0).max(), uplo="U")
-        self.is_accurate = rcond > WELL_CONDITIONED
+        self.is_accurate = rcond > MIN_RCOND
 
     def solve(self, right: Vector) -> Vector:
         """Solve the linear system."""
@@ -206,7 +205,7 @@ class ConjugateSystem:
             _, summed, total = design.rows.scores_and_sum(
                 weights.coef, weights.intercept, lambda scores, rows: curvature[rows] * scores
             )
-            return design.gather(summed, float(total)) + model.penalty * direction
+            return design.gather(summed[0], float(total[0])) + model.penalty * direction
 
         def square(residual: Vector) -> float:
             return float(residual @ (inverse * residual))
@@ -222,7 +221,8 @@ class ConjugateSystem:
     def _active(self, model: LocalModel) -> tuple[Design, Vector]:
         """Leave out rows without curvature, if that is worth a copy of the others."""
         design, active = self._design, model.active
-        if not isinstance(design.rows, SparseRows) or len(active) > FEW * design.rows.n_rows:
+        most = MAX_ACTIVE_SHARE * design.rows.n_rows
+        if not isinstance(design.rows, SparseRows) or len(active) > most:
             return design, model.curvature
         return design.with_rows(choose(design.rows, active)), model.curvature[active]
 

@@ -16,13 +16,11 @@ from functools import cached_property
 import numpy as np
 from scipy import linalg
 
+from neverworse._budget import Budget
+from neverworse._conjugate_gradients import conjugate_gradients
 from neverworse._typing import Mask, Matrix, Vector
-from neverworse.projection.coordinates.conjugate_gradients import conjugate_gradients
-from neverworse.projection.coordinates.matrix_free import WeightSpace
-from neverworse.projection.solver.budget import Budget
-from neverworse.rows._sparse import SparseRows
-
-EPS = float(np.finfo(np.float64).eps)
+from neverworse.projection.coordinates.base import EPS
+from neverworse.projection.coordinates.matrix_free import MatrixFreeCoordinates
 
 
 @dataclass(frozen=True)
@@ -116,7 +114,7 @@ class RowSystem:
 
     Parameters
     ----------
-    space : WeightSpace
+    space : MatrixFreeCoordinates
         With a penalty, and without totals.
     n_classes : int
         Columns of right-hand sides.
@@ -124,7 +122,7 @@ class RowSystem:
         Ends iterations, and is told about products: passes over the rows.
     """
 
-    def __init__(self, space: WeightSpace, n_classes: int, budget: Budget) -> None:
+    def __init__(self, space: MatrixFreeCoordinates, n_classes: int, budget: Budget) -> None:
         assert space.alpha > 0.0
         assert not space.restricted
         self.space = space
@@ -154,26 +152,26 @@ class RowSystem:
 
     def rough_kernel(self, y: Matrix) -> Matrix:
         """Return AA'y, perhaps to single precision where that is faster."""
-        if self._single_will_do:
-            self._budget.n_passes += 1
-            return self._single_kernel(y)
-        return self.kernel(y)
+        product = self._single_kernel(y) if self._single_will_do else None
+        if product is None:
+            return self.kernel(y)
+        self._budget.n_passes += 1
+        return product
 
     @cached_property
     def _single_will_do(self) -> bool:
-        """Whether single precision overflows nowhere, and is not used up by centring."""
-        if not isinstance(self.space.rows, SparseRows) or self.space.rows.shift is not None:
-            return False
+        """Whether single precision is faster, overflows nowhere, and is not used up by centring."""
         y = np.random.default_rng(0).normal(size=(len(self.root), self._n_classes))
-        exact = self.kernel(y)
         with np.errstate(over="ignore", invalid="ignore"):
-            error = float(np.linalg.norm(self._single_kernel(y) - exact))
-        return error <= ROUGH * float(np.linalg.norm(exact))
+            product = self._single_kernel(y)
+        if product is None:
+            return False
+        exact = self.kernel(y)
+        return float(np.linalg.norm(product - exact)) <= ROUGH * float(np.linalg.norm(exact))
 
-    def _single_kernel(self, y: Matrix) -> Matrix:
-        rows = self.space.rows
-        assert isinstance(rows, SparseRows)
-        return self._weighted(rows.kernel_product(self.root * y, self.space.mean))
+    def _single_kernel(self, y: Matrix) -> Matrix | None:
+        product = self.space.rows.single_kernel_product(self.root * y, self.space.mean)
+        return None if product is None else self._weighted(product)
 
     def _weighted(self, scores: Matrix) -> Matrix:
         """Multiply scores with the roots, in place."""
