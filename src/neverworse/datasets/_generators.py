@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from neverworse._docs import documented_like
 from neverworse._typing import Indices, Matrix, Vector
 
 N_DIMENSIONS = 241  # of all the artificial sets and images of the book
@@ -57,6 +58,7 @@ def make_g241c(
     return _rows(centers, y, standardize, rng), y
 
 
+@documented_like(make_g241c)
 def make_g241d(
     n_samples: int = 1500, *, standardize: bool = True, random_state: Any = None
 ) -> tuple[Matrix, Indices]:
@@ -72,14 +74,11 @@ def make_g241d(
     ----------
     n_samples : int, default=1500
         How many rows to draw.
-    standardize : bool, default=True
-        Whether each column is given mean 0 and standard deviation 1, as in the book.
-    random_state : int, RandomState or None, default=None
-        Seed. An int gives the same rows in every call.
+    {standardize, random_state}
 
     Returns
     -------
-    X : array of shape (n_samples, 241)
+    {X}
     y : array of int of shape (n_samples,)
         0 and 1, at random.
 
@@ -102,6 +101,7 @@ def make_g241d(
     return X, (component >= 2).astype(np.int64)
 
 
+@documented_like(make_g241c)
 def make_two_gaussians(
     n_samples: int = 10_000, n_features: int = 100, *, center: float = 1.0, random_state: Any = None
 ) -> tuple[Matrix, Indices]:
@@ -118,14 +118,12 @@ def make_two_gaussians(
         How many dimensions.
     center : float, default=1.0
         Every coordinate of the mean of class 1; those of class 0 are the negative of it.
-    random_state : int, RandomState or None, default=None
-        Seed. An int gives the same rows in every call.
+    {random_state}
 
     Returns
     -------
     X : array of shape (n_samples, n_features)
-    y : array of int of shape (n_samples,)
-        0 and 1, in random order.
+    {y}
 
     References
     ----------
@@ -195,6 +193,7 @@ def make_helpful(n_samples: int = 500, *, random_state: Any = None) -> tuple[Mat
     return X, y
 
 
+@documented_like(make_helpful)
 def make_neutral(n_samples: int = 500, *, random_state: Any = None) -> tuple[Matrix, Indices]:
     """Draw rows that say nothing about the classes.
 
@@ -208,13 +207,11 @@ def make_neutral(n_samples: int = 500, *, random_state: Any = None) -> tuple[Mat
 
     Parameters
     ----------
-    n_samples, random_state
-        See `make_helpful`.
+    {n_samples, random_state}
 
     Returns
     -------
-    X, y : arrays
-        See `make_helpful`.
+    {X, y}
 
     See Also
     --------
@@ -236,6 +233,7 @@ def make_neutral(n_samples: int = 500, *, random_state: Any = None) -> tuple[Mat
     return X, y
 
 
+@documented_like(make_helpful)
 def make_misleading(n_samples: int = 500, *, random_state: Any = None) -> tuple[Matrix, Indices]:
     """Draw rows of which the clusters are not the classes.
 
@@ -249,13 +247,11 @@ def make_misleading(n_samples: int = 500, *, random_state: Any = None) -> tuple[
 
     Parameters
     ----------
-    n_samples, random_state
-        See `make_helpful`.
+    {n_samples, random_state}
 
     Returns
     -------
-    X, y : arrays
-        See `make_helpful`.
+    {X, y}
 
     See Also
     --------

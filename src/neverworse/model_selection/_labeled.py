@@ -87,14 +87,10 @@ class LabeledSplitter(BaseCrossValidator):  # type: ignore[misc]
     n_splits: int
     missing_label: Any
 
-    def _parameters(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in signature(type(self)).parameters}
-
     def _for_labeled_rows(self) -> Any:
         """Return scikit-learn's splitter; it raises if the parameters are not what it takes."""
-        passed = self._parameters()
-        del passed["missing_label"]
-        return self._splitter(**passed)
+        names = signature(self._splitter).parameters
+        return self._splitter(**{k: getattr(self, k) for k in names if hasattr(self, k)})
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:  # noqa: ARG002
         """Return the number of pairs that `split` yields.
@@ -229,11 +225,10 @@ class LabeledSplitter(BaseCrossValidator):  # type: ignore[misc]
 
     def __repr__(self) -> str:
         """Show what differs from the defaults, as estimators do."""
-        defaults = signature(type(self)).parameters
         changed = [
-            f"{name}={value!r}"
-            for name, value in self._parameters().items()
-            if repr(value) != repr(defaults[name].default)
+            f"{p.name}={getattr(self, p.name)!r}"
+            for p in signature(type(self)).parameters.values()
+            if repr(getattr(self, p.name)) != repr(p.default)
         ]
         return f"{type(self).__name__}({', '.join(changed)})"
 

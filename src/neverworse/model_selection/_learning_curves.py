@@ -14,6 +14,7 @@ from sklearn.utils import _safe_indexing, check_random_state, indexable
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples
 
+from neverworse._docs import documented_like
 from neverworse._typing import Indices, Matrix
 from neverworse.estimators import weights_for
 from neverworse.model_selection._labeled import is_continuous, labeled_rows, shuffled_strata
@@ -139,6 +140,7 @@ def unlabeled_learning_curve(
     return run.curve("unlabeled", unlabeled_sizes, splits, n_repeats, n_jobs)
 
 
+@documented_like(unlabeled_learning_curve)
 def labeled_learning_curve(
     estimator: Any,
     X: Any,
@@ -164,14 +166,12 @@ def labeled_learning_curve(
 
     Parameters
     ----------
-    estimator, X, y
-        See `unlabeled_learning_curve`.
+    {estimator, X, y}
     labeled_sizes : array-like, default=None
         Integers: numbers of labeled rows, at least one for each class. Floats: shares, above 0
         and at most 1, of those in the smallest training fold. None: all of them, and four times
         half as many.
-    cv, n_repeats, groups, scoring, sample_weight, missing_label, random_state, n_jobs
-        See `unlabeled_learning_curve`.
+    {cv, n_repeats, groups, scoring, sample_weight, missing_label, random_state, n_jobs}
 
     Returns
     -------

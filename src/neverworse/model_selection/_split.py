@@ -13,6 +13,7 @@ from sklearn.model_selection import (
     StratifiedKFold,
 )
 
+from neverworse._docs import documented_like
 from neverworse.model_selection._labeled import LabeledSplitter
 
 
@@ -94,6 +95,7 @@ class LabeledKFold(_KFoldSplitter):
     _counterpart = "StratifiedLabeledKFold"
 
 
+@documented_like(LabeledKFold)
 class StratifiedLabeledKFold(_KFoldSplitter):
     """K folds of the labeled rows with the same share of each class, as far as possible.
 
@@ -106,8 +108,7 @@ class StratifiedLabeledKFold(_KFoldSplitter):
         Number of folds, at least 2 and at most the number of labeled rows of the smallest class.
     shuffle : bool, default=False
         Whether to shuffle the labeled rows of each class before they are split.
-    random_state, missing_label
-        See `LabeledKFold`.
+    {random_state, missing_label}
 
     See Also
     --------
@@ -130,6 +131,7 @@ class StratifiedLabeledKFold(_KFoldSplitter):
     _stratified = True
 
 
+@documented_like(LabeledKFold)
 class RepeatedLabeledKFold(_RepeatedSplitter):
     """`LabeledKFold` several times, shuffled differently each time.
 
@@ -138,14 +140,12 @@ class RepeatedLabeledKFold(_RepeatedSplitter):
 
     Parameters
     ----------
-    n_splits : int, default=5
-        Number of folds, at least 2 and at most the number of labeled rows.
+    {n_splits}
     n_repeats : int, default=10
         How many times the labeled rows are split into folds.
     random_state : int, RandomState or None, default=None
         Seed of the shuffles. An int gives the same folds in every call of `split`.
-    missing_label
-        See `LabeledKFold`.
+    {missing_label}
 
     See Also
     --------
@@ -163,15 +163,13 @@ class RepeatedLabeledKFold(_RepeatedSplitter):
     _counterpart = "RepeatedStratifiedLabeledKFold"
 
 
+@documented_like(StratifiedLabeledKFold, RepeatedLabeledKFold)
 class RepeatedStratifiedLabeledKFold(_RepeatedSplitter):
     """`StratifiedLabeledKFold` several times, shuffled differently each time.
 
     Parameters
     ----------
-    n_splits : int, default=5
-        Number of folds, at least 2 and at most the number of labeled rows of the smallest class.
-    n_repeats, random_state, missing_label
-        See `RepeatedLabeledKFold`.
+    {n_splits, n_repeats, random_state, missing_label}
 
     See Also
     --------
@@ -189,6 +187,7 @@ class RepeatedStratifiedLabeledKFold(_RepeatedSplitter):
     _stratified = True
 
 
+@documented_like(LabeledKFold)
 class GroupLabeledKFold(LabeledSplitter):
     """K folds of the labeled rows in which the labeled rows of a group stay together.
 
@@ -203,8 +202,7 @@ class GroupLabeledKFold(LabeledSplitter):
     ----------
     n_splits : int, default=5
         Number of folds, at least 2 and at most the number of groups with labeled rows.
-    missing_label
-        See `LabeledKFold`.
+    {missing_label}
 
     See Also
     --------
@@ -239,6 +237,7 @@ class GroupLabeledKFold(LabeledSplitter):
         self.get_n_splits()
 
 
+@documented_like(LabeledKFold)
 class StratifiedGroupLabeledKFold(_KFoldSplitter):
     """`GroupLabeledKFold` with about the same share of each class in all folds.
 
@@ -254,8 +253,7 @@ class StratifiedGroupLabeledKFold(_KFoldSplitter):
     shuffle : bool, default=False
         Whether to shuffle the groups first. Only groups with about the same share of each class
         change places.
-    random_state, missing_label
-        See `LabeledKFold`.
+    {random_state, missing_label}
 
     See Also
     --------

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.validation import check_is_fitted
 
+from neverworse._docs import documented_like
 from neverworse._palette import BLUE, GREY, ORANGE
+from neverworse._words import count, number
 from neverworse.estimators import Audit
 from neverworse.plots._drawing import Display, ink, last_step
 from neverworse.projection import Certificate
-from neverworse.projection.words import number, plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,6 +21,7 @@ BAR = 0.34  # height, of an axis from -1 to 1
 POINT = 1e-3  # an interval narrower than this, as a share of the axis, is drawn as a point
 
 
+@documented_like(Display)
 class CertificateDisplay(Display):
     """What is proved about a classifier against its baseline, whatever the unknown labels.
 
@@ -44,10 +46,7 @@ class CertificateDisplay(Display):
         Ends of the bar.
     verdict : str
         What the bar means, in a few words; the title.
-    ax_ : matplotlib Axes
-        Where it was drawn last.
-    figure_ : matplotlib Figure
-        The figure of `ax_`.
+    {ax_, figure_}
 
     Examples
     --------
@@ -186,12 +185,12 @@ class CertificateDisplay(Display):
         loss = claim._loss()
         if isinstance(claim, Audit):
             low, high = claim.baseline_loss
-            over, whose = f"mean over {n:,} {plural(n)}", "the baseline"
+            over, whose = f"mean over {count(n, 'row')}", "the baseline"
         else:
             low, high = claim.supervised_loss
             only = claim.rows == "unlabeled"
             n = claim.n_unlabeled if only else n
-            over = f"sum over {n:,} {'unlabeled ' if only else ''}{plural(n)}"
+            over = f"sum over {count(n, 'unlabeled row' if only else 'row')}"
             if claim.penalty:
                 over += f" plus {number(claim.penalty)} ||w||²"
             whose = f"the supervised {claim.assumptions.model}"

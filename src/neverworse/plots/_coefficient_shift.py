@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from neverworse._docs import documented_like
 from neverworse._palette import BLUE, LIGHT_GREY, ORANGE
 from neverworse._typing import Vector
 from neverworse.plots._drawing import Display, ink, last_step, legend_above, names_of_features
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 LONGEST_NAME = 32  # characters
 
 
+@documented_like(Display)
+@dataclass(eq=False, repr=False)
 class CoefficientShiftDisplay(Display):
     """Coefficients of the supervised and of the projected model, side by side.
 
@@ -37,10 +41,7 @@ class CoefficientShiftDisplay(Display):
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        Where it was drawn last.
-    figure_ : matplotlib Figure
-        The figure of `ax_`.
+    {ax_, figure_}
 
     Examples
     --------
@@ -57,18 +58,11 @@ class CoefficientShiftDisplay(Display):
     ['x4', 'x3', 'x2']
     """
 
-    def __init__(
-        self,
-        supervised: Vector,
-        projected: Vector,
-        feature_names: Sequence[str],
-        *,
-        class_name: str | None = None,
-    ) -> None:
-        self.supervised = supervised
-        self.projected = projected
-        self.feature_names = feature_names
-        self.class_name = class_name
+    supervised: Vector
+    projected: Vector
+    feature_names: Sequence[str]
+    _: KW_ONLY
+    class_name: str | None = None
 
     @classmethod
     def from_estimator(

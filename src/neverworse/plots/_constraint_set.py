@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from neverworse._docs import documented_like
 from neverworse._palette import BLUE, GREEN, GREY, ORANGE, SKY
 from neverworse._typing import Matrix, Vector
 from neverworse.estimators import ProjectedLeastSquaresClassifier
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 INVISIBLE = 1e-6  # as a share of the size of the constraint set
 
 
+@documented_like(Display)
+@dataclass(eq=False, repr=False)
 class ConstraintSetDisplay(Display):
     """The projection of a classifier with two weights, seen from above.
 
@@ -43,10 +47,7 @@ class ConstraintSetDisplay(Display):
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        Where it was drawn last.
-    figure_ : matplotlib Figure
-        The figure of `ax_`.
+    {ax_, figure_}
 
     Examples
     --------
@@ -63,22 +64,13 @@ class ConstraintSetDisplay(Display):
     ('weight of x1', 'intercept')
     """
 
-    def __init__(
-        self,
-        constraint_set: Matrix,
-        supervised: Vector,
-        projected: Vector,
-        metric: Matrix,
-        *,
-        oracle: Vector | None = None,
-        weight_names: tuple[str, str] = ("weight of x1", "weight of x2"),
-    ) -> None:
-        self.constraint_set = constraint_set
-        self.supervised = supervised
-        self.projected = projected
-        self.metric = metric
-        self.oracle = oracle
-        self.weight_names = weight_names
+    constraint_set: Matrix
+    supervised: Vector
+    projected: Vector
+    metric: Matrix
+    _: KW_ONLY
+    oracle: Vector | None = None
+    weight_names: tuple[str, str] = ("weight of x1", "weight of x2")
 
     @classmethod
     def from_estimator(

@@ -15,7 +15,15 @@ if TYPE_CHECKING:
 
 
 class Display:
-    """Base of the displays: where they were drawn last."""
+    """Base of the displays.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Where it was drawn last.
+    figure_ : matplotlib Figure
+        The figure of `ax_`.
+    """
 
     ax_: Axes
     figure_: Figure

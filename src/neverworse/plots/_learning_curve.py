@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from sklearn.utils._plotting import _validate_score_name
 
+from neverworse._docs import documented_like
 from neverworse._palette import BLUE, ORANGE
 from neverworse._typing import Indices, Matrix
 from neverworse.model_selection import (
@@ -23,6 +25,8 @@ STYLES = ("fill_between", "errorbar", None)
 LOGARITHMIC = 8  # sizes that differ by more than this factor
 
 
+@documented_like(Display)
+@dataclass(eq=False, repr=False, kw_only=True)
 class UnlabeledLearningCurveDisplay(Display):
     """Scores on labeled rows that were held out, over the number of training rows that grow.
 
@@ -47,10 +51,7 @@ class UnlabeledLearningCurveDisplay(Display):
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        Where it was drawn last.
-    figure_ : matplotlib Figure
-        The figure of `ax_`.
+    {ax_, figure_}
     lines_ : list of matplotlib Line2D
         The curve, and that of the baseline if there is one.
 
@@ -81,28 +82,17 @@ class UnlabeledLearningCurveDisplay(Display):
     array([ 28,  56, 112, 225, 450, 900])
     """
 
-    lines_: list[Any]
-
-    def __init__(
-        self,
-        *,
-        sizes: Indices,
-        test_scores: Matrix,
-        baseline_scores: Matrix | None = None,
-        score_name: str | None = None,
-        rows: Literal["unlabeled", "labeled"] = "unlabeled",
-        estimator_name: str = "estimator",
-        baseline_name: str = "baseline",
-    ) -> None:
-        self.sizes = sizes
-        self.test_scores = test_scores
-        self.baseline_scores = baseline_scores
-        self.score_name = score_name
-        self.rows = rows
-        self.estimator_name = estimator_name
-        self.baseline_name = baseline_name
+    sizes: Indices
+    test_scores: Matrix
+    baseline_scores: Matrix | None = None
+    score_name: str | None = None
+    rows: Literal["unlabeled", "labeled"] = "unlabeled"
+    estimator_name: str = "estimator"
+    baseline_name: str = "baseline"
+    lines_: list[Any] = field(default_factory=list, init=False)
 
     @classmethod
+    @documented_like(unlabeled_learning_curve)
     def from_estimator(
         cls,
         estimator: Any,
@@ -141,8 +131,10 @@ class UnlabeledLearningCurveDisplay(Display):
             `labeled_sizes` of `labeled_learning_curve`.
         baseline : classifier or regressor, optional
             Scored on the same splits and drawn beside it, for example the supervised counterpart.
-        cv, n_repeats, groups, scoring, sample_weight, missing_label, n_jobs
-            See `unlabeled_learning_curve`. Only one score can be drawn.
+        {cv, n_repeats, groups}
+        scoring : str, callable or None, default=None
+            One score, as in `neverworse.model_selection.labeled_scorer`.
+        {sample_weight, missing_label, n_jobs}
         random_state : int, RandomState or None, default=None
             Seed. None draws one, which the baseline shares.
         ax : matplotlib Axes, optional
