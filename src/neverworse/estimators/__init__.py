@@ -53,8 +53,13 @@ from neverworse.estimators._linear import (
 from neverworse.estimators._projected import ICLSClassifier, ProjectedLeastSquaresClassifier
 from neverworse.estimators._projection import SoftLabels
 from neverworse.estimators._regressor import ProjectedLeastSquaresRegressor
+from neverworse.projection import Assumptions, Certificate
+
+# Classes of which fitted models consist besides arrays: a model file may contain them.
+FITTED_PARTS = (Assumptions, Certificate, SoftLabels)
 
 __all__ = [
+    "FITTED_PARTS",
     "Audit",
     "CallbackSupportMixin",
     "DelegatingClassifier",
