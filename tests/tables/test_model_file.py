@@ -801,7 +801,7 @@ def test_two_members_of_one_name(saved, tmp_path):
 def test_a_bomb(tmp_path):
     bomb = archive(
         ("schema.json", b"{}"),
-        ("0.npy", bytes(_model_file.FREE + 1)),
+        ("0.npy", bytes(_model_file.FREE_BYTES + 1)),
         compression=zipfile.ZIP_DEFLATED,
     )
     assert len(bomb) < 2**20
@@ -809,7 +809,7 @@ def test_a_bomb(tmp_path):
 
 
 def test_many_small_bombs(tmp_path, monkeypatch):
-    monkeypatch.setattr(_model_file, "LARGEST", 10**6)  # instead of writing gigabytes
+    monkeypatch.setattr(_model_file, "MAX_BYTES", 10**6)  # instead of writing gigabytes
     members = [(f"{k}.npy", bytes(10**5)) for k in range(11)]
     path = written(tmp_path, archive(*members, compression=zipfile.ZIP_DEFLATED))
     assert "unpacked, it is larger than" in refusal(load_any_model, path)

@@ -450,7 +450,7 @@ def test_ten_thousand_columns(monkeypatch):
     values = rng.normal(size=(20, 10_000))
     wide = pa.table({f"c{k}": values[:, k] for k in range(10_000)})
     np.testing.assert_allclose(TablePreparation().fit_transform(wide).std(axis=0), 1.0)
-    monkeypatch.setattr("neverworse.tables.preparation.features.MOST_FEATURES", 9_999)
+    monkeypatch.setattr("neverworse.tables.preparation.features.MAX_FEATURES", 9_999)
     with pytest.raises(
         TableError, match=r"10,000 columns would make 10,000 features, more than 9,999"
     ):

@@ -23,11 +23,11 @@ from neverworse._files import ENDING, remove_unfinished
 FAILURE, USAGE, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
 # Ours: the answer of an audit is no; a table, or a model file, cannot be used as it is.
 NOT_GUARANTEED, BAD_TABLE, BAD_MODEL = 3, 4, 5
-GRACE = 5.0  # seconds for a library to return
-WIDEST = 88  # longer lines are hard to read, however wide the terminal
-NARROWEST = 40
+GRACE_SECONDS = 5.0  # seconds for a library to return
+MAX_WIDTH = 88  # longer lines are hard to read, however wide the terminal
+MIN_WIDTH = 40
 NO_BREAK = "\N{NO-BREAK SPACE}"
-LARGEST_SEED = 2**32 - 1  # of scikit-learn
+MAX_SEED = 2**32 - 1  # of scikit-learn
 
 
 class CommandError(Exception):
@@ -106,7 +106,7 @@ def _end(reader: int, numbers: set[int], done: threading.Event) -> None:
     """End the process some time after a signal, if it has not ended by itself."""
     with open(reader, "rb", buffering=0) as signals:
         while number := signals.read(1):
-            if number[0] in numbers and not done.wait(GRACE):
+            if number[0] in numbers and not done.wait(GRACE_SECONDS):
                 remove_unfinished()
                 os._exit(128 + number[0])
 
@@ -180,13 +180,13 @@ def check_out_file(path: Path) -> None:
 
 def check_seed(seed: int) -> None:
     """Refuse a seed that scikit-learn would not take."""
-    if not 0 <= seed <= LARGEST_SEED:
-        raise UsageError(f"--seed must be between 0 and {LARGEST_SEED}, not {seed}.")
+    if not 0 <= seed <= MAX_SEED:
+        raise UsageError(f"--seed must be between 0 and {MAX_SEED}, not {seed}.")
 
 
 def width() -> int:
     """Return how long lines are."""
-    return min(WIDEST, max(NARROWEST, shutil.get_terminal_size().columns - 1))
+    return min(MAX_WIDTH, max(MIN_WIDTH, shutil.get_terminal_size().columns - 1))
 
 
 def wrapped(text: str, indent: str = "", hanging: str = "") -> str:

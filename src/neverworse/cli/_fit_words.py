@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
     from neverworse.tables import StoredTable
 
-MOST_COLUMNS = 40
-MOST_SAID = 5  # columns that matter most
+MAX_COLUMNS = 40
+MAX_SAID = 5  # columns that matter most
 
 
 def summary(study: Study, paths: Sequence[Path]) -> Iterator[str]:
@@ -96,11 +96,11 @@ def _read(data: DataFacts) -> Iterator[str]:
     columns = [column for column in data.columns if column.kind != "target"]
     yield aligned(
         ("column", "read as", "made into", "missing", "features"),
-        [_column(column) for column in columns[:MOST_COLUMNS]],
+        [_column(column) for column in columns[:MAX_COLUMNS]],
         right=(3, 4),
     )
-    if len(columns) > MOST_COLUMNS:
-        yield f"... and {count(len(columns) - MOST_COLUMNS, 'more column')}: see the report"
+    if len(columns) > MAX_COLUMNS:
+        yield f"... and {count(len(columns) - MAX_COLUMNS, 'more column')}: see the report"
     yield ""
 
 
@@ -167,7 +167,7 @@ def _matters(study: Study) -> str:
     """Say which columns matter most, to the class that is looked for if there is one."""
     positive, found = study.data.positive, study.importance
     if found is not None:
-        shown = found.columns[:MOST_SAID]
+        shown = found.columns[:MAX_SAID]
         parts = [f"{each.column} ({signed(decimal(each.increase.value))})" for each in shown]
         of = "" if positive is None else f" of {positive!r}"
         return (
@@ -184,7 +184,7 @@ def _matters(study: Study) -> str:
     parts = [
         f"{each.feature}{f' for {each.class_name!r}' if positive is None else ''} "
         f"({signed(decimal(weight))})"
-        for weight, each in weights[:MOST_SAID]
+        for weight, each in weights[:MAX_SAID]
     ]
     score = "the score of a class" if positive is None else f"the score of {positive!r}"
     return (

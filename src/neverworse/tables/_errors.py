@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Literal
 
-MOST_NAMED = 5
+MAX_NAMED = 5
 AGAIN = "Fetch it again from where it came, or fit the model again."
 # Arguments of estimators, and what the command line calls them.
 VALUES = {
@@ -123,7 +123,7 @@ def in_options(message: str) -> str:
     return message
 
 
-def listed(names: Iterable[str], most: int = MOST_NAMED) -> str:
+def listed(names: Iterable[str], most: int = MAX_NAMED) -> str:
     """Return names in quotes; of many, the first, and how many there are."""
     every = [repr(short(name)) for name in names]
     if len(every) <= most:

@@ -38,8 +38,8 @@ ARRAY = b"\x93NUMPY"  # how a file of an array begins
 SCHEMA, FACTS = "schema.json", "neverworse.json"
 OLDEST_SKOPS = "0.14"  # files could make those before 0.13 run code
 OLDEST_PROTOCOL = 2  # skops reads older ones with other loaders, which are not on our lists
-LARGEST = 4 * 2**30  # bytes of all members, unpacked
-FREE, HIGHEST_RATIO = 100 * 2**20, 100  # a member of more bytes must not shrink more than this
+MAX_BYTES = 4 * 2**30  # bytes of all members, unpacked
+FREE_BYTES, MAX_RATIO = 100 * 2**20, 100  # a member of more bytes must not shrink more than this
 LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the first moment that zip archives know
 WITH_SKOPS = "Save the model with skops.io.dump(model, 'model.skops') where it was fitted."
 PICKLE = b"\x80"  # followed by the version of the protocol
@@ -298,8 +298,8 @@ def read_file(path: Path) -> bytes:
         raise ModelFileError(f"There is no file {path}. Check the name and the folder.")
     if not path.is_file():
         raise ModelFileError(f"{path} is no ordinary file. Give the file itself.")
-    if path.stat().st_size > LARGEST:
-        raise ModelFileError(f"{path} is larger than {LARGEST // 2**30} GiB, as no model is.")
+    if path.stat().st_size > MAX_BYTES:
+        raise ModelFileError(f"{path} is larger than {MAX_BYTES // 2**30} GiB, as no model is.")
     contents = path.read_bytes()
     if not contents:
         raise ModelFileError(f"{path} is empty. {AGAIN}")
@@ -326,8 +326,8 @@ def unzipped(contents: bytes) -> dict[str, bytes]:
             raise ModelFileError("two of its members have the same name, as skops never writes.")
         for member in members:
             _check_member(member)
-        if sum(member.file_size for member in members) > LARGEST:
-            raise ModelFileError(f"unpacked, it is larger than {LARGEST // 2**30} GiB.")
+        if sum(member.file_size for member in members) > MAX_BYTES:
+            raise ModelFileError(f"unpacked, it is larger than {MAX_BYTES // 2**30} GiB.")
         return {member.filename: archive.read(member) for member in members}
 
 
@@ -337,7 +337,7 @@ def _check_member(member: ZipInfo) -> None:
     # The other methods unpack all of a member at once, however large it turns out to be.
     if member.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
         raise ModelFileError(f"{member.filename} is compressed in a way that skops does not use.")
-    if member.file_size > FREE and member.file_size > HIGHEST_RATIO * member.compress_size:
+    if member.file_size > FREE_BYTES and member.file_size > MAX_RATIO * member.compress_size:
         raise ModelFileError(
             f"{member.filename} would unpack to {member.file_size / 2**20:,.0f} MiB from "
             f"{member.compress_size / 2**20:,.1f}, which looks like an attack."

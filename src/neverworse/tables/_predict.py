@@ -24,7 +24,7 @@ from neverworse.tables.reading.options import TEXT, ReadOptions, is_text
 from neverworse.tables.reading.tables import check_unique, stream_batches
 
 USING = "The model cannot predict these rows"
-MOST_LEVELS = 1000  # that are told apart among new ones
+MAX_LEVELS = 1000  # that are told apart among new ones
 # What spreadsheets take for the beginning of a formula, unless all of it is a number.
 FORMULA = r"^[=+\-@\t\r]"
 NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
@@ -140,7 +140,7 @@ def _predicted(
 ) -> pa.Table:
     for name, levels in model.preparation_.new_levels(table).items():
         counter = noticed.new_levels.setdefault(name, Counter())
-        if len(counter) < MOST_LEVELS:
+        if len(counter) < MAX_LEVELS:
             counter.update(levels)
     features = model.preparation_.transform(table)
     best, scores, shares = outputs(model.estimator_, features)

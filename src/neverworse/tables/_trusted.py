@@ -101,7 +101,7 @@ FROM = {
     "LossNode": ("sklearn._loss.", "sklearn.linear_model."),
 }
 NODE = frozenset({"__class__", "__loader__", "__module__"})
-DEEPEST = 200  # of lists and objects in each other; pipelines in pipelines get to about 60
+MAX_DEPTH = 200  # of lists and objects in each other; pipelines in pipelines get to about 60
 
 
 @cache
@@ -136,8 +136,8 @@ def checked_tree(tree: Any, *, compiled: bool = False, depth: int = 0) -> Any:
     tree of any size, or one that contains itself. With the modules in which our classes are now.
     Models that are not `PLAIN` are accepted only if they may be `compiled`.
     """
-    if depth > DEEPEST:
-        raise ModelFileError(f"it is nested more than {DEEPEST} deep, as no model is.")
+    if depth > MAX_DEPTH:
+        raise ModelFileError(f"it is nested more than {MAX_DEPTH} deep, as no model is.")
 
     def checked(parts: dict[str, Any], depth: int) -> dict[str, Any]:
         return {k: checked_tree(v, compiled=compiled, depth=depth) for k, v in parts.items()}

@@ -40,8 +40,8 @@ from neverworse.tables.preparation.values import (
 )
 
 BATCH_ROWS = 1 << 15  # which stay in the cache of a core while they are prepared
-MOST_FEATURES = 50_000
-MOST_LEVELS = int(np.iinfo(np.int16).max)
+MAX_FEATURES = 50_000
+MAX_LEVEL_NUMBER = int(np.iinfo(np.int16).max)
 OTHER = "(other)"
 EPS = float(np.finfo(np.float64).eps)
 
@@ -160,10 +160,10 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self._fit_numbers()
         self._fit_categories(table)
         self._name_features()
-        if len(self.feature_columns_) > MOST_FEATURES:
+        if len(self.feature_columns_) > MAX_FEATURES:
             raise TableError(
                 f"{count(len(table.column_names), 'column')} would make "
-                f"{len(self.feature_columns_):,} features, more than {MOST_FEATURES:,}.",
+                f"{len(self.feature_columns_):,} features, more than {MAX_FEATURES:,}.",
                 "Leave columns out with --drop; if there should be fewer, look at the delimiter, "
                 "or whether rows and columns are swapped.",
                 code="column",
@@ -268,7 +268,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             values, codes = coded(table.column(name))
             numbered = _numbered(self.levels_[name], values)
             # Two bytes are enough for levels that matter, and sorted ten times faster than eight.
-            rows = np.minimum(numbered[codes], MOST_LEVELS).astype(np.int16)
+            rows = np.minimum(numbered[codes], MAX_LEVEL_NUMBER).astype(np.int16)
             self.encoders_[name] = encoder.fit(rows[:, None])
             self.places_[name] = _places(encoder)
 
@@ -302,7 +302,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             out[:, k] = scaled
         for name in self.category_names_:
             found, codes = coded(pa.chunked_array([batch.column(name)]))
-            numbered = np.minimum(_numbered(self.levels_[name], found), MOST_LEVELS)
+            numbered = np.minimum(_numbered(self.levels_[name], found), MAX_LEVEL_NUMBER)
             # A row has at most one indicator of a category: the rest of it is zero already.
             which = self.places_[name][numbered][codes]
             rows = np.flatnonzero(which >= 0)

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from neverworse._typing import Indices
 from neverworse.tables._errors import TableError, UnreadableColumnsError, short
 from neverworse.tables.preparation.notation import Reading
-from neverworse.tables.preparation.recognise import FEW, MOSTLY, Hints, Texts, recognise
+from neverworse.tables.preparation.recognise import FEW_VALUES, MAJORITY, Hints, Texts, recognise
 from neverworse.tables.preparation.values import (
     DATE_PARTS,
     DATES,
@@ -34,7 +34,7 @@ from neverworse.tables.reading.options import TEXT, is_text
 
 Kind = Literal["number", "category", "date", "dropped"]
 
-SAME = 1e-6  # numbers on a circle of radius 1 that differ less are the same
+SAME_POINT = 1e-6  # numbers on a circle of radius 1 that differ less are the same
 # What pandas calls an index that nobody named: in memory and Parquet, and when it reads CSV.
 INDEX = re.compile(r"\s*|__index_level_\d+__|Unnamed: 0")
 # Names of whole numbers that are codes, in English, German and French.
@@ -118,7 +118,7 @@ def _with_look(plan: ColumnPlan, n_rows: int, max_levels: int) -> ColumnPlan:
             f"{len(plan.levels):,} different values: the {max_levels} most frequent ones count, "
             "and all others share one feature. If that loses something, group them into fewer."
         )
-    elif plan.n_missing > MOSTLY * n_rows:
+    elif plan.n_missing > MAJORITY * n_rows:
         share = 100.0 * plan.n_missing / n_rows
         shown = f"{share:.0f} %" if share < 99.5 else f"{share:.1f} %"
         look = f"{shown} of the rows have no value. Find out why, or leave it out: --drop."
@@ -195,13 +195,13 @@ def _are_days(column: pa.ChunkedArray) -> bool:
 def _names_rows(name: str, column: pa.ChunkedArray) -> bool:
     """Whether whole numbers, which all differ, are called or look like names of rows."""
     extremes = [str(pc.min_max(column)[end].as_py()) for end in ("min", "max")]
-    alike = len(extremes[0]) == len(extremes[1]) >= ID_DIGITS and len(column) >= FEW
+    alike = len(extremes[0]) == len(extremes[1]) >= ID_DIGITS and len(column) >= FEW_VALUES
     return bool(alike or ID.search(name)) and _all_differ(column)
 
 
 def _numbers_rows(column: pa.ChunkedArray) -> bool:
     """Whether a column of whole numbers counts the rows, in whatever order."""
-    if not pa.types.is_integer(column.type) or len(column) < FEW or column.null_count:
+    if not pa.types.is_integer(column.type) or len(column) < FEW_VALUES or column.null_count:
         return False
     extremes = pc.min_max(column)
     n_between = extremes["max"].as_py() - extremes["min"].as_py() + 1
@@ -276,7 +276,7 @@ def _texts(name: str, column: pa.ChunkedArray) -> Texts:
 def _text(texts: Texts, n_missing: int, look: str, read_as: str) -> ColumnPlan:
     """Text is a category, unless it differs from row to row."""
     n_values, n_known = len(texts.values), len(texts.codes) - n_missing
-    if n_values > max(FEW, MOSTLY * n_known):
+    if n_values > max(FEW_VALUES, MAJORITY * n_known):
         note = f"text, with {n_values:,} different values in {n_known:,} rows"
         look = (
             f"{n_values:,} different texts in {n_known:,} rows: nothing is made of them. If they "
@@ -336,7 +336,7 @@ def _date(name: str, column: pa.ChunkedArray, n_missing: int, reading: Reading) 
             continue
         values = date_part(stamps, part)
         # Of dates that are all on a Monday, only rounding errors would differ.
-        if part == "day" or values.max() - values.min() > SAME:
+        if part == "day" or values.max() - values.min() > SAME_POINT:
             parts.append(part)
             means.append(float(np.average(values, weights=counts)))
             variances.append(float(np.average((values - means[-1]) ** 2, weights=counts)))

@@ -36,7 +36,7 @@ DROP, UNREADABLE = "drop", "unreadable"
 KINDS = ("number", "category", "date", "yes/no", DROP)
 READ = ("kind", "decimal", "thousands", "unit", "parentheses", "order")
 ABOUT = ("read_as", "made_into", "missing", "distinct", "examples", "look")
-N_EXAMPLES, LONGEST = 3, 20
+N_EXAMPLES, MAX_EXAMPLE_LENGTH = 3, 20
 
 
 class PlanError(ValueError):
@@ -171,4 +171,4 @@ def _examples(column: pa.ChunkedArray, reading: Reading | None) -> list[str]:
     texts = dict.fromkeys(text for text in as_text(some) if text is not None)
     if reading is not None and reading.decimal == "," and pa.types.is_floating(some.type):
         texts = dict.fromkeys(text.replace(".", ",") for text in texts)
-    return [short(text, LONGEST) for text in list(texts)[:N_EXAMPLES]]
+    return [short(text, MAX_EXAMPLE_LENGTH) for text in list(texts)[:N_EXAMPLES]]

@@ -25,10 +25,10 @@ from neverworse.tables.reading.delimited import DelimitedText
 from neverworse.tables.reading.files import TableFile
 from neverworse.tables.reading.options import ReadOptions
 
-FEW = 10  # so many different texts are levels of a category, however few rows there are
-MOSTLY = 0.5
-SAMPLE = 1000  # values that tell whether a column may hold numbers or dates at all
-MOST_UNITS = 3  # in one column; what has more is text that begins with a number
+FEW_VALUES = 10  # texts that are levels of a category, however few rows there are
+MAJORITY = 0.5
+SAMPLE_VALUES = 1000  # values that tell whether a column may hold numbers or dates at all
+MAX_UNITS = 3  # in one column; what has more is text that begins with a number
 
 DateOrder = Literal["day-first", "month-first"]
 
@@ -78,23 +78,23 @@ def recognise(texts: Texts, hints: Hints) -> tuple[Reading | None, str]:
     nothing is made of it. What is mostly numbers or dates but not all of one kind is an error.
     """
     n_values = len(texts.values)
-    chosen = np.linspace(0, n_values - 1, min(n_values, SAMPLE)).astype(np.int64)
+    chosen = np.linspace(0, n_values - 1, min(n_values, SAMPLE_VALUES)).astype(np.int64)
     some = normalised(texts.values.take(chosen))
-    may_be_dates = np.mean(Dates.find(some).known) > MOSTLY / 2.0
-    may_be_numbers = np.mean(np.asarray(Numbers.find(some).bodies.is_valid())) > MOSTLY / 2.0
+    may_be_dates = np.mean(Dates.find(some).known) > MAJORITY / 2.0
+    may_be_numbers = np.mean(np.asarray(Numbers.find(some).bodies.is_valid())) > MAJORITY / 2.0
     said = Reading("yes/no").parse(some)
-    if n_values <= SAMPLE and not np.isnan(said).any() and len(np.unique(said)) == 2:
+    if n_values <= SAMPLE_VALUES and not np.isnan(said).any() and len(np.unique(said)) == 2:
         return Reading("yes/no"), ""
     n_known = int(np.count_nonzero(texts.codes < n_values))
     if may_be_dates:
         dates = Dates.find(normalised(texts.values))
-        if texts.rows(dates.known) > MOSTLY * n_known:
+        if texts.rows(dates.known) > MAJORITY * n_known:
             return _date(texts, dates, hints)
     if not may_be_numbers:
         return None, ""
     values = normalised(texts.values)
     digits, padded = (matches(values, pattern) for pattern in ("^[0-9]+$", "^0[0-9]+$"))
-    if padded.any() and texts.rows(digits) > MOSTLY * n_known:
+    if padded.any() and texts.rows(digits) > MAJORITY * n_known:
         return Reading("category"), (
             f"Codes with leading zeros, such as {short(texts.value(padded))!r}, are categories. If "
             "these are numbers, say so in a plan: --plan, --columns."
@@ -140,7 +140,7 @@ def _marks_of(texts: pa.Table, typed: pa.Table) -> tuple[set[str], set[str]]:
                 )
                 for decimal in ".,"
             }
-            if np.count_nonzero(fits["."] | fits[","]) > MOSTLY * len(values):
+            if np.count_nonzero(fits["."] | fits[","]) > MAJORITY * len(values):
                 decimals |= {d for d, o in (".,", ",.") if (fits[d] & ~fits[o]).any()}
     return decimals, codes
 
@@ -172,11 +172,11 @@ def _number(
     fits = {pair: found.fits(*pair) for pair in _conventions(found.marks())}
     plain = ~np.isnan(Reading("number").parse(values))
     likely = np.logical_or.reduce([plain, *fits.values()])
-    units = found.common_units(likely, MOST_UNITS)
+    units = found.common_units(likely, MAX_UNITS)
     likely &= np.asarray(pc.is_in(found.units, pa.array(units, pa.string())))
-    if texts.rows(likely) <= MOSTLY * n_known:
+    if texts.rows(likely) <= MAJORITY * n_known:
         return None, ""
-    if len(units) > 1 and len(values) <= FEW:
+    if len(units) > 1 and len(values) <= FEW_VALUES:
         return None, (
             f"Numbers in several units are categories: {_several(texts, found, likely)}. If they "
             "should be numbers, write all of them in one unit."

@@ -14,8 +14,8 @@ from neverworse.tables._errors import TableError, short
 from neverworse.tables.preparation.values import coded, find_column
 from neverworse.tables.reading.options import spells_number
 
-MOST_CLASSES = 200
-SOME_ROWS = 10
+MAX_CLASSES = 200
+MIN_ROWS_FOR_SHARE = 10
 USUAL_MARKERS = ("-1", "?", "unknown", "unlabeled", "unlabelled", "missing")
 
 
@@ -112,7 +112,7 @@ def _check(target: Target, suspect: bool) -> None:
             "There must be rows of at least two classes; where a class goes without saying, write "
             "it down."
         )
-    elif n_classes > MOST_CLASSES or (n_labeled >= SOME_ROWS and n_classes > n_labeled / 2):
+    elif n_classes > MAX_CLASSES or (n_labeled >= MIN_ROWS_FOR_SHARE and n_classes > n_labeled / 2):
         kind = "a number" if all(map(spells_number, target.class_names)) else "an id or a text"
         problem = (
             f"Column {name!r} has {n_classes:,} different values in {n_labeled:,} labeled rows: it "

@@ -20,7 +20,7 @@ from neverworse.tables.reading.files import Bytes, TableFile
 from neverworse.tables.reading.options import ReadOptions
 
 JSON_BYTES = 16 << 20  # of a block, in which a row must fit
-DEEPEST = 100  # lists and objects in each other; a row of plain cells is 1 deep
+MAX_DEPTH = 100  # lists and objects in each other; a row of plain cells is 1 deep
 _OTHERS = bytes(set(range(256)) - set(b'[]{}"\n\r'))
 _ESCAPED = re.compile(rb"\\.", re.DOTALL)
 
@@ -91,9 +91,9 @@ class _Depth:
         steps[quoted] = 0
         levels = np.cumsum(steps) + self._depth
         depths = levels - np.minimum(np.minimum.accumulate(levels), 0)
-        if depths.max() > DEEPEST:
+        if depths.max() > MAX_DEPTH:
             raise self._file.error(
-                f"nests lists and objects more than {DEEPEST} deep, as no table does.",
+                f"nests lists and objects more than {MAX_DEPTH} deep, as no table does.",
                 "Give rows of plain values, such as {'age': 31}.",
             )
         self._quoted, self._depth = bool(quoted[-1]), int(depths[-1])

@@ -18,7 +18,7 @@ from neverworse.tables.reading.delimited import DelimitedText
 from neverworse.tables.reading.files import TableFile
 from neverworse.tables.reading.options import ReadOptions, is_text, with_nulls
 
-SHARE = 0.5  # of the free memory that a table may take
+MAX_MEMORY_SHARE = 0.5  # of the free memory that a table may take
 # A number takes 8 bytes as it is read, as a feature, and in arrays that come and go.
 BYTES_PER_CELL = 24
 BYTES_PER_CHARACTER = 4  # of text, of which a cell has some six
@@ -127,7 +127,7 @@ def is_large(files: Sequence[TableFile], options: ReadOptions, limit: float | No
     Pipes can be read only once, so they are measured when they are read, which fails where they
     turn out to be too large.
     """
-    most = SHARE * _free_memory() if limit is None else limit
+    most = MAX_MEMORY_SHARE * _free_memory() if limit is None else limit
     if sum(map(_most_bytes, files)) <= most:  # so that most files need not be looked at
         return False
     taken = 0.0
