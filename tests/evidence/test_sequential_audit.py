@@ -101,7 +101,7 @@ def test_all_labels_decide_for_certain():
 
 
 def test_only_rows_that_get_different_classes_are_asked_for():
-    baseline, candidate, X, truth = opposed(5, 3, n=50)
+    baseline, candidate, X, _ = opposed(5, 3, n=50)
     audit = SequentialAudit(baseline, candidate, X, random_state=0)
     assert sorted(audit.next(50)) == [0, 1, 2, 3, 4]
     assert audit.results_["candidate"].n_differing == 5

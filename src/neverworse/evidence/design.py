@@ -78,7 +78,7 @@ def suggest_labels(
 
     Parameters
     ----------
-    X : array-like, sparse matrix, Dask collection or rows of `neverworse.rows.open_parquet`
+    X : array-like, sparse matrix, Dask collection, or X of `neverworse.rows.open_parquet`
         Labeled and unlabeled rows.
     y : array-like of shape (n_samples,)
         Labels of two or more classes, and a marker for rows without one.

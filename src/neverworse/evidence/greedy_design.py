@@ -20,6 +20,7 @@ from neverworse.rows._threads import map_in_threads
 POOL_BYTES = 2**24
 POOL_ROWS = (64, 4096)
 BATCH = 32  # picks that one pass checks
+SINGULAR = 1e-10  # relative: second moments below are zero, but for rounding
 EQUAL = 1e-9  # relative: decreases that differ by less are equal, but for rounding
 
 
@@ -167,8 +168,10 @@ def _bound(picks: Sequence[_Pick], inverse: Matrix, moment: Vector) -> tuple[flo
     The influence of no row grows by more than the largest eigenvalue of A⁻¹MA⁻¹, relative to the
     one before the picks, and its leverage falls to no less than the smallest of A⁻¹.
     """
-    start = linalg.cho_factor(inverse @ (moment[:, None] * inverse), lower=True)[0]
-    start, whole = np.tril(start), linalg.cholesky(inverse, lower=True)
+    if moment.min() <= SINGULAR * moment.max():
+        return 1.0, 1.0, 0.0  # some influence may grow from nothing: all rows have to be checked
+    start = linalg.cholesky(inverse @ (moment[:, None] * inverse), lower=True)
+    whole = linalg.cholesky(inverse, lower=True)
     mu, beta = 1.0, 1.0
     for pick in picks:
         relative = linalg.solve_triangular(start, inverse * np.sqrt(moment), lower=True)

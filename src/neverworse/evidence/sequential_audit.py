@@ -108,7 +108,7 @@ class SequentialAudit:
     ...     rows = audit.next(1)
     ...     audit.record(rows, truth[40:][rows])
     >>> audit.verdict_, audit.n_labels_
-    ('candidate is not worse', 8)
+    ('candidate is not worse', 25)
     """
 
     def __init__(
