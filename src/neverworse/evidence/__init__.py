@@ -6,13 +6,19 @@ probability, in large samples, for the labels at hand). `suggest_labels` says wh
 for training.
 """
 
+from neverworse.evidence.blend import MovedClassifier
+from neverworse.evidence.candidates import CodedClassifier
 from neverworse.evidence.comparisons import AuditResult
 from neverworse.evidence.confident_step import Evidence
 from neverworse.evidence.design import LabelSuggestions, suggest_labels
 from neverworse.evidence.safe_stacking import SafeStackingClassifier
 from neverworse.evidence.sequential_audit import SequentialAudit
 
+# Classes of which fitted models consist besides arrays: a model file may contain them.
+FITTED_PARTS = (CodedClassifier, Evidence, MovedClassifier)
+
 __all__ = [
+    "FITTED_PARTS",
     "AuditResult",
     "Evidence",
     "LabelSuggestions",

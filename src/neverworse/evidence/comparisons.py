@@ -21,6 +21,8 @@ NOT_WORSE, WORSE, UNDECIDED = "candidate is not worse", "candidate is worse", "u
 
 # Draws of known rows in a row after which the rest is so small that no new row is looked for.
 MOST_REPEATS = 100_000
+# What a forecast expects before any label counts as much as so many of them.
+PRIOR_DRAWS = 10
 # Probabilities that differ by less are equal, but for rounding.
 SAME = 1e-12
 
@@ -317,11 +319,10 @@ class BrierComparison(Comparison):
         if self.verdict != UNDECIDED or not len(rest):
             return 0
         process, boundary = self._process, (self._squares / 2.0 - self._offset) / self._range
-        # The expected mean on the likelier side, for a uniform prior.
-        hits, misses = process.total + 1.0, process.n_drawn - process.total + 1.0
-        draws = np.random.default_rng(0).beta(hits, misses, 1001)
-        above = draws > boundary
-        theta = float(draws[above if above.mean() >= 0.5 else ~above].mean())
+        # The mean if the probabilities of the one were right, or those of the other.
+        above = process.total >= boundary * process.n_drawn
+        prior = boundary + (0.5 if above else -0.5) * self._squares / self._range
+        theta = (process.total + PRIOR_DRAWS * prior) / (process.n_drawn + PRIOR_DRAWS)
 
         def enough(more: int) -> bool:
             low, high = process.bounds(process.total + theta * more, process.n_drawn + more)
