@@ -342,6 +342,22 @@ def test_candidates_with_other_classes_are_refused():
         SafeStackingClassifier(candidates=[("other", OtherClasses())]).fit(X, y)
 
 
+class NeedsMany(Seen):
+    """Refuses to be fitted to fewer than 40 rows."""
+
+    def fit(self, X, y):
+        if len(y) < 40:
+            raise ValueError("too few rows for me")
+        return super().fit(X, y)
+
+
+def test_a_candidate_that_cannot_be_fitted_without_a_fold_is_named_with_it():
+    X, y, _ = make(n_labeled=40)
+    with pytest.raises(ValueError, match="too few rows") as raised:
+        SafeStackingClassifier(candidates=[("many", NeedsMany())]).fit(X, y)
+    assert "fold 1 of 5, whose 8 labels were hidden" in raised.value.__notes__[-1]
+
+
 def test_few_labels_are_refused_with_another_way():
     X, y, _ = make(n_labeled=9)
     with pytest.raises(ValueError, match=r"at least 10.*SequentialAudit"):

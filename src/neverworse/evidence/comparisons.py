@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from neverworse._typing import Indices, Matrix
+from neverworse._typing import Indices, Mask, Matrix
 from neverworse.evidence.e_processes import DrawnWithoutReplacement, DrawnWithReplacement
 
 NOT_WORSE, WORSE, UNDECIDED = "candidate is not worse", "candidate is worse", "undecided"
@@ -74,16 +74,21 @@ class Comparison(ABC):
 
     Attributes
     ----------
-    differing : array of int
+    differs : boolean array of shape (n_rows,)
         Rows on which the two differ.
+    n_differing : int
     verdict : str
     """
 
-    differing: Indices
-
-    def __init__(self, delta: float) -> None:
+    def __init__(self, differs: Mask, delta: float) -> None:
+        self.differs = differs
+        self.n_differing = int(np.count_nonzero(differs))
         self.log_threshold = math.log(1.0 / delta)
-        self.verdict = UNDECIDED
+        self.verdict = UNDECIDED if self.n_differing else NOT_WORSE
+
+    def n_open(self, asked: Collection[int]) -> int:
+        """Return how many rows matter that have not been asked for."""
+        return self.n_differing - sum(bool(self.differs[row]) for row in asked)
 
     @abstractmethod
     def draw(self, number: int) -> int | None:
@@ -109,17 +114,17 @@ class Comparison(ABC):
         """How far the baseline may be moved towards the candidate."""
 
     @abstractmethod
-    def forecast(self, asked: Container[int]) -> int:
+    def forecast(self, asked: Collection[int]) -> int:
         """Return how many more labels a verdict is likely to take."""
 
-    def result(self, asked: Container[int]) -> AuditResult:
+    def result(self, asked: Collection[int]) -> AuditResult:
         """Return what is known so far."""
         return AuditResult(
             self.verdict,
             self.interval,
             self.step,
             self.forecast(asked),
-            len(self.differing),
+            self.n_differing,
             self.n_counted,
         )
 
@@ -153,19 +158,15 @@ class ErrorComparison(Comparison):
         order: Sequence[int],
         delta: float,
     ) -> None:
-        super().__init__(delta)
+        super().__init__(baseline != candidate, delta)
         self._baseline, self._candidate = baseline, candidate
-        differs = baseline != candidate
-        self.differing = np.flatnonzero(differs)
-        self._order = [row for row in order if differs[row]]
-        m = len(self.differing)
+        self._order = [row for row in order if self.differs[row]]
+        m = self.n_differing
         unit = 1.0 if n_classes == 2 else 0.5
         self._process = DrawnWithoutReplacement(m, unit, self.log_threshold)
         # The largest sum with which the candidate is worse, and the smallest with which it is not.
         self._worse = math.ceil(m / 2.0 / unit - 1.0) * unit
         self._not_worse = self._worse + unit
-        if m == 0:
-            self.verdict = NOT_WORSE
 
     def draw(self, number: int) -> int | None:
         """See `Comparison.draw`."""
@@ -190,7 +191,7 @@ class ErrorComparison(Comparison):
     @property
     def interval(self) -> tuple[float, float]:
         """See `Comparison.interval`."""
-        m, n = len(self.differing), len(self._baseline)
+        m, n = self.n_differing, len(self._baseline)
         return (m - 2.0 * self._process.high) / n, (m - 2.0 * self._process.low) / n
 
     @property
@@ -198,7 +199,7 @@ class ErrorComparison(Comparison):
         """Classes have no step in between: 1 if the candidate is not worse, otherwise 0."""
         return float(self.verdict == NOT_WORSE)
 
-    def forecast(self, asked: Container[int]) -> int:  # noqa: ARG002
+    def forecast(self, asked: Collection[int]) -> int:  # noqa: ARG002
         """See `Comparison.forecast`."""
         if self.verdict != UNDECIDED:
             return 0
@@ -208,7 +209,7 @@ class ErrorComparison(Comparison):
         """See `Comparison.numbers`."""
         positions = np.arange(1, len(self._baseline) + 1)
         moments = [float(codes @ positions) for codes in (self._baseline, self._candidate)]
-        return [float(len(self.differing)), *moments]
+        return [float(self.n_differing), *moments]
 
 
 class BrierComparison(Comparison):
@@ -230,39 +231,37 @@ class BrierComparison(Comparison):
     """
 
     def __init__(self, baseline: Matrix, candidate: Matrix, seed: str, delta: float) -> None:
-        super().__init__(delta)
         t = candidate - baseline
         self._lowest = t.min(axis=1)
         ranges = t.max(axis=1) - self._lowest
         ranges[ranges < SAME] = 0.0
+        super().__init__(ranges > 0.0, delta)
         self._t, self._ranges = t, ranges
-        self.differing = np.flatnonzero(ranges)
         # The Brier score of two classes is that of one column.
         self._scale = (0.5 if t.shape[1] == 2 else 1.0) / len(t)
         self._squares = float(np.sum(t**2))
         self._offset = float(np.sum(self._lowest) - np.sum(t * baseline))
         self._range = float(ranges.sum())
-        self._edges = np.cumsum(ranges[self.differing])
+        self._rows = np.flatnonzero(ranges)
+        self._edges = np.cumsum(ranges[self._rows])
         self._random = random.Random(seed)  # the same draws in every version of Python
         self._drawn: list[int] = []
         self._process = DrawnWithReplacement(self.log_threshold)
         self._known: dict[int, float] = {}  # of counted rows, their positions in the range
-        if not len(self.differing):
-            self.verdict = NOT_WORSE
 
     def draw(self, number: int) -> int | None:
         """See `Comparison.draw`."""
-        if not len(self.differing):
+        if not self.n_differing:
             return None
         while number >= len(self._drawn):
             at = np.searchsorted(self._edges, self._random.random() * self._edges[-1], "right")
-            self._drawn.append(int(self.differing[min(int(at), len(self.differing) - 1)]))
+            self._drawn.append(int(self._rows[min(int(at), len(self._rows) - 1)]))
         return self._drawn[number]
 
     def count(self, labels: Mapping[int, int]) -> None:
         """See `Comparison.count`; rows that are drawn again cost no label, and count again."""
         repeats = 0
-        while repeats < MOST_REPEATS and len(self._known) < len(self.differing):
+        while repeats < MOST_REPEATS and len(self._known) < self.n_differing:
             row = self.draw(self.n_counted)
             if row is None or row not in labels:
                 break
@@ -292,19 +291,19 @@ class BrierComparison(Comparison):
     @property
     def step(self) -> float:
         """The step whose largest change of the loss is smallest."""
-        if self._squares == 0.0 or not len(self.differing):
+        if not self.n_differing:
             return 1.0
         gain = self._offset + self._range * self._bounds()[0]
         return float(np.clip(gain / self._squares, 0.0, 1.0))
 
     def _bounds(self) -> tuple[float, float]:
         """Return bounds of θ: with confidence, and by what the labels so far leave open."""
-        if not len(self.differing):
+        if not self.n_differing:
             return 0.0, 0.0
         rows = np.fromiter(self._known, np.intp)
         shares = self._ranges[rows] / self._range
         certain = float(shares @ np.fromiter(self._known.values(), np.float64))
-        missing = 1.0 - float(shares.sum()) if len(rows) < len(self.differing) else 0.0
+        missing = 1.0 - float(shares.sum()) if len(rows) < self.n_differing else 0.0
         low = max(self._process.low, certain)
         return low, max(low, min(self._process.high, certain + max(missing, 0.0)))
 
@@ -313,10 +312,9 @@ class BrierComparison(Comparison):
         gain = self._offset + self._range * theta
         return self._scale * (step**2 * self._squares - 2.0 * step * gain)
 
-    def forecast(self, asked: Container[int]) -> int:
+    def forecast(self, asked: Collection[int]) -> int:
         """See `Comparison.forecast`."""
-        rest = np.array([row for row in self.differing.tolist() if row not in asked], np.intp)
-        if self.verdict != UNDECIDED or not len(rest):
+        if self.verdict != UNDECIDED or not self.n_open(asked):
             return 0
         process, boundary = self._process, (self._squares / 2.0 - self._offset) / self._range
         # The mean if the probabilities of the one were right, or those of the other.
@@ -335,9 +333,11 @@ class BrierComparison(Comparison):
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (low, middle) if enough(middle) else (middle, high)
-        new = -np.expm1(high * np.log1p(-np.minimum(self._ranges[rest] / self._range, 1 - SAME)))
+        shares = np.minimum(self._ranges / self._range, 1.0 - SAME)
+        shares[list(asked)] = 0.0
+        new = -np.expm1(high * np.log1p(-shares))
         return max(1, round(float(new.sum())))
 
     def numbers(self) -> list[float]:
         """See `Comparison.numbers`."""
-        return [float(len(self.differing)), self._squares, self._offset, self._range]
+        return [float(self.n_differing), self._squares, self._offset, self._range]

@@ -88,11 +88,18 @@ def out_of_fold(
     products, differences, controls = (np.zeros((n, k)) for _ in range(3))
     gram, control_means, tested = np.zeros((k, k)), np.zeros(k), np.zeros(n)
     n_tested = sum(map(len, folds))
-    for fold in folds:
+    for number, fold in enumerate(folds, start=1):
         hidden = rows.unlabeled.copy()
         hidden[fold] = True
         seen = LabeledRows(rows.X, rows.classes, rows.codes, hidden, rows.weights)
-        models = fit(seen)
+        try:
+            models = fit(seen)
+        except Exception as error:
+            error.add_note(
+                f"This was fold {number} of {len(folds)}, whose {len(fold)} labels were hidden. A "
+                "candidate has to bear fits to fewer labels: leave it out, or label more rows."
+            )
+            raise
         g, t = _compared(named, models, rows.X, fold, response)
         error = targets(rows.codes[fold], len(rows.classes)) - g
         at = np.searchsorted(labeled, fold)

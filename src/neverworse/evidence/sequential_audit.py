@@ -22,6 +22,7 @@ from neverworse.evidence.audited_models import (
 from neverworse.evidence.blend import moved
 from neverworse.evidence.candidates import BASELINE
 from neverworse.evidence.comparisons import (
+    MOST_REPEATS,
     NOT_WORSE,
     UNDECIDED,
     WORSE,
@@ -190,10 +191,10 @@ class SequentialAudit:
     def _draw_new(self, name: str) -> int | None:
         """Return the next row in the draws of a candidate that has not been asked for."""
         comparison = self._comparisons[name]
-        if all(row in self._asked for row in comparison.differing.tolist()):
+        if not comparison.n_open(self._asked):
             return None
         start = self._cursors[name]
-        for position in range(start, start + 100_000):
+        for position in range(start, start + MOST_REPEATS):
             row = comparison.draw(position)
             if row is None:
                 return None
@@ -291,7 +292,7 @@ class SequentialAudit:
         """Return the state of the audit as a paragraph for people."""
         name, (low, high) = self.candidate_, self.interval_
         result, loss = self._comparisons[name], _LOSSES[self.loss]
-        n, m = self._n_rows, len(result.differing)
+        n, m = self._n_rows, result.n_differing
         who = "the candidate" if len(self._named) == 1 else f"the candidate {name!r}"
         higher = f"higher than that of the baseline on these {n:,} {plural(n)}"
         likely = f"with probability {self.level:.3g}, the {loss} of {who} is"
