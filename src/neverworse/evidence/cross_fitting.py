@@ -94,8 +94,8 @@ def out_of_fold(
         seen = LabeledRows(rows.X, rows.classes, rows.codes, hidden, rows.weights)
         try:
             models = fit(seen)
-        except Exception as error:
-            error.add_note(
+        except Exception as failure:
+            failure.add_note(
                 f"This was fold {number} of {len(folds)}, whose {len(fold)} labels were hidden. A "
                 "candidate has to bear fits to fewer labels: leave it out, or label more rows."
             )
