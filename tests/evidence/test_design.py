@@ -153,6 +153,16 @@ def test_suggestions_are_for_unlabeled_rows_and_not_more_than_there_are():
     assert "expected to lower" in found.summary()
 
 
+def test_rows_that_tell_nothing_come_last_and_once():
+    """Without an intercept, rows of zeros say nothing; copies of a row say less each time."""
+    X, y = make(n=60, n_labeled=20)
+    X[y == -1] = np.where(np.arange(40)[:, None] < 10, 0.0, X[y == -1][:1])
+    found = suggest_labels(X, y, 60, alpha=1.0, fit_intercept=False)
+    assert sorted(found.rows) == np.flatnonzero(y == -1).tolist()
+    assert not X[found.rows[30:]].any()
+    assert (np.diff(found.decrease) <= 1e-15).all()
+
+
 def test_suggested_labels_are_better_than_random_ones():
     """On 16 data sets: `python benchmarks/evidence.py labels`."""
     better = 0

@@ -21,6 +21,7 @@ POOL_BYTES = 2**24
 POOL_ROWS = (64, 4096)
 BATCH = 32  # picks that one pass checks
 SINGULAR = 1e-10  # relative: second moments below are zero, but for rounding
+UNBOUNDED = (1.0, 1.0, 0.0)  # a bound that leaves all rows to be checked
 EQUAL = 1e-9  # relative: decreases that differ by less are equal, but for rounding
 
 
@@ -169,9 +170,12 @@ def _bound(picks: Sequence[_Pick], inverse: Matrix, moment: Vector) -> tuple[flo
     one before the picks, and its leverage falls to no less than the smallest of A⁻¹.
     """
     if moment.min() <= SINGULAR * moment.max():
-        return 1.0, 1.0, 0.0  # some influence may grow from nothing: all rows have to be checked
-    start = linalg.cholesky(inverse @ (moment[:, None] * inverse), lower=True)
-    whole = linalg.cholesky(inverse, lower=True)
+        return UNBOUNDED  # some influence may grow from nothing
+    try:
+        start = linalg.cholesky(inverse @ (moment[:, None] * inverse), lower=True)
+        whole = linalg.cholesky(inverse, lower=True)
+    except linalg.LinAlgError:
+        return UNBOUNDED
     mu, beta = 1.0, 1.0
     for pick in picks:
         relative = linalg.solve_triangular(start, inverse * np.sqrt(moment), lower=True)
@@ -211,12 +215,12 @@ def _promising(
     state: tuple[Vector, Vector],
 ) -> _Pool:
     """Return the rows of a chunk with the largest decrease."""
-    gains = state[1] / (1.0 + state[0])
-    gains[_own(taken, weights)] = 0.0
+    gains = np.where(weights.weights > 0.0, state[1] / (1.0 + state[0]), -1.0)
+    gains[_own(taken, weights)] = -1.0
     size = max(POOL_ROWS[0], min(POOL_ROWS[1], POOL_BYTES // (8 * len(shift))))
     size = min(size, rows.n_rows)
     chosen = np.sort(np.argpartition(-gains, size - 1)[:size])
-    return _pool(rows, transform, shift, weights, state, chosen[gains[chosen] > 0.0])
+    return _pool(rows, transform, shift, weights, state, chosen[gains[chosen] >= 0.0])
 
 
 def _overtaking(
@@ -231,7 +235,7 @@ def _overtaking(
 ) -> tuple[int, _Pool]:
     """Return how many picks no row of a chunk overtakes, and rows that overtake the next one."""
     mu, beta, least = bound
-    able = mu * state[1] > least * (1.0 + beta * state[0])
+    able = (weights.weights > 0.0) & (mu * state[1] > least * (1.0 + beta * state[0]))
     able[_own(taken, weights)] = False
     turns = {pick.row - weights.start: k for k, pick in enumerate(picks)}
     coef, intercept = _projections(transform, shift, picks)
