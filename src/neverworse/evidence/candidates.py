@@ -21,8 +21,7 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import has_fit_parameter
 
 from neverworse._typing import AnyArray, Indices, Matrix, Vector
-from neverworse.estimators import ICLSClassifier, LabeledRows
-from neverworse.estimators._audit_models import scores_of
+from neverworse.estimators import ICLSClassifier, LabeledRows, scores_of
 from neverworse.methods import SelfLearningClassifier
 
 Named = list[tuple[str, Any]]  # classifiers with their names

@@ -16,10 +16,16 @@ from scipy import linalg
 from sklearn.utils import check_array
 
 from neverworse._typing import Indices, Mask, Vector
-from neverworse.estimators import LeastSquaresClassifierCV, checked_weights, find_unlabeled
-from neverworse.estimators._lazy import in_memory, is_lazy, lazy_rows
+from neverworse.estimators import (
+    LeastSquaresClassifierCV,
+    checked_weights,
+    find_unlabeled,
+    in_memory,
+    is_lazy,
+    lazy_rows,
+)
 from neverworse.evidence.greedy_design import Design, PerRow, pick_rows
-from neverworse.projection.coordinates.choice import LARGEST_GRAM
+from neverworse.projection.coordinates import LARGEST_GRAM
 from neverworse.projection.coordinates.moments import moments
 from neverworse.projection.words import number
 from neverworse.rows import DenseRows, Rows, as_rows

@@ -18,14 +18,15 @@ from neverworse.estimators import (
     Audit,
     LabeledRows,
     LeastSquaresClassifierCV,
+    PassesPredictionsOn,
     audit,
     checked_weights,
+    copy_input_checks,
     explains_conversion,
+    forget_fit,
     has_class_scores,
+    refuse_chunks,
 )
-from neverworse.estimators._lazy import refuse_chunks
-from neverworse.estimators._linear import copy_input_checks, forget_fit
-from neverworse.estimators._predictions import PassesPredictionsOn
 from neverworse.evidence.blend import moved
 from neverworse.evidence.candidates import (
     BASELINE,
