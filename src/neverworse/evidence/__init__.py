@@ -6,6 +6,7 @@ probability, in large samples, for the labels at hand). `suggest_labels` says wh
 for training.
 """
 
+from neverworse.estimators import Audit
 from neverworse.evidence.blend import MovedClassifier
 from neverworse.evidence.candidates import CodedClassifier
 from neverworse.evidence.comparisons import AuditResult
@@ -15,7 +16,7 @@ from neverworse.evidence.safe_stacking import SafeStackingClassifier
 from neverworse.evidence.sequential_audit import SequentialAudit
 
 # Classes of which fitted models consist besides arrays: a model file may contain them.
-FITTED_PARTS = (CodedClassifier, Evidence, MovedClassifier)
+FITTED_PARTS = (Audit, CodedClassifier, Evidence, MovedClassifier)
 
 __all__ = [
     "FITTED_PARTS",

@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 import neverworse
-from neverworse import methods
+from neverworse import evidence, methods
 from neverworse.estimators import SoftLabels
 from neverworse.projection import Assumptions, Certificate
 from neverworse.tables._archive import ModelFileError
@@ -30,6 +30,7 @@ _PUBLIC = (getattr(room, name) for room in (neverworse, methods) for name in roo
 OURS: tuple[type, ...] = (
     *(one for one in _PUBLIC if isinstance(one, type) and issubclass(one, BaseEstimator)),
     *methods.FITTED_PARTS,
+    *evidence.FITTED_PARTS,
     Assumptions,
     Certificate,
     ColumnPlan,
