@@ -4,6 +4,7 @@ The names behind the estimators are what other rooms of the package build on.
 """
 
 from neverworse.estimators._audit import Audit, audit
+from neverworse.estimators._audit._inputs import scores_of
 from neverworse.estimators._classifier import (
     IndicatorClassifier,
     LinearClassifier,
@@ -22,6 +23,9 @@ from neverworse.estimators._input import (
     FitInput,
     checked_weights,
     explains_conversion,
+    in_memory,
+    is_lazy,
+    lazy_rows,
     refuse_chunks,
 )
 from neverworse.estimators._known_labels import KnownLabels, check_weights, known_labels
@@ -90,14 +94,18 @@ __all__ = [
     "find_unlabeled",
     "forget_fit",
     "has_class_scores",
+    "in_memory",
     "is_auto",
+    "is_lazy",
     "is_null",
     "known_labels",
     "label_array",
+    "lazy_rows",
     "native_dtype",
     "observed_fit",
     "predicted_codes",
     "refuse_chunks",
+    "scores_of",
     "shown_classes",
     "split_labels",
     "split_targets",
