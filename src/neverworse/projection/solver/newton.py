@@ -258,7 +258,8 @@ class Newton:
             slope.at_zero = float(np.vdot(gradient, step))
             slope.quadratic = float(np.vdot(step, rise))
             if at.balance is not None:
-                at.balance.add_to(slope, at.z, step, sigma)
+                curvature, slope.more = at.balance.along(at.z, step, sigma)
+                slope.quadratic += curvature
             length = line_search(slope)
             noisy = length == 0.0  # floating point sees no descent any more
             rows, labels = slope.labels(length)
