@@ -301,7 +301,7 @@ def _draw_scores(
 def _name_parts(display: ConstraintSetDisplay) -> None:
     """Write the names beside what they name: there is room, and a legend is one look further."""
     from neverworse._palette import BLUE, GREEN, GREY, ORANGE
-    from neverworse.plots._constraint_set import equidistant
+    from neverworse.plots import equidistant
 
     ellipse = equidistant(display.supervised, display.projected, display.metric)
     assert display.oracle is not None
