@@ -463,7 +463,7 @@ def test_a_solver_that_gives_up_is_a_note_without_advice_about_python(
 ):
     from neverworse.projection.solver import newton
 
-    for name, value in (("PATIENCE", 1), ("MOST_STEPS", 1), ("SLOW", 0.0)):
+    for name, value in (("PATIENCE", 1), ("SLOW", 0.0)):
         monkeypatch.setattr(newton, name, value)
     monkeypatch.chdir(tmp_path)
     patients().to_csv("patients.csv", index=False)
