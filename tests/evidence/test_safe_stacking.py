@@ -29,6 +29,7 @@ from neverworse import (
     audit,
 )
 from neverworse.methods import SelfLearningClassifier
+from neverworse.tables import load_model, save_model
 
 FEW = [("tree", DecisionTreeClassifier(max_depth=3, random_state=0)), ("bayes", GaussianNB())]
 
@@ -308,6 +309,18 @@ def test_a_fitted_model_can_be_stored():
     np.testing.assert_array_equal(again.predict_proba(X), clf.predict_proba(X))
     assert "probability 0.95" in again.evidence_.summary()
     assert "Confident" in again.evidence_._repr_html_()
+
+
+def test_a_moved_model_comes_back_from_a_model_file(tmp_path):
+    X, y, _ = make(n=200)
+    candidates = [("loo", LeastSquaresClassifierCV())]
+    X[:, 0] += np.where(y == 1, 1.0, 0.0)
+    clf = SafeStackingClassifier(LeastSquaresClassifier(1e4), candidates).fit(X, y)
+    assert clf.evidence_.chosen == ["loo"]
+    save_model(clf, tmp_path / "model", facts={})
+    again = load_model(tmp_path / "model").model
+    np.testing.assert_array_equal(again.predict_proba(X), clf.predict_proba(X))
+    assert again.evidence_.summary() == clf.evidence_.summary()
 
 
 @pytest.mark.parametrize(
