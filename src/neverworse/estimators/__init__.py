@@ -7,6 +7,7 @@ from neverworse.estimators._audit import Audit, audit
 from neverworse.estimators._classifier import (
     IndicatorClassifier,
     LinearClassifier,
+    ScoringClassifier,
     class_scores,
     has_class_scores,
 )
@@ -71,6 +72,7 @@ __all__ = [
     "PassesPredictionsOn",
     "ProjectedLeastSquaresClassifier",
     "ProjectedLeastSquaresRegressor",
+    "ScoringClassifier",
     "SoftLabels",
     "audit",
     "check_classes",
