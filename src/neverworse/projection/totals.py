@@ -175,7 +175,7 @@ class Balance:
     def along(
         self, z: Matrix, step: Matrix, sigma: float
     ) -> tuple[float, Callable[[float], float]]:
-        """Return what holds along a step instead of μ²/2: its curvature, and the rest of its slope."""
+        """Return what holds along a step instead of μ²/2: curvature, and the rest of the slope."""
         mu, along = z[:, -1], step[:, -1]
         total = self._total(mu, sigma)
 
