@@ -35,8 +35,15 @@ from neverworse.estimators import (
     stored_weights,
 )
 from neverworse.methods._base import Stages
-from neverworse.projection import EPS, GramCoordinates, Observer, TrainingRows, Weights, whiten
-from neverworse.projection.coordinates.moments import moments
+from neverworse.projection import (
+    EPS,
+    GramCoordinates,
+    Observer,
+    TrainingRows,
+    Weights,
+    moments,
+    whiten,
+)
 from neverworse.rows import Rows, as_rows, single_threaded_blas
 
 # Rounding errors of the sums over rows are measured by the lengths of the columns. What they make
