@@ -270,8 +270,7 @@ def _add_report(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 def report(arguments: argparse.Namespace) -> None:
     """Read the numbers and write the page."""
     check_packages()
-    from neverworse.study import REPORT, read_study
-    from neverworse.study.report import write_report
+    from neverworse.study import REPORT, read_study, write_report
 
     if arguments.out is not None:
         check_out_file(arguments.out)

@@ -81,6 +81,10 @@ class Rows(ABC):
         """Return the same data with another shift."""
 
     @abstractmethod
+    def some(self, indices: Indices) -> Rows:
+        """Return some of the rows as rows of their own, in memory, with the same shift."""
+
+    @abstractmethod
     def column(self, index: int) -> AnyArray:
         """Return one column of the data, without shift, as it is stored."""
 
@@ -271,13 +275,6 @@ class Rows(ABC):
                 kernel[np.ix_(first, second)] = product
                 kernel[np.ix_(second, first)] = product.T
         return kernel
-
-    def some(self, indices: Indices) -> Rows:
-        """Return some of the rows as rows of their own, in memory, with the same shift."""
-        from neverworse.rows._dense import DenseRows
-
-        rows = self if self.shift is None else self.shifted(np.zeros(self.n_columns))
-        return DenseRows(rows.take(indices), self.shift)
 
     def map_taken(
         self,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # at run time, when a name is first asked for: a report takes
     from neverworse.study._files import OUTPUTS, REPORT, read_study, write_outputs
     from neverworse.study._fit import add_unlabeled, feature_columns, fit_table, looks_at
     from neverworse.study._settings import FitSettings, ThresholdRule
+    from neverworse.study.report import write_report
 
 __all__ = [
     "OUTPUTS",
@@ -45,6 +46,7 @@ __all__ = [
     "named",
     "read_study",
     "write_outputs",
+    "write_report",
 ]
 
 _MODULE_OF = {
@@ -53,6 +55,7 @@ _MODULE_OF = {
     **dict.fromkeys(("OUTPUTS", "REPORT", "read_study", "write_outputs"), "_files"),
     **dict.fromkeys(("add_unlabeled", "feature_columns", "fit_table", "looks_at"), "_fit"),
     **dict.fromkeys(("FitSettings", "ThresholdRule"), "_settings"),
+    "write_report": "report",
 }
 
 
