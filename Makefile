@@ -14,7 +14,7 @@ help:
 	@echo "make reproduce  some of the paper's experiments with few repeats, in minutes"
 	@echo "make test       all tests and the examples in the docstrings"
 	@echo "make fuzz       attacks with random seeds, for 30 minutes; goes on where it ended"
-	@echo "make lint       style and types"
+	@echo "make lint       style, types and borders"
 	@echo "make bench      speed against other solvers"
 	@echo "make clean      remove the environment and everything that was made"
 	@echo
@@ -39,6 +39,7 @@ lint: $(VENV)/.has-lint
 	"$(VENV)/bin/ruff" check
 	"$(VENV)/bin/ruff" format --check
 	"$(VENV)/bin/mypy"
+	"$(VENV)/bin/lint-imports"
 
 bench: $(VENV)/.has-bench
 	"$(VENV)/bin/python" benchmarks/run.py

@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import BinaryIO
 
 LOCK = ".lock"
@@ -75,6 +74,8 @@ def scratch_folder(prefix: str, folder: Path | None = None) -> Iterator[Path]:
     folder : Path, optional
         Where it is; where the system keeps such things otherwise.
     """
+    from tempfile import TemporaryDirectory  # which takes long to import, for a command line
+
     with TemporaryDirectory(prefix=prefix, dir=folder) as name:
         _UNFINISHED.add(Path(name))
         try:

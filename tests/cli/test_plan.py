@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from neverworse.cli import main
-from neverworse.cli._plan import to_look_at
+from neverworse.cli._fit_words import to_look_at
 from neverworse.tables import load_model
 from tests.tables.messy import TABLES
 
@@ -106,7 +106,11 @@ def test_a_plan_says_how_numbers_are_written(place, capsys):
 @pytest.mark.parametrize(
     ("columns", "code", "said"),
     [
-        ({"Kostn": {"kind": "drop"}}, 4, "no column 'Kostn' for --columns. Did you mean 'Kosten'?"),
+        (
+            {"Kostn": {"kind": "drop"}},
+            2,
+            "column 'Kostn', which the table has not. Did you mean 'Kosten'?",
+        ),
         (
             {"PLZ": {"kind": "numeric"}},
             2,
@@ -158,3 +162,37 @@ def test_notes_are_never_cut_off_and_those_alike_share_a_line():
     said = "\n".join(to_look_at({"x": long, "a": "Same.", "b": "Same.", "c": ""}))
     assert " ".join(said.split()).endswith(f"- 'x': {' '.join(long.split())} - 'a', 'b': Same.")
     assert list(to_look_at({"c": ""})) == []
+
+
+TWO_UNREADABLE = """seen,dose,age,y
+01/02/2026,"1,5",31,a
+03/04/2026,2.5,45,b
+05/06/2026,"3,5",62,
+07/08/2026,4.5,18,
+"""
+
+
+def test_all_columns_that_cannot_be_read_are_told_at_once(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.csv").write_text(TWO_UNREADABLE)
+    fit = ["fit", "t.csv", "--target", "y"]
+    assert main([*fit, "--plan", "p.json"]) == 4
+    shown = capsys.readouterr()
+    assert shown.err.startswith("neverworse fit: error: 2 columns cannot be read:\n- Column 'seen'")
+    assert "\n- Column 'dose' has numbers in several notations: " in shown.err
+    assert "--dates day-first" in shown.err
+    assert "--categorical 'dose'" in shown.err
+    assert "age     numbers  scaled" in shown.out
+    assert shown.out.count("nothing: cannot be read") == 2
+    columns = json.loads((tmp_path / "p.json").read_text())["columns"]
+    assert [entry["kind"] for entry in columns.values()] == ["unreadable", "unreadable", "number"]
+    assert "--dates day-first" in columns["seen"]["look"]
+    # Nothing is fitted, for the same reasons.
+    assert main([*fit, "--quiet"]) == 4
+    assert capsys.readouterr().err == shown.err
+    # The plan has to be edited before it can be given back.
+    assert main([*fit, "--columns", "p.json", "--plan"]) == 2
+    assert "the kind 'unreadable' for column 'seen'" in capsys.readouterr().err
+    edited(tmp_path / "p.json", seen={"kind": "date", "order": "day/month/year"})
+    edited(tmp_path / "p.json", dose={"kind": "category"})
+    assert main([*fit, "--columns", "p.json", "--plan"]) == 0

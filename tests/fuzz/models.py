@@ -30,7 +30,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, StandardScaler
 
 from neverworse.cli import main
-from neverworse.tables._archive import unzipped, zipped
+from neverworse.tables._model_file import unzipped, zipped
 from tests.cli.tables import quick
 from tests.fuzz.mutations import as_json, changed, flipped, ran
 

@@ -14,8 +14,13 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import neverworse
 from neverworse import LeastSquaresClassifier, ProjectedLeastSquaresClassifier
-from neverworse.tables import ReadOptions, TableClassifier, TableError
-from neverworse.tables._audit import audit_table, reading_of
+from neverworse.tables import (
+    ReadOptions,
+    TableClassifier,
+    TableError,
+    audit_table,
+    reading_of,
+)
 
 RNG = np.random.default_rng(0)
 X = pd.DataFrame(RNG.normal(size=(80, 3)), columns=["a", "b", "c"])

@@ -13,10 +13,17 @@ import pytest
 from pyarrow import csv, parquet
 
 from neverworse.cli import main
-from neverworse.study._fit import fit_table
-from neverworse.tables import ReadOptions, StoredTable, TableError, TablePreparation, table_files
-from neverworse.tables._large import is_large, store
-from neverworse.tables._prepared_rows import PreparedRows
+from neverworse.study import fit_table
+from neverworse.tables import (
+    ReadOptions,
+    StoredTable,
+    TableError,
+    TablePreparation,
+    is_large,
+    store,
+    table_files,
+)
+from neverworse.tables._classifier import PreparedRows
 from tests.study.fits import fitted, table
 
 

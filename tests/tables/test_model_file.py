@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import datetime as dt
 import functools
 import io
 import json
@@ -14,10 +15,12 @@ import subprocess
 import sys
 import warnings
 import zipfile
+from pathlib import Path
 
 import joblib
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import skops.io
 from hypothesis import given, settings
@@ -48,10 +51,16 @@ from sklearn.svm import SVC, LinearSVC, NuSVC
 import neverworse
 from neverworse import LeastSquaresClassifier, ProjectedLeastSquaresClassifier
 from neverworse.methods import LinearDiscriminantClassifier, MetricModelSelection
-from neverworse.tables import TableClassifier, _archive, _model_file
-from neverworse.tables._archive import ModelFileError, unzipped, zipped
-from neverworse.tables._model_file import load_any_model, load_model, save_model
-from neverworse.tables._trusted import TRUSTED
+from neverworse.tables import (
+    ModelFileError,
+    TableClassifier,
+    _model_file,
+    load_any_model,
+    load_model,
+    save_model,
+)
+from neverworse.tables._model_file import unzipped, zipped
+from neverworse.tables._trusted import trusted_types
 
 FACTS = {"target": "diagnosis", "classes": ["no", "yes"], "alpha": 0.1, "nothing": None}
 
@@ -209,7 +218,7 @@ def test_a_file_opens_after_its_classes_have_moved_to_other_modules(tmp_path):
 
 
 def test_trusted_types_are_classes_without_code_of_their_own():
-    for name in TRUSTED:
+    for name in trusted_types(compiled=True):
         if name.startswith("neverworse."):
             module, _, attribute = name.rpartition(".")
             found = getattr(sys.modules[module], attribute)
@@ -796,7 +805,7 @@ def test_two_members_of_one_name(saved, tmp_path):
 def test_a_bomb(tmp_path):
     bomb = archive(
         ("schema.json", b"{}"),
-        ("0.npy", bytes(_archive.FREE + 1)),
+        ("0.npy", bytes(_model_file.FREE_BYTES + 1)),
         compression=zipfile.ZIP_DEFLATED,
     )
     assert len(bomb) < 2**20
@@ -804,7 +813,7 @@ def test_a_bomb(tmp_path):
 
 
 def test_many_small_bombs(tmp_path, monkeypatch):
-    monkeypatch.setattr(_archive, "LARGEST", 10**6)  # instead of writing gigabytes
+    monkeypatch.setattr(_model_file, "MAX_BYTES", 10**6)  # instead of writing gigabytes
     members = [(f"{k}.npy", bytes(10**5)) for k in range(11)]
     path = written(tmp_path, archive(*members, compression=zipfile.ZIP_DEFLATED))
     assert "unpacked, it is larger than" in refusal(load_any_model, path)
@@ -835,7 +844,7 @@ def test_an_old_skops(saved, tmp_path, monkeypatch):
 def test_opening_a_file_in_a_new_process(saved, tmp_path):
     path = written(tmp_path, saved[1])
     code = (
-        "import sys; from neverworse.tables._model_file import load_model; "
+        "import sys; from neverworse.tables import load_model; "
         "print(load_model(sys.argv[1]).model[-1].certificate_.summary())"
     )
     said = subprocess.run(
@@ -845,3 +854,45 @@ def test_opening_a_file_in_a_new_process(saved, tmp_path):
         check=True,
     )
     assert said.stdout.strip() == saved[0][-1].certificate_.summary()
+
+
+# Written by neverworse 0.1.0 when the classes of tables and methods were in other modules.
+BEFORE = Path(__file__).with_name("model_0_1_0.skops")
+ROWS_BEFORE = pa.table(
+    {
+        "age": [1.126, -0.132, 1.64, 0.105, 0.464],
+        "city": ["C", "B", "A", "A", "C"],
+        "seen": [
+            *(dt.date(2026, 6, 21), dt.date(2026, 5, 2), dt.date(2026, 10, 26)),
+            *(dt.date(2026, 3, 1), dt.date(2026, 10, 11)),
+        ],
+        "price": ["7,06 €", "4,98 €", "5,23 €", "7,29 €", "4,32 €"],
+    }
+)
+
+
+def test_a_file_of_an_earlier_version_is_opened_and_predicts_the_same():
+    model = load_model(BEFORE).model
+    expected = [
+        *(-0.1535889692743278, 0.3606920057863546, -0.5546135115563171),
+        *(0.27865384156838724, -0.49185030501128846),
+    ]
+    np.testing.assert_allclose(model.decision_function(ROWS_BEFORE), expected, rtol=1e-9)
+    assert model.predict(ROWS_BEFORE).tolist() == ["ill", "well", "ill", "well", "ill"]
+    assert model.certificate_.holds
+
+
+def test_a_file_with_a_class_that_is_gone_is_refused_and_its_version_named(tmp_path):
+    members = unzipped(BEFORE.read_bytes())
+    members["schema.json"] = members["schema.json"].replace(b"TablePreparation", b"OldPreparation")
+    document = json.loads(members["neverworse.json"])
+    document["neverworse"] = "0.0.9"
+    del document["seal"]
+    document["members"]["schema.json"] = _model_file._sha256(members["schema.json"])
+    document["seal"] = _model_file._seal(document)
+    members["neverworse.json"] = json.dumps(document).encode()
+    (tmp_path / "model.skops").write_bytes(zipped(members))
+    with pytest.raises(ModelFileError) as caught:
+        load_model(tmp_path / "model.skops")
+    assert "model.skops, written by neverworse 0.0.9, is refused: it contains " in str(caught.value)
+    assert "OldPreparation" in str(caught.value)

@@ -12,18 +12,19 @@ from pyarrow import parquet
 
 from neverworse import ProjectedLeastSquaresClassifier
 from neverworse.cli import main
-from neverworse.study._fit import FitSettings, fit_table
+from neverworse.study import FitSettings, fit_table
 from neverworse.tables import (
+    Noticed,
     ReadOptions,
     TableClassifier,
     TableError,
     TablePreparation,
-    _csv,
     found_options,
+    predict_batches,
     read_table,
     table_files,
 )
-from neverworse.tables._predict import Noticed, predict_batches
+from neverworse.tables.reading import delimited
 from tests.tables.messy import TABLES
 
 GERMAN = TABLES["german_clinic"]
@@ -69,7 +70,7 @@ def test_numbers_and_dates_are_those_of_pandas(tmp_path):
 @pytest.mark.parametrize("block", [1 << 11, 8 << 20])
 def test_new_rows_are_read_in_the_same_way(tmp_path, monkeypatch, block):
     path, table, model = german(tmp_path)
-    monkeypatch.setattr(_csv, "BLOCK_BYTES", block)
+    monkeypatch.setattr(delimited, "BLOCK_BYTES", block)
     options = ReadOptions(missing=("k.A.",))
     found = pa.concat_tables(predict_batches(model, table_files([str(path)]), options, Noticed()))
     assert found.column("prediction").to_pylist() == model.predict(table).tolist()
@@ -94,7 +95,7 @@ def test_new_rows_are_read_in_the_same_way(tmp_path, monkeypatch, block):
 @pytest.mark.parametrize("block", [1 << 11, 8 << 20])
 def test_a_value_that_does_not_fit_is_named(tmp_path, monkeypatch, column, value, said, block):
     path, _, model = german(tmp_path)
-    monkeypatch.setattr(_csv, "BLOCK_BYTES", block)
+    monkeypatch.setattr(delimited, "BLOCK_BYTES", block)
     new = pd.read_csv(path, sep=";", dtype=str, encoding="utf-8-sig")
     new.loc[200, column] = value
     new.to_csv(path, sep=";", index=False)
@@ -117,7 +118,7 @@ def test_tables_in_files_give_the_same_features(tmp_path, monkeypatch):
 def test_a_table_in_a_file_names_the_row_of_a_value_that_does_not_fit(
     tmp_path, capsys, monkeypatch
 ):
-    monkeypatch.setattr(_csv, "BLOCK_BYTES", 1 << 12)
+    monkeypatch.setattr(delimited, "BLOCK_BYTES", 1 << 12)
     rows = [f"{k}.25,{'ab'[k % 2] if k < 20 else ''}" for k in range(4_000)]
     rows[3_900] = "x,"
     (tmp_path / "t.csv").write_text("\n".join(["n,y", *rows]))

@@ -12,9 +12,18 @@ import pytest
 from pyarrow import csv, feather, ipc, parquet
 
 from neverworse import ProjectedLeastSquaresClassifier
-from neverworse.tables import ReadOptions, TableClassifier, TableError, _csv, _read, table_files
-from neverworse.tables._predict import Noticed, predict_batches
-from neverworse.tables._write import write_csv, write_json_lines, write_parquet
+from neverworse.tables import (
+    Noticed,
+    ReadOptions,
+    TableClassifier,
+    TableError,
+    predict_batches,
+    table_files,
+    write_csv,
+    write_json_lines,
+    write_parquet,
+)
+from neverworse.tables.reading import delimited, tables
 
 
 def frame(n=500, seed=0):
@@ -74,8 +83,8 @@ def predicted(model, *paths, noticed=None, missing=(), **options):
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".feather", ".arrows"])
 def test_batches_give_the_same_as_all_rows_at_once(model, tmp_path, monkeypatch, suffix):
-    monkeypatch.setattr(_read, "BATCH_ROWS", 64)
-    monkeypatch.setattr(_csv, "BLOCK_BYTES", 4096)
+    monkeypatch.setattr(tables, "BATCH_ROWS", 64)
+    monkeypatch.setattr(delimited, "BLOCK_BYTES", 4096)
     noticed = Noticed()
     path = written(tmp_path / f"t{suffix}", TABLE)
     found = predicted(model, path, noticed=noticed, id_name="id", probabilities=True)

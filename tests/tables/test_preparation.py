@@ -18,9 +18,14 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from neverworse.tables import TableClassifier, TableError, TablePreparation
-from neverworse.tables import _preparation as module
-from neverworse.tables._model_file import load_model, save_model
+from neverworse.tables import (
+    TableClassifier,
+    TableError,
+    TablePreparation,
+    load_model,
+    save_model,
+)
+from neverworse.tables.preparation import features as module
 
 
 def frame(n=400, seed=0):
@@ -445,7 +450,7 @@ def test_ten_thousand_columns(monkeypatch):
     values = rng.normal(size=(20, 10_000))
     wide = pa.table({f"c{k}": values[:, k] for k in range(10_000)})
     np.testing.assert_allclose(TablePreparation().fit_transform(wide).std(axis=0), 1.0)
-    monkeypatch.setattr("neverworse.tables._preparation.MOST_FEATURES", 9_999)
+    monkeypatch.setattr("neverworse.tables.preparation.features.MAX_FEATURES", 9_999)
     with pytest.raises(
         TableError, match=r"10,000 columns would make 10,000 features, more than 9,999"
     ):
@@ -505,3 +510,23 @@ def test_any_table_is_prepared_or_refused(some, others):
     scaled = features[:, : len(preparation.scaler_.scale_)]
     assert np.abs(scaled.mean(axis=0)).max(initial=0.0) < 1e-6
     assert np.isfinite(preparation.transform(other)).all()
+
+
+@pytest.mark.parametrize(
+    ("numbers", "flagged"),
+    [
+        (range(10_007, 99_000, 617), True),  # five digits, under any name
+        (range(1_000, 9_990, 61), False),  # too short to be told from a measurement
+        (range(9_001, 99_000, 617), False),  # of several lengths
+        ([*range(10_007, 99_000, 617), 10_007], False),  # not all different
+        (range(20_260_101, 20_260_129), False),  # days, which have their own words
+        (range(10_007, 16_000, 617), True),
+        (range(10_007, 15_000, 617), False),  # too few rows
+    ],
+)
+def test_numbers_that_look_like_ids_are_to_be_looked_at(numbers, flagged):
+    values = np.random.default_rng(0).permutation(list(numbers))
+    prepared = TablePreparation().fit({"visit": values, "x": np.arange(len(values)) % 3.0})
+    said = "The numbers differ from row to row. If they only name the rows: --id 'visit'"
+    assert prepared.plans_[0].kind == ("number" if len(values) != 28 else "dropped")
+    assert prepared.plans_[0].look.startswith(said) == flagged

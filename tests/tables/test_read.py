@@ -437,7 +437,7 @@ def test_cells_of_many_kinds(read, tmp_path):
 
 def test_a_workbook_without_a_table(read, tmp_path):
     openpyxl.Workbook().save(tmp_path / "t.xlsx")
-    with pytest.raises(TableError, match=r"the sheet is empty. Name another: --sheet NAME"):
+    with pytest.raises(TableError, match=r"has nothing in this sheet. Name another: --sheet NAME"):
         read((tmp_path / "t.xlsx").read_bytes(), name="t.xlsx")
 
 

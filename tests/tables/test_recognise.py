@@ -12,8 +12,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from neverworse.tables import TableError
-from neverworse.tables._reading import ORDERS, Reading
-from neverworse.tables._recognise import Hints, Texts, recognise
+from neverworse.tables.preparation.notation import ORDERS, Reading
+from neverworse.tables.preparation.recognise import Hints, Texts, recognise
 
 NBSP, NARROW = "\u00a0", "\u202f"
 
@@ -269,7 +269,7 @@ def test_readings_survive_as_dictionaries():
         Reading("number"),
     ]
     for reading in readings:
-        assert Reading.from_dict(reading.to_dict()) == reading
+        assert Reading(**reading.to_dict()) == reading
     assert Reading("number").to_dict() == {"kind": "number"}
 
 
@@ -287,4 +287,4 @@ def test_readings_survive_as_dictionaries():
 )
 def test_readings_that_make_no_sense(values):
     with pytest.raises((TypeError, ValueError)):
-        Reading.from_dict(values)
+        Reading(**values)

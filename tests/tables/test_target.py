@@ -9,8 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from neverworse.tables import TableError
-from neverworse.tables._target import count_labels, read_target
+from neverworse.tables import TableError, count_labels, read_target
 
 
 def target(values, markers=None):

@@ -7,26 +7,36 @@ import contextlib
 import io
 import os
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 from neverworse import __version__
-from neverworse.cli import audit, completion, demo, fit, predict, report, reproduce
-from neverworse.cli._errors import BROKEN_PIPE, FAILURE, INTERRUPTED, CommandError
-from neverworse.cli._signals import stopping
-from neverworse.cli._text import plain
+from neverworse._extras import install
+from neverworse.cli import demo, fit, reproduce, saved
+from neverworse.cli._common import (
+    BROKEN_PIPE,
+    FAILURE,
+    INTERRUPTED,
+    CommandError,
+    plain,
+    stopping,
+)
+
+SHELLS = ("bash", "zsh", "fish", "tcsh")
+FOLDER = "DIR"  # the metavar of all arguments that are a folder
+FILES = frozenset({"FILE", "MODEL", "TABLE"})  # and of those that are a file
+COMPLETION = """\
+to use it:
+  bash   neverworse completion bash >> ~/.bash_completion
+  zsh    neverworse completion zsh > ~/.zfunc/_neverworse, with ~/.zfunc in fpath
+  fish   neverworse completion fish > ~/.config/fish/completions/neverworse.fish
+  tcsh   neverworse completion tcsh >> ~/.tcshrc"""
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run a sub-command, and say in a line what is wrong if the user can put it right.
+    """Run a sub-command, with the arguments of the process if none are given.
 
-    Parameters
-    ----------
-    argv : list of str, optional
-        Arguments; those of the process if not given.
-
-    Returns
-    -------
-    code : int
-        Exit code of the process: 0 if all went well.
+    What the user can put right is said in a line. The exit code is returned.
     """
     parser = build_parser()
     for stream in (sys.stdout, sys.stderr):
@@ -80,8 +90,19 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"neverworse {__version__}")
     commands = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND")
-    for command in (fit, predict, audit, report, demo, reproduce, completion):
-        command.add_parser(commands)
+    fit.add_parser(commands)
+    saved.add_parsers(commands)
+    demo.add_parser(commands)
+    reproduce.add_parser(commands)
+    completion = commands.add_parser(
+        "completion",
+        help="print a script with which a shell completes what is typed",
+        description="Print a script with which a shell completes what is typed.",
+        epilog=COMPLETION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    completion.add_argument("shell", choices=SHELLS, help="for which shell")
+    completion.set_defaults(run=_complete)
     return parser
 
 
@@ -90,3 +111,52 @@ def _complain(message: str, code: int) -> int:
     with contextlib.suppress(OSError):  # a terminal that is gone
         print("\n".join(lines), file=sys.stderr)
     return code
+
+
+def _complete(arguments: argparse.Namespace) -> None:
+    """Print the script with which a shell completes the command line."""
+    try:
+        import shtab
+    except ImportError:
+        raise CommandError(f"This needs shtab, not installed here. {install('tables')}") from None
+    if arguments.shell not in shtab.SUPPORTED_SHELLS:
+        raise CommandError(
+            f"The installed shtab {shtab.__version__} knows no {arguments.shell}. "
+            "Run: pip install --upgrade shtab"
+        )
+    parser = build_parser()
+    for command, action in _actions(parser):
+        names = _names(command, action.dest)
+        if names:
+            action.choices = names
+        elif action.metavar == FOLDER:
+            action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
+        elif action.metavar in FILES or action.type is Path:
+            action.complete = shtab.FILE  # type: ignore[attr-defined]
+    commands = _commands(parser)
+    for shown in commands._choices_actions:  # zsh and fish show a line for each: the short one
+        commands.choices[shown.dest].description = shown.help
+    print(shtab.complete(parser, shell=arguments.shell))
+
+
+def _actions(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.Action]]:
+    """Yield the name of each sub-command with each of its arguments."""
+    for name, command in _commands(parser).choices.items():
+        yield from ((name, argument) for argument in command._actions)
+
+
+def _commands(
+    parser: argparse.ArgumentParser,
+) -> argparse._SubParsersAction[argparse.ArgumentParser]:
+    return next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
+
+
+def _names(command: str, argument: str) -> list[str]:
+    """Return the names that an argument may take though its parser does not list them."""
+    if command != "reproduce":
+        return []
+    from neverworse.cli.reproduce import AVAILABLE, EXPERIMENTS
+    from neverworse.datasets import PAPER_DATASETS
+
+    names = {"experiments": EXPERIMENTS, "datasets": (*PAPER_DATASETS, AVAILABLE)}
+    return [*names[argument], "all"] if argument in names else []

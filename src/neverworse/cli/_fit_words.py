@@ -1,35 +1,53 @@
-"""What ``neverworse fit`` prints: what was read, how methods compare, and what is proved."""
+"""What ``neverworse fit`` prints: how columns are read, how methods compare, what is proved."""
 
 from __future__ import annotations
 
+import argparse
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from neverworse.cli._plan import to_look_at
-from neverworse.cli._text import aligned, labelled, wrapped
-from neverworse.projection.words import count
-from neverworse.study._study import (
+from neverworse._files import write_whole
+from neverworse._words import count, decimal, interval, signed
+from neverworse.cli._common import UsageError, aligned, labelled, wrapped
+from neverworse.study import (
     ColumnFacts,
     Comparison,
     DataFacts,
+    FitSettings,
     ModelFacts,
     Numbers,
     Study,
     Verdict,
+    feature_columns,
+    looks_at,
+)
+from neverworse.tables import (
+    KINDS,
+    TablePreparation,
+    check_readable,
+    describe,
+    grouped,
+    read_plan,
+    read_target,
 )
 
-MOST_COLUMNS = 40
-MOST_SAID = 5  # columns that matter most
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from neverworse.tables import StoredTable
+
+MAX_COLUMNS = 40
+MAX_SAID = 5  # columns that matter most
 
 
 def summary(study: Study, paths: Sequence[Path]) -> Iterator[str]:
     """Yield paragraphs for people: what to do first, then the evidence, then what was read."""
     yield from _verdict(study.verdict)
-    if study.model is not None:
-        yield from _model(study.model)
+    yield from _model(study.model)
     if study.comparison is not None:
-        yield from _compared(study.comparison)
+        yield from _compared(study.comparison, study.model)
         yield from _numbers(study)
     yield from _read(study.data)
     for note in study.notes:
@@ -78,11 +96,11 @@ def _read(data: DataFacts) -> Iterator[str]:
     columns = [column for column in data.columns if column.kind != "target"]
     yield aligned(
         ("column", "read as", "made into", "missing", "features"),
-        [_column(column) for column in columns[:MOST_COLUMNS]],
+        [_column(column) for column in columns[:MAX_COLUMNS]],
         right=(3, 4),
     )
-    if len(columns) > MOST_COLUMNS:
-        yield f"... and {count(len(columns) - MOST_COLUMNS, 'more column')}: see the report"
+    if len(columns) > MAX_COLUMNS:
+        yield f"... and {count(len(columns) - MAX_COLUMNS, 'more column')}: see the report"
     yield ""
 
 
@@ -92,22 +110,19 @@ def _column(column: ColumnFacts) -> tuple[str, ...]:
     return column.name, column.read_as or column.kind, column.treatment, missing, made
 
 
-def _compared(comparison: Comparison) -> Iterator[str]:
+def _compared(comparison: Comparison, model: ModelFacts) -> Iterator[str]:
+    at = ", all at a threshold of 0.5" if model.has_threshold else ""
     repeats = f" x {comparison.n_repeats}" if comparison.n_repeats > 1 else ""
     yield wrapped(
         f"Cross-validated on {count(comparison.n_labeled, 'labeled row')}, "
         f"{comparison.n_folds} folds{repeats}, with "
-        f"{count(comparison.n_unlabeled, 'unlabeled row')} in every fit (Δ with 95 % interval):"
+        f"{count(comparison.n_unlabeled, 'unlabeled row')} in every fit (Δ with 95 % interval){at}:"
     )
     baseline = comparison.baseline
     rows = [(f"always {comparison.majority!r}", *_short(baseline), "")]
     for method in comparison.methods:
         difference = method.error_difference
-        shown = (
-            ""
-            if difference is None
-            else f"{difference.value:+.3f} ({difference.low:+.3f} to {difference.high:+.3f})"
-        )
+        shown = "" if difference is None else interval(difference, sign=True)
         rows.append((method.method, *_short(method.numbers), shown))
     yield aligned(
         ("method", "error", "balanced", "AUC", "Brier", "Δ error vs. supervised"),
@@ -121,41 +136,26 @@ def _compared(comparison: Comparison) -> Iterator[str]:
 
 def _short(numbers: Numbers) -> tuple[str, ...]:
     return (
-        f"{numbers.error.value:.3f}",
-        f"{numbers.balanced_accuracy.value:.3f}",
-        "" if numbers.auc is None else f"{numbers.auc.value:.3f}",
-        "" if numbers.brier is None else f"{numbers.brier.value:.3f}",
+        decimal(numbers.error.value),
+        decimal(numbers.balanced_accuracy.value),
+        "" if numbers.auc is None else decimal(numbers.auc.value),
+        "" if numbers.brier is None else decimal(numbers.brier.value),
     )
 
 
 def _numbers(study: Study) -> Iterator[str]:
-    """Yield the numbers of the model that is recommended, with their intervals."""
-    comparison, model = study.comparison, study.verdict.model
-    assert comparison is not None
-    numbers = comparison.of(model).numbers
-    rows = [
-        ("error", numbers.error),
-        ("balanced accuracy", numbers.balanced_accuracy),
-        ("AUC", numbers.auc),
-        ("Brier score", numbers.brier),
-        ("log loss", numbers.log_loss),
-    ]
-    for each in numbers.classes:
-        if each.name == study.data.positive:
-            rows += [
-                (f"{kind} of {each.name!r}", value)
-                for kind, value in (
-                    ("precision", each.precision),
-                    ("recall", each.recall),
-                    ("F1", each.f1),
-                )
-            ]
+    """Yield the numbers of the model in the file, with their intervals."""
+    assert study.numbers is not None
     yield aligned(
-        (f"{model}, on held-out rows", "value", "95 % interval"),
+        (f"{study.model.name}, on held-out rows", "value", "95 % interval"),
         [
-            (what, f"{value.value:.3f}", f"{value.low:.3f} to {value.high:.3f}")
-            for what, value in rows
-            if value is not None
+            (
+                f"{what} of {of!r}" if of else what,
+                decimal(found.value),
+                f"{decimal(found.low)} to {decimal(found.high)}",
+            )
+            for what, of, found in study.numbers.measures(study.data.positive)
+            if found is not None
         ],
         right=(1, 2),
     )
@@ -164,26 +164,91 @@ def _numbers(study: Study) -> Iterator[str]:
 
 
 def _matters(study: Study) -> str:
-    """Say which columns matter most."""
-    found = study.importance
+    """Say which columns matter most, to the class that is looked for if there is one."""
+    positive, found = study.data.positive, study.importance
     if found is not None:
-        shown = found.columns[:MOST_SAID]
-        parts = [f"{each.column} ({each.increase.value:+.3f})" for each in shown]
+        shown = found.columns[:MAX_SAID]
+        parts = [f"{each.column} ({signed(decimal(each.increase.value))})" for each in shown]
+        of = "" if positive is None else f" of {positive!r}"
         return (
-            f"What matters most to {found.model}, by the rise of the {found.measure} if a column "
-            f"is shuffled: {', '.join(parts)}."
+            f"What matters most to {found.model}, by the rise of the {found.measure}{of} if a "
+            f"column is shuffled: {', '.join(parts)}."
         )
-    which = "supervised" if study.verdict.model == "supervised" else "projected"
-    weights = sorted(
-        ((getattr(each, f"{which}_scaled"), each) for each in study.coefficients),
-        key=lambda pair: -abs(pair[0]),
-    )
-    several = len(study.data.classes) > 2
-    parts = [
-        f"{each.feature}{f' for {each.class_name!r}' if several else ''} ({weight:+.3f})"
-        for weight, each in weights[:MOST_SAID]
+    which = "supervised" if study.model.name == "supervised" else "projected"
+    weights = [
+        (getattr(each, f"{which}_scaled"), each)
+        for each in study.coefficients
+        if positive in (None, each.class_name)
     ]
-    score = "the score of a class" if several else f"the score of {study.data.classes[1].name!r}"
+    weights.sort(key=lambda pair: -abs(pair[0]))
+    parts = [
+        f"{each.feature}{f' for {each.class_name!r}' if positive is None else ''} "
+        f"({signed(decimal(weight))})"
+        for weight, each in weights[:MAX_SAID]
+    ]
+    score = "the score of a class" if positive is None else f"the score of {positive!r}"
     return (
         f"What matters most, by the change of {score} per standard deviation: {', '.join(parts)}."
     )
+
+
+def show_plan(
+    arguments: argparse.Namespace, table: pa.Table | StoredTable, settings: FitSettings
+) -> None:
+    """Print how the columns of a table would be read, and write it if a file is named."""
+    target = read_target(table, settings.target, settings.markers)
+    columns = feature_columns(table, settings)
+    plans = TablePreparation(**settings.reading).plan(columns)
+    plan = describe(plans, looks_at(columns, target, plans), columns)
+    text = json.dumps(plan, ensure_ascii=False, indent=1)
+    if arguments.plan:
+        path = Path(arguments.plan)
+        write_whole(path, lambda file: file.write(f"{text}\n".encode()))
+    if arguments.json:
+        print(text)
+    elif not arguments.quiet:
+        for paragraph in _planned(plan["columns"]):
+            print(paragraph)
+        if arguments.plan:
+            print(f"\nIn {arguments.plan}. Edit it, and give it back: --columns {arguments.plan}")
+    check_readable(plans)
+
+
+def columns_of(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    """Return the columns of the plan that --columns names."""
+    columns = read_plan(arguments.columns)
+    if arguments.target in columns:
+        raise UsageError(
+            f"--target and the plan {arguments.columns} both name the column "
+            f"{arguments.target!r}. Remove it from the plan."
+        )
+    # What the command says of a column comes before what the plan says.
+    return {k: v for k, v in columns.items() if k not in (arguments.id, arguments.weight)}
+
+
+def _planned(columns: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    yield aligned(
+        ("column", "read as", "made into", "missing", "distinct", "examples"),
+        [
+            (
+                *(name, entry["read_as"], entry["made_into"]),
+                f"{entry['missing']:,}" if entry["missing"] else "",
+                "" if entry["distinct"] is None else f"{entry['distinct']:,}",
+                " | ".join(entry["examples"]),
+            )
+            for name, entry in columns.items()
+        ],
+        right=(3, 4),
+    )
+    # What cannot be read is an error, which says why.
+    known = {name: entry["look"] for name, entry in columns.items() if entry["kind"] in KINDS}
+    yield from to_look_at(known)
+
+
+def to_look_at(looks: Mapping[str, str]) -> Iterator[str]:
+    """Yield a list of columns with what is to be looked at, in full; those alike share a line."""
+    found = grouped(looks)
+    if found:
+        yield "\nColumns to look at:"
+    for look, names in found.items():
+        yield wrapped(f"- {names}: {look}", hanging="  ")

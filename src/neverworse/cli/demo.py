@@ -4,47 +4,45 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from neverworse import __version__
 from neverworse._extras import install
 from neverworse._files import write_whole
-from neverworse.cli._errors import UsageError, without_convergence_warnings
-from neverworse.cli._folders import make_folder, out_path
-from neverworse.cli._table_arguments import parse_penalty
-from neverworse.cli._text import wrapped
+from neverworse.cli._arguments import parse_penalty
+from neverworse.cli._common import (
+    UsageError,
+    check_seed,
+    make_folder,
+    out_path,
+    without_convergence_warnings,
+    wrapped,
+)
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
     from neverworse import ProjectedLeastSquaresClassifier
-    from neverworse._typing import AnyArray, Matrix
+    from neverworse._typing import AnyArray, Matrix, Vector
     from neverworse.estimators import LinearClassifier
+    from neverworse.plots import ConstraintSetDisplay
 
 TEST_SHARE = 0.3
-PICTURE = "constraint-set.png"
-TABLE = "patients.csv"
-LARGEST_SEED = 2**32 - 1  # of scikit-learn
+PICTURE, N_LABELED, N_ROWS = "constraint-set.png", 4, 40
+TABLE, CLINICS = "patients.csv", ("north", "south", "east")
+FIRST_DAY, N_DAYS = (2024, 1, 1), 400
+HOLES = 0.03  # share of cells that are empty
 
 
-@dataclass(frozen=True)
-class Problem:
-    """Standardised rows, of which the training rows keep some of their labels.
-
-    Attributes
-    ----------
-    X_train, y_train : arrays
-        Training rows, and the true labels of all of them.
-    y_known : array
-        What a classifier may see of `y_train`: -1 where the label is hidden.
-    X_test, y_test : arrays
-        Rows that no classifier sees.
-    """
+class Problem(NamedTuple):
+    """Standardised rows, of which the training rows keep some of their labels."""
 
     X_train: Matrix
-    y_train: AnyArray
-    y_known: AnyArray
+    y_train: AnyArray  # the true labels
+    y_known: AnyArray  # what a classifier may see of them: -1 where the label is hidden
     X_test: Matrix
     y_test: AnyArray
 
@@ -58,26 +56,23 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "classifiers make of the rest, and draw how the projection works.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         "--out",
         type=out_path,
         default=Path("neverworse-demo"),
         metavar="DIR",
         help=f"where to save the picture {PICTURE} and the table {TABLE}",
     )
-    parser.add_argument(
-        "--labels", type=int, default=40, metavar="N", help="how many training rows keep a label"
-    )
-    parser.add_argument(
+    add("--labels", type=int, default=40, metavar="N", help="how many training rows keep a label")
+    add(
         "--alpha",
         default="loo",
         metavar="A",
         help="ridge penalty of the supervised classifier: a number (0 is the setting of the "
         "paper), or loo to choose it by exact leave-one-out",
     )
-    parser.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="for the split and the choice of labels"
-    )
+    add("--seed", type=int, default=0, metavar="N", help="for the split and the choice of labels")
     parser.set_defaults(run=run)
 
 
@@ -85,8 +80,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Print the comparison and the certificate, and save the picture and a table to try."""
     from neverworse import ProjectedLeastSquaresClassifier
 
-    if not 0 <= arguments.seed <= LARGEST_SEED:
-        raise UsageError(f"--seed must be between 0 and {LARGEST_SEED}, not {arguments.seed}.")
+    check_seed(arguments.seed)
     alpha = parse_penalty("--alpha", arguments.alpha, "loo")
     problem = hide_labels(arguments.labels, arguments.seed)
     # Made now, so that a folder that cannot be used is known before anything is printed.
@@ -98,17 +92,17 @@ def run(arguments: argparse.Namespace) -> None:
         _print_table(problem, projected)
         _print_certificate(problem, projected)
     _save_picture(arguments.out / PICTURE)
-    _save_table(arguments.out / TABLE, arguments.labels, arguments.seed)
+    path, content = arguments.out / TABLE, patients(arguments.labels, arguments.seed)
+    write_whole(path, lambda file: file.write(content))
+    print(f"The same data as a table, to go on with: {path}")
+    command = ["neverworse", "fit", str(path), "--target", "diagnosis", "--id", "patient"]
+    print(f"\n  {shlex.join(command)}")
 
 
 def hide_labels(n_labels: int, seed: int) -> Problem:
     """Split and standardise the data, and hide all but some labels of the training rows.
 
-    Parameters
-    ----------
-    n_labels : int
-        How many labels stay: one of each class, and the others at random.
-    seed : int
+    One label of each class stays, and others at random.
     """
     import numpy as np
     from sklearn.datasets import load_breast_cancer
@@ -147,52 +141,44 @@ def _print_settings(
             f"the ridge penalty alpha = {projected.certificate_.penalty:.4g}{chosen}; the "
             "constraint set and the loss of the guarantee have the same one"
         )
-    print(
-        wrapped(
-            f"Of {n_train} training rows {n_labels} keep their label; those without: "
-            f"{n_train - n_labels}. {len(problem.y_test)} test rows are held out. {n_features} "
-            "features, standardised on the training rows. The supervised classifier is least "
-            f"squares on the {n_labels} labels with {penalty}."
-        )
+    said = (
+        f"Of {n_train} training rows {n_labels} keep their label; those without: "
+        f"{n_train - n_labels}. {len(problem.y_test)} test rows are held out. {n_features} "
+        "features, standardised on the training rows. The supervised classifier is least "
+        f"squares on the {n_labels} labels with {penalty}."
     )
+    print(wrapped(said))
 
 
 def _print_table(problem: Problem, projected: ProjectedLeastSquaresClassifier) -> None:
     from neverworse import ICLSClassifier, LeastSquaresClassifier
 
-    icls = ICLSClassifier(alpha=projected.alpha).fit(problem.X_train, problem.y_known)
-    oracle = LeastSquaresClassifier(projected.certificate_.penalty)
-    oracle.fit(problem.X_train, problem.y_train)
-    n_train = len(problem.y_train)
+    X, y = problem.X_train, problem.y_train
+    icls = ICLSClassifier(alpha=projected.alpha).fit(X, problem.y_known)
+    oracle = LeastSquaresClassifier(projected.certificate_.penalty).fit(X, y)
     n_labels = int((problem.y_known >= 0).sum())
-    both = f"{n_labels} labels, {n_train} rows"
-    lines = [
+    both = f"{n_labels} labels, {len(y)} rows"
+    train, test = f"{len(y)} training rows", f"{len(problem.y_test)} test rows"
+    print(f"\n{'':10}  {'':20}  {train:>17}  {test:>17}")
+    print(f"{'classifier':10}  {'trained on':20}" + f"  {'error':>8} {'loss':>8}" * 2)
+    for name, trained_on, classifier in (
         ("supervised", f"{n_labels} labels", projected.supervised_),
         ("projected", both, projected),
         ("ICLS", both, icls),
-        ("oracle", f"{n_train} labels", oracle),
-    ]
-    print()
-    train, test = f"{n_train} training rows", f"{len(problem.y_test)} test rows"
-    print(f"{'':10}  {'':20}  {train:>17}  {test:>17}")
-    print(f"{'classifier':10}  {'trained on':20}" + f"  {'error':>8} {'loss':>8}" * 2)
-    for name, trained_on, classifier in lines:
-        print(
-            f"{name:10}  {trained_on:20}  "
-            f"{_measures(classifier, problem.X_train, problem.y_train)}  "
-            f"{_measures(classifier, problem.X_test, problem.y_test)}"
+        ("oracle", f"{len(y)} labels", oracle),
+    ):
+        measured = (
+            _measures(classifier, *rows) for rows in ((X, y), (problem.X_test, problem.y_test))
         )
-    print()
-    print("error  share of rows in the wrong class")
-    print("loss   mean squared difference of score and label (0 or 1)")
-    print()
-    print(
-        wrapped(
-            "Both are measured with the true labels of all rows. Proved: on the training rows, the "
-            f"loss of projected{_plus_penalty(projected)} is never above that of supervised, "
-            "whatever the hidden labels are. Nothing is proved about errors, test rows or ICLS."
-        )
+        print(f"{name:10}  {trained_on:20}  {'  '.join(measured)}")
+    print("\nerror  share of rows in the wrong class")
+    print("loss   mean squared difference of score and label (0 or 1)\n")
+    said = (
+        "Both are measured with the true labels of all rows. Proved: on the training rows, the "
+        f"loss of projected{_plus_penalty(projected)} is never above that of supervised, "
+        "whatever the hidden labels are. Nothing is proved about errors, test rows or ICLS."
     )
+    print(wrapped(said))
 
 
 def _measures(classifier: LinearClassifier, X: Matrix, y: AnyArray) -> str:
@@ -214,12 +200,12 @@ def _print_certificate(problem: Problem, projected: ProjectedLeastSquaresClassif
         + projected.certificate_.penalty * float((model.coef_**2).sum())
         for model in (projected.supervised_, projected)
     )
-    outcome = f"the loss{_plus_penalty(projected)} is the same"
-    if after != before:
-        outcome = (
-            f"the loss{_plus_penalty(projected)} is {after:.4g} instead of {before:.4g}, lower by "
-            f"{before - after:.4g}"
-        )
+    outcome = f"the loss{_plus_penalty(projected)} is "
+    outcome += (
+        "the same"
+        if after == before
+        else f"{after:.4g} instead of {before:.4g}, lower by {before - after:.4g}"
+    )
     print()
     print(wrapped(f"With the true labels, which no classifier but the oracle saw, {outcome}."))
 
@@ -233,18 +219,132 @@ def _save_picture(path: Path) -> None:
     if find_spec("matplotlib") is None:
         print(f"No picture: matplotlib is missing. {install('plots')}")
         return
-    from neverworse.cli._demo_picture import draw
-
     figure = draw()
     write_whole(path, lambda file: figure.savefig(file, format="png", dpi=160))
     print(f"Picture of a projection in two dimensions: {path}")
 
 
-def _save_table(path: Path, n_labels: int, seed: int) -> None:
-    from neverworse.cli._demo_table import patients
+def draw() -> Figure:
+    """Draw three classifiers of one feature: their scores, and their weights.
 
-    content = patients(n_labels, seed)
-    write_whole(path, lambda file: file.write(content))
-    print(f"The same data as a table, to go on with: {path}")
-    command = ["neverworse", "fit", str(path), "--target", "diagnosis", "--id", "patient"]
-    print(f"\n  {shlex.join(command)}")
+    The rows are of two overlapping classes, and those with a label happen to be well apart: a line
+    through them is so steep that no labeling of all rows could produce it.
+    """
+    import numpy as np
+    from matplotlib.figure import Figure
+
+    from neverworse import LeastSquaresClassifier, ProjectedLeastSquaresClassifier
+    from neverworse.plots import ConstraintSetDisplay
+
+    rng = np.random.default_rng(327)
+    y_true = np.tile([0, 1], N_ROWS // 2)
+    x = rng.normal(size=N_ROWS) + 0.8 * (2 * y_true - 1)
+    y = np.where(np.arange(N_ROWS) < N_LABELED, y_true, -1)
+    projected = ProjectedLeastSquaresClassifier(alpha=0.0).fit(x[:, None], y)
+    oracle = LeastSquaresClassifier().fit(x[:, None], y_true)
+    figure = Figure(figsize=(11, 4.8), layout="constrained")
+    scores, weights = figure.subplots(1, 2)
+    _draw_scores(scores, x, y, projected, oracle)
+    scores.set_title("Three classifiers of one feature: score = weight · x1 + intercept", size=10.5)
+    display = ConstraintSetDisplay.from_estimator(
+        projected, x[:, None], y, y_true=y_true, ax=weights, legend=False
+    )
+    _name_parts(display)
+    weights.set_title("Their weights, and all weights that some labeling gives", size=10.5)
+    return figure
+
+
+def _draw_scores(
+    ax: Axes,
+    x: Vector,
+    y: AnyArray,
+    projected: ProjectedLeastSquaresClassifier,
+    oracle: LinearClassifier,
+) -> None:
+    """Draw the labels, and each classifier's score as a line."""
+    import numpy as np
+
+    from neverworse._palette import BLUE, GREEN, GREY, ORANGE
+    from neverworse.estimators import class_scores
+
+    labeled = y >= 0
+    ends = np.array([x.min() - 0.3, x.max() + 0.3])
+    for label in (0.0, 1.0):
+        ax.axhline(label, color=GREY, linewidth=0.6, zorder=0)
+    ax.axhline(0.5, color=GREY, linewidth=0.8, linestyle=(0, (1, 3)), zorder=0)
+    for name, classifier, colour, style in (
+        (f"supervised: {N_LABELED} labels", projected.supervised_, ORANGE, (0, (6, 2))),
+        (f"projected: {N_LABELED} labels, {N_ROWS} rows", projected, BLUE, "solid"),
+        (f"oracle: all {N_ROWS} labels", oracle, GREEN, (0, (6, 2, 1, 2))),
+    ):
+        score = class_scores(classifier, ends[:, None])[:, 1]
+        ax.plot(ends, score, color=colour, linestyle=style, linewidth=1.8, label=name)
+    marks: dict[str, Any] = {"linestyle": "none", "color": "black"}
+    name = f"{labeled.sum()} labeled rows"
+    diamonds: dict[str, Any] = {
+        "marker": "D",
+        "markersize": 7,
+        "markeredgecolor": "white",
+        "zorder": 3,
+    }
+    ax.plot(x[labeled], y[labeled], **marks, **diamonds, label=name)
+    name = f"{(~labeled).sum()} unlabeled rows"
+    ticks: dict[str, Any] = {"marker": "|", "markersize": 11, "transform": ax.get_xaxis_transform()}
+    ax.plot(x[~labeled], np.full((~labeled).sum(), 0.03), **marks, **ticks, label=name)
+    ax.set_xlim(*ends)
+    ax.set_yticks([0.0, 0.5, 1.0], ["label 0", "0.5", "label 1"])
+    ax.set_xlabel("x1")
+    ax.set_ylabel("score")
+    ax.legend(loc="upper left", framealpha=1.0, edgecolor="white")
+
+
+def _name_parts(display: ConstraintSetDisplay) -> None:
+    """Write the names beside what they name: there is room, and a legend is one look further."""
+    from neverworse._palette import BLUE, GREEN, GREY, ORANGE
+    from neverworse.plots import equidistant
+
+    ellipse = equidistant(display.supervised, display.projected, display.metric)
+    assert display.oracle is not None
+    assert ellipse is not None
+    for name, point, offset, colour, align in (
+        ("supervised", display.supervised, (9, 5), ORANGE, "left"),
+        ("projected", display.projected, (-8, 6), BLUE, "right"),
+        ("oracle", display.oracle, (0, -17), GREEN, "center"),
+        ("constraint set", display.constraint_set.mean(axis=0), (-20, 0), BLUE, "center"),
+        ("equally far from supervised", ellipse[ellipse[:, 1].argmin()], (8, -15), GREY, "center"),
+    ):
+        display.ax_.annotate(
+            name,
+            xy=(float(point[0]), float(point[1])),
+            xytext=offset,
+            textcoords="offset points",
+            horizontalalignment=align,
+            color=colour,
+        )
+
+
+def patients(n_labels: int, seed: int) -> bytes:
+    """Return the breast cancer data as CSV: few diagnoses, ids, and columns that mean nothing."""
+    import csv
+    import datetime as dt
+    import io
+
+    import numpy as np
+    from sklearn.datasets import load_breast_cancer
+
+    data = load_breast_cancer()
+    rng = np.random.default_rng(seed)
+    n_rows, n_features = data.data.shape
+    kept = set(rng.permutation(n_rows)[:n_labels].tolist())
+    empty = rng.random((n_rows, n_features)) < HOLES
+    clinics = rng.integers(0, len(CLINICS), n_rows)
+    days = rng.integers(0, N_DAYS, n_rows)
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(["patient", *data.feature_names, "clinic", "seen", "diagnosis"])
+    for k, row in enumerate(data.data):
+        numbers = ["" if hole else f"{x:g}" for x, hole in zip(row, empty[k], strict=True)]
+        seen = dt.date(*FIRST_DAY) + dt.timedelta(days=int(days[k]))
+        diagnosis = data.target_names[data.target[k]] if k in kept else ""
+        table.writerow([f"P{k + 1:03d}", *numbers, CLINICS[clinics[k]], seen, diagnosis])
+    return text.getvalue().encode()

@@ -3,36 +3,37 @@
 from __future__ import annotations
 
 import argparse
-import re
 import shlex
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from neverworse._files import scratch_folder
-from neverworse.cli._errors import UsageError, without_convergence_warnings
-from neverworse.cli._folders import check_folder, check_out_file, out_path
-from neverworse.cli._model_arguments import add_choice, parse_model, parse_threshold
-from neverworse.cli._table_arguments import (
+from neverworse.cli._arguments import (
     add_formulas,
     add_output,
     add_reading,
     explaining,
+    parse_model,
     parse_penalty,
+    parse_prior,
+    parse_threshold,
     read_options,
+)
+from neverworse.cli._common import (
+    Bar,
+    UsageError,
+    check_folder,
+    check_out_file,
+    check_seed,
+    out_path,
+    without_convergence_warnings,
 )
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from neverworse.study._fit import FitSettings
-    from neverworse.study._study import FileFacts
+    from neverworse.study import FileFacts, FitSettings
     from neverworse.tables import StoredTable, TableFile
-
-DISTANCES = ("all", "labeled", "unlabeled", "euclidean")
-BLOCK = 1 << 20
-LARGEST_SEED = 2**32 - 1  # of scikit-learn
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -45,24 +46,23 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "rows, whatever the missing labels are: a certificate says by how much it is better. "
         "Writes model.skops, predictions.csv, certificate.json and report.html.",
     )
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         "table",
         nargs="+",
         metavar="TABLE",
         help="CSV, TSV, Parquet, Feather, Arrow, JSON lines or Excel, compressed or not; several "
         "files with the same columns, a folder of them, or - for standard input",
     )
-    parser.add_argument(
-        "--target", required=True, metavar="COLUMN", help="labels; empty cells are unlabeled rows"
-    )
-    parser.add_argument(
+    add("--target", required=True, metavar="COLUMN", help="labels; empty cells are unlabeled rows")
+    add(
         "--unlabeled",
         nargs="+",
         default=[],
         metavar="TABLE",
         help="further rows without labels, with the same columns",
     )
-    parser.add_argument(
+    add(
         "--out",
         type=out_path,
         default=Path("neverworse-fit"),
@@ -78,23 +78,23 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def _add_columns(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("columns")
-    group.add_argument("--id", metavar="COLUMN", help="names the rows in results; no feature")
-    group.add_argument("--weight", metavar="COLUMN", help="how much each row counts")
-    group.add_argument("--drop", nargs="+", default=[], metavar="COLUMN", help="leave these out")
-    group.add_argument(
+    add = parser.add_argument_group("columns").add_argument
+    add("--id", metavar="COLUMN", help="names the rows in results; no feature")
+    add("--weight", metavar="COLUMN", help="how much each row counts")
+    add("--drop", nargs="+", default=[], metavar="COLUMN", help="leave these out")
+    add(
         "--categorical",
         nargs="+",
         default=[],
         metavar="COLUMN",
         help="these are categories, though they look like numbers or dates",
     )
-    group.add_argument(
+    add(
         "--dates",
         choices=("day-first", "month-first"),
         help="what dates such as 01/02/2026 begin with, in columns that do not tell",
     )
-    group.add_argument(
+    add(
         "--plan",
         nargs="?",
         const="",
@@ -103,16 +103,15 @@ def _add_columns(parser: argparse.ArgumentParser) -> None:
         help="show how columns would be read, and stop; with a name, write that to a file that can "
         "be edited and given back: --columns",
     )
-    group.add_argument(
+    add(
         "--columns",
         type=Path,
         metavar="FILE.json",
         help="read columns as a plan says (see --plan); those that it does not name are recognised",
     )
-    group.add_argument(
+    add(
         "--missing-label",
         action="append",
-        default=None,
         metavar="VALUE",
         help="a value of the target that marks unlabeled rows, besides empty cells; repeatable",
     )
@@ -128,8 +127,8 @@ def _plan_path(text: str) -> str:
 
 
 def _add_model(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("model")
-    group.add_argument(
+    add = parser.add_argument_group("model").add_argument
+    add(
         "--prior",
         action="append",
         default=[],
@@ -137,27 +136,27 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
         help="share of a class (of two: the second in sorted order) among the unlabeled rows, as "
         "0.4 or 0.3..0.5, or: confidence, for an interval from the labels; repeatable",
     )
-    group.add_argument(
+    add(
         "--positive",
         metavar="CLASS",
         help="the class that is looked for: precision, recall and F1 are about it (default: the "
         "rarer one of two)",
     )
-    group.add_argument(
+    add(
         "--distance",
-        choices=DISTANCES,
+        choices=("all", "labeled", "unlabeled", "euclidean"),
         default="all",
         help="in which the supervised model is projected; all and unlabeled give a guarantee "
         "(default: all)",
     )
-    group.add_argument(
+    add(
         "--alpha",
         default="loo",
         metavar="A",
         help="ridge penalty of the supervised model: a number, or loo to choose it by exact "
         "leave-one-out on the labeled rows (default: loo)",
     )
-    group.add_argument(
+    add(
         "--constraint-alpha",
         default="same",
         metavar="A",
@@ -165,53 +164,82 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
         "the supervised model (default: same). With a smaller one, dropping the penalty counts as "
         "improvement; the certificate says how much of it that is",
     )
-    add_choice(group)
-    group.add_argument(
-        "--no-curves", action="store_true", help="leave the learning curves out of the report"
+    add(
+        "--class-weight",
+        choices=("balanced",),
+        help="let the labeled rows of every class weigh the same together; the guarantee is then "
+        "about the weighted squared error",
     )
-    group.add_argument(
+    add(
+        "--compare",
+        action="store_true",
+        help="compare with logistic regression, random forest, gradient boosting, self-training, "
+        "self-learning, TSVM and label spreading as well",
+    )
+    add(
+        "--model",
+        default="auto",
+        metavar="NAME",
+        help="what model.skops holds: auto (what the verdict recommends, the default), projected, "
+        "supervised, icls, or another method by its name in the comparison, such as 'random "
+        "forest'",
+    )
+    add(
+        "--threshold",
+        default="0.5",
+        metavar="RULE",
+        help="of the probability of the positive one of two classes: a number (default: 0.5); or "
+        "found on held-out labeled rows: balanced (accuracy), f1, or cost=5:1, where a missed row "
+        "costs 5 times as much as a false alarm",
+    )
+    add(
+        "--calibrate",
+        action="store_true",
+        help="calibrate the probabilities on held-out labeled rows (Platt's sigmoid)",
+    )
+    add("--no-curves", action="store_true", help="leave the learning curves out of the report")
+    add(
         "--memory",
         type=float,
         metavar="GB",
         help="read larger tables again and again instead of keeping them in memory (default: half "
         "of what is free)",
     )
-    group.add_argument("--seed", type=int, default=0, metavar="N", help="of folds and subsets")
+    add("--seed", type=int, default=0, metavar="N", help="of folds and subsets")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Read the table, fit, assess, write the results, and print what matters most."""
-    if not 0 <= arguments.seed <= LARGEST_SEED:
-        raise UsageError(f"--seed must be between 0 and {LARGEST_SEED}, not {arguments.seed}.")
+    check_seed(arguments.seed)
     _check_roles(arguments)
-    if arguments.plan:
-        check_out_file(Path(arguments.plan))
     if arguments.memory is not None and not arguments.memory > 0.0:
         raise UsageError(f"--memory must be positive, not {arguments.memory:g}.")
     if arguments.plan is None:
         check_folder(arguments.out)
-    with explaining(), without_convergence_warnings():
-        if arguments.plan is None:
-            _run(arguments)
-        else:
-            _show_plan(arguments)
-
-
-def _run(arguments: argparse.Namespace) -> None:
-    from neverworse.cli._fit_words import as_json, summary
-    from neverworse.cli._progress import Bar
-    from neverworse.report._outputs import write_outputs
-    from neverworse.study._assess import assess
-    from neverworse.study._choice import check_choice, choose, is_compared
-    from neverworse.study._fit import fit_table
-
-    settings = _settings(arguments)
-    quiet = arguments.quiet or arguments.json
+    elif arguments.plan:
+        check_out_file(Path(arguments.plan))
     with (
-        Bar(quiet=quiet) as bar,
-        ThreadPoolExecutor(1) as pool,
+        explaining(),
+        without_convergence_warnings(),
         scratch_folder("neverworse-") as scratch,
     ):
+        if arguments.plan is None:
+            _run(arguments, scratch)
+        else:
+            from neverworse.cli._fit_words import show_plan
+
+            _, table, settings = _read(arguments, _settings(arguments), scratch)
+            show_plan(arguments, table, settings)
+
+
+def _run(arguments: argparse.Namespace, scratch: Path) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    from neverworse.cli._fit_words import as_json, summary
+    from neverworse.study import assess, check_choice, fit_table, write_outputs
+
+    settings = _settings(arguments)
+    with Bar(quiet=arguments.quiet or arguments.json) as bar, ThreadPoolExecutor(1) as pool:
         bar("reading", 0.0)
         files, table, settings = _read(arguments, settings, scratch)
         facts = pool.submit(lambda: [_facts(file) for file in files])
@@ -219,18 +247,16 @@ def _run(arguments: argparse.Namespace) -> None:
         fit = fit_table(table, settings)
         check_choice(fit, settings)
         del table  # its features are what is needed from here on
-        study, scored = assess(
+        study, scored, chosen = assess(
             fit,
             settings,
             files=facts.result(),
             command=_command(arguments),
-            more_methods=arguments.compare or not is_compared(settings.model),
+            compare_all=arguments.compare,
             curves=not arguments.no_curves,
             seed=arguments.seed,
-            progress=bar,
+            told=bar,
         )
-        chosen = choose(fit, settings, study, scored, seed=arguments.seed, progress=bar)
-        study = replace(study, model=chosen.facts)
         bar("writing", 0.0)
         for file in files:
             file.check_unchanged()
@@ -245,25 +271,17 @@ def _run(arguments: argparse.Namespace) -> None:
             print(paragraph)
 
 
-def _show_plan(arguments: argparse.Namespace) -> None:
-    from neverworse.cli._plan import show_plan
-
-    with scratch_folder("neverworse-") as scratch:
-        _, table, settings = _read(arguments, _settings(arguments), scratch)
-        show_plan(arguments, table, settings)
-
-
 def _check_roles(arguments: argparse.Namespace) -> None:
     """Refuse a column that should be two things."""
-    roles = [
-        ("--target", [arguments.target]),
-        ("--id", [arguments.id]),
-        ("--weight", [arguments.weight]),
-        ("--drop", arguments.drop),
-        ("--categorical", arguments.categorical),
-    ]
+    roles = {
+        "--target": [arguments.target],
+        "--id": [arguments.id],
+        "--weight": [arguments.weight],
+        "--drop": arguments.drop,
+        "--categorical": arguments.categorical,
+    }
     taken: dict[str, str] = {}
-    for option, names in roles:
+    for option, names in roles.items():
         for name in names:
             if name is not None and taken.setdefault(name, option) != option:
                 raise UsageError(
@@ -273,8 +291,8 @@ def _check_roles(arguments: argparse.Namespace) -> None:
 
 
 def _settings(arguments: argparse.Namespace) -> FitSettings:
-    from neverworse.cli._plan import columns_of
-    from neverworse.study._fit import FitSettings
+    from neverworse.cli._fit_words import columns_of
+    from neverworse.study import FitSettings
 
     return FitSettings(
         target=arguments.target,
@@ -297,45 +315,21 @@ def _settings(arguments: argparse.Namespace) -> FitSettings:
     )
 
 
-def parse_prior(texts: list[str]) -> dict[str | None, tuple[float, float]] | str:
-    """Return the shares of classes that are meant; see --prior."""
-    if texts == ["confidence"]:
-        return "confidence"
-    if "confidence" in texts:
-        raise UsageError("--prior confidence says all there is to say: give it once, or shares.")
-    found: dict[str | None, tuple[float, float]] = {}
-    for text in texts:
-        name, _, interval = text.rpartition("=")
-        match = re.fullmatch(r"([0-9.eE+-]+?)(?:\.\.([0-9.eE+-]+))?", interval)
-        try:
-            if match is None:
-                raise ValueError
-            low = float(match[1])
-            high = low if match[2] is None else float(match[2])
-        except ValueError:
-            raise UsageError(
-                f"--prior is a share such as 0.4, 0.3..0.5 or CLASS=0.3..0.5, or confidence, not "
-                f"{text!r}."
-            ) from None
-        if not 0.0 <= low <= high <= 1.0:
-            raise UsageError(f"--prior is between 0 and 1, and the lower end first, not {text!r}.")
-        if (name or None) in found:
-            raise UsageError(f"--prior says two things about {name or 'the second class'!r}.")
-        found[name or None] = (low, high)
-    return found
-
-
 def _read(
     arguments: argparse.Namespace, settings: FitSettings, scratch: Path
 ) -> tuple[list[TableFile], pa.Table | StoredTable, FitSettings]:
     """Read the tables; what is larger than memory stays in its files, or in copies in Parquet."""
     from dataclasses import replace
 
-    from neverworse.report._outputs import OUTPUTS
-    from neverworse.study._fit import add_unlabeled
-    from neverworse.tables import found_options, read_table, table_files
-    from neverworse.tables._large import is_large, store
-    from neverworse.tables._plan_file import text_columns
+    from neverworse.study import OUTPUTS, add_unlabeled
+    from neverworse.tables import (
+        found_options,
+        is_large,
+        read_table,
+        store,
+        table_files,
+        text_columns,
+    )
 
     options = read_options(arguments, settings.text)
     files = table_files(arguments.table)
@@ -365,21 +359,17 @@ def _facts(file: TableFile) -> FileFacts:
     """Return the size of a file and a hash that tells whether it is the same one later."""
     import hashlib
 
-    from neverworse.study._study import FileFacts
-    from neverworse.tables._file import printable
+    from neverworse.study import FileFacts
+    from neverworse.tables import printable
 
     if file.once:
         return FileFacts(file.name, None, None)
-    sha256 = hashlib.sha256()
-    n_bytes = 0
     with Path(file.path).open("rb") as stream:
-        while block := stream.read(BLOCK):
-            sha256.update(block)
-            n_bytes += len(block)
-    return FileFacts(printable(Path(file.path).name), n_bytes, sha256.hexdigest())
+        sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
+        return FileFacts(printable(Path(file.path).name), stream.tell(), sha256)
 
 
 def _command(arguments: argparse.Namespace) -> str:
-    from neverworse.tables._file import printable
+    from neverworse.tables import printable
 
     return shlex.join(["neverworse", *map(printable, arguments.words)])

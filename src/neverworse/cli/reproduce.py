@@ -10,11 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from neverworse import __version__
-from neverworse._extras import install
-from neverworse.cli._errors import FailureError, UsageError
-from neverworse.cli._folders import make_folder, out_path
-from neverworse.cli._table_arguments import is_installed
-from neverworse.cli._text import wrapped
+from neverworse.cli._arguments import check_packages
+from neverworse.cli._common import CommandError, UsageError, make_folder, out_path, wrapped
 
 if TYPE_CHECKING:
     from neverworse.experiments import Reproduction
@@ -22,7 +19,7 @@ if TYPE_CHECKING:
 # Named here, so that help is printed without importing what runs them; a test compares.
 EXPERIMENTS = ("robustness", "curves", "table", "timing")
 AVAILABLE = "available"
-NEEDED = ("joblib", "matplotlib", "pandas", "tqdm")
+NEEDED = ("jinja2", "joblib", "matplotlib", "pandas", "tqdm")
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -34,58 +31,55 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "all measurements and a report beside the published numbers. An interrupted run goes on "
         "where it was; more repeats later cost only themselves.",
     )
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         "experiments",
         nargs="*",
         metavar="EXPERIMENT",
         help=f"{', '.join(EXPERIMENTS)}, or all (default)",
     )
-    parser.add_argument(
+    add(
         "--datasets",
         nargs="+",
         metavar="NAME",
         help="some of the data sets of the paper, or: available, for all that are found "
         "(default: all)",
     )
-    parser.add_argument(
+    add(
         "--repeats",
         type=int,
         metavar="N",
         help="repeats of each experiment (default: as published)",
     )
-    parser.add_argument(
+    add(
         "--protocol",
         choices=("code", "text"),
         default="code",
         help="as the published code did it, or as the text says (default: code)",
     )
-    parser.add_argument(
+    add(
         "--correction",
         choices=("bonferroni", "holm"),
         default="bonferroni",
         help="for the number of tests in Table 1 (default: bonferroni)",
     )
-    parser.add_argument(
-        "--jobs", type=int, metavar="N", help="processes (default: one for each core)"
-    )
-    parser.add_argument(
+    add("--jobs", type=int, metavar="N", help="processes (default: one for each core)")
+    add(
         "--out",
         type=out_path,
         default=Path("neverworse-reproduction"),
         metavar="DIR",
         help="folder for results (default: neverworse-reproduction)",
     )
-    parser.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="of all random numbers (default: 0)"
-    )
-    parser.add_argument("--data-home", metavar="DIR", help="where data sets are looked for first")
-    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    add("--seed", type=int, default=0, metavar="N", help="of all random numbers (default: 0)")
+    add("--data-home", metavar="DIR", help="where data sets are looked for first")
+    add("--quiet", action="store_true", help="no progress bar")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the experiments, write the results, and print what matters most."""
-    _check_packages()
+    check_packages(NEEDED, "paper")
     _check_numbers(arguments)
     experiments, datasets = _chosen(arguments)
     make_folder(arguments.out)
@@ -101,13 +95,6 @@ def run(arguments: argparse.Namespace) -> None:
     for paragraph in _summary(reproduction):
         print(paragraph)
     print(f"\nAll results, in {took}: {paths[-1]}")
-
-
-def _check_packages() -> None:
-    missing = [name for name in NEEDED if not is_installed(name)]
-    if missing:
-        needs = " and ".join(missing)
-        raise FailureError(f"This needs {needs}, not installed here. {install('paper')}")
 
 
 def _check_numbers(arguments: argparse.Namespace) -> None:
@@ -158,7 +145,7 @@ def _reproduce(
             quiet=arguments.quiet,
         )
     except DataNotFoundError as error:
-        raise FailureError(f"{error}\nWithout it: --datasets {AVAILABLE}") from None
+        raise CommandError(f"{error}\nWithout it: --datasets {AVAILABLE}") from None
     if not reproduction.measurements:
         raise UsageError(
             "Nothing to run: learning curves are those of Ionosphere, SPECT and USPS only."
@@ -180,7 +167,7 @@ def _command(arguments: argparse.Namespace) -> str:
 
 def _summary(reproduction: Reproduction) -> Iterator[str]:
     """Yield the headline of the report as text."""
-    from neverworse.experiments import _findings
+    from neverworse import experiments
 
     plan = reproduction.plan
     n_datasets = len(plan.datasets)
@@ -188,23 +175,23 @@ def _summary(reproduction: Reproduction) -> Iterator[str]:
         f"neverworse {__version__}: Krijthe and Loog (2017), protocol {plan.protocol}, "
         f"{n_datasets} data set{'s' if n_datasets > 1 else ''}, seed {plan.seed}\n"
     )
-    holds = _findings.guarantee_holds(reproduction)
+    holds = experiments.guarantee_holds(reproduction.guarantees)
     if holds is not None:
         yield "The guarantee holds." if holds else "The guarantee is VIOLATED."
-        for sentence in _findings.guarantee_sentences(reproduction):
+        for sentence in experiments.guarantee_sentences(reproduction.guarantees):
             yield wrapped(sentence)
     if "curves" in reproduction.measurements:
-        said = _findings.claims_sentence(reproduction.measurements["curves"])
+        said = experiments.claims_sentence(reproduction.measurements["curves"])
         yield f"\n{wrapped(said)}"
     cells = reproduction.summaries.get("table")
     if cells is None:
         return
-    yield f"\n{wrapped(_findings.agreement_sentence(cells))}\n"
+    yield f"\n{wrapped(experiments.agreement_sentence(cells))}\n"
     yield f"{'win / draw / loss':18} {'ours':>12}  {'published':>12}"
-    for total in _findings.totals(cells):
-        ours, theirs = _findings.as_text(total.ours), _findings.as_text(total.published)
+    for total in experiments.totals(cells):
+        ours, theirs = experiments.as_text(total.ours), experiments.as_text(total.published)
         yield f"{total.method:18} {ours:>12}  {theirs:>12}"
-    few = _findings.too_few_repeats(cells)
+    few = experiments.too_few_repeats(cells)
     if few:
         yield wrapped(few)
 

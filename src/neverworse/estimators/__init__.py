@@ -8,6 +8,7 @@ from neverworse.estimators._audit._inputs import scores_of
 from neverworse.estimators._classifier import (
     IndicatorClassifier,
     LinearClassifier,
+    ScoringClassifier,
     class_scores,
     has_class_scores,
 )
@@ -57,8 +58,13 @@ from neverworse.estimators._linear import (
 from neverworse.estimators._projected import ICLSClassifier, ProjectedLeastSquaresClassifier
 from neverworse.estimators._projection import SoftLabels
 from neverworse.estimators._regressor import ProjectedLeastSquaresRegressor
+from neverworse.projection import Assumptions, Certificate
+
+# Classes of which fitted models consist besides arrays: a model file may contain them.
+FITTED_PARTS = (Assumptions, Certificate, SoftLabels)
 
 __all__ = [
+    "FITTED_PARTS",
     "Audit",
     "CallbackSupportMixin",
     "DelegatingClassifier",
@@ -75,6 +81,7 @@ __all__ = [
     "PassesPredictionsOn",
     "ProjectedLeastSquaresClassifier",
     "ProjectedLeastSquaresRegressor",
+    "ScoringClassifier",
     "SoftLabels",
     "audit",
     "check_classes",

@@ -2,148 +2,53 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from neverworse._typing import Mask, Matrix, Vector
+from neverworse._words import count
 from neverworse.estimators import ProjectedLeastSquaresClassifier
 from neverworse.projection import Certificate
-from neverworse.projection.words import count
 from neverworse.rows import Rows
-from neverworse.study._threshold import ThresholdRule
-from neverworse.tables import StoredTable, TableClassifier, TableError
-from neverworse.tables._errors import in_options, nearest
-from neverworse.tables._plan import ColumnPlan
-from neverworse.tables._predict import id_texts
-from neverworse.tables._read import stacked
-from neverworse.tables._recognise import DateOrder
-from neverworse.tables._target import Target, count_labels, find_column, read_target
-from neverworse.tables._values import coded, row_weights
+from neverworse.study._settings import FitSettings, Interval
+from neverworse.tables import (
+    ColumnPlan,
+    PlanError,
+    StoredTable,
+    TableClassifier,
+    TableError,
+    Target,
+    coded,
+    count_labels,
+    find_column,
+    id_texts,
+    in_options,
+    nearest,
+    read_target,
+    row_weights,
+    stacked,
+)
 
-Interval = tuple[float, float]
-AUTO = "auto"
-ID = re.compile(r"(?i:(?:^|[\W_])(?:id|nr|no|key|code|index|number))$|[a-z]I[Dd]$")
 FEWEST_FOR_LEAKS = 5  # labeled rows for each class: of fewer, chance makes columns that tell
 
 
 @dataclass(frozen=True)
-class FitSettings:
-    """What a fit to a table is told.
-
-    Attributes
-    ----------
-    target : str
-        Column of the labels.
-    id : str, optional
-        Column that names the rows in results.
-    weight : str, optional
-        Column of the weights of rows.
-    drop, categorical : tuples of str
-        See `TablePreparation`.
-    columns : mapping of str to mapping
-        A plan of how columns are read; see `TablePreparation`.
-    decimal : {".", ","}, optional
-        What numbers in text have before decimals, as was said or found.
-    dates : {"day-first", "month-first"}, optional
-        What dates begin with that could be read in two ways.
-    markers : tuple of str, optional
-        What marks unlabeled rows, besides empty cells. If given, no marker is suspected among the
-        classes.
-    distance : str
-        See `ProjectedLeastSquaresClassifier`.
-    alpha : float or "loo"
-        Ridge penalty of the supervised model, or chosen on the labeled rows.
-    constraint_alpha : float or "same"
-        Ridge penalty in the loss of the guarantee, or that of the supervised model.
-    prior : mapping of str or None to interval, or "confidence"
-        Shares of classes among the unlabeled rows; None stands for the second of two classes.
-    class_weight : "balanced", optional
-        See `ProjectedLeastSquaresClassifier`.
-    positive : str, optional
-        The class that precision, recall and the like are about; of two classes, the rarer one if it
-        is not given.
-    model : str
-        Which one is wanted: "auto", or the name of a method.
-    threshold : ThresholdRule
-        Of the positive class.
-    calibrate : bool
-        Whether probabilities are to be calibrated.
-    """
-
-    target: str
-    id: str | None = None
-    weight: str | None = None
-    drop: tuple[str, ...] = ()
-    categorical: tuple[str, ...] = ()
-    columns: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    decimal: str | None = None
-    dates: DateOrder | None = None
-    markers: tuple[str, ...] | None = None
-    distance: str = "all"
-    alpha: float | str = "loo"
-    constraint_alpha: float | str = "same"
-    prior: Mapping[str | None, Interval] | str = field(default_factory=dict)
-    class_weight: str | None = None
-    positive: str | None = None
-    model: str = AUTO
-    threshold: ThresholdRule = field(default_factory=ThresholdRule)
-    calibrate: bool = False
-
-    @property
-    def reading(self) -> dict[str, Any]:
-        """What `TablePreparation` is told."""
-        return {
-            "categorical": list(self.categorical),
-            "drop": list(self.drop),
-            "columns": {name: dict(entry) for name, entry in self.columns.items()},
-            "decimal": self.decimal,
-            "dates": self.dates,
-        }
-
-    @property
-    def text(self) -> frozenset[str]:
-        """Columns that hold names, whatever they look like."""
-        return frozenset({self.target, *self.categorical, *([] if self.id is None else [self.id])})
-
-
-@dataclass(frozen=True)
 class TableFit:
-    """A model, and the rows that it was fitted to.
-
-    Attributes
-    ----------
-    model : TableClassifier
-    target : Target
-    features : array of shape (n_rows, n_features), or Rows
-        Prepared.
-    weights : array of shape (n_rows,), optional
-    row_names : list of str
-        Ids of the unlabeled rows, or their numbers in the table, counted from 1.
-    positive : int or None
-        The class that precision, recall and the like are about, see `FitSettings`.
-    notes : tuple of str
-        What people should know about the table.
-    looks : dict of str to str
-        What people should look at in columns, and what they can do about it.
-    telling : tuple of str
-        Columns whose values say which class a labeled row has.
-    """
+    """A model, and the rows that it was fitted to."""
 
     model: TableClassifier
     target: Target
-    features: Matrix | Rows
+    features: Matrix | Rows  # prepared
     weights: Vector | None
-    row_names: Sequence[str]
-    positive: int | None
-    notes: tuple[str, ...] = ()
-    looks: Mapping[str, str] = field(default_factory=dict)
-    telling: tuple[str, ...] = ()
+    row_names: Sequence[str]  # ids of the unlabeled rows, or their numbers, counted from 1
+    positive: int | None  # the class that precision, recall and the like are about
+    notes: tuple[str, ...] = ()  # what people should know about the table
+    looks: Mapping[str, str] = field(default_factory=dict)  # what to look at in columns
+    telling: tuple[str, ...] = ()  # columns whose values say which class a labeled row has
 
     @property
     def classifier(self) -> ProjectedLeastSquaresClassifier:
@@ -184,10 +89,10 @@ def fit_table(table: pa.Table | StoredTable, settings: FitSettings) -> TableFit:
     )
     try:
         features = model.fit_target(columns, target, weights)
-    except TableError:
+    except (PlanError, TableError):
         raise
     except ValueError as error:
-        raise TableError(in_options(str(error))) from None
+        raise TableError(in_options(str(error)), code="option") from None
     notes = (*_notes(target, settings, names), *_solver_notes(model.certificate_))
     plans = model.preparation_.plans_
     looks, telling = looks_at(columns, target, plans), telling_columns(columns, target, plans)
@@ -290,11 +195,6 @@ def looks_at(columns: pa.Table, target: Target, plans: Sequence[ColumnPlan]) -> 
                 "was made from the target, or is known only where the target is: "
                 f"--drop {plan.name!r}."
             )
-        elif plan.kind != "dropped" and _names_rows(columns, plan.name):
-            said = (
-                "The numbers differ from row to row. If they only name the rows: --id "
-                f"{plan.name!r}, or --drop {plan.name!r}."
-            )
         if said:
             found[plan.name] = said
     return found
@@ -309,14 +209,6 @@ def _solver_notes(certificate: Certificate) -> Iterator[str]:
             "possible. A larger penalty may help (--alpha), or leaving out columns that say nearly "
             "the same as others (--drop)."
         )
-
-
-def _names_rows(columns: pa.Table, name: str) -> bool:
-    """Whether a column is called like names of rows, and is a number of its own for each."""
-    column = columns.column(name)
-    if not ID.search(name) or not pa.types.is_integer(column.type) or column.null_count:
-        return False
-    return pc.count_distinct(column).as_py() == len(column)
 
 
 def _tells(columns: pa.Table, name: str, target: Target) -> bool:

@@ -11,15 +11,18 @@ import pyarrow as pa
 
 from neverworse._typing import AnyArray
 from neverworse.estimators import Audit, audit
-from neverworse.tables._archive import ModelFileError, believing
 from neverworse.tables._classifier import TableClassifier
-from neverworse.tables._errors import TableError, in_options
-from neverworse.tables._options import ReadOptions
-from neverworse.tables._plan import check_known
-from neverworse.tables._plan_file import text_columns
-from neverworse.tables._preparation import check_columns
-from neverworse.tables._target import find_column, label_texts
-from neverworse.tables._values import numbers, row_weights, spells_number
+from neverworse.tables._errors import ModelFileError, TableError, believing, in_options
+from neverworse.tables.preparation.plan_file import text_columns
+from neverworse.tables.preparation.target import label_texts
+from neverworse.tables.preparation.values import (
+    check_columns,
+    check_known,
+    find_column,
+    numbers,
+    row_weights,
+)
+from neverworse.tables.reading.options import ReadOptions, spells_number
 
 USING = "A model cannot predict this table"
 
@@ -29,17 +32,12 @@ class OnTable:
 
     Models that were made by others know rows as an array or a data frame, and classes as numbers
     or booleans; here all of them can be compared.
-
-    Parameters
-    ----------
-    model : fitted classifier
-    table : pyarrow Table
-        Rows, without labels and ids.
     """
 
     def __init__(self, model: Any, table: pa.Table) -> None:
         if not hasattr(model, "classes_"):
-            raise TableError(f"A {type(model).__name__} is no classifier, so it has no classes.")
+            problem = f"A {type(model).__name__} is no classifier, so it has no classes."
+            raise TableError(problem, code="option")
         self.estimator_ = model
         classes = spelled(model.classes_)
         # As text, classes may be in another order: 10 is before 2.
@@ -75,22 +73,10 @@ def audit_table(
     ignored: tuple[str, ...] = (),
     **settings: Any,
 ) -> Audit:
-    """Compare two fitted classifiers on a table of which some rows are labeled.
+    """Compare two fitted classifiers on a table of which some rows have a label, in `target`.
 
-    Parameters
-    ----------
-    candidate, baseline : fitted classifiers
-    table : pyarrow Table
-    target : str
-        Column of the labels.
-    markers : tuple of str
-        What marks unlabeled rows, besides empty cells.
-    weight : str, optional
-        Column of the weights of rows.
-    ignored : tuple of str
-        Further columns that are no features.
-    **settings
-        Of `neverworse.audit`.
+    `markers` mark unlabeled rows besides empty cells, `weight` is the column of the weights of
+    rows, and columns in `ignored` are no features; for `settings` see `neverworse.audit`.
     """
     texts, codes = label_texts(find_column(table, target, "target"), markers)
     labels = np.array([*(None if text is None else _spelled(text) for text in texts)], object)
@@ -101,12 +87,12 @@ def audit_table(
         shares = settings["class_prior"].items()
         settings["class_prior"] = {_spelled(name): share for name, share in shares}
     with believing(USING):
-        both = {"candidate": OnTable(candidate, rows), "baseline": OnTable(baseline, rows)}
+        both = _on_table(candidate, rows), _on_table(baseline, rows)
     try:
         with believing(USING, ValueError, TypeError):
             return audit(
-                both["candidate"],
-                both["baseline"],
+                both[0],
+                both[1],
                 rows,
                 labels[codes],
                 sample_weight=weights,
@@ -116,10 +102,13 @@ def audit_table(
     except (TableError, ModelFileError):
         raise
     except (ValueError, TypeError) as error:
-        said = in_options(str(error))
-        for name, model in both.items():
-            said = said.replace(f"{name} (OnTable)", f"{name} ({type(model.estimator_).__name__})")
-        raise TableError(said) from None
+        raise TableError(in_options(str(error)), code="option") from None
+
+
+def _on_table(model: Any, table: pa.Table) -> OnTable:
+    """Return a model of this table, of a class with the name that messages should say."""
+    named: type[OnTable] = type(type(model).__name__, (OnTable,), {})
+    return named(model, table)
 
 
 def reading_of(model: Any, options: ReadOptions) -> ReadOptions:
@@ -151,19 +140,23 @@ def _rows_for(model: Any, table: pa.Table) -> Any:
     """Return rows as the model knows them: a table, a data frame, or an array."""
     if isinstance(model, TableClassifier):
         return table
+    kind = type(model).__name__
     names = getattr(model, "feature_names_in_", None)
     if names is not None:
         check_columns(table.column_names, list(names))
         if find_spec("pandas") is None:
             raise TableError(
-                f"This {type(model).__name__} was fitted to a data frame, and needs pandas, not "
-                "installed here. Run: pip install pandas"
+                f"This {kind} was fitted to a data frame, and needs pandas, not installed here.",
+                "Run: pip install pandas",
+                code="option",
             )
         return table.select(list(names)).to_pandas()
     expected = getattr(model, "n_features_in_", table.num_columns)
     if expected != table.num_columns:
         raise TableError(
-            f"This {type(model).__name__} was fitted to {expected:,} columns without names, but "
-            f"the table has {table.num_columns:,} besides the target. Leave others out: --drop."
+            f"This {kind} was fitted to {expected:,} columns without names, but the table has "
+            f"{table.num_columns:,} besides the target.",
+            "Leave others out: --drop.",
+            code="column",
         )
     return np.column_stack([numbers(n, table.column(n)) for n in table.column_names])

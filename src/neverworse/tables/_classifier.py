@@ -1,28 +1,32 @@
-"""A classifier of tables: preparation and projection, as one estimator."""
+"""Classifiers of tables, and what is decided by their scores: classes and probabilities."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
+from scipy import special
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from neverworse._typing import AnyArray, Matrix, Vector
-from neverworse.estimators import ProjectedLeastSquaresClassifier
+from neverworse._typing import AnyArray, Indices, Matrix, Vector
+from neverworse.estimators import (
+    ProjectedLeastSquaresClassifier,
+    class_scores,
+    has_class_scores,
+)
 from neverworse.projection import Certificate
-from neverworse.rows import Rows
-from neverworse.tables._preparation import TablePreparation, takes_tables
-from neverworse.tables._prepared_rows import PreparedRows
-from neverworse.tables._recognise import DateOrder
-from neverworse.tables._stored import StoredTable
-from neverworse.tables._target import Target, read_target
-from neverworse.tables._values import as_table
+from neverworse.rows import ChunkedRows, DenseRows, Rows, Verb, read_ahead
+from neverworse.tables.preparation.features import TablePreparation, takes_tables
+from neverworse.tables.preparation.recognise import DateOrder
+from neverworse.tables.preparation.target import Target, read_target
+from neverworse.tables.preparation.values import as_table
+from neverworse.tables.reading.large import StoredTable
 
 
 def _has(method: str) -> Callable[[Any], bool]:
@@ -106,7 +110,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Those of a `StoredTable` are made anew in every pass.
         """
-        table = X if isinstance(X, StoredTable) else as_table(X)
+        table = as_table(X)
         if table.num_rows != len(target.codes):
             raise ValueError(f"X has {table.num_rows} rows, but y has {len(target.codes)}.")
         preparation = TablePreparation(
@@ -168,6 +172,12 @@ class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _named(self, code: str) -> str:
         return str(self.classes_[int(float(code))])
 
+    @property
+    def has_supervised(self) -> bool:
+        """Whether there is a supervised model of the same features inside."""
+        inside = getattr(self, "estimator_", None)
+        return hasattr(self, "baseline_") or hasattr(inside, "supervised_")
+
     def supervised(self) -> TableClassifier:
         """Return the supervised model of the same features, which this one is never worse than."""
         check_is_fitted(self, "estimator_")
@@ -191,3 +201,125 @@ def _plain(y: Any) -> Any:
         return y
     values = np.asarray(y, dtype=object)
     return [None if value is None or value != value else value for value in values.tolist()]
+
+
+class PreparedRows(ChunkedRows):
+    """Features of a stored table, made anew in every pass by a preparation fitted to it."""
+
+    def __init__(self, table: StoredTable, preparation: TablePreparation) -> None:
+        # Without names: the classifier will see the features of other rows as an array.
+        super().__init__(table.sizes(), len(preparation.feature_columns_))
+        self._table = table.select(preparation.used_names)
+        self._preparation = preparation
+
+    def map_chunks(
+        self, verb: Verb, chosen: Sequence[int], arguments: Sequence[tuple[Any, ...]]
+    ) -> Iterable[Any]:
+        """See `ChunkedRows.map_chunks`; the next batch is prepared while one is worked on."""
+        prepared = map(self._preparation.transform, self._table.batches(chosen))
+        for features, own in zip(read_ahead(prepared), arguments, strict=True):
+            yield verb(DenseRows(features), *own)
+
+
+class DecidedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Turns the scores of a fitted classifier into probabilities and classes.
+
+    Parameters
+    ----------
+    estimator : classifier
+        Fitted.
+    positive : int, default=1
+        Position of the class that the threshold is about.
+    threshold : float or None, default=None
+        The positive class is predicted where its probability is at least this; None: the class of
+        the largest probability is. For two classes.
+    sigmoids : array of shape (n_scores, 2) or None, default=None
+        Slope and offset for the logits of each score of `calibration_scores`; None: probabilities
+        are those of the estimator.
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        positive: int = 1,
+        threshold: float | None = None,
+        sigmoids: Matrix | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.positive = positive
+        self.threshold = threshold
+        self.sigmoids = sigmoids
+
+    @property
+    def classes_(self) -> AnyArray:
+        """The classes of the estimator."""
+        classes: AnyArray = self.estimator.classes_
+        return classes
+
+    def predict_proba(self, X: Any) -> Matrix:
+        """Return the probabilities of the classes."""
+        if self.sigmoids is None:
+            shares: Matrix = self.estimator.predict_proba(X)
+            return shares
+        return calibrated(calibration_scores(self.estimator, X), self.sigmoids)
+
+    def predict(self, X: Any) -> AnyArray:
+        """Return the classes that the threshold gives."""
+        classes: AnyArray = self.classes_[self.decide(self.predict_proba(X))]
+        return classes
+
+    def decide(self, probabilities: Matrix) -> Indices:
+        """Return the positions of the classes that probabilities give."""
+        if self.threshold is None:
+            return probabilities.argmax(axis=1)
+        found = probabilities[:, self.positive] >= self.threshold
+        return np.where(found, self.positive, 1 - self.positive)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+
+def outputs(classifier: Any, X: Any) -> tuple[Indices, Vector, Matrix | None]:
+    """Return the predicted classes of rows (their positions), their scores, and probabilities.
+
+    The scores are those of the predicted classes: of least squares if that is what decides,
+    otherwise probabilities, or distances from the boundary where there are none.
+    """
+    shares: Matrix | None = None
+    if hasattr(classifier, "predict_proba"):
+        shares = np.asarray(classifier.predict_proba(X), dtype=np.float64)
+    if isinstance(classifier, DecidedClassifier) and shares is not None:
+        codes = classifier.decide(shares)
+    else:
+        codes = np.searchsorted(classifier.classes_, classifier.predict(X))
+    each = np.arange(len(codes))
+    if has_class_scores(classifier):
+        return codes, class_scores(classifier, X)[each, codes], shares
+    if shares is not None:
+        return codes, shares[each, codes], shares
+    return codes, np.abs(np.asarray(classifier.decision_function(X), dtype=np.float64)), None
+
+
+def calibration_scores(model: Any, X: Any) -> Matrix:
+    """Return what is calibrated: the decision function or, without one, the probabilities.
+
+    Of shape (n_rows, n_classes), or (n_rows, 1) for the second of two classes.
+    """
+    if hasattr(model, "decision_function"):
+        scores = np.asarray(model.decision_function(X), dtype=np.float64)
+    else:
+        scores = np.asarray(model.predict_proba(X), dtype=np.float64)
+        scores = scores[:, 1] if scores.shape[1] == 2 else scores
+    return scores if scores.ndim == 2 else scores[:, None]
+
+
+def calibrated(scores: Matrix, sigmoids: Matrix) -> Matrix:
+    """Return the probabilities that sigmoids make of scores; several of them add up to one."""
+    if sigmoids.shape != (scores.shape[1], 2):
+        raise ValueError("The sigmoids are not those of these scores.")
+    shares: Matrix = special.expit(scores * sigmoids[:, 0] + sigmoids[:, 1])
+    if shares.shape[1] == 1:
+        return np.hstack([1.0 - shares, shares])
+    totals = shares.sum(axis=1, keepdims=True)
+    even = np.full_like(shares, 1.0 / shares.shape[1])
+    return np.divide(shares, totals, out=even, where=totals > 0.0)

@@ -1,54 +1,129 @@
-"""What is wrong with a table."""
+"""What is wrong with a table or a model file, and words that messages share."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
+from typing import Literal
 
-MOST_NAMED = 5
+MAX_NAMED = 5
+AGAIN = "Fetch it again from where it came, or fit the model again."
+# Arguments of estimators, and what the command line calls them.
+VALUES = {
+    "response": ("--response", ("auto", "predict_proba", "score", "error")),
+    "distance": ("--distance", ("all", "labeled", "unlabeled", "euclidean")),
+    "class_prior": ("--prior", ("confidence",)),
+}
+ARGUMENTS = {
+    "class_prior": "--prior",
+    "class_weight": "--class-weight",
+    "sample_weight": "--weight",
+}
+
+Code = Literal["file", "column", "value", "label", "memory", "option"]
 
 
 class TableError(ValueError):
-    """A table that cannot be used as it is; the message says what to change."""
-
-
-class CellError(TableError):
-    """A cell that cannot be used.
+    """A table that cannot be used as it is; the message says what to change.
 
     Parameters
     ----------
-    before, after : str
-        What is said about it, and what to do.
-    row : int
-        Counted from 0, in the rows that were looked at.
+    problem : str
+        What is wrong; without a full stop if `row` is given.
+    fix : str
+        What to do about it.
+    code : {"file", "column", "value", "label", "memory", "option"}
+        What it is about: a file as a whole, which columns there are, the values of a column, the
+        target, a table that is larger than memory, or a setting that the model does not accept.
+    column : str, optional
+        The column that is meant.
+    row : int, optional
+        The row that is meant, counted from 0.
     """
 
-    def __init__(self, before: str, row: int, after: str) -> None:
-        super().__init__(f"{before} in row {row + 1:,}. {after}")
-        self._parts = before, row, after
+    def __init__(
+        self,
+        problem: str,
+        fix: str = "",
+        *,
+        code: Code = "value",
+        column: str | None = None,
+        row: int | None = None,
+    ) -> None:
+        where = "" if row is None else f" in row {row + 1:,}."
+        super().__init__(f"{problem}{where} {fix}".rstrip())
+        self.problem, self.fix, self.code, self.column, self.row = problem, fix, code, column, row
 
-    def moved(self, n_rows: int) -> CellError:
+    def moved(self, n_rows: int) -> TableError:
         """Return the same error for rows that came behind others."""
-        before, row, after = self._parts
-        return CellError(before, row + n_rows, after)
+        row = None if self.row is None else self.row + n_rows
+        return TableError(self.problem, self.fix, code=self.code, column=self.column, row=row)
+
+
+class UnreadableColumnsError(TableError):
+    """Several columns that cannot be read; `errors` has one error for each."""
+
+    def __init__(self, errors: Sequence[TableError]) -> None:
+        said = "".join(f"\n- {error}" for error in errors)
+        super().__init__(f"{len(errors)} columns cannot be read:{said}")
+        self.errors = tuple(errors)
+
+
+class ModelFileError(ValueError):
+    """A model file that is refused; the message says why, and what to do."""
+
+
+@contextmanager
+def refusing(what: str, otherwise: str) -> Iterator[None]:
+    """Turn every error into a `ModelFileError`, with `otherwise` for what was none.
+
+    Every one, as a file that somebody made up can bring zip, JSON, NumPy and scikit-learn to raise
+    anything.
+    """
+    try:
+        yield
+    except ModelFileError as error:
+        raise ModelFileError(f"{what}: {error}") from None
+    except Exception as error:
+        raise ModelFileError(otherwise) from error
+
+
+@contextmanager
+def believing(what: str, *others: type[Exception]) -> Iterator[None]:
+    """Turn what goes wrong while a model from a file is used into a `ModelFileError`.
+
+    Its parts are of the right types, but a file that somebody changed may say anything in them.
+    Exceptions of the types `others` are left as they are.
+    """
+    kept: tuple[type[Exception], ...] = (ModelFileError, TableError, MemoryError, OSError, *others)
+    try:
+        yield
+    except kept:
+        raise
+    except Exception as error:
+        raise ModelFileError(
+            f"{what}: what the file says does not go together ({type(error).__name__}). {AGAIN}"
+        ) from error
+
+
+def no_column(name: str, names: Iterable[str], option: str) -> TableError:
+    """Say that there is no column of a name that an option gives."""
+    problem = f"There is no column {name!r} for --{option}."
+    return TableError(problem, nearest(name, names), code="column", column=name)
 
 
 def in_options(message: str) -> str:
     """Return a message of an estimator with the options of the command line for its arguments."""
-    message = re.sub(r"\bresponse=['\"](\w+)['\"]", r"--response \1", message)
-    message = re.sub(r"\bdistance=['\"](\w+)['\"]", r"--distance \1", message)
-    message = re.sub(r"\bclass_prior=['\"](\w+)['\"]", r"--prior \1", message)
-    for argument, option in (
-        ("class_prior", "--prior"),
-        ("class_weight", "--class-weight"),
-        ("sample_weight", "--weight"),
-    ):
-        message = re.sub(rf"\b{argument}\b", option, message)
+    for argument, (option, values) in VALUES.items():
+        for value in values:
+            message = message.replace(f"{argument}={value!r}", f"{option} {value}")
+    for argument, option in ARGUMENTS.items():
+        message = message.replace(argument, option)
     return message
 
 
-def listed(names: Iterable[str], most: int = MOST_NAMED) -> str:
+def listed(names: Iterable[str], most: int = MAX_NAMED) -> str:
     """Return names in quotes; of many, the first, and how many there are."""
     every = [repr(short(name)) for name in names]
     if len(every) <= most:

@@ -10,36 +10,40 @@ keeps a file from doing harm is in `neverworse.tables._trusted`.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
 import sklearn
 
 from neverworse import __version__
 from neverworse._extras import install
 from neverworse._files import write_whole
-from neverworse.tables._archive import (
-    AGAIN,
-    WITH_SKOPS,
-    ModelFileError,
-    read_file,
-    refusing,
-    unzipped,
-    zipped,
+from neverworse.tables._errors import AGAIN, ModelFileError, listed, refusing
+from neverworse.tables._trusted import (
+    check_encoders,
+    checked_tree,
+    nodes_with_file,
+    our_classes,
+    trusted_types,
 )
-from neverworse.tables._encoders import check_encoders
-from neverworse.tables._errors import listed
-from neverworse.tables._trusted import COMPILED, TRUSTED, checked_tree, nodes_with_file
 
 FORMAT = 1
 ARRAY = b"\x93NUMPY"  # how a file of an array begins
 SCHEMA, FACTS = "schema.json", "neverworse.json"
 OLDEST_SKOPS = "0.14"  # files could make those before 0.13 run code
 OLDEST_PROTOCOL = 2  # skops reads older ones with other loaders, which are not on our lists
+MAX_BYTES = 4 * 2**30  # bytes of all members, unpacked
+FREE_BYTES, MAX_RATIO = 100 * 2**20, 100  # a member of more bytes must not shrink more than this
+LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the first moment that zip archives know
+WITH_SKOPS = "Save the model with skops.io.dump(model, 'model.skops') where it was fitted."
+PICKLE = b"\x80"  # followed by the version of the protocol
+COMPRESSED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x04\x22M\x18", b"x\x01", b"x\x9c", b"x\xda")
 
 
 @dataclass(frozen=True)
@@ -95,13 +99,12 @@ def save_model(
     """
     name = f"This {type(model).__name__} cannot be saved"
     skops = _skops()
+    our_classes()  # before errors are turned into those of a file
     with refusing(name, f"{name}: skops cannot write, or not read again, what it contains."):
         members = unzipped(skops.dumps(model))
         tree = checked_tree(json.loads(members[SCHEMA]), compiled=compiled)
         members = _canonical(tree, members)
-        _build(
-            tree, members, compiled
-        )  # what cannot be opened is known now, and not when it is needed
+        _build(tree, members, compiled)  # what cannot be opened again is known now
     document = {
         "format": FORMAT,
         "neverworse": __version__,
@@ -124,13 +127,7 @@ def load_model(path: str | Path, *, compiled: bool = False) -> LoadedModel:
     compiled : bool
         Whether to accept models that predict with compiled code, see `load_any_model`.
     """
-    members, sha256 = _open(Path(path))
-    if FACTS not in members:
-        raise ModelFileError(
-            f"{path} was not written by neverworse, so it is not known what tables it is for. "
-            "Give the model.skops that neverworse fit has written."
-        )
-    return _load(Path(path), members, sha256, compiled)
+    return _load(Path(path), compiled, ours=True)
 
 
 def load_any_model(path: str | Path, *, compiled: bool = False) -> LoadedModel:
@@ -144,37 +141,40 @@ def load_any_model(path: str | Path, *, compiled: bool = False) -> LoadedModel:
         neighbours, kernel machines. It believes the numbers in them, so a file that somebody made
         up could crash the process; say yes only if you know where the file comes from.
     """
-    members, sha256 = _open(Path(path))
-    return _load(Path(path), members, sha256, compiled)
+    return _load(Path(path), compiled, ours=False)
 
 
-def _open(path: Path) -> tuple[dict[str, bytes], str]:
-    """Return the members of a file, and the SHA-256 of all of it."""
+def _load(path: Path, compiled: bool, *, ours: bool) -> LoadedModel:
     contents = read_file(path)
+    refused = f"{path} is refused"
     damaged = f"{path} is damaged: it was cut off, or changed since it was written. {AGAIN}"
-    with refusing(f"{path} is refused", damaged):
+    with refusing(refused, damaged):
         members = unzipped(contents)
     if SCHEMA not in members:
         raise ModelFileError(f"{path} is a zip archive, but no model of skops. {WITH_SKOPS}")
-    return members, _sha256(contents)
-
-
-def _load(
-    path: Path, members: dict[str, bytes], sha256: str, compiled: bool = False
-) -> LoadedModel:
+    if ours and FACTS not in members:
+        raise ModelFileError(
+            f"{path} was not written by neverworse, so it is not known what tables it is for. "
+            "Give the model.skops that neverworse fit has written."
+        )
     _skops()
-    refused = f"{path} is refused"
+    our_classes()  # before errors are turned into those of a file
     facts: dict[str, Any] = {}
     notes: tuple[str, ...] = ()
+    unknown = f"what it describes is no model. {WITH_SKOPS}"
     if FACTS in members:
         with refusing(refused, f"{refused}: its {FACTS} is not what neverworse writes. {AGAIN}"):
-            facts, notes = _unsealed(members)
-    with refusing(refused, f"{refused}: what it describes is no model. {WITH_SKOPS}"):
+            document = _unsealed(members)
+            facts, notes = document["facts"], _notes(document)
+            writer = document["neverworse"]
+        refused = f"{path}, written by neverworse {writer}, is refused"
+        unknown = f"this neverworse {__version__} cannot open what it describes. {AGAIN}"
+    with refusing(refused, f"{refused}: {unknown}"):
         tree = checked_tree(json.loads(members[SCHEMA]), compiled=compiled)
         model = _build(tree, members, compiled)
         if not hasattr(model, "predict"):
             raise ModelFileError(f"a {type(model).__name__} predicts nothing. {WITH_SKOPS}")
-    return LoadedModel(model, facts, sha256, notes)
+    return LoadedModel(model, facts, _sha256(contents), notes)
 
 
 def _skops() -> ModuleType:
@@ -222,7 +222,7 @@ def _build(tree: dict[str, Any], members: dict[str, bytes], compiled: bool = Fal
     archive = zipped(
         {SCHEMA: json.dumps(tree).encode()} | {name: members[name] for name in sorted(files)}
     )
-    trusted = TRUSTED | (COMPILED if compiled else frozenset())
+    trusted = trusted_types(compiled=compiled)
     skops = _skops()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of other versions of scikit-learn: a note says so once
@@ -237,9 +237,9 @@ def _build(tree: dict[str, Any], members: dict[str, bytes], compiled: bool = Fal
     return model
 
 
-def _unsealed(members: dict[str, bytes]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return facts and notes, if nothing was changed since they were written."""
-    document = json.loads(members[FACTS])
+def _unsealed(members: dict[str, bytes]) -> dict[str, Any]:
+    """Return what was said about the model, if nothing was changed since it was written."""
+    document: dict[str, Any] = json.loads(members[FACTS])
     if document["format"] != FORMAT:
         raise ModelFileError(
             f"it has format {document['format']!r} of neverworse {document['neverworse']}, and "
@@ -261,7 +261,7 @@ def _unsealed(members: dict[str, bytes]) -> tuple[dict[str, Any], tuple[str, ...
     no_features = facts.get("no_features", []) if isinstance(facts, dict) else None
     if not (isinstance(no_features, list) and all(isinstance(name, str) for name in no_features)):
         raise ModelFileError(f"its facts are not in order. {AGAIN}")
-    return facts, _notes(document)
+    return document
 
 
 def _notes(document: dict[str, Any]) -> tuple[str, ...]:
@@ -288,3 +288,69 @@ def _seal(document: dict[str, Any]) -> str:
 
 def _sha256(contents: bytes) -> str:
     return hashlib.sha256(contents).hexdigest()
+
+
+def read_file(path: Path) -> bytes:
+    """Return the contents of a file that may be a zip archive."""
+    if path.is_dir():
+        raise ModelFileError(f"{path} is a folder. Give a file, for example model.skops in it.")
+    if not path.exists():
+        raise ModelFileError(f"There is no file {path}. Check the name and the folder.")
+    if not path.is_file():
+        raise ModelFileError(f"{path} is no ordinary file. Give the file itself.")
+    if path.stat().st_size > MAX_BYTES:
+        raise ModelFileError(f"{path} is larger than {MAX_BYTES // 2**30} GiB, as no model is.")
+    contents = path.read_bytes()
+    if not contents:
+        raise ModelFileError(f"{path} is empty. {AGAIN}")
+    if contents.startswith(PICKLE):
+        raise ModelFileError(
+            f"{path} is a pickle, of pickle or joblib. It could run anything when it is opened, so "
+            f"it was not opened. {WITH_SKOPS}"
+        )
+    if contents.startswith(COMPRESSED):
+        raise ModelFileError(
+            f"{path} is compressed, perhaps a pickle of joblib; it was not opened. {WITH_SKOPS}"
+        )
+    if not contents.startswith(b"PK"):
+        raise ModelFileError(f"{path} is no model file, which is a zip archive. {WITH_SKOPS}")
+    return contents
+
+
+def unzipped(contents: bytes) -> dict[str, bytes]:
+    """Return the members of an archive by name, if they are few and small enough."""
+    with ZipFile(io.BytesIO(contents)) as archive:
+        members = archive.infolist()
+        names = [member.filename for member in members]
+        if len(set(names)) < len(names):
+            raise ModelFileError("two of its members have the same name, as skops never writes.")
+        for member in members:
+            _check_member(member)
+        if sum(member.file_size for member in members) > MAX_BYTES:
+            raise ModelFileError(f"unpacked, it is larger than {MAX_BYTES // 2**30} GiB.")
+        return {member.filename: archive.read(member) for member in members}
+
+
+def _check_member(member: ZipInfo) -> None:
+    if not member.filename.isprintable() or {"/", "\\", ":"} & set(member.filename):
+        raise ModelFileError("a member has a path for a name, as skops never writes.")
+    # The other methods unpack all of a member at once, however large it turns out to be.
+    if member.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
+        raise ModelFileError(f"{member.filename} is compressed in a way that skops does not use.")
+    if member.file_size > FREE_BYTES and member.file_size > MAX_RATIO * member.compress_size:
+        raise ModelFileError(
+            f"{member.filename} would unpack to {member.file_size / 2**20:,.0f} MiB from "
+            f"{member.compress_size / 2**20:,.1f}, which looks like an attack."
+        )
+
+
+def zipped(members: dict[str, bytes]) -> bytes:
+    """Return an archive of these members, with the same bytes at any time of any day."""
+    buffer = io.BytesIO()
+    with ZipFile(buffer, "w") as archive:
+        for name, contents in members.items():
+            info = ZipInfo(name, LONG_AGO)
+            # Text shrinks to a tenth; numbers do not.
+            info.compress_type = ZIP_DEFLATED if name.endswith(".json") else ZIP_STORED
+            archive.writestr(info, contents)
+    return buffer.getvalue()

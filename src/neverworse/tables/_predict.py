@@ -1,7 +1,8 @@
-"""Predict the rows of tables of any size, a batch at a time."""
+"""Predict the rows of tables of any size, and write them, a batch at a time."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,44 +11,35 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyarrow import csv, parquet
 
-from neverworse.projection.words import count
-from neverworse.tables._archive import believing
-from neverworse.tables._classifier import TableClassifier
-from neverworse.tables._decided import outputs
-from neverworse.tables._errors import CellError, TableError, listed, nearest
-from neverworse.tables._file import TableFile
-from neverworse.tables._options import ReadOptions
-from neverworse.tables._plan_file import text_columns
-from neverworse.tables._preparation import TablePreparation, check_columns
-from neverworse.tables._read import check_unique, stream_batches
-from neverworse.tables._values import TEXT, as_text, is_text
+from neverworse._words import count
+from neverworse.tables._classifier import TableClassifier, outputs
+from neverworse.tables._errors import TableError, believing, listed, no_column
+from neverworse.tables.preparation.features import TablePreparation
+from neverworse.tables.preparation.plan_file import text_columns
+from neverworse.tables.preparation.values import as_text, check_columns
+from neverworse.tables.reading.files import TableFile
+from neverworse.tables.reading.options import TEXT, ReadOptions, is_text
+from neverworse.tables.reading.tables import check_unique, stream_batches
 
 USING = "The model cannot predict these rows"
-MOST_LEVELS = 1000  # that are told apart among new ones
+MAX_LEVELS = 1000  # that are told apart among new ones
+# What spreadsheets take for the beginning of a formula, unless all of it is a number.
+FORMULA = r"^[=+\-@\t\r]"
+NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
 
 @dataclass
 class Noticed:
-    """What was noticed while rows were predicted.
-
-    Attributes
-    ----------
-    n_rows : int
-    classes : Counter of str
-        How many rows each class was predicted for.
-    expected : tuple of str
-        Columns that the model does not use, as is no news.
-    extra : tuple of str
-        Other columns of the table that the model does not know.
-    new_levels : dict of str to Counter
-        Values of categories that the model was not fitted to.
-    """
+    """What was noticed while rows were predicted."""
 
     n_rows: int = 0
+    # How many rows each class was predicted for.
     classes: Counter[str] = field(default_factory=Counter)
-    expected: tuple[str, ...] = ()
-    extra: tuple[str, ...] = ()
+    expected: tuple[str, ...] = ()  # columns that the model does not use, as is no news
+    extra: tuple[str, ...] = ()  # other columns of the table that the model does not know
+    # Values of categories that the model was not fitted to.
     new_levels: dict[str, Counter[str]] = field(default_factory=dict)
 
     def sentences(self) -> Iterator[str]:
@@ -74,19 +66,10 @@ def predict_batches(
     id_name: str | None = None,
     probabilities: bool = False,
 ) -> Iterator[pa.Table]:
-    """Yield the predictions of one batch of rows after another.
+    """Yield the predictions of one batch of rows after another; `noticed` is told what is noticed.
 
-    Parameters
-    ----------
-    model : TableClassifier
-    files : sequence of TableFile
-    options : ReadOptions
-    noticed : Noticed
-        Is told what is noticed on the way.
-    id_name : str, optional
-        Column that names the rows; their numbers do otherwise.
-    probabilities : bool
-        Whether to add the probabilities of all classes.
+    `id_name` is the column that names the rows; their numbers do otherwise. With `probabilities`,
+    those of all classes are added.
     """
     with believing(USING):
         preparation = model.preparation_
@@ -108,7 +91,7 @@ def predict_batches(
                 try:
                     with believing(USING):
                         predicted = _predicted(model, table, noticed, id_name, probabilities)
-                except CellError as error:
+                except TableError as error:
                     raise error.moved(noticed.n_rows) from None
                 yield predicted
 
@@ -143,7 +126,7 @@ def _check_names(
     used = {*preparation.used_names, id_name}
     check_unique(file_name, [name for name in names if name in used])
     if id_name is not None and id_name not in names:
-        raise TableError(f"There is no column {id_name!r} for --id. {nearest(id_name, names)}")
+        raise no_column(id_name, names, "id")
     known = {*preparation.feature_names_in_, id_name, *noticed.expected}
     noticed.extra = tuple(dict.fromkeys([*noticed.extra, *(n for n in names if n not in known)]))
 
@@ -157,7 +140,7 @@ def _predicted(
 ) -> pa.Table:
     for name, levels in model.preparation_.new_levels(table).items():
         counter = noticed.new_levels.setdefault(name, Counter())
-        if len(counter) < MOST_LEVELS:
+        if len(counter) < MAX_LEVELS:
             counter.update(levels)
     features = model.preparation_.transform(table)
     best, scores, shares = outputs(model.estimator_, features)
@@ -166,13 +149,11 @@ def _predicted(
         row_names = pa.array(np.arange(noticed.n_rows, noticed.n_rows + len(best)) + 1)
     else:
         row_names = id_texts(table.column(id_name))
-    columns: dict[str, Any] = {
-        "prediction": names.take(pa.array(best)),
-        "score": scores,
-    }
+    columns: dict[str, Any] = {"prediction": names.take(pa.array(best)), "score": scores}
     if probabilities:
         if shares is None:
-            raise TableError("This model has no probabilities. Leave out --probabilities.")
+            problem = "This model has no probabilities."
+            raise TableError(problem, "Leave out --probabilities.", code="option")
         columns |= {f"probability: {n}": shares[:, k] for k, n in enumerate(names.to_pylist())}
     columns = with_names(columns, id_name, row_names)
     noticed.n_rows += len(best)
@@ -193,3 +174,58 @@ def id_texts(column: Any) -> pa.Array:
     if is_text(plain.type):
         return pc.fill_null(plain.cast(pa.string()), "").combine_chunks()
     return pa.array(["" if text is None else text for text in as_text(plain)], pa.string())
+
+
+def write_csv(batches: Iterator[pa.Table], file: Any, *, keep_formulas: bool = False) -> None:
+    """Write rows as CSV to a file or path.
+
+    Text that a spreadsheet would run as a formula gets an apostrophe before it, which makes text of
+    it there, unless formulas are to be kept.
+    """
+    first, rest = _first(batches if keep_formulas else map(without_formulas, batches))
+    with csv.CSVWriter(file, first.schema) as writer:
+        for batch in rest:
+            writer.write(batch)
+
+
+def without_formulas(table: pa.Table) -> pa.Table:
+    """Return a table with an apostrophe before text, in names as well, that is a formula."""
+    names = _quoted(pa.array(table.column_names, pa.string())).to_pylist()
+    columns = [_quoted(c) if pa.types.is_string(c.type) else c for c in table.columns]
+    return pa.table(columns, names)
+
+
+def _quoted(column: Any) -> Any:
+    formula = pc.match_substring_regex(column, FORMULA)
+    number = pc.match_substring_regex(column, NUMBER)
+    quote = pc.binary_join_element_wise("'", column, "")
+    return pc.if_else(pc.and_not(formula, number), quote, column)
+
+
+def write_parquet(batches: Iterator[pa.Table], file: Any) -> None:
+    """Write rows as Parquet."""
+    first, rest = _first(batches)
+    with parquet.ParquetWriter(file, first.schema) as writer:
+        for batch in rest:
+            writer.write(batch)
+
+
+def write_json_lines(batches: Iterator[pa.Table], file: Any) -> None:
+    """Write each row as a JSON object."""
+    for batch in _first(batches)[1]:
+        lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in batch.to_pylist())
+        file.write("".join(lines).encode())
+
+
+def _first(batches: Iterator[pa.Table]) -> tuple[pa.Table, Iterator[pa.Table]]:
+    """Return the first batch, whose columns all have, and all of them."""
+    first = next(batches, None)
+    if first is None:
+        raise TableError("The table has no rows.")
+    return first, _chained(first, batches)
+
+
+def _chained(first: pa.Table, rest: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    yield first
+    for batch in rest:
+        yield batch.cast(first.schema)

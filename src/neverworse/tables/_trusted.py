@@ -9,36 +9,21 @@ constructors with arguments) are not on the list.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.preprocessing import OneHotEncoder
 
-import neverworse
-from neverworse import evidence, methods
-from neverworse.estimators import SoftLabels
-from neverworse.projection import Assumptions, Certificate
-from neverworse.tables._archive import ModelFileError
-from neverworse.tables._classifier import TableClassifier
-from neverworse.tables._decided import DecidedClassifier
-from neverworse.tables._errors import short
-from neverworse.tables._plan import ColumnPlan
-from neverworse.tables._preparation import TablePreparation
+from neverworse._typing import AnyArray
+from neverworse.tables._errors import ModelFileError, short
 
-_PUBLIC = (getattr(room, name) for room in (neverworse, methods) for name in room.__all__)
-OURS: tuple[type, ...] = (
-    *(one for one in _PUBLIC if isinstance(one, type) and issubclass(one, BaseEstimator)),
-    *methods.FITTED_PARTS,
-    *evidence.FITTED_PARTS,
-    Assumptions,
-    Certificate,
-    ColumnPlan,
-    DecidedClassifier,
-    SoftLabels,
-    TableClassifier,
-    TablePreparation,
-)
+# Rooms whose estimators, and whose `FITTED_PARTS`, model files may contain.
+ROOMS = ("estimators", "evidence", "methods", "tables")
 # Parts of scikit-learn's models, written in Python, that skops leaves to its users to judge.
 PARTS = frozenset(
     {
@@ -61,21 +46,15 @@ PARTS = frozenset(
 PLAIN = tuple(
     f"sklearn.{name}."
     for name in (
-        *(
-            "base",
-            "calibration",
-            "compose",
-            "cross_decomposition",
-            "decomposition._factor_analysis",
-        ),
-        *("decomposition._fastica", "decomposition._incremental_pca", "decomposition._kernel_pca"),
-        *("decomposition._pca", "decomposition._truncated_svd", "discriminant_analysis", "dummy"),
-        *("ensemble._bagging", "ensemble._stacking", "ensemble._voting"),
-        *("ensemble._weight_boosting", "feature_selection", "frozen", "gaussian_process", "impute"),
-        *("isotonic", "kernel_approximation", "linear_model", "metrics._scorer", "mixture"),
-        *("model_selection", "multiclass", "multioutput", "naive_bayes"),
-        *("neighbors._nearest_centroid", "neural_network", "pipeline", "preprocessing"),
-        *("random_projection", "semi_supervised", "utils._bunch"),
+        *("base", "calibration", "compose", "cross_decomposition", "decomposition._fastica"),
+        *("decomposition._factor_analysis", "decomposition._incremental_pca"),
+        *("decomposition._kernel_pca", "decomposition._pca", "decomposition._truncated_svd"),
+        *("discriminant_analysis", "dummy", "ensemble._bagging", "ensemble._stacking"),
+        *("ensemble._voting", "ensemble._weight_boosting", "feature_selection", "frozen"),
+        *("gaussian_process", "impute", "isotonic", "kernel_approximation", "linear_model"),
+        *("metrics._scorer", "mixture", "model_selection", "multiclass", "multioutput"),
+        *("naive_bayes", "neighbors._nearest_centroid", "neural_network", "pipeline"),
+        *("preprocessing", "random_projection", "semi_supervised", "utils._bunch"),
     )
 )
 LINEAR = frozenset({"sklearn.svm._classes.LinearSVC", "sklearn.svm._classes.LinearSVR"})
@@ -89,112 +68,113 @@ COMPILED = frozenset(
         "sklearn.tree._tree.Tree",
     }
 )
-# Files name the module of a class, and classes move between versions; their names do not change.
-_MODULES = {one.__qualname__: one.__module__ for one in OURS}
-TRUSTED = (
-    frozenset(f"{one.__module__}.{one.__qualname__}" for one in OURS) | PARTS | {"numpy.dtype"}
-)
-
-_SCALARS = frozenset(f"numpy.{scalar.__name__}" for scalar in np.sctypeDict.values())
-_KEYS = frozenset({"builtins.float", "builtins.int", "builtins.str"}) | {
+SCALARS = frozenset(f"numpy.{scalar.__name__}" for scalar in np.sctypeDict.values())
+KEYS = frozenset({"builtins.float", "builtins.int", "builtins.str"}) | {
     f"numpy.{scalar.__name__}"
     for scalar in np.sctypeDict.values()
     if issubclass(scalar, np.integer | np.floating | np.str_)
 }
-# Which types a loader may make; for those without a set, skops has a list of its own.
-_LOADERS: dict[str, frozenset[str] | None] = {
+# Which types a loader may make, besides objects.
+LOADERS: dict[str, frozenset[str]] = {
     "DTypeNode": frozenset({"numpy.dtype"}),
     "DictNode": frozenset(
         {"builtins.dict", "collections.OrderedDict", "sklearn.utils._bunch.Bunch"}
     ),
-    "FunctionNode": None,
     "JsonNode": frozenset({"builtins.str"}),
     "ListNode": frozenset({"builtins.list"}),
-    "LossNode": None,
     "MaskedArrayNode": frozenset({"numpy.ma.MaskedArray", "numpy.ma.core.MaskedArray"}),
-    "NdArrayNode": _SCALARS | {"numpy.ndarray"},
-    "ObjectNode": None,
+    "NdArrayNode": SCALARS | {"numpy.ndarray"},
     "SetNode": frozenset({"builtins.set"}),
     "SliceNode": frozenset({"builtins.slice"}),
     "TupleNode": frozenset({"builtins.tuple"}),
-    "TypeNode": _SCALARS | {f"builtins.{one}" for one in ("bool", "float", "int", "str")},
+    "TypeNode": SCALARS | {f"builtins.{one}" for one in ("bool", "float", "int", "str")},
 }
-_COMPILED_LOADERS: dict[str, frozenset[str] | None] = {
+COMPILED_LOADERS: dict[str, frozenset[str]] = {
     "RandomGeneratorNode": frozenset({"numpy.random._generator.Generator"}),
     "RandomStateNode": frozenset({"numpy.random.mtrand.RandomState"}),
     "TreeNode": frozenset({"sklearn.tree._tree.Tree"}),
 }
-# Where the types of the loaders without a set may come from: not from neverworse, whose functions
-# and classes would otherwise pass as a function because they are trusted as objects.
-_FROM = {
+# Of these, skops has lists of its own. Not from neverworse, whose functions and classes would
+# otherwise pass as a function because they are trusted as objects.
+FROM = {
     "FunctionNode": ("numpy.", "scipy.special."),
     "LossNode": ("sklearn._loss.", "sklearn.linear_model."),
 }
-_NODE = frozenset({"__class__", "__loader__", "__module__"})
-_DEEPEST = 200  # of lists and objects in each other; pipelines in pipelines get to about 60
+NODE = frozenset({"__class__", "__loader__", "__module__"})
+MAX_DEPTH = 200  # of lists and objects in each other; pipelines in pipelines get to about 60
 
 
-def checked_tree(tree: Any, *, compiled: bool = False) -> Any:
-    """Return a copy of what a model file describes, if all of it is on the lists.
+@cache
+def our_classes() -> dict[str, type]:
+    """Return the classes of this package that model files may contain, by their names.
+
+    A file names the module of a class as well, but classes move between versions, and their names
+    do not change.
+    """
+    found: dict[str, type] = {}
+    for name in ROOMS:
+        room = import_module(f"neverworse.{name}")
+        public = (getattr(room, exported) for exported in room.__all__)
+        models = (o for o in public if isinstance(o, type) and issubclass(o, BaseEstimator))
+        for one in (*models, *room.FITTED_PARTS):
+            if found.setdefault(one.__name__, one) is not one:
+                raise TypeError(f"Two classes in model files are called {one.__name__}.")
+    return found
+
+
+@cache
+def trusted_types(*, compiled: bool) -> frozenset[str]:
+    """Return the types of objects, besides those that skops knows, that models consist of."""
+    ours = frozenset(f"{one.__module__}.{one.__name__}" for one in our_classes().values())
+    return ours | PARTS | {"numpy.dtype"} | (COMPILED if compiled else frozenset())
+
+
+def checked_tree(tree: Any, *, compiled: bool = False, depth: int = 0) -> Any:
+    """Return a copy of what the ``schema.json`` of a file describes, if all is on the lists.
 
     Without the ids: skops follows them from node to node, so that a small file could describe a
-    tree of any size, or one that contains itself.
-
-    Parameters
-    ----------
-    tree : dict
-        The contents of ``schema.json``.
-    compiled : bool
-        Whether models are accepted, too, that are not `PLAIN`.
+    tree of any size, or one that contains itself. With the modules in which our classes are now.
+    Models that are not `PLAIN` are accepted only if they may be `compiled`.
     """
-    return _checked(tree, compiled, 0)
+    if depth > MAX_DEPTH:
+        raise ModelFileError(f"it is nested more than {MAX_DEPTH} deep, as no model is.")
 
+    def checked(parts: dict[str, Any], depth: int) -> dict[str, Any]:
+        return {k: checked_tree(v, compiled=compiled, depth=depth) for k, v in parts.items()}
 
-def _checked(tree: Any, compiled: bool, depth: int) -> Any:
-    if depth > _DEEPEST:
-        raise ModelFileError(f"it is nested more than {_DEEPEST} deep, as no model is.")
     if isinstance(tree, list):
-        return [_checked(part, compiled, depth + 1) for part in tree]
+        return [checked_tree(part, compiled=compiled, depth=depth + 1) for part in tree]
     if not isinstance(tree, dict):
         return tree
-    if not _NODE & tree.keys():
-        return _checked_parts(tree, compiled, depth)
-    tree = _where_it_is_today(tree)
-    _check_node(tree, compiled)
+    if not NODE & tree.keys():
+        return checked(tree, depth + 1)
     node = {key: part for key, part in tree.items() if key != "__id__"}
-    if tree["__loader__"] != "DictNode":
-        return _checked_parts(node, compiled, depth)
+    module, ours = str(node.get("__module__")), our_classes().get(str(node.get("__class__")))
+    if module.startswith("neverworse.") and ours is not None:
+        node["__module__"] = ours.__module__
+    _check_node(node, compiled)
+    if node["__loader__"] != "DictNode":
+        return checked(node, depth + 1)
     # The content of a dict is never a node, though a column of a table may be called __class__.
-    content = _checked_parts(node.pop("content"), compiled, depth + 1)
-    return _checked_parts(node, compiled, depth) | {"content": content}
-
-
-def _checked_parts(tree: dict[str, Any], compiled: bool, depth: int) -> dict[str, Any]:
-    return {key: _checked(part, compiled, depth + 1) for key, part in tree.items()}
-
-
-def _where_it_is_today(node: dict[str, Any]) -> dict[str, Any]:
-    """Return the node of one of our classes with the module that has the class in this version."""
-    module = _MODULES.get(str(node.get("__class__")))
-    ours = str(node.get("__module__")).startswith("neverworse.")
-    return node | {"__module__": module} if ours and module is not None else node
+    content = checked(node.pop("content"), depth + 2)
+    return checked(node, depth + 1) | {"content": content}
 
 
 def _check_node(node: dict[str, Any], compiled: bool) -> None:
     loader, module, name = (str(node.get(key)) for key in ("__loader__", "__module__", "__class__"))
     full = f"{module}.{name}"
     shown = short(full, 200)
-    if not compiled and (loader in _COMPILED_LOADERS or (loader == "ObjectNode" and _blind(full))):
+    if not compiled and (loader in COMPILED_LOADERS or (loader == "ObjectNode" and _blind(full))):
         raise ModelFileError(
             f"it contains {shown}, compiled code that made-up numbers can crash. Use a model that "
             "predicts with plain arithmetic, such as a linear one, or, if you know who made the "
             "file, accept it with --trust-compiled (in Python: compiled=True)."
         )
-    known = (_LOADERS | _COMPILED_LOADERS).get(loader, frozenset())
-    if known is None:
-        allowed = full.startswith(_FROM[loader]) if loader in _FROM else _is_model(full)
+    known = (LOADERS | COMPILED_LOADERS).get(loader, frozenset())
+    if loader == "ObjectNode":
+        allowed = full.startswith("sklearn.") or full in trusted_types(compiled=True)
     else:
-        allowed = full in known
+        allowed = full in known or full.startswith(FROM.get(loader, ()))
     if not allowed or not name.isidentifier():
         raise ModelFileError(
             f"it contains {shown} ({short(loader)}), which is not on the list of what models need. "
@@ -209,10 +189,6 @@ def _check_node(node: dict[str, Any], compiled: bool) -> None:
 def _blind(full: str) -> bool:
     """Whether it may follow indices of the file without looking."""
     return full.startswith("sklearn.") and not (full.startswith(PLAIN) or full in LINEAR)
-
-
-def _is_model(full: str) -> bool:
-    return full in TRUSTED or full.startswith("sklearn.")
 
 
 def _check_attributes(content: Any) -> None:
@@ -234,7 +210,7 @@ def _check_dict(node: dict[str, Any]) -> None:
         names = {f"{one['__module__']}.{one['__class__']}" for one in types}
     except (KeyError, TypeError):
         raise ModelFileError("the description of a dict is not one.") from None
-    if not isinstance(content, dict) or len(content) != len(types) or names - _KEYS:
+    if not isinstance(content, dict) or len(content) != len(types) or names - KEYS:
         raise ModelFileError(
             "it contains a dict that would be changed by saving it, as its keys are not all "
             "numbers or all text. Use numbers or text as keys."
@@ -251,3 +227,84 @@ def nodes_with_file(tree: Any) -> Iterator[dict[str, Any]]:
             yield tree
         for part in tree.values():
             yield from nodes_with_file(part)
+
+
+def check_encoders(model: Any) -> None:
+    """Raise a `ModelFileError` if an encoder in a model would write outside of its features.
+
+    scikit-learn's `OneHotEncoder` writes where its attributes tell it to, through compiled code
+    that does not look whether there is such a place.
+    """
+    for part in _parts(model):
+        if isinstance(part, OneHotEncoder) and hasattr(part, "categories_"):
+            try:
+                agrees = _agrees(part)
+            except (AttributeError, IndexError, TypeError, ValueError):
+                agrees = False
+            if not agrees:
+                raise ModelFileError("the categories of a OneHotEncoder do not go together.")
+
+
+def _parts(model: Any) -> Iterator[Any]:
+    """Yield all objects of a model once."""
+    seen: set[int] = set()
+    waiting = [model]
+    while waiting:
+        part = waiting.pop()
+        if id(part) in seen or isinstance(part, str | bytes | int | float | complex | None):
+            continue
+        seen.add(id(part))
+        yield part
+        if isinstance(part, dict):
+            waiting += part.values()
+        elif isinstance(part, list | tuple | set):
+            waiting += part
+        elif isinstance(part, np.ndarray):
+            waiting += part.ravel().tolist() if part.dtype == object else []
+        else:
+            waiting += getattr(part, "__dict__", {}).values()
+
+
+def _agrees(encoder: Any) -> bool:
+    """Whether every level of every feature has a place among the columns."""
+    levels, places = encoder.categories_, encoder._n_features_outs
+    dropped = encoder._drop_idx_after_grouping
+    dropped = [None] * len(levels) if dropped is None else dropped
+    grouped = encoder._infrequent_enabled
+    rare = encoder._infrequent_indices if grouped else [None] * len(levels)
+    groups = encoder._default_to_infrequent_mappings if grouped else [None] * len(levels)
+    if type(levels) is not list or type(places) is not list or type(grouped) is not bool:
+        return False
+    one_each = zip(levels, places, dropped, rare, groups, strict=True)
+    return all(_feature_agrees(*feature) for feature in one_each)
+
+
+def _feature_agrees(levels: AnyArray, n_places: Any, dropped: Any, rare: Any, groups: Any) -> bool:
+    if type(n_places) is not int or levels.ndim != 1 or not _in_order(levels):
+        return False
+    n_groups = len(levels)
+    if (rare is None) != (groups is None):
+        return False
+    if rare is not None:
+        n_groups -= len(rare) - 1
+        if len(groups) != len(levels) or not _within(groups, n_groups):
+            return False
+        if not len(rare) or not _within(rare, len(levels)):
+            return False
+    if dropped is None:
+        return n_places == n_groups
+    return n_places == n_groups - 1 and _within(np.array([dropped]), n_groups)
+
+
+def _in_order(levels: AnyArray) -> bool:
+    """Whether numbers can be searched; words are looked up, so they need no order."""
+    if levels.dtype.kind not in "biufOUS":
+        return False
+    numbers = [level for level in levels.tolist() if isinstance(level, int | float)]
+    if numbers and np.isnan(numbers[-1]):
+        numbers.pop()
+    return not np.isnan(numbers[:1]).any() and all(map(operator.lt, numbers, numbers[1:]))
+
+
+def _within(numbers: AnyArray, n: int) -> bool:
+    return numbers.dtype.kind in "iu" and bool(np.all((numbers >= 0) & (numbers < n)))

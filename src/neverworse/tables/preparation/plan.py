@@ -1,0 +1,357 @@
+"""Decide what each column of a table is, and what is made of it."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neverworse._typing import Indices
+from neverworse.tables._errors import TableError, UnreadableColumnsError, short
+from neverworse.tables.preparation.notation import Reading
+from neverworse.tables.preparation.recognise import FEW_VALUES, MAJORITY, Hints, Texts, recognise
+from neverworse.tables.preparation.values import (
+    DATE_PARTS,
+    DATES,
+    NUMBERS,
+    coded,
+    date_part,
+    distinct,
+    distinct_days,
+    is_date,
+    is_number,
+    numbers,
+)
+from neverworse.tables.reading.options import TEXT, is_text
+
+Kind = Literal["number", "category", "date", "dropped"]
+
+SAME_POINT = 1e-6  # numbers on a circle of radius 1 that differ less are the same
+# What pandas calls an index that nobody named: in memory and Parquet, and when it reads CSV.
+INDEX = re.compile(r"\s*|__index_level_\d+__|Unnamed: 0")
+# Names of whole numbers that are codes, in English, German and French.
+CODE = re.compile(r"(?i:(?:^|[\W_])(?:zip|post(?:al)?[\W_]?code|plz|postleitzahl|code postal)$)")
+# Names of columns that name the rows.
+ID = re.compile(r"(?i:(?:^|[\W_])(?:id|nr|no|key|code|index|number))$|[a-z]I[Dd]$")
+ID_DIGITS = 5  # numbers of one length, at least this, that all differ are ids under any name
+DAYS = 19_000_101, 21_001_231
+SENTINELS = tuple(float(f"{sign}{'9' * n}") for sign in ("-", "") for n in range(2, 7))
+CATEGORY = Reading("category")
+LONGER_THAN = {"day": 0.0, "week": 7.0, "year": 180.0}  # days, for a rhythm to show
+_NATIVE = {"bool": "true/false", "time": "times of day", "duration": "durations"}
+
+
+@dataclass(frozen=True)
+class ColumnPlan:
+    """A column, what it is taken for, and why."""
+
+    name: str
+    kind: Kind
+    note: str  # what is made of it, or why nothing is
+    n_missing: int
+    reading: Reading | None = None  # how its cells are read; None if nothing is made of it
+    read_as: str = "dropped"  # the same, in words
+    look: str = ""  # what people should look at, and what they can do about it
+    # Of a category, the most frequent first; None stands for missing values.
+    levels: tuple[str | None, ...] = ()
+    parts: tuple[str, ...] = ()  # of a date, see `date_part`
+    means: tuple[float, ...] = ()  # of a number, or of the parts of a date
+    variances: tuple[float, ...] = ()
+    error: TableError | None = None  # why a column cannot be read
+
+
+def plan_columns(
+    table: pa.Table, columns: Mapping[str, Reading | None], hints: Hints, max_levels: int = 30
+) -> list[ColumnPlan]:
+    """Decide for every column of a table.
+
+    `columns` has what is known about columns already (None for those to leave out); `hints` decide
+    where values leave it open; `max_levels` levels of a category get their own indicator.
+    """
+
+    def plan(name: str) -> ColumnPlan:
+        column = table.column(name)
+        n_missing = _n_missing(column)
+        if name in columns and columns[name] is None:
+            return ColumnPlan(name, "dropped", "as asked for", n_missing)
+        try:
+            planned = _plan(name, column, n_missing, columns.get(name), hints)
+        except TableError as error:
+            return ColumnPlan(
+                *(name, "dropped", "cannot be read", n_missing),
+                read_as="-",
+                look=str(error),
+                error=error,
+            )
+        return planned if planned.look else _with_look(planned, len(column), max_levels)
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        plans = list(pool.map(plan, table.column_names))
+    if all(plan.kind == "dropped" and plan.error is None for plan in plans):
+        reasons = "; ".join(f"{short(plan.name)!r} ({plan.note})" for plan in plans[:3])
+        raise TableError(
+            f"There is no column to learn from: {reasons or 'the table has only its target'}.",
+            code="column",
+        )
+    return plans
+
+
+def check_readable(plans: Sequence[ColumnPlan]) -> None:
+    """Raise if columns cannot be read: what is wrong with all of them."""
+    errors = [plan.error for plan in plans if plan.error is not None]
+    if errors:
+        raise errors[0] if len(errors) == 1 else UnreadableColumnsError(errors)
+
+
+def _with_look(plan: ColumnPlan, n_rows: int, max_levels: int) -> ColumnPlan:
+    """Add what people should look at whatever the values are."""
+    if len(plan.levels) > max_levels + 1:
+        look = (
+            f"{len(plan.levels):,} different values: the {max_levels} most frequent ones count, "
+            "and all others share one feature. If that loses something, group them into fewer."
+        )
+    elif plan.n_missing > MAJORITY * n_rows:
+        share = 100.0 * plan.n_missing / n_rows
+        shown = f"{share:.0f} %" if share < 99.5 else f"{share:.1f} %"
+        look = f"{shown} of the rows have no value. Find out why, or leave it out: --drop."
+    else:
+        return plan
+    return replace(plan, look=look)
+
+
+def _plan(
+    name: str, column: pa.ChunkedArray, n_missing: int, reading: Reading | None, hints: Hints
+) -> ColumnPlan:
+    if n_missing == len(column):
+        look = "No row has a value, so nothing is made of it."
+        return ColumnPlan(name, "dropped", "is empty", n_missing, look=look)
+    look = ""
+    declared = pa.types.is_dictionary(column.type) and column.type != TEXT
+    if reading is None and declared:
+        reading = CATEGORY
+    elif reading is None and is_text(column.type):
+        texts = _texts(name, column)
+        reading, look = recognise(texts, hints)
+        if reading is None or reading == CATEGORY:
+            return _text(texts, n_missing, look, "codes" if reading else CATEGORY.words)
+    if reading is None:
+        return _native(name, column, n_missing, hints)
+    if reading == CATEGORY:
+        return _levels(name, *coded(column), n_missing)
+    if reading.kind == "date":
+        return replace(_date(name, column, n_missing, reading), look=look)
+    planned = _number(name, column, n_missing, reading)
+    return replace(planned, look=look or planned.look)
+
+
+def _native(name: str, column: pa.ChunkedArray, n_missing: int, hints: Hints) -> ColumnPlan:
+    """Plan a column of a type that the file knows, or that its reader has found."""
+    if is_date(column.type):
+        return _date(name, column, n_missing, DATES)
+    if not is_number(column.type):
+        kind = short(str(column.type))
+        look = f"Nothing is made of values of the type {kind}: take them apart."
+        note = f"holds values of the type {kind}"
+        return ColumnPlan(name, "dropped", note, n_missing, look=look)
+    if INDEX.fullmatch(name) or _numbers_rows(column):
+        look = "It numbers the rows, so nothing is made of it. To keep it in results: --id."
+        note = "numbers the rows (to keep it in results: --id)"
+        return ColumnPlan(name, "dropped", note, 0, look=look)
+    planned = _number(name, column, n_missing, Reading("number", hints.decimal or "."))
+    if not pa.types.is_integer(column.type) or planned.kind == "dropped":
+        return planned
+    look = planned.look
+    if CODE.search(name.strip()):
+        look = look or f"These numbers may be codes. If they are: --categorical {name!r}."
+    elif _are_days(column):
+        days = "These numbers may be dates without marks. If they are, write them as 2026-01-31."
+        look = look or days
+    elif _names_rows(name, column):
+        look = (
+            "The numbers differ from row to row. If they only name the rows: --id "
+            f"{name!r}, or --drop {name!r}."
+        )
+    return replace(planned, read_as=NUMBERS.words, look=look)
+
+
+def _are_days(column: pa.ChunkedArray) -> bool:
+    """Whether whole numbers are years, months and days in one, such as 20260131."""
+    extremes = pc.min_max(column)
+    if extremes["min"].as_py() < DAYS[0] or extremes["max"].as_py() > DAYS[1]:
+        return False
+    values = column.drop_null().to_numpy()
+    months, days = values // 100 % 100, values % 100
+    return bool(((months >= 1) & (months <= 12) & (days >= 1) & (days <= 31)).all())
+
+
+def _names_rows(name: str, column: pa.ChunkedArray) -> bool:
+    """Whether whole numbers, which all differ, are called or look like names of rows."""
+    extremes = [str(pc.min_max(column)[end].as_py()) for end in ("min", "max")]
+    alike = len(extremes[0]) == len(extremes[1]) >= ID_DIGITS and len(column) >= FEW_VALUES
+    return bool(alike or ID.search(name)) and _all_differ(column)
+
+
+def _numbers_rows(column: pa.ChunkedArray) -> bool:
+    """Whether a column of whole numbers counts the rows, in whatever order."""
+    if not pa.types.is_integer(column.type) or len(column) < FEW_VALUES or column.null_count:
+        return False
+    extremes = pc.min_max(column)
+    n_between = extremes["max"].as_py() - extremes["min"].as_py() + 1
+    return bool(n_between == len(column)) and _all_differ(column)
+
+
+def _all_differ(column: pa.ChunkedArray) -> bool:
+    return not column.null_count and pc.count_distinct(column).as_py() == len(column)
+
+
+def _constant(name: str, n_missing: int) -> ColumnPlan:
+    look = "All rows have the same value, so nothing is made of it."
+    return ColumnPlan(name, "dropped", "has the same value in all rows", n_missing, look=look)
+
+
+def _number(name: str, column: pa.ChunkedArray, n_missing: int, reading: Reading) -> ColumnPlan:
+    native = column.type
+    known = (pa.types.is_integer, pa.types.is_float32, pa.types.is_float64)
+    # PyArrow does not add up all others, and takes NaN for a number.
+    if not any(check(native) for check in known) or n_missing > column.null_count:
+        column = pa.array(numbers(name, column, reading), from_pandas=True)
+    extremes = pc.min_max(column)
+    low, high = float(extremes["min"].as_py()), float(extremes["max"].as_py())
+    if math.isinf(low) or math.isinf(high):
+        raise infinite(name, int(np.argmax(np.isinf(column.to_numpy(zero_copy_only=False)))))
+    if low == high and not n_missing:
+        return _constant(name, n_missing)
+    note = "yes is 1, scaled" if reading.kind == "yes/no" else "scaled"
+    note += ", missing: mean and an indicator" if n_missing else ""
+    read_as = _NATIVE.get(str(native).partition("[")[0].rstrip("3264"), reading.words)
+    return ColumnPlan(
+        *(name, "number", note, n_missing, reading, read_as, _sentinel(column, low, high)),
+        means=(pc.mean(column).as_py(),),
+        variances=(pc.variance(column).as_py(),),
+    )
+
+
+def _sentinel(column: pa.Array | pa.ChunkedArray, low: float, high: float) -> str:
+    """Say that a number such as -999, far from all others, may mark missing values."""
+    for value in (low, high):
+        if value not in SENTINELS:
+            continue
+        others = column.filter(pc.not_equal(column, pa.scalar(value).cast(column.type)))
+        n_rows = len(column) - column.null_count - (len(others) - others.null_count)
+        extremes = pc.min_max(others)
+        if n_rows < 2 or extremes["min"].as_py() is None:
+            continue
+        lowest, highest = float(extremes["min"].as_py()), float(extremes["max"].as_py())
+        gap = lowest - value if value == low else value - highest
+        if gap > highest - lowest:
+            return (
+                f"{n_rows:,} rows have {value:g}, far from all others. If it marks missing values: "
+                f"--missing {value:g}."
+            )
+    return ""
+
+
+def infinite(name: str, row: int) -> TableError:
+    """Say that a number is infinite, in a row that is counted from 0."""
+    fix = "Correct it, or leave the cell empty if it is not known."
+    return TableError(f"Column {name!r} has an infinite number", fix, column=name, row=row)
+
+
+def _texts(name: str, column: pa.ChunkedArray) -> Texts:
+    """Return the values of a column that some row has."""
+    values, codes = distinct(column)
+    used = np.bincount(codes, minlength=len(values) + 1)[:-1] > 0
+    renumbered = np.append(np.cumsum(used) - 1, np.count_nonzero(used))
+    return Texts(name, values.cast(pa.string()).filter(pa.array(used)), renumbered[codes])
+
+
+def _text(texts: Texts, n_missing: int, look: str, read_as: str) -> ColumnPlan:
+    """Text is a category, unless it differs from row to row."""
+    n_values, n_known = len(texts.values), len(texts.codes) - n_missing
+    if n_values > max(FEW_VALUES, MAJORITY * n_known):
+        note = f"text, with {n_values:,} different values in {n_known:,} rows"
+        look = (
+            f"{n_values:,} different texts in {n_known:,} rows: nothing is made of them. If they "
+            f"name the rows: --id {texts.name!r}; if they mean something, group them into fewer; "
+            f"to use the most frequent ones: --categorical {texts.name!r}."
+        )
+        return ColumnPlan(texts.name, "dropped", note, n_missing, look=look)
+    planned = _levels(texts.name, [*texts.values.to_pylist(), None], texts.codes, n_missing)
+    if planned.kind == "dropped":
+        return planned
+    return replace(planned, read_as=read_as, look=look or planned.look)
+
+
+def _levels(name: str, values: Sequence[str | None], codes: Indices, n_missing: int) -> ColumnPlan:
+    stripped = [level_of(value) for value in values]
+    merged = list(dict.fromkeys(stripped))
+    number = {value: k for k, value in enumerate(merged)}
+    counts = np.bincount(np.array([number[value] for value in stripped])[codes])
+    order = np.argsort(-counts, kind="stable")
+    levels = tuple(merged[k] for k in order if counts[k])
+    if len(levels) < 2:
+        return _constant(name, n_missing)
+    baseline = "missing" if levels[0] is None else short(levels[0], 30)
+    note = f"{len(levels):,} levels, compared with {baseline!r}"
+    return ColumnPlan(
+        *(name, "category", note, n_missing, CATEGORY, CATEGORY.words, _twins(levels)),
+        levels=levels,
+    )
+
+
+def level_of(value: str | None) -> str | None:
+    """Return the level that a value means: spaces around it do not matter."""
+    return None if value is None else value.strip()
+
+
+def _twins(levels: Sequence[str | None]) -> str:
+    """Say that two levels differ in capital letters only."""
+    folded: dict[str, str] = {}
+    for level in levels:
+        if level is not None and folded.setdefault(level.casefold(), level) != level:
+            twin = folded[level.casefold()]
+            return f"{short(twin)!r} and {short(level)!r} are two levels: spell them alike if not."
+    return ""
+
+
+def _date(name: str, column: pa.ChunkedArray, n_missing: int, reading: Reading) -> ColumnPlan:
+    """Choose the parts of a date: of rhythms, those that the dates go through."""
+    stamps, codes = distinct_days(name, column, reading)
+    counts = np.bincount(codes, minlength=len(stamps)) * ~np.isnan(stamps)
+    stamps, counts = stamps[counts > 0], counts[counts > 0]
+    first, last = stamps.min(), stamps.max()
+    if first == last and not n_missing:
+        return _constant(name, n_missing)
+    parts, means, variances = [], [], []
+    for part in DATE_PARTS:
+        if part != "day" and last - first <= LONGER_THAN[part.split(",")[0]]:
+            continue
+        values = date_part(stamps, part)
+        # Of dates that are all on a Monday, only rounding errors would differ.
+        if part == "day" or values.max() - values.min() > SAME_POINT:
+            parts.append(part)
+            means.append(float(np.average(values, weights=counts)))
+            variances.append(float(np.average((values - means[-1]) ** 2, weights=counts)))
+    rhythms = sorted({part.split(",")[0] for part in parts[1:]}, reverse=True)
+    note = "days" + (f", and place in the {' and '.join(rhythms)}" if rhythms else "")
+    return ColumnPlan(
+        *(name, "date", note, n_missing, reading, reading.words),
+        parts=tuple(parts),
+        means=tuple(means),
+        variances=tuple(variances),
+    )
+
+
+def _n_missing(column: pa.ChunkedArray) -> int:
+    n_missing = int(column.null_count)
+    if pa.types.is_floating(column.type):
+        n_missing += pc.sum(pc.is_nan(column.cast(pa.float64()))).as_py() or 0
+    return n_missing

@@ -1,0 +1,263 @@
+"""Find out how the text of a column is written, from all of its values; what is unclear is said."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neverworse._typing import Indices, Mask
+from neverworse.tables._errors import TableError, listed, short
+from neverworse.tables.preparation.notation import (
+    ORDERS,
+    THOUSANDS,
+    Dates,
+    Numbers,
+    Reading,
+    matches,
+    normalised,
+)
+from neverworse.tables.reading.delimited import DelimitedText
+from neverworse.tables.reading.files import TableFile
+from neverworse.tables.reading.options import ReadOptions
+
+FEW_VALUES = 10  # texts that are levels of a category, however few rows there are
+MAJORITY = 0.5
+SAMPLE_VALUES = 1000  # values that tell whether a column may hold numbers or dates at all
+MAX_UNITS = 3  # in one column; what has more is text that begins with a number
+
+DateOrder = Literal["day-first", "month-first"]
+
+
+@dataclass(frozen=True)
+class Hints:
+    """What decides where the values of a column leave it open."""
+
+    decimal: str | None = None  # what other columns of the table have before decimals
+    dates: DateOrder | None = None  # which of two numbers up to twelve is the day
+
+
+@dataclass(frozen=True)
+class Texts:
+    """The distinct values of a column."""
+
+    name: str  # of the column
+    values: pa.Array  # without nulls
+    # Which of them each row has; rows without a value have the number behind the last.
+    codes: Indices
+
+    def rows(self, mask: Mask) -> int:
+        """Count the rows with one of some values."""
+        return int(np.count_nonzero(np.append(mask, False)[self.codes]))
+
+    def first(self, mask: Mask) -> int:
+        """Return the first row with one of some values, counted from 0."""
+        return int(np.argmax(np.append(mask, False)[self.codes]))
+
+    def value(self, mask: Mask) -> str:
+        """Return the first of some values."""
+        return str(self.values[int(self.codes[self.first(mask)])])
+
+    def at(self, mask: Mask) -> str:
+        """Return the first of some values and where it is, in words."""
+        return f"{short(self.value(mask))!r} (row {self.first(mask) + 1:,})"
+
+    def error(self, problem: str, fix: str) -> TableError:
+        """Return what is wrong with the column."""
+        return TableError(f"Column {self.name!r} has {problem}.", fix, column=self.name)
+
+
+def recognise(texts: Texts, hints: Hints) -> tuple[Reading | None, str]:
+    """Return how values are written, and what people should look at.
+
+    Text that is no number, no date, and not yes or no, has no reading: it is a category, or
+    nothing is made of it. What is mostly numbers or dates but not all of one kind is an error.
+    """
+    n_values = len(texts.values)
+    chosen = np.linspace(0, n_values - 1, min(n_values, SAMPLE_VALUES)).astype(np.int64)
+    some = normalised(texts.values.take(chosen))
+    may_be_dates = np.mean(Dates.find(some).known) > MAJORITY / 2.0
+    may_be_numbers = np.mean(np.asarray(Numbers.find(some).bodies.is_valid())) > MAJORITY / 2.0
+    said = Reading("yes/no").parse(some)
+    if n_values <= SAMPLE_VALUES and not np.isnan(said).any() and len(np.unique(said)) == 2:
+        return Reading("yes/no"), ""
+    n_known = int(np.count_nonzero(texts.codes < n_values))
+    if may_be_dates:
+        dates = Dates.find(normalised(texts.values))
+        if texts.rows(dates.known) > MAJORITY * n_known:
+            return _date(texts, dates, hints)
+    if not may_be_numbers:
+        return None, ""
+    values = normalised(texts.values)
+    digits, padded = (matches(values, pattern) for pattern in ("^[0-9]+$", "^0[0-9]+$"))
+    if padded.any() and texts.rows(digits) > MAJORITY * n_known:
+        return Reading("category"), (
+            f"Codes with leading zeros, such as {short(texts.value(padded))!r}, are categories. If "
+            "these are numbers, say so in a plan: --plan, --columns."
+        )
+    return _number(texts, values, n_known, hints)
+
+
+def found_options(files: Sequence[TableFile], options: ReadOptions) -> ReadOptions:
+    """Return options with what some rows of CSV files tell about their numbers.
+
+    The decimal mark, if all columns that tell agree in it; and columns of codes with leading zeros,
+    which are text.
+    """
+    decimals: set[str] = set()
+    codes: set[str] = set()
+    for file in files:
+        found = DelimitedText(file, options).some_rows() if file.format == "csv" else None
+        if found is not None:
+            with_marks, with_zeros = _marks_of(*found)
+            decimals |= with_marks
+            codes |= with_zeros
+    decimal = options.decimal or (decimals.pop() if len(decimals) == 1 else None)
+    return replace(options, decimal=decimal, text=options.text | codes)
+
+
+def _marks_of(texts: pa.Table, typed: pa.Table) -> tuple[set[str], set[str]]:
+    """Return the decimal marks that columns tell, and the columns of codes with leading zeros.
+
+    Of the same rows as text, and as what a reader of numbers with a decimal point makes of them.
+    """
+    decimals: set[str] = set()
+    codes: set[str] = set()
+    for k, kind in enumerate(typed.schema.types):
+        if pa.types.is_integer(kind):
+            if pc.any(pc.match_substring_regex(texts.column(k), "^0[0-9]")).as_py():
+                codes.add(texts.column_names[k])
+        elif (pa.types.is_floating(kind) and "." not in decimals) or pa.types.is_string(kind):
+            values = texts.column(k).drop_null().unique()
+            found = Numbers.find(normalised(values))
+            fits = {
+                decimal: np.logical_or.reduce(
+                    [found.fits(t, decimal) for t in THOUSANDS if t != decimal]
+                )
+                for decimal in ".,"
+            }
+            if np.count_nonzero(fits["."] | fits[","]) > MAJORITY * len(values):
+                decimals |= {d for d, o in (".,", ",.") if (fits[d] & ~fits[o]).any()}
+    return decimals, codes
+
+
+def _date(texts: Texts, dates: Dates, hints: Hints) -> tuple[Reading, str]:
+    marks = set(dates.marks[dates.known].tolist())
+    orders = [order for order, (mark, _) in ORDERS.items() if mark in marks]
+    fits = {order: ~np.isnan(dates.days(order)) for order in orders}
+    whole = [order for order in orders if fits[order].all()]
+    if not whole:
+        best = max(orders, key=lambda order: texts.rows(fits[order]))
+        raise _others(texts, f"dates ({best})", ~fits[best])
+    if len(whole) == 2 and not whole[0].startswith("day."):
+        if hints.dates is None:
+            raise texts.error(
+                f"dates such as {texts.value(dates.known)!r}, and no number above 12 tells whether "
+                "the day or the month is first",
+                "Say so: --dates day-first, or --dates month-first.",
+            )
+        first = hints.dates.partition("-")[0]
+        whole.sort(key=lambda order: not order.startswith(first))
+    return Reading("date", order="" if whole[0] == "year-month-day" else whole[0]), ""
+
+
+def _number(
+    texts: Texts, values: pa.Array, n_known: int, hints: Hints
+) -> tuple[Reading | None, str]:
+    found = Numbers.find(values)
+    fits = {pair: found.fits(*pair) for pair in _conventions(found.marks())}
+    plain = ~np.isnan(Reading("number").parse(values))
+    likely = np.logical_or.reduce([plain, *fits.values()])
+    units = found.common_units(likely, MAX_UNITS)
+    likely &= np.asarray(pc.is_in(found.units, pa.array(units, pa.string())))
+    if texts.rows(likely) <= MAJORITY * n_known:
+        return None, ""
+    if len(units) > 1 and len(values) <= FEW_VALUES:
+        return None, (
+            f"Numbers in several units are categories: {_several(texts, found, likely)}. If they "
+            "should be numbers, write all of them in one unit."
+        )
+    if not likely.all():
+        raise _others(texts, "numbers", ~likely)
+    category = f"if it is a category: --categorical {texts.name!r}."
+    if len(units) > 1:
+        raise texts.error(
+            f"numbers in several units: {_several(texts, found, likely)}",
+            f"Write all of them in one unit; {category}",
+        )
+    whole = [pair for pair, mask in fits.items() if mask.all()]
+    if not whole and plain.all():  # one of them is infinite, which is no question of notation
+        return Reading("number"), ""
+    if not whole:
+        best = fits[max(fits, key=lambda pair: texts.rows(fits[pair]))]
+        raise texts.error(
+            f"numbers in several notations: {texts.at(best)} and {texts.at(~best)}",
+            f"Write all of them alike; {category}",
+        )
+    (thousands, decimal), look = _decided(texts, found, whole, hints)
+    return Reading(
+        "number",
+        decimal=decimal,
+        thousands=thousands,
+        unit=units[0],
+        parentheses=bool(found.enclosed.any()),
+    ), look
+
+
+def _conventions(marks: set[str]) -> list[tuple[str, str]]:
+    """Return the pairs of marks, of thousands and decimals, that some of these could be."""
+    return [
+        (thousands, decimal)
+        for decimal in ".,"
+        for thousands in ("", *sorted(marks - {decimal}))
+        if decimal in marks or thousands or not marks & {".", ","}
+    ]
+
+
+def _decided(
+    texts: Texts, found: Numbers, whole: list[tuple[str, str]], hints: Hints
+) -> tuple[tuple[str, str], str]:
+    """Choose from notations that all fit: 1,892 may be a number of four digits, or of two."""
+    marks = found.marks()
+    grouped = {decimal: thousands for thousands, decimal in whole}
+    if hints.decimal in grouped:
+        return (grouped[hints.decimal], hints.decimal), ""
+    decimal = "." if "." in grouped else ","
+    if len(grouped) == 1 or not marks & {".", ","}:
+        return (grouped[decimal], decimal), ""
+    mark = "," if "," in marks else "."
+    example = texts.value(found.have(mark))
+    ungrouped = matches(found.bodies, "^[0-9]{4,}$")
+    if "," in marks and ("." in marks or ungrouped.any()):
+        other = texts.value(found.have(".") if "." in marks else ungrouped)
+        raise texts.error(
+            f"{example!r}, but also {other!r}: nothing tells which mark is before decimals",
+            "Say so: --decimal '.', or --decimal ','.",
+        )
+    # A comma is before thousands; a point before decimals, as it is in numbers without a unit.
+    read = found.floats(grouped["."], ".")[texts.codes[texts.first(found.have(mark))]]
+    return (grouped["."], "."), (
+        f"{short(example)!r} is read as {read:.10g}. If its mark means the other thing: --decimal "
+        "','."
+    )
+
+
+def _several(texts: Texts, found: Numbers, likely: Mask) -> str:
+    """Return two values with different units, and where they are."""
+    unit = found.units[int(texts.codes[texts.first(likely)])]
+    own = np.asarray(pc.equal(found.units, unit))
+    return f"{texts.at(likely & own)} and {texts.at(likely & ~own)}"
+
+
+def _others(texts: Texts, what: str, others: Mask) -> TableError:
+    every = (str(texts.values[int(k)]) for k in np.flatnonzero(others))
+    return texts.error(
+        f"{what}, but also {listed(every)} in {texts.rows(others):,} of its rows, first in row "
+        f"{texts.first(others) + 1:,}",
+        f"If that marks missing values: --missing {short(texts.value(others))!r}; if the column "
+        f"is a category: --categorical {texts.name!r}.",
+    )

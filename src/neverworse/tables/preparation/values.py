@@ -1,0 +1,279 @@
+"""Columns of a table: found by their names, and as NumPy arrays."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neverworse._typing import AnyArray, Indices, Vector
+from neverworse.tables._errors import TableError, listed, nearest, no_column, short
+from neverworse.tables.preparation.notation import Reading
+from neverworse.tables.reading.large import StoredTable
+from neverworse.tables.reading.options import is_text
+
+PER_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
+DAY = 86_400.0  # seconds
+# Parts of dates: the days since 1970, and points on circles for what comes back after some days.
+CIRCLES = {"year": 365.2425, "week": 7.0, "day": 1.0}
+DATE_PARTS = ("day", *(f"{name}, {wave}" for name in CIRCLES for wave in ("cosine", "sine")))
+NUMBERS, DATES = Reading("number"), Reading("date")
+
+
+def as_table(X: Any) -> Any:
+    """Return a table of PyArrow, without copying it; one that stays in its files is as good."""
+    if isinstance(X, pa.Table | StoredTable):
+        return X
+    if isinstance(X, pa.RecordBatch):
+        return pa.Table.from_batches([X])
+    pandas = sys.modules.get("pandas")  # a data frame of it is there only if this is
+    try:
+        if pandas is not None and isinstance(X, pandas.DataFrame):
+            return pa.Table.from_pandas(X, preserve_index=False)
+        if hasattr(X, "__arrow_c_stream__") or isinstance(X, dict):
+            return pa.table(X)
+    except (pa.ArrowException, OverflowError) as error:
+        raise TableError(
+            "A column has values of several types, or integers beyond 64 bits.",
+            f"Turn it into numbers or text ({': '.join(map(str, reversed(error.args)))}).",
+        ) from None
+    raise TypeError(
+        "X must be a table with named columns: of pandas, polars or PyArrow, not "
+        f"{type(X).__name__}."
+    )
+
+
+def find_column(table: pa.Table, name: str, option: str) -> pa.ChunkedArray:
+    """Return a column, or say which names are like the one that is not there."""
+    names = table.column_names
+    if name in names:
+        return table.column(name)
+    if len(names) == 1 and any(mark in names[0] for mark in (",", ";", "\t", "|")):
+        raise TableError(
+            f"There is no column {name!r} for --{option}: all of the table is in one column, named "
+            f"{short(names[0])!r}.",
+            "Name the delimiter, for example --delimiter ';'.",
+            code="column",
+            column=name,
+        )
+    raise no_column(name, names, option)
+
+
+def check_known(names: Sequence[str], wanted: Collection[str], option: str) -> None:
+    """Raise if a column that was asked for is not there."""
+    for name in wanted:
+        if name not in names:
+            raise no_column(name, names, option)
+
+
+def check_columns(names: Sequence[str], needed: Sequence[str]) -> None:
+    """Raise if a column is missing that features are made of."""
+    there, wanted = set(names), set(needed)
+    missing = [name for name in needed if name not in there]
+    if not missing:
+        return
+    extra = [name for name in names if name not in wanted]
+    one = len(missing) == 1
+    hint = nearest(missing[0], extra) if one and extra else ""
+    raise TableError(
+        f"The table lacks {'a column' if one else f'{len(missing):,} columns'} that the model was "
+        f"fitted to: {listed(missing)}.",
+        f"Add {'it' if one else 'them'}, with empty cells where values are unknown, or correct "
+        f"the names. {hint}".rstrip(),
+        code="column",
+        column=missing[0],
+    )
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Whether values can be taken as numbers: durations and times of the day can, too."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    checks = (
+        *(pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean),
+        *(pa.types.is_duration, pa.types.is_time),
+    )
+    return any(check(kind) for check in checks)
+
+
+def is_date(kind: pa.DataType) -> bool:
+    """Whether values are dates, with or without a time."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
+
+
+def numbers(
+    name: str, column: pa.ChunkedArray, reading: Reading = NUMBERS, *, first_row: int = 0
+) -> Vector:
+    """Return a column of numbers, or of text that spells them, as floats; NaN for missing values.
+
+    The name of the column, and how many rows came before, are for messages.
+    """
+    kind = column.type
+    if pa.types.is_float64(kind):
+        return _floats(column)
+    if is_text(kind):
+        return _spelled(name, column, reading, first_row)
+    if pa.types.is_dictionary(kind):
+        column, kind = column.cast(kind.value_type), kind.value_type
+    if pa.types.is_boolean(kind):
+        column = column.cast(pa.int8())
+    elif pa.types.is_time(kind):
+        counted = pa.int64() if kind.bit_width == 64 else pa.int32()
+        return _floats(column.cast(counted)) / PER_SECOND[kind.unit]
+    elif pa.types.is_duration(kind):
+        return _floats(column.cast(pa.int64())) / (DAY * PER_SECOND[kind.unit])
+    elif not is_number(kind):
+        raise _other_type(name, column, reading)
+    return _floats(column.cast(pa.float64(), safe=False))
+
+
+def _other_type(name: str, column: pa.ChunkedArray, reading: Reading) -> TableError:
+    such = f" ({reading.example})" if reading.example else ""
+    return TableError(
+        f"Column {name!r} should hold {reading.words}{such}, but holds values of the type "
+        f"{column.type}.",
+        column=name,
+    )
+
+
+def row_weights(name: str, column: pa.ChunkedArray) -> Vector:
+    """Return how much rows count, if these are numbers for that."""
+    weights = numbers(name, column)
+    wrong = ~(weights >= 0.0) | np.isinf(weights)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        value = "empty" if np.isnan(weights[row]) else f"{weights[row]:g}"
+        raise TableError(
+            f"The weight in row {row + 1:,} (column {name!r}) is {value}.",
+            "Weights are numbers that are not negative.",
+            column=name,
+        )
+    return weights
+
+
+def as_times(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return times of the day that may be spelled as text; what else there is, as it is."""
+    if is_text(column.type):
+        with contextlib.suppress(pa.ArrowInvalid):
+            some_day = pc.binary_join_element_wise("1970-01-01T", column.cast(pa.string()), "")
+            return some_day.cast(pa.timestamp("us")).cast(pa.time64("us"))
+    return column
+
+
+def days(
+    name: str, column: pa.ChunkedArray, reading: Reading = DATES, *, first_row: int = 0
+) -> Vector:
+    """Return dates as days since 1970, NaN where one is missing; see `numbers`."""
+    if is_text(column.type):
+        if reading.order:
+            return _spelled(name, column, reading, first_row)
+        try:
+            column = column.cast(pa.string()).cast(pa.timestamp("us"))
+        except pa.ArrowInvalid:
+            return _spelled(name, column, reading, first_row)
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if not is_date(column.type):
+        raise _other_type(name, column, reading)
+    stamps = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
+    return _floats(stamps) / (DAY * 1e6)
+
+
+def distinct_days(
+    name: str, column: pa.ChunkedArray, reading: Reading = DATES, *, first_row: int = 0
+) -> tuple[Vector, Indices]:
+    """Return the distinct days of a column, NaN last, and which of them each row has.
+
+    Dates with a time mostly differ, so that all of them are returned.
+    """
+    if pa.types.is_date(column.type):
+        values, codes = distinct(column)
+        return np.append(days(name, pa.chunked_array([values]), reading), np.nan), codes
+    stamps = days(name, column, reading, first_row=first_row)
+    return stamps, np.arange(len(stamps))
+
+
+def date_part(stamps: Vector, part: str) -> Vector:
+    """Return a part, of `DATE_PARTS`, of days since 1970: on a circle if it comes back."""
+    circle, _, wave = part.partition(", ")
+    if not wave:
+        return stamps
+    angles = 2.0 * np.pi * stamps / CIRCLES[circle]
+    return np.cos(angles) if wave == "cosine" else np.sin(angles)
+
+
+def coded(column: pa.ChunkedArray) -> tuple[list[str | None], Indices]:
+    """Return the distinct values of a column as text, and which of them each row has.
+
+    Missing values are None, which comes last and may be there without being used.
+    """
+    values, codes = distinct(column)
+    return [*as_text(values), None], codes
+
+
+def distinct(column: pa.ChunkedArray) -> tuple[pa.Array, Indices]:
+    """Return the distinct values of a column, and which of them each row has.
+
+    Rows without a value have the number behind the last. There may be values that no row has.
+    """
+    if not pa.types.is_dictionary(column.type):
+        try:
+            column = column.dictionary_encode()
+        except pa.ArrowNotImplementedError:
+            raise TableError(
+                "A column for labels or categories has no plain values in its cells, but "
+                f"{short(str(column.type))}.",
+                "Take them apart, or leave it out: --drop COLUMN.",
+            ) from None
+    if column.num_chunks == 1:
+        merged = column.chunk(0)
+    else:
+        merged = column.unify_dictionaries().combine_chunks()
+        if isinstance(merged, pa.ChunkedArray):
+            merged = pa.concat_arrays(merged.chunks)
+    codes = merged.indices
+    if codes.null_count:
+        codes = pc.fill_null(codes.cast(pa.int64()), len(merged.dictionary))
+    return merged.dictionary, codes.to_numpy(zero_copy_only=False)
+
+
+def as_text(values: pa.Array | pa.ChunkedArray) -> list[str | None]:
+    """Return values as people write them: whole numbers without decimals."""
+    if pa.types.is_floating(values.type):
+        return [None if v is None or v != v else _plain(v) for v in values.to_pylist()]
+    if pa.types.is_boolean(values.type):
+        return [None if v is None else str(v).lower() for v in values.to_pylist()]
+    return values.cast(pa.string()).to_pylist()
+
+
+def _plain(value: float) -> str:
+    return f"{value:.0f}" if value.is_integer() and abs(value) < 2.0**53 else repr(value)
+
+
+def _spelled(name: str, column: pa.ChunkedArray, reading: Reading, first_row: int) -> Vector:
+    """Return what the text in a column spells."""
+    values, codes = distinct(column)
+    found: Vector = np.append(reading.parse(values), np.nan)[codes]
+    wrong = np.isnan(found) & (codes < len(values))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        text = short(str(values[int(codes[row])]))
+        such = f" ({reading.example})" if reading.example else ""
+        raise TableError(
+            f"Column {name!r} should hold {reading.words}{such}, but has {text!r}",
+            f"Correct it; if it marks missing values: --missing {text!r}.",
+            column=name,
+            row=first_row + row,
+        )
+    return found
+
+
+def _floats(column: pa.ChunkedArray) -> Vector:
+    one = column.num_chunks == 1  # which need not be copied
+    floats: AnyArray = column.chunk(0).to_numpy(zero_copy_only=False) if one else column.to_numpy()
+    return floats.astype(np.float64, copy=False)

@@ -1,0 +1,1 @@
+"""From files to tables of PyArrow: formats, compression, words for missing values, memory."""

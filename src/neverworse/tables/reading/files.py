@@ -1,0 +1,379 @@
+"""Where a table lies: a file, compressed or not, or standard input; and what kind of file it is.
+
+Its first bytes tell, which know better than its name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import lzma
+import os
+import sys
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from pathlib import Path, PurePath
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from neverworse.tables._errors import TableError, nearest
+
+Format = Literal["csv", "parquet", "arrow", "arrow stream", "json lines", "json", "excel"]
+Compression = Literal["gzip", "bz2", "zstd", "lz4", "xz", "zip"]
+
+STDIN = "-"
+# Enough for the signature of any format, and for the first lines of a very wide table.
+HEAD_BYTES = 1 << 20
+DELIMITERS = (",", "\t", ";", "|")
+EXCEL = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
+ZIP = b"PK\x03\x04"
+# The first member of an archive that is a document of LibreOffice, not compressed.
+ODS = b"mimetypeapplication/vnd.oasis.opendocument.spreadsheet"
+COMPRESSED: dict[bytes, Compression] = {
+    b"\x1f\x8b": "gzip",
+    b"BZh": "bz2",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"\x04\x22\x4d\x18": "lz4",
+    b"\xfd7zXZ\x00": "xz",
+}
+BINARY: dict[bytes, Format] = {
+    b"PAR1": "parquet",
+    b"ARROW1": "arrow",
+    b"FEA1": "arrow",
+    b"\xff\xff\xff\xff": "arrow stream",
+    b"\xd0\xcf\x11\xe0": "excel",
+    ZIP: "excel",
+}
+# Files that people try.
+REFUSED = {
+    b"\x89HDF": "an HDF5 file",
+    b"%PDF": "a PDF",
+    b"\x93NUMPY": "a NumPy array",
+    b"SQLite format 3": "an SQLite database",
+    b"\x80\x04": "a pickle",
+    b"\x80\x05": "a pickle",
+    b"$FL2": "an SPSS file",
+}
+BOMS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8"}
+
+
+class TableFile:
+    """A file with a table, opened as often as necessary; standard input and pipes, once.
+
+    Parameters
+    ----------
+    path : str
+        Of the file, or "-" for standard input.
+
+    Attributes
+    ----------
+    once : bool
+        Whether it can be read from front to back only, and only once.
+    watch : callable or None
+        Called with all bytes that are read from a pipe, uncompressed; may raise.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        if path != STDIN and not Path(path).exists():
+            raise _not_there(path)
+        self.once = path == STDIN or not Path(path).is_file()
+        self.watch: Callable[[bytes], None] | None = None
+        self._opened = False
+        self._handles = contextlib.ExitStack()
+        self._before = self._state()
+        if not self._first_bytes:
+            raise self.empty()
+
+    @property
+    def name(self) -> str:
+        """How messages call it."""
+        return "standard input" if self.path == STDIN else printable(self.path)
+
+    def error(self, problem: str, fix: str = "") -> TableError:
+        """Return what is wrong with the file, of which a message says the name first."""
+        return TableError(f"{self.name} {problem}", fix, code="file")
+
+    def empty(self) -> TableError:
+        """Say that there is nothing in it."""
+        return self.error("is empty.", "Give a table with names of columns and rows.")
+
+    def not_decoded(self) -> TableError:
+        """Say that the text has another encoding."""
+        return self.error(
+            "is not UTF-8 text.",
+            "Name its encoding, for example --encoding cp1252 (Windows) or --encoding utf-16 (text "
+            "from Excel).",
+        )
+
+    def too_long(self) -> TableError:
+        """Say that a row is longer than what is read at a time."""
+        return self.error(
+            "has a row that is too long to be read.",
+            "Look for a cell with a very long text, or for a quotation mark without its partner.",
+        )
+
+    @cached_property
+    def compression(self) -> Compression | None:
+        """How it is compressed."""
+        head = self._first_bytes
+        # A workbook is a ZIP archive as well.
+        if head.startswith(ZIP) and PurePath(self.name).suffix.lower() not in EXCEL:
+            is_workbook = b"[Content_Types].xml" in head or head[30:].startswith(ODS)
+            return None if is_workbook else "zip"
+        return _signed(head, COMPRESSED)
+
+    @cached_property
+    def head(self) -> bytes:
+        """The first bytes of the table, uncompressed."""
+        if self.compression is None:
+            return self._first_bytes
+        if not self.once:
+            with self.explained(), self.stream() as stream:
+                return _first_of(stream)
+        if self.compression == "zip":
+            problem = f"A ZIP archive cannot be read from {self.name}."
+            raise TableError(problem, "Give the file.", code="file")
+        # What else is in the pipe must stay there.
+        with self._worded(), self._uncompressed(io.BytesIO(self._first_bytes)) as stream:
+            return _first_of(stream)
+
+    @cached_property
+    def format(self) -> Format:
+        """What it is; the name decides where the bytes leave it open."""
+        refused = _signed(self.head, REFUSED)
+        if refused:
+            raise self.error(f"is {refused}.", "Export the table as CSV or Parquet.")
+        known = _signed(self.head, BINARY)
+        if known:
+            return known
+        start = self.head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+        if start == b"{":
+            return "json lines"
+        suffixes = {suffix.lower() for suffix in PurePath(self.name).suffixes}
+        return "json" if start == b"[" and ".csv" not in suffixes else "csv"
+
+    def native(self) -> Any:
+        """Return what PyArrow reads fastest: the path, if there is nothing to uncompress."""
+        if not self.once and self.compression is None and self.path.isprintable():
+            return self.path
+        return self.stream()
+
+    def stream(self) -> Any:
+        """Return the uncompressed bytes as an open file."""
+        if not self.once:
+            return self._uncompressed(self._handles.enter_context(Path(self.path).open("rb")))
+        if self._opened:
+            raise self.error("can be read only once.", "Save the table in a file.")
+        self._opened = True
+        head, pipe = io.BytesIO(self._first_bytes), self._pipe
+        stream = self._uncompressed(Bytes(lambda n: head.read(n) or pipe.read(n)).buffered())
+        watch = self.watch
+        if watch is None:
+            return stream
+
+        def watched(n: int) -> bytes:
+            content: bytes = stream.read(n)
+            watch(content)
+            return content
+
+        return Bytes(watched).buffered()
+
+    def pieces(self, n: int, size: int) -> list[bytes]:
+        """Return pieces from all over the file, if it can be read anywhere."""
+        length = 0 if self.once or self.compression is not None else Path(self.path).stat().st_size
+        if length <= HEAD_BYTES:
+            return []
+        found = []
+        with Path(self.path).open("rb") as file:
+            for k in range(n):
+                file.seek((length - size) * (k + 1) // n)
+                found.append(file.read(size))
+        return found
+
+    def seekable(self) -> Any:
+        """Return a path or bytes in memory, for formats that are not read from front to back."""
+        source = self.native()
+        return source if isinstance(source, str) else pa.BufferReader(source.read())
+
+    @contextlib.contextmanager
+    def explained(self) -> Iterator[None]:
+        """Turn errors into one sentence; in the end, close the file and see that it stayed."""
+        try:
+            with self._worded():
+                yield
+        finally:
+            self._handles.close()
+        self.check_unchanged()
+
+    @contextlib.contextmanager
+    def _worded(self) -> Iterator[None]:
+        """Turn what libraries raise for broken files into one sentence."""
+        try:
+            yield
+        except TableError:
+            raise
+        except (EOFError, lzma.LZMAError, zipfile.BadZipFile, zlib.error) as error:
+            raise self.error(f"is damaged or incomplete: {_first_line(error)}") from None
+        except RuntimeError as error:  # of zipfile: a password, or a method that it does not know
+            problem = f"cannot be unpacked here: {_first_line(error)}"
+            raise self.error(problem, "Unpack it first.") from None
+        except UnicodeDecodeError:
+            raise self.not_decoded() from None
+        except (pa.ArrowException, OSError, ValueError) as error:
+            if isinstance(error, pa.ArrowInvalid) and is_too_long(error):
+                raise self.too_long() from None
+            if isinstance(error, OSError) and error.errno is not None and error.strerror:
+                raise
+            raise self.error(f"cannot be read: {_first_line(error)}") from None
+
+    def check_unchanged(self) -> None:
+        """Raise if the file is not what it was when it was opened."""
+        if self._state() != self._before:
+            raise self.error("changed while it was read.", "Run this again.")
+
+    def _state(self) -> tuple[int, int] | None:
+        if self.once:
+            return None
+        found = Path(self.path).stat()
+        return found.st_size, found.st_mtime_ns
+
+    @cached_property
+    def _first_bytes(self) -> bytes:
+        if self.once:
+            return _first_of(self._pipe)
+        with Path(self.path).open("rb") as file:
+            return _first_of(file)
+
+    @cached_property
+    def _pipe(self) -> Any:
+        """What can be read from front to back only."""
+        if self.path != STDIN:
+            return self._handles.enter_context(Path(self.path).open("rb"))
+        if sys.stdin is None or sys.stdin.isatty():
+            fix = "Give a file, or pipe one in."
+            raise TableError("There is no table in standard input.", fix, code="file")
+        return sys.stdin.buffer
+
+    def _uncompressed(self, file: Any) -> Any:
+        if self.compression is None:
+            return file
+        if self.compression == "xz":
+            return lzma.open(file)
+        if self.compression == "zip":
+            return self._only_member(file)
+        return pa.CompressedInputStream(pa.PythonFile(file, mode="rb"), self.compression)
+
+    def _only_member(self, file: Any) -> Any:
+        archive = zipfile.ZipFile(file)
+        # Not is_dir, which fails for a name that is empty.
+        members = [
+            info
+            for info in archive.infolist()
+            if not (info.filename.endswith("/") or info.filename.startswith("__MACOSX/"))
+        ]
+        if len(members) != 1:
+            fix = "Unpack it, and give the tables that you mean."
+            raise self.error(f"holds {len(members)} files.", fix)
+        return archive.open(members[0])
+
+
+class Bytes(io.RawIOBase):
+    """A stream of what a function returns, which is told how many bytes are wanted at most."""
+
+    def __init__(self, read: Callable[[int], bytes]) -> None:
+        self._read = read
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read some bytes."""
+        content = self._read(len(buffer))
+        buffer[: len(content)] = content
+        return len(content)
+
+    def buffered(self) -> io.BufferedReader:
+        """Return a stream that gives as many bytes as it is asked for."""
+        return io.BufferedReader(self, HEAD_BYTES)
+
+
+def encoding_of(head: bytes) -> str | None:
+    """Return the encoding that the first bytes announce, if they do."""
+    return _signed(head, BOMS)
+
+
+def delimiter_of(text: str) -> str:
+    """Return what separates the columns: what splits the first lines into as many parts each."""
+    lines = text.splitlines()[:50]
+    if len(text) >= HEAD_BYTES // 4 and len(lines) > 1:
+        lines = lines[:-1]  # perhaps cut off
+
+    def vote(delimiter: str) -> tuple[float, int]:
+        """Return the share of lines with as many columns as the first, and that number."""
+        try:
+            rows = csv.reader(io.StringIO("\n".join(lines)), delimiter=delimiter)
+            widths = [len(row) for row in rows if row]
+        except csv.Error:
+            return 0.0, 0
+        if not widths or widths[0] < 2:
+            return 0.0, 1
+        return sum(width == widths[0] for width in widths) / len(widths), widths[0]
+
+    best = max(DELIMITERS, key=vote)
+    return best if vote(best)[1] > 1 else ","
+
+
+def printable(path: str | os.PathLike[str]) -> str:
+    """Return the name of a file as text, though names may be any bytes."""
+    return os.fsencode(path).decode("utf-8", "replace")
+
+
+def is_too_long(error: pa.ArrowInvalid) -> bool:
+    """Whether PyArrow means a row that is longer than what is read at a time: only words say so."""
+    return "straddl" in str(error)
+
+
+def _not_there(path: str) -> TableError:
+    folder = Path(path).parent
+    if not folder.is_dir():
+        return TableError(
+            f"There is no folder {printable(folder)}.", "Check the path.", code="file"
+        )
+    others = [printable(other.name) for other in folder.iterdir() if other.is_file()]
+    hint = nearest(printable(Path(path).name), others) if others else ""
+    hint = hint if hint.startswith("Did you mean") else "Check the name and the folder."
+    return TableError(f"There is no file {printable(path)}.", hint, code="file")
+
+
+def _signed(head: bytes, signatures: dict[bytes, Any]) -> Any:
+    """Return what the first bytes are the signature of, None if of nothing."""
+    return next((what for mark, what in signatures.items() if head.startswith(mark)), None)
+
+
+def _first_of(stream: Any) -> bytes:
+    """Read the first bytes; what is incomplete after them is no error yet."""
+    parts: list[bytes] = []
+    missing = HEAD_BYTES
+    while missing:
+        try:
+            part = stream.read(missing)
+        except (EOFError, OSError, zipfile.BadZipFile, lzma.LZMAError):
+            if parts:
+                break
+            raise
+        if not part:
+            break
+        parts.append(part)
+        missing -= len(part)
+    return b"".join(parts)
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0].rstrip(".") + "." if lines else f"{type(error).__name__}."

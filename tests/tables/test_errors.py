@@ -1,0 +1,128 @@
+"""What is wrong with a table is told in words, and by attributes for programs."""
+
+from __future__ import annotations
+
+import io
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pytest
+from pyarrow import csv
+
+from neverworse.tables import (
+    PlanError,
+    ReadOptions,
+    TableError,
+    TablePreparation,
+    UnreadableColumnsError,
+    read_table,
+    read_target,
+    stream_batches,
+    table_files,
+)
+
+READABLE = {"x": [1.0, 2.0, 3.0]}
+
+
+def caught(function, *arguments, kind=TableError, **named):
+    with pytest.raises(kind) as found:
+        function(*arguments, **named)
+    return found.value
+
+
+def test_errors_name_code_column_row_and_fix(tmp_path):
+    error = caught(TablePreparation().fit, {"x": [1.0, float("inf"), 2.0]})
+    assert (error.code, error.column, error.row) == ("value", "x", 1)
+    assert error.fix == "Correct it, or leave the cell empty if it is not known."
+    assert str(error) == f"{error.problem} in row 2. {error.fix}"
+
+    error = caught(read_target, pa.table(READABLE), "y")
+    assert (error.code, error.column, error.row) == ("column", "y", None)
+    assert str(error) == f"{error.problem} {error.fix}"
+
+    error = caught(read_target, pa.table({"y": ["a", "a"]}), "y")
+    assert (error.code, error.column) == ("label", "y")
+
+    error = caught(table_files, [str(tmp_path / "none.csv")])
+    assert (error.code, error.column) == ("file", None)
+    assert error.fix == "Check the name and the folder."
+
+
+def test_errors_of_rows_behind_others_name_the_row_of_the_table():
+    error = TableError("Column 'x' has 'a'", "Correct it.", column="x", row=4).moved(100)
+    assert str(error) == "Column 'x' has 'a' in row 105. Correct it."
+    assert (error.row, error.column, error.fix) == (104, "x", "Correct it.")
+
+
+def test_several_unreadable_columns_are_one_error_with_all_of_theirs():
+    table = {"a": ["1,5", "2.5"] * 10, "b": ["01/02/2026", "03/04/2026"] * 10, "c": range(20)}
+    error = caught(TablePreparation().fit, pa.table({k: pa.array(v) for k, v in table.items()}))
+    assert isinstance(error, UnreadableColumnsError)
+    assert [each.column for each in error.errors] == ["a", "b"]
+    assert all(str(each) in str(error) for each in error.errors)
+    only = caught(TablePreparation(drop=["a"]).fit, pa.table(table | {"c": list(range(20))}))
+    assert only.column == "b"
+    assert "--dates day-first" in only.fix
+
+
+def test_a_column_that_only_the_plan_has_is_an_error_of_the_plan():
+    plan = {"X": {"kind": "number"}}
+    error = caught(TablePreparation(columns=plan).fit, READABLE, kind=PlanError)
+    assert error.column == "X"
+    assert "Did you mean 'x'?" in str(error)
+
+
+def source(content, piped, tmp_path, monkeypatch):
+    """Return a file, or standard input, with this content."""
+    if piped:
+        stdin = SimpleNamespace(buffer=io.BytesIO(content), isatty=lambda: False)
+        monkeypatch.setattr("sys.stdin", stdin)
+        return table_files(["-"])
+    (tmp_path / "t.csv").write_bytes(content)
+    return table_files([str(tmp_path / "t.csv")])
+
+
+TYPES = {"a": pa.float64(), "b": pa.timestamp("us"), "c": pa.bool_(), "d": pa.time64("us")}
+ROWS = b"a,b,c,d\n1.5,2026-01-31,true,12:30:00\n 2 ,2026-02-28 10:00:00,0,\n,NA,,23:59\n"
+
+
+@pytest.mark.parametrize("piped", [False, True])
+def test_text_is_converted_alike_from_files_and_pipes(piped, tmp_path, monkeypatch):
+    (file,) = source(ROWS, piped, tmp_path, monkeypatch)
+    rows = pa.Table.from_batches(stream_batches(file, ReadOptions(), TYPES, lambda *_: None))
+    (tmp_path / "again.csv").write_bytes(ROWS)
+    expected = csv.read_csv(
+        tmp_path / "again.csv",
+        convert_options=csv.ConvertOptions(column_types=TYPES, null_values=["", "NA"]),
+    )
+    assert rows.equals(expected)
+
+
+@pytest.mark.parametrize("piped", [False, True])
+@pytest.mark.parametrize(
+    ("column", "value", "should_hold"),
+    [
+        ("a", "1,5", "numbers"),
+        ("b", "31.01.2026", "dates (2026-01-31)"),
+        ("c", "perhaps", "true or false"),
+        ("d", "noon", "time64"),
+    ],
+)
+def test_a_value_of_another_type_is_named(column, value, should_hold, piped, tmp_path, monkeypatch):
+    cells = dict.fromkeys("abcd", "") | {column: f'"{value}"'}
+    wrong = ",".join(cells.values()).encode() + b"\n"
+    (file,) = source(ROWS + wrong + ROWS.partition(b"\n")[2], piped, tmp_path, monkeypatch)
+    batches = stream_batches(file, ReadOptions(), TYPES, lambda *_: None)
+    error = caught(list, batches)
+    assert (error.column, error.row) == (column, 3)
+    assert f"should hold {should_hold}, but has {value!r} in row 4." in str(error)
+    assert error.fix == f"Correct it; if it marks missing values: --missing {value!r}."
+
+
+@pytest.mark.parametrize("piped", [False, True])
+def test_a_row_of_another_width_is_named_by_its_line(piped, tmp_path, monkeypatch):
+    content = b'a,b\n1,"two\nlines"\n\n3,4\n5,6,7\n8,9\n'
+    files = source(content, piped, tmp_path, monkeypatch)
+    error = caught(read_table, files, ReadOptions())
+    assert "line 6 has 3 cells, but the header has 2." in str(error)
+    assert error.code == "file"
