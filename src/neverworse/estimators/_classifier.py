@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -22,10 +21,7 @@ class ScoringClassifier(ClassifierMixin):  # type: ignore[misc]
     """Base of classifiers with scores: one for the second of two classes, or one for each class."""
 
     classes_: AnyArray
-
-    @abstractmethod
-    def _scores(self, X: Any) -> Vector:
-        """Return scores of shape (n_rows,) or (n_classes, n_rows)."""
+    _scores: Any  # a method of subclasses that returns shape (n_rows,) or (n_classes, n_rows)
 
     @lazy_on_dask
     def decision_function(self, X: Any) -> Vector:
