@@ -95,14 +95,10 @@ class Box(LabelSet):
 
 @dataclass(frozen=True)
 class Simplex(LabelSet):
-    """Shares of several classes that add up to one, each at most its cap.
+    """Shares of several classes that add up to one, each at most its cap."""
 
-    Attributes
-    ----------
-    caps : array of shape (n_classes, n_rows), or None
-        Largest share of each class, between 0 and 1; ones if None. They add up to at least one.
-    """
-
+    # (n_classes, n_rows): largest share of each class, between 0 and 1; ones if None. They add up
+    # to at least one
     caps: Matrix | None = None
 
     is_coupled = True
@@ -251,22 +247,13 @@ class Curvature:
 
     The label of a row moves within the classes in which its share is inside its range. If sets are
     coupled, what moves into one class leaves the others.
-
-    Attributes
-    ----------
-    inner : boolean array of shape (n_classes, n_rows)
-        Which labels are inside.
-    weights : array of shape (n_rows,)
-        σ s.
-    is_coupled : bool
-    shift : array of shape (n_classes,) or None
-        What the scores contain that is none of the other terms' business, see
-        `MatrixFreeCoordinates`.
     """
 
-    inner: Mask
-    weights: Vector
+    inner: Mask  # (n_classes, n_rows): which labels are inside
+    weights: Vector  # (n_rows,): σ s
     is_coupled: bool
+    # (n_classes,): what the scores contain that is none of the other terms' business, see
+    # `MatrixFreeCoordinates`
     shift: Vector | None = None
 
     @classmethod

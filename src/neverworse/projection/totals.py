@@ -27,13 +27,9 @@ SINGULAR = 1e-11  # what makes a matrix with elements of size one invertible
 
 @dataclass(frozen=True)
 class Totals:
-    """Intervals for Σ s_j q_j over the unlabeled rows, one for each class.
+    """Intervals for Σ s_j q_j over the unlabeled rows, one for each class."""
 
-    Attributes
-    ----------
-    low, high : arrays of shape (n_classes,)
-    """
-
+    # (n_classes,)
     low: Vector
     high: Vector
 
@@ -131,16 +127,10 @@ def reachable(weights: Vector, shape: LabelSet, totals: Totals, missed: float) -
 
 @dataclass(frozen=True)
 class Balance:
-    """The part of the augmented Lagrangian that belongs to the multiplier μ of the totals.
-
-    Attributes
-    ----------
-    totals : Totals
-    centre, multiplier : arrays of shape (n_classes,)
-        Where the proximal terms of the totals M and of μ are centred.
-    """
+    """The part of the augmented Lagrangian that belongs to the multiplier μ of the totals."""
 
     totals: Totals
+    # (n_classes,): where the proximal terms of the totals M and of μ are centred
     centre: Vector
     multiplier: Vector
 

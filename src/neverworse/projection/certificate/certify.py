@@ -29,27 +29,15 @@ from neverworse.rows import Rows
 
 @dataclass(frozen=True)
 class Evaluated:
-    """Weights, and their loss less that of the supervised ones.
-
-    Attributes
-    ----------
-    weights : Weights
-    step : Weights
-        Less the supervised weights.
-    difference : LossDifference
-    bound : float
-        Of the rounding error of `difference`.
-    probabilities : tuple of float
-        Worst and best case for the probabilities nearest to the scores, rounded outwards.
-    supervised_loss : tuple of float
-        Bounds of the loss of the supervised weights over all labelings, rounded outwards.
-    """
+    """Weights, and their loss less that of the supervised ones."""
 
     weights: Weights
-    step: Weights
+    step: Weights  # less the supervised weights
     difference: LossDifference
-    bound: float
+    bound: float  # of the rounding error of `difference`
+    # Worst and best case for the probabilities nearest to the scores, rounded outwards
     probabilities: tuple[float, float]
+    # Bounds of the loss of the supervised weights over all labelings, rounded outwards
     supervised_loss: tuple[float, float]
 
     @property

@@ -37,27 +37,19 @@ TINY = 1e-100
 
 @dataclass(frozen=True)
 class LossDifference:
-    """Extremes of the loss of a candidate less the loss of its baseline.
+    """Extremes of the loss of a candidate less the loss of its baseline."""
 
-    Attributes
-    ----------
-    worst, best : float
-        Largest and smallest difference over all labelings, as computed.
-    rounding : float
-        `worst` and `best` are at most so far from the true values for the given scores.
-    norm_t, norm_residual, norm_width : float
-        Weighted norms of the score differences, of the baseline's residuals (from the smallest
-        label where it is unknown), and of the widths: how errors of the scores enter.
-    baseline : tuple of float
-        Bounds of the loss of the baseline over all labelings, as computed: see `baseline_loss`.
-    """
-
+    # Largest and smallest difference over all labelings, as computed
     worst: float
     best: float
+    # `worst` and `best` are at most so far from the true values for the given scores
     rounding: float
+    # Weighted norms of the score differences, of the baseline's residuals (from the smallest label
+    # where it is unknown), and of the widths: how errors of the scores enter
     norm_t: float
     norm_residual: float
     norm_width: float
+    # Bounds of the loss of the baseline over all labelings, as computed: see `baseline_loss`
     baseline: tuple[float, float]
 
     def plus(self, change: float) -> LossDifference:

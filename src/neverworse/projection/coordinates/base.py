@@ -22,16 +22,10 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Weights:
-    """Linear functions of the features, coef·x + intercept: one for each class, or just one.
+    """Linear functions of the features, coef·x + intercept: one for each class, or just one."""
 
-    Attributes
-    ----------
-    coef : array of shape (n_classes, n_columns)
-    intercept : array of shape (n_classes,)
-    """
-
-    coef: Matrix
-    intercept: Vector
+    coef: Matrix  # (n_classes, n_columns)
+    intercept: Vector  # (n_classes,)
 
     @classmethod
     def zero(cls, like: Matrix) -> Weights:
@@ -64,27 +58,15 @@ class Weights:
 
 @dataclass(frozen=True)
 class Points:
-    """Where a distance between weights is measured: Σ s (v·x + b)² over some points x.
+    """Where a distance between weights is measured: Σ s (v·x + b)² over some points x."""
 
-    Attributes
-    ----------
-    name : str
-        Of the distance, for messages.
-    rows : Rows or None
-        The points. None stands for the Euclidean distance of the weights themselves.
-    weights : array of shape (n_points,) or None
-        s; ones if None.
-    table_weights : array of shape (n_rows,) or None
-        The same for all rows of the table, if the points are some of these.
-    with_one : bool
-        Whether the intercept b counts.
-    """
-
-    name: str
+    name: str  # of the distance, for messages
+    # The points. None stands for the Euclidean distance of the weights themselves
     rows: Rows | None
-    weights: Vector | None = None
+    weights: Vector | None = None  # (n_points,): s; ones if None
+    # (n_rows,): the same for all rows of the table, if the points are some of these
     table_weights: Vector | None = None
-    with_one: bool = True
+    with_one: bool = True  # whether the intercept b counts
 
 
 class Coordinates(ABC):

@@ -20,24 +20,14 @@ from neverworse.rows import Rows
 
 @dataclass(frozen=True)
 class GramCoordinates(Coordinates):
-    """A basis T of the weights with T'HT = I.
-
-    Attributes
-    ----------
-    basis : array of shape (n_columns, rank)
-        T, without its row for the intercept.
-    idle : array of int
-        Columns in which no row differs from the mean: exactly zero once centred.
-    rows, mean, offset, column_norms
-        See `Coordinates`.
-    """
+    """A basis T of the weights with T'HT = I."""
 
     rows: Rows
     mean: Vector
-    basis: Matrix
+    basis: Matrix  # (n_columns, rank): T, without its row for the intercept
     offset: Vector
     column_norms: Vector
-    idle: Indices
+    idle: Indices  # columns in which no row differs from the mean: exactly zero once centred
 
     whitens_copies = True
 

@@ -26,33 +26,16 @@ WELL_CONDITIONED = 1e-8
 
 @dataclass(frozen=True)
 class RowSpace:
-    """Eigenvalues and eigenvectors of the kernel of some rows.
+    """Eigenvalues and eigenvectors of the kernel of some rows."""
 
-    Attributes
-    ----------
-    sums : ColumnMoments
-        Of all rows, weighted.
-    rows : Rows
-        The rows that span the space.
-    used : array of int
-        Which rows these are.
-    root : array of shape (n_used,)
-        Roots of their weights (ones where they are in the space for its span only).
-    left : array of shape (n_used, rank)
-        Eigenvectors U.
-    values : array of shape (rank,)
-        Eigenvalues Λ.
-    doubtful : bool
-        Whether more eigenvalues than expected can hardly be told from zero.
-    """
-
-    sums: ColumnMoments
-    rows: Rows
-    used: Indices
+    sums: ColumnMoments  # of all rows, weighted
+    rows: Rows  # the rows that span the space
+    used: Indices  # which rows these are
+    # (n_used,): roots of their weights (ones where they are in the space for its span only)
     root: Vector
-    left: Matrix
-    values: Vector
-    doubtful: bool
+    left: Matrix  # (n_used, rank): eigenvectors U
+    values: Vector  # (rank,): eigenvalues Λ
+    doubtful: bool  # whether more eigenvalues than expected can hardly be told from zero
 
     def combine(self, x: Matrix) -> Matrix:
         """Return A'x: combinations of rows with these factors."""
@@ -131,29 +114,16 @@ def row_space(
 
 @dataclass(frozen=True)
 class KernelCoordinates(Coordinates):
-    """Coordinates of the span of the rows in which the loss has the identity as quadratic part.
-
-    Attributes
-    ----------
-    space : RowSpace
-    factor : array of shape (n_used, rank)
-        C: the basis is A'C.
-    whitened : array of shape (n_used, rank)
-        The rows in these coordinates.
-    euclidean : array of shape (rank, rank)
-        Inner products of the basis.
-    rows, mean, offset, column_norms
-        See `Coordinates`.
-    """
+    """Coordinates of the span of the rows in which the loss has the identity as quadratic part."""
 
     space: RowSpace
     rows: Rows
     mean: Vector
     column_norms: Vector
-    factor: Matrix
-    whitened: Matrix
+    factor: Matrix  # (n_used, rank): C: the basis is A'C
+    whitened: Matrix  # (n_used, rank): the rows in these coordinates
     offset: Vector
-    euclidean: Matrix
+    euclidean: Matrix  # (rank, rank): inner products of the basis
 
     def coef(self, z: Matrix) -> Matrix:
         return self.space.combine(z @ self.factor.T)

@@ -34,36 +34,20 @@ AT_ONCE = 64  # directions for which linear systems are solved together
 
 @dataclass(frozen=True)
 class MatrixFreeCoordinates(Coordinates):
-    """Weights as coordinates, centred at the mean of the rows.
-
-    Attributes
-    ----------
-    weights : array of shape (n_rows,)
-        Of the rows in the loss.
-    alpha : float
-        Ridge penalty in the loss.
-    unit : array of shape (n_columns,)
-        Of the weights.
-    shifts : array
-        Units of the last coordinates, which shift all scores: the intercept (if there is one), and
-        the multiplier of the totals (if these are restricted).
-    restricted : bool
-        Whether the last coordinate is that multiplier. It is no part of M, in which it has a one.
-    idle : array of int
-        Columns in which no row differs from the mean.
-    rows, mean, column_norms
-        See `Coordinates`.
-    """
+    """Weights as coordinates, centred at the mean of the rows."""
 
     rows: Rows
-    weights: Vector
-    alpha: float
+    weights: Vector  # (n_rows,): of the rows in the loss
+    alpha: float  # ridge penalty in the loss
     mean: Vector
-    unit: Vector
+    unit: Vector  # (n_columns,): of the weights
+    # Units of the last coordinates, which shift all scores: the intercept (if there is one), and
+    # the multiplier of the totals (if these are restricted)
     shifts: Vector
+    # Whether the last coordinate is that multiplier. It is no part of M, in which it has a one
     restricted: bool
     column_norms: Vector
-    idle: Indices
+    idle: Indices  # columns in which no row differs from the mean
 
     is_whitened = False
 

@@ -33,43 +33,23 @@ class NonFiniteError(ValueError):
 
 @dataclass(frozen=True)
 class ColumnMoments:
-    """Weighted sums over rows, for columns measured from their mean.
+    """Weighted sums over rows, for columns measured from their mean."""
 
-    Attributes
-    ----------
-    rows : Rows
-        The rows that were summed, shifted where that was needed for accuracy.
-    total : float
-        Sum of the weights.
-    mean : array of shape (n_columns,)
-        Weighted mean of `rows` (after their shift); zeros where nothing was centred.
-    raw : array of shape (n_columns,)
-        Weighted sum of squares of `rows`: the size of what was added up.
-    varies : boolean array of shape (n_columns,)
-        False for columns that say nothing: constant with an intercept, zero without.
-    spread : array of shape (n_columns,)
-        Weighted sum of (x - mean)².
-    """
-
-    rows: Rows
-    total: float
+    rows: Rows  # the rows that were summed, shifted where that was needed for accuracy
+    total: float  # sum of the weights
+    # (n_columns,): weighted mean of `rows` (after their shift); zeros where nothing was centred
     mean: Vector
-    raw: Vector
+    raw: Vector  # (n_columns,): weighted sum of squares of `rows`: the size of what was added up
+    # (n_columns,): False for columns that say nothing: constant with an intercept, zero without
     varies: Mask
-    spread: Vector
+    spread: Vector  # (n_columns,): weighted sum of (x - mean)²
 
 
 @dataclass(frozen=True)
 class Moments(ColumnMoments):
-    """The same, with all products of columns.
+    """The same, with all products of columns."""
 
-    Attributes
-    ----------
-    gram : array of shape (n_columns, n_columns)
-        Weighted sum of (x - mean)(x - mean)'.
-    """
-
-    gram: Matrix
+    gram: Matrix  # (n_columns, n_columns): weighted sum of (x - mean)(x - mean)'
 
 
 def moments(rows: Rows, weights: Vector | None, centre: bool) -> Moments:
@@ -153,23 +133,14 @@ AFFORDABLE = 1e7  # numbers in a dense copy of the rows
 
 @dataclass(frozen=True)
 class CentredFactor:
-    """A triangular or orthogonal factor of the centred, penalised Gram matrix.
-
-    Attributes
-    ----------
-    moments : ColumnMoments
-    basis : array of shape (n_columns, rank)
-        T with T'(gram + αI)T = I; its columns are orthogonal to `null_space`.
-    null_space : array of shape (n_columns, nullity)
-        Directions in which no row differs.
-    solution : array of shape (n_targets, n_columns), or None
-        The least squares solution for the targets, if these were given and the orthogonal factor
-        was needed.
-    """
+    """A triangular or orthogonal factor of the centred, penalised Gram matrix."""
 
     moments: ColumnMoments
+    # (n_columns, rank): T with T'(gram + αI)T = I; its columns are orthogonal to `null_space`
     basis: Matrix
-    null_space: Matrix
+    null_space: Matrix  # (n_columns, nullity): directions in which no row differs
+    # (n_targets, n_columns): the least squares solution for the targets, if these were given and
+    # the orthogonal factor was needed
     solution: Matrix | None = None
 
     def minimum_norm(self, coef: Matrix) -> Matrix:

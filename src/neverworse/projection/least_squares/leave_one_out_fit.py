@@ -28,25 +28,13 @@ CLOSE = 1e-2
 
 @dataclass(frozen=True)
 class LeftOut:
-    """What passes know about rows.
+    """What passes know about rows."""
 
-    Attributes
-    ----------
-    target : array of shape (n_targets, n_rows)
-    weights : array of shape (n_rows,)
-    corrected : array of int
-        Rows whose errors were found in another way, in increasing order.
-    errors : array of shape (n_alphas, n_targets, n_corrected)
-        Their errors.
-    start : int
-        Which of all rows is the first of these.
-    """
-
-    target: Matrix
-    weights: Vector
-    corrected: Indices
-    errors: Vector
-    start: int = 0
+    target: Matrix  # (n_targets, n_rows)
+    weights: Vector  # (n_rows,)
+    corrected: Indices  # rows whose errors were found in another way, in increasing order
+    errors: Vector  # (n_alphas, n_targets, n_corrected): their errors
+    start: int = 0  # which of all rows is the first of these
 
     def at(self, rows: slice) -> LeftOut:
         """Return the same for some of the rows."""
@@ -62,37 +50,17 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Decomposed:
-    """A fit as passes need it; letters as in `leave_one_out`.
+    """A fit as passes need it; letters as in `leave_one_out`."""
 
-    Attributes
-    ----------
-    varies : boolean array of shape (n_columns,)
-        Columns in which rows differ.
-    mean : array of shape (n_columns,)
-        Of the rows.
-    means : array of shape (n_targets,)
-        Of the targets.
-    basis : array of shape (n_varying, rank)
-        Turns centred rows into z.
-    eigenvalues : array of shape (rank,)
-    projected : array of shape (n_targets, rank)
-        The vectors c.
-    total : float
-        Sum of the weights; infinite without intercept, which then has no part in h.
-    alphas : array of shape (n_alphas,)
-    interpolates : bool
-        Whether there are no more rows than weights to fit.
-    """
-
-    varies: Mask
-    mean: Vector
-    means: Vector
-    basis: Matrix
-    eigenvalues: Vector
-    projected: Matrix
-    total: float
-    alphas: Vector
-    interpolates: bool
+    varies: Mask  # (n_columns,): columns in which rows differ
+    mean: Vector  # (n_columns,): of the rows
+    means: Vector  # (n_targets,): of the targets
+    basis: Matrix  # (n_varying, rank): turns centred rows into z
+    eigenvalues: Vector  # (rank,)
+    projected: Matrix  # (n_targets, rank): the vectors c
+    total: float  # sum of the weights; infinite without intercept, which then has no part in h
+    alphas: Vector  # (n_alphas,)
+    interpolates: bool  # whether there are no more rows than weights to fit
 
     @property
     def damping(self) -> Matrix:
@@ -202,23 +170,15 @@ def _are_independent(rows: Matrix) -> Mask:
 
 @dataclass(frozen=True)
 class _Coordinates:
-    """Coordinates in which weighted, centred rows are orthonormal.
+    """Coordinates in which weighted, centred rows are orthonormal."""
 
-    Attributes
-    ----------
-    basis : array of shape (n_columns, rank)
-        Eigenvectors of the Gram matrix, divided by the roots of their eigenvalues: times rows.
-    shortest : array of shape (n_columns, rank)
-        The same for other rows, which may differ where these do not.
-    eigenvalues : array of shape (rank,)
-    condition : float
-        By how much rounding errors have grown.
-    """
-
+    # (n_columns, rank): eigenvectors of the Gram matrix, divided by the roots of their eigenvalues:
+    # times rows
     basis: Matrix
+    # (n_columns, rank): the same for other rows, which may differ where these do not
     shortest: Matrix
-    eigenvalues: Vector
-    condition: float
+    eigenvalues: Vector  # (rank,)
+    condition: float  # by how much rounding errors have grown
 
 
 @dataclass(frozen=True)

@@ -54,22 +54,13 @@ CHECK = 10  # steps from one exact look at the value and the residual to the nex
 
 @dataclass
 class Point:
-    """Soft labels with the solution of their linear system; all of it is affine in the labels.
+    """Soft labels with the solution of their linear system; all of it is affine in the labels."""
 
-    Attributes
-    ----------
-    q : array of shape (n_rows, n_classes)
-        Soft labels.
-    y, residual : arrays of shape (n_rows, n_classes)
-        Solution of the linear system of the labels, and its residual.
-    t : array of shape (n_rows, n_classes)
-        Scores; zero for rows without a hinge.
-    """
-
-    q: Matrix
+    q: Matrix  # (n_rows, n_classes): soft labels
+    # (n_rows, n_classes): solution of the linear system of the labels, and its residual
     y: Matrix
     residual: Matrix
-    t: Matrix
+    t: Matrix  # (n_rows, n_classes): scores; zero for rows without a hinge
 
     def copy_from(self, other: Point) -> None:
         """Become another point."""

@@ -50,25 +50,15 @@ FINE = 1e-9  # ... and that beyond which a gradient that does not shrink never w
 
 @dataclass(frozen=True)
 class DualSolution:
-    """A dual point with the soft labels that prove how good it is.
+    """A dual point with the soft labels that prove how good it is."""
 
-    Attributes
-    ----------
-    z : array of shape (n_classes, rank)
-        Σ s_j q_j k_j - l (times the inverse of M, if that is not the identity): the point that
-        belongs to the soft labels. Its last coordinate is the multiplier of the totals, if these
-        are restricted.
-    q : array of shape (n_classes, n)
-        Soft labels.
-    gap : float
-        Duality gap of the pair, an upper bound of f(z) - min f.
-    value : float
-        Half the squared distance, ½‖z‖² (without the multiplier): what the soft labels minimise.
-    """
-
+    # (n_classes, rank): Σ s_j q_j k_j - l (times the inverse of M, if that is not the identity):
+    # the point that belongs to the soft labels. Its last coordinate is the multiplier of the
+    # totals, if these are restricted
     z: Matrix
-    q: Matrix
-    gap: float
+    q: Matrix  # (n_classes, n): soft labels
+    gap: float  # duality gap of the pair, an upper bound of f(z) - min f
+    # Half the squared distance, ½‖z‖² (without the multiplier): what the soft labels minimise
     value: float
 
     def is_optimal(self, tol: float, floor: float) -> bool:
@@ -145,29 +135,14 @@ class Metric:
 
 @dataclass
 class Iterate:
-    """A dual point, and what follows from it.
+    """A dual point, and what follows from it."""
 
-    Attributes
-    ----------
-    z : array of shape (n_classes, rank)
-    scores : array of shape (n_classes, n)
-        t_j = k_j·z
-    product : array like z
-        Mz
-    soft : array like the scores
-        Soft labels.
-    primal : array like z
-        Σ s_j q_j k_j - l of these.
-    balance : Balance or None
-        Where the multiplier of the totals is, if these are restricted.
-    """
-
-    z: Matrix
-    scores: Matrix
-    product: Matrix
-    soft: Matrix
-    primal: Matrix
-    balance: Balance | None
+    z: Matrix  # (n_classes, rank)
+    scores: Matrix  # (n_classes, n): t_j = k_j·z
+    product: Matrix  # Mz
+    soft: Matrix  # soft labels
+    primal: Matrix  # Σ s_j q_j k_j - l of these
+    balance: Balance | None  # where the multiplier of the totals is, if these are restricted
 
 
 class Newton:
@@ -307,24 +282,14 @@ class Newton:
 
 @dataclass(frozen=True)
 class Descent:
-    """How Newton's method ended for one centre and σ.
-
-    Attributes
-    ----------
-    steps : int
-    norm, size : float
-        Of the gradient, and of z.
-    value : float
-        Half the squared distance.
-    noisy : bool
-        Whether rounding errors allow no more.
-    """
+    """How Newton's method ended for one centre and σ."""
 
     steps: int
+    # Of the gradient, and of z
     norm: float
     size: float
-    value: float
-    noisy: bool
+    value: float  # half the squared distance
+    noisy: bool  # whether rounding errors allow no more
 
 
 def minimise(

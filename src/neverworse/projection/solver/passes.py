@@ -21,22 +21,14 @@ from neverworse.rows import Rows, RowWeigh, blocks, map_in_threads
 
 @dataclass(frozen=True)
 class Scored:
-    """What a pass with the supervised weights leaves of some rows.
+    """What a pass with the supervised weights leaves of some rows."""
 
-    Attributes
-    ----------
-    scores : array of shape (n_classes, n_rows)
-    summed, total : arrays of shape (2 n_classes, n_columns) and (2 n_classes,)
-        Σ x_i and their number, weighted once with s r for the residuals r = score - target, and
-        once with ω q for the allowed soft labels q nearest to the scores.
-    sample : array of shape (n, n_columns)
-        Rows that were asked for.
-    """
-
-    scores: Matrix
+    scores: Matrix  # (n_classes, n_rows)
+    # (2 n_classes, n_columns): Σ x_i and their number, weighted once with s r for the residuals r =
+    # score - target, and once with ω q for the allowed soft labels q nearest to the scores
     summed: Matrix
     total: Vector
-    sample: Matrix
+    sample: Matrix  # (n, n_columns): rows that were asked for
 
     def sums(self) -> tuple[Matrix, Vector]:
         """Return what the pass added up."""
@@ -97,40 +89,22 @@ def _weigh(scores: Matrix, labels: RowLabels) -> Matrix:
 
 @dataclass(frozen=True)
 class Choice:
-    """Which rows a pass shall name for the next working set.
+    """Which rows a pass shall name for the next working set."""
 
-    Attributes
-    ----------
-    share : float
-        Of the rows that may be named.
-    copy : bool
-        Whether to copy these rows, because taking them later would take another pass.
-    """
-
-    share: float
-    copy: bool
+    share: float  # of the rows that may be named
+    copy: bool  # whether to copy these rows, because taking them later would take another pass
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """Rows for a working set.
-
-    Attributes
-    ----------
-    indices : array of int
-    gap, margin : arrays of shape (n,)
-        What each row adds to the duality gap, and how far its scores are from a kink.
-    q : array of shape (n_classes, n)
-        Soft labels.
-    rows : array of shape (n, n_columns) or None
-        Copies, if they were asked for.
-    """
+    """Rows for a working set."""
 
     indices: Indices
+    # (n,): what each row adds to the duality gap, and how far its scores are from a kink
     gap: Vector
     margin: Vector
-    q: Matrix
-    rows: AnyArray | None = None
+    q: Matrix  # (n_classes, n): soft labels
+    rows: AnyArray | None = None  # (n, n_columns): copies, if they were asked for
 
     @classmethod
     def joined(cls, parts: Sequence[Candidates], starts: Sequence[int]) -> Candidates:
@@ -158,24 +132,13 @@ class Candidates:
 
 @dataclass(frozen=True)
 class LabelPass:
-    """What a pass leaves of some rows.
+    """What a pass leaves of some rows."""
 
-    Attributes
-    ----------
-    q : array of shape (n_classes, n_rows)
-        Soft labels; zero for rows without a hinge.
-    gap : float
-        Σ s (q·t + max(-q·t)).
-    candidates : Candidates or None
-        For the next working set; None where they are not needed any more.
-    sums : tuple or None
-        Σ s q x and Σ s q, if the pass has set the labels.
-    """
-
-    q: Matrix
-    gap: float
+    q: Matrix  # (n_classes, n_rows): soft labels; zero for rows without a hinge
+    gap: float  # Σ s (q·t + max(-q·t))
+    # For the next working set; None where they are not needed any more
     candidates: Candidates | None
-    sums: tuple[Matrix, Vector] | None = None
+    sums: tuple[Matrix, Vector] | None = None  # Σ s q x and Σ s q, if the pass has set the labels
 
     def findings(self) -> tuple[Candidates | None, float, tuple[Matrix, Vector] | None]:
         """Return the rows that the pass names, and what it added up."""

@@ -218,17 +218,10 @@ ZERO = 8 * EPS  # a squared distance of so small a fraction of what is added up 
 
 @dataclass(frozen=True)
 class Sample:
-    """Unlabeled rows that were copied on the way, where taking them would take a pass.
+    """Unlabeled rows that were copied on the way, where taking them would take a pass."""
 
-    Attributes
-    ----------
-    indices : array of int
-        In increasing order.
-    rows : array of shape (n, n_columns)
-    """
-
-    indices: Indices
-    rows: Matrix
+    indices: Indices  # in increasing order
+    rows: Matrix  # (n, n_columns)
 
 
 @dataclass(frozen=True)
@@ -236,42 +229,22 @@ class Projection:
     r"""Half the squared distance from the constraint set, to be minimised over soft labels.
 
     .. math:: \tfrac12 \lVert z \rVert^2, \qquad z = \sum_j s_j q_j k_j - l .
-
-    Attributes
-    ----------
-    coordinates : Coordinates
-        Of dual directions. The distance is Euclidean in them, unless they are not whitened.
-    linear : array of shape (n_classes, rank)
-        The vector l.
-    first : array like `linear`
-        Σ s_j q_j k_j for the allowed labels q nearest to the supervised scores.
-    first_total : array of shape (n_classes,)
-        Σ s_j q_j of these.
-    weights : array of shape (n_rows,)
-        Weights of the unlabeled rows; zero for all other rows.
-    training_labels : Labels
-        Of all rows.
-    labels, scored : kept
-        The same where the rows are (`RowLabels`), and the supervised scores (`Scored`).
-    totals : Totals, optional
-        Restriction of their totals, in the units of the last coordinate, which then belongs to it.
-    length : float, optional
-        Of the linear term; Euclidean if not given.
-    sample : Sample, optional
-        Rows that are at hand.
     """
 
+    # Of dual directions. The distance is Euclidean in them, unless they are not whitened
     coordinates: Coordinates
-    linear: Matrix
-    first: Matrix
-    first_total: Vector
-    weights: Vector
-    training_labels: Labels
+    linear: Matrix  # (n_classes, rank): the vector l
+    first: Matrix  # Σ s_j q_j k_j for the allowed labels q nearest to the supervised scores
+    first_total: Vector  # (n_classes,): Σ s_j q_j of these
+    weights: Vector  # (n_rows,): weights of the unlabeled rows; zero for all other rows
+    training_labels: Labels  # of all rows
+    # The same where the rows are (`RowLabels`), and the supervised scores (`Scored`)
     labels: Any
     scored: Any
+    # Restriction of their totals, in the units of the last coordinate, which then belongs to it
     totals: Totals | None = None
-    length: float | None = None
-    sample: Sample | None = None
+    length: float | None = None  # of the linear term; Euclidean if not given
+    sample: Sample | None = None  # rows that are at hand
 
     @property
     def shape(self) -> LabelSet:

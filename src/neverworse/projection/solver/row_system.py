@@ -25,18 +25,10 @@ from neverworse.projection.coordinates.matrix_free import MatrixFreeCoordinates
 
 @dataclass(frozen=True)
 class LowRank:
-    """An approximation UΛU' of a symmetric matrix without negative eigenvalues.
+    """An approximation UΛU' of a symmetric matrix without negative eigenvalues."""
 
-    Attributes
-    ----------
-    vectors : array of shape (n, rank)
-        Orthonormal columns U.
-    values : array of shape (rank,)
-        Λ, the largest first.
-    """
-
-    vectors: Matrix
-    values: Vector
+    vectors: Matrix  # (n, rank): orthonormal columns U
+    values: Vector  # (rank,): Λ, the largest first
 
     def preconditioner(self, alpha: float) -> Callable[[Matrix], Matrix]:
         """Return an approximate inverse of the matrix plus α times the identity.

@@ -107,49 +107,24 @@ def solve(problem: Projection, tol: float, budget: Budget) -> DualSolution:
 
 @dataclass
 class _State:
-    """Where the loop is.
+    """Where the loop is."""
 
-    Attributes
-    ----------
-    z : array
-        The dual point; its last coordinate is the multiplier of the totals, if restricted.
-    primal : array
-        Σ s_j q_j k_j - l: z again, but for the totals in the last coordinate.
-    labels : kept
-        Soft labels of all rows, where the rows are: see `LabelPass`.
-    candidates : Candidates
-        For the next working set.
-    gap : float
-    changes : Changes
-        Soft labels of the last working set, which `labels` do not have yet.
-    """
-
-    z: Matrix
-    primal: Matrix
-    labels: Any
-    candidates: Candidates
+    z: Matrix  # the dual point; its last coordinate is the multiplier of the totals, if restricted
+    primal: Matrix  # Σ s_j q_j k_j - l: z again, but for the totals in the last coordinate
+    labels: Any  # soft labels of all rows, where the rows are: see `LabelPass`
+    candidates: Candidates  # for the next working set
     gap: float
-    changes: Changes
+    changes: Changes  # soft labels of the last working set, which `labels` do not have yet
 
 
 @dataclass(frozen=True)
 class _WorkingSet:
-    """Rows that are solved for.
-
-    Attributes
-    ----------
-    hinges : LoadedHinges
-    shape : LabelSet
-        Where their soft labels lie.
-    q : array of shape (n_classes, n)
-        Soft labels.
-    group : array of int, or None
-        Where equal rows were merged: the row that stands for each of all.
-    """
+    """Rows that are solved for."""
 
     hinges: LoadedHinges
-    shape: LabelSet
-    q: Matrix
+    shape: LabelSet  # where their soft labels lie
+    q: Matrix  # (n_classes, n): soft labels
+    # Where equal rows were merged: the row that stands for each of all
     group: Indices | None = None
 
     def adjoint(self) -> Matrix:
