@@ -84,14 +84,14 @@ def _busy(function):
 
 def _one_core(X, folder):
     rows, n = as_rows(X), len(X)
-    coef = np.random.default_rng(0).normal(size=N_COLUMNS)
+    coef = np.random.default_rng(0).normal(size=(1, N_COLUMNS))
 
-    labels = RowLabels(np.zeros(n), np.ones(n), None, np.ones(n), Box())
-    before = LabelPass(np.zeros(n), 0.0, None)
+    labels = RowLabels(np.zeros((1, n)), np.ones(n), None, np.ones(n), Box())
+    before = LabelPass(np.zeros((1, n)), 0.0, None)
 
     def a_pass():
         choice = Choice(LARGEST_SHARE, copy=False)
-        measure_pass(rows, coef, 0.0, choice, Changes.none(coef), labels, before)
+        measure_pass(rows, coef, np.zeros(1), choice, Changes.none(1), labels, before)
 
     with tempfile.TemporaryDirectory(dir=folder, prefix="neverworse-") as temporary:
         path = Path(temporary) / "rows.parquet"
