@@ -33,8 +33,7 @@ MOST_TIME, MEAN_TIME = 1.3, 0.8
 
 
 def compare(n_rows=N_ROWS, repeats=3, kinds=tuple(KINDS), say=alone.say):
-    """Return the settings of every fit, with numbers of the new and of the old solver."""
-    found = []
+    """Yield the settings of every fit, with numbers of the new and of the old solver."""
     with tempfile.TemporaryDirectory(prefix="neverworse-") as folder:
         old = _source_of(OLD, Path(folder))
         for kind in kinds:
@@ -46,8 +45,7 @@ def compare(n_rows=N_ROWS, repeats=3, kinds=tuple(KINDS), say=alone.say):
                 for new, before in pairs:
                     cell = {"kind": kind, "n_labeled": n_labeled, **new.pop("settings")}
                     before.pop("settings")
-                    found.append({**cell, "new": new, "old": before})
-    return found
+                    yield {**cell, "new": new, "old": before}
 
 
 def _source_of(commit, folder):
@@ -124,22 +122,22 @@ def summary(found):
     }
 
 
-def table(found):
-    """Return all numbers as a table in Markdown."""
-    lines = [
-        "| table | labels | penalty | distance | passes (old) | seconds | / old | gap | gain |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
-    for cell in found:
-        new, old = cell["new"], cell["old"]
-        improvement = new["reason"] or f"{new['improvement']:.4g}"
-        lines.append(
-            f"| {cell['kind']} | {cell['n_labeled'] or 'few'} | {cell['penalty']} | "
-            f"{cell['distance']} | {new['passes']:.0f} ({old['passes']:.0f}) | "
-            f"{new['seconds']:.2f} | {new['seconds'] / old['seconds']:.2f} | "
-            f"{new['gap']:.0e} | {improvement} |"
-        )
-    return "\n".join(lines)
+HEADER = (
+    "| table | labels | penalty | distance | passes (old) | seconds | / old | gap | gain |\n"
+    "|---|---|---|---|---|---|---|---|---|"
+)
+
+
+def line(cell):
+    """Return the numbers of a fit as a line of a table in Markdown."""
+    new, old = cell["new"], cell["old"]
+    improvement = new["reason"] or f"{new['improvement']:.4g}"
+    return (
+        f"| {cell['kind']} | {cell['n_labeled'] or 'few'} | {cell['penalty']} | "
+        f"{cell['distance']} | {new['passes']:.0f} ({old['passes']:.0f}) | "
+        f"{new['seconds']:.2f} | {new['seconds'] / old['seconds']:.2f} | "
+        f"{new['gap']:.0e} | {improvement} |"
+    )
 
 
 def main(argv=None):
@@ -155,8 +153,11 @@ def main(argv=None):
             warnings.simplefilter("ignore")
             print(json.dumps(list(_fits(**json.loads(arguments.one)))))
         return 0
-    found = compare(arguments.rows, arguments.repeats, arguments.kinds)
-    print(table(found))
+    print(HEADER)
+    found = []
+    for cell in compare(arguments.rows, arguments.repeats, arguments.kinds):
+        print(line(cell), flush=True)
+        found.append(cell)
     print(summary(found))
     return 0
 

@@ -239,7 +239,7 @@ def iterations(quick, repeats):
 
 def kinds_of_tables(quick, repeats):
     """Time tables of many kinds beside the solver that this one replaced."""
-    found = beside.compare(20_000 if quick else beside.N_ROWS, repeats)
+    found = list(beside.compare(20_000 if quick else beside.N_ROWS, repeats))
     all_in_all = beside.summary(found)
     case = f"{len(found)} fits to tables of {len(KINDS)} kinds"
     return [
