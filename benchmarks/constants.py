@@ -141,7 +141,7 @@ class _Fit:
             with dask.config.set(scheduler="threads"), counted(rows) as readings, weighed() as wire:
                 took = _busy(lambda: ProjectedLeastSquaresClassifier(alpha=0.0).fit(rows, y))
             found.append(took - wire.workers - wire.weighing)
-        if wire.down["labels_of"] == 0:
+        if wire.down["unlabeled_labels"] == 0:
             raise RuntimeError("The fit took another way: working sets did not lead to the end.")
         return cls(len(X), readings, wire, min(found))
 
@@ -171,8 +171,8 @@ def _fits(X, y):
         "round_tasks": more_tasks / more if more else 0.0,
         "placed_bytes": many.wire.up["scatter"] / many.n_rows,
         "task_bytes": fit.wire.up_for_each_task("scatter"),
-        "soft_bytes": many.wire.down["labels_of"] / many.n_rows,
-        "taken_bytes": down["take"] + down["found_in"] + down["some_scores"],
+        "soft_bytes": many.wire.down["unlabeled_labels"] / many.n_rows,
+        "taken_bytes": down["take"] + down["findings"] + down["scores_at"],
         "client_seconds": max(0.0, for_each_row),
         "solver_seconds": max(0.0, fit.client - for_each_row * len(X)),
     }

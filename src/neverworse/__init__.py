@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # at run time, a name is imported when it is first asked for:
         ProjectedLeastSquaresRegressor,
         audit,
     )
+    from neverworse.evidence import SafeStackingClassifier, SequentialAudit, suggest_labels
     from neverworse.projection import Certificate
 
 __version__ = "0.1.0"
@@ -30,18 +31,25 @@ __all__ = [
     "LeastSquaresRegressorCV",
     "ProjectedLeastSquaresClassifier",
     "ProjectedLeastSquaresRegressor",
+    "SafeStackingClassifier",
+    "SequentialAudit",
     "__version__",
     "audit",
+    "suggest_labels",
 ]
 
 # The command line must answer at once, and scikit-learn alone takes a second to import.
 _MODULE_OF = dict.fromkeys(__all__, "neverworse.estimators")
 _MODULE_OF["Certificate"] = "neverworse.projection"
+_MODULE_OF |= dict.fromkeys(
+    ("SafeStackingClassifier", "SequentialAudit", "suggest_labels"), "neverworse.evidence"
+)
 _ROOMS = frozenset(
     {
         "cli",
         "datasets",
         "estimators",
+        "evidence",
         "experiments",
         "methods",
         "model_selection",

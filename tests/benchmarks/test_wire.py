@@ -57,8 +57,8 @@ def test_a_fit(weighed, problem):
     assert np.array_equal(clf.coef_, plain.coef_)
     assert wire.workers > 0.0
     # Labels go to the workers once, and soft labels come back once, in less than a byte each.
-    for found in (wire.up["scatter"], wire.down["labels_of"]):
+    for found in (wire.up["scatter"], wire.down["unlabeled_labels"]):
         assert 0 < found < N_ROWS
-    assert wire.tasks["scatter"] == wire.tasks["labels_of"] == N_CHUNKS
+    assert wire.tasks["scatter"] == wire.tasks["unlabeled_labels"] == N_CHUNKS
     assert wire.tasks["soften"] == N_CHUNKS
     assert "scores" not in wire.down

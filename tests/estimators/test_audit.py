@@ -784,7 +784,7 @@ def test_regressors_with_bad_input():
     with pytest.raises(ValueError, match="response='score' is for classifiers"):
         audit(reg, reg, X, y, label_bounds=(0, 9), response="score")
     clf = LogisticRegression().fit(X, [0, 0, 0, 1, 1, 1])
-    with pytest.raises(ValueError, match=r"The baseline \(LogisticRegression\) is no regressor"):
+    with pytest.raises(ValueError, match=r"The baseline \(LogisticRegression\) is not a regressor"):
         audit(reg, clf, X, y)
     with pytest.raises(ValueError, match=r"predictions of shape \(5,\), but y has 6 rows"):
         audit(reg, np.zeros(5), X, y, label_bounds=(0, 9))
@@ -999,7 +999,7 @@ def test_bad_weights_bounds_and_priors(fitted):
         audit(clf, other, X, y, label_bounds=np.tile([0.0, 0.5], (n, 1)))
     with pytest.raises(ValueError, match="leaves the range from 0 to 1"):
         audit(clf, other, X, y, class_prior=40)
-    with pytest.raises(ValueError, match="'guess' is no prior"):
+    with pytest.raises(ValueError, match="'guess' is not a prior"):
         audit(clf, other, X, y, class_prior="guess")
     with pytest.raises(ValueError, match="names the class 'a'"):
         audit(clf, other, X, y, class_prior={"a": 0.5})

@@ -840,7 +840,7 @@ def test_what_is_no_number_is_said_in_words(estimator, rows):
     for use in (*methods, lambda X: clone(estimator).fit(X, [0, 1])):
         with pytest.raises(error, match=f"X, y, sample_weight.*{re.escape(said)}"):
             use(wrong)
-    with pytest.raises(ValueError, match="is no array of numbers: could not convert"):
+    with pytest.raises(ValueError, match="is not an array of numbers: could not convert"):
         LeastSquaresClassifier().fit(X, y, ["a"] * len(y))
 
 

@@ -88,7 +88,7 @@ def test_balanced_weights_are_those_of_scikit_learn_and_leave_the_sum():
 def test_never_worse_in_weighted_loss_for_the_exact_worst_labeling(class_weight):
     rng = np.random.default_rng(5)
     improved = 0
-    for kind in KINDS * 4:
+    for kind in KINDS * 2:
         problem = make_problem(kind, rng)
         for distance in ("all", "unlabeled", "labeled"):
             clf = problem.fit(distance=distance, class_weight=class_weight)
@@ -98,7 +98,7 @@ def test_never_worse_in_weighted_loss_for_the_exact_worst_labeling(class_weight)
                 clf, ExactLosses.of(clf, problem.X, *label_ranges(problem.y, 2), weights)
             )
             improved += clf.certificate_.guaranteed_improvement > 0
-    assert improved > 20
+    assert improved > 10
 
 
 def test_never_worse_with_several_classes_weighted():

@@ -274,7 +274,7 @@ def test_an_answer_that_is_true_but_not_true_stops_as_well():
 
 @pytest.mark.parametrize(
     ("restriction", "n"),
-    [("classes", 100_000), ("prior", 100_000), ("bounds and prior", 20_000)],
+    [("classes", 50_000), ("prior", 50_000), ("bounds and prior", 20_000)],
 )
 def test_max_time_of_large_problems(restriction, n):
     n_classes = 4

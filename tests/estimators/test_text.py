@@ -11,7 +11,8 @@ from neverworse import (
     LeastSquaresClassifier,
     ProjectedLeastSquaresClassifier,
 )
-from neverworse.projection.coordinates import choice, kernel
+from neverworse.projection import coordinates
+from neverworse.projection.coordinates import kernel
 from tests.projection.high_dimensions import worst_difference
 
 TOPICS = {
@@ -43,7 +44,7 @@ def path(request, monkeypatch):
     """Both paths for many columns."""
     if request.param == "conjugate gradients":
         monkeypatch.setattr(kernel, "MOST_ROWS", 0)
-        monkeypatch.setattr(choice, "LARGEST_GRAM", 1000)
+        monkeypatch.setattr(coordinates, "LARGEST_GRAM", 1000)
     return request.param
 
 

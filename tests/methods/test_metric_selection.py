@@ -548,7 +548,7 @@ def test_bad_input_leaves_it_unfitted(name):
     [
         (np.full(220, np.nan), None, "no target at all"),
         (np.full(220, np.inf), None, "infinity"),
-        (np.where(np.arange(220) < 20, "a", None), None, "no numbers"),
+        (np.where(np.arange(220) < 20, "a", None), None, "not numbers"),
         (None, None, "y is None"),
         (np.where(np.arange(220) < 20, 1.0, np.nan), np.arange(220) >= 20, "zero for all rows"),
     ],
@@ -570,7 +570,7 @@ def test_bad_targets(y, weights, message):
         ({"estimators": LogisticRegression()}, "param_list"),
         ({"estimators": LogisticRegression(), "param_list": []}, "param_list"),
         ({"estimators": CLASSIFIERS, "param_list": [{}]}, "Leave one of them out"),
-        ({"estimators": [("a", LinearSVC())], "distance": "predict_proba"}, "'a' has not"),
+        ({"estimators": [("a", LinearSVC())], "distance": "predict_proba"}, "'a' does not have"),
         ({"estimators": REGRESSORS, "distance": "predict_proba"}, "is for classifiers"),
         ({"estimators": LogisticRegression(), "param_list": [{"D": 1}]}, "Invalid parameter 'D'"),
         ({"estimators": LogisticRegression(), "param_list": ["C"]}, "list of dicts"),

@@ -433,7 +433,7 @@ def test_oracle_without_the_truth():
 @pytest.mark.parametrize(
     ("estimator", "error", "message"),
     [
-        (LinearRegression(), ValueError, "is no classifier"),
+        (LinearRegression(), ValueError, "is not a classifier"),
         ("tree", InvalidParameterError, "'estimator' parameter"),
         (LeastSquaresClassifier(-1.0), InvalidParameterError, "'alpha' parameter"),
     ],

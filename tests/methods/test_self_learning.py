@@ -27,7 +27,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from neverworse import LeastSquaresClassifier, audit
 from neverworse.methods import L2SVMClassifier, SelfLearningClassifier
-from neverworse.methods import _self_learning_least_squares as fast_path
+from neverworse.methods._self_learning_trainers import RefittingTrainer
 from neverworse.model_selection import LabeledKFold
 from neverworse.rows import DenseRows
 from tests.estimators.test_labels import CODES, ENCODINGS, UNLABELED
@@ -297,18 +297,16 @@ def test_fast_path_stopped_early_equals_refits():
 
 def test_rows_too_ill_conditioned_for_steps_are_solved_anew(monkeypatch):
     solved = []
-    solve = fast_path.solve_least_squares
-    monkeypatch.setattr(
-        fast_path, "solve_least_squares", lambda *a, **k: solved.append(1) or solve(*a, **k)
-    )
+    retrain = RefittingTrainer.retrain
+    monkeypatch.setattr(RefittingTrainer, "retrain", lambda t: solved.append(1) or retrain(t))
     X, y, _ = make(seed=2)
     SelfLearningClassifier().fit(X, y)
     assert not solved
     rng = np.random.default_rng(0)
     X = np.c_[X, X[:, 0] + 1e-8 * rng.normal(size=len(X))]
     fast = SelfLearningClassifier().fit(X, y)
-    slow = SelfLearningClassifier(Refitted()).fit(X, y)
     assert len(solved) == fast.n_iter_
+    slow = SelfLearningClassifier(Refitted()).fit(X, y)
     np.testing.assert_array_equal(fast.labels_, slow.labels_)
     np.testing.assert_allclose(fast.decision_function(X), slow.decision_function(X), atol=1e-10)
 
@@ -751,7 +749,7 @@ def test_predict_before_fit(method):
         ({"max_iter": 1.5}, InvalidParameterError, "'max_iter' parameter"),
         ({"estimator": "svm"}, InvalidParameterError, "'estimator' parameter"),
         ({"estimator": StandardScaler()}, InvalidParameterError, "'estimator' parameter"),
-        ({"estimator": LinearRegression()}, ValueError, "is no classifier"),
+        ({"estimator": LinearRegression()}, ValueError, "is not a classifier"),
         ({"estimator": LeastSquaresClassifier(-1.0)}, InvalidParameterError, "'alpha' parameter"),
         ({"estimator": SVC(kernel="precomputed")}, ValueError, "square"),
         ({"missing_label": [1, 2]}, ValueError, "is not a scalar"),

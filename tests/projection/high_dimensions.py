@@ -7,7 +7,8 @@ import numpy as np
 from scipy import sparse
 
 from neverworse import ProjectedLeastSquaresClassifier
-from neverworse.projection.coordinates import choice, kernel, null_space
+from neverworse.projection import coordinates
+from neverworse.projection.coordinates import kernel, moments
 from neverworse.projection.least_squares import supervised
 from tests.exact import loss_penalty
 
@@ -19,8 +20,8 @@ def choose(monkeypatch, path):
     """Let fits take a path: Gram matrix, kernel, factors of the rows, conjugate gradients."""
     high = 0 if path == "kernel" else NEVER
     monkeypatch.setattr(kernel, "HIGH", high)
-    monkeypatch.setattr(null_space, "HIGH", 0 if path == "rows" else high)
-    monkeypatch.setattr(choice, "LARGEST_GRAM", 0 if path == "free" else NEVER)
+    monkeypatch.setattr(moments, "HIGH", 0 if path == "rows" else high)
+    monkeypatch.setattr(coordinates, "LARGEST_GRAM", 0 if path == "free" else NEVER)
     monkeypatch.setattr(supervised, "LARGEST_GRAM", 0 if path == "free" else NEVER)
 
 

@@ -4,9 +4,9 @@ import math
 
 import pytest
 
+from neverworse import _budget as budget_module
+from neverworse._budget import Budget
 from neverworse.projection import Progress
-from neverworse.projection.solver import budget as budget_module
-from neverworse.projection.solver.budget import Budget
 
 
 @pytest.fixture

@@ -248,7 +248,7 @@ def test_loss_difference_of_any_two_scores():
         unlabeled = rng.random(n) < 0.5
         y = np.where(unlabeled, 0.0, rng.integers(0, 2, n))
         s = rng.uniform(0, 2, n)
-        found = loss_difference(f - g, g, Labels(y, unlabeled.astype(float)), s)
+        found = loss_difference((f - g)[None], g[None], Labels(y[None], unlabeled.astype(float)), s)
         at_zero, at_one = f**2 - g**2, (f - 1) ** 2 - (g - 1) ** 2
         known = np.where(y == 1, at_one, at_zero)
         worst = s @ np.where(unlabeled, np.maximum(at_zero, at_one), known)

@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 
 from neverworse.projection import Simplex
-from neverworse.projection.solver.hinges import LoadedHinges
-from neverworse.projection.solver.sparsify_labels import share_few
-from neverworse.rows import DenseRows
+from neverworse.projection.label_sets import share_few
 
 
 def make(kind, n=900, rank=5, n_classes=4, seed=0):
@@ -24,20 +22,19 @@ def make(kind, n=900, rank=5, n_classes=4, seed=0):
     shape = Simplex(caps)
     x = rng.normal(size=(n_classes, n))
     x[1, ::2] = x[0, ::2] + rng.uniform(-0.5, 0.5, n)[::2]
-    return LoadedHinges(DenseRows(rows), weights), shape, shape.project(x)
+    return rows, weights, shape, shape.project(x)
 
 
 @pytest.mark.parametrize("kind", ["plain", "duplicates", "binary", "huge", "capped"])
 def test_few_rows_are_shared_by_two_classes(kind):
-    hinges, shape, q = make(kind)
+    rows, s, shape, q = make(kind)
     before = q.copy()
-    found = share_few(hinges, shape, q)
+    found = share_few(rows, s, shape, q)
     np.testing.assert_array_equal(q, before)
     # Allowed, with the same sums.
     assert found.min() >= 0.0
     assert (found <= (1.0 if shape.caps is None else shape.caps)).all()
     np.testing.assert_allclose(found.sum(axis=0), 1.0, atol=1e-14)
-    s, rows = hinges.weights, hinges.take(np.arange(q.shape[1]))
     size = np.abs(rows).max()
     np.testing.assert_allclose((s * found) @ rows, (s * q) @ rows, atol=1e-11 * size)
     # Few rows for every pair of classes; all others, and rows without a weight, stay as they are.
@@ -57,6 +54,6 @@ def test_few_rows_are_shared_by_two_classes(kind):
 
 
 def test_nothing_to_do():
-    hinges, shape, q = make("plain")
-    once = share_few(hinges, shape, q)
-    np.testing.assert_array_equal(share_few(hinges, shape, once), once)
+    rows, s, shape, q = make("plain")
+    once = share_few(rows, s, shape, q)
+    np.testing.assert_array_equal(share_few(rows, s, shape, once), once)

@@ -6,7 +6,7 @@ from sklearn.base import clone
 
 from neverworse import ICLSClassifier, LeastSquaresClassifier, ProjectedLeastSquaresClassifier
 from neverworse.projection.solver import passes
-from neverworse.projection.solver.hinges import StreamedHinges
+from neverworse.projection.solver.problem import StreamedHinges
 
 
 def _one_hot(seed, n):

@@ -5,15 +5,21 @@ import pytest
 from scipy import sparse
 
 from neverworse import ProjectedLeastSquaresClassifier
+from neverworse._budget import Budget
+from neverworse._conjugate_gradients import conjugate_gradients
 from neverworse.projection.coordinates import kernel
-from neverworse.projection.coordinates.conjugate_gradients import conjugate_gradients
-from neverworse.projection.coordinates.matrix_free import weight_space
-from neverworse.projection.coordinates.row_system import RowSystem, low_rank
-from neverworse.projection.solver.budget import Budget
+from neverworse.projection.coordinates.matrix_free import weight_coordinates
+from neverworse.projection.coordinates.moments import column_moments
+from neverworse.projection.solver.row_system import RowSystem, low_rank
 from neverworse.rows import as_rows
 from tests.projection.high_dimensions import assert_same, choose, fit, make, text_like
 
 SETTINGS = {"alpha": 0.1, "constraint_alpha": 1.0, "tol": 1e-9}
+
+
+def coordinates_of(rows, weights, alpha, fit_intercept):
+    sums = column_moments(rows, weights, centre=fit_intercept)
+    return weight_coordinates(sums, weights, alpha, fit_intercept)
 
 
 def decaying(n=80, seed=0):
@@ -79,7 +85,7 @@ def test_systems_of_rows(fit_intercept, far, is_sparse):
     rng = np.random.default_rng(0)
     s = rng.uniform(0.5, 2.0, 60)
     s[[3, 50]] = 0.0
-    space = weight_space(as_rows(X if is_sparse else np.asarray(X)), s, 0.7, fit_intercept)
+    space = coordinates_of(as_rows(X if is_sparse else np.asarray(X)), s, 0.7, fit_intercept)
     assert (space.rows.shift is not None) == (far > 0.0)
     A = np.sqrt(s)[:, None] * (near - (s @ near / s.sum() if fit_intercept else 0.0))
     system = RowSystem(space, 3, Budget())
@@ -99,7 +105,7 @@ def test_systems_of_rows(fit_intercept, far, is_sparse):
 def test_products_that_need_more_than_single_precision(scale, mean):
     """Where numbers are too large for it, or their mean."""
     X = sparse.csr_matrix(scale * make(60, 40)[0] + mean)
-    space = weight_space(as_rows(X), None, float(X.max()), True)
+    space = coordinates_of(as_rows(X), None, float(X.max()), True)
     assert space.rows.shift is None
     y = np.random.default_rng(0).normal(size=(60, 3))
     A = X.toarray() - X.toarray().mean(axis=0)
@@ -112,7 +118,7 @@ def test_products_that_need_more_than_single_precision(scale, mean):
 def test_small_penalties_are_left_to_newton():
     X, _ = make(60, 40)
     for alpha, expected in ((1.0, True), (1e-4, False)):
-        system = RowSystem(weight_space(as_rows(X), None, alpha, True), 1, Budget())
+        system = RowSystem(coordinates_of(as_rows(X), None, alpha, True), 1, Budget())
         assert system.is_well_conditioned == expected
 
 

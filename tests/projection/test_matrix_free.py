@@ -11,12 +11,11 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from neverworse import ICLSClassifier, LeastSquaresClassifier, LeastSquaresClassifierCV
-from neverworse.projection.coordinates import kernel
-from neverworse.projection.coordinates.choice import choose_coordinates
-from neverworse.projection.coordinates.conjugate_gradients import conjugate_gradients
-from neverworse.projection.coordinates.matrix_free import WeightSpace
-from neverworse.projection.coordinates.row_system import RowSystem
-from neverworse.projection.label_sets import Box, Simplex, curvature_of
+from neverworse._conjugate_gradients import conjugate_gradients
+from neverworse.projection.coordinates import choose_coordinates, kernel
+from neverworse.projection.coordinates.matrix_free import MatrixFreeCoordinates
+from neverworse.projection.label_sets import Box, Curvature, Simplex
+from neverworse.projection.solver.row_system import RowSystem
 from neverworse.rows import as_rows
 from tests.projection.high_dimensions import (
     assert_same,
@@ -79,7 +78,7 @@ def test_products_are_those_of_the_matrices(monkeypatch, fit_intercept, with_tot
     s, alpha, sigma = rng.uniform(0.5, 2.0, 30), 0.7, 5.0
     choose(monkeypatch, "free")
     space = choose_coordinates(as_rows(X), s, alpha, fit_intercept, None)
-    assert isinstance(space, WeightSpace)
+    assert isinstance(space, MatrixFreeCoordinates)
     space = space.with_total(0.3) if with_total else space
     basis = space.to_weights(np.eye(space.rank))
     K = (basis.coef @ X.T + np.reshape(basis.intercept, (-1, 1))).T
@@ -89,20 +88,20 @@ def test_products_are_those_of_the_matrices(monkeypatch, fit_intercept, with_tot
     M = seen.T @ (s[:, None] * seen) + alpha * basis.coef @ basis.coef.T
     if with_total:
         M[-1, -1] = 1.0
-    size = (3,) if isinstance(shape, Simplex) else ()
-    z = rng.normal(size=(*size, space.rank))
+    n_classes = 3 if isinstance(shape, Simplex) else 1
+    z = rng.normal(size=(n_classes, space.rank))
     np.testing.assert_allclose(space.matvec(z), z @ M, atol=1e-11)
-    np.testing.assert_allclose(space.solve(z @ M, 0.0).x[..., :12], z[..., :12], atol=1e-9)
-    soft = shape.project(rng.normal(scale=0.5, size=(*size, 30)) + 0.3)
-    curvature = curvature_of(shape, soft, s, sigma)
+    np.testing.assert_allclose(space.solve(z @ M, 0.0).x[:, :12], z[:, :12], atol=1e-9)
+    soft = shape.project(rng.normal(scale=0.5, size=(n_classes, 30)) + 0.3)
+    curvature = Curvature.of(shape, soft, s, sigma)
     curve = np.full(z.shape, 4.0)
     expected = z @ M
     if with_total:
-        expected[..., -1] = 4.0 * z[..., -1]
+        expected[:, -1] = 4.0 * z[:, -1]
     t = z @ K.T
     inner = (soft > 0.0) & (soft < 1.0)
     moved = np.where(inner, t, 0.0)
-    if size:
+    if shape.is_coupled:
         moved -= inner * (moved.sum(axis=0) / np.maximum(inner.sum(axis=0), 1))
     expected = expected + (sigma * s * moved) @ K
     np.testing.assert_allclose(space.curved(curvature, curve, z), expected, atol=1e-10)
@@ -235,8 +234,10 @@ def test_no_iteration_goes_on_when_time_is_up(always_free, monkeypatch, distance
     X, truth = text_like(1000, 6000, 3)
     y = np.where(np.arange(1000) < 100, truth, -1)
     products = []
-    lower, rough_kernel = WeightSpace.matvec, RowSystem.rough_kernel
-    monkeypatch.setattr(WeightSpace, "matvec", lambda s, x: (products.append(x), lower(s, x))[1])
+    lower, rough_kernel = MatrixFreeCoordinates.matvec, RowSystem.rough_kernel
+    monkeypatch.setattr(
+        MatrixFreeCoordinates, "matvec", lambda s, x: (products.append(x), lower(s, x))[1]
+    )
     monkeypatch.setattr(
         RowSystem, "rough_kernel", lambda s, x: (products.append(x), rough_kernel(s, x))[1]
     )
@@ -280,7 +281,7 @@ def test_progress_is_told(always_free, capfd):
 def test_what_cannot_be_done(always_free):
     X, truth = text_like(200, 6000)
     y = np.where(np.arange(200) < 60, truth, -1)
-    with pytest.raises(ValueError, match="'euclidean' takes a matrix"):
+    with pytest.raises(ValueError, match="'euclidean' takes an"):
         fit(X, y, distance="euclidean", alpha=1.0, constraint_alpha=1.0)
     with pytest.raises(ValueError, match="solver='exact'"):
         fit(X, y, solver="lbfgs", alpha=0.01, constraint_alpha=1.0)

@@ -6,30 +6,30 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neverworse.projection import Box, Simplex, Totals
-from neverworse.projection.certificate.multipliers import best_multiplier
+from neverworse.projection.totals import best_multiplier
 from tests.exact import share_program
 
 
 def bound(t, weights, shape, totals, multiplier):
     """The upper bound of -Σ ω q·t that a multiplier gives."""
-    shift = np.asarray(multiplier)[..., None]
+    shift = multiplier[:, None]
     return float(weights @ shape.support(t + shift)) + totals.support(multiplier)
 
 
 def size_of(t, weights):
     """What a sum of ω q·t is made of: what its accuracy is measured against."""
-    return float(weights @ np.atleast_2d(np.abs(t)).max(axis=0))
+    return float(weights @ np.abs(t).max(axis=0))
 
 
 def largest(t, weights, shape, totals):
     """The largest -Σ ω q·t itself, by a linear program."""
-    if t.ndim == 1:  # a box is the simplex of two classes, of which the first has no score
-        both = np.stack([np.zeros_like(t), t])
-        low, high = np.array([0.0, totals.low]), np.array([weights.sum(), totals.high])
+    if len(t) == 1:  # a box is the simplex of two classes, of which the first has no score
+        both = np.concatenate([np.zeros_like(t), t])
+        low, high = np.append(0.0, totals.low), np.append(weights.sum(), totals.high)
         return -share_program(both, weights, np.zeros_like(both), np.ones_like(both), low, high)[0]
     upper = np.ones_like(t) if shape.caps is None else shape.caps
-    low, high = np.broadcast_to(totals.low, len(t)), np.broadcast_to(totals.high, len(t))
-    return -share_program(t, weights, np.zeros_like(t), upper, low, high)[0]
+    program = t, weights, np.zeros_like(t), upper, totals.low, totals.high
+    return -share_program(*program)[0]
 
 
 def random_caps(rng, n_classes, n):
@@ -53,7 +53,7 @@ def make(kind, seed, n=25, n_classes=4):
     rng = np.random.default_rng(seed)
     weights = rng.choice([np.ones(n), rng.uniform(0.1, 3.0, n)])
     if kind == "box":
-        t, shape = rng.normal(size=n), Box()
+        t, shape = rng.normal(size=(1, n)), Box()
     else:
         t = rng.normal(size=(n_classes, n))
         shape = Simplex(random_caps(rng, n_classes, n) if kind == "capped" else None)
@@ -132,7 +132,7 @@ def test_every_multiplier_is_an_upper_bound(seed, kind):
     own = Totals(labels @ weights, labels @ weights)
     value = -float(np.sum(weights * labels * t))
     for size in (1e-3, 1.0, 100.0):
-        other = size * rng.normal(size=t.shape[:-1])
+        other = size * rng.normal(size=len(t))
         assert bound(t, weights, shape, totals, other) >= best - 1e-9
         assert bound(t, weights, shape, own, other) >= value - 1e-9  # of labels that are allowed
     at_own = best_multiplier(t, weights, shape, own)
@@ -142,8 +142,7 @@ def test_every_multiplier_is_an_upper_bound(seed, kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_multiplier_where_the_totals_restrict_nothing(kind):
     _, t, weights, shape = make(kind, 3)
-    total = np.full(t.shape[:-1], weights.sum())
-    totals = Totals(0.0 * total, total) if kind != "box" else Totals(0.0, float(total))
+    totals = Totals(np.zeros(len(t)), np.full(len(t), weights.sum()))
     np.testing.assert_array_equal(best_multiplier(t, weights, shape, totals), 0.0)
 
 
@@ -153,24 +152,25 @@ def test_rows_without_a_weight_play_no_part(kind):
     absent = rng.random(len(weights)) < 0.3
     weights = np.where(absent, 0.0, weights)
     totals = random_totals(rng, t, weights, shape, 0.0)
-    here = best_multiplier(t[..., ~absent], weights[~absent], shape.at(~absent), totals)
+    here = best_multiplier(t[:, ~absent], weights[~absent], shape.at(~absent), totals)
     wild = np.where(absent, 1e6 * t, t)
     np.testing.assert_allclose(best_multiplier(wild, weights, shape, totals), here, atol=1e-12)
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0])
 def test_all_or_nothing(share):
-    t, weights = np.array([-2.0, 1.0, 3.0]), np.array([1.0, 2.0, 0.5])
-    totals = Totals(share * 3.5, share * 3.5)
+    t, weights = np.array([[-2.0, 1.0, 3.0]]), np.array([1.0, 2.0, 0.5])
+    total = np.array([share * 3.5])
+    totals = Totals(total, total)
     multiplier = best_multiplier(t, weights, Box(), totals)
-    value = -share * float(weights @ t)
+    value = -share * float(t[0] @ weights)
     assert bound(t, weights, Box(), totals, multiplier) == pytest.approx(value, abs=1e-14)
 
 
 def test_box_with_bounds_that_only_just_bind():
     # One label of three is 1 freely; at most 0.75 or at least 1.5 is what is asked for.
-    t, weights = np.array([-1.0, 0.5, 2.0]), np.ones(3)
+    t, weights = np.array([[-1.0, 0.5, 2.0]]), np.ones(3)
     for low, high, value in [(0.0, 0.75, 0.75), (1.5, 3.0, 1.0 - 0.25), (0.0, 1.0, 1.0)]:
-        totals = Totals(low, high)
+        totals = Totals(np.array([low]), np.array([high]))
         multiplier = best_multiplier(t, weights, Box(), totals)
         assert bound(t, weights, Box(), totals, multiplier) == pytest.approx(value, abs=1e-15)

@@ -7,9 +7,9 @@ import pytest
 from scipy import sparse
 
 from neverworse import LeastSquaresClassifier, LeastSquaresClassifierCV
-from neverworse.projection.coordinates.choice import choose_coordinates
-from neverworse.projection.coordinates.gram import Whitening, whiten
-from neverworse.projection.coordinates.kernel import RowSpaceWhitening
+from neverworse.projection import GramCoordinates, whiten
+from neverworse.projection.coordinates import choose_coordinates
+from neverworse.projection.coordinates.kernel import KernelCoordinates
 from neverworse.rows import as_rows
 from tests.projection.high_dimensions import (
     assert_same,
@@ -133,23 +133,23 @@ def test_whitened_rows(monkeypatch, alpha, fit_intercept):
     s = np.random.default_rng(0).uniform(0.5, 2.0, 30)
     choose(monkeypatch, "kernel")
     whitening = choose_coordinates(as_rows(X), s, alpha, fit_intercept, None)
-    assert isinstance(whitening, RowSpaceWhitening)
-    K = whitening.take(np.arange(30))
+    assert isinstance(whitening, KernelCoordinates)
+    K = whitening.whitened
     basis = whitening.to_weights(np.eye(whitening.rank))
     np.testing.assert_allclose(basis.coef @ X.T + basis.intercept[:, None], K.T, atol=1e-12)
     form = K.T @ (s[:, None] * K) + alpha * basis.coef @ basis.coef.T
     np.testing.assert_allclose(form, np.eye(whitening.rank), atol=1e-12)
-    x = np.random.default_rng(1).normal(size=30)
-    np.testing.assert_allclose(whitening.adjoint(x @ X, x.sum()), x @ K, atol=1e-11)
+    x = np.random.default_rng(1).normal(size=(1, 30))
+    np.testing.assert_allclose(whitening.adjoint(x @ X, x.sum(axis=1)), x @ K, atol=1e-11)
 
 
 def test_doubtful_kernels_are_not_trusted(monkeypatch):
     X, _ = make(30, 50)
     X[0] = X[1] + 1e-6 * X[0]
     choose(monkeypatch, "kernel")
-    assert isinstance(choose_coordinates(as_rows(X), None, 0.0, True, None), Whitening)
+    assert isinstance(choose_coordinates(as_rows(X), None, 0.0, True, None), GramCoordinates)
     assert whiten(as_rows(X), None, 0.0, True).rank == 30
-    assert isinstance(choose_coordinates(as_rows(X), None, 1.0, True, None), RowSpaceWhitening)
+    assert isinstance(choose_coordinates(as_rows(X), None, 1.0, True, None), KernelCoordinates)
 
 
 @pytest.mark.parametrize("rcond", [None, 1e-3])

@@ -162,10 +162,11 @@ def test_two_classes_are_a_box():
     t = np.r_[rng.normal(size=400), 0.0, 0.5, -0.5, 1e-9]
     # A common shift of both scores makes no difference: half of t for one, against it the other.
     both = np.stack([-t / 2, t / 2])
-    np.testing.assert_allclose(Simplex().project(both + 0.5)[1], Box().project(t / 2 + 0.5))
-    np.testing.assert_array_equal(Simplex().minimizer(both)[1], Box().minimizer(t))
-    np.testing.assert_allclose(Simplex().margin(both), Box().margin(t))
-    np.testing.assert_allclose(Simplex().support(both), Box().support(t) + t / 2, atol=1e-15)
+    one = t[None]
+    np.testing.assert_allclose(Simplex().project(both + 0.5)[1:], Box().project(one / 2 + 0.5))
+    np.testing.assert_array_equal(Simplex().minimizer(both)[1:], Box().minimizer(one))
+    np.testing.assert_allclose(Simplex().margin(both), Box().margin(one))
+    np.testing.assert_allclose(Simplex().support(both), Box().support(one) + t / 2, atol=1e-15)
 
 
 # Extreme corners
@@ -174,14 +175,24 @@ def test_two_classes_are_a_box():
 def test_box_by_brute_force():
     t = np.array([-3.0, -1e-300, -0.0, 0.0, 1e-300, 2.0])
     box = Box()
-    for value, corner, support in zip(t, box.minimizer(t), box.support(t), strict=True):
+    found = zip(t, box.minimizer(t[None])[0], box.support(t[None]), strict=True)
+    for value, corner, support in found:
         assert corner in (0.0, 1.0)
         assert corner * value == min(0.0, value)
         assert support == max(0.0, -value)
-    np.testing.assert_array_equal(box.margin(t), np.abs(t))
+    np.testing.assert_array_equal(box.margin(t[None]), np.abs(t))
     np.testing.assert_array_equal(
-        box.project(np.array([-1.0, 0.0, 0.3, 1.0, 9.0])), [0, 0, 0.3, 1, 1]
+        box.project(np.array([[-1.0, 0.0, 0.3, 1.0, 9.0]])), [[0, 0, 0.3, 1, 1]]
     )
+
+
+def test_the_farthest_label_by_brute_force():
+    rng = np.random.default_rng(12)
+    width = rng.uniform(0.1, 2.0, 50)
+    for shape, corners_of in ((Box(), [[[0.0]], [[1.0]]]), (Simplex(), np.eye(3)[:, :, None])):
+        residual = rng.normal(size=(len(corners_of[0]), 50))
+        errors = [((residual - width * np.array(q)) ** 2).sum(axis=0) for q in corners_of]
+        np.testing.assert_allclose(shape.farthest(residual, width), np.max(errors, axis=0))
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
@@ -305,22 +316,13 @@ def test_most_capped_rows_have_a_margin():
 # The rest
 
 
-def test_middle_is_an_allowed_label_that_favours_no_class():
-    caps = np.array([[1.0, 0.125, 0.0], [1.0, 1.0, 1.0], [1.0, 1.0, 1.0]])
-    middle = Simplex(caps).middle((3, 3))
-    expected = [[1 / 3, 0.125, 0.0], [1 / 3, 0.4375, 0.5], [1 / 3, 0.4375, 0.5]]
-    np.testing.assert_allclose(middle, expected, rtol=1e-14)
-    np.testing.assert_allclose(Simplex().middle((4, 2)), 0.25)
-    np.testing.assert_array_equal(Box().middle((3,)), 0.5)
-
-
-def test_loose_labels_can_move_both_ways():
+def test_free_labels_can_move_both_ways():
     q = np.array([[1.0, 0.5, 0.25, 0.2], [0.0, 0.5, 0.75, 0.8], [0.0, 0.0, 0.0, 0.0]])
     np.testing.assert_array_equal(Simplex().is_free(q), [False, True, True, True])
     caps = np.array([[1.0, 1.0, 0.25, 0.5], [1.0, 1.0, 1.0, 1.0], [1.0, 1.0, 1.0, 1.0]])
     # In the third row, one class is at its cap: the other cannot move alone.
     np.testing.assert_array_equal(Simplex(caps).is_free(q), [False, True, False, True])
-    np.testing.assert_array_equal(Box().is_free(np.array([0.0, 0.5, 1.0])), [False, True, False])
+    np.testing.assert_array_equal(Box().is_free(np.array([[0.0, 0.5, 1.0]])), [False, True, False])
 
 
 @pytest.mark.parametrize("rows", [slice(2, 5), np.array([4, 1]), np.arange(6) % 2 == 0])
@@ -335,7 +337,7 @@ def test_sets_of_some_rows(rows):
 
 @pytest.mark.parametrize("shape", [Box(), Simplex(), Simplex(np.ones((3, 0)))])
 def test_no_rows(shape):
-    x = np.zeros(0) if isinstance(shape, Box) else np.zeros((3, 0))
+    x = np.zeros((1 if isinstance(shape, Box) else 3, 0))
     assert shape.project(x).shape == x.shape
     assert shape.minimizer(x).shape == x.shape
     assert shape.support(x).shape == (0,)

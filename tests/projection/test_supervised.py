@@ -7,8 +7,8 @@ from sklearn.linear_model import Ridge
 
 from neverworse import LeastSquaresClassifier
 from neverworse.projection import solve_least_squares
-from neverworse.projection.coordinates.gram import factor, whiten
-from neverworse.projection.coordinates.moments import moments
+from neverworse.projection.coordinates.gram import whiten
+from neverworse.projection.coordinates.moments import factor, moments
 from neverworse.rows import DenseRows, as_rows
 
 
@@ -20,8 +20,8 @@ def _data(n=60, d=5, seed=0):
 
 
 def _solve(X, y, weights=None, **kwargs):
-    solution = solve_least_squares(as_rows(X), y, weights, **kwargs)
-    return solution.coef, solution.intercept
+    solution = solve_least_squares(as_rows(X), y[None], weights, **kwargs)
+    return solution.coef[0], solution.intercept[0]
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.3, 100.0])
@@ -142,7 +142,7 @@ def test_whitening_makes_the_quadratic_form_the_identity(alpha, n, exactly):
     X[:, 5] = X[:, 4] + 1e-6 * (X[:, 3] if exactly else rng.normal(size=n))
     weights = rng.uniform(0.5, 2, n)
     whitening = whiten(as_rows(X), weights, alpha, True)
-    K = whitening.take(np.arange(n))
+    K = whitening.apply(X.copy())
     form = K.T @ (weights[:, None] * K) + alpha * whitening.basis.T @ whitening.basis
     np.testing.assert_allclose(form, np.eye(whitening.rank), atol=1e-8)
 
@@ -151,7 +151,7 @@ def test_orthogonal_factors_agree_in_one_block_and_in_many():
     X, y, rng = _data(30_000, 6)
     X[:, 5] = X[:, 4] + 1e-6 * rng.normal(size=len(X))
     centred = X - X.mean(axis=0)
-    solution = factor(as_rows(X), None, 0.0, True, y - y.mean()).solution
+    solution = factor(as_rows(X), None, 0.0, True, (y - y.mean())[None]).solution[0]
     expected = np.linalg.lstsq(centred, y - y.mean(), rcond=None)[0]
     np.testing.assert_allclose(centred @ solution, centred @ expected, atol=1e-10)
 

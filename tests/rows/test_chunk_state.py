@@ -8,6 +8,7 @@ import dask.array as da
 import numpy as np
 import pytest
 
+from neverworse.rows import DenseRows
 from neverworse.rows._chunk_state import LocalChunkState, add_pairs
 from neverworse.rows._dask import DaskRows
 from neverworse.rows._dask_chunk_state import DaskChunkState
@@ -20,12 +21,12 @@ PARTS = [VALUES[lo:hi] for lo, hi in pairwise(EDGES)]
 
 
 def local(parts):
-    return LocalChunkState(EDGES, list(parts))
+    return LocalChunkState(list(parts))
 
 
 def in_dask(parts):
     tasks = [task_of(part.copy, "part") for part in parts]
-    return DaskChunkState(EDGES, Engine(), tasks, [()] * len(tasks))
+    return DaskChunkState(Engine(), tasks, [()] * len(tasks))
 
 
 kinds = pytest.mark.parametrize("make", [local, in_dask])
@@ -43,6 +44,15 @@ def shifted_sum(part, other, shift, factor=1.0):
 
 def sum_and_size(part):
     return part.sum(), part.size
+
+
+def in_chunks(X):
+    return DaskRows(da.from_array(X, chunks=(SIZES, -1)))
+
+
+def values_of(rows, numbers):
+    assert rows.n_rows == len(numbers.numbers if isinstance(numbers, Numbers) else numbers)
+    return numbers.numbers if isinstance(numbers, Numbers) else numbers
 
 
 def first(part):
@@ -90,26 +100,32 @@ def test_reduce_keeps_the_order(make):
     assert found == VALUES.tolist()
 
 
-@kinds
-@pytest.mark.parametrize("indices", [[0, 2, 3, 6, 7], [7], [1, 1, 4], range(8), []])
-def test_pick(make, indices):
-    indices = np.array(indices, dtype=np.intp)
-    kept = make(PARTS)
-    np.testing.assert_array_equal(kept.pick(at, indices), VALUES[indices])
-    found = kept.pick(in_two_rows, indices)
-    np.testing.assert_array_equal(found, [VALUES[indices], -VALUES[indices]])
-
-
-def test_shed_frees_memory_of_this_process_only():
+def test_keep_only_frees_memory_of_this_process_only():
     kept = local(PARTS)
     assert [len(one) for one in kept.keep_only(first).objects] == [1, 0, 1, 1]
     far = in_dask(PARTS)
     assert far.keep_only(first) is far
 
 
-@kinds
-def test_slices(make):
-    assert make(PARTS).slices == [slice(0, 3), slice(3, 3), slice(3, 7), slice(7, 8)]
+@pytest.mark.parametrize("indices", [[0, 2, 3, 6, 7], [7], [1, 1, 4], range(8), []])
+@pytest.mark.parametrize("place", [DenseRows, in_chunks])
+def test_pick(place, indices):
+    indices = np.array(indices, dtype=np.intp)
+    rows = place(np.zeros((8, 2)))
+    kept = rows.keep(values_of, known=(Numbers(VALUES),))
+    np.testing.assert_array_equal(rows.pick(at, kept, indices), VALUES[indices])
+    found = rows.pick(in_two_rows, kept, indices)
+    np.testing.assert_array_equal(found, [VALUES[indices], -VALUES[indices]])
+
+
+@pytest.mark.parametrize("place", [DenseRows, in_chunks])
+def test_what_is_kept_can_be_asked(place):
+    rows = place(np.zeros((8, 2)))
+    kept = rows.keep(values_of, known=(Numbers(VALUES),))
+    found = rows.ask(shifted_sum, (kept, kept), 1.0)
+    assert sum(found) == (2.0 * VALUES + 1.0).sum()
+    assert rows.ask_and_combine(sum_and_size, add_pairs, (kept,)) == (VALUES.sum(), 8)
+    assert len(rows.chunk_starts) == len(found)
 
 
 class Numbers:

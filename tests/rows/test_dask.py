@@ -180,8 +180,8 @@ def bytes_of_a_fit(n_rows, monkeypatch):
 def test_only_sums_and_working_sets_cross_the_network(monkeypatch):
     few, many = 60_000, 240_000
     bytes_of = {n: bytes_of_a_fit(n, monkeypatch) for n in (few, many)}
-    working_sets = ("take", "found_in", "some_scores")
-    labels = ("scatter", "labels_of", "gather")
+    working_sets = ("take", "findings", "scores_at")
+    labels = ("scatter", "unlabeled_labels", "gather")
     for direction in (0, 1):
         grown = bytes_of[many][direction] - bytes_of[few][direction]
         for name in labels:  # once each

@@ -189,7 +189,11 @@ def test_every_estimator_of_the_package_comes_back(tmp_path, kind):
     if kind is MetricModelSelection:
         model = kind([(str(alpha), LeastSquaresClassifier(alpha)) for alpha in (10.0, 1.0)])
     else:
-        needed = {"estimator": LeastSquaresClassifier(), "target_bounds": (-3.0, 3.0)}
+        needed = {
+            "estimator": LeastSquaresClassifier(),
+            "target_bounds": (-3.0, 3.0),
+            "candidates": [("penalised", LeastSquaresClassifier(1.0))],  # others are compiled
+        }
         names = kind._get_param_names()
         model = kind(**{name: value for name, value in needed.items() if name in names})
     y = np.where(Y < 0, np.nan, X[:, 1]) if is_regressor(model) else Y

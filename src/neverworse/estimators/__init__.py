@@ -3,12 +3,32 @@
 The names behind the estimators are what other rooms of the package build on.
 """
 
-from neverworse.estimators._audit import audit
-from neverworse.estimators._audit_models import has_class_scores
-from neverworse.estimators._audit_report import Audit
-from neverworse.estimators._classifier import LinearClassifier, class_scores
-from neverworse.estimators._conversion import explains_conversion
-from neverworse.estimators._delegating import DelegatingClassifier, LabeledRows
+from neverworse.estimators._audit import Audit, audit
+from neverworse.estimators._audit._inputs import scores_of
+from neverworse.estimators._classifier import (
+    IndicatorClassifier,
+    LinearClassifier,
+    class_scores,
+    has_class_scores,
+)
+from neverworse.estimators._delegating import (
+    DelegatingClassifier,
+    LabeledRows,
+    PassesPredictionsOn,
+    copy_for_known_labels,
+    predicted_codes,
+    weights_for,
+)
+from neverworse.estimators._input import (
+    FitInput,
+    checked_weights,
+    explains_conversion,
+    in_memory,
+    is_lazy,
+    lazy_rows,
+    refuse_chunks,
+)
+from neverworse.estimators._known_labels import KnownLabels, check_weights, known_labels
 from neverworse.estimators._labels import (
     check_classes,
     distinct_labels,
@@ -17,20 +37,26 @@ from neverworse.estimators._labels import (
     is_null,
     label_array,
     native_dtype,
+    shown_classes,
     split_labels,
+    split_targets,
 )
-from neverworse.estimators._least_squares import LeastSquaresClassifier
-from neverworse.estimators._least_squares_cv import LeastSquaresClassifierCV
+from neverworse.estimators._least_squares import LeastSquaresClassifier, LeastSquaresClassifierCV
 from neverworse.estimators._least_squares_regressor import (
     LeastSquaresRegressor,
     LeastSquaresRegressorCV,
 )
-from neverworse.estimators._linear import stored_weights
+from neverworse.estimators._linear import (
+    CallbackSupportMixin,
+    copy_input_checks,
+    explained_overflow,
+    forget_fit,
+    observed_fit,
+    stored_weights,
+)
 from neverworse.estimators._projected import ICLSClassifier, ProjectedLeastSquaresClassifier
+from neverworse.estimators._projection import SoftLabels
 from neverworse.estimators._regressor import ProjectedLeastSquaresRegressor
-from neverworse.estimators._row_weights import checked_weights
-from neverworse.estimators._soft_labels import SoftLabels
-from neverworse.estimators._wrapped import weights_for
 from neverworse.projection import Assumptions, Certificate
 
 # Classes of which fitted models consist besides arrays: a model file may contain them.
@@ -39,30 +65,50 @@ FITTED_PARTS = (Assumptions, Certificate, SoftLabels)
 __all__ = [
     "FITTED_PARTS",
     "Audit",
+    "CallbackSupportMixin",
     "DelegatingClassifier",
+    "FitInput",
     "ICLSClassifier",
+    "IndicatorClassifier",
+    "KnownLabels",
     "LabeledRows",
     "LeastSquaresClassifier",
     "LeastSquaresClassifierCV",
     "LeastSquaresRegressor",
     "LeastSquaresRegressorCV",
     "LinearClassifier",
+    "PassesPredictionsOn",
     "ProjectedLeastSquaresClassifier",
     "ProjectedLeastSquaresRegressor",
     "SoftLabels",
     "audit",
     "check_classes",
+    "check_weights",
     "checked_weights",
     "class_scores",
+    "copy_for_known_labels",
+    "copy_input_checks",
     "distinct_labels",
+    "explained_overflow",
     "explains_conversion",
     "find_unlabeled",
+    "forget_fit",
     "has_class_scores",
+    "in_memory",
     "is_auto",
+    "is_lazy",
     "is_null",
+    "known_labels",
     "label_array",
+    "lazy_rows",
     "native_dtype",
+    "observed_fit",
+    "predicted_codes",
+    "refuse_chunks",
+    "scores_of",
+    "shown_classes",
     "split_labels",
+    "split_targets",
     "stored_weights",
     "weights_for",
 ]

@@ -9,31 +9,22 @@ from typing import Any
 import numpy as np
 
 from neverworse._typing import AnyArray, Matrix, Vector
+from neverworse.estimators._hypergeometric import count_intervals
 from neverworse.estimators._known_labels import KnownLabels
-from neverworse.projection import Assumptions, Labels, Simplex, Totals
+from neverworse.projection import Assumptions, Labels, Totals
 from neverworse.projection.certificate.certificate import Task
-from neverworse.projection.hypergeometric import count_intervals
 from neverworse.projection.totals import reachable
 
-SAME = 1e-9  # shares that add up to one but for this do so
+SUM_TOLERANCE = 1e-9  # tolerance for shares that should add up to one
 MISSED = 1e-6  # shares that miss their intervals by more than this do so
 
 
 def with_class_prior(
     known: KnownLabels, class_prior: Any, prior_level: float
 ) -> tuple[Labels, Assumptions]:
-    """Restrict the totals of the labels to what the prior says.
-
-    Parameters
-    ----------
-    known : KnownLabels
-    class_prior : None, "confidence", number, or array-like, or dict
-        As the parameter of the classifiers.
-    prior_level : float
-        Of "confidence".
-    """
+    """Restrict the totals of the labels to what the prior says, a parameter of the classifiers."""
     labels, classes = known.labels, known.classes
-    task: Task = "binary" if labels.target.ndim == 1 else "multiclass"
+    task: Task = "multiclass" if labels.shape.is_coupled else "binary"
     assumed = Assumptions(task=task, n_bounded=known.n_bounded)
     weight = float(labels.weights_where(labels.unlabeled).sum())
     if class_prior is None or weight == 0.0:
@@ -48,11 +39,10 @@ def with_class_prior(
         low, high = _shares(class_prior, classes)
     low, high = _feasible(labels, classes, low, high, weight)
     restricted = (low > 0.0) | (high < 1.0)
-    if labels.target.ndim == 1:
-        restricted[0] = False  # the second class says it all
-        totals = Totals(float(low[1]) * weight, float(high[1]) * weight)
-    else:
-        totals = Totals(low * weight, high * weight)
+    counted = slice(None)
+    if not labels.shape.is_coupled:  # the second class says it all
+        restricted[0], counted = False, slice(1, 2)
+    totals = Totals(low[counted] * weight, high[counted] * weight)
     if not restricted.any():
         return labels, assumed
     named = tuple(
@@ -67,8 +57,8 @@ def _is_confidence(class_prior: Any) -> bool:
         return False
     if class_prior != "confidence":
         raise ValueError(
-            f"class_prior={class_prior!r} is no prior. Pass 'confidence', a share, an interval of "
-            "shares, or a dict from classes to shares or intervals."
+            f"class_prior={class_prior!r} is not a prior. Pass 'confidence', a share, an interval "
+            "of shares, or a dict from classes to shares or intervals."
         )
     return True
 
@@ -128,12 +118,12 @@ def _shares(class_prior: Any, classes: AnyArray) -> tuple[Vector, Vector]:
                 f"{wanted}, or a dict from classes to shares."
             )
     low, high = pairs.T
-    if not ((pairs >= -SAME) & (pairs <= 1.0 + SAME)).all():
+    if not ((pairs >= -SUM_TOLERANCE) & (pairs <= 1.0 + SUM_TOLERANCE)).all():
         raise ValueError(
             "class_prior leaves the range from 0 to 1. It is the share of a class among the "
             "unlabeled rows, not a percentage or a number of rows."
         )
-    if (low > high + SAME).any():
+    if (low > high + SUM_TOLERANCE).any():
         raise ValueError(
             "class_prior has an interval whose lower end is above its upper end. Swap them."
         )
@@ -141,7 +131,7 @@ def _shares(class_prior: Any, classes: AnyArray) -> tuple[Vector, Vector]:
 
 
 def _check_order(low: float, high: float, classes: AnyArray) -> None:
-    if low > high + SAME:
+    if low > high + SUM_TOLERANCE:
         raise ValueError(
             f"class_prior=({low:.6g}, {high:.6g}) is an interval, for it is a tuple, but its lower "
             f"end is above its upper end. {_two_spellings(low, high, classes)}"
@@ -151,7 +141,7 @@ def _check_order(low: float, high: float, classes: AnyArray) -> None:
 def _check_shares(class_prior: Any, given: Vector, classes: AnyArray) -> None:
     """Raise if shares do not add up to one, or may be meant as an interval."""
     added = float(given.sum())
-    if not abs(added - 1.0) <= SAME:
+    if not abs(added - 1.0) <= SUM_TOLERANCE:
         interval = ""
         if len(classes) == 2:
             interval = f" {_two_spellings(float(given[0]), float(given[1]), classes)}"
@@ -201,14 +191,14 @@ def _feasible(
     """Return the bounds, made tight; raise if no labels within their own bounds satisfy them."""
     smallest, largest = _possible(labels, weight)
     for k in reversed(range(len(classes))):  # of two classes, the second is spoken of
-        if low[k] > largest[k] + SAME or high[k] < smallest[k] - SAME:
+        if low[k] > largest[k] + SUM_TOLERANCE or high[k] < smallest[k] - SUM_TOLERANCE:
             raise ValueError(
                 f"class_prior is infeasible: the share of class {classes[k]} is to lie between "
                 f"{low[k]:.6g} and {high[k]:.6g}, but the bounds of the labels allow "
                 f"{smallest[k]:.6g} to {largest[k]:.6g} only."
             )
     low, high = np.maximum(low, smallest), np.minimum(high, largest)
-    if low.sum() > 1.0 + SAME or high.sum() < 1.0 - SAME:
+    if low.sum() > 1.0 + SUM_TOLERANCE or high.sum() < 1.0 - SUM_TOLERANCE:
         raise ValueError(
             "class_prior is infeasible: the shares of all classes have to add up to 1, but they "
             f"add up to between {low.sum():.6g} and {high.sum():.6g}. Widen the intervals."
@@ -217,35 +207,31 @@ def _feasible(
     others = high.sum() - high, low.sum() - low
     low, high = np.maximum(low, 1.0 - others[0]), np.minimum(high, 1.0 - others[1])
     low = np.minimum(low, high)
-    if isinstance(labels.shape, Simplex) and labels.shape.caps is not None:
-        _check_together(labels, labels.shape, low, high, weight)
+    if not labels.shape.is_uniform:
+        _check_together(labels, low, high, weight)
     return low, high
 
 
 def _possible(labels: Labels, weight: float) -> tuple[Vector, Vector]:
     """Return the smallest and largest share of every class within the bounds of the labels."""
     s = labels.weights_where(labels.unlabeled)
-    base = (s * labels.target).sum(axis=-1) / weight
-    if labels.target.ndim == 1:
-        top = base + labels.hinge_weights().sum() / weight
-        return np.array([1.0 - top, base]), np.array([1.0 - base, top])
-    caps = 1.0 if not isinstance(labels.shape, Simplex) else labels.shape.caps
-    room = labels.hinge_weights() * (1.0 if caps is None else caps)
-    top = base + np.broadcast_to(room, labels.target.shape).sum(axis=-1) / weight
+    base = (s * labels.target).sum(axis=1) / weight
+    room = labels.hinge_weights() * labels.shape.upper(labels.target)
+    top = base + np.broadcast_to(room, labels.target.shape).sum(axis=1) / weight
+    if not labels.shape.is_coupled:
+        return np.append(1.0 - top, base), np.append(1.0 - base, top)
     return base, np.minimum(top, 1.0)
 
 
-def _check_together(
-    labels: Labels, shape: Simplex, low: Vector, high: Vector, weight: float
-) -> None:
+def _check_together(labels: Labels, low: Vector, high: Vector, weight: float) -> None:
     """Raise if bounds of labels and shares, each possible alone, are impossible together."""
     free = np.flatnonzero(labels.hinge_weights() > 0.0)
     omega = labels.hinge_weights()[free]
-    base = (labels.weights_where(labels.unlabeled) * labels.target).sum(axis=-1)
+    base = (labels.weights_where(labels.unlabeled) * labels.target).sum(axis=1)
     totals = Totals(low * weight - base, high * weight - base)
-    # Rounding errors alone are no reason.
+    # Rounding errors alone are not a contradiction.
     missed = MISSED * weight / float(omega.sum())
-    if reachable(omega, shape.at(free), totals, missed) is False:
+    if reachable(omega, labels.shape.at(free), totals, missed) is False:
         raise ValueError(
             "class_prior is infeasible together with label_bounds: no labels within their bounds "
             "give these shares. Widen the intervals of the prior or the bounds of the labels."

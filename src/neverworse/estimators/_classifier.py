@@ -10,9 +10,9 @@ from sklearn.linear_model import RidgeClassifier
 from sklearn.preprocessing import LabelBinarizer
 from sklearn.utils.validation import check_is_fitted
 
+from neverworse._docs import documented_like
 from neverworse._typing import AnyArray, Matrix, Vector
-from neverworse.estimators._conversion import explains_conversion
-from neverworse.estimators._lazy import lazy_on_dask
+from neverworse.estimators._input import explains_conversion, lazy_on_dask
 from neverworse.estimators._linear import LinearModel, copy_input_checks
 from neverworse.projection import Box, Simplex
 
@@ -31,7 +31,7 @@ class LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
 
     @explains_conversion
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, label_bounds: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the classifier.
 
         Parameters
@@ -41,17 +41,13 @@ class LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
         y : array-like of shape (n_samples,)
             Labels of two or more classes, and a marker for rows without one.
         sample_weight : array-like of shape (n_samples,), optional
-            Not negative. A row of weight zero is as good as absent.
-        label_bounds : array-like of shape (n_samples, 2) or (n_samples, n_classes, 2), optional
-            Weak labels: lower and upper bound of the label of each unlabeled row, as the share of
-            the second of two classes, or as the share of every class. NaN where nothing is known.
-            A row whose bounds are equal counts as labeled with that soft label.
+            Weight of each row in the loss, not negative. A row of weight zero is ignored.
 
         Returns
         -------
         self : object
         """
-        return self._fit(X, y, sample_weight, label_bounds)
+        return self._fit(X, y, sample_weight)
 
     @lazy_on_dask
     def decision_function(self, X: Any) -> Vector:
@@ -87,14 +83,6 @@ class LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
         return classes
 
     def to_sklearn(self) -> RidgeClassifier:
-        """Return a plain scikit-learn classifier with the same weights.
-
-        Returns
-        -------
-        classifier : sklearn.linear_model.RidgeClassifier
-            Fitted, with the same `decision_function` and the same predictions. It knows nothing of
-            neverworse, so that it can be used where that is not installed.
-        """
         check_is_fitted(self, "coef_")
         model = RidgeClassifier(fit_intercept=self.fit_intercept)
         model.coef_, model.intercept_ = self.coef_.copy(), self.intercept_.copy()
@@ -113,6 +101,26 @@ class IndicatorClassifier(LinearClassifier):
     """
 
     _threshold: ClassVar[float] = 0.5
+
+    @documented_like(LinearClassifier.fit)
+    @explains_conversion
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, label_bounds: Any = None) -> Self:
+        """Fit the classifier.
+
+        Parameters
+        ----------
+        {X, y, sample_weight}
+        label_bounds : array-like of shape (n_samples, 2) or (n_samples, n_classes, 2), optional
+            Weak labels: lower and upper bound of the label of each unlabeled row, as the share of
+            the second of two classes, or as the share of every class. NaN where nothing is known.
+            A row whose bounds are equal counts as labeled with that soft label.
+
+        Returns
+        -------
+        self : object
+        """
+        return self._fit(X, y, sample_weight, label_bounds)
 
     @lazy_on_dask
     def predict_proba(self, X: Any) -> Matrix:
@@ -142,18 +150,22 @@ class IndicatorClassifier(LinearClassifier):
 def class_scores(model: Any, X: Any) -> Matrix:
     """Return scores on targets coded 0 and 1, one column for each class.
 
-    Parameters
-    ----------
-    model : classifier
-        A fitted `IndicatorClassifier`, or one that hands on the decision function of such a one:
-        a pipeline, a search.
-    X : array-like or sparse matrix of shape (n_samples, n_features), or what else it accepts
-
-    Returns
-    -------
-    scores : array of shape (n_samples, n_classes)
-        Those of two classes add up to 1.
+    The model is a fitted `IndicatorClassifier`, or passes on the decision function of one, as
+    pipelines and searches do. The scores of two classes add up to 1.
     """
     decision = np.asarray(model.decision_function(X), dtype=np.float64)
     scores: Matrix = decision + IndicatorClassifier._threshold
     return scores if scores.ndim > 1 else np.column_stack([1.0 - scores, scores])
+
+
+def has_class_scores(model: Any) -> bool:
+    """Whether the decision function is a score on targets coded 0 and 1, less one half."""
+    while True:
+        if hasattr(model, "best_estimator_"):
+            model = model.best_estimator_
+        elif hasattr(model, "steps"):
+            model = model.steps[-1][1]
+        elif not isinstance(model, IndicatorClassifier) and hasattr(model, "estimator_"):
+            model = model.estimator_
+        else:
+            return isinstance(model, IndicatorClassifier)

@@ -1,48 +1,44 @@
-"""What classifiers share that hand their rows to another one, and predict through it."""
+"""What classifiers share that pass their rows on to another one, and predict through it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, is_classifier
+from sklearn import get_config
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone, is_classifier
 from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils._param_validation import HasMethods
-from sklearn.utils.validation import check_consistent_length
+from sklearn.utils.metadata_routing import get_routing_for_object
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import (
+    _num_samples,
+    check_consistent_length,
+    check_is_fitted,
+    has_fit_parameter,
+)
 
-from neverworse._typing import AnyArray, Indices, Mask, Vector
+from neverworse._typing import AnyArray, Indices, Mask, Matrix, Vector
+from neverworse.estimators._input import checked_weights, explains_conversion, refuse_chunks
 from neverworse.estimators._known_labels import check_weights
-from neverworse.estimators._labels import split_labels
-from neverworse.estimators._lazy import refuse_chunks
+from neverworse.estimators._labels import native_dtype, shown, shown_classes, split_labels
 from neverworse.estimators._least_squares import LeastSquaresClassifier
 from neverworse.estimators._linear import copy_input_checks, forget_fit
-from neverworse.estimators._predictions import PassesPredictionsOn
-from neverworse.estimators._wrapped import copy_for_known_labels, weights_for
 
 
 @dataclass(frozen=True)
 class LabeledRows:
-    """Rows as they were given, with what is known about their labels.
+    """Rows as they were given, with what is known about their labels."""
 
-    Attributes
-    ----------
-    X : anything that the classifier accepts
-        Never changed, and not copied but for the rows that `take` chooses.
-    classes : array of shape (n_classes,)
-    codes : array of int, of shape (n_rows,)
-        Position of the class of each row; zero where it is unlabeled.
-    unlabeled : boolean array of shape (n_rows,)
-    weights : array of shape (n_rows,) or None
-    """
-
-    X: Any
-    classes: AnyArray
-    codes: Indices
-    unlabeled: Mask
-    weights: Vector | None
+    X: Any  # never changed; only `labeled` copies rows
+    classes: AnyArray  # (n_classes,)
+    codes: Indices  # (n_rows,): position of the class of each row; zero where it is unlabeled
+    unlabeled: Mask  # (n_rows,)
+    weights: Vector | None  # (n_rows,)
 
     @classmethod
     def split(cls, X: Any, y: Any, missing_label: Any, weights: Vector | None) -> LabeledRows:
@@ -72,6 +68,71 @@ class LabeledRows:
         return copy_for_known_labels(estimator).fit(self.X, labels, **weights)
 
 
+def _if_it_can(method: str) -> Callable[[Any], bool]:
+    """Return a check for `available_if`: whether the other estimator has the method."""
+    return lambda self: self._can(method)
+
+
+class PassesPredictionsOn(MetaEstimatorMixin):  # type: ignore[misc]
+    """Predicts through another estimator, and has the methods that it has."""
+
+    # The attribute with the other estimator, once it is fitted.
+    _predictor: ClassVar[str]
+
+    @abstractmethod
+    def _can(self, method: str) -> bool:
+        """Whether the other estimator has a method, or will have it after `fit`."""
+
+    def _fitted(self) -> Any:
+        check_is_fitted(self, self._predictor)
+        return getattr(self, self._predictor)
+
+    @explains_conversion
+    def predict(self, X: Any) -> AnyArray:
+        """Return what the fitted estimator predicts.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or anything else that it accepts
+
+        Returns
+        -------
+        predictions : array of shape (n_samples,)
+            Classes, if it is a classifier.
+        """
+        return self._fitted().predict(X)
+
+    @available_if(_if_it_can("decision_function"))  # type: ignore[untyped-decorator]
+    @explains_conversion
+    def decision_function(self, X: Any) -> Vector:
+        """Return the decision function of the fitted estimator, if it has one.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or anything else that it accepts
+
+        Returns
+        -------
+        scores : array of shape (n_samples,) or (n_samples, n_classes)
+        """
+        return self._fitted().decision_function(X)
+
+    @available_if(_if_it_can("predict_proba"))  # type: ignore[untyped-decorator]
+    @explains_conversion
+    def predict_proba(self, X: Any) -> Matrix:
+        """Return the probabilities of the fitted estimator, if it has them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or anything else that it accepts
+
+        Returns
+        -------
+        probabilities : array of shape (n_samples, n_classes)
+        """
+        return self._fitted().predict_proba(X)
+
+
 class DelegatingClassifier(PassesPredictionsOn, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Base of classifiers that fit another one, any of scikit-learn's, and predict through it.
 
@@ -93,8 +154,7 @@ class DelegatingClassifier(PassesPredictionsOn, ClassifierMixin, BaseEstimator):
     def _fitting(self, X: Any, sample_weight: Any) -> Iterator[tuple[Any, Any, Vector | None]]:
         """Yield the classifier to fit, X and the weights, all checked as far as that is possible.
 
-        Leaves the estimator unfitted if the fit inside does not come to an end, for whatever
-        reason.
+        Leaves the estimator unfitted if the fit inside is interrupted or fails.
         """
         try:
             forget_fit(self)
@@ -102,7 +162,7 @@ class DelegatingClassifier(PassesPredictionsOn, ClassifierMixin, BaseEstimator):
             estimator = self._wrapped()
             if not is_classifier(estimator):
                 raise ValueError(
-                    f"estimator={estimator!r} is no classifier. Pass any classifier of "
+                    f"estimator={estimator!r} is not a classifier. Pass any classifier of "
                     "scikit-learn, for example LogisticRegression()."
                 )
             (X,) = indexable(X)
@@ -126,3 +186,48 @@ class DelegatingClassifier(PassesPredictionsOn, ClassifierMixin, BaseEstimator):
         wrapped = get_tags(self._wrapped()).input_tags
         tags.input_tags.sparse, tags.input_tags.allow_nan = wrapped.sparse, wrapped.allow_nan
         return tags
+
+
+def copy_for_known_labels(estimator: Any) -> Any:
+    """Return an unfitted copy of an estimator, which will be fitted to labeled rows only.
+
+    An estimator of neverworse that is to find out what marks unlabeled rows would take a class -1
+    for that. Here no row is unlabeled, so that it is told that null values would be.
+    """
+    copied = clone(estimator)
+    undecided = [
+        name
+        for name, value in copied.get_params().items()
+        if name.split("__")[-1] == "missing_label" and isinstance(value, str) and value == "auto"
+    ]
+    return copied.set_params(**dict.fromkeys(undecided, np.nan)) if undecided else copied
+
+
+def weights_for(estimators: Iterable[Any], X: Any, sample_weight: Any) -> Vector:
+    """Return checked weights of rows, which all of the estimators take."""
+    routed = get_config()["enable_metadata_routing"]
+    for estimator in estimators:
+        takes = has_fit_parameter(estimator, "sample_weight") or (
+            routed and get_routing_for_object(estimator).consumes("fit", ["sample_weight"])
+        )
+        if not takes:
+            raise ValueError(
+                f"sample_weight was given, but {type(estimator).__name__} does not take it in fit. "
+                "Leave it out, or choose an estimator that does. (A pipeline or a search does once "
+                "metadata routing of scikit-learn is enabled and one of its steps requests "
+                "sample_weight.)"
+            )
+    return checked_weights(sample_weight, _num_samples(X))
+
+
+def predicted_codes(name: str, predicted: Any, classes: AnyArray) -> Indices:
+    """Return the positions of predicted classes among all classes."""
+    given = native_dtype(np.asarray(predicted))
+    codes: Indices = np.searchsorted(classes, given)
+    unknown = classes[np.minimum(codes, len(classes) - 1)] != given
+    if unknown.any():
+        raise ValueError(
+            f"{name} predicts {shown(given[unknown][0])}, which is none of the classes of the "
+            f"labeled rows ({shown_classes(classes)})."
+        )
+    return codes

@@ -1,4 +1,4 @@
-"""From y, bounds and priors to what is known about every label."""
+"""From y, weights and bounds to what is known about every label."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_consistent_length
 
 from neverworse._typing import AnyArray, Indices, Mask, Matrix, Vector
-from neverworse.estimators._class_weight import class_weights, weighted_by_class
+from neverworse.estimators._input import LARGEST_WEIGHT, SMALLEST_WEIGHT, FitInput
 from neverworse.estimators._labels import split_labels
 from neverworse.projection import Box, Labels, Simplex
 
+CLASS_WEIGHT: list[Any] = [StrOptions({"balanced"}), dict, None]
 # The square of what is narrower leaves too little room for what is computed from it.
 NARROWEST = 1e-100
 # What bounds may contradict each other by, for rounding errors of those who computed them. Bounds
@@ -22,57 +24,69 @@ SAME = 1e-12
 
 @dataclass(frozen=True)
 class KnownLabels:
-    """Labels of a classification, as the projection needs them.
+    """Labels of a classification, as the projection needs them."""
 
-    Attributes
-    ----------
-    classes : array of shape (n_classes,)
-    labels : Labels
-        With one number per row for two classes, one for each class otherwise.
-    n_bounded : int
-        Unlabeled rows whose label is restricted by bounds.
-    counts : array of shape (n_classes,), or None
-        Labeled rows (of positive weight) of each class; None if some labels are soft.
-    factors : array of shape (n_classes,), or None
-        What weights of labeled rows were multiplied by, see `class_weights`.
-    """
-
-    classes: AnyArray
-    labels: Labels
-    n_bounded: int = 0
+    classes: AnyArray  # (n_classes,)
+    labels: Labels  # with one number per row for two classes, one for each class otherwise
+    n_bounded: int = 0  # unlabeled rows whose label is restricted by bounds
+    # (n_classes,): labeled rows (of positive weight) of each class; None if some labels are soft
     counts: AnyArray | None = None
+    # (n_classes,): what weights of labeled rows were multiplied by, see `class_weights`
     factors: Vector | None = None
 
 
-def known_labels(
-    y: Any,
-    missing_label: Any,
-    n_rows: int,
-    weights: Vector | None = None,
-    bounds: Any = None,
-    class_weight: Any = None,
-) -> KnownLabels:
-    """Check y and the bounds of labels.
-
-    Parameters
-    ----------
-    y : array-like of shape (n_rows,)
-    missing_label : "auto" or scalar
-    n_rows : int
-    weights : array of shape (n_rows,) or None
-    bounds : array-like or None
-        As the parameter `label_bounds` of the classifiers.
-    class_weight : None, "balanced" or dict
-        As the parameter of the classifiers.
-    """
-    classes, target, unlabeled = split_labels(y, missing_label)
-    check_consistent_length(np.empty((n_rows, 0)), target)
-    check_weights(classes, target, unlabeled, weights)
+def known_labels(given: FitInput, missing_label: Any, class_weight: Any = None) -> KnownLabels:
+    """Check y, weights and bounds; parameters are those of the classifiers."""
+    classes, target, unlabeled = split_labels(given.y, missing_label)
+    check_consistent_length(np.empty((given.rows.n_rows, 0)), target)
+    check_weights(classes, target, unlabeled, given.weights)
     codes = target.astype(np.intp)
-    factors = class_weights(class_weight, classes, codes, unlabeled, weights)
-    weights = weighted_by_class(factors, codes, unlabeled, weights)
-    known = coded_labels(classes, codes, unlabeled, weights, bounds)
-    return known if factors is None else replace(known, factors=factors)
+    factors = class_weights(class_weight, classes, codes[~unlabeled], given.weights, unlabeled)
+    weights = given.weights
+    if factors is not None:
+        of_rows = np.where(unlabeled, 1.0, factors[codes])
+        weights = of_rows if weights is None else weights * of_rows
+    known = coded_labels(classes, codes, unlabeled, weights, given.bounds)
+    return replace(known, factors=factors)
+
+
+def class_weights(
+    class_weight: Any,
+    classes: AnyArray,
+    known: Indices,
+    weights: Vector | None,
+    unlabeled: Mask,
+) -> Vector | None:
+    """Return what the weight of a labeled row is multiplied by, for each class.
+
+    `known` are the positions of the classes of the labeled rows.
+    """
+    if class_weight is None:
+        return None
+    if isinstance(class_weight, str):  # balanced
+        sums = np.bincount(known, None if weights is None else weights[~unlabeled], len(classes))
+        balanced: Vector = sums.sum() / (len(classes) * sums)
+        return balanced
+    for name, factor in class_weight.items():
+        try:
+            usable = SMALLEST_WEIGHT <= float(factor) <= LARGEST_WEIGHT
+        except (TypeError, ValueError):
+            usable = False
+        if not usable:
+            raise ValueError(
+                f"class_weight is {factor!r} for class {name!r}, but has to be a number between "
+                f"{SMALLEST_WEIGHT:.0e} and {LARGEST_WEIGHT:.0e}. To leave a class out, leave out "
+                "its rows."
+            )
+    names = classes.tolist()
+    others = [name for name in names if name not in class_weight]
+    unknown = [name for name in class_weight if name not in names]
+    if unknown and others:  # as in scikit-learn: a fold may lack a class
+        raise ValueError(
+            f"class_weight has the class {unknown[0]!r}, which has no labeled rows, but lacks "
+            f"{others[0]!r}. The classes are {', '.join(map(repr, names))}."
+        )
+    return np.array([class_weight.get(name, 1.0) for name in names], dtype=np.float64)
 
 
 def coded_labels(
@@ -80,22 +94,32 @@ def coded_labels(
 ) -> KnownLabels:
     """Check the bounds of labels that are given as positions of classes.
 
-    Parameters
-    ----------
-    classes : array of shape (n_classes,)
-    codes : array of shape (n_rows,)
-        Position of the class of each row; zero where `unlabeled`.
-    unlabeled : boolean array of shape (n_rows,)
-    weights : array of shape (n_rows,) or None
-    bounds : array-like or None
+    `codes` are zero where `unlabeled`.
     """
     counted = ~unlabeled if weights is None else ~unlabeled & (weights > 0.0)
     counts = np.bincount(codes[counted], minlength=len(classes))
+    several = len(classes) > 2
+    hard = np.arange(len(classes))[:, None] == codes if several else codes[None]
+    target: Matrix = np.where(unlabeled, 0.0, hard)
     lower, upper = _bounds(bounds, classes, codes, unlabeled)
-    if len(classes) == 2:
-        target = codes.astype(np.float64)
-        return _two_classes(classes, target, unlabeled, weights, lower, upper, counts)
-    return _several_classes(classes, codes, unlabeled, weights, lower, upper, counts)
+    if lower is None or upper is None:
+        shape, width = Simplex() if several else Box(), unlabeled.astype(np.float64)
+        return KnownLabels(classes, Labels(target, width, weights, shape), 0, counts)
+    if not several:  # the second class says it all
+        lower, upper = lower[1:], upper[1:]
+    room = _left(lower)[0] if several else upper[0] - lower[0]
+    width = np.where(unlabeled & (upper > lower).any(axis=0) & (room > 0.0), room, 0.0)
+    refuse_vanishing(width, "label_bounds", "Give equal bounds.")
+    free, soft = width > 0.0, unlabeled & (width == 0.0)
+    target = np.where(unlabeled, lower, target)
+    caps = np.ones_like(target)
+    if several:
+        target[:, soft] += (room / len(classes))[soft]  # rounding errors of bounds that are equal
+        caps[:, free] = np.clip((upper - lower)[:, free] / width[free], 0.0, 1.0)
+    shape = Simplex(caps if (caps < 1.0).any() else None) if several else Box()
+    n_bounded = int(np.sum(free & ((width < 1.0) | (caps < 1.0).any(axis=0))))
+    labels = Labels(target, width, weights, shape)
+    return KnownLabels(classes, labels, n_bounded, None if soft.any() else counts)
 
 
 def check_weights(
@@ -218,56 +242,3 @@ def refuse_vanishing(width: Vector, bounds: str, fix: str) -> None:
             f"{bounds} in row {rows[0]} differ by {width[rows[0]]:.3g}, of which the square "
             f"vanishes in floating point. {fix}"
         )
-
-
-def _two_classes(
-    classes: AnyArray,
-    target: Vector,
-    unlabeled: Mask,
-    weights: Vector | None,
-    lower: Matrix | None,
-    upper: Matrix | None,
-    counts: AnyArray,
-) -> KnownLabels:
-    if lower is None or upper is None:
-        width = unlabeled.astype(np.float64)
-        return KnownLabels(classes, Labels(target, width, weights, Box()), 0, counts)
-    low, high = lower[1], upper[1]
-    width = np.where(unlabeled & (high > low), high - low, 0.0)
-    refuse_vanishing(width, "label_bounds", "Give equal bounds.")
-    soft = unlabeled & (width == 0.0)
-    base = np.where(unlabeled, low, target)
-    n_bounded = int(np.sum(unlabeled & (width > 0.0) & (width < 1.0)))
-    labels = Labels(base, width, weights, Box())
-    return KnownLabels(classes, labels, n_bounded, None if soft.any() else counts)
-
-
-def _several_classes(
-    classes: AnyArray,
-    codes: AnyArray,
-    unlabeled: Mask,
-    weights: Vector | None,
-    lower: Matrix | None,
-    upper: Matrix | None,
-    counts: AnyArray,
-) -> KnownLabels:
-    one_hot = (np.arange(len(classes))[:, None] == codes).astype(np.float64)
-    if lower is None or upper is None:
-        one_hot[:, unlabeled] = 0.0
-        width = unlabeled.astype(np.float64)
-        return KnownLabels(classes, Labels(one_hot, width, weights, Simplex()), 0, counts)
-    room, _ = _left(lower)
-    fixed = (upper <= lower).all(axis=0)
-    width = np.where(unlabeled & ~fixed & (room > 0.0), room, 0.0)
-    refuse_vanishing(width, "label_bounds", "Give equal bounds.")
-    free = width > 0.0
-    soft = unlabeled & ~free
-    base = np.where(unlabeled, lower, one_hot)
-    base[:, soft] += (room / len(classes))[soft]  # rounding errors of bounds that are equal
-    caps = np.ones_like(base)
-    caps[:, free] = np.clip((upper - lower)[:, free] / width[free], 0.0, 1.0)
-    narrowed = (caps < 1.0).any(axis=0) | (width < 1.0)
-    shape = Simplex(caps if (caps < 1.0).any() else None)
-    n_bounded = int(np.sum(free & narrowed))
-    labels = Labels(base, width, weights, shape)
-    return KnownLabels(classes, labels, n_bounded, None if soft.any() else counts)

@@ -11,11 +11,12 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_consistent_length
 
 from neverworse._typing import Mask, Vector
+from neverworse.estimators._input import FitInput
 from neverworse.estimators._known_labels import refuse_vanishing
 from neverworse.estimators._labels import split_targets
 from neverworse.projection import Assumptions, Labels
 
-LARGEST = 1e100  # the square of what is larger leaves too little room
+LARGEST_TARGET = 1e100  # the square of what is larger leaves too little room
 
 _NEEDS_BOTH_ENDS = (
     "Where targets have no bound on one side, no improvement can be guaranteed for all of them: "
@@ -25,26 +26,17 @@ _NEEDS_BOTH_ENDS = (
 
 @dataclass(frozen=True)
 class KnownTargets:
-    """Targets of rows, of which some are known, and bounds of the others.
+    """Targets of rows, of which some are known, and bounds of the others."""
 
-    Attributes
-    ----------
-    target : array of shape (n_rows,)
-        Known targets; anything where it is unknown.
-    known : boolean array of shape (n_rows,)
-    lower, upper : array of shape (n_rows,)
-        Bounds; NaN where there is none.
-    weights : array of shape (n_rows,) or None
-    """
-
-    target: Vector
-    known: Mask
+    target: Vector  # (n_rows,): known targets; anything where it is unknown
+    known: Mask  # (n_rows,)
+    # lower, upper: (n_rows,): bounds; NaN where there is none
     lower: Vector
     upper: Vector
-    weights: Vector | None
+    weights: Vector | None  # (n_rows,)
 
     def counted(self, mask: Mask) -> Mask:
-        """Return which of these rows have a weight: all others are as good as absent."""
+        """Return which of these rows have a positive weight: all others are ignored."""
         return mask if self.weights is None else mask & (self.weights > 0.0)
 
     def contradicted(self) -> Mask:
@@ -68,7 +60,7 @@ class KnownTargets:
         width = np.where(self.known, target, self.upper) - target
         fix = "Rescale y and its bounds, or give equal bounds."
         refuse_vanishing(width, "The bounds of the target", fix)
-        return Labels(target, width, self.weights)
+        return Labels(target[None], width, self.weights)
 
     def assumptions(self) -> Assumptions:
         """Return what the certificate has to say about the unknown targets."""
@@ -84,17 +76,21 @@ class KnownTargets:
         return Assumptions(task="regression", n_bounded=n_bounded, target_range=common)
 
 
-def known_targets(
-    y: Any, missing_label: Any, n_rows: int, weights: Vector | None, bounds: Any
-) -> KnownTargets:
+def known_targets(given: FitInput, missing_label: Any) -> KnownTargets:
     """Check y and the bounds of single rows, as they are passed to `fit`."""
-    target, unlabeled = split_targets(y, missing_label)
+    n_rows = given.rows.n_rows
+    target, unlabeled = split_targets(given.y, missing_label)
     check_consistent_length(np.empty((n_rows, 0)), target)
-    lower, upper = _own_bounds(bounds, n_rows)
-    targets = KnownTargets(target, ~unlabeled, lower, upper, weights)
-    _raise_if_infinite(unlabeled & (np.isinf(lower) | np.isinf(upper)), lower, upper)
+    lower, upper = _own_bounds(given.bounds, n_rows)
+    targets = KnownTargets(target, ~unlabeled, lower, upper, given.weights)
+    row = first_row(unlabeled & (np.isinf(lower) | np.isinf(upper)))
+    if row is not None:
+        raise ValueError(
+            f"target_bounds of row {row} are not finite (from {lower[row]} to {upper[row]}). "
+            f"{_NEEDS_BOTH_ENDS}"
+        )
     _raise_if_crossed(lower, upper, "Swap them, or give NaN where nothing is known.")
-    row = _first(targets.contradicted())
+    row = first_row(targets.contradicted())
     if row is not None:
         raise ValueError(
             f"target_bounds exclude the target in row {row} of y: {target[row]} is not between "
@@ -142,7 +138,7 @@ def within_range(targets: KnownTargets, target_bounds: Any) -> KnownTargets:
     lower = np.where(np.isnan(targets.lower), low, targets.lower)
     upper = np.where(np.isnan(targets.upper), high, targets.upper)
     filled = replace(targets, lower=lower, upper=upper)
-    row = _first(filled.contradicted())
+    row = first_row(filled.contradicted())
     if row is not None:
         raise ValueError(
             f"The target {targets.target[row]} in row {row} of y is outside of "
@@ -153,7 +149,7 @@ def within_range(targets: KnownTargets, target_bounds: Any) -> KnownTargets:
     if bare.any():
         raise ValueError(
             f"{np.count_nonzero(bare)} of {len(bare)} rows have neither a target nor bounds of it; "
-            f"the first is row {_first(bare)}. Either pass the range of all targets to the "
+            f"the first is row {first_row(bare)}. Either pass the range of all targets to the "
             "constructor, target_bounds=(low, high) (or 'labeled', for the range of the known "
             "ones), or pass bounds of these rows to fit, target_bounds=array of shape "
             f"({len(bare)}, 2)."
@@ -202,17 +198,8 @@ def _range_of_known(targets: KnownTargets) -> tuple[float, float]:
     return low, high
 
 
-def _raise_if_infinite(infinite: Mask, lower: Vector, upper: Vector) -> None:
-    row = _first(infinite)
-    if row is not None:
-        raise ValueError(
-            f"target_bounds of row {row} are not finite (from {lower[row]} to "
-            f"{upper[row]}). {_NEEDS_BOTH_ENDS}"
-        )
-
-
 def _raise_if_crossed(lower: Vector, upper: Vector, fix: str) -> None:
-    row = _first(lower > upper)
+    row = first_row(lower > upper)
     if row is not None:
         raise ValueError(
             f"The bounds of the target in row {row} cross: the lower one ({lower[row]}) is "
@@ -222,13 +209,13 @@ def _raise_if_crossed(lower: Vector, upper: Vector, fix: str) -> None:
 
 def raise_if_too_large(name: str, *values: Vector) -> None:
     # Bounds may be NaN where there are none.
-    if any(np.any(np.abs(v) > LARGEST) for v in values):
+    if any(np.any(np.abs(v) > LARGEST_TARGET) for v in values):
         raise ValueError(
             f"The values of {name} are so large that their squares overflow. Rescale the targets "
             "and their bounds, for example by a power of ten."
         )
 
 
-def _first(mask: Mask) -> int | None:
-    """Return the first row that is marked, if there is one."""
-    return int(mask.argmax()) if mask.any() else None
+def first_row(wrong: Mask) -> int | None:
+    """Return the first row with something wrong in it, if there is one."""
+    return int(np.argwhere(wrong)[0, 0]) if wrong.any() else None

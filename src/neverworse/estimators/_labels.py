@@ -6,7 +6,9 @@ strings, nullable and categorical columns). Where -1 might as well be a class, n
 
 from __future__ import annotations
 
+import inspect
 import numbers
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,10 +16,9 @@ import numpy as np
 from sklearn.utils.validation import column_or_1d
 
 from neverworse._typing import AnyArray, Indices, Mask, Vector
-from neverworse.estimators._calibration import refuse_calibration
 
-_FEW = 8  # a few classes and a marker
-_MOST_SHOWN = 5  # classes in a message
+_MAX_SCANNED = 8  # a few classes and a marker
+_MAX_SHOWN = 5  # classes in a message
 # What NumPy makes of a missing label when a list of strings is turned into an array.
 _LOOKS_MISSING = ("-1", "nan", "NaN", "None", "<NA>", "NaT")
 
@@ -25,20 +26,9 @@ _LOOKS_MISSING = ("-1", "nan", "NaN", "None", "<NA>", "NaT")
 def split_labels(y: Any, missing_label: Any) -> tuple[AnyArray, Vector, Mask]:
     """Find the classes, and which rows carry one.
 
-    Parameters
-    ----------
-    y : array-like of shape (n_rows,)
-        Labels, with a marker where there is none.
-    missing_label : "auto" or scalar
-        The marker. NaN, None and pd.NA all mean any null value.
-
-    Returns
-    -------
-    classes : array of shape (n_classes,)
-        The classes in sorted order.
-    target : array of shape (n_rows,)
-        The position of the row's class among them; 0 for unlabeled rows.
-    unlabeled : boolean array of shape (n_rows,)
+    Returns the classes in sorted order, the position of each row's class among them (0 for
+    unlabeled rows), and which rows are unlabeled. As a marker, NaN, None and pd.NA all mean any
+    null value.
     """
     labels = distinct_labels(label_array(y))
     missing = missing_values(labels, missing_label)
@@ -52,21 +42,7 @@ def split_labels(y: Any, missing_label: Any) -> tuple[AnyArray, Vector, Mask]:
 
 
 def split_targets(y: Any, missing_label: Any) -> tuple[Vector, Mask]:
-    """Find the targets of a regression, and which rows have one.
-
-    Parameters
-    ----------
-    y : array-like of shape (n_rows,)
-        Numbers, with a marker where there is none.
-    missing_label : scalar
-        The marker. NaN, None and pd.NA all mean any null value.
-
-    Returns
-    -------
-    target : array of shape (n_rows,)
-        Zero for unlabeled rows.
-    unlabeled : boolean array of shape (n_rows,)
-    """
+    """Return the targets of a regression, zero for unlabeled rows, and which rows these are."""
     labels = distinct_labels(label_array(y))
     missing = _find_marker(labels, missing_label)
     try:
@@ -75,7 +51,7 @@ def split_targets(y: Any, missing_label: Any) -> tuple[Vector, Mask]:
         values = np.full(len(missing), np.inf)
     except (TypeError, ValueError):
         raise ValueError(
-            "y has targets that are no numbers. Convert them, or use a classifier if they are "
+            "y has targets that are not numbers. Convert them, or use a classifier if they are "
             "classes."
         ) from None
     if not np.isfinite(values).all():
@@ -93,17 +69,7 @@ def split_targets(y: Any, missing_label: Any) -> tuple[Vector, Mask]:
 def find_unlabeled(y: Any, missing_label: Any = "auto") -> Mask:
     """Find the rows without a label (or, where y is continuous, without a target).
 
-    Parameters
-    ----------
-    y : array-like of shape (n_rows,)
-        Labels of any number of classes, or targets of a regression, with a marker where there is
-        none.
-    missing_label : "auto" or scalar
-        The marker, as in `split_labels`. Continuous targets are missing where they are NaN.
-
-    Returns
-    -------
-    unlabeled : boolean array of shape (n_rows,)
+    The marker is that of `split_labels`. Continuous targets are missing where they are NaN.
     """
     labels = distinct_labels(label_array(y))
     return missing_values(labels, missing_label)[labels.codes]
@@ -122,26 +88,18 @@ def is_auto(missing_label: Any) -> bool:
 
 
 def _is_continuous(labels: _Labels) -> bool:
-    """Whether the values are numbers that are no integers, as in a regression."""
+    """Whether the values are numbers that are not integers, as in a regression."""
     values = labels.values[~labels.null]
     return values.dtype.kind == "f" and bool(np.any(values != np.floor(values)))
 
 
 @dataclass(frozen=True)
 class _Labels:
-    """Distinct values, and which of them each row has: everything is decided on the few.
+    """Distinct values, and which of them each row has: everything is decided on the few."""
 
-    Attributes
-    ----------
-    values : array of shape (n_distinct,)
-    null : boolean array of shape (n_distinct,)
-        Whether the value is None, NaN, NaT or pd.NA.
-    codes : array of shape (n_rows,)
-    """
-
-    values: AnyArray
-    null: Mask
-    codes: Indices
+    values: AnyArray  # (n_distinct,)
+    null: Mask  # (n_distinct,): whether the value is None, NaN, NaT or pd.NA
+    codes: Indices  # (n_rows,)
 
     def equal(self, value: Any) -> Mask:
         """Compare, where numbers, booleans and strings are never equal to each other."""
@@ -190,7 +148,7 @@ def _few_distinct(labels: AnyArray) -> _Labels | None:
     todo, codes = np.ones(len(labels), bool), np.zeros(len(labels), np.intp)
     values: list[Any] = []
     while todo.any():
-        if len(values) == _FEW:
+        if len(values) == _MAX_SCANNED:
             return None
         value = labels[np.argmax(todo)]
         same = labels == value if value == value else labels != labels
@@ -287,11 +245,11 @@ def check_classes(known: AnyArray, n_rows: int) -> AnyArray:
         )
     known = native_dtype(known)
     if known.dtype.kind == "f" and np.isinf(known).any():
-        raise ValueError("y contains infinity, which is no label. Mark unlabeled rows with NaN.")
+        raise ValueError("y contains infinity, which is not a label. Mark unlabeled rows with NaN.")
     if known.dtype.kind == "f" and np.any(known != np.floor(known)):
         raise ValueError(
-            "Unknown label type: continuous. y has numbers that are no integers, which are targets "
-            "of a regression, not classes: use ProjectedLeastSquaresRegressor, or turn them into "
+            "Unknown label type: continuous. y has numbers that are not integers: targets of a "
+            "regression, not classes. Use ProjectedLeastSquaresRegressor, or turn them into "
             "classes first."
         )
     classes = np.unique(known)
@@ -334,5 +292,31 @@ def shown(label: Any) -> str:
 
 def shown_classes(classes: AnyArray) -> str:
     """Return the first few classes as people would write them."""
-    more = ", ..." if len(classes) > _MOST_SHOWN else ""
-    return ", ".join(shown(k) for k in classes[:_MOST_SHOWN]) + more
+    more = ", ..." if len(classes) > _MAX_SHOWN else ""
+    return ", ".join(shown(k) for k in classes[:_MAX_SHOWN]) + more
+
+
+def refuse_calibration(markers: Sequence[Any]) -> None:
+    """Raise if scikit-learn's calibration fits the caller, and calibrates markers as well.
+
+    `CalibratedClassifierCV` makes a class of every value in y before it fits anything. Then it
+    pairs the scores of our classes with the wrong ones of its own, without a word. Nothing that it
+    passes on tells so, neither to the estimator nor to the splitter. What tells are its classes,
+    found where it is waiting for `fit` to return.
+    """
+    frame = inspect.currentframe()
+    while frame is not None:
+        if frame.f_globals.get("__name__") == "sklearn.calibration":
+            known = frame.f_locals
+            classes = known.get("classes", getattr(known.get("self"), "classes_", ()))
+            taken = [marker for marker in markers if marker in list(classes)]
+            if taken:
+                raise ValueError(
+                    f"CalibratedClassifierCV takes {shown(taken[0])}, the marker of unlabeled "
+                    "rows, for a class: its probabilities would be wrong. Fit it to the labeled "
+                    "rows, and give the others to the estimator inside: "
+                    "CalibratedClassifierCV(WithUnlabeledRows(estimator, X[unlabeled]))"
+                    ".fit(X[labeled], y[labeled]), with neverworse.model_selection."
+                    "WithUnlabeledRows."
+                )
+        frame = frame.f_back

@@ -1,4 +1,4 @@
-"""The supervised baseline: least squares on 0/1 targets."""
+"""The supervised baseline: least squares on 0/1 targets, with a given or a chosen penalty."""
 
 from __future__ import annotations
 
@@ -6,15 +6,23 @@ from abc import abstractmethod
 from numbers import Real
 from typing import Any, ClassVar
 
-from sklearn.utils._param_validation import Interval
+import numpy as np
+from sklearn.utils import check_array
+from sklearn.utils._param_validation import Interval, StrOptions
 
-from neverworse._typing import AnyArray, Vector
-from neverworse.estimators._class_weight import CLASS_WEIGHT
+from neverworse._docs import documented_like
+from neverworse._typing import Matrix, Vector
 from neverworse.estimators._classifier import IndicatorClassifier
-from neverworse.estimators._known_labels import known_labels
+from neverworse.estimators._input import FitInput
+from neverworse.estimators._known_labels import CLASS_WEIGHT, known_labels
 from neverworse.estimators._linear import fit_least_squares
-from neverworse.projection import Observer, TrainingRows
-from neverworse.rows import Rows
+from neverworse.projection import TrainingRows, leave_one_out
+from neverworse.projection.coordinates.moments import column_moments
+
+# Penalties that are tried, in units of the mean sum of squares of the centred columns that vary.
+GRID = np.logspace(-6, 2, 25)
+# Losses that differ by less, relative to their size, differ by rounding errors.
+EQUAL = 1e-10
 
 
 class LabeledRowsClassifier(IndicatorClassifier):
@@ -26,19 +34,13 @@ class LabeledRowsClassifier(IndicatorClassifier):
     class_weight: Any
     alpha_: float
 
-    def _fit_rows(
-        self,
-        rows: Rows,
-        y: Any,
-        weights: Vector | None,
-        bounds: Any,
-        observer: Observer | None,  # noqa: ARG002
-    ) -> None:
-        known = known_labels(y, self.missing_label, rows.n_rows, weights, bounds, self.class_weight)
-        self._fit_training(TrainingRows(rows, known.labels), known.classes)
+    def _fit_rows(self, given: FitInput) -> None:
+        known = known_labels(given, self.missing_label, self.class_weight)
+        self._fit_training(TrainingRows(given.rows, known.labels))
+        self.classes_ = known.classes
 
     @abstractmethod
-    def _fit_training(self, training: TrainingRows, classes: AnyArray) -> None:
+    def _fit_training(self, training: TrainingRows) -> None:
         """Fit to the labeled ones of checked rows."""
 
 
@@ -50,7 +52,8 @@ class LeastSquaresClassifier(LabeledRowsClassifier):
 
     .. math:: \sum_i s_i (x_i \cdot w + b - y_i)^2 + \alpha \lVert w \rVert^2 .
 
-    More than two classes have one such target each, 1 for the rows of the class.
+    More than two classes have one such target each, 1 for the rows of the class. Without intercept,
+    scores still have to approximate 0 and 1.
 
     Unlabeled rows are ignored. This is the supervised counterpart of
     `ProjectedLeastSquaresClassifier`, and is also known as Fisher's linear discriminant.
@@ -61,21 +64,21 @@ class LeastSquaresClassifier(LabeledRowsClassifier):
         Ridge penalty, as in scikit-learn's `Ridge`: not scaled by the number of rows, and without
         the intercept.
     class_weight : None, "balanced" or dict, default=None
-        What the weights :math:`s_i` of labeled rows are multiplied by, for each class. "balanced":
-        the rows of every class weigh the same together, and all rows as much as before, as in
-        scikit-learn. A dict from classes to numbers; classes that it lacks have 1.
+        Factors for the weights :math:`s_i` of labeled rows, for each class. "balanced": all
+        classes have the same total weight, and all rows together as much as before, as in
+        scikit-learn. A dict from classes to factors; the factor of other classes is 1.
     fit_intercept : bool, default=True
-        Whether to fit b. Without it, the score still has to approximate 0 and 1.
+        Whether to fit an intercept; it is never penalised.
     rcond : float or None, default=None
         How rank deficiency is decided. None: an accurate solve that does not depend on the scales
-        of the columns, with the shortest solution where there are many. A number: directions whose
-        singular value in the Gram matrix of the centred, unscaled columns is at most `rcond` times
-        the largest are left out. The published experiments of Krijthe and Loog use 1.49e-8, which
-        acts as a strong regulariser where columns have very different scales.
+        of the columns, with the solution of minimum norm where there are many. A number: directions
+        whose singular value in the Gram matrix of the centred, unscaled columns is at most `rcond`
+        times the largest are left out. The published experiments of Krijthe and Loog use 1.49e-8,
+        which acts as a strong regulariser where columns have very different scales.
     missing_label : "auto" or scalar, default="auto"
-        What marks unlabeled rows in y. "auto": -1 among integers, NaN among floats, and any null
-        value among objects; an error where that would be a guess. NaN, None or pd.NA: any null
-        value, so that -1 may be a class. Any other value: that value.
+        The value that marks unlabeled rows in y. "auto": -1 among integers, NaN among floats, and
+        any null value among objects; an error where that would be a guess. NaN, None or pd.NA: any
+        null value, so that -1 may be a class.
 
     Attributes
     ----------
@@ -88,6 +91,7 @@ class LeastSquaresClassifier(LabeledRowsClassifier):
     alpha_ : float
         The penalty that was used.
     n_features_in_ : int
+        Number of features seen during `fit`.
     feature_names_in_ : array of shape (n_features_in_,)
         Only if X has column names that are all strings.
 
@@ -128,6 +132,138 @@ class LeastSquaresClassifier(LabeledRowsClassifier):
         self.rcond = rcond
         self.missing_label = missing_label
 
-    def _fit_training(self, training: TrainingRows, classes: AnyArray) -> None:
+    def _fit_training(self, training: TrainingRows) -> None:
         fit_least_squares(self, training, float(self.alpha), self.rcond)
-        self.classes_ = classes
+
+
+@documented_like(LeastSquaresClassifier)
+class LeastSquaresClassifierCV(LabeledRowsClassifier):
+    r"""Least squares classifier that chooses its ridge penalty by leave-one-out.
+
+    For every penalty α, every labeled row i is scored by the fit to all other labeled rows. That
+    takes no fits: with the error :math:`e_i` of the fit to all of them and its leverage
+    :math:`h_i`, the error without row i is :math:`e_i / (1 - h_i)`, exactly, and one
+    decomposition serves all penalties. Unlabeled rows are ignored; they are never scored.
+
+    Parameters
+    ----------
+    alphas : array-like of shape (n_alphas,) or None, default=None
+        Penalties to choose from. None: 25 values from 1e-6 to 100 times the mean sum of squares of
+        the centred columns of the labeled rows (those that vary), so that the units of the features
+        do not matter.
+    scoring : {"brier", "accuracy"}, default="brier"
+        What is compared: the mean squared error of the left-out scores, or the accuracy of the
+        left-out predictions (and the squared error where that is equal).
+    class_weight : None, "balanced" or dict, default=None
+        Factors for the weights of labeled rows, as in `LeastSquaresClassifier`. Left-out rows are
+        scored with these weights; "balanced" ones are those of all labeled rows.
+    {fit_intercept, missing_label}
+
+    Attributes
+    ----------
+    alpha_ : float
+        The penalty that was chosen; the largest of equally good ones.
+    alphas_ : array of shape (n_alphas,)
+        The penalties that were tried.
+    loo_brier_, loo_accuracy_ : arrays of shape (n_alphas,)
+        Mean squared error (summed over the classes) and accuracy of the left-out scores.
+    {classes_, coef_, intercept_, n_features_in_, feature_names_in_}
+
+    See Also
+    --------
+    ProjectedLeastSquaresClassifier : ``alpha="loo"`` chooses the penalty of its supervised
+        solution in this way.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from neverworse import LeastSquaresClassifierCV
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 2, 60)
+    >>> X = rng.normal(size=(60, 20)) + 0.5 * y[:, None]
+    >>> y[40:] = -1
+    >>> clf = LeastSquaresClassifierCV(alphas=[0.1, 1, 10, 100, 1000]).fit(X, y)
+    >>> clf.alpha_
+    100.0
+    >>> clf.loo_brier_.round(3)
+    array([0.435, 0.385, 0.25 , 0.205, 0.245])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
+        "alphas": ["array-like", None],
+        "scoring": [StrOptions({"brier", "accuracy"})],
+        "class_weight": CLASS_WEIGHT,
+        "fit_intercept": ["boolean"],
+        "missing_label": "no_validation",
+    }
+
+    def __init__(
+        self,
+        alphas: Any = None,
+        *,
+        scoring: str = "brier",
+        class_weight: Any = None,
+        fit_intercept: bool = True,
+        missing_label: Any = "auto",
+    ) -> None:
+        self.alphas = alphas
+        self.scoring = scoring
+        self.class_weight = class_weight
+        self.fit_intercept = fit_intercept
+        self.missing_label = missing_label
+
+    def _fit_training(self, training: TrainingRows) -> None:
+        alphas, (brier, accuracy) = left_out(self, training, _brier_and_accuracy)
+        loss = brier if self.scoring == "brier" else 1.0 - accuracy
+        fit_least_squares(self, training, best_alpha(alphas, loss, brier))
+        self.alphas_ = alphas
+        self.loo_brier_, self.loo_accuracy_ = brier, accuracy
+
+
+def left_out(model: Any, training: TrainingRows, compare: Any) -> tuple[Vector, Any]:
+    """Return penalties, and for each what `compare` adds up over left-out rows, per weight.
+
+    The penalties are those of the model, or a grid in units of the columns if it has none.
+    """
+    rows, target, weights = training.labeled()
+    if model.alphas is None:
+        sums = column_moments(rows, weights, model.fit_intercept)
+        alphas = GRID * (sums.spread[sums.varies].mean() if sums.varies.any() else 1.0)
+    else:
+        alphas = check_array(
+            np.atleast_1d(model.alphas), ensure_2d=False, dtype=np.float64, input_name="alphas"
+        )
+        if alphas.ndim != 1 or (alphas < 0.0).any():
+            raise ValueError("alphas must be a list of penalties that are not negative.")
+    found = leave_one_out(rows, target, weights, alphas, compare, model.fit_intercept)
+    return alphas, found / float(rows.n_rows if weights is None else weights.sum())
+
+
+def best_alpha(alphas: Vector, *losses: Vector) -> float:
+    """Return the penalty of the smallest loss; of equal ones by the next loss, then the largest."""
+    usable = np.flatnonzero(np.isfinite(losses).all(axis=0))
+    if not usable.size:
+        raise ValueError(
+            "Leave-one-out needs at least two labeled rows of comparable weight: there is one "
+            "sample, or one that outweighs all others by more digits than floating point numbers "
+            "have. Label more rows, bring the weights closer together, or set alpha to a number."
+        )
+    for loss in losses:
+        least = loss[usable].min()
+        usable = usable[loss[usable] <= least + EQUAL * abs(least)]
+    return float(alphas[usable].max())
+
+
+def _brier_and_accuracy(scores: Vector, target: Matrix, weights: Vector) -> Matrix:
+    """Return squared errors and hits of every penalty, added up."""
+    if len(target) > 1:
+        hits = np.take_along_axis(target[None], scores.argmax(axis=1)[:, None], axis=1)[:, 0]
+    else:  # a soft label counts as a hit in part
+        hits = np.where(scores[:, 0] > 0.5, target, 1.0 - target)
+    return np.stack([squared_errors(scores, target, weights), hits @ weights])
+
+
+def squared_errors(scores: Vector, target: Matrix, weights: Vector) -> Vector:
+    """Return the squared errors of every penalty, added up."""
+    errors: Vector = np.sum((scores - target) ** 2, axis=1) @ weights
+    return errors

@@ -10,20 +10,20 @@ from sklearn.base import RegressorMixin, _fit_context
 from sklearn.linear_model import LinearRegression
 from sklearn.utils.validation import check_is_fitted
 
+from neverworse._docs import documented_like
 from neverworse._typing import Vector
-from neverworse.estimators._conversion import explains_conversion
+from neverworse.estimators._classifier import LinearClassifier
+from neverworse.estimators._input import FitInput, explains_conversion, lazy_on_dask
 from neverworse.estimators._known_targets import known_targets
-from neverworse.estimators._lazy import lazy_on_dask
-from neverworse.estimators._least_squares import LeastSquaresClassifier
-from neverworse.estimators._least_squares_cv import (
+from neverworse.estimators._least_squares import (
+    LeastSquaresClassifier,
+    LeastSquaresClassifierCV,
     best_alpha,
-    checked_alphas,
+    left_out,
     squared_errors,
-    total_weight,
 )
 from neverworse.estimators._linear import LinearModel, copy_input_checks, fit_least_squares
-from neverworse.projection import Labels, Observer, TrainingRows, Weights, leave_one_out
-from neverworse.rows import Rows
+from neverworse.projection import Labels, TrainingRows, Weights
 
 
 class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
@@ -36,6 +36,7 @@ class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
     coef_: Vector
     intercept_: float
 
+    @documented_like(LinearClassifier.fit)
     @explains_conversion
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None, target_bounds: Any = None) -> Self:
@@ -43,12 +44,10 @@ class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Labeled and unlabeled rows, in any order.
+        {X}
         y : array-like of shape (n_samples,)
             Targets, and a marker (NaN, unless `missing_label` says otherwise) for rows without one.
-        sample_weight : array-like of shape (n_samples,), optional
-            Not negative. A row of weight zero is as good as absent.
+        {sample_weight}
         target_bounds : array-like of shape (n_samples, 2), optional
             Smallest and largest possible target of each row. NaN where nothing is known but what
             was said in the constructor; what is given here takes precedence over that. A row whose
@@ -75,14 +74,6 @@ class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
         return self._scores(X)
 
     def to_sklearn(self) -> LinearRegression:
-        """Return a plain scikit-learn regression with the same weights.
-
-        Returns
-        -------
-        regression : sklearn.linear_model.LinearRegression
-            Fitted, with the same predictions. It knows nothing of neverworse, so that it can be
-            used where that is not installed.
-        """
         check_is_fitted(self, "coef_")
         model = LinearRegression(fit_intercept=self.fit_intercept)
         model.coef_, model.intercept_ = self.coef_.copy(), self.intercept_
@@ -90,8 +81,8 @@ class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
         return model
 
     def _set_weights(self, weights: Weights) -> None:
-        self.coef_ = weights.coef
-        self.intercept_ = float(weights.intercept) + 0.0  # without intercept, it may be -0.0
+        self.coef_ = weights.coef[0]
+        self.intercept_ = float(weights.intercept[0]) + 0.0  # without intercept, it may be -0.0
 
 
 class LabeledRowsRegressor(LinearRegressor):
@@ -102,24 +93,19 @@ class LabeledRowsRegressor(LinearRegressor):
     missing_label: Any
     alpha_: float
 
-    def _fit_rows(
-        self,
-        rows: Rows,
-        y: Any,
-        weights: Vector | None,
-        bounds: Any,
-        observer: Observer | None,  # noqa: ARG002
-    ) -> None:
-        targets = known_targets(y, self.missing_label, rows.n_rows, weights, bounds)
-        # How far unknown targets may range is nothing to this model.
+    def _fit_rows(self, given: FitInput) -> None:
+        targets = known_targets(given, self.missing_label)
+        # The bounds of unknown targets do not matter to this model.
         ignored = (~targets.known).astype(np.float64)
-        self._fit_training(TrainingRows(rows, Labels(targets.target, ignored, weights)))
+        labels = Labels(targets.target[None], ignored, given.weights)
+        self._fit_training(TrainingRows(given.rows, labels))
 
     @abstractmethod
     def _fit_training(self, training: TrainingRows) -> None:
         """Fit to the labeled ones of checked rows."""
 
 
+@documented_like(LeastSquaresClassifier)
 class LeastSquaresRegressor(LabeledRowsRegressor):
     r"""Least squares regression on the rows that have a target.
 
@@ -133,18 +119,13 @@ class LeastSquaresRegressor(LabeledRowsRegressor):
 
     Parameters
     ----------
-    alpha : float, default=0.0
-        Ridge penalty, as in scikit-learn's `Ridge`: not scaled by the number of rows, and without
-        the intercept.
+    {alpha}
     fit_intercept : bool, default=True
-        Whether to fit b.
-    rcond : float or None, default=None
-        How rank deficiency is decided, as in `LeastSquaresClassifier`. None: an accurate solve,
-        with the shortest solution where there are many.
+        Whether to fit an intercept; it is never penalised.
+    {rcond}
     missing_label : scalar, default=np.nan
-        What marks rows without a target in y. NaN, None or pd.NA: any null value. Any other value:
-        that value. Unlike among classes, -1 marks nothing unless it is given here: it may well be a
-        target.
+        The value that marks rows without a target in y. NaN, None or pd.NA: any null value. Unlike
+        for classes, -1 is a target unless it is given here.
 
     Attributes
     ----------
@@ -152,11 +133,7 @@ class LeastSquaresRegressor(LabeledRowsRegressor):
         The weights w.
     intercept_ : float
         b; zero without intercept.
-    alpha_ : float
-        The penalty that was used.
-    n_features_in_ : int
-    feature_names_in_ : array of shape (n_features_in_,)
-        Only if X has column names that are all strings.
+    {alpha_, n_features_in_, feature_names_in_}
 
     See Also
     --------
@@ -196,6 +173,7 @@ class LeastSquaresRegressor(LabeledRowsRegressor):
         fit_least_squares(self, training, float(self.alpha), self.rcond)
 
 
+@documented_like(LeastSquaresRegressor, LeastSquaresClassifierCV)
 class LeastSquaresRegressorCV(LabeledRowsRegressor):
     """Least squares regression that chooses its ridge penalty by exact leave-one-out.
 
@@ -204,24 +182,14 @@ class LeastSquaresRegressorCV(LabeledRowsRegressor):
 
     Parameters
     ----------
-    alphas : array-like of shape (n_alphas,) or None, default=None
-        Penalties to choose from. None: 25 values from 1e-6 to 100 times the mean sum of squares of
-        the centred columns of the rows with a target (those that vary).
-    fit_intercept : bool, default=True
-        Whether to fit an intercept; it is never penalised.
-    missing_label : scalar, default=np.nan
-        What marks rows without a target in y, as in `LeastSquaresRegressor`.
+    {alphas, fit_intercept, missing_label}
 
     Attributes
     ----------
-    alpha_ : float
-        The penalty that was chosen; the largest of equally good ones.
-    alphas_ : array of shape (n_alphas,)
-        The penalties that were tried.
+    {alpha_, alphas_}
     loo_mse_ : array of shape (n_alphas,)
         Mean squared error of the left-out predictions.
-    coef_, intercept_, n_features_in_, feature_names_in_
-        As in `LeastSquaresRegressor`.
+    {coef_, intercept_, n_features_in_, feature_names_in_}
 
     Examples
     --------
@@ -249,9 +217,6 @@ class LeastSquaresRegressorCV(LabeledRowsRegressor):
         self.missing_label = missing_label
 
     def _fit_training(self, training: TrainingRows) -> None:
-        rows, target, weights = training.labeled()
-        alphas = checked_alphas(self.alphas, rows, weights, self.fit_intercept)
-        sums = leave_one_out(rows, target, weights, alphas, squared_errors, self.fit_intercept)
-        loss = sums / total_weight(rows, weights)
+        alphas, loss = left_out(self, training, squared_errors)
         fit_least_squares(self, training, best_alpha(alphas, loss))
         self.alphas_, self.loo_mse_ = alphas, loss

@@ -1,7 +1,8 @@
-"""What all linear models share: checks of the input, and a fit that is whole or not at all."""
+"""What all linear models share: checks of the input, progress reports, and all-or-nothing fits."""
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,24 +15,43 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from neverworse._typing import Matrix, Vector
-from neverworse.estimators._conversion import explains_conversion
-from neverworse.estimators._lazy import (
+from neverworse.estimators._input import (
+    FitInput,
+    checked_weights,
     explain_not_finite,
+    explains_conversion,
     in_memory,
     is_lazy,
     lazy_rows,
     refuse_chunks,
 )
-from neverworse.estimators._progress import CallbackSupportMixin, observed_fit
-from neverworse.estimators._row_weights import checked_weights
 from neverworse.projection import (
     NonFiniteError,
     Observer,
+    Progress,
     TrainingRows,
     Weights,
     solve_least_squares,
 )
 from neverworse.rows import ChunkedRows, Rows, as_rows
+
+__all__ = [
+    "CallbackSupportMixin",
+    "LinearModel",
+    "copy_input_checks",
+    "explained_overflow",
+    "fit_least_squares",
+    "forget_fit",
+    "observed_fit",
+    "stored_weights",
+]
+
+try:
+    from sklearn.callback import CallbackSupportMixin
+except ImportError:  # scikit-learn before 1.9 has no callbacks
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Stands for the support of callbacks where scikit-learn has none."""
 
 
 class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
@@ -51,8 +71,8 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[mis
     coef_: Matrix
     intercept_: Any
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, bounds: Any) -> Self:
-        """Fit, and be unfitted if that does not come to an end, for whatever reason."""
+    def _fit(self, X: Any, y: Any, sample_weight: Any, bounds: Any = None) -> Self:
+        """Fit, and be unfitted if that is interrupted or fails."""
         try:
             X = self._checked_input(X)
             rows = X if isinstance(X, Rows) else as_rows(X)
@@ -66,7 +86,7 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[mis
                 explained_overflow(X, type(self).__name__),
                 observed_fit(self, X, y, metadata, getattr(self, "verbose", 0)) as observer,
             ):
-                self._fit_rows(rows, y, weights, bounds, observer)
+                self._fit_rows(FitInput(rows, y, weights, bounds, observer))
         except BaseException:  # an interrupt from the keyboard too
             forget_fit(self)
             raise
@@ -85,10 +105,21 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[mis
         )
 
     @abstractmethod
-    def _fit_rows(
-        self, rows: Rows, y: Any, weights: Vector | None, bounds: Any, observer: Observer | None
-    ) -> None:
+    def _fit_rows(self, given: FitInput) -> None:
         """Check y and the bounds, fit, and set the attributes."""
+
+    @abstractmethod
+    def to_sklearn(self) -> Any:
+        """Return a plain scikit-learn estimator with the same weights.
+
+        Returns
+        -------
+        estimator : sklearn estimator
+            Fitted, with the same predictions, and the same `decision_function` and probabilities if
+            it has them: a `RidgeClassifier`, `LogisticRegression`, `LinearDiscriminantAnalysis` or
+            `LinearRegression`. It knows nothing of neverworse, so that it can be used where that is
+            not installed.
+        """
 
     @explains_conversion
     def _scores(self, X: Any) -> Vector:
@@ -103,17 +134,47 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[mis
         scores = rows.scores(stored.coef, stored.intercept - self._threshold)
         if isinstance(rows, ChunkedRows) and not np.isfinite(scores).all():
             explain_not_finite(rows)
-        return scores
+        return scores if len(scores) > 1 else scores[0]
 
     def _set_weights(self, weights: Weights) -> None:
         """Store weights with a snapped intercept."""
-        self.coef_ = np.atleast_2d(weights.coef)
-        self.intercept_ = np.atleast_1d(weights.intercept - self._threshold)
+        self.coef_ = weights.coef
+        self.intercept_ = weights.intercept - self._threshold
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+@contextmanager
+def observed_fit(
+    estimator: Any, X: Any, y: Any, metadata: dict[str, Any], verbose: int
+) -> Iterator[Observer | None]:
+    """Announce a fit to the callbacks of the estimator; yield what the solver reports to.
+
+    Every stage of the solver is a task of scikit-learn's callback protocol; a callback that asks
+    to stop ends the solver early, and what it has found so far is certified.
+    """
+    context = None
+    if getattr(estimator, "_skl_callbacks", None):
+        context = estimator._init_callback_context(max_subtasks=None)
+        context.call_on_fit_task_begin(estimator=estimator, X=X, y=y, metadata=metadata)
+
+    def observe(progress: Progress) -> bool:
+        if verbose:
+            sys.stderr.write(f"[{type(estimator).__name__}] {progress}\n")
+        if context is None:
+            return False
+        task = context.subcontext(task_name=progress.stage)
+        task.call_on_fit_task_begin(estimator=estimator, X=X, y=y, metadata=metadata)
+        return bool(task.call_on_fit_task_end(estimator=estimator, X=X, y=y, metadata=metadata))
+
+    yield observe if verbose or context is not None else None
+    if context is not None:
+        context.call_on_fit_task_end(
+            estimator=estimator, X=X, y=y, metadata=metadata, reconstruction_attributes={}
+        )
 
 
 @contextmanager
@@ -137,8 +198,7 @@ def explained_overflow(X: Any, estimator_name: str) -> Iterator[None]:
 def stored_weights(model: LinearModel) -> Weights:
     """Return the weights of a fitted model; for a classifier, on targets coded 0 and 1."""
     intercept = np.atleast_1d(model.intercept_) + model._threshold
-    coef = np.atleast_2d(model.coef_)
-    return Weights(coef, intercept) if len(coef) > 1 else Weights(coef[0], float(intercept[0]))
+    return Weights(np.atleast_2d(model.coef_), intercept)
 
 
 def fit_least_squares(

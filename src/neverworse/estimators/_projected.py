@@ -3,32 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar
 
 from scipy import sparse
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
+from neverworse._docs import documented_like
 from neverworse._typing import Vector
 from neverworse.estimators._class_prior import with_class_prior
 from neverworse.estimators._classifier import IndicatorClassifier
+from neverworse.estimators._input import FitInput
 from neverworse.estimators._known_labels import known_labels
-from neverworse.estimators._least_squares import LeastSquaresClassifier
-from neverworse.estimators._least_squares_cv import LeastSquaresClassifierCV
-from neverworse.estimators._linear import copy_input_checks
-from neverworse.estimators._run_projection import (
-    DISTANCES,
-    baseline_of,
-    checked_distance,
-    run_projection,
-)
-from neverworse.estimators._soft_labels import SoftLabels
-from neverworse.projection import Certificate, Labels, Observer, TrainingRows
-from neverworse.rows import Rows
+from neverworse.estimators._least_squares import LeastSquaresClassifier, LeastSquaresClassifierCV
+from neverworse.estimators._projection import ProjectedModel, SoftLabels
 
 
-class ProjectedLeastSquaresClassifier(IndicatorClassifier):
+@documented_like(LeastSquaresClassifier)
+class ProjectedLeastSquaresClassifier(ProjectedModel, IndicatorClassifier):
     r"""Semi-supervised least squares classifier that is never worse than the supervised one.
 
     The constraint set Θ holds every weight vector that least squares on all rows would give for
@@ -69,7 +62,7 @@ class ProjectedLeastSquaresClassifier(IndicatorClassifier):
     alpha : float or "loo", default="loo"
         Ridge penalty of the supervised baseline: chosen by exact leave-one-out on the labeled
         rows, as in `LeastSquaresClassifierCV`, or a number, as in `LeastSquaresClassifier`. The
-        paper has 0.0. "Never worse" is worth as much as the baseline.
+        paper uses 0.0. "Never worse" is worth as much as the baseline.
     constraint_alpha : float or "same", default="same"
         Ridge penalty inside the constraint set, and in the loss that the guarantee is about:
         "same" as that of the baseline, or a number. With a smaller one than the baseline's, merely
@@ -89,34 +82,28 @@ class ProjectedLeastSquaresClassifier(IndicatorClassifier):
     prior_level : float, default=0.95
         Probability with which "confidence" intervals hold.
     class_weight : None, "balanced" or dict, default=None
-        What the weights of labeled rows are multiplied by, for each class, in the baseline and in
-        the constraint set, as in `LeastSquaresClassifier`; unlabeled rows keep theirs. The
+        Factors for the weights of labeled rows, for each class, in the baseline and in the
+        constraint set, as in `LeastSquaresClassifier`; unlabeled rows keep their weights. The
         guarantee is then about the loss with these weights, and the certificate says so.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept; it is never penalised.
-    rcond : float or None, default=None
-        Cut-off for the supervised solution, as in `LeastSquaresClassifier`.
-    missing_label : "auto" or scalar, default="auto"
-        What marks unlabeled rows in y, as in `LeastSquaresClassifier`.
+    {fit_intercept, rcond, missing_label}
     solver : {"exact", "lbfgs"}, default="exact"
         "exact" solves the dual, at the cost of a few passes over the rows. "lbfgs" runs L-BFGS-B
-        on the soft labels, the slow reference.
+        on the soft labels, as a slow reference.
     tol : float, default=1e-9
         Duality gap to reach, relative to the squared distance.
     max_iter : int or None, default=None
-        Stop after so many Newton steps (or function evaluations of L-BFGS-B). What is returned
-        when stopped early is certified all the same.
+        Maximum number of Newton steps (or of function evaluations of L-BFGS-B). A fit that is
+        stopped early is certified all the same.
     max_time : float or None, default=None
-        Stop the solver after so many seconds.
+        Maximum time of the solver in seconds.
     verbose : int, default=0
-        Whether to write a line to stderr for every stage of the solver: rows that take part,
-        passes, gap, and an estimate of the time left. Callbacks of scikit-learn (1.9 or newer) see
-        the same stages.
+        Whether to write a line to stderr for every stage of the fit, with the rows that take part
+        and, where these are known, passes, gap and an estimate of the time left. Callbacks of
+        scikit-learn (1.9 or newer) see the same stages.
 
     Attributes
     ----------
-    classes_ : array of shape (n_classes,)
-        The classes in sorted order; the second of two is coded 1.
+    {classes_}
     coef_ : array of shape (1, n_features) or (n_classes, n_features)
         Projected weights.
     intercept_ : array of shape (1,) or (n_classes,)
@@ -125,17 +112,15 @@ class ProjectedLeastSquaresClassifier(IndicatorClassifier):
         The supervised baseline, fitted to the labeled rows.
     soft_labels_ : array of shape (n_unlabeled,) or (n_unlabeled, n_classes)
         Imputed labels of the unlabeled rows, in their order, as the share of the second of two
-        classes, or of every class. ChunkState in a compact form, because almost all are 0 or 1.
+        classes, or of every class. Kept in a compact form, because almost all are 0 or 1.
     sparse_soft_labels_ : sparse array of shape (n_unlabeled, 1) or (n_unlabeled, n_classes)
         The same as a sparse array.
     certificate_ : Certificate
-        What is proved about the projected against the supervised weights.
+        What is proved about the projected weights, compared with the supervised ones.
     n_iter_ : int
-        Newton steps (or steps of the labels with very many columns, or function evaluations of
-        L-BFGS-B).
-    n_features_in_ : int
-    feature_names_in_ : array of shape (n_features_in_,)
-        Only if X has column names that are all strings.
+        Number of Newton steps (or, with very many columns, of gradient steps of the labels, or of
+        function evaluations of L-BFGS-B).
+    {n_features_in_, feature_names_in_}
 
     See Also
     --------
@@ -162,24 +147,15 @@ class ProjectedLeastSquaresClassifier(IndicatorClassifier):
     0.12
     """
 
-    _reads_chunks: ClassVar[bool] = True
-    _skips_rows: ClassVar[bool] = False
     _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
-        "distance": [StrOptions(set(DISTANCES)), "array-like"],
-        "constraint_alpha": [Interval(Real, 0, None, closed="left"), StrOptions({"same"})],
+        **ProjectedModel._parameter_constraints,
         "class_prior": "no_validation",
         "prior_level": [Interval(Real, 0, 1, closed="neither")],
-        "solver": [StrOptions({"exact", "lbfgs"})],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
-        "max_time": [Interval(Real, 0, None, closed="left"), None],
-        "verbose": ["verbose"],
-        **LeastSquaresClassifier._parameter_constraints,
-        "alpha": [Interval(Real, 0, None, closed="left"), StrOptions({"loo"})],
     }
+    _baselines: ClassVar[tuple[Any, Any]] = (LeastSquaresClassifier, LeastSquaresClassifierCV)
+    _shared: ClassVar[tuple[str, ...]] = (*ProjectedModel._shared, "class_weight")
 
     supervised_: LeastSquaresClassifier | LeastSquaresClassifierCV
-    certificate_: Certificate
 
     def __init__(
         self,
@@ -202,9 +178,6 @@ class ProjectedLeastSquaresClassifier(IndicatorClassifier):
         self.distance = distance
         self.alpha = alpha
         self.constraint_alpha = constraint_alpha
-        self.class_prior = class_prior
-        self.prior_level = prior_level
-        self.class_weight = class_weight
         self.fit_intercept = fit_intercept
         self.rcond = rcond
         self.missing_label = missing_label
@@ -213,31 +186,24 @@ class ProjectedLeastSquaresClassifier(IndicatorClassifier):
         self.max_iter = max_iter
         self.max_time = max_time
         self.verbose = verbose
+        self.class_prior = class_prior
+        self.prior_level = prior_level
+        self.class_weight = class_weight
 
-    def _fit_rows(
-        self, rows: Rows, y: Any, weights: Vector | None, bounds: Any, observer: Observer | None
-    ) -> None:
-        distance = checked_distance(self)
-        known = known_labels(y, self.missing_label, rows.n_rows, weights, bounds, self.class_weight)
+    def _fit_rows(self, given: FitInput) -> None:
+        known = known_labels(given, self.missing_label, self.class_weight)
         labels, assumptions = with_class_prior(known, self.class_prior, self.prior_level)
-        self._check_solver(labels)
-        training = TrainingRows(rows, labels)
-        if not (
-            isinstance(distance, str) and distance == "unlabeled"
-        ):  # which asks for another Gram matrix
-            training = training.read_once()
-        supervised = self._baseline()
-        supervised._fit_training(training, known.classes)
-        copy_input_checks(self, supervised)
-        result = run_projection(self, training, supervised, distance, assumptions, observer)
-        if known.factors is not None:
-            self.certificate_ = replace(
-                self.certificate_,
-                class_weight=tuple(
-                    zip(map(str, known.classes.tolist()), known.factors.tolist(), strict=True)
-                ),
+        if self.solver == "lbfgs" and (labels.shape.is_coupled or labels.totals is not None):
+            raise ValueError(
+                "solver='lbfgs' is a reference for two classes without class_prior. Use "
+                "solver='exact'."
             )
-        self.classes_ = known.classes
+        result = self._project(given, labels, assumptions)
+        if known.factors is not None:
+            names = map(str, known.classes.tolist())
+            weights = tuple(zip(names, known.factors.tolist(), strict=True))
+            self.certificate_ = replace(self.certificate_, class_weight=weights)
+        self.classes_ = self.supervised_.classes_ = known.classes
         self._soft_labels_ = SoftLabels.compress(result.soft_labels)
 
     @property
@@ -256,19 +222,8 @@ class ProjectedLeastSquaresClassifier(IndicatorClassifier):
         check_is_fitted(self, "coef_")
         return self._soft_labels_.to_sparse()
 
-    def _baseline(self) -> LeastSquaresClassifier | LeastSquaresClassifierCV:
-        return baseline_of(
-            self, LeastSquaresClassifier, LeastSquaresClassifierCV, class_weight=self.class_weight
-        )
 
-    def _check_solver(self, labels: Labels) -> None:
-        if self.solver == "lbfgs" and (labels.target.ndim > 1 or labels.totals is not None):
-            raise ValueError(
-                "solver='lbfgs' is a reference for two classes without class_prior. Use "
-                "solver='exact'."
-            )
-
-
+@documented_like(ProjectedLeastSquaresClassifier)
 class ICLSClassifier(ProjectedLeastSquaresClassifier):
     """Implicitly constrained least squares classifier.
 
@@ -279,10 +234,13 @@ class ICLSClassifier(ProjectedLeastSquaresClassifier):
 
     Parameters
     ----------
-    alpha, constraint_alpha, class_prior, prior_level, class_weight, fit_intercept, rcond
-        See `ProjectedLeastSquaresClassifier`.
-    missing_label, solver, tol, max_iter, max_time, verbose
-        See `ProjectedLeastSquaresClassifier`.
+    {alpha, constraint_alpha, class_prior, prior_level, class_weight, fit_intercept, rcond}
+    {missing_label, solver, tol, max_iter, max_time, verbose}
+
+    Attributes
+    ----------
+    {classes_, coef_, intercept_, supervised_, soft_labels_, sparse_soft_labels_, certificate_}
+    {n_iter_, n_features_in_, feature_names_in_}
 
     References
     ----------

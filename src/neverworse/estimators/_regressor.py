@@ -6,21 +6,21 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from neverworse._docs import documented_like
 from neverworse._typing import Vector
+from neverworse.estimators._input import FitInput
 from neverworse.estimators._known_targets import known_targets, within_range
 from neverworse.estimators._least_squares_regressor import (
     LeastSquaresRegressor,
     LeastSquaresRegressorCV,
     LinearRegressor,
 )
-from neverworse.estimators._linear import copy_input_checks
 from neverworse.estimators._projected import ProjectedLeastSquaresClassifier
-from neverworse.estimators._run_projection import baseline_of, checked_distance, run_projection
-from neverworse.projection import Certificate, Observer, TrainingRows
-from neverworse.rows import Rows
+from neverworse.estimators._projection import ProjectedModel
 
 
-class ProjectedLeastSquaresRegressor(LinearRegressor):
+@documented_like(LeastSquaresRegressor, ProjectedLeastSquaresClassifier)
+class ProjectedLeastSquaresRegressor(ProjectedModel, LinearRegressor):
     r"""Semi-supervised least squares regression that is never worse than the supervised one.
 
     For targets that are known to lie within bounds: shares, ratings, marks, ages, anything on a
@@ -56,28 +56,11 @@ class ProjectedLeastSquaresRegressor(LinearRegressor):
     alpha : float or "loo", default="loo"
         Ridge penalty of the supervised baseline: chosen by exact leave-one-out on the rows with a
         target, as in `LeastSquaresRegressorCV`, or a number, as in `LeastSquaresRegressor`.
-    constraint_alpha : float or "same", default="same"
-        Ridge penalty inside the constraint set, and in the loss that the guarantee is about, as in
-        `ProjectedLeastSquaresClassifier`.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept; it is never penalised.
-    rcond : float or None, default=None
-        Cut-off for the supervised solution, as in `LeastSquaresRegressor`.
-    missing_label : scalar, default=np.nan
-        What marks unlabeled rows in y, as in `LeastSquaresRegressor`.
+    {constraint_alpha, fit_intercept, rcond, missing_label}
     solver : {"exact", "lbfgs"}, default="exact"
         "exact" solves the dual, at the cost of a few passes over the rows. "lbfgs" runs L-BFGS-B
-        on the unknown targets, the slow reference.
-    tol : float, default=1e-9
-        Duality gap to reach, relative to the squared distance.
-    max_iter : int or None, default=None
-        Stop after so many Newton steps (or function evaluations of L-BFGS-B). What is returned
-        when stopped early is certified all the same.
-    max_time : float or None, default=None
-        Stop the solver after so many seconds.
-    verbose : int, default=0
-        Whether to write a line to stderr for every stage of the solver. Callbacks of scikit-learn
-        (1.9 or newer) see the same stages.
+        on the unknown targets, as a slow reference.
+    {tol, max_iter, max_time, verbose}
 
     Attributes
     ----------
@@ -90,15 +73,8 @@ class ProjectedLeastSquaresRegressor(LinearRegressor):
     imputed_targets_ : array of shape (n_unlabeled,)
         Targets of the unlabeled rows, in their order and within their bounds, for which least
         squares on all rows gives the projected weights. Most of them lie at one of their bounds;
-        they are no predictions. Rows whose bounds are equal are labeled, and not among them.
-    certificate_ : Certificate
-        What is proved about the projected against the supervised weights.
-    n_iter_ : int
-        Newton steps (or steps of the labels with very many columns, or function evaluations of
-        L-BFGS-B).
-    n_features_in_ : int
-    feature_names_in_ : array of shape (n_features_in_,)
-        Only if X has column names that are all strings.
+        they are not predictions. Rows with equal bounds count as labeled, and are not included.
+    {certificate_, n_iter_, n_features_in_, feature_names_in_}
 
     See Also
     --------
@@ -150,19 +126,18 @@ class ProjectedLeastSquaresRegressor(LinearRegressor):
     0.43
     """
 
-    _skips_rows: ClassVar[bool] = False
     _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
         "target_bounds": "no_validation",
         **{
             name: constraint
-            for name, constraint in ProjectedLeastSquaresClassifier._parameter_constraints.items()
-            if name not in ("class_prior", "prior_level", "class_weight")
+            for name, constraint in ProjectedModel._parameter_constraints.items()
+            if name != "class_weight"
         },
     }
+    _baselines: ClassVar[tuple[Any, Any]] = (LeastSquaresRegressor, LeastSquaresRegressorCV)
 
     supervised_: LeastSquaresRegressor | LeastSquaresRegressorCV
     imputed_targets_: Vector
-    certificate_: Certificate
 
     def __init__(
         self,
@@ -180,7 +155,6 @@ class ProjectedLeastSquaresRegressor(LinearRegressor):
         max_time: float | None = None,
         verbose: int = 0,
     ) -> None:
-        self.target_bounds = target_bounds
         self.distance = distance
         self.alpha = alpha
         self.constraint_alpha = constraint_alpha
@@ -192,24 +166,13 @@ class ProjectedLeastSquaresRegressor(LinearRegressor):
         self.max_iter = max_iter
         self.max_time = max_time
         self.verbose = verbose
+        self.target_bounds = target_bounds
 
-    def _fit_rows(
-        self, rows: Rows, y: Any, weights: Vector | None, bounds: Any, observer: Observer | None
-    ) -> None:
-        distance = checked_distance(self)
-        targets = known_targets(y, self.missing_label, rows.n_rows, weights, bounds)
-        targets = within_range(targets, self.target_bounds)
-        training = TrainingRows(rows, targets.labels())
-        if not (isinstance(distance, str) and distance == "unlabeled"):
-            training = training.read_once()
-        supervised = baseline_of(self, LeastSquaresRegressor, LeastSquaresRegressorCV)
-        supervised._fit_training(training)
-        copy_input_checks(self, supervised)
-        result = run_projection(
-            self, training, supervised, distance, targets.assumptions(), observer
-        )
+    def _fit_rows(self, given: FitInput) -> None:
+        targets = within_range(known_targets(given, self.missing_label), self.target_bounds)
+        result = self._project(given, targets.labels(), targets.assumptions())
         unknown = ~targets.known
         # Lower bound plus a share of the range may be off by a rounding error.
         self.imputed_targets_ = np.clip(
-            result.soft_labels, targets.lower[unknown], targets.upper[unknown]
+            result.soft_labels[0], targets.lower[unknown], targets.upper[unknown]
         )

@@ -2,9 +2,8 @@
 
 from neverworse.methods import discriminant, null_category
 from neverworse.methods._entropy import EntropyRegularizedLogisticRegression
-from neverworse.methods._hidden_labels import HiddenLabels
 from neverworse.methods._metric_selection import MetricModelSelection
-from neverworse.methods._references import OracleClassifier, SupervisedClassifier
+from neverworse.methods._references import HiddenLabels, OracleClassifier, SupervisedClassifier
 from neverworse.methods._self_learning import SelfLearningClassifier
 from neverworse.methods._updated_second_moment import UpdatedSecondMomentClassifier
 from neverworse.methods.discriminant import (

@@ -13,19 +13,24 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from neverworse._typing import AnyArray, Vector
-from neverworse.estimators._known_labels import known_labels
-from neverworse.estimators._linear import copy_input_checks
+from neverworse._docs import documented_like
+from neverworse._typing import AnyArray
+from neverworse.estimators import (
+    FitInput,
+    ProjectedLeastSquaresClassifier,
+    copy_input_checks,
+    known_labels,
+)
+from neverworse.methods._base import LogOddsClassifier, Stages
 from neverworse.methods._entropy_objective import Descent, EntropyObjective, descend
-from neverworse.methods._log_odds import LogOddsClassifier
-from neverworse.methods._stages import Stages
-from neverworse.projection import Labels, Observer, TrainingRows, Weights
+from neverworse.projection import Labels, TrainingRows, Weights
 from neverworse.rows import Rows
 
 # Stages before the last one only have to lead to its start.
 COARSE = 1e-3
 
 
+@documented_like(ProjectedLeastSquaresClassifier)
 class EntropyRegularizedLogisticRegression(LogOddsClassifier):
     r"""Logistic regression with minimum entropy on the unlabeled rows.
 
@@ -55,18 +60,13 @@ class EntropyRegularizedLogisticRegression(LogOddsClassifier):
         labeled rows only.
     n_stages : int, default=10
         λ is doubled from stage to stage, and reaches `entropy_weight` in the last of them.
-    fit_intercept : bool, default=True
-        Whether to fit b; it is never penalised.
+    {fit_intercept}
     tol : float, default=1e-6
         Descent ends where the norm of the gradient is at most `tol` times the square root of 2J,
         in coordinates in which the curvature of the log loss is about one.
     max_iter : int, default=1000
-        Iterations of L-BFGS at most in each stage.
-    missing_label : "auto" or scalar, default="auto"
-        What marks unlabeled rows in y, as in `LeastSquaresClassifier`.
-    verbose : int, default=0
-        Whether to write a line to stderr for every stage. Callbacks of scikit-learn (1.9 or newer)
-        see the same stages.
+        Maximum number of iterations of L-BFGS in each stage.
+    {missing_label, verbose}
 
     Attributes
     ----------
@@ -87,9 +87,7 @@ class EntropyRegularizedLogisticRegression(LogOddsClassifier):
         Iterations of L-BFGS in all stages.
     converged_ : bool
         Whether the gradient is as small as `tol` asks for.
-    n_features_in_ : int
-    feature_names_in_ : array of shape (n_features_in_,)
-        Only if X has column names that are all strings.
+    {n_features_in_, feature_names_in_}
 
     References
     ----------
@@ -148,14 +146,6 @@ class EntropyRegularizedLogisticRegression(LogOddsClassifier):
         self.verbose = verbose
 
     def to_sklearn(self) -> LogisticRegression:
-        """Return a plain scikit-learn classifier with the same weights.
-
-        Returns
-        -------
-        classifier : sklearn.linear_model.LogisticRegression
-            Fitted, with the same probabilities. It knows nothing of neverworse, so that it can be
-            used where that is not installed.
-        """
         check_is_fitted(self, "coef_")
         model = LogisticRegression(C=1.0 / self.alpha, fit_intercept=self.fit_intercept)
         model.coef_, model.intercept_ = self.coef_.copy(), self.intercept_.copy()
@@ -163,16 +153,9 @@ class EntropyRegularizedLogisticRegression(LogOddsClassifier):
         copy_input_checks(self, model)
         return model
 
-    def _fit_rows(
-        self,
-        rows: Rows,
-        y: Any,
-        weights: Vector | None,
-        bounds: Any,  # noqa: ARG002
-        observer: Observer | None,
-    ) -> None:
-        known = known_labels(y, self.missing_label, rows.n_rows, weights)
-        stages = Stages(observer)
+    def _fit_rows(self, given: FitInput) -> None:
+        known, rows = known_labels(given, self.missing_label), given.rows
+        stages = Stages(given.observer)
         first = self._fit_labeled(TrainingRows(rows, known.labels), stages)
         supervised = clone(self).set_params(entropy_weight=0.0)
         supervised._set_descents([first], known.classes)
@@ -199,8 +182,7 @@ class EntropyRegularizedLogisticRegression(LogOddsClassifier):
         objective = EntropyObjective(
             rows, target, weights, np.zeros(rows.n_rows), float(self.alpha), self.fit_intercept
         )
-        several = target.shape[:-1]
-        start = Weights(np.zeros((*several, rows.n_columns)), np.zeros(several))
+        start = Weights.zero(np.empty((len(target), rows.n_columns)))
         descent = descend(objective, start, 0.0, self.tol, self.max_iter)
         stages.report("labeled rows only", descent.n_iter, int(np.count_nonzero(weights)))
         return descent

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import optimize, special
 
-from neverworse._typing import Scalars, Vector
-from neverworse.projection import NonFiniteError, Weights
-from neverworse.projection.coordinates.gram import Whitening, whiten
+from neverworse._typing import Vector
+from neverworse.methods._base import column_squares
+from neverworse.projection import GramCoordinates, NonFiniteError, Weights, whiten
 from neverworse.projection.coordinates.moments import LARGEST_SQUARE
-from neverworse.rows import Rows, SparseRows
+from neverworse.rows import Rows
 from neverworse.rows._threads import single_threaded_blas
 
-# With more columns, no matrix of columns by columns is made: each is only brought to scale.
+# With more columns, no n_columns × n_columns matrix is made: each column is only scaled.
 MANY_COLUMNS = 2000
 # The second derivative of the log loss is at most this much times the weighted Gram matrix.
 CURVATURE = 0.25
@@ -24,20 +24,12 @@ CURVATURE = 0.25
 class WideCoordinates:
     """Coordinates for many columns: every weight and the intercept in a unit of its own.
 
-    They have what `Whitening` has.
-
-    Attributes
-    ----------
-    rows : Rows
-    unit : array of shape (n_columns,)
-        Of the weights.
-    intercept_unit : float or None
-        None without intercept.
+    They have what `GramCoordinates` has.
     """
 
     rows: Rows
-    unit: Vector
-    intercept_unit: float | None
+    unit: Vector  # (n_columns,): of the weights
+    intercept_unit: float | None  # None without intercept
 
     @property
     def rank(self) -> int:
@@ -45,52 +37,37 @@ class WideCoordinates:
         return self.rows.n_columns + (self.intercept_unit is not None)
 
     def to_weights(self, z: Vector) -> Weights:
-        """See `Whitening.to_weights`."""
+        """See `GramCoordinates.to_weights`."""
         if self.intercept_unit is None:
-            return Weights(self.unit * z, np.zeros(z.shape[:-1]))
-        return Weights(self.unit * z[..., :-1], self.intercept_unit * z[..., -1])
+            return Weights(self.unit * z, np.zeros(len(z)))
+        return Weights(self.unit * z[:, :-1], self.intercept_unit * z[:, -1])
 
-    def adjoint(self, weighted_sum: Vector, total: Scalars) -> Vector:
-        """See `Whitening.adjoint`."""
+    def adjoint(self, weighted_sum: Vector, total: Vector) -> Vector:
+        """See `GramCoordinates.adjoint`."""
         scale = self.intercept_unit
-        return self._joined(weighted_sum, 0.0 if scale is None else scale * np.asarray(total))
+        return self._joined(weighted_sum, total if scale is None else scale * total)
 
     def adjoint_coef(self, gradient: Vector) -> Vector:
-        """See `Whitening.adjoint_coef`."""
-        return self._joined(gradient, np.zeros(gradient.shape[:-1]))
+        """See `GramCoordinates.adjoint_coef`."""
+        return self._joined(gradient, np.zeros(len(gradient)))
 
-    def _joined(self, gradient: Vector, last: Scalars) -> Vector:
+    def _joined(self, gradient: Vector, last: Vector) -> Vector:
         if self.intercept_unit is None:
             return self.unit * gradient
-        return np.concatenate([self.unit * gradient, np.asarray(last)[..., None]], axis=-1)
+        return np.column_stack([self.unit * gradient, last])
 
 
 def coordinates(
     rows: Rows, weights: Vector, alpha: float, fit_intercept: bool
-) -> Whitening | WideCoordinates:
+) -> GramCoordinates | WideCoordinates:
     """Return coordinates in which neither scales nor correlations of the columns slow descent."""
     if rows.n_columns <= MANY_COLUMNS:
         return whiten(rows, CURVATURE * weights, alpha, fit_intercept)
-    squares = CURVATURE * _column_squares(rows, weights)
+    squares = CURVATURE * column_squares(rows, weights)
     if not (squares < LARGEST_SQUARE).all():
         raise NonFiniteError("the squares of the columns are too large")
     intercept_unit = 1.0 / np.sqrt(CURVATURE * weights.sum()) if fit_intercept else None
     return WideCoordinates(rows, 1.0 / np.sqrt(squares + alpha), intercept_unit)
-
-
-@np.errstate(over="ignore")  # an overflow shows in the result
-def _column_squares(rows: Rows, weights: Vector) -> Vector:
-    """Return the weighted sum of squares of every column."""
-    if isinstance(rows, SparseRows):  # what is zero need not be looked at
-        weighted = rows._X.multiply(np.sqrt(weights)[:, None])
-        squares: Vector = weighted.power(2).sum(axis=0)
-        return squares
-    total = np.zeros(rows.n_columns)
-    for lo in range(0, rows.n_rows, rows.block_rows):
-        hi = min(lo + rows.block_rows, rows.n_rows)
-        block = rows.block(lo, hi) * np.sqrt(weights[lo:hi])[:, None]
-        total += np.einsum("ij,ij->j", block, block)
-    return total
 
 
 class EntropyObjective:
@@ -99,15 +76,9 @@ class EntropyObjective:
     .. math:: J_\lambda(w, b) = - \sum_i s_i \log p_{y_i}(x_i) + \lambda \sum_j s_j H(p(u_j))
               + \frac{\alpha}{2} \lVert w \rVert^2
 
-    Parameters
-    ----------
-    rows : Rows
-    target : array of shape (n_rows,) or (n_classes, n_rows)
-        0 or 1 for two classes, or one-hot; anything finite where unlabeled.
-    labeled, unlabeled : arrays of shape (n_rows,)
-        Weights of the rows in the log loss and in the entropy.
-    alpha : float
-    fit_intercept : bool
+    The target is of shape (1, n_rows) for two classes, 0 or 1, or one-hot, and anything finite
+    where unlabeled. `labeled` and `unlabeled` are the weights of the rows in the log loss and in
+    the entropy.
     """
 
     def __init__(
@@ -125,14 +96,14 @@ class EntropyObjective:
 
     @np.errstate(over="ignore", invalid="ignore")  # an overflow shows in the result
     def evaluate(self, weights: Weights, entropy_weight: float) -> tuple[float, Vector]:
-        """Return J and its gradient over the coordinates, from one reading of the rows."""
+        """Return J and its gradient over the coordinates, from one pass over the rows."""
         rows = self.coordinates.rows
         losses = np.empty(rows.n_rows)
-        derive = _two_classes if self.target.ndim == 1 else _several_classes
+        derive = _two_classes if len(self.target) == 1 else _several_classes
 
         def weigh(t: Vector, part: slice) -> Vector:
             s, r = self.labeled[part], entropy_weight * self.unlabeled[part]
-            losses[part], slopes = derive(t, self.target[..., part], s, r)
+            losses[part], slopes = derive(t, self.target[:, part], s, r)
             return slopes
 
         _, summed, total = rows.scores_and_sum(weights.coef, weights.intercept, weigh)
@@ -151,7 +122,7 @@ def _two_classes(t: Vector, y: Vector, s: Vector, r: Vector) -> tuple[Vector, Ve
     rest = np.log1p(np.exp(-size))  # what the log loss of the likelier class is
     loss = rest + np.maximum(t, 0.0) - y * t
     entropy = rest + size * np.minimum(p, q)
-    return s * loss + r * entropy, s * (p - y) - r * t * p * q
+    return (s * loss + r * entropy)[0], s * (p - y) - r * t * p * q
 
 
 def _several_classes(t: Vector, y: Vector, s: Vector, r: Vector) -> tuple[Vector, Vector]:
@@ -164,17 +135,10 @@ def _several_classes(t: Vector, y: Vector, s: Vector, r: Vector) -> tuple[Vector
 
 @dataclass(frozen=True)
 class Descent:
-    """Where L-BFGS ended.
-
-    Attributes
-    ----------
-    weights : Weights
-    path : array of shape (n_iter + 1,)
-        The objective at the start and after every iteration; it never increases.
-    converged : bool
-    """
+    """Where L-BFGS ended."""
 
     weights: Weights
+    # (n_iter + 1,): the objective at the start and after every iteration; it never increases
     path: Vector
     converged: bool
 
@@ -193,7 +157,7 @@ def descend(
     The gradient is measured in coordinates in which the curvature is about one, so that half of
     its square is about what could still be gained.
     """
-    shape = (*start.coef.shape[:-1], objective.coordinates.rank)
+    shape = (len(start.coef), objective.coordinates.rank)
     path: list[float] = []
     at = np.zeros(shape)
     last = 0.0, np.zeros(shape)

@@ -1,8 +1,9 @@
-"""What fitted candidates say about rows, in a form in which distances can be measured."""
+"""What fitted candidates say about rows, how far apart that is, and whom to trust therefore."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,36 +11,73 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import check_consistent_length
 
 from neverworse._typing import AnyArray, Mask, Matrix, Vector
-from neverworse.estimators._known_labels import check_weights
-from neverworse.estimators._labels import split_labels, split_targets
-from neverworse.estimators._wrapped import predicted_codes
-from neverworse.methods._candidates import Named
-from neverworse.methods._hypothesis_distances import Distances, disagreement, root_mean_square
+from neverworse.estimators import (
+    check_weights,
+    is_auto,
+    predicted_codes,
+    split_labels,
+    split_targets,
+)
+
+# Inequalities and equalities hold up to rounding errors of this relative size.
+ROUNDING = 1e-12
+
+Named = list[tuple[str, Any]]  # estimators with their names
+
+
+@dataclass(frozen=True)
+class Distances:
+    """Distances of hypotheses, ordered from simple to complex."""
+
+    target: Vector  # (n_hypotheses,): to the targets, on the labeled rows
+    labeled: Matrix  # (n_hypotheses, n_hypotheses): from each other, on the labeled rows
+    unlabeled: Matrix  # (n_hypotheses, n_hypotheses): from each other, on the unlabeled rows
+
+    @cached_property
+    def consistent(self) -> Mask:
+        """Which hypotheses satisfy the triangle inequality with every simpler one."""
+        sums = self.target[:, None] + self.target
+        violated: Mask = np.tril(self.unlabeled > (1.0 + ROUNDING) * sums, -1)
+        consistent: Mask = ~np.any(violated, axis=1)
+        return consistent
+
+    @cached_property
+    def adjusted(self) -> Vector:
+        """Distances to the targets, times the largest ratio of distances to a simpler hypothesis.
+
+        Where the labeled rows do not tell two hypotheses apart and the unlabeled rows do, nothing
+        is known about the more complex one: infinity.
+        """
+        same = ROUNDING * np.maximum.outer(self.target, self.target)
+        seen = self.labeled > same
+        ratios = np.ones_like(self.labeled)
+        np.divide(self.unlabeled, self.labeled, out=ratios, where=seen)
+        ratios[~seen & (self.unlabeled > same)] = np.inf
+        ratios = np.tril(ratios, -1)
+        ratios[0, 0] = 1.0  # the distance of the simplest hypothesis is not adjusted
+        factors = ratios.max(axis=1)
+        adjusted = np.full_like(self.target, np.inf)
+        np.multiply(self.target, factors, out=adjusted, where=np.isfinite(factors))
+        return adjusted
+
+    def choose(self, method: str) -> int:
+        """Return the position of the hypothesis that a method prefers."""
+        if method == "tri":
+            return int(np.flatnonzero(self.consistent)[-1])
+        return int(np.argmin(self.adjusted))
 
 
 @dataclass(frozen=True)
 class Hypotheses:
-    """How predictions of candidates are compared with targets and with each other.
+    """How predictions of candidates are compared with targets and with each other."""
 
-    Attributes
-    ----------
-    y : array of shape (n_rows,)
-        Labels or targets, as candidates are fitted to them; anything where unlabeled.
-    truth : array of shape (n_rows,) or (n_rows, n_classes)
-        The same in the form of responses.
-    unlabeled : boolean array of shape (n_rows,)
-    weights : array of shape (n_rows,)
-    classes : array of shape (n_classes,), or None for regressors
-    response : {"predict", "predict_proba"}
-        What candidates are asked for.
-    """
-
+    # (n_rows,): labels or targets, as candidates are fitted to them; anything where unlabeled
     y: AnyArray
-    truth: AnyArray
-    unlabeled: Mask
-    weights: Vector
-    classes: AnyArray | None
-    response: str
+    truth: AnyArray  # (n_rows,) or (n_rows, n_classes): the same in the form of responses
+    unlabeled: Mask  # (n_rows,)
+    weights: Vector  # (n_rows,)
+    classes: AnyArray | None  # (n_classes,)
+    response: str  # what candidates are asked for
 
     def respond(self, name: str, fitted: Any, X: Any) -> AnyArray:
         """Return what a fitted candidate says about all rows: numbers, codes or probabilities."""
@@ -92,32 +130,21 @@ class Hypotheses:
 def hypotheses(
     candidates: Named, X: Any, y: Any, weights: Vector, distance: str, missing_label: Any
 ) -> Hypotheses:
-    """Check y, and decide what candidates are asked for.
-
-    Parameters
-    ----------
-    candidates : list of (str, estimator)
-        All classifiers, or all regressors.
-    X : anything that has rows
-    y : array-like of shape (n_rows,)
-    weights : array of shape (n_rows,)
-    distance, missing_label
-        Parameters of `MetricModelSelection`.
-    """
+    """Check y, and decide what candidates are asked for."""
     without = [name for name, e in candidates if not hasattr(e, "predict_proba")]
     if not is_classifier(candidates[0][1]):
         if distance == "predict_proba":
             raise ValueError("distance='predict_proba' is for classifiers. Use 'auto'.")
-        auto = isinstance(missing_label, str) and missing_label == "auto"
-        target, unlabeled = split_targets(y, np.nan if auto else missing_label)
+        marker = np.nan if is_auto(missing_label) else missing_label
+        target, unlabeled = split_targets(y, marker)
         check_consistent_length(X, target)
         if not weights[~unlabeled].any():
-            raise ValueError("sample_weight is zero for all rows with a target. Weigh some more.")
+            raise ValueError("sample_weight is zero for all rows with a target. Raise some of it.")
         return Hypotheses(target, target, unlabeled, weights, None, "predict")
     if distance == "predict_proba" and without:
         raise ValueError(
-            f"distance='predict_proba' needs probabilities, which {', '.join(map(repr, without))} "
-            "has not. Use distance='predict'."
+            f"distance='predict_proba' needs predict_proba, which {', '.join(map(repr, without))} "
+            "does not have. Use distance='predict'."
         )
     classes, codes, unlabeled = split_labels(y, missing_label)
     check_consistent_length(X, codes)
@@ -127,3 +154,20 @@ def hypotheses(
         return Hypotheses(labels, codes, unlabeled, weights, classes, "predict")
     one_hot = (codes[:, None] == np.arange(len(classes))).astype(np.float64)
     return Hypotheses(labels, one_hot, unlabeled, weights, classes, "predict_proba")
+
+
+def root_mean_square(f: AnyArray, g: AnyArray, weights: Vector) -> float:
+    """Return the weighted root mean squared difference of two predictions.
+
+    For probabilities, squares are summed over the classes and halved: for two classes, this is the
+    difference of the probabilities of one of them.
+    """
+    squares = (f - g) ** 2
+    if squares.ndim > 1:
+        squares = 0.5 * squares.sum(axis=1)
+    return float(np.sqrt(weights @ squares / weights.sum()))
+
+
+def disagreement(f: AnyArray, g: AnyArray, weights: Vector) -> float:
+    """Return the weighted share of rows on which two predictions are different classes."""
+    return float(weights @ (f != g) / weights.sum())

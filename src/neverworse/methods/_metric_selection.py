@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import _fit_context
+from sklearn.base import _fit_context, is_classifier, is_regressor
 from sklearn.utils import Bunch, _safe_indexing, get_tags, indexable
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from neverworse._docs import documented_like
 from neverworse._typing import AnyArray, Vector
-from neverworse.estimators import explains_conversion, weights_for
-from neverworse.estimators._lazy import refuse_chunks
-from neverworse.estimators._linear import copy_input_checks, forget_fit
-from neverworse.estimators._predictions import PassesPredictionsOn
-from neverworse.estimators._progress import CallbackSupportMixin, observed_fit
-from neverworse.methods._candidates import Named, candidates_to_fit, named_candidates
-from neverworse.methods._hypotheses import hypotheses
-from neverworse.methods._stages import Stages
+from neverworse.estimators import (
+    CallbackSupportMixin,
+    PassesPredictionsOn,
+    copy_for_known_labels,
+    copy_input_checks,
+    explains_conversion,
+    forget_fit,
+    observed_fit,
+    refuse_chunks,
+    weights_for,
+)
+from neverworse.methods._base import Stages
+from neverworse.methods._hypotheses import Named, hypotheses
+from neverworse.methods._references import SupervisedClassifier
 
 
+@documented_like(SupervisedClassifier)
 class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseComposition):  # type: ignore[misc]
     r"""Choice among models by their differences on unlabeled rows.
 
@@ -93,8 +102,7 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
         The classes in sorted order, if the candidates are classifiers.
     n_features_in_ : int
         Only if the chosen candidate has it.
-    feature_names_in_ : array of shape (n_features_in_,)
-        Only if X has column names that are all strings.
+    {feature_names_in_}
 
     Notes
     -----
@@ -215,32 +223,12 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
         return float(self.best_estimator_.score(X, y, **weights))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters; if `deep`, the candidates and theirs as well.
-
-        Parameters
-        ----------
-        deep : bool, default=True
-
-        Returns
-        -------
-        params : dict
-        """
         if isinstance(self.estimators, list):
             params: dict[str, Any] = self._get_params("estimators", deep=deep)
             return params
         return super().get_params(deep=deep)
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, also of candidates by their names: ``name__parameter``.
-
-        Parameters
-        ----------
-        **params : dict
-
-        Returns
-        -------
-        self : object
-        """
         if isinstance(params.get("estimators", self.estimators), list):
             self._set_params("estimators", **params)
         else:
@@ -253,23 +241,40 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
         return all(hasattr(estimator, method) for _, estimator in self._candidates())
 
     def _candidates(self) -> Named:
-        """Return the candidates with their names."""
-        return named_candidates(self.estimators, self.param_list)
+        """Return the candidates with their names, as they were given."""
+        if isinstance(self.estimators, list):
+            return self.estimators
+        return [
+            (", ".join(f"{name}={value!r}" for name, value in params.items()), self.estimators)
+            for params in self.param_list or [{}]
+        ]
 
     def _candidates_to_fit(self) -> Named:
         """Return copies of the candidates with their names, after a check."""
-        candidates = candidates_to_fit(self.estimators, self.param_list)
+        if isinstance(self.estimators, list):
+            _check_list(self.estimators, self.param_list)
+        else:
+            _check_param_list(self.param_list)
+        candidates = self._candidates()
+        kinds = [
+            "classifier" if is_classifier(e) else "regressor" if is_regressor(e) else "neither"
+            for _, e in candidates
+        ]
+        if "neither" in kinds or len(set(kinds)) > 1:
+            named = zip(candidates, kinds, strict=True)
+            told = ", ".join(f"{name!r}: {kind}" for (name, _), kind in named)
+            raise ValueError(
+                f"Candidates have to be all classifiers, or all regressors. Got: {told}."
+            )
+        copies = [(name, copy_for_known_labels(estimator)) for name, estimator in candidates]
+        for (_, estimator), params in zip(copies, self.param_list or (), strict=False):
+            estimator.set_params(**params)
         if isinstance(self.estimators, list):
             self._validate_names([name for name, _ in candidates])
-        return candidates
+        return copies
 
     def _choose(
-        self,
-        candidates: Named,
-        X: Any,
-        y: Any,
-        weights: Vector | None,
-        stages: Stages,
+        self, candidates: Named, X: Any, y: Any, weights: Vector | None, stages: Stages
     ) -> None:
         """Fit the candidates, measure distances, and set the attributes."""
         s = np.ones(_num_samples(X)) if weights is None else weights
@@ -304,11 +309,7 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
         tags = super().__sklearn_tags__()
         try:
             theirs = [get_tags(estimator) for _, estimator in self._candidates()]
-        except (
-            AttributeError,
-            TypeError,
-            ValueError,
-        ):  # whatever is wrong with the candidates is for `fit` to say
+        except (AttributeError, TypeError, ValueError):  # for `fit` to explain
             return tags
         if theirs:
             tags.estimator_type = theirs[0].estimator_type
@@ -317,3 +318,31 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
             tags.input_tags.sparse = all(their.input_tags.sparse for their in theirs)
             tags.input_tags.allow_nan = all(their.input_tags.allow_nan for their in theirs)
         return tags
+
+
+def _check_list(estimators: Any, param_list: Any) -> None:
+    if param_list is not None:
+        raise ValueError(
+            "param_list is for one estimator, but estimators is a list. Leave one of them out."
+        )
+    if not estimators or not all(
+        isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str)
+        for pair in estimators
+    ):
+        raise ValueError(
+            "estimators has to be a list of (name, estimator), from simple to complex, with at "
+            f"least one of them. Got: {estimators!r}"
+        )
+
+
+def _check_param_list(param_list: Any) -> None:
+    if not param_list:
+        raise ValueError(
+            "estimators is one estimator: pass a list of parameters as param_list, from simple to "
+            "complex, or a list of (name, estimator) as estimators."
+        )
+    if not all(isinstance(params, Mapping) for params in param_list):
+        raise ValueError(
+            "param_list has to be a list of dicts, each with the parameters of one candidate. "
+            f"Got: {param_list!r}"
+        )

@@ -8,17 +8,19 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils.validation import check_consistent_length
 
+from neverworse._docs import documented_like
 from neverworse._typing import AnyArray
 from neverworse.estimators import (
     DelegatingClassifier,
     LabeledRows,
+    LeastSquaresClassifier,
     explains_conversion,
     find_unlabeled,
     label_array,
 )
-from neverworse.methods._hidden_labels import HiddenLabels
 
 
+@documented_like(LeastSquaresClassifier)
 class SupervisedClassifier(DelegatingClassifier):
     """Any classifier, fitted to the labeled rows only.
 
@@ -30,8 +32,7 @@ class SupervisedClassifier(DelegatingClassifier):
     estimator : classifier or None, default=None
         Any classifier of scikit-learn, pipelines and searches included; rows are passed on to it
         as they are. None: ``LeastSquaresClassifier()``.
-    missing_label : "auto" or scalar, default="auto"
-        What marks unlabeled rows in y, as in `LeastSquaresClassifier`.
+    {missing_label}
 
     Attributes
     ----------
@@ -41,8 +42,7 @@ class SupervisedClassifier(DelegatingClassifier):
         Fitted to the labeled rows; it makes the predictions.
     n_features_in_ : int
         Only if the classifier has it.
-    feature_names_in_ : array of shape (n_features_in_,)
-        Only if X has column names that are all strings.
+    {feature_names_in_}
 
     See Also
     --------
@@ -91,8 +91,9 @@ class SupervisedClassifier(DelegatingClassifier):
         return self
 
 
+@documented_like(SupervisedClassifier)
 class OracleClassifier(DelegatingClassifier):
-    """Any classifier, fitted to all rows with their true labels: what no one can have.
+    """Any classifier, fitted to all rows with their true labels: an upper reference.
 
     A reference for experiments in which labels were hidden. It takes the same X and y as the other
     classifiers, and in addition the true labels of the rows that are unlabeled in y: as `y_true`
@@ -101,11 +102,7 @@ class OracleClassifier(DelegatingClassifier):
 
     Parameters
     ----------
-    estimator : classifier or None, default=None
-        Any classifier of scikit-learn, pipelines and searches included; rows are passed on to it
-        as they are. None: ``LeastSquaresClassifier()``.
-    missing_label : "auto" or scalar, default="auto"
-        What marks unlabeled rows in y, as in `LeastSquaresClassifier`.
+    {estimator, missing_label}
 
     Attributes
     ----------
@@ -113,10 +110,7 @@ class OracleClassifier(DelegatingClassifier):
         The classes in sorted order, including those of true labels only.
     estimator_ : classifier
         Fitted to all rows; it makes the predictions.
-    n_features_in_ : int
-        Only if the classifier has it.
-    feature_names_in_ : array of shape (n_features_in_,)
-        Only if X has column names that are all strings.
+    {n_features_in_, feature_names_in_}
 
     See Also
     --------
@@ -144,6 +138,7 @@ class OracleClassifier(DelegatingClassifier):
         self.estimator = estimator
         self.missing_label = missing_label
 
+    @documented_like(SupervisedClassifier.fit)
     @explains_conversion
     @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None, y_true: Any = None) -> Self:
@@ -151,12 +146,7 @@ class OracleClassifier(DelegatingClassifier):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features), or anything else the classifier accepts
-            Labeled and unlabeled rows, in any order.
-        y : array-like of shape (n_samples,)
-            Labels of two or more classes, and a marker for rows without one.
-        sample_weight : array-like of shape (n_samples,), optional
-            Not negative. Passed on to the classifier, which has to take it.
+        {X, y, sample_weight}
         y_true : array-like of shape (n_samples,), optional
             True labels, used where y has none. Needed if there are such rows, unless y is
             `HiddenLabels`.
@@ -197,3 +187,79 @@ def _answered(y: Any, y_true: Any, missing_label: Any) -> AnyArray:
             "y. Leave these rows out: an oracle knows all labels."
         )
     return labels
+
+
+class HiddenLabels:
+    """Labels with markers where they are hidden, and the true labels behind them.
+
+    As an array these are the labels with the markers, so that a classifier, of whatever package,
+    sees nothing else. `OracleClassifier` looks behind the markers. Experiments can pass one y to
+    supervised, semi-supervised and oracle classifiers alike; rows of y are chosen by indexing, as
+    scikit-learn's splitters and searches do it, and take their true labels along.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_rows,)
+        Labels, with a marker where they are hidden, as `neverworse.model_selection.mask_labels`
+        makes them.
+    y_true : array-like of shape (n_rows,)
+        All labels.
+
+    Attributes
+    ----------
+    y, y_true : arrays of shape (n_rows,)
+
+    See Also
+    --------
+    OracleClassifier : Fitted to the true labels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from neverworse import LeastSquaresClassifier
+    >>> from neverworse.methods import HiddenLabels, OracleClassifier
+    >>> X = np.array([[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]])
+    >>> y = HiddenLabels(y=[0, -1, -1, -1, -1, 1], y_true=[0, 0, 0, 0, 1, 1])
+    >>> np.asarray(y)
+    array([ 0, -1, -1, -1, -1,  1])
+    >>> for clf in (LeastSquaresClassifier(), OracleClassifier()):
+    ...     print(clf.fit(X, y).predict(X))
+    [0 0 0 1 1 1]
+    [0 0 0 0 1 1]
+    """
+
+    def __init__(self, y: Any, y_true: Any) -> None:
+        self.y = label_array(y)
+        self.y_true = label_array(y_true)
+        check_consistent_length(self.y, self.y_true)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """One number: how many rows there are."""
+        return self.y.shape
+
+    @property
+    def ndim(self) -> int:
+        """One."""
+        return self.y.ndim
+
+    @property
+    def dtype(self) -> Any:
+        """The type of the labels with their markers."""
+        return self.y.dtype
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def __getitem__(self, rows: Any) -> HiddenLabels:
+        y = self.y[rows]
+        if not np.ndim(y):
+            raise TypeError("Choose rows of HiddenLabels by a slice, a mask or a list of indices.")
+        return HiddenLabels(y, self.y_true[rows])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> AnyArray:
+        array = np.asarray(self.y, dtype=dtype)
+        return array.copy() if copy is not False and array is self.y else array
+
+    def __repr__(self) -> str:
+        return f"HiddenLabels({self.y!r})"

@@ -6,26 +6,34 @@ import warnings
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
-import numpy as np
 from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 
+from neverworse._docs import documented_like
 from neverworse._typing import AnyArray, Vector
-from neverworse.estimators import DelegatingClassifier, LabeledRows, explains_conversion
-from neverworse.estimators._least_squares import LeastSquaresClassifier
-from neverworse.estimators._progress import CallbackSupportMixin, observed_fit
-from neverworse.estimators._wrapped import predicted_codes
-from neverworse.methods._self_learning_least_squares import LeastSquaresSelfLearner
-from neverworse.methods._self_learning_loop import (
+from neverworse.estimators import (
+    CallbackSupportMixin,
+    DelegatingClassifier,
+    LabeledRows,
+    LeastSquaresClassifier,
+    ProjectedLeastSquaresClassifier,
+    explains_conversion,
+    observed_fit,
+)
+from neverworse.methods._references import SupervisedClassifier
+from neverworse.methods._self_learning_trainers import (
     NOTHING_TO_LEARN,
     Learned,
+    RefittingTrainer,
     StopReason,
     learn_from_itself,
+    learn_least_squares,
 )
 from neverworse.projection import Observer
 
 
+@documented_like(SupervisedClassifier, ProjectedLeastSquaresClassifier)
 class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):  # type: ignore[misc]
     r"""Self-learning with hard labels, of any classifier.
 
@@ -41,19 +49,14 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):  # typ
         Any classifier of scikit-learn, pipelines and searches included; X is passed on to it as it
         is. None: ``LeastSquaresClassifier()``. For a `LeastSquaresClassifier` without
         `class_weight`, the Gram matrix of all rows is computed once, and each retraining takes one
-        reading of the rows.
+        pass over the rows.
     max_iter : int, default=100
-        Retrainings at most.
-    missing_label : "auto" or scalar, default="auto"
-        What marks unlabeled rows in y, as in `LeastSquaresClassifier`.
-    verbose : int, default=0
-        Whether to write a line to stderr for every retraining. Callbacks of scikit-learn (1.9 or
-        newer) see the same stages.
+        Maximum number of retrainings.
+    {missing_label, verbose}
 
     Attributes
     ----------
-    classes_ : array of shape (n_classes,)
-        The classes in sorted order.
+    {classes_}
     estimator_ : classifier
         Fitted to all rows with the labels `labels_`; it makes the predictions.
     supervised_ : classifier
@@ -61,18 +64,15 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):  # typ
     labels_ : array of shape (n_unlabeled,)
         Labels of the unlabeled rows, in their order.
     n_iter_ : int
-        Retrainings.
+        Number of retrainings.
     stop_reason_ : {"converged", "cycle", "max_iter", "callback"}
         Why it ended: `estimator_` predicts `labels_` itself; labels came back that had been left
-        before, so that they would go round for ever; after `max_iter` retrainings; or because a
+        before, so that they would repeat forever; after `max_iter` retrainings; or because a
         callback asked for it.
     cycle_length_ : int or None
-        How many labelings would follow each other for ever: 1 if the labels have converged, at
+        How many labelings would repeat forever: 1 if the labels have converged, at
         least 2 in a cycle. None if it was stopped before that was known.
-    n_features_in_ : int
-        Only if the classifier has it.
-    feature_names_in_ : array of shape (n_features_in_,)
-        Only if X has column names that are all strings.
+    {n_features_in_, feature_names_in_}
 
     See Also
     --------
@@ -150,6 +150,7 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):  # typ
         self.missing_label = missing_label
         self.verbose = verbose
 
+    @documented_like(SupervisedClassifier.fit)
     @explains_conversion
     @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -157,12 +158,7 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):  # typ
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features), or anything else the classifier accepts
-            Labeled and unlabeled rows, in any order.
-        y : array-like of shape (n_samples,)
-            Labels of two or more classes, and a marker for rows without one.
-        sample_weight : array-like of shape (n_samples,), optional
-            Not negative. Passed on to the classifier, which has to take it.
+        {X, y, sample_weight}
 
         Returns
         -------
@@ -171,35 +167,31 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):  # typ
         with self._fitting(X, sample_weight) as (estimator, X, weights):
             metadata = {} if weights is None else {"sample_weight": weights}
             with observed_fit(self, X, y, metadata, self.verbose) as observer:
-                # A subclass may do something else, and weights of classes change with the labels.
-                if type(estimator) is LeastSquaresClassifier and estimator.class_weight is None:
-                    learned = self._learn_least_squares(estimator, X, y, weights, observer)
-                else:
-                    learned = self._learn(estimator, X, y, weights, observer)
+                learned = self._learn(estimator, X, y, weights, observer)
             self.labels_ = self.classes_[learned.codes]
             self.n_iter_ = learned.n_iter
             self.stop_reason_, self.cycle_length_ = learned.stop_reason, learned.cycle_length
         self._warn_if_not_converged()
         return self
 
-    def _learn_least_squares(
-        self, estimator: Any, X: Any, y: Any, weights: Vector | None, observer: Observer | None
-    ) -> Learned:
-        learner = LeastSquaresSelfLearner(estimator, self.missing_label, self.max_iter)
-        learner.learn(X, y, weights, observer)
-        self.classes_ = learner.classes_
-        self.supervised_, self.estimator_ = learner.supervised_, learner.retrained_
-        return learner.learned_
-
     def _learn(
         self, estimator: Any, X: Any, y: Any, weights: Vector | None, observer: Observer | None
     ) -> Learned:
+        # A subclass may do something else, and weights of classes change with the labels.
+        if type(estimator) is LeastSquaresClassifier and estimator.class_weight is None:
+            found = learn_least_squares(
+                estimator, X, y, weights, self.missing_label, self.max_iter, observer
+            )
+            if found is not None:
+                self.supervised_, self.estimator_, learned = found
+                self.classes_ = self.supervised_.classes_
+                return learned
         rows = LabeledRows.split(X, y, self.missing_label, weights)
         self.classes_ = rows.classes
         self.supervised_ = self.estimator_ = rows.labeled().fit(estimator)
         if not rows.unlabeled.any():
             return NOTHING_TO_LEARN
-        trainer = _RefittingTrainer(rows, estimator, self.supervised_)
+        trainer = RefittingTrainer(rows, estimator, self.supervised_)
         learned = learn_from_itself(trainer, self.max_iter, observer)
         self.estimator_ = trainer.model
         return learned
@@ -215,33 +207,3 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):  # typ
                 ConvergenceWarning,
                 stacklevel=2,
             )
-
-
-class _RefittingTrainer:
-    """Retrains any classifier: a fresh copy is fitted each time.
-
-    Parameters
-    ----------
-    rows : LabeledRows
-    estimator : classifier
-    start : classifier
-        The fitted one that gives the first labels.
-    """
-
-    def __init__(self, rows: LabeledRows, estimator: Any, start: Any) -> None:
-        self.rows = rows
-        self.estimator = estimator
-        self.model = start
-
-    def label(self) -> AnyArray:
-        """See `Trainer`."""
-        rows = self.rows
-        # Of all rows, because taking the unlabeled ones out would copy most of X.
-        predicted = np.asarray(self.model.predict(rows.X))[rows.unlabeled]
-        codes = predicted_codes(type(self.model).__name__, predicted, rows.classes)
-        rows.codes[rows.unlabeled] = codes
-        return codes.astype(np.min_scalar_type(len(rows.classes) - 1))
-
-    def retrain(self) -> None:
-        """See `Trainer`."""
-        self.model = self.rows.fit(self.estimator)

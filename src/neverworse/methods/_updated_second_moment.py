@@ -6,14 +6,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from neverworse._typing import Scalars, Vector
-from neverworse.estimators._classifier import IndicatorClassifier
-from neverworse.estimators._known_labels import known_labels
-from neverworse.estimators._least_squares import LeastSquaresClassifier
-from neverworse.projection import Observer, Weights, solve_least_squares
-from neverworse.rows import Rows
+from neverworse._docs import documented_like
+from neverworse.estimators import (
+    FitInput,
+    IndicatorClassifier,
+    LeastSquaresClassifier,
+    known_labels,
+)
+from neverworse.projection import Weights, solve_least_squares
 
 
+@documented_like(LeastSquaresClassifier)
 class UpdatedSecondMomentClassifier(IndicatorClassifier):
     r"""Least squares classifier with the second moments of labeled and unlabeled rows.
 
@@ -48,20 +51,11 @@ class UpdatedSecondMomentClassifier(IndicatorClassifier):
     rcond : float or None, default=None
         How rank deficiency is decided, as in `LeastSquaresClassifier`, from the second moments of
         all rows.
-    missing_label : "auto" or scalar, default="auto"
-        What marks unlabeled rows in y, as in `LeastSquaresClassifier`.
+    {missing_label}
 
     Attributes
     ----------
-    classes_ : array of shape (n_classes,)
-        The classes in sorted order; the second of two is coded 1.
-    coef_ : array of shape (1, n_features) or (n_classes, n_features)
-        The weights w.
-    intercept_ : array of shape (1,) or (n_classes,)
-        b - 0.5, so that ``X @ coef_.T + intercept_`` is the decision function.
-    n_features_in_ : int
-    feature_names_in_ : array of shape (n_features_in_,)
-        Only if X has column names that are all strings.
+    {classes_, coef_, intercept_, n_features_in_, feature_names_in_}
 
     See Also
     --------
@@ -120,22 +114,17 @@ class UpdatedSecondMomentClassifier(IndicatorClassifier):
         self.rcond = rcond
         self.missing_label = missing_label
 
-    def _fit_rows(
-        self,
-        rows: Rows,
-        y: Any,
-        weights: Vector | None,
-        bounds: Any,
-        observer: Observer | None,  # noqa: ARG002
-    ) -> None:
-        known = known_labels(y, self.missing_label, rows.n_rows, weights, bounds)
+    def _fit_rows(self, given: FitInput) -> None:
+        known = known_labels(given, self.missing_label)
+        rows, weights, target = given.rows, given.weights, known.labels.target
         labeled = ~known.labels.unlabeled
         s = known.labels.weights_where(labeled)
         total = float(rows.n_rows if weights is None else weights.sum())
         ratio = total / float(s.sum())
-        target = known.labels.target
-        mean: Scalars = np.average(target, axis=-1, weights=s) if self.fit_intercept else 0.0
-        residual = np.where(labeled, target - np.asarray(mean)[..., None], 0.0)
+        mean = np.zeros(len(target))
+        if self.fit_intercept:
+            mean = np.average(target, axis=1, weights=s)
+        residual = np.where(labeled, target - mean[:, None], 0.0)
         solution = solve_least_squares(
             rows,
             ratio * residual,

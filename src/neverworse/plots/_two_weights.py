@@ -138,7 +138,7 @@ def oracle_of(
 def as_point(classifier: LinearClassifier) -> Vector:
     """Return the two weights of a classifier, the intercept last."""
     weights = stored_weights(classifier)
-    return np.array([*weights.coef, weights.intercept])[:2]
+    return np.append(weights.coef, weights.intercept)[:2]
 
 
 def weight_names(estimator: ProjectedLeastSquaresClassifier) -> tuple[str, str]:

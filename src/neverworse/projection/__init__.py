@@ -3,21 +3,23 @@
 Knows arrays and rows, knows no scikit-learn.
 """
 
+from neverworse._budget import Observer, Progress
 from neverworse.projection.certificate.certificate import Assumptions, Certificate
+from neverworse.projection.coordinates import EPS, GramCoordinates, Weights, whiten
 from neverworse.projection.coordinates.moments import NonFiniteError
 from neverworse.projection.label_sets import Box, Simplex
 from neverworse.projection.labels import Labels, TrainingRows
 from neverworse.projection.least_squares.leave_one_out import leave_one_out
 from neverworse.projection.least_squares.supervised import solve_least_squares
 from neverworse.projection.project import ProjectionResult, project
-from neverworse.projection.solver.budget import Observer, Progress
 from neverworse.projection.totals import Totals
-from neverworse.projection.weights import Weights
 
 __all__ = [
+    "EPS",
     "Assumptions",
     "Box",
     "Certificate",
+    "GramCoordinates",
     "Labels",
     "NonFiniteError",
     "Observer",
@@ -30,4 +32,5 @@ __all__ = [
     "leave_one_out",
     "project",
     "solve_least_squares",
+    "whiten",
 ]

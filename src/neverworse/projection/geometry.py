@@ -4,34 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Literal
+from functools import cached_property
+from typing import Any, Literal
 
 import numpy as np
-from scipy import linalg
 
-from neverworse._typing import Matrix, Scalars, Vector
-from neverworse.projection.coordinates.choice import Coordinates, choose_coordinates
-from neverworse.projection.coordinates.gram import EPS
-from neverworse.projection.coordinates.kernel import RowSpaceWhitening
-from neverworse.projection.coordinates.matrix_free import WeightSpace, distance_basis
+from neverworse._typing import Matrix, Vector
+from neverworse.projection.coordinates import Points, Weights, choose_coordinates
 from neverworse.projection.coordinates.moments import NonFiniteError
 from neverworse.projection.labels import TrainingRows
-from neverworse.projection.problem import (
-    Projection,
-    Sample,
-    Solution,
-    Start,
-    Wanted,
-    residual_sums,
-    sample_of,
-    score_supervised,
-    squared_sizes,
-)
-from neverworse.projection.solver.hinges import StreamedHinges
+from neverworse.projection.solver.newton import DualSolution
+from neverworse.projection.solver.passes import Scored, Wanted, score_supervised
+from neverworse.projection.solver.problem import Projection, Sample, StreamedHinges
 from neverworse.projection.solver.working_set import draw, is_small, working_set_size
-from neverworse.projection.weights import Weights
-from neverworse.rows import Rows, as_rows
-from neverworse.rows._chunk_state import ChunkState, add_pairs
+from neverworse.rows import as_rows
+from neverworse.rows._chunk_state import add_pairs
 
 Distance = Literal["all", "labeled", "unlabeled", "euclidean"] | Matrix
 
@@ -66,10 +53,11 @@ class Geometry:
         Weights of the unlabeled rows, times the range of their label; zero for all others.
     unit : float
         The widest range.
-    whitening : Whitening, RowSpaceWhitening or WeightSpace
-        Coordinates of the weights.
-    placed, scored : ChunkState
-        What is known about the labels, and supervised scores, where the rows are.
+    coordinates : Coordinates
+        Of the weights, for the loss.
+    labels, scored : kept
+        What is known about the labels (`RowLabels`), and supervised scores (`Scored`), where the
+        rows are.
     """
 
     def __init__(
@@ -99,180 +87,135 @@ class Geometry:
         also = None
         if self.transductive:  # the supervised weights depend on the labeled rows
             also = training.labels.weights_where(~training.labels.unlabeled) > 0.0
-        self.whitening = choose_coordinates(
+        self.coordinates = choose_coordinates(
             training.rows, self.weights, self.alpha, fit_intercept, also
         )
         row_labels = replace(training.labels.of_rows(self.weights), hinge=self.hinge_weights)
-        self.placed = self.whitening.rows.scatter(row_labels)
-        wanted = self._wanted()
-        self.scored, self._linear, self._first = self._supervised_scores(wanted)
-        self._sample = None
-        if len(wanted.indices):
-            self._sample = Sample(wanted.indices, np.concatenate(self.scored.map(sample_of)))
+        rows, self._wanted = self.coordinates.rows, self._wanted_sample()
+        self.labels = rows.scatter(row_labels)
+        self.scored: Any = rows.keep(
+            score_supervised,
+            supervised.coef,
+            supervised.intercept,
+            known=(self._wanted,),
+            kept=(self.labels,),
+        )
 
-    def _wanted(self) -> Wanted:
+    def _wanted_sample(self) -> Wanted:
         """Return the sample that the solver will start with, where taking it would take a pass."""
-        rows, whitening = self.whitening.rows, self.whitening
         none = Wanted(np.empty(0, np.intp))
-        if rows.random_access or not whitening.takes_rows:
+        if self.coordinates.rows.random_access or not self.coordinates.whitens_copies:
             return none
         n_unlabeled = int(np.count_nonzero(self.hinge_weights))
-        n_classes = self.supervised.coef.size // self.supervised.coef.shape[-1]
-        rank = whitening.rank + 1  # with totals there is one more coordinate
-        if is_small(n_classes * rank, rank, n_unlabeled):
-            return none
-        size = working_set_size(n_classes * rank, rank, n_unlabeled)
-        return Wanted(draw(self.hinge_weights, size))
+        rank = self.coordinates.rank + 1  # with totals there is one more coordinate
+        size = (len(self.supervised.coef) * rank, rank, n_unlabeled)
+        return (
+            none if is_small(*size) else Wanted(draw(self.hinge_weights, working_set_size(*size)))
+        )
 
-    def _supervised_scores(
-        self, wanted: Wanted
-    ) -> tuple[ChunkState, Vector, tuple[Vector, Scalars]]:
-        """Return the supervised scores, c = H w_sup - E'Sy in these coordinates, U'Sq and Σ s q.
+    @cached_property
+    def _base(self) -> Projection:
+        """The dual problem in the distance of the loss itself, without restricted totals.
 
-        Unknown labels enter c with their smallest value. Labels q are those nearest to the scores.
+        Its linear term is c = H w_sup - E'Sy, where unknown labels y are as small as they may be.
         """
-        w, whitening = self.supervised, self.whitening
-        scored = whitening.rows.keep(
-            score_supervised, w.coef, w.intercept, known=(wanted,), kept=(self.placed,)
+        w, rows, coordinates = self.supervised, self.coordinates.rows, self.coordinates
+        summed, total = rows.ask_and_combine(Scored.sums, add_pairs, (self.scored,))
+        n, sample = len(w.coef), None
+        if len(self._wanted.indices):
+            copies = np.concatenate(rows.ask(Scored.copies, (self.scored,)))
+            sample = Sample(self._wanted.indices, copies)
+        linear = coordinates.adjoint(summed[:n], total[:n])
+        linear = linear + coordinates.adjoint_coef(self.alpha * w.coef)
+        return Projection(
+            coordinates,
+            linear / self.unit,
+            coordinates.adjoint(summed[n:], total[n:]),
+            total[n:],
+            self.hinge_weights,
+            self.training.labels,
+            self.labels,
+            self.scored,
+            length=None if coordinates.is_whitened else self._length(),
+            sample=sample,
         )
-        summed, total = scored.reduce(residual_sums, add_pairs)
-        summed = summed.reshape(2, *w.coef.shape)
-        total = np.asarray(total).reshape(2, *w.coef.shape[:-1])
-        linear = whitening.adjoint(summed[0], total[0]) + whitening.adjoint_coef(
-            self.alpha * w.coef
-        )
-        return scored, linear / self.unit, (whitening.adjoint(summed[1], total[1]), total[1])
 
-    @property
-    def start(self) -> Start:
-        """The soft labels that would reproduce the supervised scores, allowed or not."""
-        return Start(self.scored, self.training.labels)
+    def _length(self) -> float:
+        """Return a bound of the length of c: that of w_sup in H, and of the labels."""
+        coef, kept = self.supervised.coef, (self.scored, self.labels)
+        sizes = self.coordinates.rows.ask_and_combine(Scored.squared_sizes, add_pairs, kept)
+        of_scores, of_labels = sizes
+        scored = of_scores + self.alpha * float(np.vdot(coef, coef))
+        return float(np.sqrt(scored) + np.sqrt(of_labels)) / self.unit
+
+    def supervised_scores(self) -> Matrix:
+        """Return the supervised scores of all rows."""
+        return np.concatenate(self.coordinates.rows.ask(Scored.all_scores, (self.scored,)), axis=1)
+
+    def problem_in_all_rows(self) -> Projection:
+        """Return the dual problem in the distance of the loss itself."""
+        return self._with_totals(self._base)
 
     def problem(self, stop: Callable[[], bool]) -> Projection | None:
         """Return the dual problem, in coordinates in which its distance is Euclidean.
 
         None if `stop` says True before these are known.
         """
-        if self.guaranteed or not self.whitening.rank:
+        if self.guaranteed or not self.coordinates.rank:
             return self.problem_in_all_rows()
-        if isinstance(self.whitening, WeightSpace):
-            at_points = self._problem_at_points(self.whitening, stop)
-            return None if at_points is None else self._with_totals(at_points)
-        values, vectors = linalg.eigh(self._quadratic_form())
-        largest = float(values.max(initial=0.0))
-        kept = values > len(values) * 16 * EPS * largest
-        rotation = vectors[:, kept] * np.sqrt(values[kept] / largest)
-        problem = self._problem(self.whitening.rotated(rotation), rotation)
-        return self._with_totals(problem)
-
-    def problem_in_all_rows(self) -> Projection:
-        """Return the dual problem in the distance of the loss itself."""
-        problem = self._problem(self.whitening)
-        if isinstance(self.whitening, WeightSpace):
-            problem = replace(problem, length=self._length())
-        return self._with_totals(problem)
-
-    def _problem(self, coordinates: Coordinates, basis: Matrix | None = None) -> Projection:
-        """Return the dual problem in coordinates of the directions in `basis`, or of all."""
-        first, total = self._first
-        return Projection(
-            coordinates,
-            self._linear if basis is None else self._linear @ basis,
-            first if basis is None else first @ basis,
-            total,
-            self.hinge_weights,
-            self.placed,
-            self.start,
-            self.training.labels.shape,
-            sample=self._sample,
-        )
-
-    def _length(self) -> float:
-        """Return a bound of the length of c: that of w_sup in H, and of the labels."""
-        coef = self.supervised.coef
-        of_scores, of_labels = self.scored.reduce(squared_sizes, add_pairs, also=(self.placed,))
-        scored = of_scores + self.alpha * float(np.vdot(coef, coef))
-        return float(np.sqrt(scored) + np.sqrt(of_labels)) / self.unit
-
-    def _problem_at_points(self, space: WeightSpace, stop: Callable[[], bool]) -> Projection | None:
-        """Return the dual problem in the directions that the points of the distance leave."""
-        points: Rows
-        weights = None
-        name = repr(self.distance) if isinstance(self.distance, str) else "an array"
-        if not isinstance(self.distance, str):
-            points = as_rows(self.distance)
-        elif self.distance == "labeled":
-            points, _, weights = self.training.labeled()
-        else:
-            raise ValueError(
-                f"distance='euclidean' takes a matrix of columns by columns, and X has "
-                f"{space.rows.n_columns:,} columns. Use distance='all', or fewer columns (for "
-                "example by sklearn.decomposition.TruncatedSVD)."
-            )
-        found = distance_basis(space, points, weights, self.fit_intercept, name, stop)
-        if found is None:
-            return None
-        return self._problem(*found)
-
-    def _with_totals(self, problem: Projection) -> Projection:
-        totals = self.training.labels.free_totals()
-        return problem if totals is None else problem.with_totals(totals.scaled(1.0 / self.unit))
-
-    def _quadratic_form(self) -> Matrix:
-        """Return T'D'DT for the distance D."""
-        whitening = self.whitening
-        assert not isinstance(whitening, WeightSpace)
-        if isinstance(whitening, RowSpaceWhitening):
-            return self._form_in_row_space(whitening)
-        if isinstance(self.distance, str):
-            if self.distance == "labeled":
-                rows, _, weights = self.training.labeled()
-                return whitening.quadratic_form(rows, weights, self.fit_intercept)
-            basis = whitening.to_weights(np.eye(whitening.rank))
-            columns = np.column_stack([basis.coef, basis.intercept])
-            return columns @ columns.T
         try:
-            return whitening.quadratic_form(as_rows(self.distance), None, self.fit_intercept)
+            found = self.coordinates.in_distance(self._points(), stop)
         except NonFiniteError:
             raise ValueError(
                 "The values of distance are so large that their squares overflow. Rescale the "
                 "array; a factor makes no difference to the projection."
             ) from None
+        if found is None:
+            return None
+        coordinates, basis = found
+        linear, first = self._base.linear @ basis, self._base.first @ basis
+        changed = replace(self._base, coordinates=coordinates, linear=linear, first=first)
+        return self._with_totals(replace(changed, length=None))
 
-    def _form_in_row_space(self, whitening: RowSpaceWhitening) -> Matrix:
-        """Return the same, from the whitened rows."""
+    def _points(self) -> Points:
+        """Return where the distance is measured."""
         if not isinstance(self.distance, str):
-            return whitening.quadratic_form(self.distance, self.fit_intercept)
+            return Points("an array", as_rows(self.distance), with_one=self.fit_intercept)
         if self.distance == "euclidean":
-            return whitening.euclidean_form()
-        weights = self.training.labels.weights_where(~self.training.labels.unlabeled)
-        labeled = np.flatnonzero(weights)
-        return whitening.form_of_rows(labeled, weights[labeled])
+            return Points(repr(self.distance), None)
+        rows, _, weights = self.training.labeled()
+        labels = self.training.labels
+        in_table = labels.weights_where(~labels.unlabeled)
+        return Points(repr(self.distance), rows, weights, in_table, self.fit_intercept)
 
-    def direction(self, problem: Projection, solution: Solution) -> Weights:
+    def _with_totals(self, problem: Projection) -> Projection:
+        totals = self.training.labels.free_totals()
+        return problem if totals is None else problem.with_totals(totals.scaled(1.0 / self.unit))
+
+    def direction(self, problem: Projection, solution: DualSolution) -> Weights:
         """Return the projected less the supervised weights."""
-        z = solution.z if problem.totals is None else solution.z[..., :-1]
-        if self.guaranteed:
-            if solution.value <= problem.floor:
-                z = np.zeros_like(z)
-        else:
-            x = np.zeros((*solution.q.shape[:-1], len(self.hinge_weights)))
-            x[..., self.training.labels.unlabeled] = solution.q
-            hinges = StreamedHinges(self.whitening, self.hinge_weights)
-            z = hinges.adjoint(x * self.hinge_weights) - self._linear
+        z = solution.z if problem.totals is None else solution.z[:, :-1]
+        value, floor = solution.value, problem.floor
+        if not self.guaranteed:
+            z, value = self._nearest_in_all_rows(solution.q)
             floor = self.problem_in_all_rows().floor
-            half = 0.5 * float(np.vdot(z, z))
-            if isinstance(self.whitening, WeightSpace):
-                raised = self.whitening.solve(z, 0.0).x
-                z, half = raised, 0.5 * float(np.vdot(z, raised))
-            if half <= floor:
-                z = np.zeros_like(z)
-        return self.whitening.to_weights(self.unit * z)
+        if value <= floor:
+            z = np.zeros_like(z)
+        return self.coordinates.to_weights(self.unit * z)
 
-    def multiplier(self, problem: Projection, solution: Solution) -> Scalars | None:
+    def _nearest_in_all_rows(self, q: Matrix) -> tuple[Matrix, float]:
+        """Return the point of soft labels, and half its squared distance in the loss itself."""
+        x = np.zeros((len(q), len(self.hinge_weights)))
+        x[:, self.training.labels.unlabeled] = q
+        hinges = StreamedHinges(self.coordinates, self.hinge_weights)
+        primal = hinges.adjoint(x * self.hinge_weights) - self._base.linear
+        z = self.coordinates.solve(primal, 0.0).x
+        return z, 0.5 * float(np.vdot(z, primal))
+
+    def multiplier(self, problem: Projection, solution: DualSolution) -> Vector | None:
         """Return by how much restricted totals shift all scores in the worst labeling."""
         if problem.totals is None or not self.guaranteed:
             return None
-        size = float(problem.whitening.offset[-1])
-        shift: Vector = self.unit * size * solution.z[..., -1]
+        size = float(problem.coordinates.offset[-1])
+        shift: Vector = self.unit * size * solution.z[:, -1]
         return shift

@@ -1,86 +1,100 @@
 """Where the soft labels of a row may lie: between 0 and 1, or in the simplex of several classes.
 
-Arrays of labels have the rows last: shape (n_rows,) for one number per row, (n_classes, n_rows) for
-several classes. A *shape* knows, for every row, the set of labels; scores t enter with the sign of
-the dual, so that the extreme label of a row minimises q·t.
+Arrays of labels have shape (n_classes, n_rows), with n_classes = 1 for one number in [0, 1]. A
+label set knows, for every row, which labels are allowed; scores t enter with the sign of the dual,
+so that the best corner of a row minimises q·t.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from neverworse._typing import Indices, Mask, Matrix, Vector
 
 
-class LabelSet(Protocol):
-    """The sets in which soft labels lie, row by row."""
+class LabelSet(ABC):
+    """The sets in which soft labels lie, row by row.
 
-    @property
-    def is_uniform(self) -> bool:
-        """Whether all rows have the same set."""
+    Attributes
+    ----------
+    is_uniform : bool
+        Whether all rows have the same set.
+    is_coupled : bool
+        Whether the numbers of a row add up to one: what one gains, others lose.
+    """
 
+    is_uniform = True
+    is_coupled = False
+
+    @abstractmethod
     def at(self, rows: Any) -> LabelSet:
         """Return the sets of some rows (a slice, indices or a mask)."""
 
-    def project(self, x: Vector) -> Vector:
+    @abstractmethod
+    def project(self, x: Matrix) -> Matrix:
         """Return the point of each set that is nearest to x."""
 
-    def minimizer(self, t: Vector) -> Vector:
+    @abstractmethod
+    def minimizer(self, t: Matrix) -> Matrix:
         """Return the corner of each set with the smallest q·t."""
 
-    def support(self, t: Vector) -> Vector:
+    @abstractmethod
+    def support(self, t: Matrix) -> Vector:
         """Return the largest -q·t for each row."""
 
-    def margin(self, t: Vector) -> Vector:
-        """Return by how much scores may change before another corner becomes the extreme one."""
+    @abstractmethod
+    def margin(self, t: Matrix) -> Vector:
+        """Return by how much scores may change before another corner becomes the best one."""
 
-    def middle(self, size: tuple[int, ...]) -> Vector:
-        """Return a label in the middle of each set, as an array of the given shape."""
+    @abstractmethod
+    def farthest(self, residual: Matrix, width: Vector) -> Vector:
+        """Return an upper bound of |residual - width · q|² over each set, attained in corners."""
 
-    def is_free(self, q: Vector) -> Mask:
+    @abstractmethod
+    def upper(self, q: Matrix) -> Matrix | float:
+        """Return the largest number that each of the labels q may be."""
+
+    def inner(self, q: Matrix) -> Mask:
+        """Return which numbers are strictly between their ends."""
+        return (q > 0.0) & (q < self.upper(q))
+
+    def is_free(self, q: Matrix) -> Mask:
         """Return which rows have a label that may move a little in some direction and back."""
+        free: Mask = self.inner(q).sum(axis=0) > self.is_coupled
+        return free
 
 
-@dataclass(frozen=True)
-class Box:
+class Box(LabelSet):
     """One number between 0 and 1 for each row."""
 
-    is_uniform = True
-
     def at(self, rows: Any) -> Box:  # noqa: ARG002
-        """See `LabelSet`."""
         return self
 
-    def project(self, x: Vector) -> Vector:
-        """See `LabelSet`."""
+    def project(self, x: Matrix) -> Matrix:
         return np.clip(x, 0.0, 1.0)
 
-    def minimizer(self, t: Vector) -> Vector:
-        """See `LabelSet`."""
+    def minimizer(self, t: Matrix) -> Matrix:
         return (t < 0.0).astype(np.float64)
 
-    def support(self, t: Vector) -> Vector:
-        """See `LabelSet`."""
-        return np.maximum(0.0, -t)
+    def support(self, t: Matrix) -> Vector:
+        return np.maximum(0.0, -t[0])
 
-    def margin(self, t: Vector) -> Vector:
-        """See `LabelSet`."""
-        return np.abs(t)
+    def margin(self, t: Matrix) -> Vector:
+        return np.abs(t[0])
 
-    def middle(self, size: tuple[int, ...]) -> Vector:
-        """See `LabelSet`."""
-        return np.full(size, 0.5)
+    def farthest(self, residual: Matrix, width: Vector) -> Vector:
+        return np.maximum(np.abs(residual[0]), np.abs(residual[0] - width)) ** 2
 
-    def is_free(self, q: Vector) -> Mask:
-        """See `LabelSet`."""
-        return (q > 0.0) & (q < 1.0)
+    def upper(self, q: Matrix) -> float:  # noqa: ARG002
+        return 1.0
 
 
 @dataclass(frozen=True)
-class Simplex:
+class Simplex(LabelSet):
     """Shares of several classes that add up to one, each at most its cap.
 
     Attributes
@@ -91,16 +105,17 @@ class Simplex:
 
     caps: Matrix | None = None
 
+    is_coupled = True
+
     @property
-    def is_uniform(self) -> bool:
+    def is_uniform(self) -> bool:  # type: ignore[override]
         """See `LabelSet`."""
         return self.caps is None
 
     def at(self, rows: Any) -> Simplex:
-        """See `LabelSet`."""
         return self if self.caps is None else Simplex(self.caps[:, rows])
 
-    def project(self, x: Vector) -> Vector:
+    def project(self, x: Matrix) -> Matrix:
         """See `LabelSet`; most rows are far from all but one corner, and take no sorting."""
         if self.caps is not None:
             return _nearest_capped(x, self.caps)
@@ -110,40 +125,33 @@ class Simplex:
             q[:, contested] = _nearest_in_simplex(x[:, contested])
         return q
 
-    def minimizer(self, t: Vector) -> Vector:
-        """See `LabelSet`."""
-        if self.caps is None:
-            q, tied = _indicator(t == t.min(axis=0))
-            if tied.size:
-                q[:, tied] = np.eye(len(t))[:, t[:, tied].argmin(axis=0)]
-            return q
-        return _fill(t, self.caps)[0]
+    def minimizer(self, t: Matrix) -> Matrix:
+        if self.caps is not None:
+            return _fill(t, self.caps)[0]
+        q, tied = _indicator(t == t.min(axis=0))
+        if tied.size:
+            q[:, tied] = np.eye(len(t))[:, t[:, tied].argmin(axis=0)]
+        return q
 
-    def support(self, t: Vector) -> Vector:
-        """See `LabelSet`."""
-        if self.caps is None:
-            smallest: Vector = -t.min(axis=0)
-            return smallest
-        return -np.einsum("ki,ki->i", self.minimizer(t), t)
+    def support(self, t: Matrix) -> Vector:
+        if self.caps is not None:
+            return -np.einsum("ki,ki->i", self.minimizer(t), t)
+        smallest: Vector = -t.min(axis=0)
+        return smallest
 
-    def margin(self, t: Vector) -> Vector:
-        """See `LabelSet`."""
-        if self.caps is None:
-            two = np.partition(t, 1, axis=0)[:2]
-            return two[1] - two[0]
-        return _margin_capped(t, self.minimizer(t), self.caps)
+    def margin(self, t: Matrix) -> Vector:
+        if self.caps is not None:
+            return _margin_capped(t, self.minimizer(t), self.caps)
+        two = np.partition(t, 1, axis=0)[:2]
+        return two[1] - two[0]
 
-    def middle(self, size: tuple[int, ...]) -> Vector:
-        """See `LabelSet`."""
-        return self.project(np.zeros(size))
+    def farthest(self, residual: Matrix, width: Vector) -> Vector:
+        """See `LabelSet`; exact in a corner with a whole label, an upper bound in others."""
+        square: Vector = (residual**2).sum(axis=0)
+        return square + 2.0 * width * self.support(residual) + width**2
 
-    def is_free(self, q: Vector) -> Mask:
-        """See `LabelSet`."""
-        return np.count_nonzero(self.inner(q), axis=0) > 1
-
-    def inner(self, q: Vector) -> Mask:
-        """Return which shares are neither zero nor at their cap."""
-        return (q > 0.0) & (q < (1.0 if self.caps is None else self.caps))
+    def upper(self, q: Matrix) -> Matrix | float:  # noqa: ARG002
+        return 1.0 if self.caps is None else self.caps
 
 
 def _indicator(chosen: Mask) -> tuple[Matrix, Indices]:
@@ -241,42 +249,129 @@ def _margin_capped(t: Matrix, q: Matrix, caps: Matrix) -> Vector:
 class Curvature:
     """σ s_j P_j of every row, where P_j is the derivative of its nearest label.
 
-    The label of a row moves within the classes in which its share is inside its range: what moves
-    into one class leaves the others.
+    The label of a row moves within the classes in which its share is inside its range. If sets are
+    coupled, what moves into one class leaves the others.
 
     Attributes
     ----------
-    inner : boolean array of shape (n_rows,) or (n_classes, n_rows)
+    inner : boolean array of shape (n_classes, n_rows)
         Which labels are inside.
     weights : array of shape (n_rows,)
         σ s.
-    shift : array or None
-        What the scores contain that is none of the other terms' business, see `WeightSpace`.
+    is_coupled : bool
+    shift : array of shape (n_classes,) or None
+        What the scores contain that is none of the other terms' business, see
+        `MatrixFreeCoordinates`.
     """
 
     inner: Mask
     weights: Vector
+    is_coupled: bool
     shift: Vector | None = None
+
+    @classmethod
+    def of(cls, shape: LabelSet, soft: Matrix, weights: Vector, sigma: float) -> Curvature:
+        """Return the curvature at the nearest labels `soft`."""
+        return cls(shape.inner(soft) & (weights > 0.0), sigma * weights, shape.is_coupled)
 
     def at(self, rows: Any) -> Curvature:
         """Return the same for some rows."""
-        return replace(self, inner=self.inner[..., rows], weights=self.weights[rows])
+        return replace(self, inner=self.inner[:, rows], weights=self.weights[rows])
 
-    def __call__(self, t: Vector) -> Vector:
+    def __call__(self, t: Matrix) -> Matrix:
         """Return σ s_j P_j t_j for every row."""
-        moved: Vector = np.where(self.inner, t, 0.0)
-        if moved.ndim > 1:
-            count = np.maximum(np.count_nonzero(self.inner, axis=0), 1)
+        moved: Matrix = np.where(self.inner, t, 0.0)
+        if self.is_coupled:
+            count = np.maximum(self.inner.sum(axis=0), 1)
             moved = np.where(self.inner, moved - moved.sum(axis=0) / count, 0.0)
         return self.weights * moved
 
 
-def curvature_of(shape: LabelSet, soft: Vector, weights: Vector, sigma: float) -> Curvature:
-    """Return the curvature at the nearest labels `soft`."""
-    inner = shape.inner(soft) if isinstance(shape, Simplex) else shape.is_free(soft)
-    return Curvature(inner & (weights > 0.0), sigma * weights)
-
-
-def weighted_scores(t: Vector, weights: Vector) -> Vector:
+def weighted_scores(t: Matrix, weights: Vector) -> Matrix:
     """Return s_j t_j; rows without a weight may score anything, even infinity."""
     return np.multiply(weights, t, out=np.zeros_like(t), where=weights > 0.0)
+
+
+def share_few(rows: Matrix, weights: Vector, shape: LabelSet, q: Matrix) -> Matrix:
+    """Return soft labels with the same Σ s_j q_j k_j, of which few are shared by two classes.
+
+    Where two classes cannot be improved against each other, they tie in all rows. Then many labels
+    may share them in many ways, with the same weights: Σ s_j q_j k_j is all that counts. Of r + 1
+    rows, some combination leaves it as it is; moving along it until a label is whole leaves one row
+    less that is shared, and so on, down to r rows for each pair of classes.
+
+    Parameters
+    ----------
+    rows : array of shape (n, r)
+        k.
+    weights : array of shape (n,)
+        s.
+    shape : LabelSet
+    q : array of shape (n_classes, n)
+    """
+    inner = shape.inner(q) & (weights > 0.0)
+    shared = np.flatnonzero(np.count_nonzero(inner, axis=0) == 2)
+    if len(shared) <= rows.shape[1]:
+        return q
+    q = q.copy()
+    first = inner[:, shared].argmax(axis=0)
+    second = len(q) - 1 - inner[::-1, shared].argmax(axis=0)
+    pair = len(q) * first + second
+    for code in np.unique(pair):
+        these = shared[pair == code]
+        if len(these) > rows.shape[1]:
+            weighted = rows[these] * weights[these, None]
+            _share_two(weighted, shape, q, these, *divmod(int(code), len(q)))
+    return q
+
+
+def _share_two(weighted: Matrix, shape: LabelSet, q: Matrix, rows: Indices, a: int, b: int) -> None:
+    """Change q in rows that share the classes a and b."""
+    mine = q[a, rows]
+    q[a, rows] = q[b, rows] = 0.0
+    both = 1.0 - q[:, rows].sum(axis=0)
+    caps = np.broadcast_to(shape.upper(q), q.shape)
+    most = caps[b, rows]
+    low, high = np.maximum(0.0, both - most), np.minimum(both, caps[a, rows])
+    moved = _few_inside(np.clip(mine - low, 0.0, high - low), high - low, weighted)
+    q[a, rows] = np.where(moved == high - low, high, low + moved)
+    q[b, rows] = np.minimum(both - q[a, rows], most)
+
+
+def _few_inside(x: Vector, high: Vector, rows: Matrix) -> Vector:
+    """Return x' with rows'x' = rows'x and 0 <= x' <= high, of which few are strictly between.
+
+    In many blocks of at most twice as many rows as columns at once.
+    """
+    x, rank = x.copy(), rows.shape[1]
+    inside = np.flatnonzero((x > 0.0) & (x < high))
+    while len(inside) > rank:
+        size = min(2 * rank, len(inside))
+        n_blocks = len(inside) // size
+        blocks = inside[: n_blocks * size].reshape(n_blocks, size)
+        x[blocks] = _moved(x[blocks], high[blocks], rows[blocks])
+        inside = inside[(x[inside] > 0.0) & (x[inside] < high[inside])]
+    return x
+
+
+def _moved(x: Matrix, high: Matrix, rows: Matrix) -> Matrix:
+    """Move along null vectors until all but `rank` labels of each block are at an end."""
+    n_blocks, size, rank = rows.shape
+    null = np.linalg.qr(rows, mode="complete")[0][:, :, rank:]
+    block = np.arange(n_blocks)
+    for _ in range(size - rank):
+        along = null[:, :, 0]
+        room = np.where(along > 0.0, high - x, x)
+        moves = along != 0.0
+        length = np.divide(room, np.abs(along), out=np.full_like(x, np.inf), where=moves)
+        first = length.argmin(axis=1)
+        x = np.clip(x + length[block, first, None] * along, 0.0, high)
+        x[block, first] = np.where(along[block, first] > 0.0, high[block, first], 0.0)
+        # What remains of the null vectors leaves this label alone.
+        at = null[block, first]
+        pivot = np.abs(at).argmax(axis=1)
+        null = null - null[block, :, pivot][:, :, None] * (at / at[block, pivot, None])[:, None, :]
+        null[block, :, pivot] = null[:, :, 0]
+        null[block, first] = 0.0
+        null = null[:, :, 1:]
+    return x

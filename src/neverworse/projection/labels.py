@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from neverworse._typing import Indices, Mask, Matrix, Vector
-from neverworse.projection.coordinates.kernel import HIGH
+from neverworse.projection.coordinates.base import HIGH
 from neverworse.projection.label_sets import Box, LabelSet
 from neverworse.projection.totals import Totals
-from neverworse.rows import ChunkedRows, DenseRows, Rows
+from neverworse.rows import DenseRows, Rows
+
+
+def implied_labels(scores: Matrix, target: Matrix, width: Vector) -> Matrix:
+    """Return the soft labels that would reproduce scores, allowed or not; see `Labels`."""
+    excess = scores - target
+    return np.divide(excess, width, out=excess, where=width > 0.0)
 
 
 @dataclass(frozen=True)
@@ -29,7 +34,7 @@ class RowLabels:
         Weights of the unlabeled rows, times the range of their label; zero for all others.
     """
 
-    target: Vector
+    target: Matrix
     width: Vector
     weights: Vector | None
     hinge: Vector
@@ -38,35 +43,16 @@ class RowLabels:
     def at(self, rows: slice) -> RowLabels:
         """Return the same for some of the rows."""
         return RowLabels(
-            self.target[..., rows],
+            self.target[:, rows],
             self.width[rows],
             None if self.weights is None else self.weights[rows],
             self.hinge[rows],
             self.shape.at(rows),
         )
 
-
-@dataclass(frozen=True)
-class RowStart:
-    """Soft labels that would reproduce supervised scores, allowed or not.
-
-    Made for the rows that they are asked for: an array of all is seldom needed.
-
-    Attributes
-    ----------
-    scores, target, width : arrays
-        Supervised scores, and see `Labels`.
-    """
-
-    scores: Vector
-    target: Vector
-    width: Vector
-
-    def at(self, rows: Any) -> Vector:
-        """Return the soft labels of some rows (a slice, indices or a mask)."""
-        width = self.width[rows]
-        excess = self.scores[..., rows] - self.target[..., rows]
-        return np.divide(excess, width, out=excess, where=width > 0.0)
+    def implied(self, scores: Matrix) -> Matrix:
+        """Return the soft labels that would reproduce scores, allowed or not."""
+        return implied_labels(scores, self.target, self.width)
 
 
 @dataclass(frozen=True)
@@ -77,26 +63,26 @@ class Changes:
     ----------
     indices : array of int
         These rows, in increasing order.
-    values : array of shape (n,) or (n_classes, n)
+    values : array of shape (n_classes, n)
         Their soft labels.
     """
 
     indices: Indices
-    values: Vector
+    values: Matrix
 
     @classmethod
-    def none(cls, like: Vector) -> Changes:
-        """Return no changes of labels like those of a dual point: one number, or several."""
-        return cls(np.empty(0, np.intp), np.empty((*like.shape[:-1], 0)))
+    def none(cls, n_classes: int) -> Changes:
+        """Return no changes."""
+        return cls(np.empty(0, np.intp), np.empty((n_classes, 0)))
 
     def at(self, rows: slice) -> Changes:
         """Return those of some rows."""
         lo, hi = np.searchsorted(self.indices, [rows.start, rows.stop])
-        return Changes(self.indices[lo:hi] - rows.start, self.values[..., lo:hi])
+        return Changes(self.indices[lo:hi] - rows.start, self.values[:, lo:hi])
 
-    def apply(self, q: Vector) -> Vector:
+    def apply(self, q: Matrix) -> Matrix:
         """Make the changes in place; return the labels."""
-        q[..., self.indices] = self.values
+        q[:, self.indices] = self.values
         return q
 
 
@@ -104,12 +90,12 @@ class Changes:
 class Labels:
     """Labels of rows, of which some are known.
 
-    An unknown label is ``target + width * q`` with a soft label q in `shape`: a number in [0, 1],
-    or shares of several classes.
+    An unknown label is ``target + width * q`` with a soft label q in `shape`: a number in [0, 1]
+    (then n_classes is one), or shares of several classes.
 
     Attributes
     ----------
-    target : array of shape (n_rows,) or (n_classes, n_rows)
+    target : array of shape (n_classes, n_rows)
         Known labels; the smallest possible one where it is unknown.
     width : array of shape (n_rows,)
         How far the unknown label may exceed `target`; zero where it is known.
@@ -121,7 +107,7 @@ class Labels:
         Restriction of the weighted sum of the unknown labels.
     """
 
-    target: Vector
+    target: Matrix
     width: Vector
     weights: Vector | None = None
     shape: LabelSet = field(default_factory=Box)
@@ -154,7 +140,7 @@ class Labels:
         """Return the restriction of Σ s · width · q that follows from that of the labels."""
         if self.totals is None:
             return None
-        known = (self.weights_where(self.unlabeled) * self.target).sum(axis=-1)
+        known = (self.weights_where(self.unlabeled) * self.target).sum(axis=1)
         return Totals(self.totals.low - known, self.totals.high - known)
 
 
@@ -181,9 +167,7 @@ class TrainingRows:
         Where taking rows means reading all of them, both take one reading.
         """
         rows = self.rows
-        if not (isinstance(rows, ChunkedRows) and not rows.random_access and self._takes_labeled):
-            return self
-        if rows.n_columns > HIGH:
+        if rows.random_access or not self._takes_labeled or rows.n_columns > HIGH:
             return self
         chosen = np.flatnonzero(~self.labels.unlabeled)
         rows, taken = rows.with_gram(self.labels.weights, chosen)
@@ -199,7 +183,7 @@ class TrainingRows:
         many = 10 * n_labeled > n_rows or n_labeled > rows.most_taken
         return n_unlabeled > 0 and not (rows.n_columns <= HIGH and many)
 
-    def labeled(self) -> tuple[Rows, Vector, Vector | None]:
+    def labeled(self) -> tuple[Rows, Matrix, Vector | None]:
         """Return rows, target and weights of the labeled rows.
 
         A few rows are copied out; many are left in place, and the others given no weight.
@@ -212,5 +196,5 @@ class TrainingRows:
         chosen = np.flatnonzero(~labels.unlabeled)
         weights = None if labels.weights is None else labels.weights[chosen]
         if self.at_hand is not None:
-            return DenseRows(self.at_hand), labels.target[..., chosen], weights
-        return self.rows.some(chosen), labels.target[..., chosen], weights
+            return DenseRows(self.at_hand), labels.target[:, chosen], weights
+        return self.rows.some(chosen), labels.target[:, chosen], weights

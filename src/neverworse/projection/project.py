@@ -7,22 +7,19 @@ from typing import Literal
 
 import numpy as np
 
-from neverworse._typing import Scalars, Vector
+from neverworse._budget import Budget, Observer
+from neverworse._typing import Matrix, Vector
 from neverworse.projection.certificate.certificate import Assumptions, Certificate, Reason
 from neverworse.projection.certificate.certify import Certifier, Evaluated
-from neverworse.projection.coordinates.choice import LARGEST_GRAM
-from neverworse.projection.coordinates.matrix_free import WeightSpace
+from neverworse.projection.coordinates import LARGEST_GRAM, Weights
 from neverworse.projection.geometry import Distance, Geometry
-from neverworse.projection.label_sets import Simplex
+from neverworse.projection.label_sets import share_few
 from neverworse.projection.labels import Labels, TrainingRows
-from neverworse.projection.problem import Projection, Solution
-from neverworse.projection.solver.budget import Budget, Observer
-from neverworse.projection.solver.hinges import StreamedHinges
 from neverworse.projection.solver.label_descent import solve_matrix_free
-from neverworse.projection.solver.lbfgs import minimise_lbfgs
-from neverworse.projection.solver.sparsify_labels import share_few
+from neverworse.projection.solver.lbfgs import solve_lbfgs
+from neverworse.projection.solver.newton import DualSolution
+from neverworse.projection.solver.problem import Projection, StreamedHinges
 from neverworse.projection.solver.working_set import solve
-from neverworse.projection.weights import Weights
 from neverworse.rows._threads import single_threaded_blas
 
 Solver = Literal["exact", "lbfgs"]
@@ -37,7 +34,7 @@ class ProjectionResult:
     Attributes
     ----------
     weights : Weights
-    soft_labels : array of shape (n_unlabeled,) or (n_classes, n_unlabeled)
+    soft_labels : array of shape (n_classes, n_unlabeled)
         Imputed labels, in the units of the target.
     certificate : Certificate
     n_iter : int
@@ -45,7 +42,7 @@ class ProjectionResult:
     """
 
     weights: Weights
-    soft_labels: Vector
+    soft_labels: Matrix
     certificate: Certificate
     n_iter: int
 
@@ -98,7 +95,7 @@ def project(
     geometry = Geometry(training, supervised, distance, alpha, fit_intercept)
     budget.n_passes += 2  # for the sums of squares, and for the supervised scores
     budget.report("Gram matrix", training.rows.n_rows)
-    outcome = _Outcome(Weights(np.zeros_like(supervised.coef)), None, None, converged=True)
+    outcome = _Outcome(Weights.zero(supervised.coef), None, None, converged=True)
     if geometry.hinge_weights.any():
         outcome = _solve(geometry, solver, tol, budget)
     certifier = Certifier(geometry, threshold)
@@ -107,14 +104,13 @@ def project(
     soft = _soft_labels(geometry, outcome.solution)
     seen = training.labels.unlabeled
     counts = (geometry.hinge_weights > 0.0)[seen]
-    counted = soft if counts.all() else soft[..., counts]
+    counted = soft if counts.all() else soft[:, counts]
     difference, bound = evaluated.difference, evaluated.bound
     worst = float(difference.worst + bound)
     task = assumptions.task if assumptions is not None else "binary"
     probabilities = (None, None) if task == "regression" else evaluated.probabilities
-    n_zero, n_one = (int(np.sum(counted == end)) for end in (0.0, 1.0))
-    if counted.ndim > 1:
-        n_zero, n_one = 0, int(np.sum((counted == 1.0).any(axis=0)))
+    n_one = int(np.sum((counted == 1.0).any(axis=0)))
+    n_zero = int(np.sum(~counted.any(axis=0)))
     certificate = Certificate(
         worst_case=worst,
         best_case=float(difference.best - bound),
@@ -124,10 +120,10 @@ def project(
         stopped_early=not outcome.converged and budget.exhausted,
         rounding_bound=float(bound),
         n_labeled=training.labels.n_labeled,
-        n_unlabeled=counted.shape[-1],
+        n_unlabeled=counted.shape[1],
         n_zero=n_zero,
         n_one=n_one,
-        n_fractional=counted.shape[-1] - n_zero - n_one,
+        n_fractional=counted.shape[1] - n_zero - n_one,
         distance=geometry.name,
         rows="unlabeled" if geometry.transductive else "all",
         penalty=geometry.alpha,
@@ -174,9 +170,9 @@ class _Outcome:
     ----------
     direction : Weights
         The projected less the supervised weights.
-    multiplier : float or array, or None
+    multiplier : array of shape (n_classes,), or None
         Of restricted totals.
-    solution : Solution or None
+    solution : DualSolution or None
         None if there was nothing to solve, or no time to begin.
     converged : bool
     floor : float
@@ -184,8 +180,8 @@ class _Outcome:
     """
 
     direction: Weights
-    multiplier: Scalars | None
-    solution: Solution | None
+    multiplier: Vector | None
+    solution: DualSolution | None
     converged: bool
     floor: float = 0.0
 
@@ -214,84 +210,69 @@ class _Outcome:
 def _solve(geometry: Geometry, solver: Solver, tol: float, budget: Budget) -> _Outcome:
     problem = geometry.problem(lambda: budget.exhausted)
     if problem is None:
-        nowhere = Weights(np.zeros_like(geometry.supervised.coef))
+        nowhere = Weights.zero(geometry.supervised.coef)
         return _Outcome(nowhere, None, None, converged=False)
-    if solver == "exact":
-        solution = _solve_exactly(problem, tol, budget)
-    else:
-        solution = _solve_lbfgs(problem, tol, budget)
+    solution = _solve_by(solver, problem, tol, budget)
     converged = solution.is_optimal(tol, problem.floor)
     if solution.value <= problem.floor and not geometry.guaranteed:
         # No farther than rounding errors in this distance, which may not tell all weights apart.
         # If the supervised weights are in the constraint set, they are their own projection.
         all_rows = geometry.problem_in_all_rows()
-        in_all_rows = _solve_exactly(all_rows, tol, budget)
+        in_all_rows = _solve_by("exact", all_rows, tol, budget)
         if in_all_rows.value <= all_rows.floor:
             solution = in_all_rows
-    few_columns = not isinstance(problem.whitening, WeightSpace)
-    if isinstance(problem.shape, Simplex) and few_columns and solution.value > problem.floor:
-        solution = replace(solution, q=_sharing_few(problem, problem.shape, solution.q))
+    if problem.shape.is_coupled and solution.value > problem.floor:
+        solution = replace(solution, q=_sharing_few(problem, solution.q))
     direction = geometry.direction(problem, solution)
     multiplier = geometry.multiplier(problem, solution)
     return _Outcome(direction, multiplier, solution, converged, problem.floor)
 
 
-def _solve_exactly(problem: Projection, tol: float, budget: Budget) -> Solution:
-    if isinstance(problem.whitening, WeightSpace):
-        return solve_matrix_free(problem, problem.whitening, tol, budget)
-    return solve(problem, tol, budget)
+def _solve_by(solver: Solver, problem: Projection, tol: float, budget: Budget) -> DualSolution:
+    if solver == "lbfgs":
+        if not problem.coordinates.is_whitened:
+            raise ValueError(
+                f"solver='lbfgs' is a reference for at most {LARGEST_GRAM:,} columns (or fewer "
+                "rows than columns). Use solver='exact'."
+            )
+        return solve_lbfgs(problem, tol, budget)
+    by = solve if problem.coordinates.is_whitened else solve_matrix_free
+    return by(problem, tol, budget)
 
 
-def _solve_lbfgs(problem: Projection, tol: float, budget: Budget) -> Solution:
-    if isinstance(problem.whitening, WeightSpace):
-        raise ValueError(
-            f"solver='lbfgs' is a reference for at most {LARGEST_GRAM:,} columns (or fewer rows "
-            "than columns). Use solver='exact'."
-        )
-    unlabeled = np.flatnonzero(problem.weights)
-    loaded = StreamedHinges(problem.whitening, problem.weights).load(unlabeled)
-    solution = minimise_lbfgs(loaded, problem.linear, tol=tol, floor=problem.floor, budget=budget)
-    q = np.zeros(len(problem.weights))
-    q[unlabeled] = solution.q
-    seen = problem.start.labels.unlabeled
-    return Solution(solution.z, q[seen], solution.gap, solution.value)
-
-
-def _sharing_few(problem: Projection, shape: Simplex, q: Vector) -> Vector:
+def _sharing_few(problem: Projection, q: Matrix) -> Matrix:
     """Return soft labels with the same sum, of which few are shared by two classes."""
-    seen = np.flatnonzero(problem.start.labels.unlabeled)
-    two = np.count_nonzero(shape.at(seen).inner(q), axis=0) == 2
+    seen = np.flatnonzero(problem.unlabeled)
+    two = np.count_nonzero(problem.shape.at(seen).inner(q), axis=0) == 2
     shared = np.flatnonzero(two & (problem.weights[seen] > 0.0))
-    if len(shared) <= problem.whitening.rank:
+    if len(shared) <= problem.coordinates.rank:  # always so, where rows are too long to be taken
         return q
-    loaded = StreamedHinges(problem.whitening, problem.weights).load(seen[shared])
+    loaded = StreamedHinges(problem.coordinates, problem.weights).load(seen[shared])
     q = q.copy()
-    q[:, shared] = share_few(loaded, shape.at(seen[shared]), q[:, shared])
+    rows, shape = loaded.take(np.arange(len(shared))), problem.shape.at(seen[shared])
+    q[:, shared] = share_few(rows, loaded.weights, shape, q[:, shared])
     return q
 
 
-def _soft_labels(geometry: Geometry, solution: Solution | None) -> Vector:
+def _soft_labels(geometry: Geometry, solution: DualSolution | None) -> Matrix:
     """Return the soft labels of the unlabeled rows; any will do for rows without a weight."""
     labels = geometry.training.labels
     free = (geometry.hinge_weights <= 0.0)[labels.unlabeled]
-    nearest = None
-    if solution is None or free.any():
-        nearest = labels.shape.at(labels.unlabeled).project(geometry.start.at(labels.unlabeled))
-    del geometry.scored  # as long as all rows, and not needed any more
-    if solution is None:
-        assert nearest is not None
-        return nearest
-    soft = solution.q
-    return soft if nearest is None else np.where(free, nearest, soft)
+    if solution is not None and not free.any():
+        return solution.q
+    unlabeled = np.flatnonzero(labels.unlabeled)
+    start = geometry.problem_in_all_rows().start(unlabeled)
+    nearest = labels.shape.at(unlabeled).project(start)
+    return nearest if solution is None else np.where(free, nearest, solution.q)
 
 
-def _in_units_of_target(soft: Vector, labels: Labels) -> None:
+def _in_units_of_target(soft: Matrix, labels: Labels) -> None:
     """Turn soft labels of the unlabeled rows into labels, in place and without long arrays."""
     done = 0
     for lo in range(0, len(labels.width), CHUNK):
         rows = slice(lo, lo + CHUNK)
         seen = labels.unlabeled[rows]
-        part = soft[..., done : done + int(np.count_nonzero(seen))]
+        part = soft[:, done : done + int(np.count_nonzero(seen))]
         part *= labels.width[rows][seen]
-        part += labels.target[..., rows][..., seen]
-        done += part.shape[-1]
+        part += labels.target[:, rows][:, seen]
+        done += part.shape[1]

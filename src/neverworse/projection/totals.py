@@ -1,4 +1,13 @@
-"""Totals of the soft labels over all rows that are known: what a class prior says."""
+"""Totals of the soft labels over all rows that are known: what a class prior says.
+
+In the dual, totals are one more coordinate μ per class: it is added to every score, has no
+quadratic term, and costs the largest M·μ over totals M in their intervals.
+
+The largest -Σ ω_j q_j·t_j over soft labels whose totals Σ ω_j q_j are restricted is a linear
+program. Any multiplier of the totals gives an upper bound of it, and the best multiplier gives the
+maximum itself. Whoever uses it evaluates the bound, so nothing rests on how accurate the multiplier
+is but the last digits of tightness.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +18,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import optimize
 
-from neverworse._typing import Scalars, Vector
-from neverworse.projection.label_sets import Simplex
+from neverworse._typing import Matrix, Vector
+from neverworse.projection.label_sets import LabelSet
 
 if TYPE_CHECKING:
-    from neverworse.projection.solver.line_search import Slope
+    from neverworse.projection.solver.newton_system import Slope
+
+from scipy import sparse
 
 MOST_STEPS = 500
 SINGULAR = 1e-11  # what makes a matrix with elements of size one invertible
@@ -21,41 +32,48 @@ SINGULAR = 1e-11  # what makes a matrix with elements of size one invertible
 
 @dataclass(frozen=True)
 class Totals:
-    """An interval for Σ s_j q_j over the unlabeled rows (one for each class, if several).
-
-    In the dual this is one more coordinate μ per class: it is added to every score, has no
-    quadratic term, and costs the largest M·μ over totals M in the interval.
+    """Intervals for Σ s_j q_j over the unlabeled rows, one for each class.
 
     Attributes
     ----------
-    low, high : float, or array of shape (n_classes,)
+    low, high : arrays of shape (n_classes,)
     """
 
-    low: Scalars
-    high: Scalars
+    low: Vector
+    high: Vector
 
     def scaled(self, factor: float) -> Totals:
         """Return the interval of `factor` times the total."""
         return Totals(factor * self.low, factor * self.high)
 
-    def project(self, total: Scalars) -> Scalars:
-        """Return the total in the interval that is nearest to the given one."""
+    def project(self, total: Vector) -> Vector:
+        """Return the totals in the intervals that are nearest to the given ones."""
         return np.clip(total, self.low, self.high)
 
-    def support(self, multiplier: Scalars) -> float:
+    def support(self, multiplier: Vector) -> float:
         """Return the largest M·μ."""
         return float(np.sum(np.maximum(self.low * multiplier, self.high * multiplier)))
 
-    def inner(self, total: Scalars) -> Vector:
+    def inner(self, total: Vector) -> Vector:
         """Return which totals are strictly inside their interval, as zeros and ones."""
-        return np.asarray((total > self.low) & (total < self.high), dtype=np.float64)
+        return ((total > self.low) & (total < self.high)).astype(np.float64)
+
+    def gap(self, multiplier: Vector, total: Vector) -> float:
+        """Return what totals add to a duality gap.
+
+        A multiplier without need costs something, and so do totals that are not allowed.
+        """
+        allowed = self.project(total)
+        off = total - allowed
+        excess = self.support(multiplier) - float(multiplier @ allowed)
+        return excess + float(np.sum(np.abs(multiplier * off) + 0.5 * off**2))
 
 
 class _AnsweredError(Exception):
     """Raised to end the search when the question is answered."""
 
 
-def reachable(weights: Vector, shape: Simplex, totals: Totals, missed: float) -> bool | None:
+def reachable(weights: Vector, shape: LabelSet, totals: Totals, missed: float) -> bool | None:
     """Return whether some labels of several classes have totals Σ ω q in their intervals.
 
     Of all such labels, those nearest to the middle of their sets are sought through the dual: the
@@ -67,7 +85,7 @@ def reachable(weights: Vector, shape: Simplex, totals: Totals, missed: float) ->
     ----------
     weights : array of shape (n_rows,)
         ω, positive.
-    shape : Simplex
+    shape : LabelSet
     totals : Totals
     missed : float
         Totals count as met if they are missed, all together, by this share of the sum of weights.
@@ -77,11 +95,11 @@ def reachable(weights: Vector, shape: Simplex, totals: Totals, missed: float) ->
     bool or None
         None if it cannot be told.
     """
-    n_classes = len(np.atleast_1d(totals.low))
+    n_classes = len(totals.low)
     whole = float(weights.sum())
-    low, high = np.asarray(totals.low) / whole, np.asarray(totals.high) / whole
+    low, high = totals.low / whole, totals.high / whole
     omega = weights / whole
-    middle = shape.middle((n_classes, len(weights)))
+    middle = shape.project(np.full((n_classes, len(weights)), 0.5))
     answer: bool | None = None
 
     def negative_dual(both: Vector) -> tuple[float, Vector]:
@@ -123,7 +141,7 @@ class Balance:
     Attributes
     ----------
     totals : Totals
-    centre, multiplier : arrays
+    centre, multiplier : arrays of shape (n_classes,)
         Where the proximal terms of the totals M and of μ are centred.
     """
 
@@ -132,13 +150,13 @@ class Balance:
     multiplier: Vector
 
     @classmethod
-    def start(cls, totals: Totals, z: Vector, pulled: Vector) -> Balance:
-        """Return the first one."""
-        return cls(totals, np.asarray(totals.project(pulled[..., -1])), z[..., -1].copy())
+    def start(cls, totals: Totals, z: Matrix, primal: Matrix) -> Balance:
+        """Return the first one, for a point and totals that are the last coordinates of these."""
+        return cls(totals, totals.project(primal[:, -1]), z[:, -1].copy())
 
-    def next(self, z: Vector, sigma: float) -> Balance:
-        mu = z[..., -1]
-        return Balance(self.totals, np.asarray(self._total(mu, sigma)), mu.copy())
+    def next(self, z: Matrix, sigma: float) -> Balance:
+        """Return the one that is centred at a point."""
+        return Balance(self.totals, self._total(z[:, -1], sigma), z[:, -1].copy())
 
     @staticmethod
     def _proximal(sigma: float) -> float:
@@ -149,22 +167,187 @@ class Balance:
         return 1.0 / sigma + SINGULAR * sigma
 
     def _total(self, mu: Vector, sigma: float) -> Vector:
-        return np.asarray(self.totals.project(self.centre + sigma * mu))
+        return self.totals.project(self.centre + sigma * mu)
 
-    def gradient(self, z: Vector, pulled: Vector, sigma: float) -> Vector:
-        mu = z[..., -1]
+    def gradient(self, z: Matrix, primal: Matrix, sigma: float) -> Vector:
+        mu = z[:, -1]
         near = self._proximal(sigma) * (mu - self.multiplier)
-        return near + self._total(mu, sigma) - pulled[..., -1]
+        return near + self._total(mu, sigma) - primal[:, -1]
 
-    def curvature(self, z: Vector, sigma: float) -> Vector:
-        free = self.totals.inner(self._total(z[..., -1], sigma))
-        return self._proximal(sigma) + sigma * free
+    def curvature(self, z: Matrix, sigma: float) -> Vector:
+        return self._proximal(sigma) + sigma * self.totals.inner(self._total(z[:, -1], sigma))
 
-    def add_to(self, slope: Slope, z: Vector, step: Vector, sigma: float) -> None:
+    def add_to(self, slope: Slope, z: Matrix, step: Matrix, sigma: float) -> None:
         """Replace the quadratic term of μ in the slope by what holds here."""
-        mu, along = z[..., -1], step[..., -1]
-        slope.quadratic += float(np.sum(along * along)) * (self._proximal(sigma) - 1.0)
+        mu, along = z[:, -1], step[:, -1]
+        slope.quadratic += float(along @ along) * (self._proximal(sigma) - 1.0)
         total = self._total(mu, sigma)
-        slope.more = lambda length: float(
-            np.sum(along * (self._total(mu + length * along, sigma) - total))
+        slope.more = lambda length: float(along @ (self._total(mu + length * along, sigma) - total))
+
+
+PATIENCE = 8  # rounds after which more rows take part
+MOST_ROUNDS = 12  # where classes tie in most rows, the bound may stay a little loose
+FIRST_ROWS = 2000  # in the first linear program, where there are many rows
+TIGHT = 1e-13  # what rows outside of a linear program may add to the bound, relative to its size
+
+
+def best_multiplier(t: Matrix, weights: Vector, shape: LabelSet, totals: Totals) -> Vector:
+    """Return the multiplier with the lowest bound.
+
+    Parameters
+    ----------
+    t : array of shape (n_classes, n)
+    weights : array of shape (n,)
+        ω, zero for rows that play no part.
+    shape : LabelSet
+    totals : Totals
+        Of Σ ω q.
+    """
+    used = np.flatnonzero(weights > 0.0)
+    t, weights = t[:, used], weights[used]
+    if shape.is_coupled:
+        return _of_classes(t, weights, shape.at(used), totals)
+    return np.array([_of_one(t[0], weights, float(totals.low[0]), float(totals.high[0]))])
+
+
+def _of_one(t: Vector, weights: Vector, low: float, high: float) -> float:
+    """Return the multiplier for labels of one number, by sorting."""
+    order = np.argsort(t, kind="stable")
+    t, filled = t[order], np.cumsum(weights[order])
+    negative, not_positive = (int(np.searchsorted(t, 0.0, side=side)) for side in ("left", "right"))
+    # Labels are 1 where t < 0. If that is too much or too little, up to the total that is allowed.
+    if negative and filled[negative - 1] > high:
+        total = high
+    elif (filled[not_positive - 1] if not_positive else 0.0) < low:
+        total = low
+    else:
+        return 0.0
+    return -float(t[min(int(np.searchsorted(filled, total)), len(t) - 1)])
+
+
+def _of_classes(t: Matrix, weights: Vector, shape: LabelSet, totals: Totals) -> Vector:
+    """Minimise the bound over multipliers, in boxes around the best one so far.
+
+    In each box a linear program of few rows is solved, all others in the corner that they have now.
+    Corners are no better than the best labels, so its value is not above the bound; where it is
+    the same, no multiplier in the box is better. A box of half the margin of the nearest row that
+    takes no part is exact. Larger ones are tried as long as they are, too. If that takes many
+    rounds, more rows take part.
+    """
+    if shape.is_uniform:  # rows with the same scores are one row
+        t, which = np.unique(t, axis=1, return_inverse=True)
+        weights = np.bincount(which.ravel(), weights).astype(np.float64)
+    n_classes, n = t.shape
+    # The bound is linear between ties of classes, so that it is lowest where chains of ties lead
+    # from every class to one whose multiplier is zero: none need be farther away than this.
+    farthest = 2.0 * n_classes * (float(np.abs(t).max(initial=0.0)) or 1.0)
+    best, n_rows, radius = np.zeros(n_classes), n, farthest
+    if n > 2 * FIRST_ROWS:
+        random = np.random.default_rng(0)  # only the path depends on it, not the result
+        chosen = np.sort(random.choice(n, FIRST_ROWS, replace=False))
+        factor = float(weights.sum() / weights[chosen].sum())
+        args = t[:, chosen], factor * weights[chosen], shape.at(chosen), totals
+        best += _solve(*args, best, np.zeros(n_classes), farthest)
+        n_rows, radius = 2 * FIRST_ROWS, 0.0
+    size = float(weights @ np.abs(t).max(axis=0))
+
+    def bound(multiplier: Vector) -> float:
+        return float(weights @ shape.support(t + multiplier[:, None])) + totals.support(multiplier)
+
+    value, rounds = bound(best), 0
+    while True:
+        shifted = t + best[:, None]
+        corner, margin = shape.minimizer(shifted), shape.margin(shifted)
+        nearest = np.sort(np.argpartition(margin, n_rows - 1)[:n_rows])
+        radius = min(max(radius, 0.5 * float(margin[nearest].max(initial=0.0))), farthest)
+        if n_rows == n:
+            radius = farthest
+        others = weights.copy()
+        others[nearest] = 0.0
+        step = _solve(
+            t[:, nearest],
+            weights[nearest],
+            shape.at(nearest),
+            totals,
+            best,
+            corner @ others,
+            radius,
         )
+        shifted += step[:, None]
+        found = bound(best + step)
+        lost = others @ (np.einsum("ki,ki->i", corner, shifted) + shape.support(shifted))
+        if found < value:
+            best, value = best + step, found
+        if n_rows == n:
+            return best
+        exact = lost <= TIGHT * size
+        if exact and (np.abs(step).max() < 0.999 * radius or radius == farthest):
+            return best
+        radius *= 10.0 if exact else 0.03
+        rounds += 1
+        if rounds == MOST_ROUNDS:
+            return best
+        if rounds % PATIENCE == 0:
+            n_rows = min(2 * n_rows, n)
+
+
+def _solve(
+    t: Matrix,
+    weights: Vector,
+    shape: LabelSet,
+    totals: Totals,
+    centre: Vector,
+    known: Vector,
+    radius: float,
+) -> Vector:
+    """Return the step to the best multiplier in a box, by the linear program over some rows.
+
+    That a multiplier is not farther than `radius` from the centre is the same as to allow that
+    totals are missed, at this price: min Σ ω q·(t + λ) - λ·M + radius · |Σ ω q + known - M|.
+
+    Parameters
+    ----------
+    t, weights, shape
+        Of these rows.
+    totals : Totals
+        Of all rows.
+    centre : array of shape (n_classes,)
+        λ.
+    known : array of shape (n_classes,)
+        Totals of the other rows.
+    radius : float
+    """
+    n_classes, n = t.shape
+    scale = float(weights.sum())
+    size = float(np.abs(t).max(initial=0.0)) or 1.0
+    caps = np.broadcast_to(shape.upper(t), t.shape)
+    low, high = totals.low / scale, totals.high / scale
+    # Of the unknowns q, M, too much and too little.
+    cost = [
+        (weights * (t + centre[:, None])).ravel() / scale,
+        -centre,
+        np.full(2 * n_classes, radius),
+    ]
+    each, one_total = sparse.eye_array(n_classes), weights[None, :] / scale
+    add_up = sparse.kron(np.ones((1, n_classes)), sparse.eye_array(n))
+    found = optimize.linprog(
+        np.concatenate(cost) / size,
+        A_eq=sparse.vstack(
+            [
+                sparse.hstack([sparse.kron(each, one_total), -each, -each, each]),
+                sparse.hstack([add_up, sparse.csr_array((n, 3 * n_classes))]),
+            ]
+        ),
+        b_eq=np.concatenate([-known / scale, np.ones(n)]),
+        bounds=np.column_stack(
+            [
+                np.concatenate([np.zeros(n_classes * n), low, np.zeros(2 * n_classes)]),
+                np.concatenate([caps.ravel(), high, np.full(2 * n_classes, np.inf)]),
+            ]
+        ),
+        method="highs",
+    )
+    if found.status != 0:  # no step: the multiplier at the centre gives a bound as well
+        return np.zeros(n_classes)
+    step: Vector = -size * found.eqlin.marginals[:n_classes]
+    return step

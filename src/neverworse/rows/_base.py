@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from neverworse._typing import AnyArray, Indices, Matrix, Scalars, Vector
-from neverworse.rows._one_chunk import OneChunk
 from neverworse.rows._spread import spread_of_blocks
 from neverworse.rows._threads import map_in_threads
 from neverworse.rows._triangle import Standard, reduce_rows
@@ -29,12 +28,12 @@ SMALL = 2**18
 Result = TypeVar("Result")
 
 
-class Rows(OneChunk, ABC):
+class Rows(ABC):
     """Rows of features that can be read in blocks, never changed and never copied as a whole.
 
     The mathematics asks for sums over all rows (`gram`, `scores`, `scores_and_sum`,
     `weighted_sum`; now and then `ranges`, `spread_along` and `triangle`), for a few rows (`take`,
-    `map_taken`), and for nothing else.
+    `map_taken`), and for functions of rows whose results stay where the rows are (`keep`).
 
     For rows in memory, subclasses say how a block is read, and everything else follows. Rows that
     are elsewhere come in chunks, see `ChunkedRows`. All sums are accumulated in float64, block by
@@ -87,6 +86,95 @@ class Rows(OneChunk, ABC):
     def column(self, index: int) -> AnyArray:
         """Return one column of the data, without shift, as it is stored."""
 
+    # What passes leave of rows until the next one needs it. Rows in memory are one chunk, and what
+    # is kept of them is the thing itself.
+
+    @property
+    def chunk_starts(self) -> list[int]:
+        """The first row of each chunk."""
+        return [0]
+
+    def scatter(self, known: Any) -> Any:
+        """Put what is known about all rows where they are, and return what stands for it.
+
+        Parameters
+        ----------
+        known : object
+            Its method ``at(rows)`` returns the same for the rows in a slice.
+        """
+        return known
+
+    def keep(
+        self,
+        function: Callable[..., Any],
+        *common: Any,
+        known: Sequence[Any] = (),
+        kept: Sequence[Any] = (),
+    ) -> Any:
+        """Make something of every chunk of the rows, in one pass, and keep it there.
+
+        Parameters
+        ----------
+        function : callable
+            ``function(rows, *common, *known, *kept)`` for the rows of a chunk; can be pickled.
+        *common
+            Arguments that are the same for all chunks.
+        known : sequence of objects
+            Of which every chunk gets its part, see `scatter`.
+        kept : sequence
+            What `scatter` and `keep` have returned; every chunk gets its own.
+        """
+        return function(self, *common, *known, *kept)
+
+    def fold(
+        self,
+        function: Callable[..., Any],
+        combine: Callable[[Any, Any], Any],  # noqa: ARG002
+        *common: Any,
+        known: Sequence[Any] = (),
+        kept: Sequence[Any] = (),
+    ) -> Any:
+        """Do the same, but combine what is made, in the order of the chunks, and return it."""
+        return function(self, *common, *known, *kept)
+
+    def ask(
+        self,
+        function: Callable[..., Any],
+        kept: Sequence[Any],
+        *common: Any,
+        known: Sequence[Any] = (),
+    ) -> list[Any]:
+        """Return ``function(*kept, *common, *known)`` for each chunk; no pass over the rows."""
+        return [function(*kept, *common, *known)]
+
+    def ask_and_combine(
+        self,
+        function: Callable[..., Any],
+        combine: Callable[[Any, Any], Any],  # noqa: ARG002
+        kept: Sequence[Any],
+        *common: Any,
+    ) -> Any:
+        """Return the same, combined in the order of the chunks."""
+        return function(*kept, *common)
+
+    def pick(self, function: Callable[..., AnyArray], kept: Any, indices: Indices) -> AnyArray:
+        """Return values of some rows.
+
+        Parameters
+        ----------
+        function : callable
+            ``function(kept, indices)`` returns values of rows of a chunk, with the rows last.
+        kept : object
+            See `keep`.
+        indices : array of int
+            In increasing order.
+        """
+        return function(kept, indices)
+
+    def keep_only(self, function: Callable[[Any], Any], kept: Any) -> Any:
+        """Keep no more than what a function returns of it, if it takes memory of this process."""
+        return function(kept)
+
     def gram(self, weights: Vector | None = None) -> tuple[Matrix, Vector]:
         """Return E'SE and E's for the rows E and the weights s (ones if not given)."""
         d = self.n_columns
@@ -117,7 +205,7 @@ class Rows(OneChunk, ABC):
 
     def scores_and_sum(
         self, coef: Vector, intercept: Scalars, weigh: Weigh
-    ) -> tuple[Vector, Vector, Scalars]:
+    ) -> tuple[Vector, Vector, Vector]:
         """Return the scores t, E'x and the sum of x = weigh(t), from one reading of the rows.
 
         Parameters
@@ -132,7 +220,7 @@ class Rows(OneChunk, ABC):
 
     def score_weighted_sum(
         self, coef: Vector, intercept: Scalars, weigh: Weigh
-    ) -> tuple[Vector, Scalars]:
+    ) -> tuple[Vector, Vector]:
         """Return what `scores_and_sum` does, but the scores."""
         return self._pass(coef, intercept, weigh)[1:]
 
@@ -164,6 +252,14 @@ class Rows(OneChunk, ABC):
             return total
 
         return sum(map_in_threads(part, self.parts()), np.zeros(d))
+
+    def with_gram(self, weights: Vector | None, indices: Indices) -> tuple[Rows, Matrix]:  # noqa: ARG002
+        """Take rows, and have the Gram matrix with these weights at hand if that saves a pass."""
+        return self, self.take(indices)
+
+    def single_kernel_product(self, x: Matrix, centre: Vector) -> Matrix | None:  # noqa: ARG002
+        """Return AA'x for the rows A less `centre` to single precision, if that is faster."""
+        return None
 
     def kernel(self, centre: Vector) -> Matrix:
         """Return the products of all pairs of rows, each less `centre`: n_rows x n_rows numbers."""
@@ -288,7 +384,7 @@ class Rows(OneChunk, ABC):
 
     def _pass(
         self, coef: Vector, intercept: Scalars, weigh: Weigh | None
-    ) -> tuple[Vector, Vector, Scalars]:
+    ) -> tuple[Vector, Vector, Vector]:
         scores = np.empty((*coef.shape[:-1], self.n_rows))
         offset = np.asarray(self.offset(coef, intercept))[..., None]
 

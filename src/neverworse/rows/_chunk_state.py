@@ -5,32 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import reduce
-from itertools import pairwise
 from typing import Any
-
-import numpy as np
-
-from neverworse._typing import AnyArray, Indices
 
 
 class ChunkState(ABC):
     """One object for each chunk of rows, kept where the chunk is.
 
     What is asked of these objects are small things: sums, counts, values of a few rows.
-
-    Parameters
-    ----------
-    edges : array of shape (n_chunks + 1,)
-        Where chunks begin and end.
     """
-
-    def __init__(self, edges: Indices) -> None:
-        self.edges = edges
-
-    @property
-    def slices(self) -> list[slice]:
-        """The rows of each chunk."""
-        return [slice(int(lo), int(hi)) for lo, hi in pairwise(self.edges)]
 
     @abstractmethod
     def map(
@@ -74,27 +56,11 @@ class ChunkState(ABC):
         Objects that take no memory of this process are left as they are.
         """
 
-    def pick(self, function: Callable[..., AnyArray], indices: Indices) -> AnyArray:
-        """Return values of some rows.
-
-        Parameters
-        ----------
-        function : callable
-            ``function(object, indices)`` returns values of rows of the chunk, with the rows last.
-        indices : array of int
-            In increasing order.
-        """
-        bounds = np.searchsorted(indices, self.edges)
-        chosen = np.flatnonzero(np.diff(bounds)).tolist() or [0]
-        own = [(indices[bounds[k] : bounds[k + 1]] - self.edges[k],) for k in chosen]
-        return np.concatenate(self.map(function, chosen=chosen, own=own), axis=-1)
-
 
 class LocalChunkState(ChunkState):
     """Objects in the memory of this process."""
 
-    def __init__(self, edges: Indices, objects: list[Any]) -> None:
-        super().__init__(edges)
+    def __init__(self, objects: list[Any]) -> None:
         self.objects = objects
 
     def map(
@@ -115,7 +81,7 @@ class LocalChunkState(ChunkState):
 
     def keep_only(self, function: Callable[[Any], Any]) -> ChunkState:
         """See `ChunkState.keep_only`."""
-        return LocalChunkState(self.edges, [function(one) for one in self.objects])
+        return LocalChunkState([function(one) for one in self.objects])
 
 
 def objects_of(kept: Sequence[ChunkState], number: int) -> list[Any]:

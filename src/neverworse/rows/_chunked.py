@@ -163,7 +163,7 @@ class ChunkedRows(Rows):
 
     def scores_and_sum(
         self, coef: Vector, intercept: Scalars, weigh: Weigh
-    ) -> tuple[Vector, Vector, Scalars]:
+    ) -> tuple[Vector, Vector, Vector]:
         """See `Rows.scores_and_sum`; one reading of the rows for a `RowWeigh`, otherwise two."""
         if not isinstance(weigh, RowWeigh):
             scores = self.scores(coef, intercept)
@@ -181,7 +181,7 @@ class ChunkedRows(Rows):
 
     def score_weighted_sum(
         self, coef: Vector, intercept: Scalars, weigh: Weigh
-    ) -> tuple[Vector, Scalars]:
+    ) -> tuple[Vector, Vector]:
         """See `Rows.score_weighted_sum`; with a `RowWeigh`, no scores leave their chunk."""
         if not isinstance(weigh, RowWeigh):
             return self.scores_and_sum(coef, intercept, weigh)[1:]
@@ -190,7 +190,7 @@ class ChunkedRows(Rows):
 
     def scatter(self, known: Any) -> ChunkState:
         """See `Rows.scatter`."""
-        return LocalChunkState(self.edges, [known.at(rows) for rows in self._slices_of_chunks()])
+        return LocalChunkState([known.at(rows) for rows in self._slices_of_chunks()])
 
     def keep(
         self,
@@ -201,7 +201,7 @@ class ChunkedRows(Rows):
     ) -> ChunkState:
         """See `Rows.keep`."""
         found = self._map(self._verb(function, *common), self._belonging(known, kept))
-        return LocalChunkState(self.edges, list(found))
+        return LocalChunkState(list(found))
 
     def fold(
         self,
@@ -214,6 +214,44 @@ class ChunkedRows(Rows):
         """See `Rows.fold`."""
         verb = self._verb(function, *common)
         return self.reduce_chunks(verb, self._belonging(known, kept), combine)
+
+    @property
+    def chunk_starts(self) -> list[int]:
+        """See `Rows`."""
+        return [int(edge) for edge in self.edges[:-1]]
+
+    def ask(
+        self,
+        function: Callable[..., Any],
+        kept: Sequence[ChunkState],
+        *common: Any,
+        known: Sequence[Any] = (),
+    ) -> list[Any]:
+        """See `Rows.ask`."""
+        return kept[0].map(function, *common, also=kept[1:], own=self._belonging(known, ()))
+
+    def ask_and_combine(
+        self,
+        function: Callable[..., Any],
+        combine: Callable[[Any, Any], Any],
+        kept: Sequence[ChunkState],
+        *common: Any,
+    ) -> Any:
+        """See `Rows.ask_and_combine`."""
+        return kept[0].reduce(function, combine, *common, also=kept[1:])
+
+    def pick(
+        self, function: Callable[..., AnyArray], kept: ChunkState, indices: Indices
+    ) -> AnyArray:
+        """See `Rows.pick`."""
+        bounds = np.searchsorted(indices, self.edges)
+        chosen = np.flatnonzero(np.diff(bounds)).tolist() or [0]
+        own = [(indices[bounds[k] : bounds[k + 1]] - self.edges[k],) for k in chosen]
+        return np.concatenate(kept.map(function, chosen=chosen, own=own), axis=-1)
+
+    def keep_only(self, function: Callable[[Any], Any], kept: ChunkState) -> ChunkState:
+        """See `Rows.keep_only`."""
+        return kept.keep_only(function)
 
     def weighted_sum(self, weights: Vector) -> Vector:
         """See `Rows.weighted_sum`."""

@@ -73,7 +73,7 @@ class DaskRows(ChunkedRows):
             task_of(Parcel(pack(known.at(rows))), "neverworse-scatter", home=self._homes[k])
             for k, rows in enumerate(self._slices_of_chunks())
         ]
-        return DaskChunkState(self.edges, self._engine, tasks, self._homes)
+        return DaskChunkState(self._engine, tasks, self._homes)
 
     def keep(
         self,
@@ -85,7 +85,7 @@ class DaskRows(ChunkedRows):
         """See `Rows.keep`."""
         verb = self._verb(function, *common)
         tasks = self._tasks(verb, range(self.n_chunks), self._belonging(known, ()), kept)
-        return DaskChunkState(self.edges, self._engine, tasks, self._homes)
+        return DaskChunkState(self._engine, tasks, self._homes)
 
     def fold(
         self,

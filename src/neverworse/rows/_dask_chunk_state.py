@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from neverworse._typing import Indices
 from neverworse.rows._chunk_state import ChunkState
 from neverworse.rows._dask_engine import Engine, Home, task_of
 from neverworse.rows._packed import pack, unpack
@@ -35,7 +34,6 @@ class DaskChunkState(ChunkState):
 
     Parameters
     ----------
-    edges : array of shape (n_chunks + 1,)
     engine : Engine
     tasks : sequence of tasks
         What makes each object.
@@ -43,10 +41,7 @@ class DaskChunkState(ChunkState):
         The workers that hold each chunk, as far as they are known.
     """
 
-    def __init__(
-        self, edges: Indices, engine: Engine, tasks: Sequence[Any], homes: Sequence[Home]
-    ) -> None:
-        super().__init__(edges)
+    def __init__(self, engine: Engine, tasks: Sequence[Any], homes: Sequence[Home]) -> None:
         self._engine = engine
         self._homes = homes
         self.objects = engine.persist(tasks)

@@ -18,6 +18,8 @@ from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController  # a requirement of scikit-learn
 
+from neverworse._typing import Matrix
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -121,3 +123,13 @@ def map_in_threads(function: Callable[[Item], Result], items: Sequence[Item]) ->
         if n_threads == 1 or len(items) <= 1 or getattr(_own, "alone", False):
             return [function(item) for item in items]
         return list(_workers(n_threads).map(function, items))
+
+
+BLOCK = 2**15  # numbers in arrays of a block of rows: a handful of them stay in cache
+
+
+def blocks(x: Matrix) -> list[slice]:
+    """Return slices of the rows (the last axis) of about `BLOCK` numbers each, at least one."""
+    n = x.shape[1]
+    step = max(1, BLOCK * n // max(x.size, 1))
+    return [slice(lo, lo + step) for lo in range(0, max(n, 1), step)]

@@ -50,7 +50,7 @@ def coefficients(
         ]
         at_zero, at_mean = (
             [
-                float(np.atleast_1d(stored_weights(model).intercept)[k] + model.coef_[k] @ place)
+                float(stored_weights(model).intercept[k] + model.coef_[k] @ place)
                 for model in (classifier.supervised_, classifier)
             ]
             for place in (-offsets / units, means)

@@ -23,7 +23,7 @@ from neverworse._typing import AnyArray
 from neverworse.tables._errors import ModelFileError, short
 
 # Rooms whose estimators, and whose `FITTED_PARTS`, model files may contain.
-ROOMS = ("estimators", "methods", "tables")
+ROOMS = ("estimators", "evidence", "methods", "tables")
 # Parts of scikit-learn's models, written in Python, that skops leaves to its users to judge.
 PARTS = frozenset(
     {

@@ -9,10 +9,8 @@ from mpmath import mp
 
 from neverworse import Certificate
 from neverworse.methods import ContrastivePessimisticDiscriminantAnalysis, LikelihoodCertificate
-from neverworse.methods.discriminant._contrast import contrast
-from neverworse.methods.discriminant._contrastive_pessimistic import _certified
-from neverworse.methods.discriminant._family import Family
-from neverworse.methods.discriminant._sample import Sample
+from neverworse.methods.discriminant._contrastive_pessimistic import _certified, contrast
+from neverworse.methods.discriminant._sample import Family, Sample
 from neverworse.rows import as_rows
 
 from .samples import make, most_likely, one_hot, responsibilities

@@ -4,9 +4,8 @@ from scipy import optimize
 from sklearn.exceptions import ConvergenceWarning
 
 from neverworse.methods import ImplicitlyConstrainedDiscriminantAnalysis
-from neverworse.methods.discriminant._family import Family
-from neverworse.methods.discriminant._implicitly_constrained import LabeledLoss
-from neverworse.methods.discriminant._sample import Sample
+from neverworse.methods.discriminant._constrained import LabeledLoss
+from neverworse.methods.discriminant._sample import Family, Sample
 from neverworse.rows import as_rows
 
 from .samples import make, most_likely, one_hot, responsibilities

@@ -7,11 +7,14 @@ from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, WhiteKernel
 
 from neverworse.methods import NullCategoryNoiseModel
-from neverworse.methods.null_category._active import ActiveRows, choose_active, sample_rows
-from neverworse.methods.null_category._expectation_propagation import Sites, propagate
-from neverworse.methods.null_category._kernel import likelihood_and_gradient
-from neverworse.methods.null_category._noise import NullCategoryNoise
-from neverworse.methods.null_category._process import Data
+from neverworse.methods.null_category._process import (
+    ActiveRows,
+    Data,
+    choose_active,
+    likelihood_and_gradient,
+    sample_rows,
+)
+from neverworse.methods.null_category._propagation import NullCategoryNoise, Sites, propagate
 from tests.methods.null_category.problems import (
     exact_posterior,
     fixed,

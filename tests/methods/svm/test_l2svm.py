@@ -8,8 +8,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
 from neverworse.methods import L2SVMClassifier
-from neverworse.methods.svm import _prepare
-from neverworse.methods.svm._chosen import gram_of, squares_of
+from neverworse.methods._base import column_squares
+from neverworse.methods.svm import _systems
+from neverworse.methods.svm._systems import gram_of
 from neverworse.rows import SparseRows, as_rows
 from tests.methods.svm.problems import make, objective
 
@@ -233,8 +234,8 @@ def test_conjugate_gradients_find_the_same(
     X[:, 3] += 50.0
     options = {"fit_intercept": fit_intercept, "penalise_intercept": penalise_intercept}
     exact = L2SVMClassifier(0.1, **options).fit(container(X), y)
-    monkeypatch.setattr(_prepare, "MOST_COLUMNS", 0)
-    monkeypatch.setattr(_prepare, "MOST_SPARSE_COLUMNS", 0)
+    monkeypatch.setattr(_systems, "MAX_COLUMNS", 0)
+    monkeypatch.setattr(_systems, "MAX_SPARSE_COLUMNS", 0)
     clf = L2SVMClassifier(0.1, **options).fit(container(X), y)
     assert clf.converged_
     np.testing.assert_allclose(clf.coef_, exact.coef_, rtol=1e-4, atol=1e-6)
@@ -288,7 +289,7 @@ def test_bad_values_in_many_columns(container, value):
 def test_dense_columns_far_from_zero_in_conjugate_gradients(monkeypatch):
     X, y, _ = make()
     reference = L2SVMClassifier().fit(X, y)
-    monkeypatch.setattr(_prepare, "MOST_COLUMNS", 0)
+    monkeypatch.setattr(_systems, "MAX_COLUMNS", 0)
     clf = L2SVMClassifier().fit(np.c_[X + 1e7, np.full(len(y), 0.1)], y)
     np.testing.assert_allclose(clf.coef_[0, :-1], reference.coef_[0], rtol=1e-5)
     assert clf.coef_[0, -1] == 0.0
@@ -304,7 +305,7 @@ def test_sums_over_some_rows(container, n):
     np.testing.assert_allclose(gram, (X[chosen].T * weights) @ X[chosen], rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(sums, weights @ X[chosen], rtol=1e-9, atol=1e-9)
     all_weights = rng.random(n)
-    squares = squares_of(as_rows(container(X)), all_weights)
+    squares = column_squares(as_rows(container(X)), all_weights)
     np.testing.assert_allclose(squares, all_weights @ X**2, rtol=1e-9)
 
 

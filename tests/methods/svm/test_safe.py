@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from neverworse.methods import L2SVMClassifier, SafeSVMClassifier, TransductiveSVMClassifier
-from neverworse.methods.svm._worst_case import improvements, safest_labels
+from neverworse.methods.svm._safe import improvements, safest_labels
 from tests.methods.svm.problems import clusters, errors, make, rare_class, raw_units
 
 

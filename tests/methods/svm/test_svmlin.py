@@ -9,7 +9,7 @@ import pytest
 from scipy import optimize
 
 from neverworse.methods import TransductiveSVMClassifier
-from neverworse.methods.svm._balance import label_like_svmlin
+from neverworse.methods.svm._transductive import label_like_svmlin
 from tests.methods.svm.problems import clusters, make, rare_class, raw_units
 
 

@@ -9,7 +9,7 @@ from scipy.special import xlogy
 from sklearn.exceptions import ConvergenceWarning
 
 from neverworse.methods import L2SVMClassifier, TransductiveSVMClassifier
-from neverworse.methods.svm._balance import label_shares, share_probabilities
+from neverworse.methods.svm._transductive import label_shares, share_probabilities
 from tests.methods.svm.problems import clusters, errors, make, objective, rare_class, raw_units
 
 METHODS = ["switching", "annealing"]

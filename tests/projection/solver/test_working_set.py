@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from neverworse import ProjectedLeastSquaresClassifier
 from neverworse.projection.solver import working_set
-from neverworse.projection.solver.hinges import keys_of
-from neverworse.projection.solver.metric import half_square
+from neverworse.projection.solver.newton import half_square
+from neverworse.projection.solver.problem import keys_of
 
 N, D = 400, 4
 
@@ -83,9 +83,9 @@ def test_the_distance_never_grows_from_round_to_round(case, seed, n_labeled, siz
     solve = working_set._Loop._solve_working_set
 
     def watched(loop, state):
-        before = half_square(state.pulled, None)
+        before = half_square(state.primal, None)
         solve(loop, state)
-        values.append((before, half_square(state.pulled, None), loop.problem.floor))
+        values.append((before, half_square(state.primal, None), loop.problem.floor))
 
     with pytest.MonkeyPatch.context() as patch:
         of_size(patch, size)
@@ -114,9 +114,9 @@ def test_the_gap_is_that_of_the_labels_in_extended_precision(n_labeled, seed, mo
     rows = np.flatnonzero(loop.problem.weights)
     K = loop.hinges.load(rows).rows.block(0, len(rows))
     with mpmath.workdps(40):
-        q = [mpmath.mpf(float(v)) for v in solution.q]
+        q = [mpmath.mpf(float(v)) for v in solution.q[0]]
         k = [[mpmath.mpf(float(v)) for v in row] for row in K]
-        z = [-mpmath.mpf(float(v)) for v in loop.problem.linear]
+        z = [-mpmath.mpf(float(v)) for v in loop.problem.linear[0]]
         for share, row in zip(q, k, strict=True):
             z = [a + share * b for a, b in zip(z, row, strict=True)]
         t = [mpmath.fdot(row, z) for row in k]

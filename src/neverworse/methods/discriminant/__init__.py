@@ -1,18 +1,15 @@
 """Discriminant analysis: Gaussian classes with a common covariance, with and without labels."""
 
-from neverworse.methods.discriminant._certificate import LikelihoodCertificate
-from neverworse.methods.discriminant._contrastive_pessimistic import (
-    ContrastivePessimisticDiscriminantAnalysis,
-)
-from neverworse.methods.discriminant._em import EMDiscriminantAnalysis
-from neverworse.methods.discriminant._gaussian import GaussianClasses
-from neverworse.methods.discriminant._implicitly_constrained import (
+from neverworse.methods.discriminant._constrained import (
     ImplicitlyConstrainedDiscriminantAnalysis,
-)
-from neverworse.methods.discriminant._moment_constrained import (
     MomentConstrainedDiscriminantAnalysis,
 )
-from neverworse.methods.discriminant._subspace import Precision, Subspace
+from neverworse.methods.discriminant._contrastive_pessimistic import (
+    ContrastivePessimisticDiscriminantAnalysis,
+    LikelihoodCertificate,
+)
+from neverworse.methods.discriminant._em import EMDiscriminantAnalysis
+from neverworse.methods.discriminant._gaussian import GaussianClasses, Precision, Subspace
 from neverworse.methods.discriminant._supervised import (
     LinearDiscriminantClassifier,
     NearestMeanClassifier,

@@ -2,26 +2,62 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from dataclasses import dataclass
 
 import numpy as np
 
-from neverworse._typing import Matrix
-from neverworse.methods.discriminant._certificate import LikelihoodCertificate
-from neverworse.methods.discriminant._contrast import Contrast, contrast, rounding_error
-from neverworse.methods.discriminant._descent import descend
-from neverworse.methods.discriminant._family import Family
-from neverworse.methods.discriminant._gaussian import GaussianClasses
-from neverworse.methods.discriminant._sample import Sample
-from neverworse.methods.discriminant._semi_supervised import SoftLabelDiscriminant, posteriors
-from neverworse.methods.discriminant._subspace import SingularCovarianceError
-from neverworse.projection import Assumptions, Labels, Observer
-from neverworse.projection.certificate.certificate import Reason
+from neverworse._docs import documented_like
+from neverworse._typing import Matrix, Vector
+from neverworse.estimators import ProjectedLeastSquaresClassifier
+from neverworse.methods.discriminant._gaussian import GaussianClasses, SingularCovarianceError
+from neverworse.methods.discriminant._sample import Family, Sample
+from neverworse.methods.discriminant._semi_supervised import (
+    Problem,
+    SoftLabelDiscriminant,
+    descend,
+)
+from neverworse.methods.discriminant._supervised import LinearDiscriminantClassifier
+from neverworse.projection import EPS, Assumptions, Certificate, Labels
+from neverworse.projection.certificate.certificate import EXACT, Reason
+from neverworse.projection.certificate.loss import CHUNK, SUMMATION
 
-# Parts of the way from the supervised parameters that are tried until one is never worse.
-WAYS = (1.0, 0.5, 0.25, 0.1, 0.03, 0.01)
+# Fractions of the step from the supervised parameters, tried until one is never worse.
+STEP_FRACTIONS = (1.0, 0.5, 0.25, 0.1, 0.03, 0.01)
 
 
+@dataclass(frozen=True)
+class LikelihoodCertificate(Certificate):
+    """What is proved about the likelihood of a classifier against its supervised baseline.
+
+    A `Certificate` whose losses are negative log-likelihoods: sums of -log p(x, k) over the rows x
+    with their classes k (weighted, and penalised if there is a penalty). All attributes mean the
+    same, and `distance` is "likelihood".
+
+    `duality_gap` is how much more the worst case could be improved at most, relative to the
+    improvement.
+    """
+
+    def _loss(self) -> str:
+        return ("penalised " if self.penalty else "") + "negative log-likelihood"
+
+    def _penalty(self) -> str:
+        return ""  # said by the name of the loss
+
+    def _how(self) -> str:
+        if not self.n_unlabeled:
+            return ""
+        labels = f"Most pessimistic labels: {self._counts()}."
+        gap = f"relative duality gap {self.duality_gap:.1g}"
+        if self.converged and self.duality_gap <= EXACT:
+            return f"{labels} No other parameters guarantee more: {gap}."
+        if self.converged:
+            return f"{labels} No other parameters guarantee noticeably more."
+        how = "was stopped early" if self.stopped_early else "made no more progress"
+        return f"{labels} The solver {how}, at a {gap}; what is said above holds all the same."
+
+
+@documented_like(LinearDiscriminantClassifier, ProjectedLeastSquaresClassifier)
 class ContrastivePessimisticDiscriminantAnalysis(SoftLabelDiscriminant):
     r"""Linear discriminant analysis that is never less likely than the supervised one.
 
@@ -44,33 +80,27 @@ class ContrastivePessimisticDiscriminantAnalysis(SoftLabelDiscriminant):
 
     Parameters
     ----------
-    covariance, priors, alpha, missing_label
-        See `LinearDiscriminantClassifier`.
+    {covariance, priors, alpha, missing_label}
     tol : float, default=1e-6
         Duality gap to reach, relative to the improvement.
     max_iter : int or None, default=10000
-        Stop after so many steps. What is returned when stopped early is certified all the same.
-    max_time : float or None, default=None
-        Stop after so many seconds.
-    verbose : int, default=0
-        Whether to write a line to stderr for every step. Callbacks of scikit-learn (1.9 or newer)
-        see the same steps.
+        Maximum number of steps. A fit that is stopped early is certified all the same.
+    {max_time, verbose}
 
     Attributes
     ----------
-    classes_, coef_, intercept_, priors_, means_, covariance_, rank_ : arrays and int
-        See `LinearDiscriminantClassifier`.
+    {classes_, coef_, intercept_, priors_, means_, covariance_, rank_}
     supervised_ : LinearDiscriminantClassifier
         The supervised baseline, fitted to the labeled rows.
     soft_labels_ : array of shape (n_unlabeled,) or (n_unlabeled, n_classes)
         The most pessimistic labels, as the share of the second of two classes, or of every class.
     certificate_ : LikelihoodCertificate
-        What is proved about these parameters against the supervised ones.
+        What is proved about these parameters, compared with the supervised ones.
     n_iter_ : int
+        Number of steps.
     converged_ : bool
-    n_features_in_ : int
-    feature_names_in_ : array of shape (n_features_in_,)
-        Only if X has column names that are all strings.
+        Whether `tol` was reached.
+    {n_features_in_, feature_names_in_}
 
     References
     ----------
@@ -94,59 +124,30 @@ class ContrastivePessimisticDiscriminantAnalysis(SoftLabelDiscriminant):
 
     certificate_: LikelihoodCertificate
 
-    def __init__(
-        self,
-        *,
-        covariance: str = "full",
-        priors: Any = None,
-        alpha: float = 0.0,
-        missing_label: Any = "auto",
-        tol: float = 1e-6,
-        max_iter: int | None = 10000,
-        max_time: float | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.covariance = covariance
-        self.priors = priors
-        self.alpha = alpha
-        self.missing_label = missing_label
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.verbose = verbose
-
-    def _move(
-        self,
-        start: GaussianClasses,
-        sample: Sample,
-        family: Family,
-        labels: Labels,
-        observer: Observer | None,
-    ) -> GaussianClasses:
-        budget = self._budget(observer)
+    def _move(self, problem: Problem) -> GaussianClasses:
+        start, sample, family = problem.start, problem.sample, problem.family
+        budget = self._budget(problem.observer)
 
         def improvement(sums: Matrix) -> tuple[float, Matrix]:
             model = family.most_likely(sums, sample)
             better = family.log_likelihood(model, sums, sample)
             return better - family.log_likelihood(start, sums, sample), model.linear - start.linear
 
+        def enough(gap: float, value: float) -> bool:
+            return gap <= self.tol * value or value <= floor
+
         floor = rounding_error(start, sample, family)
-        found = descend(
-            improvement,
-            sample,
-            posteriors(sample.scores(start.linear)),
-            lambda gap, value: gap <= self.tol * value or value <= floor,
-            budget,
-        )
+        found = descend(improvement, problem, enough, budget)
         saddle = family.most_likely(sample.all_sums(found.soft_labels), sample).stored()
         model, proved = _certified(saddle, start, sample, family)
         # The descent bounds what any parameters guarantee from above, these do from below.
         gap = max(0.0, found.value + proved.worst)
         converged = gap <= max(self.tol * found.value, proved.bound, floor)
-        self._set_soft_labels(found.soft_labels, labels.unlabeled, budget.n_iter, converged)
+        unlabeled = problem.labels.unlabeled
+        self._set_soft_labels(found.soft_labels, unlabeled, budget.n_iter, converged)
         self.certificate_ = self._certificate(
             proved,
-            labels,
+            problem.labels,
             duality_gap=gap / found.value if found.value > 0.0 else float("inf"),
             stopped_early=budget.exhausted and not converged,
             moved=model is not start,
@@ -155,21 +156,19 @@ class ContrastivePessimisticDiscriminantAnalysis(SoftLabelDiscriminant):
             self._warn_unless_converged()
         return self.supervised_._model_ if model is start else model
 
-    def _keep(self, start: GaussianClasses, sample: Sample, family: Family, labels: Labels) -> None:
-        super()._keep(start, sample, family, labels)
-        proved = contrast(start, start, sample, family)
-        self.certificate_ = self._certificate(
-            proved, labels, duality_gap=0.0, stopped_early=False, moved=False
-        )
+    def _keep(self, problem: Problem) -> None:
+        super()._keep(problem)
+        proved = contrast(problem.start, problem.start, problem.sample, problem.family)
+        self.certificate_ = self._certificate(proved, problem.labels)
 
     def _certificate(
         self,
         proved: Contrast,
         labels: Labels,
         *,
-        duality_gap: float,
-        stopped_early: bool,
-        moved: bool,
+        duality_gap: float = 0.0,
+        stopped_early: bool = False,
+        moved: bool = False,
     ) -> LikelihoodCertificate:
         """Put together what was proved, and how."""
         n_unlabeled = int(np.count_nonzero(labels.weights_where(labels.unlabeled)))
@@ -179,7 +178,7 @@ class ContrastivePessimisticDiscriminantAnalysis(SoftLabelDiscriminant):
         elif not moved:
             unfinished: Reason = "stopped early" if stopped_early else "no progress"
             reason = "rounding" if self.converged_ else unfinished
-        several = labels.target.ndim > 1
+        several = labels.shape.is_coupled
         counted = self.soft_labels_[labels.weights_where(labels.unlabeled)[labels.unlabeled] > 0.0]
         whole = (counted == 1.0).any(axis=1) if several else counted == 1.0
         n_zero, n_one = 0 if several else int(np.sum(counted == 0.0)), int(np.sum(whole))
@@ -204,6 +203,30 @@ class ContrastivePessimisticDiscriminantAnalysis(SoftLabelDiscriminant):
         )
 
 
+@dataclass(frozen=True)
+class Contrast:
+    r"""Extremes of the loss of classes less the loss of others, over all labelings.
+
+    The loss is the penalised negative log-likelihood of all rows,
+
+    .. math:: -\sum_j s_j \sum_k q_{jk} \log p(x_j, k)
+              + \tfrac{\alpha}2 N \operatorname{tr} \Sigma^{-1} ,
+
+    linear in every unknown soft label :math:`q_j`. So are differences of losses, and their extremes
+    are sums of the largest and the smallest term of each row.
+    """
+
+    worst: float  # largest and smallest difference, as computed
+    best: float
+    bound: float  # `worst` and `best` are at most so far from the true values
+    baseline: tuple[float, float]  # range of the loss of the others, rounded outwards
+
+    @property
+    def is_never_worse(self) -> bool:
+        """Whether that is proved in spite of rounding errors."""
+        return self.worst + self.bound <= 0.0
+
+
 def _certified(
     saddle: GaussianClasses, start: GaussianClasses, sample: Sample, family: Family
 ) -> tuple[GaussianClasses, Contrast]:
@@ -212,7 +235,7 @@ def _certified(
     The worst case is convex on the way from the supervised classes, and zero there: if the saddle
     point was not reached, a part of the way may still be an improvement.
     """
-    for part in WAYS:
+    for part in STEP_FRACTIONS:
         try:
             model = saddle if part == 1.0 else start.between(saddle, part).stored()
             proved = contrast(model, start, sample, family)
@@ -221,3 +244,67 @@ def _certified(
         if proved.is_never_worse:
             return model, proved
     return start, contrast(start, start, sample, family)
+
+
+def contrast(
+    model: GaussianClasses, baseline: GaussianClasses, sample: Sample, family: Family
+) -> Contrast:
+    """Compare classes with a baseline, both about the centre of the sample."""
+    of_baseline = sample.scores(baseline.linear)
+    shared_baseline = family.shared(baseline, sample)
+    known_baseline = float(np.vdot(baseline.linear, sample.known)) + shared_baseline
+    error = rounding_error(baseline, sample, family)
+    range_of_baseline = (
+        -known_baseline - _total(sample.free, of_baseline.max(axis=0)) - error,
+        -known_baseline - _total(sample.free, of_baseline.min(axis=0)) + error,
+    )
+    if model is baseline:
+        return Contrast(0.0, 0.0, 0.0, range_of_baseline)
+    step = model.linear - baseline.linear
+    gain = sample.scores(step)
+    known = float(np.vdot(step, sample.known)) + family.shared(model, sample) - shared_baseline
+    return Contrast(
+        worst=-known - _total(sample.free, gain.min(axis=0)),
+        best=-known - _total(sample.free, gain.max(axis=0)),
+        bound=rounding_error(model, sample, family) + error,
+        baseline=range_of_baseline,
+    )
+
+
+def _total(weights: Vector, terms: Vector) -> float:
+    """Return a weighted sum: chunk by chunk, and over the chunks exactly."""
+    counted = np.where(weights > 0.0, terms, 0.0)  # others may score anything, even infinity
+    starts = range(0, len(terms), CHUNK)
+    return math.fsum(float(weights[i : i + CHUNK] @ counted[i : i + CHUNK]) for i in starts)
+
+
+def rounding_error(model: GaussianClasses, sample: Sample, family: Family) -> float:
+    """Return a bound of the rounding errors in the loss of the model, for any labeling.
+
+    Factoring a covariance of d columns is exact for one that is off by (d + 4) ε, relative to the
+    variances. This changes quadratic forms of the precision by up to d times its norm, relative to
+    themselves, and the logarithm of the determinant by as much. Sums have errors of SUMMATION ε,
+    relative to the sizes of all terms. Scores, and means that are stored as measured from zero,
+    have errors relative to the distance of the centre from zero.
+    """
+    precision, total, d = model.precision, sample.total, len(sample.offset)
+    root, sizes, means = math.sqrt(total), np.abs(precision.matrix), np.abs(model.means)
+    centre, lengths = np.abs(sample.centre), np.sqrt(sample.raw)
+    penalty = total * family.alpha * float(np.trace(precision.matrix))
+    priors = total * float(np.abs(np.log(model.priors)).max())
+    # Σ (x - c)'P(x - c) and N μ'Pμ, with their errors from the factorisation.
+    spread = float(np.vdot(precision.matrix, sample.scatter))
+    height = total * float(np.sum(model.linear[:, 1:] * model.means, axis=1).max())
+    forms = (math.sqrt(spread) + math.sqrt(height)) ** 2 + penalty + total
+    factored = 2.0 * (d + 4) * d * precision.size * forms
+    # Σ |x|'|P||x|, N |μ|'|P||μ| and the like: the sizes of what was added up.
+    terms = float(lengths @ sizes @ lengths) + penalty + 2.0 * priors
+    terms += total * float(np.sum(means @ sizes * means, axis=1).max())
+    terms += total * (abs(precision.log_det) + 2.0 * d)
+    terms += 2.0 * root * float((means @ sizes @ lengths).max())
+    # Scores h·x + β, and means that were moved from one centre to another.
+    slopes, constant = np.abs(model.linear[:, 1:]).max(axis=0), np.abs(model.linear[:, 0]).max()
+    scores = root * float(slopes @ lengths) + total * float(slopes @ centre + constant)
+    moved = 4.0 * (centre + means.max(axis=0)) @ sizes
+    moves = root * float(moved @ lengths) + total * float((moved @ means.T).max())
+    return EPS * (factored + SUMMATION * terms + 2.0 * (d + 4) * scores + moves)

@@ -9,14 +9,21 @@ import numpy as np
 from scipy import special
 from sklearn.utils._param_validation import Interval
 
+from neverworse._docs import documented_like
 from neverworse._typing import Matrix, Vector
-from neverworse.methods.discriminant._family import Family
+from neverworse.estimators import ProjectedLeastSquaresClassifier
 from neverworse.methods.discriminant._gaussian import GaussianClasses
-from neverworse.methods.discriminant._sample import Sample
-from neverworse.methods.discriminant._semi_supervised import SoftLabelDiscriminant, posteriors
-from neverworse.projection import Labels, Observer
+from neverworse.methods.discriminant._sample import Family, Sample
+from neverworse.methods.discriminant._semi_supervised import (
+    Problem,
+    SoftLabelDiscriminant,
+    posteriors,
+)
+from neverworse.methods.discriminant._supervised import LinearDiscriminantClassifier
+from neverworse.projection import Labels
 
 
+@documented_like(LinearDiscriminantClassifier, ProjectedLeastSquaresClassifier)
 class EMDiscriminantAnalysis(SoftLabelDiscriminant):
     r"""Linear discriminant analysis with unlabeled rows, by expectation maximisation.
 
@@ -41,22 +48,16 @@ class EMDiscriminantAnalysis(SoftLabelDiscriminant):
     ----------
     unlabeled_weight : float, default=1.0
         λ, how much an unlabeled row counts. Zero gives the supervised classifier.
-    covariance, priors, alpha, missing_label
-        See `LinearDiscriminantClassifier`.
+    {covariance, priors, alpha, missing_label}
     tol : float, default=1e-6
         Stop when a step raises the log-likelihood by at most this for each unit of weight.
     max_iter : int or None, default=1000
-        Steps at most.
-    max_time : float or None, default=None
-        Stop after so many seconds.
-    verbose : int, default=0
-        Whether to write a line to stderr for every step. Callbacks of scikit-learn (1.9 or newer)
-        see the same steps.
+        Maximum number of steps.
+    {max_time, verbose}
 
     Attributes
     ----------
-    classes_, coef_, intercept_, priors_, means_, covariance_, rank_ : arrays and int
-        See `LinearDiscriminantClassifier`.
+    {classes_, coef_, intercept_, priors_, means_, covariance_, rank_}
     supervised_ : LinearDiscriminantClassifier
         The supervised baseline, fitted to the labeled rows: where the climb starts.
     soft_labels_ : array of shape (n_unlabeled,) or (n_unlabeled, n_classes)
@@ -66,10 +67,10 @@ class EMDiscriminantAnalysis(SoftLabelDiscriminant):
     log_likelihoods_ : array of shape (n_iter_ + 1,)
         The objective at the start and after every step; it never falls.
     n_iter_ : int
+        Number of steps.
     converged_ : bool
-    n_features_in_ : int
-    feature_names_in_ : array of shape (n_features_in_,)
-        Only if X has column names that are all strings.
+        Whether `tol` was reached.
+    {n_features_in_, feature_names_in_}
 
     References
     ----------
@@ -117,31 +118,26 @@ class EMDiscriminantAnalysis(SoftLabelDiscriminant):
         max_time: float | None = None,
         verbose: int = 0,
     ) -> None:
+        super().__init__(
+            covariance=covariance,
+            priors=priors,
+            alpha=alpha,
+            missing_label=missing_label,
+            tol=tol,
+            max_iter=max_iter,
+            max_time=max_time,
+            verbose=verbose,
+        )
         self.unlabeled_weight = unlabeled_weight
-        self.covariance = covariance
-        self.priors = priors
-        self.alpha = alpha
-        self.missing_label = missing_label
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.verbose = verbose
 
     def _row_weights(self, labels: Labels) -> Vector:
         weights = super()._row_weights(labels)
         return np.where(labels.unlabeled, self.unlabeled_weight * weights, weights)
 
-    def _move(
-        self,
-        start: GaussianClasses,
-        sample: Sample,
-        family: Family,
-        labels: Labels,
-        observer: Observer | None,
-    ) -> GaussianClasses:
-        budget = self._budget(observer)
+    def _move(self, problem: Problem) -> GaussianClasses:
+        sample, family, budget = problem.sample, problem.family, self._budget(problem.observer)
         n_unlabeled = int(np.count_nonzero(sample.free))
-        model, path = start, [-np.inf]
+        model, path = problem.start, [-np.inf]
         while True:
             scores, sums, likelihood = _expect(model, sample, family)
             path.append(likelihood)
@@ -150,13 +146,14 @@ class EMDiscriminantAnalysis(SoftLabelDiscriminant):
             if converged or not budget.spend():
                 break
             model = family.most_likely(sums, sample)
-        self._set_soft_labels(posteriors(scores), labels.unlabeled, budget.n_iter, converged)
+        unlabeled = problem.labels.unlabeled
+        self._set_soft_labels(posteriors(scores), unlabeled, budget.n_iter, converged)
         self._set_likelihoods(path[1:])
         self._warn_unless_converged()
         return model
 
-    def _keep(self, start: GaussianClasses, sample: Sample, family: Family, labels: Labels) -> None:
-        super()._keep(start, sample, family, labels)
+    def _keep(self, problem: Problem) -> None:
+        super()._keep(problem)
         self._set_likelihoods([self.supervised_.log_likelihood_])
 
     def _set_likelihoods(self, path: list[float]) -> None:

@@ -6,8 +6,12 @@ a row x and the class k is
     log p(x, k) = β_k + h_k·(x - c) - ½ (x - c)'P(x - c) + const ,
     h_k = P μ_k ,   β_k = log π_k - ½ μ_k'P μ_k ,
 
-linear in x but for a term that all classes share. So everything that compares classes needs linear
-scores only, and sums of the shared term need the scatter matrix of the rows only.
+linear in x apart from a term that all classes share. So everything that compares classes needs only
+linear scores, and sums of the shared term need only the scatter matrix of the rows.
+
+Where rows do not vary within their classes in some direction, Gaussian classes have no density. As
+in scikit-learn's `LinearDiscriminantAnalysis`, such directions are left out: the density is that of
+the coordinates of the rows in all others.
 """
 
 from __future__ import annotations
@@ -17,35 +21,105 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from scipy import linalg
+from scipy.linalg import lapack
 
 from neverworse._typing import Matrix, Vector
-from neverworse.methods.discriminant._subspace import Precision, Subspace, invert
 from neverworse.projection import Weights
 from neverworse.rows import Rows
+
+# A variance within the classes is zero if it is at most this part of the total variance: less
+# cannot be told from rounding errors.
+SMALLEST_VARIANCE = 1e-10
+# A reciprocal condition number that leaves no digits.
+SMALLEST_RCOND = 1e-13
+
+
+class SingularCovarianceError(ValueError):
+    """A covariance has no inverse, so that there is no density."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The covariance within the classes has no inverse in floating point: it hardly varies "
+            "in some direction. Label more rows, or pass alpha > 0, which is added to all "
+            "variances: scale the columns first, for example with "
+            "sklearn.preprocessing.StandardScaler."
+        )
+
+
+@dataclass(frozen=True)
+class Subspace:
+    """Directions in which classes are compared."""
+
+    basis: Matrix  # (n_columns, rank): V: the coordinates of a row x are V'x
+    # (n_columns, rank): U with V'U = I: the row with the coordinates z, and nothing else, is Uz
+    inverse: Matrix
+    # log det V'V: with it, densities are those of the rows and not of their coordinates
+    log_volume: float
+
+    @classmethod
+    def of(cls, covariance: Matrix, total_variances: Vector) -> Subspace:
+        """Find the directions in which there is variance within the classes.
+
+        It is compared with the total variances of the columns, so their units do not matter.
+        """
+        used = np.flatnonzero(total_variances)
+        if not used.size:
+            raise SingularCovarianceError
+        scale = np.sqrt(total_variances[used])
+        scaled = covariance[np.ix_(used, used)] / np.outer(scale, scale)
+        variances, directions = linalg.eigh(scaled)
+        kept = variances > SMALLEST_VARIANCE
+        if not kept.any():
+            raise SingularCovarianceError
+        # If nothing is left out, columns remain columns.
+        directions = np.eye(len(used)) if kept.all() else directions[:, kept]
+        basis, inverse = (np.zeros((len(covariance), directions.shape[1])) for _ in range(2))
+        basis[used] = directions / scale[:, None]
+        inverse[used] = directions * scale[:, None]
+        triangle = np.linalg.qr(basis, mode="r")
+        log_volume = 2.0 * float(np.log(np.abs(np.diag(triangle))).sum())
+        return cls(basis, inverse, log_volume)
+
+    @property
+    def rank(self) -> int:
+        """How many directions there are."""
+        return self.basis.shape[1]
+
+
+@dataclass(frozen=True)
+class Precision:
+    """The inverse of a covariance in a subspace."""
+
+    core: Matrix  # (rank, rank): (V'ΣV)⁻¹
+    matrix: Matrix  # (n_columns, n_columns): V (V'ΣV)⁻¹ V', the inverse as far as the subspace goes
+    log_det: float  # logarithm of the determinant of the covariance in the subspace
+    # frobenius norm of the inverse where all coordinates have a variance of about one: by how much
+    # relative errors of the covariance may grow
+    size: float
+
+    @classmethod
+    def of(cls, covariance: Matrix, space: Subspace) -> Precision:
+        """Invert a covariance of the columns."""
+        basis = space.basis
+        inner = basis.T @ covariance @ basis
+        # Sizes of what was added up, of which the rounding errors are a fraction.
+        sizes = np.sum((np.abs(covariance) @ np.abs(basis)) * np.abs(basis), axis=0)
+        core, log_det, size = invert(inner, np.sqrt(sizes))
+        matrix = basis @ core @ basis.T
+        return cls(core, (matrix + matrix.T) / 2.0, log_det - space.log_volume, size)
 
 
 @dataclass(frozen=True)
 class GaussianClasses:
-    """Classes whose rows are Gaussian with a mean of their own and one covariance.
+    """Classes whose rows are Gaussian with a mean of their own and one covariance."""
 
-    Attributes
-    ----------
-    priors : array of shape (n_classes,)
-        Probabilities of the classes.
-    means : array of shape (n_classes, n_columns)
-        Means of the classes, measured from `centre`.
-    covariance : array of shape (n_columns, n_columns)
-    centre : array of shape (n_columns,)
-        Near the rows, so that no digits are lost where these are far from zero.
-    space : Subspace
-        Directions to which densities are restricted.
-    """
-
-    priors: Vector
-    means: Matrix
-    covariance: Matrix
+    priors: Vector  # (n_classes,): probabilities of the classes
+    means: Matrix  # (n_classes, n_columns): means of the classes, measured from `centre`
+    covariance: Matrix  # (n_columns, n_columns)
+    # (n_columns,): near the rows, so that no digits are lost where these are far from zero
     centre: Vector
-    space: Subspace
+    space: Subspace  # directions to which densities are restricted
 
     @cached_property
     def precision(self) -> Precision:
@@ -103,6 +177,26 @@ class GaussianClasses:
         joint = rows.scores(weights.coef, weights.intercept)
         joint += self.constant - 0.5 * shared
         return joint
+
+
+def invert(covariance: Matrix, scale: Vector) -> tuple[Matrix, float, float]:
+    """Invert a positive definite matrix, for coordinates in the given units.
+
+    Returns the inverse, the logarithm of the determinant of the matrix (not of its inverse), and
+    the Frobenius norm of the inverse in these units.
+    """
+    units = np.outer(scale, scale)
+    scaled = covariance / units
+    factor, failed = lapack.dpotrf(scaled, lower=1, clean=1)
+    if failed:
+        raise SingularCovarianceError
+    inverse, _ = lapack.dpotri(factor, lower=1)
+    inverse = np.tril(inverse) + np.tril(inverse, -1).T
+    rcond = 1.0 / (np.abs(scaled).sum(axis=0).max() * np.abs(inverse).sum(axis=0).max())
+    if not rcond > SMALLEST_RCOND:
+        raise SingularCovarianceError
+    log_det = 2.0 * float(np.log(np.diag(factor) * scale).sum())
+    return inverse / units, log_det, float(np.linalg.norm(inverse))
 
 
 def uncentred(linear: Matrix, centre: Vector) -> Weights:

@@ -1,19 +1,124 @@
-"""The supervised baselines: linear discriminant analysis and the nearest mean classifier."""
+"""Linear discriminant analysis on labeled rows, and what all discriminant classifiers share."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from neverworse._typing import AnyArray
-from neverworse.methods.discriminant._base import DiscriminantClassifier
-from neverworse.methods.discriminant._family import Family
-from neverworse.methods.discriminant._gaussian import GaussianClasses
-from neverworse.methods.discriminant._sample import Sample, one_hot
+from neverworse._docs import documented_like
+from neverworse._typing import Matrix, Vector
+from neverworse.estimators import (
+    FitInput,
+    LeastSquaresClassifier,
+    copy_input_checks,
+    explains_conversion,
+    known_labels,
+)
+from neverworse.methods._base import LogOddsClassifier
+from neverworse.methods.discriminant._gaussian import (
+    GaussianClasses,
+    SingularCovarianceError,
+    uncentred,
+)
+from neverworse.methods.discriminant._sample import Family, Sample, checked_priors, one_hot
 from neverworse.projection import Labels, Observer, TrainingRows
+from neverworse.rows import as_rows
+from neverworse.rows._threads import single_threaded_blas
 
 
+class DiscriminantClassifier(LogOddsClassifier):
+    """Base of classifiers that model the classes as Gaussians with a common covariance."""
+
+    # Which rows are read depends on labels and weights, so NaN are looked for beforehand.
+    _skips_rows: ClassVar[bool] = True
+    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
+        "covariance": [StrOptions({"full", "spherical"})],
+        "priors": [None, StrOptions({"uniform"}), "array-like"],
+        "alpha": [Interval(Real, 0, None, closed="left")],
+        "missing_label": "no_validation",
+    }
+
+    covariance: str
+    priors: Any
+    alpha: float
+    missing_label: Any
+
+    priors_: Vector
+    means_: Matrix
+    covariance_: Matrix
+    rank_: int
+
+    @explains_conversion
+    def predict_joint_log_proba(self, X: Any) -> Matrix:
+        """Return the logarithms of the joint densities of rows and classes.
+
+        Where `rank_` is smaller than the number of columns, they are densities of what the rows
+        have in the subspace.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        log_densities : array of shape (n_samples, n_classes)
+            log p(x, k). Their sum over labeled rows is the log-likelihood.
+        """
+        check_is_fitted(self, "coef_")
+        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
+        return self._model_.log_joint(as_rows(X)).T
+
+    def to_sklearn(self) -> LinearDiscriminantAnalysis:
+        check_is_fitted(self, "coef_")
+        model = LinearDiscriminantAnalysis(solver="lsqr")
+        for name in ("coef_", "intercept_", "classes_", "priors_", "means_", "covariance_"):
+            setattr(model, name, getattr(self, name).copy())
+        copy_input_checks(self, model)
+        return model
+
+    @single_threaded_blas()
+    def _fit_rows(self, given: FitInput) -> None:
+        known = known_labels(given, self.missing_label)
+        priors = checked_priors(self.priors, known.classes)
+        family = Family(self.covariance == "spherical", float(self.alpha), priors)
+        self.classes_ = known.classes
+        try:
+            training = TrainingRows(given.rows, known.labels)
+            model = self._fit_training(training, family, given.observer)
+        except SingularCovarianceError:
+            n_labeled = int(np.count_nonzero(~known.labels.unlabeled))
+            raise ValueError(
+                f"The {n_labeled} labeled rows do not vary within their classes (or hardly so, "
+                "compared with all rows), so that their common covariance is singular. Label more "
+                "rows, or pass alpha > 0, which is added to all variances: scale the columns "
+                "first, for example with sklearn.preprocessing.StandardScaler."
+            ) from None
+        self._set_model(model)
+
+    @abstractmethod
+    def _fit_training(
+        self, training: TrainingRows, family: Family, observer: Observer | None
+    ) -> GaussianClasses:
+        """Fit to checked rows, set the attributes of the method, and return what was found."""
+
+    def _set_model(self, model: GaussianClasses) -> None:
+        linear = model.linear
+        weights = uncentred(linear if len(linear) > 2 else linear[1:] - linear[:1], model.centre)
+        self._set_weights(weights)
+        self.priors_ = model.priors
+        self.means_ = model.means + model.centre
+        self.covariance_ = model.covariance
+        self.rank_ = model.space.rank
+        self._model_ = model
+
+
+@documented_like(LeastSquaresClassifier)
 class LinearDiscriminantClassifier(DiscriminantClassifier):
     r"""Linear discriminant analysis on the labeled rows only.
 
@@ -43,8 +148,7 @@ class LinearDiscriminantClassifier(DiscriminantClassifier):
         columns that depend on each other, fewer rows than columns and classes together), Σ is
         singular, and without a penalty such directions are left out, for unlabeled rows too;
         `rank_` says how many remain. If none remains, that is an error.
-    missing_label : "auto" or scalar, default="auto"
-        What marks unlabeled rows in y, as in `LeastSquaresClassifier`.
+    {missing_label}
 
     Attributes
     ----------
@@ -53,16 +157,18 @@ class LinearDiscriminantClassifier(DiscriminantClassifier):
     coef_ : array of shape (1, n_features) or (n_classes, n_features)
         Weights of the scores: log odds of the second of two classes, or one score for each.
     intercept_ : array of shape (1,) or (n_classes,)
+        Intercepts of the scores.
     priors_ : array of shape (n_classes,)
+        Probabilities of the classes.
     means_ : array of shape (n_classes, n_features)
+        Means of the classes.
     covariance_ : array of shape (n_features, n_features)
+        Covariance Σ within the classes.
     rank_ : int
         In how many directions the classes are compared: n_features, or less if Σ is singular.
     log_likelihood_ : float
         Penalised log-likelihood of the labeled rows.
-    n_features_in_ : int
-    feature_names_in_ : array of shape (n_features_in_,)
-        Only if X has column names that are all strings.
+    {n_features_in_, feature_names_in_}
 
     See Also
     --------
@@ -96,9 +202,8 @@ class LinearDiscriminantClassifier(DiscriminantClassifier):
     def _fit_training(
         self,
         training: TrainingRows,
-        classes: AnyArray,  # noqa: ARG002
         family: Family,
-        observer: Observer | None,  # noqa: ARG002
+        observer: Observer | None = None,  # noqa: ARG002
     ) -> GaussianClasses:
         rows, target, weights = training.labeled()
         weights = np.ones(rows.n_rows) if weights is None else weights
@@ -109,6 +214,7 @@ class LinearDiscriminantClassifier(DiscriminantClassifier):
         return model
 
 
+@documented_like(LinearDiscriminantClassifier)
 class NearestMeanClassifier(LinearDiscriminantClassifier):
     """Nearest mean classifier on the labeled rows only.
 
@@ -120,18 +226,12 @@ class NearestMeanClassifier(LinearDiscriminantClassifier):
     ----------
     alpha : float, default=0.0
         Added to the variance. It has an influence on probabilities, not on predictions.
-    missing_label : "auto" or scalar, default="auto"
-        What marks unlabeled rows in y, as in `LeastSquaresClassifier`.
+    {missing_label}
 
     Attributes
     ----------
-    classes_, coef_, intercept_, priors_, means_, covariance_, rank_ : arrays and int
-        See `LinearDiscriminantClassifier`.
-    log_likelihood_ : float
-        Penalised log-likelihood of the labeled rows.
-    n_features_in_ : int
-    feature_names_in_ : array of shape (n_features_in_,)
-        Only if X has column names that are all strings.
+    {classes_, coef_, intercept_, priors_, means_, covariance_, rank_, log_likelihood_}
+    {n_features_in_, feature_names_in_}
 
     See Also
     --------

@@ -1,14 +1,13 @@
 """A Gaussian process classifier whose boundary keeps away from unlabeled rows."""
 
-from neverworse.methods.null_category._active import ActiveRows
 from neverworse.methods.null_category._classifier import NullCategoryNoiseModel
-from neverworse.methods.null_category._expectation_propagation import (
+from neverworse.methods.null_category._process import ActiveRows, Process
+from neverworse.methods.null_category._propagation import (
     Approximation,
+    NullCategoryNoise,
     Posterior,
     Sites,
 )
-from neverworse.methods.null_category._noise import NullCategoryNoise
-from neverworse.methods.null_category._process import Process
 
 FITTED_PARTS = (ActiveRows, Approximation, NullCategoryNoise, Posterior, Process, Sites)
 

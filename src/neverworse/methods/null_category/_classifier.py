@@ -15,18 +15,24 @@ from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
+from neverworse._docs import documented_like
 from neverworse._typing import AnyArray, Matrix, Vector
-from neverworse.estimators import explains_conversion
-from neverworse.estimators._lazy import refuse_chunks
-from neverworse.estimators._linear import copy_input_checks, forget_fit
-from neverworse.estimators._progress import CallbackSupportMixin, observed_fit
-from neverworse.methods._stages import Stages
-from neverworse.methods.null_category._active import BATCH
-from neverworse.methods.null_category._kernel import fit_process
-from neverworse.methods.null_category._noise import NullCategoryNoise, checked_rates
-from neverworse.methods.null_category._process import Data, Process, signed_labels
+from neverworse.estimators import (
+    CallbackSupportMixin,
+    ProjectedLeastSquaresClassifier,
+    copy_input_checks,
+    explains_conversion,
+    forget_fit,
+    observed_fit,
+    refuse_chunks,
+    split_labels,
+)
+from neverworse.methods._base import Stages, check_two_classes
+from neverworse.methods.null_category._process import BATCH, Data, Process, fit_process
+from neverworse.methods.null_category._propagation import NullCategoryNoise, checked_rates
 
 
+@documented_like(ProjectedLeastSquaresClassifier)
 class NullCategoryNoiseModel(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     r"""Gaussian process classifier with a null category between its two classes.
 
@@ -64,20 +70,17 @@ class NullCategoryNoiseModel(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         Whether parameters of the kernel are chosen by the marginal likelihood, within their bounds,
         or taken as they are.
     max_active : int, default=200
-        Number of rows at most that others depend on, where there are more rows. See Notes.
+        Maximum number of rows that others depend on, where there are more rows. See Notes.
     tol : float, default=1e-6
         Expectation propagation ends when replacing the approximation of a row's likelihood by the
         likelihood itself changes no mean (in standard deviations) and no variance (relative to it)
         by more than this.
     max_iter : int, default=1000
-        Iterations of expectation propagation at most.
-    missing_label : "auto" or scalar, default="auto"
-        What marks unlabeled rows in y, as in `LeastSquaresClassifier`.
+        Maximum number of iterations of expectation propagation.
+    {missing_label}
     random_state : int, RandomState or None, default=None
         For the sample of rows that is drawn if there are many. See Notes.
-    verbose : int, default=0
-        Whether to write a line to stderr for every step. Callbacks of scikit-learn (1.9 or newer)
-        see the same stages.
+    {verbose}
 
     Attributes
     ----------
@@ -98,9 +101,7 @@ class NullCategoryNoiseModel(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         Iterations of expectation propagation with the kernel `kernel_`.
     converged_ : bool
         Whether `residual_` is as small as `tol`.
-    n_features_in_ : int
-    feature_names_in_ : array of shape (n_features_in_,)
-        Only if X has column names that are all strings.
+    {n_features_in_, feature_names_in_}
 
     Notes
     -----
@@ -113,7 +114,7 @@ class NullCategoryNoiseModel(CallbackSupportMixin, ClassifierMixin, BaseEstimato
     nothing changes.
 
     With more than 1,000 rows (or `max_active`, if that is larger), the kernel and the active rows
-    are chosen from a random sample of so many, in which labeled rows come first, up to one half.
+    are chosen from a random sample of this size, in which labeled rows come first, up to one half.
 
     References
     ----------
@@ -200,7 +201,7 @@ class NullCategoryNoiseModel(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         try:
             refuse_chunks(self, X)
             X = validate_data(self, X, dtype=np.float64)
-            classes, sign = signed_labels(y, self.missing_label)
+            classes, sign = _signed_labels(y, self.missing_label)
             check_consistent_length(X, sign)
             with observed_fit(self, X, y, {}, self.verbose) as observer:
                 self._fit_signs(X, sign, classes, Stages(observer))
@@ -299,3 +300,10 @@ class NullCategoryNoiseModel(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
+
+
+def _signed_labels(y: Any, missing_label: Any) -> tuple[AnyArray, Vector]:
+    """Return the classes, and 1, -1 or 0 for rows of the second, the first or no class."""
+    classes, codes, unlabeled = split_labels(y, missing_label)
+    check_two_classes(classes)
+    return classes, np.where(unlabeled, 0.0, 2.0 * codes - 1.0)

@@ -2,24 +2,87 @@
 
 from __future__ import annotations
 
-from typing import Any
+import warnings
+from numbers import Integral, Real
+from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval, StrOptions
 
+from neverworse._budget import Budget
+from neverworse._docs import documented_like
 from neverworse._typing import Vector
-from neverworse.estimators._known_labels import KnownLabels, known_labels
-from neverworse.methods.svm._base import SVMClassifier
-from neverworse.methods.svm._chosen import choose
-from neverworse.methods.svm._hinge import Hinges
-from neverworse.methods.svm._newton import minimise
+from neverworse.estimators import (
+    FitInput,
+    KnownLabels,
+    LinearClassifier,
+    ProjectedLeastSquaresClassifier,
+    known_labels,
+)
+from neverworse.methods.svm._newton import Design, Hinges, System, minimise
+from neverworse.methods.svm._systems import choose, prepare
 from neverworse.projection import Observer, Weights
-from neverworse.projection.solver.budget import Budget
 from neverworse.rows import Rows
 
-# Labeled rows are copied out of the others if they are fewer than one in so many.
-FEW = 10
+# Labeled rows are copied if there are more than this many times as many rows.
+MIN_UNUSED_RATIO = 10
 
 
+class SVMClassifier(LinearClassifier):
+    """Base of linear classifiers with the squared hinge loss, whose scores aim at -1 and +1."""
+
+    _skips_rows: ClassVar[bool] = True
+    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
+        "alpha": [Interval(Real, 0, None, closed="neither")],
+        "scaling": [StrOptions({"sum", "mean"})],
+        "fit_intercept": ["boolean"],
+        "penalise_intercept": ["boolean"],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "missing_label": "no_validation",
+        "verbose": ["verbose"],
+    }
+
+    alpha: float
+    scaling: str
+    penalise_intercept: bool
+    tol: float
+    max_iter: int
+    missing_label: Any
+    converged_: bool
+    n_iter_: int
+
+    def _prepare(self, rows: Rows, weights: Vector) -> tuple[Design, System]:
+        return prepare(
+            rows, weights, float(self.alpha), self.fit_intercept, self.penalise_intercept
+        )
+
+    def _scaled(self, weights: Vector) -> Vector:
+        """Return weights of rows in a loss that is their sum or their mean."""
+        return weights / weights.sum() if self.scaling == "mean" else weights
+
+    def _set_end(self, converged: bool, n_iter: int, budget: Budget) -> None:
+        """Say how the solver ended, with a warning if it did so early for no known reason."""
+        self.converged_ = converged
+        self.n_iter_ = max(1, n_iter)  # scikit-learn wants at least one
+        if converged:
+            return
+        if n_iter >= self.max_iter:
+            reason = f"did not converge in max_iter={self.max_iter} Newton steps. Raise max_iter"
+        elif not budget.exhausted:
+            reason = "made no more progress before it converged. Raise tol or alpha"
+        else:
+            return  # stopped by a callback
+        warnings.warn(
+            f"The solver {reason}, or rescale the features, for example with "
+            "sklearn.preprocessing.StandardScaler.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+
+
+@documented_like(ProjectedLeastSquaresClassifier)
 class L2SVMClassifier(SVMClassifier):
     r"""Linear support vector classifier with squared hinge loss, on the labeled rows only.
 
@@ -62,11 +125,8 @@ class L2SVMClassifier(SVMClassifier):
         Stop when a Newton step promises less than this fraction of the objective. Close to the
         solution Newton's method is exact, so that little time can be saved with a larger one.
     max_iter : int, default=1000
-        Newton steps at most, for each class.
-    missing_label : "auto" or scalar, default="auto"
-        What marks unlabeled rows in y, as in `LeastSquaresClassifier`.
-    verbose : int, default=0
-        Whether to write a line to stderr for every Newton step.
+        Maximum number of Newton steps, for each class.
+    {missing_label, verbose}
 
     Attributes
     ----------
@@ -82,9 +142,7 @@ class L2SVMClassifier(SVMClassifier):
         Newton steps; the most that a class took.
     converged_ : bool
         Whether the minimum was reached, for all classes.
-    n_features_in_ : int
-    feature_names_in_ : array of shape (n_features_in_,)
-        Only if X has column names that are all strings.
+    {n_features_in_, feature_names_in_}
 
     See Also
     --------
@@ -128,24 +186,16 @@ class L2SVMClassifier(SVMClassifier):
         self.missing_label = missing_label
         self.verbose = verbose
 
-    def _fit_rows(
-        self,
-        rows: Rows,
-        y: Any,
-        weights: Vector | None,
-        bounds: Any,  # noqa: ARG002
-        observer: Observer | None,
-    ) -> None:
-        known = known_labels(y, self.missing_label, rows.n_rows, weights)
-        self._fit_known(rows, known, observer)
+    def _fit_rows(self, given: FitInput) -> None:
+        self._fit_known(given.rows, known_labels(given, self.missing_label), given.observer)
 
     def _fit_known(self, rows: Rows, known: KnownLabels, observer: Observer | None) -> None:
         """Fit to the rows whose label is known."""
         labels = known.labels
         weights = self._scaled(labels.weights_where(~labels.unlabeled))
-        targets = np.atleast_2d(labels.target)
+        targets = labels.target
         used = np.flatnonzero(weights)
-        if FEW * len(used) < rows.n_rows:
+        if MIN_UNUSED_RATIO * len(used) < rows.n_rows:
             rows, weights, targets = choose(rows, used), weights[used], targets[:, used]
         design, system = self._prepare(rows, weights)
         solutions, n_iter = [], 0
@@ -158,7 +208,7 @@ class L2SVMClassifier(SVMClassifier):
             n_iter = max(n_iter, budget.n_iter)
         found = [design.weights(solution.parameters) for solution in solutions]
         coef, intercept = [w.coef for w in found], [w.intercept for w in found]
-        self._set_weights(Weights(np.array(coef), np.array(intercept)))
+        self._set_weights(Weights(np.concatenate(coef), np.concatenate(intercept)))
         self.classes_ = known.classes
         values = [solution.value for solution in solutions]
         self.objective_ = np.array(values) if len(values) > 1 else values[0]

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.optimize import linprog
+from sklearn.cluster import KMeans
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
-from neverworse._typing import AnyArray, Mask
+from neverworse._docs import documented_like
+from neverworse._typing import AnyArray, Mask, Vector
 from neverworse.estimators import stored_weights
-from neverworse.methods.svm._partly import PartlyLabeled
-from neverworse.methods.svm._semi import SemiSupervisedSVM
-from neverworse.methods.svm._separators import sample_separators
-from neverworse.methods.svm._worst_case import improvements, safest_labels
+from neverworse.methods.svm._semi_supervised import PartlyLabeled, SemiSupervisedSVM
+from neverworse.methods.svm._transductive import TransductiveSVMClassifier, label_shares
 from neverworse.projection import Weights
 
+# The search for a minimum ends when a round lowers the objective by less than this fraction of it:
+# the last rounds change a row or two.
+MIN_GAIN = 1e-4
+# The tolerance of the machines on the way there.
+COARSE_TOL = 1e-3
 
+
+@documented_like(TransductiveSVMClassifier)
 class SafeSVMClassifier(SemiSupervisedSVM):
     r"""Safe semi-supervised support vector classifier (S4VM): the worst case over separators.
 
@@ -40,18 +49,17 @@ class SafeSVMClassifier(SemiSupervisedSVM):
     labeled and the unlabeled rows, with these labels. Where the supervised labels are kept, it is
     the supervised machine.
 
-    The choice is safe if one of the separators is right. If none is, because the classes are no
-    clusters or because it was not among those that were found, the classifier may be worse than its
-    supervised counterpart: this is no guarantee of the kind that `ProjectedLeastSquaresClassifier`
-    has.
+    The choice is safe if one of the separators is right. If none is, because the classes are
+    not clusters or because it was not among those that were found, the classifier may be worse than
+    its supervised counterpart: this is not a guarantee of the kind that
+    `ProjectedLeastSquaresClassifier` gives.
 
     Training takes about `n_samples` times as long as that of a `TransductiveSVMClassifier` at its
     full weight.
 
     Parameters
     ----------
-    alpha : float, default=0.1
-        Penalty of the weights, positive.
+    {alpha}
     unlabeled_weight : float, default=1.0
         The weight of the unlabeled rows, as in `TransductiveSVMClassifier`.
     positive_fraction : float or None, default=None
@@ -64,23 +72,17 @@ class SafeSVMClassifier(SemiSupervisedSVM):
         How many of them are kept.
     risk : float, default=3.0
         The factor :math:`\lambda`: how much worse it is to lose a row than it is good to gain one.
-    scaling : {"mean", "sum"}, default="mean"
-        Whether the losses are sums over rows, or means.
-    fit_intercept, penalise_intercept, tol
-        See `L2SVMClassifier`.
+    {scaling}
+    {fit_intercept, penalise_intercept, tol}
     max_iter : int, default=100000
-        Newton steps at most, in total.
+        Maximum number of Newton steps, in total.
     random_state : int, RandomState or None, default=None
         For the random labels and the clusters.
-    missing_label : "auto" or scalar, default="auto"
-        What marks unlabeled rows in y, as in `LeastSquaresClassifier`.
-    verbose : int, default=0
-        Whether to write a line to stderr for every separator.
+    {missing_label, verbose}
 
     Attributes
     ----------
-    classes_ : array of shape (2,)
-        The classes in sorted order.
+    {classes_}
     coef_ : array of shape (1, n_features)
         Weights of the machine for other rows.
     intercept_ : array of shape (1,)
@@ -94,15 +96,10 @@ class SafeSVMClassifier(SemiSupervisedSVM):
         Their objectives.
     worst_case_improvement_ : float
         The value of the chosen labels, as a share of the (weighted) unlabeled rows. Never negative.
-    supervised_ : L2SVMClassifier
-        The supervised counterpart, with the same penalty and scaling.
-    n_iter_ : int
-        Newton steps in total.
+    {supervised_, n_iter_}
     converged_ : bool
         Whether all separators were found, and the last machine was trained to the end.
-    n_features_in_ : int
-    feature_names_in_ : array of shape (n_features_in_,)
-        Only if X has column names that are all strings.
+    {n_features_in_, feature_names_in_}
 
     See Also
     --------
@@ -202,4 +199,117 @@ class SafeSVMClassifier(SemiSupervisedSVM):
         self.candidates_ = np.empty((0, 0), self.classes_.dtype)
         self.candidate_objectives_ = np.empty(0)
         self.worst_case_improvement_ = 0.0
-        self.converged_, self.n_iter_ = self.supervised_.converged_, self.supervised_.n_iter_
+
+
+@dataclass(frozen=True)
+class Separators:
+    """Labels of the unlabeled rows by several machines."""
+
+    labels: AnyArray  # (n_separators, n_unlabeled): which rows are positive
+    objectives: Vector  # (n_separators,): the transductive objective of each
+
+    def diverse(self, n: int, random_state: Any) -> Separators:
+        """Return the best separator of each of n clusters."""
+        labels, first = np.unique(self.labels, axis=0, return_index=True)
+        objectives = self.objectives[first]
+        if len(labels) > n:
+            kmeans = KMeans(n, random_state=random_state).fit(labels.astype(np.float32))
+            clusters = [np.flatnonzero(kmeans.labels_ == k) for k in range(n)]
+            chosen = [members[np.argmin(objectives[members])] for members in clusters]
+            labels, objectives = labels[chosen], objectives[chosen]
+        order = np.argsort(objectives, kind="stable")
+        return Separators(labels[order], objectives[order])
+
+
+def sample_separators(
+    problem: PartlyLabeled,
+    shares: tuple[float, float],
+    weight: float,
+    n_samples: int,
+    random: np.random.RandomState,
+) -> Separators:
+    """Find local minima of the transductive objective, with shares of positive rows in a range.
+
+    Each starts with random labels, and trains the machine and labels the rows by their scores in
+    turns; the first one starts with the labels of the supervised machine instead.
+    """
+    labels, objectives = [], []
+    scores = problem.scores(problem.start)
+    for k in range(n_samples):
+        found = _local_minimum(problem, label_shares(scores, *shares), shares, weight)
+        labels.append(found[0])
+        objectives.append(found[1])
+        if problem.budget.exhausted:
+            break
+        problem.budget.report(f"separator {k + 1} of {n_samples}", len(scores))
+        scores = random.normal(size=len(scores))
+    return Separators(np.array(labels), np.array(objectives))
+
+
+def _local_minimum(
+    problem: PartlyLabeled, labels: Mask, shares: tuple[float, float], weight: float
+) -> tuple[Mask, float]:
+    problem = replace(problem, system=problem.system.fresh())
+    solution, value = None, np.inf
+    while True:
+        solution = problem.solve(labels.astype(np.float64), weight, solution, COARSE_TOL)
+        better = label_shares(-problem.preference(problem.scores(solution)), *shares)
+        small_gain = value - solution.value <= MIN_GAIN * solution.value
+        if small_gain or problem.budget.exhausted or np.array_equal(better, labels):
+            break
+        labels, value = better, solution.value
+    return labels, solution.value
+
+
+def improvements(
+    labels: Mask, separators: AnyArray, supervised: Mask, weights: Vector, risk: float
+) -> Vector:
+    """Return what labels gain over supervised ones less what they lose, for each separator.
+
+    If a separator is right, labels gain the rows that they have right and the supervised machine
+    has wrong, and lose the rows the other way round. A row that is lost counts `risk` times.
+    """
+    gained = (labels == separators) & (supervised != separators)
+    lost = (labels != separators) & (supervised == separators)
+    found: Vector = (gained - risk * lost) @ weights
+    return found
+
+
+def safest_labels(
+    separators: AnyArray, supervised: Mask, weights: Vector, risk: float, order: Vector
+) -> Mask:
+    """Return the labels whose smallest improvement over all separators is the largest.
+
+    A linear program for the share of positive rows in each group of rows that all separators treat
+    alike. It is as good as one for each row, and rounding it changes at most a row in each of as
+    many groups as there are separators. In a group of which only a part is positive, it is the rows
+    in which `order` is the largest.
+    """
+    patterns = np.vstack([supervised, separators])
+    kinds, group = np.unique(patterns, axis=1, return_inverse=True)
+    group = group.ravel()
+    size = np.bincount(group, weights)
+    wrong = kinds[1:] != kinds[0]  # where the supervised machine is, if the separator is right
+    # What the separator says about a positive label of a group, and about a negative one.
+    right, other = np.where(wrong, 1.0, 0.0), np.where(wrong, 0.0, -risk)
+    when_positive = np.where(kinds[1:], right, other)
+    when_negative = np.where(kinds[1:], other, right)
+    n_groups = len(size)
+    solution = linprog(
+        np.append(np.zeros(n_groups), -1.0),
+        A_ub=np.column_stack([(when_negative - when_positive) * size, np.ones(len(separators))]),
+        b_ub=when_negative @ size,
+        bounds=[(0.0, 1.0)] * n_groups + [(None, None)],
+    )
+    return _rounded(solution.x[:-1] * size, group, weights, order)
+
+
+def _rounded(positive: Vector, group: AnyArray, weights: Vector, order: Vector) -> Mask:
+    """Return labels with about the given weight of positive rows in each group."""
+    first = np.lexsort((-order, group))  # by group, and the largest first within each
+    ahead = np.cumsum(weights[first]) - weights[first]
+    starts = np.searchsorted(group[first], np.arange(len(positive)))
+    ahead -= ahead[starts][group[first]]
+    labels = np.zeros(len(group), bool)
+    labels[first] = ahead + 0.5 * weights[first] < positive[group[first]]
+    return labels

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from neverworse._typing import Scalars, Vector
+from neverworse._typing import Matrix, Vector
 from neverworse.projection.certificate.loss import (
     TINY,
     LossDifference,
@@ -19,12 +19,11 @@ from neverworse.projection.certificate.loss import (
     shifts_of,
     sum_of_parts,
 )
-from neverworse.projection.coordinates.gram import EPS
+from neverworse.projection.coordinates import EPS, Weights
 from neverworse.projection.geometry import Geometry
 from neverworse.projection.label_sets import Box, Simplex
 from neverworse.projection.labels import RowLabels
-from neverworse.projection.problem import Scored
-from neverworse.projection.weights import Weights
+from neverworse.projection.solver.passes import Scored
 from neverworse.rows import Rows
 
 
@@ -79,7 +78,7 @@ class Certifier:
         self._threshold = threshold
 
     def certified(
-        self, direction: Weights, multiplier: Scalars | None, converged: bool
+        self, direction: Weights, multiplier: Vector | None, converged: bool
     ) -> Evaluated:
         """Return the weights in that direction that are never worse, where that is promised.
 
@@ -99,7 +98,7 @@ class Certifier:
                     return part
         return self.evaluate(direction.scaled(0.0), None)
 
-    def evaluate(self, direction: Weights, multiplier: Scalars | None) -> Evaluated:
+    def evaluate(self, direction: Weights, multiplier: Vector | None) -> Evaluated:
         """Return the weights in that direction as they will be stored, and their loss."""
         geometry = self._geometry
         supervised, alpha = geometry.supervised, geometry.alpha
@@ -136,23 +135,26 @@ class Certifier:
     def _no_difference(self) -> LossDifference:
         """Return the loss of the supervised weights less itself."""
         geometry = self._geometry
-        labels = geometry.training.labels
-        shifts = Shifts.none(geometry.supervised.coef)
-        also = (geometry.placed,)
-        parts = geometry.scored.reduce(_unchanged, operator.add, shifts, also=also)
-        return sum_of_parts(parts, labels, shifts)
+        shifts, kept = self._no_shifts, (geometry.scored, geometry.labels)
+        rows = geometry.coordinates.rows
+        parts = rows.ask_and_combine(_unchanged, operator.add, kept, shifts)
+        return sum_of_parts(parts, geometry.training.labels, shifts)
+
+    @property
+    def _no_shifts(self) -> Shifts:
+        return Shifts.none(len(self._geometry.supervised.coef))
 
     def _differences(
-        self, step: Weights, multiplier: Scalars | None
+        self, step: Weights, multiplier: Vector | None
     ) -> tuple[LossDifference, LossDifference]:
         """Return the loss after a step less that before it: of scores, and of probabilities."""
         geometry = self._geometry
-        rows, labels = geometry.whitening.rows, geometry.training.labels
-        shifts = clipped_shifts = Shifts.none(step.coef)
+        rows, labels = geometry.coordinates.rows, geometry.training.labels
+        shifts = clipped_shifts = self._no_shifts
         if labels.totals is not None:
             t = rows.scores(step.coef, step.intercept)
             shifts = shifts_of(t, labels, multiplier)
-            clipped, _ = probability_step(t, geometry.start.scores())
+            clipped, _ = probability_step(t, geometry.supervised_scores())
             clipped_shifts = shifts_of(clipped, labels, None)
         parts: list[Any] = rows.fold(
             evaluate_step,
@@ -160,7 +162,7 @@ class Certifier:
             step.coef,
             step.intercept,
             (shifts, clipped_shifts),
-            kept=(geometry.placed, geometry.scored),
+            kept=(geometry.labels, geometry.scored),
         )
         of_scores, of_probabilities = map(list, zip(*parts, strict=True))
         return (
@@ -175,7 +177,7 @@ class Certifier:
 
         The nearest probability moves no farther than the score, and is rounded itself.
         """
-        n_classes = self._geometry.supervised.coef.size // self._geometry.supervised.coef.shape[-1]
+        n_classes = len(self._geometry.supervised.coef)
         rounded = (n_classes + 4) * EPS * np.sqrt(n_classes * self._total_weight())
         error = clipped.score_error(of_step + 2.0 * (of_baseline + rounded), of_baseline + rounded)
         bound = clipped.rounding + error
@@ -183,7 +185,7 @@ class Certifier:
 
     def _total_weight(self) -> float:
         weights = self._geometry.weights
-        return self._geometry.whitening.rows.n_rows if weights is None else float(weights.sum())
+        return self._geometry.coordinates.rows.n_rows if weights is None else float(weights.sum())
 
     def _score_error(self, w: Weights) -> float:
         """Return a bound of the weighted norm of the rounding errors of all scores of w.
@@ -193,18 +195,18 @@ class Certifier:
         the shift only nearly cancel: what was rounded is the size of both.
         """
         geometry = self._geometry
-        rows, columns = geometry.whitening.rows, geometry.whitening.column_norms
+        rows, columns = geometry.coordinates.rows, geometry.coordinates.column_norms
         total = self._total_weight()
         if rows.shift is not None:
             columns = columns + np.abs(rows.shift) * np.sqrt(total)
         size = np.abs(w.coef) @ columns + (np.abs(w.intercept) + TINY) * np.sqrt(total)
-        return (w.coef.shape[-1] + 4) * EPS * float(np.linalg.norm(size))
+        return (w.coef.shape[1] + 4) * EPS * float(np.linalg.norm(size))
 
 
 def evaluate_step(
     rows: Rows,
-    coef: Vector,
-    intercept: Scalars,
+    coef: Matrix,
+    intercept: Vector,
     shifts: tuple[Shifts, Shifts],
     labels: RowLabels,
     scored: Scored,
@@ -212,16 +214,16 @@ def evaluate_step(
     """Return what the loss differences of a step add up over some rows."""
     t, parts = rows.scores(coef, intercept), []
     for piece in pieces(t):
-        own, step, baseline = labels.at(piece), t[..., piece], scored.scores[..., piece]
+        own, step, baseline = labels.at(piece), t[:, piece], scored.scores[:, piece]
         of_scores = difference_sums(step, baseline, own, shifts[0])
         of_probabilities = difference_sums(*probability_step(step, baseline), own, shifts[1])
         parts.append((of_scores, of_probabilities))
     return parts
 
 
-def probability_step(t: Vector, baseline: Vector) -> tuple[Vector, Vector]:
+def probability_step(t: Matrix, baseline: Matrix) -> tuple[Matrix, Matrix]:
     """Return the change of the probabilities nearest to scores, and those before it."""
-    nearest = (Box() if t.ndim == 1 else Simplex()).project
+    nearest = (Box() if len(t) == 1 else Simplex()).project
     before = nearest(baseline)
     return nearest(baseline + t) - before, before
 

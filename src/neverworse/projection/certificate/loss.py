@@ -21,11 +21,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from neverworse._typing import Scalars, Vector
-from neverworse.projection.certificate.multipliers import best_multiplier
-from neverworse.projection.coordinates.gram import EPS
-from neverworse.projection.label_sets import Box, LabelSet
+from neverworse._typing import Matrix, Vector
+from neverworse.projection.coordinates.base import EPS
 from neverworse.projection.labels import Labels, RowLabels
+from neverworse.projection.totals import best_multiplier
 
 # Error of NumPy's summation of a chunk, of the few operations on each term, and of the three sums
 # together, in units of EPS times the sum of the sizes of all terms. Chunks are added up exactly.
@@ -102,20 +101,20 @@ class Shifts:
     best: Vector
 
     @classmethod
-    def none(cls, like: Vector) -> Shifts:
-        """Return no shifts, for scores or weights like these."""
-        nothing = np.zeros(like.shape[:-1])
+    def none(cls, n_classes: int) -> Shifts:
+        """Return no shifts."""
+        nothing = np.zeros(n_classes)
         return cls(nothing, nothing)
 
 
 def loss_difference(
-    t: Vector, baseline: Vector, labels: Labels, weights: Vector | None
+    t: Matrix, baseline: Matrix, labels: Labels, weights: Vector | None
 ) -> LossDifference:
     """Return the extremes, over all labelings, of the loss of scores `baseline + t`.
 
     Parameters
     ----------
-    t : array of shape (n,) or (n_classes, n)
+    t : array of shape (n_classes, n)
         Scores of the candidate less those of the baseline.
     baseline : array like t
         Scores of the baseline.
@@ -123,7 +122,7 @@ def loss_difference(
     weights : array of shape (n,), optional
         Row weights to use instead of those of `labels`; ones if None.
     """
-    shifts = Shifts.none(t) if labels.totals is None else shifts_of(t, labels, None)
+    shifts = Shifts.none(len(t)) if labels.totals is None else shifts_of(t, labels, None)
     parts = difference_parts(t, baseline, labels.of_rows(weights), shifts)
     return sum_of_parts(parts, labels, shifts)
 
@@ -162,13 +161,13 @@ def sum_of_parts(parts: list[list[float]], labels: Labels, shifts: Shifts) -> Lo
 
 
 def difference_parts(
-    t: Vector | None, baseline: Vector, labels: RowLabels, shifts: Shifts
+    t: Matrix | None, baseline: Matrix, labels: RowLabels, shifts: Shifts
 ) -> list[list[float]]:
     """Return what a loss difference adds up, for pieces of some rows.
 
     Parameters
     ----------
-    t : array of shape (n,) or (n_classes, n), or None
+    t : array of shape (n_classes, n), or None
         Scores of the candidate less those of the baseline; zero if None.
     baseline : array like t
         Scores of the baseline.
@@ -177,8 +176,8 @@ def difference_parts(
     """
     return [
         difference_sums(
-            np.zeros_like(baseline[..., rows]) if t is None else t[..., rows],
-            baseline[..., rows],
+            np.zeros_like(baseline[:, rows]) if t is None else t[:, rows],
+            baseline[:, rows],
             labels.at(rows),
             shifts,
         )
@@ -186,26 +185,26 @@ def difference_parts(
     ]
 
 
-def pieces(scores: Vector) -> list[slice]:
+def pieces(scores: Matrix) -> list[slice]:
     """Return the rows of an array of scores, cut into pieces that stay in cache."""
-    return [slice(lo, lo + CHUNK) for lo in range(0, scores.shape[-1], CHUNK)]
+    return [slice(lo, lo + CHUNK) for lo in range(0, scores.shape[1], CHUNK)]
 
 
-def shifts_of(t: Vector, labels: Labels, multiplier: Scalars | None) -> Shifts:
+def shifts_of(t: Matrix, labels: Labels, multiplier: Vector | None) -> Shifts:
     """Return the shifts of scores t that give the tightest bounds.
 
     Parameters
     ----------
-    t : array of shape (n,) or (n_classes, n)
+    t : array of shape (n_classes, n)
     labels : Labels
         With restricted totals.
-    multiplier : float or array of shape (n_classes,), optional
+    multiplier : array of shape (n_classes,), optional
         Of the totals in the worst case, if it is known already.
     """
     totals, omega, shape = labels.free_totals(), labels.hinge_weights(), labels.shape
     assert totals is not None
     worst = best_multiplier(t, omega, shape, totals) if multiplier is None else multiplier
-    return Shifts(np.asarray(worst), np.asarray(best_multiplier(-t, omega, shape, totals)))
+    return Shifts(worst, best_multiplier(-t, omega, shape, totals))
 
 
 def _size(labels: Labels, multiplier: Vector) -> float:
@@ -213,12 +212,12 @@ def _size(labels: Labels, multiplier: Vector) -> float:
     totals = labels.totals
     if totals is None:
         return 0.0
-    known = (labels.weights_where(labels.unlabeled) * np.abs(labels.target)).sum(axis=-1)
+    known = (labels.weights_where(labels.unlabeled) * np.abs(labels.target)).sum(axis=1)
     sizes = np.abs(totals.low) + np.abs(totals.high) + 2.0 * known
     return float(np.sum(np.abs(multiplier) * sizes))
 
 
-def difference_sums(t: Vector, baseline: Vector, labels: RowLabels, shifts: Shifts) -> list[float]:
+def difference_sums(t: Matrix, baseline: Matrix, labels: RowLabels, shifts: Shifts) -> list[float]:
     """Return what a loss difference adds up, over rows few enough to stay in cache."""
     target, width, shape, weights = labels.target, labels.width, labels.shape, labels.weights
     s = np.ones(len(width)) if weights is None else weights
@@ -227,32 +226,20 @@ def difference_sums(t: Vector, baseline: Vector, labels: RowLabels, shifts: Shif
     residual = baseline - target
     weighted = s * t
     omega = s * width
-    for_worst, for_best = t + shifts.worst[..., None], -t + shifts.best[..., None]
+    for_worst, for_best = t + shifts.worst[:, None], -t + shifts.best[:, None]
     sizes = np.abs(for_worst) + np.abs(for_best)
-    low, high = _baseline_range(residual, width, shape)
+    share = np.divide(residual, width, out=np.zeros_like(residual), where=width > 0.0)
+    outside = residual - width * shape.project(share)
     terms = (
         weighted * t,
         weighted * residual,
         omega * shape.support(for_best),
         omega * shape.support(for_worst),
-        omega * (sizes if sizes.ndim == 1 else sizes.max(axis=0)),
+        omega * sizes.max(axis=0),
         s * (t != 0.0),
         s * residual**2,
         omega * width,
-        s * low,
-        s * high,
+        s * (outside**2),
+        s * shape.farthest(residual, width),
     )
     return [float(term.sum()) for term in terms]
-
-
-def _baseline_range(residual: Vector, width: Vector, shape: LabelSet) -> tuple[Vector, Vector]:
-    """Return bounds of the squared error of each row over all of its labels."""
-    if isinstance(shape, Box):
-        outside = residual - np.clip(residual, 0.0, width)
-        largest = np.maximum(np.abs(residual), np.abs(residual - width))
-        return outside**2, largest**2
-    share = np.divide(residual, width, out=np.zeros_like(residual), where=width > 0.0)
-    outside = residual - width * shape.project(share)
-    square = (residual**2).sum(axis=0)
-    # Exact in a corner with a whole label, an upper bound in others.
-    return (outside**2).sum(axis=0), square + 2.0 * width * shape.support(residual) + width**2

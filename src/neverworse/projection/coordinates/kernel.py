@@ -10,24 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 import numpy as np
 from scipy import linalg
 
-from neverworse._typing import Indices, Mask, Matrix, Scalars, Vector
+from neverworse._typing import Indices, Mask, Matrix, Vector
+from neverworse.projection.coordinates.base import EPS, HIGH, Coordinates, Points, Result
 from neverworse.projection.coordinates.moments import ColumnMoments, NonFiniteError, column_moments
-from neverworse.projection.weights import Weights
 from neverworse.rows import Rows
 from neverworse.rows._threads import map_in_threads
 
-EPS = float(np.finfo(np.float64).eps)
-HIGH = 1000  # columns from which on it pays
 MOST_ROWS = 3000  # whose kernel is decomposed
 # Eigenvalues of a kernel are known to eight digits if they are so large against the largest.
 WELL_CONDITIONED = 1e-8
-
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -60,22 +55,22 @@ class RowSpace:
     values: Vector
     doubtful: bool
 
-    def combine(self, x: Vector) -> Vector:
-        """Return A'x: the combination of rows with these factors."""
+    def combine(self, x: Matrix) -> Matrix:
+        """Return A'x: combinations of rows with these factors."""
         x = x * self.root
-        return self.rows.weighted_sum(x) - x.sum(axis=-1)[..., None] * self.sums.mean
+        return self.rows.weighted_sum(x) - x.sum(axis=1)[:, None] * self.sums.mean
 
-    def products(self, coef: Vector) -> Vector:
+    def products(self, coef: Matrix) -> Matrix:
         """Return A coef."""
         at_mean = coef @ self.sums.mean
         if self.rows.shift is not None:
             at_mean = at_mean + coef @ self.rows.shift
         return self.root * self.rows.scores(coef, -at_mean)
 
-    def least_squares(self, residual: Vector, alpha: float, kept: Mask | slice) -> Vector:
-        """Return the coefficients that fit a centred target in the eigenvectors that are kept."""
+    def least_squares(self, residual: Matrix, alpha: float, kept: Mask | slice) -> Matrix:
+        """Return the coefficients that fit centred targets in the eigenvectors that are kept."""
         left, damping = self.left[:, kept], 1.0 / (self.values[kept] + alpha)
-        coef = np.zeros((*residual.shape[:-1], self.rows.n_columns))
+        coef = np.zeros((len(residual), self.rows.n_columns))
         for _ in range(2):  # the second time refines
             error = self.root * residual - self.products(coef)
             # What is outside of the rows' span cannot be fitted; the penalty acts on coef itself.
@@ -136,86 +131,38 @@ def row_space(
 
 
 @dataclass(frozen=True)
-class RowSpaceWhitening:
-    """Coordinates in which the loss has the identity as its quadratic part, like `Whitening`.
+class KernelCoordinates(Coordinates):
+    """Coordinates of the span of the rows in which the loss has the identity as quadratic part.
 
     Attributes
     ----------
     space : RowSpace
-    all_rows : Rows
-        Also those that are not in the space.
     factor : array of shape (n_used, rank)
         C: the basis is A'C.
     whitened : array of shape (n_used, rank)
         The rows in these coordinates.
-    offset : array of shape (rank,)
-        What every coordinate adds to all scores of centred rows.
     euclidean : array of shape (rank, rank)
         Inner products of the basis.
+    rows, mean, offset, column_norms
+        See `Coordinates`.
     """
 
     space: RowSpace
-    all_rows: Rows
+    rows: Rows
+    mean: Vector
+    column_norms: Vector
     factor: Matrix
     whitened: Matrix
     offset: Vector
     euclidean: Matrix
 
-    takes_rows = False  # whitened rows are at hand
+    def coef(self, z: Matrix) -> Matrix:
+        return self.space.combine(z @ self.factor.T)
 
-    @property
-    def rows(self) -> Rows:
-        """All rows (perhaps shifted)."""
-        return self.all_rows
-
-    @property
-    def rank(self) -> int:
-        """The number of coordinates."""
-        return len(self.offset)
-
-    @property
-    def column_norms(self) -> Vector:
-        """See `Whitening`."""
-        return np.sqrt(self.space.sums.raw)
-
-    @property
-    def shifts(self) -> Mask:
-        """Which coordinates shift all scores, and do nothing else."""
-        shifts: Mask = ~np.any(self.factor, axis=0)
-        return shifts
-
-    def take(self, indices: Indices) -> Matrix:
-        """Return the rows with these indices, of those in the space, in whitened coordinates."""
-        return self.whitened[np.searchsorted(self.space.used, indices)]
-
-    def map_taken(
-        self,
-        indices: Indices,
-        pieces: Sequence[slice],
-        function: Callable[[slice, Matrix], Result],
-    ) -> Iterable[Result]:
-        """See `Whitening.map_taken`."""
-        return map_in_threads(lambda piece: function(piece, self.take(indices[piece])), pieces)
-
-    def adjoint(self, weighted_sum: Vector, total: Scalars) -> Vector:
-        """See `Whitening.adjoint`."""
-        total = np.asarray(total)[..., None]
-        pulled: Vector = self.adjoint_coef(weighted_sum - total * self.space.sums.mean)
-        return pulled + total * self.offset
-
-    def adjoint_coef(self, gradient: Vector) -> Vector:
-        """See `Whitening.adjoint_coef`."""
+    def adjoint_coef(self, gradient: Matrix) -> Matrix:
         return self.space.products(gradient) @ self.factor
 
-    def to_weights(self, z: Vector) -> Weights:
-        """See `Whitening.to_weights`."""
-        coef = self.space.combine(z @ self.factor.T)
-        offset = z @ self.offset - coef @ self.space.sums.mean
-        shift = self.rows.shift
-        return Weights(coef, offset if shift is None else offset - coef @ shift)
-
-    def with_total(self, size: float) -> RowSpaceWhitening:
-        """See `Whitening.with_total`."""
+    def with_total(self, size: float) -> KernelCoordinates:
         n = len(self.factor)
         return replace(
             self,
@@ -225,8 +172,18 @@ class RowSpaceWhitening:
             euclidean=np.pad(self.euclidean, (0, 1)),
         )
 
-    def rotated(self, rotation: Matrix) -> RowSpaceWhitening:
-        """See `Whitening.rotated`."""
+    def map_taken(
+        self,
+        indices: Indices,
+        pieces: Sequence[slice],
+        function: Callable[[slice, Matrix], Result],
+    ) -> Iterable[Result]:
+        return map_in_threads(lambda piece: function(piece, self._take(indices[piece])), pieces)
+
+    def _take(self, indices: Indices) -> Matrix:
+        return self.whitened[np.searchsorted(self.space.used, indices)]
+
+    def rotated(self, rotation: Matrix) -> KernelCoordinates:
         return replace(
             self,
             factor=self.factor @ rotation,
@@ -235,27 +192,18 @@ class RowSpaceWhitening:
             euclidean=rotation.T @ self.euclidean @ rotation,
         )
 
-    def quadratic_form(self, points: Matrix, with_one: bool) -> Matrix:
-        """Return T'(Σ x x')T over the points x = (point - mean, 1) (or 0 for the 1)."""
-        centre = self.space.sums.mean
-        centre = centre if self.rows.shift is None else centre + self.rows.shift
-        whitened = self.adjoint_coef(points - centre)
-        if with_one:
+    def form(self, points: Points) -> Matrix:
+        if points.rows is None:
+            intercept = self.offset - self.adjoint_coef(self.centre[None])[0]
+            return self.euclidean + np.outer(intercept, intercept)
+        if points.table_weights is not None:
+            indices = np.flatnonzero(points.table_weights)
+            return _form(self._take(indices), points.table_weights[indices])
+        n = points.rows.n_rows
+        whitened = self.adjoint_coef(points.rows.take(np.arange(n)) - self.centre)
+        if points.with_one:
             whitened += self.offset
-        return _form(whitened, np.ones(len(points)))
-
-    def form_of_rows(self, indices: Indices, weights: Vector) -> Matrix:
-        """Return T'(Σ s x x')T over rows of the space."""
-        return _form(self.take(indices), weights)
-
-    def euclidean_form(self) -> Matrix:
-        """Return T'T, with the row of T for the intercept of features that are not centred."""
-        centre = self.space.sums.mean
-        at_mean = self.adjoint_coef(centre)
-        if self.rows.shift is not None:
-            at_mean = at_mean + self.adjoint_coef(self.rows.shift)
-        intercept = self.offset - at_mean
-        return self.euclidean + np.outer(intercept, intercept)
+        return _form(whitened, np.ones(n) if points.weights is None else points.weights)
 
 
 def _form(whitened: Matrix, weights: Vector) -> Matrix:
@@ -265,7 +213,7 @@ def _form(whitened: Matrix, weights: Vector) -> Matrix:
 
 def whiten_row_space(
     space: RowSpace, weights: Vector | None, alpha: float, fit_intercept: bool
-) -> RowSpaceWhitening:
+) -> KernelCoordinates:
     """Return coordinates of the space in which the loss has the identity as its quadratic part."""
     s = np.ones(len(space.used)) if weights is None else weights[space.used]
     length = np.sqrt(space.values)
@@ -283,8 +231,10 @@ def whiten_row_space(
         factor, whitened = (space.left / length) @ scaled, (space.left * length) @ scaled
         euclidean = scaled.T @ scaled
     whitened = whitened / space.root[:, None]
-    offset = np.zeros(factor.shape[1])
-    whitening = RowSpaceWhitening(space, space.sums.rows, factor, whitened, offset, euclidean)
-    if not fit_intercept or space.sums.total <= 0.0:
-        return whitening
-    return whitening.with_total(1.0 / np.sqrt(space.sums.total))
+    sums, offset = space.sums, np.zeros(factor.shape[1])
+    found = KernelCoordinates(
+        space, sums.rows, sums.mean, np.sqrt(sums.raw), factor, whitened, offset, euclidean
+    )
+    if not fit_intercept or sums.total <= 0.0:
+        return found
+    return found.with_total(1.0 / np.sqrt(sums.total))

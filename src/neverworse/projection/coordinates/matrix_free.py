@@ -14,12 +14,12 @@ from functools import cached_property
 import numpy as np
 from scipy import linalg
 
-from neverworse._typing import Indices, Matrix, Scalars, Vector
-from neverworse.projection.coordinates.conjugate_gradients import Solved, conjugate_gradients
-from neverworse.projection.coordinates.gram import EPS, Whitening
-from neverworse.projection.coordinates.moments import ColumnMoments, column_moments
+from neverworse._conjugate_gradients import Solved, conjugate_gradients
+from neverworse._typing import Indices, Matrix, Vector
+from neverworse.projection.coordinates.base import EPS, Coordinates, Points
+from neverworse.projection.coordinates.gram import GramCoordinates
+from neverworse.projection.coordinates.moments import ColumnMoments
 from neverworse.projection.label_sets import Curvature, weighted_scores
-from neverworse.projection.weights import Weights
 from neverworse.rows import Rows
 from neverworse.rows._weigh import RowWeigh
 
@@ -29,20 +29,20 @@ EVEN = 1e4
 SMALLEST_RESIDUAL = 1e-14  # relative to the right-hand side: rounding errors allow no more
 
 
+MOST_NUMBERS = 5e7  # in the basis of a distance
+AT_ONCE = 64  # directions for which linear systems are solved together
+
+
 @dataclass(frozen=True)
-class WeightSpace:
+class MatrixFreeCoordinates(Coordinates):
     """Weights as coordinates, centred at the mean of the rows.
 
     Attributes
     ----------
-    rows : Rows
-        The rows (perhaps shifted) that `mean` refers to.
     weights : array of shape (n_rows,)
         Of the rows in the loss.
     alpha : float
         Ridge penalty in the loss.
-    mean : array of shape (n_columns,)
-        Where the rows are centred.
     unit : array of shape (n_columns,)
         Of the weights.
     shifts : array
@@ -50,8 +50,10 @@ class WeightSpace:
         the multiplier of the totals (if these are restricted).
     restricted : bool
         Whether the last coordinate is that multiplier. It is no part of M, in which it has a one.
-    column_norms, idle
-        See `Whitening`.
+    idle : array of int
+        Columns in which no row differs from the mean.
+    rows, mean, column_norms
+        See `Coordinates`.
     """
 
     rows: Rows
@@ -64,36 +66,28 @@ class WeightSpace:
     column_norms: Vector
     idle: Indices
 
-    takes_rows = False  # they are too long
+    is_whitened = False
 
     @property
-    def rank(self) -> int:
-        """The number of coordinates."""
-        return len(self.unit) + len(self.shifts)
-
-    @property
-    def offset(self) -> Vector:
-        """What every coordinate adds to all scores of centred rows."""
+    def offset(self) -> Vector:  # type: ignore[override]
+        """See `Coordinates`."""
         return np.concatenate([np.zeros(len(self.unit)), self.shifts])
 
-    def to_weights(self, z: Vector) -> Weights:
-        """See `Whitening.to_weights`."""
-        d = len(self.unit)
-        coef = self.unit * z[..., :d]
-        offset = z[..., d:] @ self.shifts - coef @ self.mean
-        shift = self.rows.shift
-        return Weights(coef, offset if shift is None else offset - coef @ shift)
+    def coef(self, z: Matrix) -> Matrix:
+        return self.unit * z[:, : len(self.unit)]
 
-    def adjoint(self, weighted_sum: Vector, total: Scalars) -> Vector:
-        """See `Whitening.adjoint`."""
-        total = np.asarray(total)[..., None]
-        pulled = np.empty((*weighted_sum.shape[:-1], self.rank))
-        centred = pulled[..., : len(self.unit)]  # filled in place: there are many columns
-        np.multiply(total, -self.mean, out=centred)
+    def adjoint_coef(self, gradient: Matrix) -> Matrix:
+        nothing = np.zeros((len(gradient), len(self.shifts)))
+        return np.concatenate([self.unit * gradient, nothing], axis=1)
+
+    def adjoint(self, weighted_sum: Matrix, total: Vector) -> Matrix:
+        found = np.empty((len(weighted_sum), self.rank))
+        centred = found[:, : len(self.unit)]  # filled in place: there are many columns
+        np.multiply(total[:, None], -self.mean, out=centred)
         centred += weighted_sum
         centred *= self._seen
-        pulled[..., len(self.unit) :] = total * self.shifts
-        return pulled
+        found[:, len(self.unit) :] = total[:, None] * self.shifts
+        return found
 
     @cached_property
     def _seen(self) -> Vector:
@@ -102,67 +96,59 @@ class WeightSpace:
         seen[self.idle] = 0.0
         return seen
 
-    def adjoint_coef(self, gradient: Vector) -> Vector:
-        """See `Whitening.adjoint_coef`."""
-        nothing = np.zeros((*gradient.shape[:-1], len(self.shifts)))
-        return np.concatenate([self.unit * gradient, nothing], axis=-1)
-
-    def with_total(self, size: float) -> WeightSpace:
-        """See `Whitening.with_total`."""
+    def with_total(self, size: float) -> MatrixFreeCoordinates:
         return replace(self, shifts=np.append(self.shifts, size), restricted=True)
 
-    def matvec(self, z: Vector) -> Vector:
+    def matvec(self, z: Matrix) -> Matrix:
         """Return Mz."""
-        if self.restricted:
-            without = z.copy()
-            without[..., -1] = 0.0
-            lowered = self._lower(without)
-            lowered[..., -1] = z[..., -1]
-            return lowered
-        return self._lower(z)
-
-    def _lower(self, z: Vector) -> Vector:
-        w = self.to_weights(z)
+        w = self.to_weights(self._unrestricted(z))
         weigh = RowWeigh(weighted_scores, (self.weights,))
         summed, total = self.rows.score_weighted_sum(w.coef, w.intercept, weigh)
-        return self._penalised(self.adjoint(summed, total), w.coef)
+        product = self._penalised(self.adjoint(summed, total), w.coef)
+        if self.restricted:
+            product[:, -1] = z[:, -1]
+        return product
 
-    def _penalised(self, pulled: Vector, coef: Vector) -> Vector:
+    def _penalised(self, product: Matrix, coef: Matrix) -> Matrix:
         """Add the gradient of the penalty, in place."""
         if self.alpha > 0.0:
-            pulled[..., : len(self.unit)] += (self.alpha * self.unit) * coef
-        return pulled
+            product[:, : len(self.unit)] += (self.alpha * self.unit) * coef
+        return product
 
     def solve(
         self,
-        p: Vector,
+        p: Matrix,
         error: float,
-        near: Vector | None = None,
+        near: Matrix | None = None,
         stop: Callable[[], bool] = lambda: False,
     ) -> Solved:
         """Solve Mz = p until the error of ½ p·z is at most so large."""
-        if self.restricted:
-            p = p.copy()
-            p[..., -1] = 0.0
-        least = SMALLEST_RESIDUAL * float(np.linalg.norm(p))
+        least = SMALLEST_RESIDUAL * float(np.linalg.norm(self._unrestricted(p)))
 
-        def enough(residual: Vector) -> bool:
+        def enough(residual: Matrix) -> bool:
             return self.half_error(residual) <= error or float(np.linalg.norm(residual)) <= least
 
-        if near is not None and self.restricted:
-            near = near.copy()
-            near[..., -1] = 0.0
-        return conjugate_gradients(self.matvec, p, enough, start=near, stop=stop)
+        start = None if near is None else self._unrestricted(near)
+        return conjugate_gradients(
+            self.matvec, self._unrestricted(p), enough, start=start, stop=stop
+        )
 
-    def half_error(self, residual: Vector) -> float:
+    def _unrestricted(self, z: Matrix) -> Matrix:
+        """Return a point without the multiplier of the totals."""
+        if self.restricted:
+            z = z.copy()
+            z[:, -1] = 0.0
+        return z
+
+    def half_error(self, residual: Matrix) -> float:
         """Return a bound of ½ r'M⁻¹r; without penalty, an estimate."""
         d = len(self.unit)
-        of_coef, of_shift = residual[..., :d], residual[..., d:]
+        of_coef, of_shift = residual[:, :d], residual[:, d:]
         if self.alpha > 0.0:
             of_coef = of_coef / (np.sqrt(self.alpha) * self.unit)
         return 0.5 * float(np.vdot(of_coef, of_coef) + np.vdot(of_shift, of_shift))
 
-    def curved(self, curvature: Curvature, curve: Vector, z: Vector) -> Vector:
+    def curved(self, curvature: Curvature, curve: Matrix, z: Matrix) -> Matrix:
         """Return (M + Σ_j σ s_j P_j ⊗ k_j k_j') z, in one pass; `curve` is the last diagonal of M.
 
         Parameters
@@ -174,36 +160,73 @@ class WeightSpace:
         z : array
         """
         w = self.to_weights(z)
-        shift = self.shifts[-1] * z[..., -1] if self.restricted else None
+        shift = self.shifts[-1] * z[:, -1] if self.restricted else None
         weigh = RowWeigh(_both, (replace(curvature, shift=shift), self.weights))
         t, summed, total = self.rows.scores_and_sum(w.coef, w.intercept, weigh)
         product = self._penalised(self.adjoint(summed, total), w.coef)
         if shift is not None:  # what M adds up is none of the multiplier's business
-            added = (t - shift[..., None]) @ self.weights
-            product[..., -1] += curve[..., -1] * z[..., -1] - self.shifts[-1] * added
+            added = (t - shift[:, None]) @ self.weights
+            product[:, -1] += curve[:, -1] * z[:, -1] - self.shifts[-1] * added
         return product
+
+    def in_distance(
+        self, points: Points, stop: Callable[[], bool]
+    ) -> tuple[GramCoordinates, Matrix] | None:
+        """See `Coordinates`: those of the directions M⁻¹D', found by conjugate gradients."""
+        if points.rows is None:
+            raise ValueError(
+                f"distance={points.name} takes an (n_features, n_features) matrix, and X has "
+                f"{self.rows.n_columns:,} columns. Use distance='all', or fewer columns (for "
+                "example by sklearn.decomposition.TruncatedSVD)."
+            )
+        s = np.ones(points.rows.n_rows) if points.weights is None else points.weights
+        used = np.flatnonzero(s > 0.0)
+        if len(used) * self.rank > MOST_NUMBERS:
+            raise ValueError(
+                f"distance={points.name} is measured at {len(used):,} points, and X has "
+                f"{self.rows.n_columns:,} columns: too many of both. Use distance='all', fewer "
+                "points, or fewer columns (for example by sklearn.decomposition.TruncatedSVD)."
+            )
+        root, shift = np.sqrt(s[used]), self.rows.shift
+        forms = np.empty((len(used), self.rank))
+        basis = np.empty_like(forms)
+        for lo in range(0, len(used), AT_ONCE):
+            these = slice(lo, lo + AT_ONCE)
+            taken = points.rows.take(used[these])
+            taken = taken if shift is None else taken - shift
+            one = np.ones(len(taken))
+            forms[these] = self.adjoint(taken, one) if points.with_one else self.adjoint_coef(taken)
+            forms[these] *= root[these, None]
+            basis[these] = self.solve(forms[these], 0.0, stop=stop).x
+            if stop():
+                return None  # what some of the points say would be another distance
+        values, vectors = linalg.eigh(0.5 * (forms @ basis.T + basis @ forms.T))
+        largest = float(values.max(initial=0.0))
+        kept = values > len(values) * 16 * EPS * largest
+        basis = basis.T @ (vectors[:, kept] / np.sqrt(largest))
+        d = len(self.unit)
+        coordinates = GramCoordinates(
+            self.rows,
+            self.mean,
+            self.unit[:, None] * basis[:d],
+            self.shifts @ basis[d:],
+            self.column_norms,
+            self.idle,
+        )
+        return coordinates, basis
 
 
 def _both(t: Vector, curvature: Curvature, weights: Vector) -> Vector:
     """Return what a product with M and the curvature of the hinges weighs rows with."""
     moved = curvature(t)
-    without = t if curvature.shift is None else t - curvature.shift[..., None]
+    without = t if curvature.shift is None else t - curvature.shift[:, None]
     return moved + weighted_scores(without, weights)
 
 
-def weight_space(
-    rows: Rows, weights: Vector | None, alpha: float, fit_intercept: bool
-) -> WeightSpace:
-    """Return the weights as coordinates for the loss of these rows."""
-    sums = column_moments(rows, weights, centre=fit_intercept)
-    return weight_space_of(sums, weights, alpha, fit_intercept)
-
-
-def weight_space_of(
+def weight_coordinates(
     sums: ColumnMoments, weights: Vector | None, alpha: float, fit_intercept: bool
-) -> WeightSpace:
-    """Return the same for rows whose moments are known."""
-    idle = np.flatnonzero(~sums.varies)
+) -> MatrixFreeCoordinates:
+    """Return the weights as coordinates for the loss of rows with these moments."""
     s = np.ones(sums.rows.n_rows) if weights is None else weights
     size = sums.spread + alpha
     # Without penalty there may be many solutions. The shortest is wanted, in the units of the data.
@@ -212,74 +235,14 @@ def weight_space_of(
     shifts = np.empty(0)
     if fit_intercept and sums.total > 0.0:
         shifts = np.array([1.0 / np.sqrt(sums.total)])
-    return WeightSpace(sums.rows, s, alpha, sums.mean, unit, shifts, False, np.sqrt(sums.raw), idle)
-
-
-MOST_NUMBERS = 5e7  # in the basis
-AT_ONCE = 64  # directions for which linear systems are solved together
-
-
-def distance_basis(
-    space: WeightSpace,
-    points: Rows,
-    weights: Vector | None,
-    with_one: bool,
-    name: str,
-    stop: Callable[[], bool],
-) -> tuple[Whitening, Matrix] | None:
-    """Return coordinates in which the distance is Euclidean.
-
-    Parameters
-    ----------
-    space : WeightSpace
-    points : Rows
-        D, without shift.
-    weights : array of shape (n_points,) or None
-        Of the points; ones if None.
-    with_one : bool
-        Whether points have a one for the intercept.
-    name : str
-        Of the distance, for a message.
-    stop : callable
-        Asked after every product; None is returned where it says True.
-
-    Returns
-    -------
-    whitening : Whitening
-    basis : array of shape (rank of `space`, rank)
-        In the coordinates of `space`.
-    """
-    used = np.arange(points.n_rows) if weights is None else np.flatnonzero(weights > 0.0)
-    if len(used) * space.rank > MOST_NUMBERS:
-        raise ValueError(
-            f"distance={name} is measured at {len(used):,} points, and X has "
-            f"{space.rows.n_columns:,} columns: too many of both. Use distance='all', fewer "
-            "points, or fewer columns (for example by sklearn.decomposition.TruncatedSVD)."
-        )
-    root = np.ones(len(used)) if weights is None else np.sqrt(weights[used])
-    forms = np.empty((len(used), space.rank))
-    basis = np.empty_like(forms)
-    shift = space.rows.shift
-    for lo in range(0, len(used), AT_ONCE):
-        these = slice(lo, lo + AT_ONCE)
-        taken = points.take(used[these]) if shift is None else points.take(used[these]) - shift
-        one = np.ones(len(taken))
-        forms[these] = space.adjoint(taken, one) if with_one else space.adjoint_coef(taken)
-        forms[these] *= root[these, None]
-        basis[these] = space.solve(forms[these], 0.0, stop=stop).x
-        if stop():
-            return None  # what some of the points say would be another distance
-    values, vectors = linalg.eigh(0.5 * (forms @ basis.T + basis @ forms.T))
-    largest = float(values.max(initial=0.0))
-    kept = values > len(values) * 16 * EPS * largest
-    basis = basis.T @ (vectors[:, kept] / np.sqrt(largest))
-    d = len(space.unit)
-    whitening = Whitening(
-        space.rows,
-        space.mean,
-        space.unit[:, None] * basis[:d],
-        space.shifts @ basis[d:],
-        space.column_norms,
-        space.idle,
+    return MatrixFreeCoordinates(
+        sums.rows,
+        s,
+        alpha,
+        sums.mean,
+        unit,
+        shifts,
+        restricted=False,
+        column_norms=np.sqrt(sums.raw),
+        idle=np.flatnonzero(~sums.varies),
     )
-    return whitening, basis

@@ -1,4 +1,11 @@
-"""Second moments of weighted rows, centred without losing digits."""
+"""Second moments of weighted rows, centred without losing digits, and a factor of them.
+
+The factor is accurate whatever the conditioning of the rows. Cholesky where the Gram matrix has
+digits enough. Where columns depend on each other, eigenvectors: one-hot columns add up to one, and
+duplicates differ by nothing. The Gram matrix shows which directions may be such, but squares the
+singular values, so that one of 1e-8 looks like one of zero; the scores of the few directions in
+question tell. Orthogonal factors of the rows themselves, where nothing else does.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +13,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy import linalg
+from scipy.linalg import lapack
 
 from neverworse._typing import Mask, Matrix, Vector
+from neverworse.projection.coordinates.base import EPS, HIGH
 from neverworse.rows import Rows
+from neverworse.rows._triangle import Standard, reduce_rows
 
 # A centred sum of squares below this fraction of the raw one has lost half of its digits to
 # cancellation: shift the rows and add up again.
@@ -132,3 +143,222 @@ def _sums(
     total = float(rows.n_rows if weights is None else weights.sum())
     mean = sums / total if centre and total > 0 else np.zeros(rows.n_columns)
     return ColumnMoments(rows, total, mean, raw, raw > 0, raw)
+
+
+# Gram matrices are good enough as long as their condition number (columns brought to equal length,
+# null space left out) leaves eight digits. Beyond, orthogonal factors of the rows themselves.
+WELL_CONDITIONED = 1e-8
+CLEAR = 1e3  # times the rounding errors of the Gram matrix: eigenvalues that are kept
+AFFORDABLE = 1e7  # numbers in a dense copy of the rows
+
+
+@dataclass(frozen=True)
+class CentredFactor:
+    """A triangular or orthogonal factor of the centred, penalised Gram matrix.
+
+    Attributes
+    ----------
+    moments : ColumnMoments
+    basis : array of shape (n_columns, rank)
+        T with T'(gram + αI)T = I; its columns are orthogonal to `null_space`.
+    null_space : array of shape (n_columns, nullity)
+        Directions in which no row differs.
+    solution : array of shape (n_targets, n_columns), or None
+        The least squares solution for the targets, if these were given and the orthogonal factor
+        was needed.
+    """
+
+    moments: ColumnMoments
+    basis: Matrix
+    null_space: Matrix
+    solution: Matrix | None = None
+
+    def minimum_norm(self, coef: Matrix) -> Matrix:
+        """Return the shortest weights (in columns) that score all rows as `coef` does."""
+        if not self.null_space.size:
+            return coef
+        # Subtracting a combination of null vectors, row by row, keeps the digits of small weights
+        # of large features; an orthogonal projection would not.
+        return coef - self.null_space @ np.linalg.lstsq(self.null_space, coef, rcond=None)[0]
+
+
+def factor(
+    rows: Rows,
+    weights: Vector | None,
+    alpha: float,
+    fit_intercept: bool,
+    targets: Matrix | None = None,
+) -> CentredFactor:
+    """Factor the centred Gram matrix of the rows plus α times the identity.
+
+    Parameters
+    ----------
+    rows, weights
+        Rows and their weights (ones if None).
+    alpha : float
+        Ridge penalty.
+    fit_intercept : bool
+        Whether to centre the rows.
+    targets : array of shape (n_targets, n_rows), optional
+        Centred right-hand sides. Solved for only where the rows are too ill-conditioned for the
+        Gram matrix, because there they must be part of the factorisation.
+    """
+    # The penalty acts outside of the rows' span as well, where rows without weight may be.
+    whole = alpha == 0.0 or weights is None or bool((weights > 0.0).all())
+    if whole and is_few_rows(rows, weights):
+        return _factor_few_rows(rows, weights, alpha, fit_intercept, targets)
+    sums = moments(rows, weights, centre=fit_intercept)
+    varying = _Varying(sums, weights, alpha, targets).factor()
+    idle = np.flatnonzero(~sums.varies)
+    if alpha == 0.0 or not idle.size:
+        return varying
+    # Columns in which no row differs carry no information, but the penalty acts on their weights.
+    alone = np.zeros((rows.n_columns, len(idle)))
+    alone[idle, np.arange(len(idle))] = 1.0 / np.sqrt(alpha)
+    return replace(varying, basis=np.column_stack([varying.basis, alone]))
+
+
+class _Varying:
+    """The part of the Gram matrix that belongs to columns in which rows differ.
+
+    Attributes
+    ----------
+    active : array of int
+        These columns.
+    scale : array of shape (n_active,)
+        What brings them to equal length.
+    gram : array of shape (n_active, n_active)
+        The scaled, penalised Gram matrix.
+    """
+
+    def __init__(
+        self, sums: Moments, weights: Vector | None, alpha: float, targets: Matrix | None
+    ) -> None:
+        self.sums = sums
+        self.weights = weights
+        self.alpha = alpha
+        self.targets = targets
+        self.active = np.flatnonzero(sums.varies)
+        self.scale = 1.0 / np.sqrt(np.diag(sums.gram)[self.active] + alpha)
+        self.gram = sums.gram[np.ix_(self.active, self.active)]
+        self.gram *= np.outer(self.scale, self.scale)
+        self.gram[np.diag_indices_from(self.gram)] = 1.0
+
+    def factor(self) -> CentredFactor:
+        d = self.sums.rows.n_columns
+        if not self.active.size:
+            nothing = np.zeros((d, 0))
+            solution = None if self.targets is None else np.zeros((len(self.targets), d))
+            return CentredFactor(self.sums, nothing, nothing, solution)
+        return self._cholesky() or self._eigenvectors() or self._orthogonal()
+
+    def _cholesky(self) -> CentredFactor | None:
+        triangle, failed = lapack.dpotrf(self.gram, lower=0, clean=1)
+        if failed:
+            return None
+        rcond, _ = lapack.dpocon(triangle, np.abs(self.gram).sum(axis=0).max(), uplo="U")
+        if rcond <= WELL_CONDITIONED:
+            return None
+        inverse, _ = lapack.dtrtri(triangle, lower=0)
+        return self._of_scaled(inverse, np.zeros((len(self.active), 0)))
+
+    def _eigenvectors(self) -> CentredFactor | None:
+        """Split the rows' range from their null space, if these are far apart and there is no α.
+
+        With A for the scaled, centred rows: eigenvectors of A'A give a basis T of the range with
+        T'A'AT = I, and candidates V for the null space. An eigenvector of the Gram matrix has an
+        error of `lost` / λ in the direction of an eigenvalue λ, and a score of `lost` / √λ: too
+        much to be told from a small singular value. But the pass that computes the scores AV also
+        gives A'AV, and V - TT'A'AV has the scores (I - ATT'A')AV: those outside of the range of
+        AT. What is left of an exact dependency is the rounding of AV itself, and what is left of
+        another one is its singular value.
+        """
+        if self.alpha > 0.0:
+            return None
+        values, vectors = linalg.eigh(self.gram, check_finite=False)
+        share = self._rounding()
+        lost = share * self._noise() * values[-1]  # centring subtracts squares
+        n_null = int(np.sum(values <= lost))
+        clear = max(WELL_CONDITIONED * values[-1], CLEAR * lost)
+        if not n_null or n_null == len(values) or values[n_null] <= clear:
+            return None
+        basis = vectors[:, n_null:] / np.sqrt(values[n_null:])
+        candidates = vectors[:, :n_null]
+        directions = np.zeros((n_null, self.sums.rows.n_columns))
+        directions[:, self.active] = (self.scale[:, None] * candidates).T
+        squares, products = self.sums.rows.spread_along(directions, self.sums.mean, self.weights)
+        in_range = (products[:, self.active] * self.scale) @ basis
+        outside = linalg.eigvalsh(squares - in_range @ in_range.T)
+        if outside[-1] > share**2 * values[-1]:
+            return None
+        return self._of_scaled(basis, candidates - basis @ in_range.T)
+
+    def _orthogonal(self) -> CentredFactor:
+        """Factor ill-conditioned or rank-deficient rows without squaring their condition number."""
+        rows, k = self.sums.rows, len(self.active)
+        targets = np.zeros((0, rows.n_rows)) if self.targets is None else self.targets
+        standard = Standard(self.active, self.sums.mean[self.active], self.scale)
+        penalty = np.zeros((k, k + len(targets)))
+        penalty[:, :k] = np.diag(np.sqrt(self.alpha) * self.scale)
+        triangle = reduce_rows([rows.triangle(standard, self.weights, targets), penalty])
+        left, singular, right = linalg.svd(triangle[:k, :k], lapack_driver="gesvd")
+        rank = int(np.sum(singular > self._rounding() * singular[0]))
+        centred = self._of_scaled(right[:rank].T / singular[:rank], right[rank:].T)
+        if self.targets is None:
+            return centred
+        return replace(centred, solution=(triangle[:k, k:].T @ left[:, :rank]) @ centred.basis.T)
+
+    def _of_scaled(self, basis: Matrix, null_space: Matrix) -> CentredFactor:
+        """Return the factor that has this basis and this null space for columns of equal length."""
+        whole = [
+            np.zeros((self.sums.rows.n_columns, part.shape[1])) for part in (basis, null_space)
+        ]
+        for part, scaled in zip(whole, (basis, null_space), strict=True):
+            part[self.active] = self.scale[:, None] * scaled
+        bare = CentredFactor(self.sums, *whole)
+        return replace(bare, basis=bare.minimum_norm(bare.basis))
+
+    def _rounding(self) -> float:
+        """Return up to which share of the largest a singular value may be nothing but rounding."""
+        size = max(
+            len(self.active), np.sqrt(self.sums.rows.n_rows)
+        )  # errors of sums grow with both
+        return float(8 * size * EPS * self._noise())
+
+    def _noise(self) -> float:
+        """Return what floating point cannot know: the data's rounding, relative to the spread."""
+        return float(np.sqrt(np.max(self.sums.raw[self.active] * self.scale**2, initial=1.0)))
+
+
+def is_few_rows(rows: Rows, weights: Vector | None) -> bool:
+    """Whether rows with a weight are fewer than columns, and fit into memory when dense."""
+    n_used = rows.n_rows if weights is None else int(np.count_nonzero(weights))
+    fewer = rows.n_columns > HIGH and n_used < rows.n_columns
+    return fewer and n_used * rows.n_columns <= AFFORDABLE
+
+
+def _factor_few_rows(
+    rows: Rows, weights: Vector | None, alpha: float, fit_intercept: bool, targets: Matrix | None
+) -> CentredFactor:
+    """Factor the rows themselves. The basis spans them, and has no need to span more."""
+    sums = column_moments(rows, weights, centre=fit_intercept)
+    s = np.ones(rows.n_rows) if weights is None else weights
+    used = np.flatnonzero(s > 0.0)
+    root = np.sqrt(s[used])
+    centred = sums.rows.take(used)
+    centred -= sums.mean
+    centred[:, ~sums.varies] = 0.0
+    centred *= root[:, None]
+    left, singular, right = linalg.svd(
+        centred, full_matrices=False, overwrite_a=True, check_finite=False
+    )
+    # What floating point cannot know: the rounding of the factors, and of the data.
+    size = max(float(singular.max(initial=0.0)), float(np.sqrt(sums.raw.max(initial=0.0))))
+    kept = singular > 8 * np.sqrt(rows.n_columns) * EPS * size
+    left, singular, right = left[:, kept], singular[kept], right[kept]
+    damped = 1.0 / np.sqrt(singular**2 + alpha)
+    basis: Matrix = right.T * damped
+    solution = None
+    if targets is not None:
+        solution = ((targets[:, used] * root) @ (left * (singular * damped))) @ basis.T
+    return CentredFactor(sums, basis, np.zeros((rows.n_columns, 0)), solution)

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from neverworse._typing import Indices, Vector
-from neverworse.projection.coordinates.choice import LARGEST_GRAM
+from neverworse._typing import Indices, Matrix, Vector
+from neverworse.projection.coordinates import LARGEST_GRAM
 from neverworse.projection.coordinates.kernel import MOST_ROWS, RowSpace, applies, row_space
-from neverworse.projection.least_squares.leave_one_out_fit import Fit
-from neverworse.projection.least_squares.leave_one_out_pass import (
+from neverworse.projection.least_squares.leave_one_out_fit import (
+    Fit,
     LeftOut,
     Measure,
     add_up,
@@ -25,7 +25,7 @@ from neverworse.rows._threads import single_threaded_blas
 @single_threaded_blas()
 def leave_one_out(
     rows: Rows,
-    target: Vector,
+    target: Matrix,
     weights: Vector | None,
     alphas: Vector,
     measure: Measure,
@@ -73,7 +73,7 @@ def leave_one_out(
     Parameters
     ----------
     rows : Rows
-    target : array of shape (n_rows,) or (n_classes, n_rows)
+    target : array of shape (n_classes, n_rows)
     weights : array of shape (n_rows,) or None
         Not negative, not all zero; ones if None. Rows without weight play no part.
     alphas : array of shape (n_alphas,)
@@ -101,21 +101,21 @@ def leave_one_out(
         weights = np.ones(rows.n_rows)
     if not weights.any():
         raise ValueError("weights must not all be zero: give some row a positive weight.")
-    targets, alphas = np.atleast_2d(target), np.asarray(alphas, dtype=np.float64)
+    alphas = np.asarray(alphas, dtype=np.float64)
     if applies(rows, int(np.count_nonzero(weights))):
         space = row_space(rows, weights, fit_intercept)
-        target, weights = targets[:, space.used], weights[space.used]
+        target, weights = target[:, space.used], weights[space.used]
         centre = np.average(target, axis=1, weights=weights) if fit_intercept else np.zeros(1)
         errors = leave_one_out_by_kernel(space, target - centre[:, None], alphas, fit_intercept)
         return measure(target - errors, target, weights)
     if rows.n_columns > LARGEST_GRAM:
         raise ValueError(
-            f"Leave-one-out takes a matrix of columns by columns, or of rows by rows: X has "
+            f"Leave-one-out takes an (n_features, n_features) or (n_rows, n_rows) matrix: X has "
             f"{rows.n_columns:,} columns and more than {MOST_ROWS:,} labeled rows. Set alpha "
             "yourself, or choose it by cross-validation."
         )
-    fit = Fit(rows, targets, weights, alphas, fit_intercept)
-    known = LeftOut(targets, weights, *_corrections(fit))
+    fit = Fit(rows, target, weights, alphas, fit_intercept)
+    known = LeftOut(target, weights, *_corrections(fit))
     read = fit.moments.rows
     return read.fold(add_up, operator.add, fit.decomposed, measure, known=[known])
 

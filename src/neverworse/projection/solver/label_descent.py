@@ -8,24 +8,36 @@ label, never does harm, and with a penalty of the size of typical eigenvalues cu
 far below one. Momentum, dropped whenever it points uphill, does the rest.
 
 Every gradient takes a linear system, whose solution changes as little as the labels do: a few steps
-of conjugate gradients, see `_row_system`. Newton's method needs fewer steps, but with several
+of conjugate gradients, see `row_system`. Newton's method needs fewer steps, but with several
 classes most rows have labels between corners, which change their faces all along its steps.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 
-from neverworse._typing import Matrix, Vector
-from neverworse.projection.coordinates.matrix_free import WeightSpace
-from neverworse.projection.coordinates.row_system import RowSystem
-from neverworse.projection.problem import Projection, Solution
-from neverworse.projection.solver.budget import Budget
-from neverworse.projection.solver.hinges import StreamedHinges
-from neverworse.projection.solver.metric import MatrixFree
-from neverworse.projection.solver.newton import EXACT, DualSolution, duality_gap, minimise, paired
+from neverworse._budget import Budget
+from neverworse._conjugate_gradients import conjugate_gradients
+from neverworse._typing import Matrix
+from neverworse.projection.coordinates.matrix_free import MatrixFreeCoordinates
+from neverworse.projection.label_sets import Curvature
+from neverworse.projection.solver.newton import (
+    ROUGH,
+    DualSolution,
+    Iterate,
+    Metric,
+    Newton,
+    duality_gap,
+    half_square,
+    is_optimal,
+    minimise,
+)
+from neverworse.projection.solver.problem import Projection, StreamedHinges
+from neverworse.projection.solver.row_system import RowSystem
+from neverworse.projection.totals import Totals
 
 MOST_STEPS = 2000
 START = 1e-3  # error of the first gradient, as a share of the labels
@@ -73,16 +85,16 @@ class LabelDescent:
     ----------
     problem : Projection
         Without totals.
-    space : WeightSpace
+    space : MatrixFreeCoordinates
         Its coordinates, with a penalty.
     budget : Budget
     """
 
-    def __init__(self, problem: Projection, space: WeightSpace, budget: Budget) -> None:
+    def __init__(self, problem: Projection, space: MatrixFreeCoordinates, budget: Budget) -> None:
         self._problem = problem
         self._space = space
         self._budget = budget
-        linear = np.atleast_2d(problem.linear)
+        linear = problem.linear
         self._system = RowSystem(space, len(linear), budget)
         self._omega = problem.weights[:, None]
         seen = space.weights[:, None] > 0.0
@@ -102,16 +114,16 @@ class LabelDescent:
         """Whether systems are solved so fast that many steps are no worse than Newton's few."""
         return self._system.is_well_conditioned and not self._budget.exhausted
 
-    def run(self, q: Vector, tol: float) -> tuple[Vector, Vector]:
+    def run(self, q: Matrix, tol: float) -> tuple[Matrix, Matrix]:
         """Start from soft labels `q`; return the dual point and the labels at the end.
 
         Parameters
         ----------
-        q : array of shape (n_rows,) or (n_classes, n_rows)
+        q : array of shape (n_classes, n_rows)
         tol : float
             Duality gap at the end, relative to the value.
         """
-        tall = np.ascontiguousarray(np.atleast_2d(q).T) * self._hinge
+        tall = np.ascontiguousarray(q.T) * self._hinge
         step = START * self._length(tall)
         here = before = self._at(tall, self._nowhere(tall), step)
         momentum, value = 1.0, 0.0
@@ -120,7 +132,9 @@ class LabelDescent:
                 here, before = self._refreshed(here, before)
                 value = self._value(here)
             gap = self._gap(here)
-            if self._is_enough(gap, value, tol):  # is it, where the scores are more accurate?
+            if is_optimal(
+                gap, value, tol, self._problem.floor
+            ):  # is it, where the scores are more accurate?
                 here = self._at(here.q, here, POLISH * step)
                 gap, value = self._gap(here), self._value(here)
             self._budget.report("labels", len(self._omega), gap, value)
@@ -137,8 +151,7 @@ class LabelDescent:
         return self._dual(here), self._labels(here)
 
     def _is_enough(self, gap: float, value: float, tol: float) -> bool:
-        floor = self._problem.floor
-        return gap <= max(tol * value, floor) or value <= floor
+        return is_optimal(gap, value, tol, self._problem.floor)
 
     def _nowhere(self, like: Matrix) -> Point:
         """Return labels of zero, whose system is not solved."""
@@ -183,19 +196,10 @@ class LabelDescent:
         aim = point.q - np.divide(
             point.t, self._ratio, out=np.zeros_like(point.t), where=self._hinge
         )
-        return np.ascontiguousarray(np.atleast_2d(self._allowed(aim)).T) * self._hinge
-
-    def _allowed(self, x: Matrix) -> Vector:
-        return self._problem.shape.project(self._flat(x))
-
-    def _flat(self, x: Matrix) -> Vector:
-        """Return an array as the shapes of labels expect it: with the rows last."""
-        return x.T if self._problem.linear.ndim > 1 else x[:, 0]
+        return np.ascontiguousarray(self._problem.shape.project(aim.T).T) * self._hinge
 
     def _gap(self, point: Point) -> float:
-        return duality_gap(
-            self._flat(point.t), self._flat(point.q), self._problem.weights, self._problem.shape
-        )
+        return duality_gap(point.t.T, point.q.T, self._problem.weights, self._problem.shape)
 
     def _coef(self, point: Point) -> Matrix:
         """Return the weights, of shape (n_columns, n_classes)."""
@@ -212,68 +216,117 @@ class LabelDescent:
         squares = np.vdot(scored, scored) + system.alpha * np.vdot(coef, coef)
         return 0.5 * float(squares + np.vdot(shift, shift))
 
-    def _dual(self, point: Point) -> Vector:
-        z = np.concatenate([self._coef(point).T / self._space.unit, self._intercepts(point.q)], 1)
-        return z if self._problem.linear.ndim > 1 else z[0]
+    def _dual(self, point: Point) -> Matrix:
+        coef = self._coef(point).T / self._space.unit
+        return np.concatenate([coef, self._intercepts(point.q)], axis=1)
 
-    def _labels(self, point: Point) -> Vector:
+    def _labels(self, point: Point) -> Matrix:
         """Return the labels as the other solver has them: allowed ones, for all rows."""
-        return self._allowed(np.where(self._hinge, point.q, 0.0))
+        return self._problem.shape.project(np.where(self._hinge, point.q, 0.0).T)
 
 
 FIRST_SIGMA = 10.0  # of σ where systems are solved iteratively: a larger one takes more steps
 FINER = 0.5  # gap of the soft labels, as a share of the gap that is wanted in the end
+FORCING = (0.1, 0.5)  # relative accuracy of iterated Newton steps: finest, and coarsest
+SMALLEST = 0.01  # of the squared length of a gradient that its inverse image has at least, about
 
 
-def solve_matrix_free(
-    problem: Projection, space: WeightSpace, tol: float, budget: Budget
-) -> Solution:
+class MatrixFree(Metric):
+    """The metric of weights: products by passes over the rows, systems by conjugate gradients.
+
+    Parameters
+    ----------
+    space : MatrixFreeCoordinates
+    budget : Budget
+        Ends iterations, and is told about them.
+    """
+
+    def __init__(self, space: MatrixFreeCoordinates, budget: Budget) -> None:
+        self._space = space
+        self._budget = budget
+
+    def matvec(self, z: Matrix) -> Matrix:
+        return self._space.matvec(z)
+
+    def solve(self, p: Matrix, near: Matrix, error: float) -> tuple[Matrix, float]:
+        solved = self._space.solve(p, error, near, self._stop)
+        self._budget.n_passes += solved.n_products
+        return solved.x, self._space.half_error(solved.residual)
+
+    def half_square(self, z: Matrix, p: Matrix, totals: Totals | None) -> float:
+        """See `Metric`; far from the solution, where z does not belong to p, by the length of p."""
+        if totals is not None:
+            z, p = z[:, :-1], p[:, :-1]
+        return max(0.5 * float(np.vdot(z, p)), SMALLEST * half_square(p, None))
+
+    def step(
+        self,
+        newton: Newton,
+        at: Iterate,
+        curve: Matrix,
+        sigma: float,
+        gradient: Matrix,
+        accuracy: float,  # noqa: ARG002
+        reduction: float,
+    ) -> Matrix:
+        weights = newton.hinges.weights
+        curvature = Curvature.of(newton.shape, at.soft, weights, sigma)
+        finest, coarsest = FORCING
+        target = min(max(reduction, finest), coarsest) * float(np.linalg.norm(gradient))
+        solved = conjugate_gradients(
+            lambda z: self._space.curved(curvature, curve, z),
+            -gradient,
+            lambda residual: float(np.linalg.norm(residual)) <= target,
+            stop=self._stop,
+        )
+        self._budget.n_passes += solved.n_products
+        self._budget.report("Newton step", len(weights))
+        return solved.x
+
+    def _stop(self) -> bool:
+        return self._budget.exhausted
+
+
+def solve_matrix_free(problem: Projection, tol: float, budget: Budget) -> DualSolution:
     """Minimise by projected gradients, or by Newton's method with conjugate gradients.
 
     With a penalty, and totals that are not restricted, the former leave nothing to do but to check.
+
+    Parameters
+    ----------
+    problem : Projection
+        In coordinates that are not whitened.
+    tol, budget
+        See `working_set.solve`.
     """
+    space = cast("MatrixFreeCoordinates", problem.coordinates)
     hinges, metric = StreamedHinges(space, problem.weights), MatrixFree(space, budget)
-    z: Vector = np.zeros_like(problem.linear)
-    q = problem.shape.project(problem.start.at())
-    if space.alpha > 0.0 and problem.totals is None:
+    shape, totals, floor = problem.shape, problem.totals, problem.floor
+    z: Matrix = np.zeros_like(problem.linear)
+    q = shape.project(problem.start())
+    if space.alpha > 0.0 and totals is None:
         descent = LabelDescent(problem, space, budget)
         if descent.applies:
             z, q = descent.run(q, FINER * tol)
-            solution = _checked(problem, hinges, metric, z, q, tol)
+            primal = hinges.adjoint(problem.weights * q) - problem.linear
+            error = ROUGH * max(tol * metric.half_square(z, primal, None), floor)
+            newton = Newton(hinges, problem.linear, shape, totals, floor, budget, metric)
+            solution = newton.paired(z, q, primal, error)
             budget.report("labels", len(problem.weights), solution.gap, solution.value)
-            if solution.is_optimal(tol, problem.floor) or budget.exhausted:
-                return _of_unlabeled(problem, solution)
-            z, q = solution.z, solution.q
+            if solution.is_optimal(tol, floor) or budget.exhausted:
+                return replace(solution, q=q[:, problem.unlabeled])
+            z = solution.z
     solution = minimise(
         hinges,
         problem.linear,
         z,
         q,
-        shape=problem.shape,
-        totals=problem.totals,
+        shape=shape,
+        totals=totals,
         tol=tol,
-        floor=problem.floor,
+        floor=floor,
         budget=budget,
-        sigma=FIRST_SIGMA * max(1.0, len(problem.linear) / 2 if problem.linear.ndim > 1 else 1.0),
+        sigma=FIRST_SIGMA,
         metric=metric,
     )
-    return _of_unlabeled(problem, solution)
-
-
-def _of_unlabeled(problem: Projection, solution: DualSolution) -> Solution:
-    q = solution.q[..., problem.start.labels.unlabeled]
-    return Solution(solution.z, q, solution.gap, solution.value)
-
-
-def _checked(
-    problem: Projection,
-    hinges: StreamedHinges,
-    metric: MatrixFree,
-    z: Vector,
-    q: Vector,
-    tol: float,
-) -> DualSolution:
-    """Return soft labels with their exact point, near `z`, and gap."""
-    pulled = hinges.adjoint(problem.weights * q) - problem.linear
-    error = EXACT * max(tol * metric.half_square(z, pulled, None), problem.floor)
-    return paired(hinges, problem.shape, None, z, q, pulled, metric, error)
+    return replace(solution, q=solution.q[:, problem.unlabeled])

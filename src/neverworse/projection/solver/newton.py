@@ -14,7 +14,7 @@ If the totals of the labels are restricted, the last coordinate of z is their mu
 no quadratic term, but the support function of the interval of totals M, smoothed in the same way,
 and a proximal term of its own, about :math:`(\mu - \bar\mu)^2 / 2\sigma`.
 
-In coordinates that are not whitened the quadratic part is :math:`\tfrac12 z'Mz`, see `_metric`.
+In coordinates that are not whitened the quadratic part is :math:`\tfrac12 z'Mz`, see `Metric`.
 """
 
 from __future__ import annotations
@@ -23,30 +23,29 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neverworse._typing import Indices, Vector
+from neverworse._budget import Budget
+from neverworse._typing import Matrix, Vector
 from neverworse.projection.label_sets import LabelSet
-from neverworse.projection.solver.budget import Budget
-from neverworse.projection.solver.hinges import Hinges
-from neverworse.projection.solver.line_search import Slope, blocks, line_search, rows_that_differ
-from neverworse.projection.solver.metric import Identity, Metric, StepRequest
+from neverworse.projection.solver.newton_system import (
+    Slope,
+    line_search,
+    newton_step,
+    rows_that_differ,
+)
+from neverworse.projection.solver.problem import Hinges
 from neverworse.projection.totals import Balance, Totals
-from neverworse.rows._threads import map_in_threads
+from neverworse.rows._threads import blocks, map_in_threads
 
 FIRST_SIGMA = 100.0  # t is a difference of scores of 0/1 targets: a hundredth is a small one
 GROWTH = 5.0  # of σ, after each update of the soft labels that took at most ...
-EASY = 4  # ... so many Newton steps
-LEAP = 50.0  # growth of σ where such an update leaves most of the gap open
-LARGEST_SIGMA = (1e17, 1e13)  # for labels of one number, and of several classes
-MOST_STEPS = 50  # between two updates of the soft labels, and ...
-IDLE = 10  # ... so many without a smaller gradient, or just one below ...
-FINE = 1e-9  # ... this relative accuracy: rounding errors allow no more
-SLOW = 0.5  # an update of the soft labels that leaves more of the gap than this is slow, and ...
-PATIENCE = 8  # ... after so many of them the solver gives up
-CHUNK = 2**16  # rows for which temporary arrays are made
-INNER = 0.1  # relative accuracy of the Newton steps, as a fraction of the relative gap
-FINEST = 1e-12  # relative accuracy of the Newton steps, at the end
-NOISE = 1e-11  # rounding errors that leave more than this of the gradient ask for a smaller σ
-EXACT = 0.01  # the point of the soft labels is found to this share of the gap that is wanted
+EASY = 4  # ... this many Newton steps
+SLOW = 0.5  # an update of the soft labels that leaves more of the gap than this is slow
+PATIENCE = 10  # Newton steps without a smaller gradient, and slow updates in a row, at most
+ROUGH = 0.01  # relative accuracy down to which a sample of the rows may stand for all
+# What floating point numbers allow: σ for labels of one number and of coupled classes, ...
+LARGEST_SIGMA = (1e17, 1e13)
+FINEST = 1e-12  # ... the relative accuracy of a gradient, ...
+FINE = 1e-9  # ... and that beyond which a gradient that does not shrink never will
 
 
 @dataclass(frozen=True)
@@ -55,11 +54,11 @@ class DualSolution:
 
     Attributes
     ----------
-    z : array of shape (rank,) or (n_classes, rank)
+    z : array of shape (n_classes, rank)
         Σ s_j q_j k_j - l (times the inverse of M, if that is not the identity): the point that
         belongs to the soft labels. Its last coordinate is the multiplier of the totals, if these
         are restricted.
-    q : array of shape (n,) or (n_classes, n)
+    q : array of shape (n_classes, n)
         Soft labels.
     gap : float
         Duality gap of the pair, an upper bound of f(z) - min f.
@@ -67,8 +66,8 @@ class DualSolution:
         Half the squared distance, ½‖z‖² (without the multiplier): what the soft labels minimise.
     """
 
-    z: Vector
-    q: Vector
+    z: Matrix
+    q: Matrix
     gap: float
     value: float
 
@@ -82,30 +81,92 @@ def is_optimal(gap: float, value: float, tol: float, floor: float) -> bool:
     return gap <= max(tol * value, floor) or value <= floor
 
 
+def half_square(z: Matrix, totals: Totals | None) -> float:
+    """Return ½‖z‖², without the multiplier of the totals if there is one."""
+    direction = z if totals is None else z[:, :-1]
+    return 0.5 * float(np.vdot(direction, direction))
+
+
+class Metric:
+    """The quadratic part ½ z'Mz of the dual; here that of whitened coordinates, the identity.
+
+    In others M turns points z into their gradient Mz, and points differ from gradients.
+    """
+
+    def matvec(self, z: Matrix) -> Matrix:
+        """Return Mz."""
+        return z
+
+    def solve(self, p: Matrix, near: Matrix, error: float) -> tuple[Matrix, float]:  # noqa: ARG002
+        """Return z with Mz = p, and what its inexactness adds to the duality gap.
+
+        Parameters
+        ----------
+        p : array
+        near : array
+            A guess.
+        error : float
+            How large the second may be.
+        """
+        return p, 0.0
+
+    def half_square(self, z: Matrix, p: Matrix, totals: Totals | None) -> float:  # noqa: ARG002
+        """Return ½ z·p, where p is about Mz, without the multiplier of totals."""
+        return half_square(p, totals)
+
+    def step(
+        self,
+        newton: Newton,
+        at: Iterate,
+        curve: Matrix,
+        sigma: float,
+        gradient: Matrix,
+        accuracy: float,
+        reduction: float,  # noqa: ARG002
+    ) -> Matrix:
+        """Return a Newton step.
+
+        Parameters
+        ----------
+        newton, at
+            The problem, and where it is.
+        curve : array
+            Diagonal of M (only that of the multiplier counts where M is no diagonal).
+        sigma : float
+        gradient : array
+        accuracy : float
+            Relative size of the gradient to reach in the end.
+        reduction : float
+            By which factor the gradient has to shrink for that.
+        """
+        hinges, rough = newton.hinges, accuracy >= ROUGH
+        return newton_step(hinges, newton.shape, at.soft, curve, sigma, gradient, rough)
+
+
 @dataclass
 class Iterate:
     """A dual point, and what follows from it.
 
     Attributes
     ----------
-    z : array of shape (rank,) or (n_classes, rank)
-    scores : array of shape (n,) or (n_classes, n)
+    z : array of shape (n_classes, rank)
+    scores : array of shape (n_classes, n)
         t_j = k_j·z
-    lowered : array like z
+    product : array like z
         Mz
     soft : array like the scores
         Soft labels.
-    pulled : array like z
+    primal : array like z
         Σ s_j q_j k_j - l of these.
     balance : Balance or None
         Where the multiplier of the totals is, if these are restricted.
     """
 
-    z: Vector
-    scores: Vector
-    lowered: Vector
-    soft: Vector
-    pulled: Vector
+    z: Matrix
+    scores: Matrix
+    product: Matrix
+    soft: Matrix
+    primal: Matrix
     balance: Balance | None
 
 
@@ -132,7 +193,7 @@ class Newton:
     def __init__(
         self,
         hinges: Hinges,
-        linear: Vector,
+        linear: Matrix,
         shape: LabelSet,
         totals: Totals | None,
         floor: float,
@@ -145,15 +206,15 @@ class Newton:
         self.totals = totals
         self.floor = floor
         self.budget = budget
-        self.metric = Identity() if metric is None else metric
+        self.metric = Metric() if metric is None else metric
 
-    def start(self, z: Vector, q: Vector) -> Iterate:
+    def start(self, z: Matrix, q: Matrix) -> Iterate:
         """Return where to start: at a dual point, with soft labels that need not belong to it."""
-        pulled = self._pull(q)
-        balance = None if self.totals is None else Balance.start(self.totals, z, pulled)
-        return Iterate(z, self.hinges.scores(z), self.metric.matvec(z), q, pulled, balance)
+        primal = self._primal(q)
+        balance = None if self.totals is None else Balance.start(self.totals, z, primal)
+        return Iterate(z, self.hinges.scores(z), self.metric.matvec(z), q, primal, balance)
 
-    def descend(self, at: Iterate, centre: Vector, sigma: float, accuracy: float) -> Descent:
+    def descend(self, at: Iterate, centre: Matrix, sigma: float, accuracy: float) -> Descent:
         """Minimise the smoothed function with this centre and σ, in place.
 
         Parameters
@@ -168,28 +229,29 @@ class Newton:
         """
         hinges, budget = self.hinges, self.budget
         soft = _nearest(self.shape, centre, sigma, at.scores)
-        self._relabel(at, rows_that_differ(soft, at.soft), soft)
+        changed = rows_that_differ(soft, at.soft)
+        change = soft[:, changed] - at.soft[:, changed]
+        at.primal, at.soft = at.primal + hinges.adjoint_some(changed, change), soft
         steps, noisy, smallest, since = 0, False, np.inf, 0
         while True:
-            gradient = at.lowered - at.pulled
+            gradient = at.product - at.primal
             if at.balance is not None:
-                gradient[..., -1] = at.balance.gradient(at.z, at.pulled, sigma)
-            value = self.metric.half_square(at.z, at.pulled, self.totals)
+                gradient[:, -1] = at.balance.gradient(at.z, at.primal, sigma)
+            value = self.metric.half_square(at.z, at.primal, self.totals)
             size = float(np.sqrt(2.0 * max(value, self.floor)))
             norm = float(np.linalg.norm(gradient))
             smallest, since = (norm, steps) if norm < 0.9 * smallest else (smallest, since)
-            noisy = noisy or steps > since + (IDLE if norm > FINE * size else 1)
-            if noisy or steps >= MOST_STEPS or budget.exhausted or norm <= accuracy * size:
-                at.pulled = self._pull(at.soft)  # free of the rounding errors of the updates
+            noisy = noisy or steps > since + (PATIENCE if norm > FINE * size else 1)
+            if noisy or budget.exhausted or norm <= accuracy * size:
+                at.primal = self._primal(at.soft)  # free of the rounding errors of the updates
                 return Descent(steps, norm, size, value, noisy)
             budget.spend()
             steps += 1
             curve = np.ones(at.z.shape)
             if at.balance is not None:
-                curve[..., -1] = at.balance.curvature(at.z, sigma)
-            wanted = accuracy * size / norm
+                curve[:, -1] = at.balance.curvature(at.z, sigma)
             step = self.metric.step(
-                StepRequest(hinges, self.shape, at.soft, curve, sigma, gradient, accuracy, wanted)
+                self, at, curve, sigma, gradient, accuracy, reduction=accuracy * size / norm
             )
             change, rise = hinges.scores(step), self.metric.matvec(step)
             slope = Slope(self.shape, centre, at.scores, change, sigma, hinges.weights, at.soft)
@@ -201,32 +263,45 @@ class Newton:
             noisy = length == 0.0  # floating point sees no descent any more
             rows, labels = slope.labels(length)
             soft = at.soft
-            at.pulled = at.pulled + hinges.adjoint_some(rows, labels - soft[..., rows])
-            soft[..., rows] = labels
-            at.z, at.lowered = at.z + length * step, at.lowered + length * rise
+            at.primal = at.primal + hinges.adjoint_some(rows, labels - soft[:, rows])
+            soft[:, rows] = labels
+            at.z, at.product = at.z + length * step, at.product + length * rise
             change *= length
             at.scores += change
 
-    def paired(self, at: Iterate, error: float) -> DualSolution:
-        """Return the dual point that belongs to the soft labels, see `paired`."""
-        return paired(
-            self.hinges, self.shape, self.totals, at.z, at.soft, at.pulled, self.metric, error
-        )
+    def paired(self, z: Matrix, q: Matrix, primal: Matrix, error: float) -> DualSolution:
+        """Return the point that belongs to soft labels, and how far the pair is from optimal.
 
-    def recentre(self, at: Iterate, sigma: float) -> Vector:
+        Parameters
+        ----------
+        z : array
+            A guess of the point (and the multiplier of the totals, which is kept).
+        q : array
+            Soft labels.
+        primal : array
+            Σ s_j q_j k_j - l.
+        error : float
+            What the inexactness of the point may add to the gap.
+        """
+        totals, hinges = self.totals, self.hinges
+        point, inexact = self.metric.solve(primal, z, error)
+        value = self.metric.half_square(point, primal, totals)
+        gap = inexact
+        if totals is not None:
+            point = np.column_stack([point[:, :-1], z[:, -1]])
+            gap += totals.gap(point[:, -1], primal[:, -1])
+        gap += duality_gap(hinges.scores(point), q, hinges.weights, self.shape)
+        return DualSolution(point, q, gap, value)
+
+    def recentre(self, at: Iterate, sigma: float) -> Matrix:
         """Return the soft labels as a new centre, and move that of the totals."""
-        at.lowered = self.metric.matvec(at.z)
+        at.product = self.metric.matvec(at.z)
         if at.balance is not None:
             at.balance = at.balance.next(at.z, sigma)
         return at.soft
 
-    def _pull(self, q: Vector) -> Vector:
+    def _primal(self, q: Matrix) -> Matrix:
         return self.hinges.adjoint(self.hinges.weights * q) - self.linear
-
-    def _relabel(self, at: Iterate, rows: Indices, soft: Vector) -> None:
-        change = soft[..., rows] - at.soft[..., rows]
-        at.pulled = at.pulled + self.hinges.adjoint_some(rows, change)
-        at.soft = soft
 
 
 @dataclass(frozen=True)
@@ -253,16 +328,16 @@ class Descent:
 
 def minimise(
     hinges: Hinges,
-    linear: Vector,
-    z: Vector,
-    q: Vector,
+    linear: Matrix,
+    z: Matrix,
+    q: Matrix,
     *,
     shape: LabelSet,
     totals: Totals | None,
     tol: float,
     floor: float,
     budget: Budget,
-    sigma: float | None = None,
+    sigma: float = FIRST_SIGMA,
     metric: Metric | None = None,
 ) -> DualSolution:
     """Minimise f, starting from the dual point `z` and the soft labels `q`.
@@ -275,23 +350,23 @@ def minimise(
         Where to start.
     tol : float
         Duality gap at the end, relative to the value.
-    sigma : float, optional
-        The first σ. Larger is faster from a good start, slower from a poor one.
+    sigma : float
+        The first σ, for two classes. Larger is faster from a good start, slower from a poor one.
     """
     newton = Newton(hinges, linear, shape, totals, floor, budget, metric)
     # Two classes that cannot be improved against each other tie in all rows, and restricted totals
     # tie rows as well: then a large σ amplifies rounding errors instead of finding corners.
-    degenerate = q.ndim > 1 or totals is not None
+    degenerate = shape.is_coupled or totals is not None
     # Sums of all classes have curvature 1 beside σ: their ratio must leave digits.
-    largest = LARGEST_SIGMA[q.ndim - 1]
-    if sigma is None:  # with several classes, scores are the smaller the more there are
-        sigma = FIRST_SIGMA * max(1.0, len(q) / 2 if q.ndim > 1 else 1.0)
+    largest = LARGEST_SIGMA[shape.is_coupled]
+    sigma *= max(1.0, len(q) / 2)  # scores are the smaller the more classes there are
     at, centre = newton.start(z, q), q
     accuracy, patience = 0.1, PATIENCE
     best: DualSolution | None = None
     while True:
         done = newton.descend(at, centre, sigma, accuracy)
-        solution = newton.paired(at, EXACT * max(tol * done.value, floor))
+        error = ROUGH * max(tol * done.value, floor)
+        solution = newton.paired(at.z, at.soft, at.primal, error)
         slow = best is not None and solution.gap > SLOW * best.gap
         if best is None or solution.gap < best.gap or solution.value <= floor:
             best = solution
@@ -300,74 +375,29 @@ def minimise(
         if best.is_optimal(tol, floor) or budget.exhausted or not patience:
             return best
         centre = newton.recentre(at, sigma)
-        if done.noisy and degenerate and done.norm > NOISE * done.size:
-            sigma = max(sigma / LEAP, FIRST_SIGMA)
+        if done.noisy and degenerate and done.norm > 10.0 * FINEST * done.size:
+            sigma = max(sigma / GROWTH**2, FIRST_SIGMA)
         elif done.steps <= EASY:
-            sigma = min((LEAP if slow and done.steps <= 1 else GROWTH) * sigma, largest)
-        enough = INNER * solution.gap / max(solution.value, floor)
+            sigma = min((GROWTH**2 if slow and done.steps <= 1 else GROWTH) * sigma, largest)
+        enough = 0.1 * solution.gap / max(solution.value, floor)
         accuracy = max(min(0.1 * accuracy if slow else accuracy, enough), FINEST)
 
 
-def duality_gap(t: Vector, q: Vector, s: Vector, shape: LabelSet) -> float:
+def duality_gap(t: Matrix, q: Matrix, s: Vector, shape: LabelSet) -> float:
     """Return Σ s (q·t + max(-q·t)): every term says how far a soft label is from its corner."""
     total = 0.0
-    for lo in range(0, len(s), CHUNK):  # so that nothing as long as t is made on the way
-        rows = slice(lo, lo + CHUNK)
-        at = (q[..., rows] * t[..., rows]).reshape(-1, len(s[rows])).sum(axis=0)
-        total += float(s[rows] @ (at + shape.at(rows).support(t[..., rows])))
+    for rows in blocks(t):  # so that nothing as long as t is made on the way
+        at = (q[:, rows] * t[:, rows]).sum(axis=0)
+        total += float(s[rows] @ (at + shape.at(rows).support(t[:, rows])))
     return total
 
 
-def paired(
-    hinges: Hinges,
-    shape: LabelSet,
-    totals: Totals | None,
-    z: Vector,
-    q: Vector,
-    pulled: Vector,
-    metric: Metric,
-    error: float,
-) -> DualSolution:
-    """Return the point that belongs to the soft labels, and how far the pair is from optimal.
-
-    Parameters
-    ----------
-    hinges, shape, totals
-    z : array
-        A guess of the point (and the multiplier of the totals, which is kept).
-    q : array
-        Soft labels.
-    pulled : array
-        Σ s_j q_j k_j - l.
-    metric : Metric
-    error : float
-        What the inexactness of the point may add to the gap.
-    """
-    point, inexact = metric.solve(pulled, z, error)
-    value = metric.half_square(point, pulled, totals)
-    if totals is not None:
-        point = point.copy()
-        point[..., -1] = z[..., -1]
-    gap = duality_gap(hinges.scores(point), q, hinges.weights, shape) + inexact
-    if totals is not None:
-        gap += totals_gap(totals, point[..., -1], pulled[..., -1])
-    return DualSolution(point, q, gap, value)
-
-
-def totals_gap(totals: Totals, mu: Vector, total: Vector) -> float:
-    """Return what totals add to the gap: a multiplier without need, and totals not allowed."""
-    allowed = totals.project(total)
-    off = total - allowed
-    excess = totals.support(mu) - float(np.sum(mu * allowed))
-    return excess + float(np.sum(np.abs(mu * off) + 0.5 * off**2))
-
-
-def _nearest(shape: LabelSet, q: Vector, sigma: float, t: Vector) -> Vector:
+def _nearest(shape: LabelSet, q: Matrix, sigma: float, t: Matrix) -> Matrix:
     """Return the allowed labels nearest to q - σt."""
     soft = np.empty_like(t)
 
     def part(rows: slice) -> None:
-        soft[..., rows] = shape.at(rows).project(q[..., rows] - sigma * t[..., rows])
+        soft[:, rows] = shape.at(rows).project(q[:, rows] - sigma * t[:, rows])
 
     map_in_threads(part, blocks(t))
     return soft

@@ -34,45 +34,34 @@ from typing import Any
 
 import numpy as np
 
-from neverworse._typing import AnyArray, Indices, Vector
+from neverworse._budget import Budget
+from neverworse._typing import AnyArray, Indices, Matrix, Vector
 from neverworse.projection.label_sets import LabelSet
 from neverworse.projection.labels import Changes
-from neverworse.projection.problem import Projection, Solution
-from neverworse.projection.solver.budget import Budget
-from neverworse.projection.solver.hinges import LoadedHinges, StreamedHinges, keys_of
-from neverworse.projection.solver.metric import half_square
 from neverworse.projection.solver.newton import (
+    FIRST_SIGMA,
+    GROWTH,
+    LARGEST_SIGMA,
+    ROUGH,
+    DualSolution,
     Newton,
     duality_gap,
+    half_square,
     is_optimal,
     minimise,
-    totals_gap,
 )
-from neverworse.projection.solver.passes import (
-    Candidates,
-    Choice,
-    found_in,
-    labels_of,
-    measure,
-    soften,
-    without_candidates,
-)
-from neverworse.rows._chunk_state import ChunkState, add_pairs
+from neverworse.projection.solver.passes import Candidates, Choice, LabelPass, measure, soften
+from neverworse.projection.solver.problem import LoadedHinges, Projection, StreamedHinges, keys_of
+from neverworse.rows._chunk_state import add_pairs
 
 FEWEST_ROWS = 2000  # in a working set, or ...
 ROWS_PER_UNKNOWN = 30  # ... this many for each number in z, or ...
 LARGEST_SHARE = 0.02  # ... this share of all rows, if that is more ...
 WORKING_BYTES = 2**26  # ... and does not take more memory than this
-LOADED_BYTES = 2**28  # memory for all rows at once, where working sets have grown to that
 ENOUGH = 0.1  # share of the gap that a round may leave without a larger working set, ...
 SET_GROWTH = 4  # ... which is this many times the last one
-SIGMA_GROWTH = 10.0  # of σ on the sample
-ACCURACY = 0.01  # of z on the sample, relative to its length
-NEGLIGIBLE = 0.01  # share of the sampling error that is not worth another σ
-LARGEST_SIGMA = 1e8  # on the sample: scores of a hundred-millionth are zero
-ROUGH = 1e-4  # relative gap of working sets, times the squared gap before; at the end ...
-POLISH = 1e-4  # share of what counts as a distance of zero that a working set leaves of it
-FINE = 1e-14  # relative gap of working sets: then weights do not depend on the path
+SMALL = 1e-4  # gap of a working set, relative to the squared gap before and to what counts as zero
+FINE = 1e-14  # relative gap of working sets at the end: then weights do not depend on the path
 
 
 def working_set_size(n_unknowns: int, rank: int, n_rows: int) -> int:
@@ -103,8 +92,8 @@ def draw(weights: Vector, size: int) -> Indices:
     return chosen if chosen.size else np.flatnonzero(weights)[:1]
 
 
-def solve(problem: Projection, tol: float, budget: Budget) -> Solution:
-    """Minimise the distance over soft labels to a relative gap of `tol`.
+def solve(problem: Projection, tol: float, budget: Budget) -> DualSolution:
+    """Minimise the distance over soft labels, those of the unlabeled rows, to a gap of `tol`.
 
     Parameters
     ----------
@@ -124,10 +113,10 @@ class _State:
     ----------
     z : array
         The dual point; its last coordinate is the multiplier of the totals, if restricted.
-    pulled : array
+    primal : array
         Σ s_j q_j k_j - l: z again, but for the totals in the last coordinate.
-    labels : ChunkState
-        Soft labels of all rows, where the rows are.
+    labels : kept
+        Soft labels of all rows, where the rows are: see `LabelPass`.
     candidates : Candidates
         For the next working set.
     gap : float
@@ -135,9 +124,9 @@ class _State:
         Soft labels of the last working set, which `labels` do not have yet.
     """
 
-    z: Vector
-    pulled: Vector
-    labels: ChunkState
+    z: Matrix
+    primal: Matrix
+    labels: Any
     candidates: Candidates
     gap: float
     changes: Changes
@@ -152,7 +141,7 @@ class _WorkingSet:
     hinges : LoadedHinges
     shape : LabelSet
         Where their soft labels lie.
-    q : array of shape (n,) or (n_classes, n)
+    q : array of shape (n_classes, n)
         Soft labels.
     group : array of int, or None
         Where equal rows were merged: the row that stands for each of all.
@@ -160,16 +149,16 @@ class _WorkingSet:
 
     hinges: LoadedHinges
     shape: LabelSet
-    q: Vector
+    q: Matrix
     group: Indices | None = None
 
-    def adjoint(self) -> Vector:
+    def adjoint(self) -> Matrix:
         """Return Σ s_j q_j k_j."""
         return self.hinges.adjoint(self.hinges.weights * self.q)
 
-    def of_all(self, q: Vector) -> Vector:
+    def of_all(self, q: Matrix) -> Matrix:
         """Return soft labels for all rows, given those of the rows that differ."""
-        return q if self.group is None else q[..., self.group]
+        return q if self.group is None else q[:, self.group]
 
 
 class _Loop:
@@ -179,33 +168,34 @@ class _Loop:
         self.problem = problem
         self.tol = tol
         self.budget = budget
-        self.hinges = StreamedHinges(problem.whitening, problem.weights)
+        self.hinges = StreamedHinges(problem.coordinates, problem.weights)
         self.n_rows = int(np.count_nonzero(problem.weights))
-        self.rank = problem.linear.shape[-1]
+        self.rank = problem.coordinates.rank
         self.size = working_set_size(problem.linear.size, self.rank, self.n_rows)
+        self.most_loaded = SET_GROWTH * WORKING_BYTES // (8 * max(self.rank, 1))  # rows
 
-    def run(self) -> Solution:
+    def run(self) -> DualSolution:
         """Return the solution."""
         problem, budget = self.problem, self.budget
         if is_small(problem.linear.size, self.rank, self.n_rows):
-            start = problem.shape.project(problem.start.at())
+            start = problem.shape.project(problem.start())
             return self._solve_all(np.zeros_like(problem.linear), start)
         state, before = self._first(), np.inf
         while True:
-            value = half_square(state.pulled, problem.totals)
+            value = half_square(state.primal, problem.totals)
             if budget.exhausted or is_optimal(state.gap, value, self.tol, problem.floor):
-                return Solution(state.z, self._labels(state), state.gap, value)
+                return DualSolution(state.z, self._labels(state), state.gap, value)
             if state.gap > ENOUGH * before:
                 self.size *= SET_GROWTH
-            if self.size >= self.n_rows or self.size * self.rank * 8 > LOADED_BYTES:
-                q = np.zeros((*state.z.shape[:-1], len(problem.weights)))
-                q[..., problem.start.labels.unlabeled] = self._labels(state)
+            if self.size >= self.n_rows or self.size > self.most_loaded:
+                q = np.zeros((len(state.z), len(problem.weights)))
+                q[:, problem.unlabeled] = self._labels(state)
                 return self._solve_all(state.z, q)
             before = state.gap
             self._solve_working_set(state)
-            value = half_square(state.pulled, problem.totals)
+            value = half_square(state.primal, problem.totals)
             if value <= problem.floor:
-                return Solution(state.z, self._labels(state), 0.0, value)
+                return DualSolution(state.z, self._labels(state), 0.0, value)
             if not budget.exhausted:
                 self._measure(state)
 
@@ -215,54 +205,49 @@ class _Loop:
         """Return the state after the proximal step on all rows."""
         problem = self.problem
         z, sigma = self._solve_sample()
-        direction = problem.whitening.to_weights(sigma * z)
-        made = problem.whitening.rows.keep(
-            soften,
-            *(direction.coef, direction.intercept, self._choice()),
-            kept=(problem.placed, problem.start.scored),
-        )
+        made = self._pass(soften, sigma * z, kept=(problem.labels, problem.scored))
         candidates, labels, _, sums = self._collected(made)
-        pulled = problem.whitening.adjoint(*reduce(add_pairs, sums)) - problem.linear
-        point = pulled
+        primal = problem.coordinates.adjoint(*reduce(add_pairs, sums)) - problem.linear
+        point = primal
         if problem.totals is not None:
-            point = np.concatenate([pulled[..., :-1], z[..., -1:]], axis=-1)
+            point = np.column_stack([primal[:, :-1], z[:, -1]])
         # Scores were those of another point, and say nothing about the gap.
-        return _State(point, pulled, labels, candidates, np.inf, Changes.none(z))
+        return _State(point, primal, labels, candidates, np.inf, Changes.none(len(z)))
 
-    def _solve_sample(self) -> tuple[Vector, float]:
+    def _solve_sample(self) -> tuple[Matrix, float]:
         """Return the minimum of the smoothed function on a sample, and its σ."""
         problem = self.problem
         chosen, sample = self._load_sample()
         n, factor = len(chosen), self.n_rows / len(chosen)
-        shape, centre = problem.shape.at(chosen), problem.start.at(chosen)
+        shape, centre = problem.shape.at(chosen), problem.start(chosen)
         first = shape.project(centre)
         linear = problem.linear - problem.first + sample.adjoint(sample.weights * first)
         newton = Newton(sample, linear, shape, problem.totals, problem.floor, self.budget)
         at = newton.start(np.zeros_like(linear), first)
         rows = sample.rows.block(0, n)
         squares = np.einsum("ij,ij->i", rows, rows) * sample.weights**2
-        sigma = 1.0
+        sigma, largest = 1.0, LARGEST_SIGMA[shape.is_coupled]
         while True:
-            newton.descend(at, centre, sigma, ACCURACY)
+            newton.descend(at, centre, sigma, ROUGH)
             self.budget.report("sample", n)
             n_loose = factor * np.count_nonzero(shape.is_free(at.soft))
-            change = ((at.soft - first) ** 2).reshape(-1, n).sum(axis=0)
+            change = ((at.soft - first) ** 2).sum(axis=0)
             sampling_error = 0.5 * float(change @ squares)
             gap = duality_gap(at.scores, at.soft, sample.weights, shape)
             left = min(gap, half_square(at.z, problem.totals))
-            done = 2 * n_loose <= self.size or left <= NEGLIGIBLE * sampling_error
-            if done or sigma >= LARGEST_SIGMA or self.budget.exhausted:
+            done = 2 * n_loose <= self.size or left <= ROUGH * sampling_error
+            if done or sigma >= largest or self.budget.exhausted:
                 return at.z, sigma
-            sigma *= SIGMA_GROWTH
+            sigma *= GROWTH
 
     def _load_sample(self) -> tuple[Indices, LoadedHinges]:
         """Return rows at random, with weights that make them stand for all."""
         at_hand = self.problem.sample
         if at_hand is not None:
             factor = self.n_rows / len(at_hand.indices)
-            return at_hand.indices, self.hinges.load_copies(at_hand.indices, at_hand.rows, factor)
+            return at_hand.indices, self.hinges.load(at_hand.indices, at_hand.rows, factor)
         chosen = draw(self.problem.weights, self.size)
-        return chosen, self.hinges.load(chosen, self.n_rows / len(chosen))
+        return chosen, self.hinges.load(chosen, factor=self.n_rows / len(chosen))
 
     # A round
 
@@ -274,100 +259,102 @@ class _Loop:
         own = working.adjoint()
         solved = minimise(
             working.hinges,
-            own - state.pulled,
+            own - state.primal,
             state.z,
             working.q,
             shape=working.shape,
             totals=problem.totals,
             tol=self._tolerance(state),
-            floor=POLISH * problem.floor,
+            floor=SMALL * problem.floor,
             budget=self.budget,
+            sigma=FIRST_SIGMA / np.sqrt(self._relative_gap(state)),  # the nearer, the larger
         )
-        pulled = state.pulled - own + replace(working, q=solved.q).adjoint()
+        primal = state.primal - own + replace(working, q=solved.q).adjoint()
         allowed = problem.totals is None  # others may have to be approached first
-        if allowed and half_square(pulled, None) > half_square(state.pulled, None):
+        if allowed and half_square(primal, None) > half_square(state.primal, None):
             return  # these rows were solved for already, as well as a rough tolerance sees
-        state.pulled = pulled
+        state.primal = primal
         state.z = solved.z
         state.changes = Changes(chosen.indices, working.of_all(solved.q))
         # Equal rows cost nothing: let the next working set have as many that differ.
-        largest = max(self.size, LOADED_BYTES // (8 * self.rank))
-        self.size = min(self.size * len(chosen.indices) // len(working.hinges.weights), largest)
+        distinct = self.size * len(chosen.indices) // len(working.hinges.weights)
+        self.size = max(self.size, min(distinct, self.most_loaded))
 
-    def _load(self, indices: Indices, q: Vector, rows: AnyArray | None) -> _WorkingSet:
+    def _load(self, indices: Indices, q: Matrix, rows: AnyArray | None) -> _WorkingSet:
         """Return rows with their soft labels; equal ones are merged, and their weights added."""
-        whitening, shape = self.problem.whitening, self.problem.shape
-        if not (whitening.takes_rows and shape.is_uniform):
-            return _WorkingSet(self.hinges.load(indices), shape.at(indices), q)
-        keys = self.hinges.keys(indices) if rows is None else keys_of(rows)
-        _, first, group = np.unique(keys, return_index=True, return_inverse=True)
-        if len(first) < len(keys):
-            rows = whitening.rows.take(indices) if rows is None else rows
-        if rows is None:
-            return _WorkingSet(self.hinges.load(indices), shape.at(indices), q)
-        if len(first) == len(keys) or not np.array_equal(rows[first][group], rows):
-            return _WorkingSet(self.hinges.load_copies(indices, rows), shape.at(indices), q)
+        coordinates, shape = self.problem.coordinates, self.problem.shape
+        if coordinates.whitens_copies and shape.is_uniform:
+            keys = self.hinges.keys(indices) if rows is None else keys_of(rows)
+            _, first, group = np.unique(keys, return_index=True, return_inverse=True)
+            if len(first) < len(keys):
+                rows = coordinates.rows.take(indices) if rows is None else rows
+                if np.array_equal(rows[first][group], rows):
+                    return self._merged(indices, q, rows, first, group)
+        return _WorkingSet(self.hinges.load(indices, rows), shape.at(indices), q)
+
+    def _merged(
+        self, indices: Indices, q: Matrix, rows: AnyArray, first: Indices, group: Indices
+    ) -> _WorkingSet:
+        """Return one row for each group of equal ones, with their mean label."""
         weights = self.problem.weights[indices]
         total = np.bincount(group, weights).astype(np.float64)
-        shares = np.atleast_2d(q)
-        mean = [np.bincount(group, weights * share) / total for share in shares]
-        loaded = self.hinges.load_copies(indices[first], rows[first])
-        return _WorkingSet(
-            replace(loaded, weights=total),
-            shape.at(indices[first]),
-            shape.at(indices[first]).project(np.reshape(mean, (*q.shape[:-1], len(first)))),
-            group,
-        )
+        mean = np.array([np.bincount(group, weights * share) / total for share in q])
+        loaded = replace(self.hinges.load(indices[first], rows[first]), weights=total)
+        shape = self.problem.shape.at(indices[first])
+        return _WorkingSet(loaded, shape, shape.project(mean), group)
 
     def _tolerance(self, state: _State) -> float:
         """Return the gap to which a working set is solved: no better than the round deserves."""
-        value = max(half_square(state.pulled, self.problem.totals), self.problem.floor)
-        rough = ROUGH * min(1.0, state.gap / value) ** 2
-        return max(rough, min(0.1 * self.tol, FINE))
+        return max(SMALL * self._relative_gap(state) ** 2, min(0.1 * self.tol, FINE))
+
+    def _relative_gap(self, state: _State) -> float:
+        """Return the gap relative to the value, at most one."""
+        value = max(half_square(state.primal, self.problem.totals), self.problem.floor)
+        return max(min(1.0, state.gap / value), FINE)
 
     def _measure(self, state: _State) -> None:
         """Make a pass over all rows at the dual point."""
         problem = self.problem
-        direction = problem.whitening.to_weights(state.z)
-        made = problem.whitening.rows.keep(
-            measure,
-            *(direction.coef, direction.intercept, self._choice()),
-            known=(state.changes,),
-            kept=(problem.placed, state.labels),
-        )
+        kept = (problem.labels, state.labels)
+        made = self._pass(measure, state.z, known=(state.changes,), kept=kept)
         state.candidates, state.labels, state.gap, _ = self._collected(made)
-        state.changes = Changes.none(state.z)
+        state.changes = Changes.none(len(state.z))
         if problem.totals is not None:
-            state.gap += totals_gap(problem.totals, state.z[..., -1], state.pulled[..., -1])
-        value = half_square(state.pulled, problem.totals)
+            state.gap += problem.totals.gap(state.z[:, -1], state.primal[:, -1])
+        value = half_square(state.primal, problem.totals)
         self.budget.report("pass over all rows", len(problem.weights), state.gap, value)
 
-    def _choice(self) -> Choice:
-        whitening = self.problem.whitening
-        copy = whitening.takes_rows and not whitening.rows.random_access
-        return Choice(self.size / self.n_rows, copy)
-
-    def _collected(self, made: ChunkState) -> tuple[Candidates, ChunkState, float, Any]:
-        """Return what a pass has found, and the labels that it leaves where the rows are."""
+    def _pass(self, function: Any, z: Matrix, **chunks: Any) -> Any:
+        """Make a pass with the weights that belong to a point."""
+        coordinates = self.problem.coordinates
+        w = coordinates.to_weights(z)
+        copy = coordinates.whitens_copies and not coordinates.rows.random_access
+        # The next working set may be larger, and rows that matter may lie together.
+        choice = Choice(SET_GROWTH * self.size / self.n_rows, copy)
         self.budget.n_passes += 1
-        named, gaps, sums = zip(*made.map(found_in), strict=True)
-        candidates = Candidates.joined(named, made.edges[:-1].tolist())
-        return candidates, made.keep_only(without_candidates), float(sum(gaps)), sums
+        return coordinates.rows.keep(function, w.coef, w.intercept, choice, **chunks)
+
+    def _collected(self, made: Any) -> tuple[Candidates, Any, float, Any]:
+        """Return what a pass has found, and the labels that it leaves where the rows are."""
+        rows = self.problem.coordinates.rows
+        named, gaps, sums = zip(*rows.ask(LabelPass.findings, (made,)), strict=True)
+        candidates = Candidates.joined(named, rows.chunk_starts)
+        return candidates, rows.keep_only(LabelPass.labels_only, made), float(sum(gaps)), sums
 
     # The end
 
-    def _labels(self, state: _State) -> Vector:
+    def _labels(self, state: _State) -> Matrix:
         """Return the soft labels of the unlabeled rows."""
-        own = [(state.changes.at(rows),) for rows in state.labels.slices]
-        found = state.labels.map(labels_of, also=(self.problem.placed,), own=own)
-        return found[0] if len(found) == 1 else np.concatenate(found, axis=-1)
+        rows, kept = self.problem.coordinates.rows, (state.labels, self.problem.labels)
+        found = rows.ask(LabelPass.unlabeled_labels, kept, known=(state.changes,))
+        return found[0] if len(found) == 1 else np.concatenate(found, axis=1)
 
-    def _solve_all(self, z: Vector, q: Vector) -> Solution:
+    def _solve_all(self, z: Matrix, q: Matrix) -> DualSolution:
         """Solve for the labels of all rows, which are loaded if they are not too many."""
-        problem, seen = self.problem, self.problem.start.labels.unlabeled
+        problem = self.problem
         rows = np.flatnonzero(problem.weights)
-        loads = len(rows) * self.rank * 8 <= LOADED_BYTES
-        working = self._load(rows, q[..., rows], None) if loads else None
+        loads = len(rows) <= self.most_loaded
+        working = self._load(rows, q[:, rows], None) if loads else None
         solved = minimise(
             self.hinges if working is None else working.hinges,
             problem.linear,
@@ -382,5 +369,5 @@ class _Loop:
         found = solved.q
         if working is not None:
             found = np.zeros_like(q)
-            found[..., rows] = working.of_all(solved.q)
-        return Solution(solved.z, found[..., seen], solved.gap, solved.value)
+            found[:, rows] = working.of_all(solved.q)
+        return replace(solved, q=found[:, problem.unlabeled])

@@ -1,0 +1,200 @@
+"""Audit of any two fitted models: what is certain about their losses, whatever the labels.
+
+The loss difference of two scores is affine in every unknown label, so its extremes over all
+labelings are known in closed form (`neverworse.projection.certificate.loss`). `_inputs` turns
+fitted models and arrays into scores, and y, bounds and priors into what is known about the labels.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from neverworse._docs import documented_like
+from neverworse._typing import Vector
+from neverworse.estimators._audit._inputs import (
+    Models,
+    check_countable,
+    check_fitted,
+    check_regressors,
+    chosen_response,
+    count_rows,
+    labels_of_classes,
+    labels_of_targets,
+    predictions_of,
+    predicts_targets,
+    row_weights,
+    scores_of,
+)
+from neverworse.estimators._audit._report import Audit, Response
+from neverworse.estimators._class_prior import with_class_prior
+from neverworse.estimators._projected import ProjectedLeastSquaresClassifier
+from neverworse.projection import EPS, Assumptions, Labels
+from neverworse.projection.certificate.loss import LossDifference, loss_difference
+
+__all__ = ["Audit", "audit"]
+
+
+@documented_like(ProjectedLeastSquaresClassifier)
+def audit(
+    candidate: Any,
+    baseline: Any,
+    X: Any,
+    y: Any,
+    *,
+    response: str = "auto",
+    sample_weight: Any = None,
+    label_bounds: Any = None,
+    class_prior: Any = None,
+    prior_level: float = 0.95,
+    missing_label: Any = "auto",
+) -> Audit:
+    r"""Compare two fitted classifiers on rows of which some are unlabeled, whatever their labels.
+
+    For probabilities :math:`f_j` of the candidate and :math:`g_j` of the baseline, the difference
+    of their Brier scores is
+
+    .. math:: \frac{1}{\sum_j s_j} \sum_j s_j \left( \lVert f_j - y_j \rVert^2
+              - \lVert g_j - y_j \rVert^2 \right) ,
+
+    affine in every unknown label :math:`y_j`. Its largest and its smallest value over *all*
+    labelings are computed exactly, up to a rounding error that is accounted for. No assumption is
+    made about how the two were fitted, or whether they saw these rows.
+
+    Between probabilities, an unlabeled row on which the two differ can always turn out either
+    way: `holds` then takes labeled rows that outweigh it, or bounds or priors that exclude enough
+    labelings. Scores outside of [0, 1] leave room for certain improvement.
+
+    Parameters
+    ----------
+    candidate, baseline : fitted estimators, or array-likes
+        Classifiers, pipelines or searches of them; two regressors; or arrays of scores on targets
+        coded 0 and 1: of shape (n_samples,) for the second of two classes, or
+        (n_samples, n_classes) with a column for each class in sorted order.
+    X : array-like, sparse matrix, data frame or anything that the two accept
+        Passed on as it is. It may be None if both are arrays.
+    y : array-like of shape (n_samples,)
+        Labels, and a marker for rows without one. Classes that the classifiers know may be
+        missing, and there may be no label at all.
+    response : {"auto", "predict_proba", "score", "error"}, default="auto"
+        What is compared.
+
+        - "predict_proba": probabilities. The loss is the Brier score, as computed by
+          `sklearn.metrics.brier_score_loss`: of the second of two classes, or summed over several.
+        - "score": scores on targets coded 0 and 1, as the classifiers of neverworse have them
+          (also as the last step of a pipeline, or the best estimator of a search). The loss is
+          that of their certificate.
+        - "error": predicted classes. The loss is the error rate, and any classifier will do.
+        - "auto": "predict_proba" if every estimator has it; "score" otherwise, or if both are
+          arrays.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weight of each row in the losses, not negative. A row of weight zero is ignored.
+    label_bounds : array-like, optional
+        Of shape (n_samples, 2) or (n_samples, n_classes, 2), as in the `fit` of
+        `ProjectedLeastSquaresClassifier`. Required for regressors: bounds (low, high) of
+        all unknown targets, or one such pair for each row.
+    {class_prior, prior_level, missing_label}
+
+    Returns
+    -------
+    audit : Audit
+        Worst and best case, in numbers and in words.
+
+    See Also
+    --------
+    ProjectedLeastSquaresClassifier : Constructed such that the audit of its scores holds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.semi_supervised import SelfTrainingClassifier
+    >>> from neverworse import audit
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.integers(0, 2, 300)
+    >>> X = rng.normal(size=(300, 3)) + truth[:, None]
+    >>> y = np.where(np.arange(300) < 30, truth, -1)
+    >>> supervised = LogisticRegression().fit(X[:30], y[:30])
+    >>> self_trained = SelfTrainingClassifier(LogisticRegression()).fit(X, y)
+    >>> found = audit(self_trained, supervised, X, y)
+    >>> found.holds
+    False
+    >>> print(f"between {found.best_case:.3f} and {found.worst_case:.3f}")
+    between -0.048 and 0.228
+    """
+    models: Models = {"candidate": candidate, "baseline": baseline}
+    for name, model in models.items():
+        check_fitted(name, model)
+    n_rows = count_rows(models, X, y)
+    weights = row_weights(sample_weight, n_rows)
+    used = np.ones(n_rows, bool) if weights is None else weights > 0.0
+    chosen: Response
+    if any(predicts_targets(model) for model in models.values()):
+        check_regressors(models, response, class_prior)
+        chosen = "predict"
+        labels, assumptions = labels_of_targets(y, missing_label, weights, label_bounds)
+        f, g = (predictions_of(name, model, X, used) for name, model in models.items())
+    else:
+        chosen = chosen_response(models, response)
+        known = labels_of_classes(models, y, missing_label, weights, label_bounds)
+        check_countable(known, class_prior)
+        labels, assumptions = with_class_prior(known, class_prior, prior_level)
+        f, g = (
+            scores_of(name, model, X, chosen, known.classes, used) for name, model in models.items()
+        )
+    return _evaluate(f, g, labels, chosen, assumptions)
+
+
+def _evaluate(
+    f: Vector, g: Vector, labels: Labels, response: Response, assumptions: Assumptions
+) -> Audit:
+    """Return worst and best case for scores f and g, rounded outwards."""
+    f, g = np.atleast_2d(f), np.atleast_2d(g)
+    s = labels.weights
+    used = np.ones(len(labels.width), bool) if s is None else s > 0.0
+    total = float(len(used)) if s is None else math.fsum(s)
+    t = f - g
+    difference = loss_difference(t, g, labels, s)
+    # Taken as they are, the scores have no error; their difference was rounded once.
+    bound = difference.rounding + difference.score_error(EPS * difference.norm_t, 0.0)
+    # A wrong class misses two of several indicators, but is one error.
+    share = 0.5 if response == "error" and len(f) > 1 else 1.0
+    worst, best = share * (difference.worst + bound), share * (difference.best - bound)
+    free = replace(labels, totals=None)
+    labeled = labels.weights_where(~labels.unlabeled)
+    known_weight, known = math.fsum(labeled), None
+    if known_weight > 0.0:
+        known = share * loss_difference(t, g, free, labeled).worst / known_weight
+    return Audit(
+        worst_case=_up(worst / total),
+        best_case=_down(best / total),
+        worst_case_sum=worst,
+        best_case_sum=best,
+        candidate_loss=_loss_range(loss_difference(-t, f, free, s), total / share),
+        baseline_loss=_loss_range(difference, total / share),
+        known_difference=known,
+        n_labeled=int(np.count_nonzero(labeled)),
+        n_unlabeled=int(np.count_nonzero(used & labels.unlabeled)),
+        total_weight=total,
+        response=response,
+        assumptions=assumptions,
+    )
+
+
+def _loss_range(difference: LossDifference, total: float) -> tuple[float, float]:
+    """Return bounds of the loss of the baseline per row, rounded outwards."""
+    low, high = difference.baseline_loss()
+    return _down(low / total), _up(high / total)
+
+
+def _up(value: float) -> float:
+    """Return a number that is larger by the rounding errors of a sum, its weight and a division."""
+    return value + 4.0 * EPS * abs(value)
+
+
+def _down(value: float) -> float:
+    """Return a number that is smaller by as much."""
+    return value - 4.0 * EPS * abs(value)

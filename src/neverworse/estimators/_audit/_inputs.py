@@ -1,0 +1,401 @@
+"""What an audit compares, and what it knows about the labels.
+
+Models are classifiers, regressors, or arrays of scores. Unlike in a fit, the classes are those of
+the classifiers: y need not have all of them, nor any label at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_regressor
+from sklearn.utils.validation import _num_samples, check_is_fitted
+
+from neverworse._typing import AnyArray, Indices, Mask, Matrix, Vector
+from neverworse.estimators._audit._report import Response
+from neverworse.estimators._classifier import class_scores, has_class_scores
+from neverworse.estimators._input import checked_weights
+from neverworse.estimators._known_labels import KnownLabels, coded_labels
+from neverworse.estimators._known_targets import (
+    LARGEST_TARGET,
+    KnownTargets,
+    first_row,
+    raise_if_too_large,
+)
+from neverworse.estimators._labels import (
+    check_classes,
+    distinct_labels,
+    find_unlabeled,
+    is_auto,
+    label_array,
+    missing_values,
+    shown,
+    split_targets,
+)
+from neverworse.projection import Assumptions, Labels
+
+# How many classes a message names.
+MAX_NAMED_CLASSES = 10
+# Tolerance for probabilities that should add up to one; they may be in single precision.
+SUM_TOLERANCE = 1e-4
+
+Models = dict[str, Any]  # the candidate and the baseline, under the names of the arguments
+
+
+def is_array(model: Any) -> bool:
+    return not hasattr(model, "predict")
+
+
+def predicts_targets(model: Any) -> bool:
+    return (
+        hasattr(model, "__sklearn_tags__") and not isinstance(model, type) and is_regressor(model)
+    )
+
+
+def called(name: str, model: Any) -> str:
+    """Return what messages call a model."""
+    return f"The {name} ({'an array' if is_array(model) else type(model).__name__})"
+
+
+def check_fitted(name: str, model: Any) -> None:
+    if is_array(model):
+        return
+    if hasattr(model, "fit"):
+        check_is_fitted(model)
+    if not predicts_targets(model) and not hasattr(model, "classes_"):
+        raise ValueError(
+            f"{called(name, model)} has no classes_, so it is not a fitted classifier. Pass a "
+            "fitted classifier, two regressors, or an array of scores."
+        )
+
+
+def check_regressors(models: Models, response: str, class_prior: Any) -> None:
+    for name, model in models.items():
+        if not is_array(model) and not predicts_targets(model):
+            raise ValueError(
+                f"{called(name, model)} is not a regressor, but the other one is. Pass two "
+                "classifiers or two regressors."
+            )
+    if response != "auto":
+        raise ValueError(
+            f"response={response!r} is for classifiers. Leave it at 'auto' for regressors: their "
+            "predictions are compared."
+        )
+    if class_prior is not None:
+        raise ValueError("class_prior is for classifiers: the targets of regressors have none.")
+
+
+def chosen_response(models: Models, response: str) -> Response:
+    """Return what to compare, after a check that all models have it."""
+    if response not in ("auto", "predict_proba", "score", "error"):
+        raise ValueError(
+            f"response={response!r} is unknown. Pass 'auto', 'predict_proba', 'score' or 'error'."
+        )
+    estimators = {name: model for name, model in models.items() if not is_array(model)}
+    if response == "error":
+        if len(estimators) < len(models):
+            raise ValueError(
+                "response='error' compares the classes that fitted classifiers predict. Pass "
+                "classifiers instead of arrays."
+            )
+        return "error"
+    without = {n: m for n, m in estimators.items() if not hasattr(m, "predict_proba")}
+    chosen: Response = "predict_proba"
+    if response == "score" or (response == "auto" and (without or not estimators)):
+        chosen = "score"
+        without = {n: m for n, m in estimators.items() if not has_class_scores(m)}
+    for name, model in without.items():
+        _raise_no_response(name, model, response)
+    return chosen
+
+
+def _raise_no_response(name: str, model: Any, response: str) -> None:
+    if hasattr(model, "predict_proba"):
+        fix = "Pass response='predict_proba' if the other one has probabilities too"
+    else:
+        fix = "Wrap it in sklearn.calibration.CalibratedClassifierCV, which has probabilities"
+    fix += ", or compare predicted classes with response='error'"
+    lacks = [] if hasattr(model, "predict_proba") else ["no predict_proba"]
+    if response != "predict_proba":
+        lacks.append("no decision_function that is known as a score on targets coded 0 and 1")
+    raise ValueError(
+        f"{called(name, model)} has {' and '.join(lacks)}: without a coding, scores have no "
+        f"squared loss. {fix}, or pass arrays of scores on the 0/1 coding instead of estimators."
+    )
+
+
+def scores_of(
+    name: str, model: Any, X: Any, response: Response, classes: AnyArray, used: Mask
+) -> Vector:
+    """Return one score for each row, or one row of scores for each of several classes."""
+    if is_array(model):
+        scores = _as_numbers(name, model)
+    elif response == "error":
+        scores = _indicators(name, model, X, classes)
+    elif response == "predict_proba":
+        scores = _as_numbers(name, model.predict_proba(X))
+        # The columns are in the order of the classifier's own classes, whatever that is.
+        if scores.shape == (len(used), len(classes)):
+            scores = scores[:, np.argsort(model.classes_, kind="stable")]
+    else:
+        scores = class_scores(model, X)
+    subject = called(name, model)
+    _check_shape(subject, scores, len(used), len(classes))
+    # Whatever rows without a weight have is ignored, and equal shares pass all checks.
+    scores = np.where(used if scores.ndim == 1 else used[:, None], scores, 1.0 / len(classes))
+    _check_finite(subject, scores)
+    if response == "predict_proba":
+        _check_probabilities(subject, scores)
+    if scores.ndim == 1:
+        return scores
+    if len(classes) > 2:
+        return np.ascontiguousarray(scores.T)
+    _check_one_score(subject, scores)
+    return scores[:, 1].copy()
+
+
+def _indicators(name: str, model: Any, X: Any, classes: AnyArray) -> Matrix:
+    """Return a column for each class, 1 where it is predicted."""
+    predicted = np.asarray(model.predict(X))
+    found = predicted[:, None] == classes[None, :] if predicted.ndim == 1 else np.zeros((0, 0))
+    if not (found.sum(axis=1) == 1).all() or not found.size:
+        raise ValueError(
+            f"{called(name, model)} predicts something else than one of its classes for each row."
+        )
+    return found.astype(np.float64)
+
+
+def predictions_of(name: str, model: Any, X: Any, used: Mask) -> Vector:
+    """Return what a regressor predicts for each row."""
+    predicted = _as_numbers(name, model if is_array(model) else model.predict(X))
+    subject = called(name, model)
+    if predicted.shape != used.shape:
+        raise ValueError(
+            f"{subject} has predictions of shape {predicted.shape}, but y has {len(used)} rows: "
+            "one prediction for each is needed."
+        )
+    predicted = np.where(used, predicted, 0.0)
+    _check_finite(subject, predicted)
+    return predicted
+
+
+def _as_numbers(name: str, given: Any) -> Vector:
+    try:
+        return np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"The {name} is neither a fitted estimator nor an array of numbers, but of type "
+            f"{type(given).__name__}."
+        ) from None
+
+
+def _check_shape(subject: str, scores: Vector, n: int, n_classes: int) -> None:
+    if scores.shape == (n, n_classes) or (n_classes == 2 and scores.shape == (n,)):
+        return
+    wanted = f"({n}, {n_classes})" + (f" or ({n},)" if n_classes == 2 else "")
+    raise ValueError(
+        f"{subject} has scores of shape {scores.shape}, but {wanted} is needed for {n} rows in y "
+        f"and {n_classes} classes."
+    )
+
+
+def _check_finite(subject: str, scores: Vector) -> None:
+    row = first_row(~(np.abs(scores) < LARGEST_TARGET))
+    if row is not None:
+        raise ValueError(
+            f"{subject} has values that are NaN, infinite or too large to be squared, first in row "
+            f"{row}: {scores[row]}. Leave such rows out, or give them a sample_weight of zero."
+        )
+
+
+def _check_probabilities(subject: str, scores: Vector) -> None:
+    what, row = "outside of [0, 1]", first_row(~(np.abs(scores - 0.5) <= 0.5 + SUM_TOLERANCE))
+    if row is None and scores.ndim > 1:
+        what, row = (
+            "that do not add up to 1",
+            first_row(np.abs(scores.sum(axis=1) - 1.0) > SUM_TOLERANCE),
+        )
+    if row is not None:
+        raise ValueError(
+            f"{subject} has probabilities {what}, first in row {row}: {scores[row]}. Correct them, "
+            "or pass arrays for both and response='score': scores may be any numbers."
+        )
+
+
+def _check_one_score(subject: str, scores: Matrix) -> None:
+    """Two classes have one score: check that the first column says the same as the second."""
+    off, size = np.abs(scores.sum(axis=1) - 1.0), np.abs(scores).max(axis=1)
+    row = first_row(off > SUM_TOLERANCE * (1.0 + size))
+    if row is not None:
+        raise ValueError(
+            f"{subject} has scores of two classes that do not add up to 1, first in row {row}: "
+            f"{scores[row]}. Pass the scores of the second class only, of shape ({len(scores)},)."
+        )
+
+
+def count_rows(models: Models, X: Any, y: Any) -> int:
+    n_rows = len(label_array(y))
+    if n_rows == 0:
+        raise ValueError("y has no rows: there is nothing to audit.")
+    if X is None and not all(is_array(model) for model in models.values()):
+        raise ValueError("X is None, but needed: only arrays of scores can do without.")
+    if X is not None and _num_samples(X) != n_rows:
+        raise ValueError(
+            f"X has {_num_samples(X)} rows, but y has {n_rows}. Pass a label for every row, with a "
+            "marker such as -1 where there is none."
+        )
+    return n_rows
+
+
+def row_weights(sample_weight: Any, n_rows: int) -> Vector | None:
+    if sample_weight is None:
+        return None
+    weights = checked_weights(sample_weight, n_rows)
+    if not weights.any():
+        raise ValueError("sample_weight is zero for all rows: there is nothing to audit.")
+    return weights
+
+
+def labels_of_classes(
+    models: Models, y: Any, missing_label: Any, weights: Vector | None, bounds: Any
+) -> KnownLabels:
+    """Return what is known about the labels, in terms of the classes of the classifiers."""
+    classes, codes = _coded(models, y, missing_label)
+    return coded_labels(classes, np.maximum(codes, 0), codes == -1, weights, bounds)
+
+
+def _coded(models: Models, y: Any, missing_label: Any) -> tuple[AnyArray, Indices]:
+    """Return the classes, and which of them each row has: -1 if it is unlabeled."""
+    labels = distinct_labels(label_array(y))
+    missing = missing_values(labels, missing_label)
+    classes = _classes_of(models)
+    if classes is None:
+        classes = _classes_of_arrays(models, labels.values[~missing], len(labels.codes))
+    position = {c: k for k, c in enumerate(classes.tolist())}
+    _check_marker(labels.values[missing & ~labels.null], position)
+    code_of = [-1 if m else position.get(v) for v, m in zip(labels.values, missing, strict=True)]
+    unknown = [v for v, k in zip(labels.values, code_of, strict=True) if k is None]
+    if unknown:
+        raise ValueError(
+            f"y has labels that the classifiers do not know: {listed(unknown)}. Their classes are "
+            f"{listed(classes)}. Fit them to rows of all classes, or mark these rows as unlabeled."
+        )
+    return classes, np.array(code_of, np.intp)[labels.codes]
+
+
+def _classes_of(models: Models) -> AnyArray | None:
+    """Return the classes that the estimators know, in sorted order; None if all are arrays."""
+    found = [_sorted_classes(name, model) for name, model in models.items() if not is_array(model)]
+    if len(found) == 2 and found[0].tolist() != found[1].tolist():
+        raise ValueError(
+            f"The candidate has the classes {listed(found[0])}, but the baseline has "
+            f"{listed(found[1])}. Both have to be fitted to the same classes. If one of these "
+            "marks unlabeled rows, drop them before you fit a supervised classifier."
+        )
+    return found[0] if found else None
+
+
+def _sorted_classes(name: str, model: Any) -> AnyArray:
+    classes = model.classes_
+    if isinstance(classes, list) and np.ndim(classes[0]) > 0:
+        raise ValueError(f"{called(name, model)} has several outputs. Audit one at a time.")
+    ordered = np.sort(np.asarray(classes))
+    if len(ordered) < 2:
+        raise ValueError(
+            f"{called(name, model)} knows one class only ({listed(ordered)}). Fit it to two or "
+            "more."
+        )
+    return ordered
+
+
+def _classes_of_arrays(models: Models, known: AnyArray, n_rows: int) -> AnyArray:
+    """Return the classes in y, one for each column of the scores."""
+    shapes = {name: np.shape(model) for name, model in models.items()}
+    n_columns = {2 if len(shape) == 1 else shape[-1] if shape else 0 for shape in shapes.values()}
+    n_classes = n_columns.pop()
+    if n_columns or n_classes < 2:
+        raise ValueError(
+            "candidate and baseline have to be estimators, or arrays of scores of the same classes "
+            "with the shape (n_samples,) for two classes or (n_samples, n_classes), but have the "
+            f"shapes {shapes['candidate']} and {shapes['baseline']}."
+        )
+    if not len(known):
+        return np.arange(n_classes)  # with no label at all, no name of a class matters
+    classes = np.unique(known) if len(known) < 2 else check_classes(known, n_rows)
+    if len(classes) != n_classes:
+        raise ValueError(
+            f"The scores are for {n_classes} classes, but y has labels of {len(classes)} "
+            f"({listed(classes)}), so that it is not clear which score belongs to which class. "
+            "Pass a fitted classifier, which knows its classes, instead of one of the arrays."
+        )
+    return classes
+
+
+def _check_marker(markers: AnyArray, position: dict[Any, int]) -> None:
+    for marker in markers:
+        if marker in position:
+            raise ValueError(
+                f"{shown(marker)} marks unlabeled rows in y, but is a class of the classifiers. "
+                "Drop unlabeled rows before you fit a supervised classifier; or pass "
+                "missing_label=np.nan if it is a class in y too (then NaN, None and pd.NA mark "
+                "unlabeled rows)."
+            )
+
+
+def check_countable(known: KnownLabels, class_prior: Any) -> None:
+    is_confidence = isinstance(class_prior, str) and class_prior == "confidence"
+    if is_confidence and known.counts is not None and not known.counts.any():
+        raise ValueError(
+            "class_prior='confidence' counts labeled rows of each class, but y has none. Give "
+            "class_prior as an interval, or label some rows."
+        )
+
+
+def listed(classes: Iterable[Any]) -> str:
+    texts = [shown(c) for c in classes]
+    more = f" and {len(texts) - MAX_NAMED_CLASSES} more" if len(texts) > MAX_NAMED_CLASSES else ""
+    return ", ".join(texts[:MAX_NAMED_CLASSES]) + more
+
+
+def labels_of_targets(
+    y: Any, missing_label: Any, weights: Vector | None, bounds: Any
+) -> tuple[Labels, Assumptions]:
+    """Return the targets of a regression, those that are unknown with their bounds."""
+    marker = None if is_auto(missing_label) else missing_label
+    unlabeled = find_unlabeled(y, marker)
+    n = len(unlabeled)
+    target = np.zeros(n) if unlabeled.all() else split_targets(y, marker)[0]
+    raise_if_too_large("y", target)
+    low, high = _target_bounds(bounds, n)
+    targets = KnownTargets(target, ~unlabeled, low, high, weights)
+    wrong = unlabeled & ~(
+        (low <= high) & (np.abs(low) < LARGEST_TARGET) & (np.abs(high) < LARGEST_TARGET)
+    )
+    row = first_row(wrong | targets.contradicted())
+    if row is not None:
+        what = "are missing or not finite"
+        if low[row] > high[row]:
+            what = "cross"
+        elif not unlabeled[row]:
+            what = "exclude the target in y"
+        raise ValueError(
+            f"label_bounds {what} in row {row} (from {low[row]:.6g} to {high[row]:.6g}). Without "
+            "bounds of all unknown targets, two regressors have no worst case: pass "
+            "label_bounds=(low, high) that hold for all rows, or one such pair for each row."
+        )
+    targets = targets.with_equal_bounds_known()
+    return targets.labels(), targets.assumptions()
+
+
+def _target_bounds(bounds: Any, n: int) -> tuple[Vector, Vector]:
+    """Return lower and upper bounds of all targets, NaN where none are given."""
+    given = np.full(2, np.nan) if bounds is None else np.asarray(bounds, dtype=np.float64)
+    if given.shape not in ((2,), (n, 2)):
+        raise ValueError(
+            f"label_bounds has shape {given.shape}, but (2,) or ({n}, 2) is needed: lower and "
+            "upper bound of the unknown targets."
+        )
+    low, high = np.broadcast_to(given, (n, 2)).T
+    return low, high

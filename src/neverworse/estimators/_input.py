@@ -1,0 +1,201 @@
+"""What users pass to `fit` and `predict`: arrays, files, Dask collections and weights."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, TypeVar
+
+import numpy as np
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+
+from neverworse._typing import AnyArray, Vector
+from neverworse.projection import Observer
+from neverworse.rows import ChunkedRows, Rows
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+# What predictions need of a fitted model; the rest may be as long as the training rows.
+_NEEDED = ("coef_", "intercept_", "classes_", "n_features_in_")
+_ARGUMENTS = "X, y, sample_weight, bounds or a parameter"
+# How NumPy and Python begin to say that something is not a number, or that rows differ in length.
+_NOT_NUMBERS = ("could not convert", "setting an array element", "float() argument must be")
+# Squares of scores and narrow bounds are multiplied by weights; beyond these, products leave the
+# range of floating point numbers.
+SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-50, 1e50
+
+
+@dataclass(frozen=True)
+class FitInput:
+    """What `fit` was given, checked as far as this is possible without looking at the labels."""
+
+    rows: Rows
+    y: Any
+    weights: Vector | None = None
+    bounds: Any = None
+    observer: Observer | None = None  # told about the progress
+
+
+def explains_conversion(method: Method) -> Method:
+    """Let a method say what is wrong where NumPy or Python cannot turn something into floats."""
+
+    @wraps(method)
+    def explained(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return method(*args, **kwargs)
+        except OverflowError:
+            raise ValueError(
+                f"{_ARGUMENTS} has an integer that is too large for a floating point number "
+                "(beyond 1.8e308). Rescale it, or turn labels into strings."
+            ) from None
+        except (ValueError, TypeError) as error:
+            if not str(error).startswith(_NOT_NUMBERS):
+                raise
+            raise type(error)(
+                f"{_ARGUMENTS} is not an array of numbers: {str(error).rstrip('.')}. Encode text "
+                "as numbers, and give all rows the same columns."
+            ) from None
+
+    return explained  # type: ignore[return-value]
+
+
+def checked_weights(sample_weight: Any, n_rows: int) -> Vector:
+    """Return weights as an array of shape (n_rows,): not negative, and none beyond use."""
+    weights: Vector = _check_sample_weight(
+        sample_weight,
+        np.broadcast_to(0.0, (n_rows, 1)),
+        dtype=np.float64,
+        ensure_non_negative=True,
+    )
+    unusable = ((weights > 0.0) & (weights < SMALLEST_WEIGHT)) | (weights > LARGEST_WEIGHT)
+    if unusable.any():
+        row = int(unusable.argmax())
+        raise ValueError(
+            f"sample_weight is {weights[row]:.3g} in row {row}, but positive weights have to lie "
+            f"between {SMALLEST_WEIGHT:.0e} and {LARGEST_WEIGHT:.0e}: products with others leave "
+            "the range of floating point numbers. Rescale the weights, or set negligible ones to "
+            "zero."
+        )
+    return weights
+
+
+def is_dask(X: Any) -> bool:
+    """Whether X is a Dask collection; does not import Dask to find out."""
+    return type(X).__module__.partition(".")[0] == "dask"
+
+
+def is_lazy(X: Any) -> bool:
+    """Whether X is to be read by `lazy_rows`."""
+    return isinstance(X, Rows) or is_dask(X)
+
+
+def refuse_chunks(model: Any, X: Any) -> None:
+    """Raise an error if X is read chunk by chunk, for a model that needs all rows in memory."""
+    if isinstance(X, Rows):
+        raise TypeError(
+            f"{type(model).__name__} needs all rows in memory: pass an array, a sparse matrix or a "
+            "data frame. ProjectedLeastSquaresClassifier reads rows chunk by chunk."
+        )
+
+
+def lazy_rows(model: Any, X: Any, *, reset: bool) -> Rows:
+    """Return the rows of a Dask collection or of `Rows`, with checked columns; reads nothing.
+
+    With `reset` the model is told about the columns; otherwise they must be those that it knows.
+    """
+    if isinstance(X, Rows):
+        rows = X
+    else:
+        from neverworse.rows._dask import DaskRows
+
+        rows = DaskRows(X)
+    if reset:
+        if not (rows.n_rows and rows.n_columns):
+            raise ValueError(
+                f"Found array with {rows.n_rows} sample(s) and {rows.n_columns} feature(s) (shape="
+                f"({rows.n_rows}, {rows.n_columns})) while a minimum of 1 is required by "
+                f"{type(model).__name__}."
+            )
+        model.n_features_in_ = rows.n_columns
+        if hasattr(model, "feature_names_in_"):
+            del model.feature_names_in_
+        if rows.column_names is not None:
+            model.feature_names_in_ = np.asarray(rows.column_names, dtype=object)
+    check_columns(model, rows.n_columns, rows.column_names)
+    return rows
+
+
+def check_columns(model: Any, n_columns: int, names: list[str] | None) -> None:
+    """Check columns against those that a model was fitted to."""
+    if n_columns != model.n_features_in_:
+        raise ValueError(
+            f"X has {n_columns} features, but {type(model).__name__} is expecting "
+            f"{model.n_features_in_} features as input."
+        )
+    known = getattr(model, "feature_names_in_", None)
+    if known is not None and names is not None and list(known) != list(names):
+        wrong = next(pair for pair in zip(known, names, strict=True) if pair[0] != pair[1])
+        raise ValueError(
+            "The feature names should match those that were passed during fit: where "
+            f"{wrong[0]!r} is expected, X has {wrong[1]!r}."
+        )
+
+
+def in_memory(values: Any) -> Any:
+    """Return labels, weights or bounds; those of a Dask collection are fetched."""
+    if not is_dask(values):
+        return values
+    from neverworse.rows._dask import gather
+
+    return gather(values)
+
+
+def explain_not_finite(rows: ChunkedRows) -> None:
+    """Raise an error that says where X has NaN or infinity, if it has."""
+    found = rows.first_not_finite()
+    if found is None:
+        return
+    row, column, value = found
+    what = "NaN" if np.isnan(value) else "infinity or a value too large for dtype('float64')"
+    name = column if rows.column_names is None else repr(rows.column_names[column])
+    raise ValueError(
+        f"Input X contains {what}: {rows.where(row)}, column {name}. Fill in what is missing, or "
+        "drop these rows."
+    )
+
+
+def lazy_on_dask(method: Method) -> Method:
+    """Let a method that predicts return a Dask array where X is a Dask collection."""
+
+    @wraps(method)
+    def predict(self: Any, X: Any) -> Any:
+        if not is_dask(X):
+            return method(self, X)
+        from neverworse.rows._dask import map_rows
+
+        check_is_fitted(self, "coef_")
+        function = _Predict(self, method.__name__)
+        like = function(np.zeros((1, self.n_features_in_)))
+        predicted = map_rows(X, function, like, f"neverworse-{method.__name__}")
+        check_columns(self, X.shape[1], list(X.columns) if hasattr(X, "columns") else None)
+        return predicted
+
+    return predict  # type: ignore[return-value]
+
+
+class _Predict:
+    """A method of a fitted model, with no more of the model than it needs."""
+
+    def __init__(self, model: Any, method: str) -> None:
+        self._model = copy.copy(model)
+        for name in list(vars(self._model)):
+            if name.endswith("_") and name not in _NEEDED:
+                delattr(self._model, name)
+        self._method = method
+
+    def __call__(self, X: Any) -> AnyArray:
+        if not X.shape[0]:  # an empty chunk is not a mistake
+            return self(np.zeros((1, self._model.n_features_in_)))[:0]
+        return getattr(self._model, self._method)(X)

@@ -1,0 +1,183 @@
+"""From the parameters of an estimator to a projection, and back to its attributes."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_array
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from neverworse._typing import AnyArray, Indices, Matrix, Vector
+from neverworse.estimators._input import FitInput
+from neverworse.estimators._least_squares import LeastSquaresClassifier
+from neverworse.estimators._linear import LinearModel, copy_input_checks, stored_weights
+from neverworse.projection import (
+    Assumptions,
+    Certificate,
+    Labels,
+    ProjectionResult,
+    TrainingRows,
+    project,
+)
+
+
+class ProjectedModel(LinearModel):
+    """Base of estimators that project a supervised baseline on a constraint set."""
+
+    _reads_chunks: ClassVar[bool] = True
+    _skips_rows: ClassVar[bool] = False
+    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
+        "distance": [StrOptions({"all", "labeled", "unlabeled", "euclidean"}), "array-like"],
+        "constraint_alpha": [Interval(Real, 0, None, closed="left"), StrOptions({"same"})],
+        "solver": [StrOptions({"exact", "lbfgs"})],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
+        "max_time": [Interval(Real, 0, None, closed="left"), None],
+        "verbose": ["verbose"],
+        **LeastSquaresClassifier._parameter_constraints,
+        "alpha": [Interval(Real, 0, None, closed="left"), StrOptions({"loo"})],
+    }
+    # The baselines: with a given penalty, and with one that leave-one-out chooses. And the
+    # parameters that they share with the estimator.
+    _baselines: ClassVar[tuple[Any, Any]]
+    _shared: ClassVar[tuple[str, ...]] = ("fit_intercept", "missing_label")
+
+    distance: Any
+    alpha: float | str
+    constraint_alpha: float | str
+    fit_intercept: bool
+    rcond: float | None
+    missing_label: Any
+    solver: Any
+    tol: float
+    max_iter: int | None
+    max_time: float | None
+    supervised_: Any
+    certificate_: Certificate
+
+    def _project(
+        self, given: FitInput, labels: Labels, assumptions: Assumptions
+    ) -> ProjectionResult:
+        """Fit the baseline, project it, and set the attributes."""
+        distance = self._checked_distance()
+        training = TrainingRows(given.rows, labels)
+        if not (isinstance(distance, str) and distance == "unlabeled"):
+            training = training.read_once()  # otherwise, the Gram matrix is another one
+        supervised = self._baseline()
+        supervised._fit_training(training)
+        copy_input_checks(self, supervised)
+        same = self.constraint_alpha == "same"
+        result = project(
+            training,
+            stored_weights(supervised),
+            distance=distance,
+            alpha=supervised.alpha_ if same else float(self.constraint_alpha),
+            supervised_alpha=supervised.alpha_,
+            fit_intercept=self.fit_intercept,
+            threshold=self._threshold,
+            assumptions=assumptions,
+            solver=self.solver,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            max_time=self.max_time,
+            observer=given.observer,
+        )
+        certificate = result.certificate
+        if not (certificate.converged or certificate.stopped_early):
+            warnings.warn(
+                "The solver made no more progress at a relative duality gap of "
+                f"{certificate.duality_gap:.1g}. What the certificate says is true all the "
+                "same; to improve more, rescale the features or raise tol.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        self.supervised_, self.certificate_ = supervised, certificate
+        self.n_iter_ = max(1, result.n_iter)  # scikit-learn wants at least one
+        self._set_weights(result.weights)
+        return result
+
+    def _baseline(self) -> Any:
+        """Return the unfitted baseline."""
+        settings = {name: getattr(self, name) for name in self._shared}
+        given, chosen = self._baselines
+        if self.alpha != "loo":
+            return given(float(self.alpha), rcond=self.rcond, **settings)
+        if self.rcond is not None:
+            raise ValueError("alpha='loo' takes no rcond. Set alpha to a number, or rcond to None.")
+        return chosen(**settings)
+
+    def _checked_distance(self) -> Any:
+        """Return the distance, as an array if it is one."""
+        if isinstance(self.distance, str):
+            return self.distance
+        D: Matrix = check_array(self.distance, dtype=np.float64, input_name="distance")
+        if D.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"distance is an array with {D.shape[1]} columns, but X has {self.n_features_in_} "
+                "features. Its rows are points at which two models are compared, so it needs the "
+                "columns of X."
+            )
+        if not D.any() and not self.fit_intercept:
+            raise ValueError("distance is an array of zeros: it cannot tell models apart.")
+        return D
+
+
+@dataclass(frozen=True)
+class SoftLabels:
+    """Soft labels of rows."""
+
+    # (n_rows,): the class of each row with a whole label; for two classes, the label itself
+    codes: AnyArray
+    rows: Indices  # rows whose label is not whole
+    values: Matrix  # (n,) or (n_classes, n): their labels
+
+    @classmethod
+    def compress(cls, labels: Matrix) -> SoftLabels:
+        """Return the compact form of labels of shape (n_classes, n_rows)."""
+        ones = labels == 1.0
+        whole, codes = ones.any(axis=0), labels.argmax(axis=0)
+        if len(labels) == 1:
+            whole, codes = whole | (labels[0] == 0.0), ones[0]
+        rows = np.flatnonzero(~whole)
+        n_codes = max(len(labels), 2)
+        return cls(codes.astype(np.min_scalar_type(n_codes - 1)), rows, labels[:, rows])
+
+    @property
+    def _is_binary(self) -> bool:
+        return self.values.ndim == 1 or len(self.values) == 1  # the former in older model files
+
+    def to_array(self) -> Vector:
+        """Return an array of shape (n_rows,) or (n_rows, n_classes)."""
+        if self._is_binary:
+            labels = self.codes.astype(np.float64)
+            labels[self.rows] = self.values.ravel()
+            return labels
+        labels = np.zeros((len(self.codes), len(self.values)))
+        labels[np.arange(len(labels)), self.codes] = 1.0
+        labels[self.rows] = self.values.T
+        return labels
+
+    def to_sparse(self) -> sparse.csr_array:
+        """Return a sparse array of shape (n_rows, 1) or (n_rows, n_classes)."""
+        if self._is_binary:
+            return sparse.csr_array(self.to_array()[:, None])
+        n, whole = len(self.codes), np.ones(len(self.codes), bool)
+        whole[self.rows] = False
+        hard = np.flatnonzero(whole)
+        classes, soft = np.nonzero(self.values)
+        return sparse.csr_array(
+            (
+                np.concatenate([np.ones(len(hard)), self.values[classes, soft]]),
+                (
+                    np.concatenate([hard, self.rows[soft]]),
+                    np.concatenate([self.codes[hard], classes]),
+                ),
+            ),
+            shape=(n, len(self.values)),
+        )

@@ -1,0 +1,343 @@
+"""Two classifiers on unlabeled rows: which rows tell them apart, and what their labels show.
+
+Labels are fixed, and unknown; chance is only in the order in which rows are drawn. Labels count
+in that order, whenever they come in, so that it does not matter which of the rows were easy.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from neverworse._typing import Indices, Mask, Matrix
+from neverworse.evidence.e_processes import DrawnWithoutReplacement, DrawnWithReplacement
+
+NOT_WORSE, WORSE, UNDECIDED = "candidate is not worse", "candidate is worse", "undecided"
+
+# Draws of known rows in a row after which the rest is so small that no new row is looked for.
+MOST_REPEATS = 100_000
+# What a forecast expects before any label counts as much as so many of them.
+PRIOR_DRAWS = 10
+# Probabilities that differ by less are equal, but for rounding.
+SAME = 1e-12
+
+
+def random_order(seed: int, n_rows: int) -> list[int]:
+    """Return rows in random order, the same in every version of Python and NumPy."""
+    draw = random.Random(seed).random
+    return np.argsort([draw() for _ in range(n_rows)], kind="stable").tolist()
+
+
+@dataclass(frozen=True)
+class AuditResult:
+    """What is known about one candidate so far.
+
+    Attributes
+    ----------
+    verdict : {"candidate is not worse", "candidate is worse", "undecided"}
+        Wrong with a probability of at most 1 - level, whenever one stops; for several candidates,
+        that any of them is wrong.
+    interval : tuple of float
+        Bounds of the candidate's loss less that of the baseline, per unlabeled row. They hold at
+        all times together, with probability `level`.
+    step : float
+        How far the baseline may be moved towards the candidate: 1 is the candidate. For the Brier
+        score, the step whose upper bound of the loss is smallest.
+    expected_labels : int
+        How many more labels a verdict is likely to take; a rough forecast.
+    n_differing : int
+        Rows on which the two differ; only their labels matter.
+    n_counted : int
+        Draws whose label has been counted. With the Brier score, a row may be drawn repeatedly.
+    """
+
+    verdict: str
+    interval: tuple[float, float]
+    step: float
+    expected_labels: int
+    n_differing: int
+    n_counted: int
+
+
+class Comparison(ABC):
+    """A candidate against the baseline.
+
+    Parameters
+    ----------
+    delta : float
+        Probability with which the verdict may be wrong, and the interval may fail.
+
+    Attributes
+    ----------
+    differs : boolean array of shape (n_rows,)
+        Rows on which the two differ.
+    n_differing : int
+    verdict : str
+    """
+
+    def __init__(self, differs: Mask, delta: float) -> None:
+        self.differs = differs
+        self.n_differing = int(np.count_nonzero(differs))
+        self.log_threshold = math.log(1.0 / delta)
+        self.verdict = UNDECIDED if self.n_differing else NOT_WORSE
+
+    def n_open(self, asked: Collection[int]) -> int:
+        """Return how many rows matter that have not been asked for."""
+        return self.n_differing - sum(bool(self.differs[row]) for row in asked)
+
+    @abstractmethod
+    def draw(self, number: int) -> int | None:
+        """Return a drawn row by its number in the order of draws; None if there are no more."""
+
+    @abstractmethod
+    def count(self, labels: Mapping[int, int]) -> None:
+        """Count the labels of drawn rows, up to the first one without."""
+
+    @property
+    @abstractmethod
+    def n_counted(self) -> int:
+        """The number of draws whose label was counted."""
+
+    @property
+    @abstractmethod
+    def interval(self) -> tuple[float, float]:
+        """Bounds of the candidate's loss less that of the baseline, per unlabeled row."""
+
+    @property
+    @abstractmethod
+    def step(self) -> float:
+        """How far the baseline may be moved towards the candidate."""
+
+    @abstractmethod
+    def forecast(self, asked: Collection[int]) -> int:
+        """Return how many more labels a verdict is likely to take."""
+
+    def result(self, asked: Collection[int]) -> AuditResult:
+        """Return what is known so far."""
+        return AuditResult(
+            self.verdict,
+            self.interval,
+            self.step,
+            self.forecast(asked),
+            self.n_differing,
+            self.n_counted,
+        )
+
+    @abstractmethod
+    def numbers(self) -> list[float]:
+        """Return numbers by which the comparison is recognised."""
+
+
+class ErrorComparison(Comparison):
+    """Error rates, by rows that get different classes, drawn without replacement.
+
+    A label shows that the candidate is right (1), that the baseline is right (0), or, with more
+    than two classes, neither (½). The candidate has no more errors than the baseline exactly if
+    these numbers add up to at least half the number of rows.
+
+    Parameters
+    ----------
+    baseline, candidate : arrays of int, of shape (n_rows,)
+        Codes of the predicted classes.
+    n_classes : int
+    order : sequence of int
+        All rows in random order.
+    delta : float
+    """
+
+    def __init__(
+        self,
+        baseline: Indices,
+        candidate: Indices,
+        n_classes: int,
+        order: Sequence[int],
+        delta: float,
+    ) -> None:
+        super().__init__(baseline != candidate, delta)
+        self._baseline, self._candidate = baseline, candidate
+        self._order = [row for row in order if self.differs[row]]
+        m = self.n_differing
+        unit = 1.0 if n_classes == 2 else 0.5
+        self._process = DrawnWithoutReplacement(m, unit, self.log_threshold)
+        # The largest sum with which the candidate is worse, and the smallest with which it is not.
+        self._worse = math.ceil(m / 2.0 / unit - 1.0) * unit
+        self._not_worse = self._worse + unit
+
+    def draw(self, number: int) -> int | None:
+        """See `Comparison.draw`."""
+        return self._order[number] if number < len(self._order) else None
+
+    def count(self, labels: Mapping[int, int]) -> None:
+        """See `Comparison.count`."""
+        while (row := self.draw(self.n_counted)) is not None and row in labels:
+            hits = labels[row] == self._candidate[row], labels[row] == self._baseline[row]
+            self._process.observe(0.5 + 0.5 * hits[0] - 0.5 * hits[1])
+            if self.verdict == UNDECIDED:
+                if self._process.log_e_above(self._worse) >= self.log_threshold:
+                    self.verdict = NOT_WORSE
+                elif self._process.log_e_below(self._not_worse) >= self.log_threshold:
+                    self.verdict = WORSE
+
+    @property
+    def n_counted(self) -> int:
+        """See `Comparison.n_counted`."""
+        return self._process.n_drawn
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """See `Comparison.interval`."""
+        m, n = self.n_differing, len(self._baseline)
+        return (m - 2.0 * self._process.high) / n, (m - 2.0 * self._process.low) / n
+
+    @property
+    def step(self) -> float:
+        """Classes have no step in between: 1 if the candidate is not worse, otherwise 0."""
+        return float(self.verdict == NOT_WORSE)
+
+    def forecast(self, asked: Collection[int]) -> int:  # noqa: ARG002
+        """See `Comparison.forecast`."""
+        if self.verdict != UNDECIDED:
+            return 0
+        return self._process.forecast(self._worse, self._not_worse)
+
+    def numbers(self) -> list[float]:
+        """See `Comparison.numbers`."""
+        positions = np.arange(1, len(self._baseline) + 1)
+        moments = [float(codes @ positions) for codes in (self._baseline, self._candidate)]
+        return [float(self.n_differing), *moments]
+
+
+class BrierComparison(Comparison):
+    r"""Brier scores, by rows drawn with probabilities in proportion to what their label can change.
+
+    With probabilities g and c = g + t, moving by a changes the squared loss of a row with the
+    class y by :math:`a^2 \lVert t \rVert^2 - 2a (t_y - t \cdot g)`. Only :math:`t_y` is unknown;
+    it lies between the smallest and the largest entry of t. Drawn with probabilities in proportion
+    to that range, with replacement, its position in the range is a number between 0 and 1 whose
+    mean θ gives the sum over all rows: one unknown for every step a.
+
+    Parameters
+    ----------
+    baseline, candidate : arrays of shape (n_rows, n_classes)
+        Probabilities.
+    seed : str
+        Of the draws.
+    delta : float
+    """
+
+    def __init__(self, baseline: Matrix, candidate: Matrix, seed: str, delta: float) -> None:
+        t = candidate - baseline
+        self._lowest = t.min(axis=1)
+        ranges = t.max(axis=1) - self._lowest
+        ranges[ranges < SAME] = 0.0
+        super().__init__(ranges > 0.0, delta)
+        self._t, self._ranges = t, ranges
+        # The Brier score of two classes is that of one column.
+        self._scale = (0.5 if t.shape[1] == 2 else 1.0) / len(t)
+        self._squares = float(np.sum(t**2))
+        self._offset = float(np.sum(self._lowest) - np.sum(t * baseline))
+        self._range = float(ranges.sum())
+        self._rows = np.flatnonzero(ranges)
+        self._edges = np.cumsum(ranges[self._rows])
+        self._random = random.Random(seed)  # the same draws in every version of Python
+        self._drawn: list[int] = []
+        self._process = DrawnWithReplacement(self.log_threshold)
+        self._known: dict[int, float] = {}  # of counted rows, their positions in the range
+
+    def draw(self, number: int) -> int | None:
+        """See `Comparison.draw`."""
+        if not self.n_differing:
+            return None
+        while number >= len(self._drawn):
+            at = np.searchsorted(self._edges, self._random.random() * self._edges[-1], "right")
+            self._drawn.append(int(self._rows[min(int(at), len(self._rows) - 1)]))
+        return self._drawn[number]
+
+    def count(self, labels: Mapping[int, int]) -> None:
+        """See `Comparison.count`; rows that are drawn again cost no label, and count again."""
+        repeats = 0
+        while repeats < MOST_REPEATS and len(self._known) < self.n_differing:
+            row = self.draw(self.n_counted)
+            if row is None or row not in labels:
+                break
+            repeats += 1
+            if row not in self._known:
+                repeats = 0
+                self._process.update()
+                low, whole = self._lowest[row], self._ranges[row]
+                self._known[row] = float((self._t[row, labels[row]] - low) / whole)
+            self._process.observe(self._known[row])
+        self._process.update()
+        low, high = self.interval
+        if self.verdict == UNDECIDED:
+            self.verdict = NOT_WORSE if high <= 0.0 else WORSE if low > 0.0 else UNDECIDED
+
+    @property
+    def n_counted(self) -> int:
+        """See `Comparison.n_counted`."""
+        return self._process.n_drawn
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """See `Comparison.interval`."""
+        low, high = self._bounds()
+        return self._change(1.0, high), self._change(1.0, low)
+
+    @property
+    def step(self) -> float:
+        """The step whose largest change of the loss is smallest."""
+        if not self.n_differing:
+            return 1.0
+        gain = self._offset + self._range * self._bounds()[0]
+        return float(np.clip(gain / self._squares, 0.0, 1.0))
+
+    def _bounds(self) -> tuple[float, float]:
+        """Return bounds of θ: with confidence, and by what the labels so far leave open."""
+        if not self.n_differing:
+            return 0.0, 0.0
+        rows = np.fromiter(self._known, np.intp)
+        shares = self._ranges[rows] / self._range
+        certain = float(shares @ np.fromiter(self._known.values(), np.float64))
+        missing = 1.0 - float(shares.sum()) if len(rows) < self.n_differing else 0.0
+        low = max(self._process.low, certain)
+        return low, max(low, min(self._process.high, certain + max(missing, 0.0)))
+
+    def _change(self, step: float, theta: float) -> float:
+        """Return the change of the loss per row."""
+        gain = self._offset + self._range * theta
+        return self._scale * (step**2 * self._squares - 2.0 * step * gain)
+
+    def forecast(self, asked: Collection[int]) -> int:
+        """See `Comparison.forecast`."""
+        if self.verdict != UNDECIDED or not self.n_open(asked):
+            return 0
+        process, boundary = self._process, (self._squares / 2.0 - self._offset) / self._range
+        # The mean if the probabilities of the one were right, or those of the other.
+        above = process.total >= boundary * process.n_drawn
+        prior = boundary + (0.5 if above else -0.5) * self._squares / self._range
+        theta = (process.total + PRIOR_DRAWS * prior) / (process.n_drawn + PRIOR_DRAWS)
+
+        def enough(more: int) -> bool:
+            low, high = process.bounds(process.total + theta * more, process.n_drawn + more)
+            return not low < boundary < high
+
+        high = 1
+        while not enough(high) and high < MOST_REPEATS:
+            high *= 2
+        low = high // 2
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if enough(middle) else (middle, high)
+        shares = np.minimum(self._ranges / self._range, 1.0 - SAME)
+        shares[list(asked)] = 0.0
+        new = -np.expm1(high * np.log1p(-shares))
+        return max(1, round(float(new.sum())))
+
+    def numbers(self) -> list[float]:
+        """See `Comparison.numbers`."""
+        return [float(self.n_differing), self._squares, self._offset, self._range]

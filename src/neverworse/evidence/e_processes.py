@@ -1,0 +1,201 @@
+"""E-processes: evidence that may be looked at after every label.
+
+An e-process is a nonnegative quantity that starts at 1 and, if a hypothesis is true, is not
+expected to grow. By Ville's inequality it then ever reaches 1/δ with a probability of at most δ,
+so that labels may be added until it does, or not, without any correction for looking.
+
+Both processes here compare likelihoods. For numbers x between 0 and 1 with the mean ν, the
+likelihood is νˣ (1-ν)¹⁻ˣ: that of a coin if x is 0 or 1. In between, the ratio for two means ν'
+and ν is convex in x, so below the straight line between its values at 0 and 1, whose expectation
+is 1 if ν is the mean. Everything is computed in logarithms.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import optimize, special
+
+from neverworse._typing import Mask, Vector
+
+FINEST = 500  # sums that a forecast looks at; it is rough anyway
+
+
+class DrawnWithoutReplacement:
+    """Evidence about the sum of numbers 0, ½ or 1 in a finite population.
+
+    Parameters
+    ----------
+    size : int
+        How many numbers there are.
+    unit : {0.5, 1.0}
+        1 if all of them are 0 or 1.
+    log_threshold : float
+        When evidence is enough: log(1/δ).
+
+    Attributes
+    ----------
+    n_drawn : int
+    total : float
+        Sum of the numbers drawn.
+    low, high : float
+        Confidence sequence for the sum of all: holds at all times together, with probability 1 - δ.
+    """
+
+    def __init__(self, size: int, unit: float, log_threshold: float) -> None:
+        self.size = size
+        self.unit = unit
+        self.log_threshold = log_threshold
+        self.n_drawn, self.total = 0, 0.0
+        self.low, self.high = 0.0, float(size)
+        self.sums = np.arange(round(size / unit) + 1) * unit
+        # Of every possible sum. A sum that the numbers drawn exclude has minus infinity.
+        self.log_likelihood = np.zeros(len(self.sums))
+
+    def observe(self, x: float) -> None:
+        """Take the next number, drawn uniformly from those that remain."""
+        mean = (self.sums - self.total) / (self.size - self.n_drawn)
+        self.log_likelihood += _log_coin(mean, x)
+        self.n_drawn += 1
+        self.total += x
+        rest = self.sums - self.total
+        self.log_likelihood[(rest < 0.0) | (rest > self.size - self.n_drawn)] = -np.inf
+        ratio = _log_mean_exp(self.log_likelihood) - self.log_likelihood
+        kept = self.sums[ratio < self.log_threshold]
+        inside = kept[(kept >= self.low) & (kept <= self.high)]
+        # With none inside it has failed before, as it may with probability δ: it begins anew.
+        kept = inside if inside.size else kept
+        self.low, self.high = float(kept[0]), float(kept[-1])
+
+    def log_e_above(self, null: float) -> float:
+        """Return the logarithm of the evidence that the sum is above `null`, a possible sum.
+
+        It is the mean likelihood of all larger sums, relative to that of `null`. A sum below
+        `null` makes large numbers less likely still, so that the evidence is expected to shrink.
+        """
+        return self._log_e(self.sums > null, null)
+
+    def log_e_below(self, null: float) -> float:
+        """Return the logarithm of the evidence that the sum is below `null`."""
+        return self._log_e(self.sums < null, null)
+
+    def _log_e(self, alternatives: Mask, null: float) -> float:
+        at_null = self.log_likelihood[round(null / self.unit)]
+        return _log_ratio(self.log_likelihood[alternatives], at_null)
+
+    def forecast(self, above: float, below: float) -> int:
+        """Return how many more numbers decision is likely to take: above `above`, or below `below`.
+
+        As if the rest had the share that is expected on the likelier side, evenly mixed.
+        """
+        rest = self.size - self.n_drawn
+        if rest == 0:
+            return 0
+        chosen = np.unique(np.linspace(0, len(self.sums) - 1, FINEST).round().astype(np.intp))
+        nulls = np.searchsorted(self.sums, [above, below])
+        chosen = np.union1d(chosen, nulls)
+        sums: Any = self.sums[chosen]
+        start: Vector = self.log_likelihood[chosen]
+        posterior = np.exp(start - start.max())
+        upper = posterior @ (sums > above) >= posterior @ (sums < below)
+        side, null = (sums > above, above) if upper else (sums < below, below)
+        if not posterior[side].any():
+            return rest
+        expected = posterior[side] @ sums[side] / posterior[side].sum()
+        share = float(np.clip((expected - self.total) / rest, 0.0, 1.0))
+        at_null = int(np.searchsorted(sums, null))
+
+        def enough(more: int) -> bool:
+            ahead = start + _log_falling(sums - self.total, share * more)
+            ahead += _log_falling(rest - (sums - self.total), (1.0 - share) * more)
+            return _log_ratio(ahead[side], ahead[at_null]) >= self.log_threshold
+
+        low, high = 0, rest
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if enough(middle) else (middle, high)
+        return high
+
+
+class DrawnWithReplacement:
+    """Evidence about the mean of independent numbers between 0 and 1, by a Beta(½, ½) mixture.
+
+    Parameters
+    ----------
+    log_threshold : float
+        When evidence is enough: log(1/δ).
+
+    Attributes
+    ----------
+    n_drawn : int
+    total : float
+    low, high : float
+        Confidence sequence for the mean.
+    """
+
+    def __init__(self, log_threshold: float) -> None:
+        self.log_threshold = log_threshold
+        self.n_drawn, self.total = 0, 0.0
+        self.low, self.high = 0.0, 1.0
+
+    def observe(self, x: float) -> None:
+        """Take the next number; the confidence sequence follows with `update`."""
+        self.n_drawn += 1
+        self.total += x
+
+    def update(self) -> None:
+        """Narrow the confidence sequence by the numbers so far."""
+        low, high = self.bounds(self.total, self.n_drawn)
+        if low <= self.high and self.low <= high:  # otherwise it has failed, and begins anew
+            low, high = max(low, self.low), min(high, self.high)
+        self.low, self.high = low, high
+
+    def log_e(self, mean: float, total: float, n_drawn: float) -> float:
+        """Return the logarithm of the evidence against a mean, for numbers with a sum."""
+        missed = n_drawn - total
+        mixture = special.betaln(total + 0.5, missed + 0.5) - special.betaln(0.5, 0.5)
+        return float(mixture - special.xlogy(total, mean) - special.xlog1py(missed, -mean))
+
+    def bounds(self, total: float, n_drawn: float) -> tuple[float, float]:
+        """Return the smallest and the largest mean that numbers with a sum do not exclude."""
+        if n_drawn <= 0:
+            return 0.0, 1.0
+        middle = float(np.clip(total / n_drawn, 0.0, 1.0))
+
+        def excess(mean: float) -> float:
+            return self.log_e(mean, total, n_drawn) - self.log_threshold
+
+        # The evidence against a mean grows with its distance from the middle, where it is least.
+        low = high = middle
+        if excess(middle) < 0.0:
+            low = 0.0 if excess(0.0) < 0.0 else optimize.brentq(excess, 0.0, middle, xtol=1e-12)
+            high = 1.0 if excess(1.0) < 0.0 else optimize.brentq(excess, middle, 1.0, xtol=1e-12)
+        return low, high
+
+
+def _log_coin(mean: Vector, x: float) -> Vector:
+    """Return log(meanˣ (1 - mean)¹⁻ˣ); minus infinity where the mean excludes x."""
+    possible = (mean >= 0.0) & (mean <= 1.0)
+    mean = np.where(possible, mean, 0.5)
+    return np.where(possible, special.xlogy(x, mean) + special.xlogy(1.0 - x, 1.0 - mean), -np.inf)
+
+
+def _log_falling(n: Any, k: float) -> Vector:
+    """Return the logarithm of the falling factorial n (n - 1) … of k factors, for real k."""
+    possible = n >= k
+    n = np.where(possible, n, k)
+    return np.where(possible, special.gammaln(n + 1.0) - special.gammaln(n - k + 1.0), -np.inf)
+
+
+def _log_mean_exp(values: Vector) -> float:
+    largest = float(values.max())
+    if largest == -np.inf:
+        return largest
+    return largest + float(np.log(np.mean(np.exp(values - largest))))
+
+
+def _log_ratio(alternatives: Vector, null: float) -> float:
+    """Return the logarithm of mean likelihood over likelihood; what is excluded has none."""
+    above = _log_mean_exp(alternatives) if len(alternatives) else -np.inf
+    return above if above == -np.inf else above - float(null)

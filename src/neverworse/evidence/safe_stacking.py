@@ -1,0 +1,382 @@
+"""Safe stacking: the baseline, moved towards candidates as far as labels allow."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import ClassifierMixin, _fit_context, clone
+from sklearn.utils import _safe_indexing, get_tags, indexable
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.metaestimators import _BaseComposition
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import _num_samples, check_is_fitted
+
+from neverworse._typing import AnyArray, Matrix, Vector
+from neverworse.estimators import (
+    Audit,
+    LabeledRows,
+    LeastSquaresClassifierCV,
+    PassesPredictionsOn,
+    audit,
+    checked_weights,
+    copy_input_checks,
+    explains_conversion,
+    forget_fit,
+    has_class_scores,
+    refuse_chunks,
+)
+from neverworse.evidence.blend import moved
+from neverworse.evidence.candidates import (
+    BASELINE,
+    Named,
+    Response,
+    check_candidates,
+    check_classifier,
+    default_candidates,
+    fit_to_rows,
+    scores_of_model,
+)
+from neverworse.evidence.confident_step import Evidence, confident_step
+from neverworse.evidence.cross_fitting import called, labeled_folds, out_of_fold
+
+FEWEST = 10  # labeled rows; with fewer, a mean is not nearly normal
+_LOSS = {"predict_proba": "Brier score", "score": "squared loss of the scores"}
+
+
+class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposition):  # type: ignore[misc]
+    r"""A baseline, moved towards better classifiers as far as the labels prove with confidence.
+
+    Candidates of any kind are compared with a baseline on labeled rows whose labels they have not
+    seen. The scores of the baseline :math:`g` are moved towards those of the candidates
+    :math:`c_k`, to :math:`g + \sum_k a_k (c_k - g)`, with the steps that make the most of the
+    *worst case* within a confidence region. Where no candidate is shown to be better, the steps
+    are zero and the model is the baseline, exactly.
+
+    Under the assumptions in `evidence_`, the Brier score of the model on the unlabeled rows is not
+    larger than that of the baseline, with a probability of at least `level` in large samples. That
+    is weaker than a certificate, which holds for every labeling, but moves further: where the
+    baseline's probabilities lie in [0, 1], nothing can be certainly better.
+
+    Parameters
+    ----------
+    baseline : classifier or None, default=None
+        What the model is not to be worse than. None: ``LeastSquaresClassifierCV()``.
+    candidates : list of (str, classifier) or None, default=None
+        With their names. Semi-supervised ones get all rows: those of neverworse, those of
+        `sklearn.semi_supervised`, and pipelines and searches of them. All others get the labeled
+        rows only. None: ICLS, self-learning, logistic regression, a random forest, and
+        scikit-learn's self-training of logistic regression.
+    level : float, default=0.95
+        Probability of the statement, between 0 and 1.
+    cv : int, splitter or iterable, default=5
+        How labeled rows are divided into folds. An integer: so many stratified folds. In each, the
+        labels of the fold are hidden, and everything is fitted again.
+    combine : {"best", "joint"}, default="best"
+        "best": a step towards one candidate, the one that is shown to improve most. "joint": steps
+        towards several at once, in a confidence region for all of them.
+    control_variate : bool, default=False
+        Whether the mean of the candidates' scores stands in for labels on unlabeled rows, with what
+        it gets wrong estimated on labeled ones (prediction-powered inference). It narrows the
+        confidence region if these scores say much about the labels.
+    response : {"auto", "predict_proba", "score"}, default="auto"
+        What is moved. "predict_proba": probabilities, for the Brier score. "score": scores on
+        targets coded 0 and 1, as the linear classifiers of neverworse have them; the loss is that
+        of their certificates, and the model is linear. "auto": scores if all classifiers have
+        them, otherwise probabilities.
+    missing_label : "auto" or scalar, default="auto"
+        What marks unlabeled rows in y, as in `LeastSquaresClassifier`.
+    random_state : int, RandomState instance or None, default=None
+        Of the folds, and of the random forest among the default candidates.
+    n_jobs : int or None, default=None
+        Fits that run at the same time, as in scikit-learn.
+
+    Attributes
+    ----------
+    evidence_ : Evidence
+        Steps, estimates and confidence bounds, out-of-fold differences, and the statement with its
+        assumptions; ``evidence_.summary()`` in words.
+    certificate_ : Audit
+        Worst and best case of the model against the baseline over all labelings of the training
+        rows, by `audit`.
+    model_ : classifier
+        Makes the predictions: `baseline_` where all steps are zero.
+    baseline_ : classifier
+        The fitted baseline.
+    candidates_ : dict of str to classifier
+        The fitted candidates by name.
+    response_ : {"predict_proba", "score"}
+    classes_ : array of shape (n_classes,)
+        The classes in sorted order.
+    coef_, intercept_ : arrays
+        Only if scores were moved (or nothing was) and all classifiers are linear.
+    n_features_in_ : int
+        Only if the baseline has it.
+    feature_names_in_ : array of shape (n_features_in_,)
+        Only if X has column names that are all strings.
+
+    See Also
+    --------
+    SequentialAudit : Proves more with a few new labels, and assumes less.
+    audit : What is certain.
+
+    Notes
+    -----
+    `sample_weight` weighs the rows in the loss, and is passed on to the classifiers that take it.
+    Without unlabeled rows, the statement is about new rows from the same distribution.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from neverworse import SafeStackingClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(600, 2))
+    >>> truth = (X[:, 0] * X[:, 1] > 0).astype(int)
+    >>> y = np.where(np.arange(600) < 80, truth, -1)
+    >>> forest = RandomForestClassifier(random_state=0)
+    >>> clf = SafeStackingClassifier(candidates=[("forest", forest)], random_state=0).fit(X, y)
+    >>> clf.evidence_.steps.round(2)
+    array([1.])
+    >>> bool(clf.score(X[80:], truth[80:]) > clf.baseline_.score(X[80:], truth[80:]))
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
+        "baseline": [HasMethods(["fit", "predict"]), None],
+        "candidates": [list, None],
+        "level": [Interval(Real, 0, 1, closed="neither")],
+        "cv": ["cv_object"],
+        "combine": [StrOptions({"best", "joint"})],
+        "control_variate": ["boolean"],
+        "response": [StrOptions({"auto", "predict_proba", "score"})],
+        "missing_label": "no_validation",
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+    }
+
+    _predictor: ClassVar[str] = "model_"
+    model_: Any
+    baseline_: Any
+    candidates_: dict[str, Any]
+    classes_: AnyArray
+    response_: Response
+    evidence_: Evidence
+    certificate_: Audit
+
+    def __init__(
+        self,
+        baseline: Any = None,
+        candidates: Any = None,
+        *,
+        level: float = 0.95,
+        cv: Any = 5,
+        combine: str = "best",
+        control_variate: bool = False,
+        response: str = "auto",
+        missing_label: Any = "auto",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.baseline = baseline
+        self.candidates = candidates
+        self.level = level
+        self.cv = cv
+        self.combine = combine
+        self.control_variate = control_variate
+        self.response = response
+        self.missing_label = missing_label
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    @explains_conversion
+    @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit baseline and candidates, with and without each fold, and choose the steps.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or anything else the classifiers accept
+            Labeled and unlabeled rows, in any order.
+        y : array-like of shape (n_samples,)
+            Labels of two or more classes, and a marker for rows without one. At least ten rows
+            need a label.
+        sample_weight : array-like of shape (n_samples,), optional
+            Not negative. A row of weight zero is as good as absent.
+
+        Returns
+        -------
+        self : object
+        """
+        try:
+            forget_fit(self)
+            refuse_chunks(self, X)
+            (X,) = indexable(X)
+            named = self._named(X)
+            weights = None
+            if sample_weight is not None:
+                weights = checked_weights(sample_weight, _num_samples(X))
+            rows = _weighty(LabeledRows.split(X, y, self.missing_label, weights))
+            _check_labels(rows)
+            self._fit_rows(named, rows)
+        except BaseException:  # an interrupt from the keyboard too
+            forget_fit(self)
+            raise
+        return self
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters; if `deep`, the candidates and theirs as well.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+
+        Returns
+        -------
+        params : dict
+        """
+        if isinstance(self.candidates, list):
+            params: dict[str, Any] = self._get_params("candidates", deep=deep)
+            return params
+        return super().get_params(deep=deep)
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, also of candidates by their names: ``name__parameter``.
+
+        Parameters
+        ----------
+        **params : dict
+
+        Returns
+        -------
+        self : object
+        """
+        if isinstance(params.get("candidates", self.candidates), list):
+            self._set_params("candidates", **params)
+        else:
+            super().set_params(**params)
+        return self
+
+    @property
+    def coef_(self) -> Matrix:
+        """Weights of the columns, if the model is linear."""
+        return self._of_model("coef_")
+
+    @property
+    def intercept_(self) -> Vector:
+        """What is added to the weighted columns, if the model is linear."""
+        return self._of_model("intercept_")
+
+    def _of_model(self, name: str) -> AnyArray:
+        check_is_fitted(self, "model_")
+        return getattr(self.model_, name)
+
+    def _can(self, method: str) -> bool:
+        if hasattr(self, "model_"):
+            return hasattr(self.model_, method)
+        return method != "decision_function"
+
+    def _named(self, X: Any) -> Named:
+        """Return the classifiers to fit with their names, the baseline first."""
+        baseline = LeastSquaresClassifierCV() if self.baseline is None else self.baseline
+        check_classifier("The baseline", baseline)
+        candidates = self.candidates
+        if candidates is None:
+            candidates = default_candidates(X, self.random_state)
+        check_candidates(candidates)
+        self._validate_names([name for name, _ in candidates])
+        return [(BASELINE, baseline), *candidates]
+
+    def _fit_rows(self, named: Named, rows: LabeledRows) -> None:
+        names = [name for name, _ in named[1:]]
+        models = self._fit_all(named, rows)
+        self.response_ = self._response(models)
+        found, differences = out_of_fold(
+            named,
+            rows,
+            labeled_folds(rows, self.cv, self.random_state),
+            lambda seen: self._fit_all(named, seen),
+            self.response_,
+            self.control_variate,
+        )
+        evidence = confident_step(
+            found, self.level, self.combine, _LOSS[self.response_], differences
+        )
+        candidates = list(zip(names, models[1:], strict=True))
+        model = moved(models[0], candidates, evidence.steps, self.response_)
+        n = len(rows.codes)
+        marked = np.where(rows.unlabeled, -1, rows.codes)
+        f, g = (
+            _columns(scores_of_model("model", each, rows.X, self.response_, n))
+            for each in (model, models[0])
+        )
+        self.certificate_ = audit(
+            f,
+            g,
+            None,
+            marked,
+            response=self.response_,
+            sample_weight=rows.weights,
+            missing_label=-1,
+        )
+        copy_input_checks(models[0], self)
+        self.classes_, self.evidence_ = rows.classes, evidence
+        self.baseline_, self.candidates_ = models[0], dict(candidates)
+        self.model_ = model
+
+    def _fit_all(self, named: Named, rows: LabeledRows) -> list[Any]:
+        """Return copies of all classifiers, fitted to rows of which some have hidden labels."""
+        jobs = (delayed(fit_to_rows)(called(name), clone(model), rows) for name, model in named)
+        return list(Parallel(n_jobs=self.n_jobs)(jobs))
+
+    def _response(self, models: list[Any]) -> Response:
+        linear = all(has_class_scores(model) for model in models)
+        if self.response == "score" and not linear:
+            raise ValueError(
+                "response='score' takes classifiers with scores on targets coded 0 and 1, such as "
+                "LeastSquaresClassifierCV and ICLSClassifier, also as the last step of a pipeline. "
+                "Pass response='predict_proba' for all others."
+            )
+        return "score" if linear and self.response != "predict_proba" else "predict_proba"
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        parts = [LeastSquaresClassifierCV() if self.baseline is None else self.baseline]
+        try:
+            parts += [estimator for _, estimator in self.candidates or []]
+            theirs = [get_tags(part).input_tags for part in parts]
+        except (AttributeError, TypeError, ValueError):  # what is wrong is for `fit` to say
+            return tags
+        tags.input_tags.sparse = all(their.sparse for their in theirs)
+        tags.input_tags.allow_nan = all(their.allow_nan for their in theirs)
+        return tags
+
+
+def _columns(scores: Matrix) -> AnyArray:
+    """Return scores with a column for each class, or one score of two classes."""
+    return scores.T if len(scores) > 1 else scores[0]
+
+
+def _weighty(rows: LabeledRows) -> LabeledRows:
+    """Return the rows with a positive weight."""
+    if rows.weights is None or rows.weights.all():
+        return rows
+    kept = np.flatnonzero(rows.weights)
+    return LabeledRows(
+        _safe_indexing(rows.X, kept),
+        rows.classes,
+        rows.codes[kept],
+        rows.unlabeled[kept],
+        rows.weights[kept],
+    )
+
+
+def _check_labels(rows: LabeledRows) -> None:
+    n_labeled = int(np.sum(~rows.unlabeled))
+    if n_labeled < FEWEST:
+        raise ValueError(
+            f"y has {n_labeled} labeled rows (n_samples={len(rows.codes)}), but a confident step "
+            f"takes at least {FEWEST}. With fewer labels, compare the classifiers by "
+            "SequentialAudit, which asks for a few new ones and is exact."
+        )

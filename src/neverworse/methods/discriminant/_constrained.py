@@ -1,0 +1,281 @@
+"""Linear discriminant analysis constrained by all rows: by their moments, or implicitly."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import linalg
+from sklearn.utils._param_validation import StrOptions
+
+from neverworse._docs import documented_like
+from neverworse._typing import Matrix
+from neverworse.estimators import ProjectedLeastSquaresClassifier
+from neverworse.methods.discriminant._gaussian import (
+    GaussianClasses,
+    SingularCovarianceError,
+    Subspace,
+)
+from neverworse.methods.discriminant._sample import Family, Sample
+from neverworse.methods.discriminant._semi_supervised import (
+    Problem,
+    SemiSupervisedDiscriminant,
+    SoftLabelDiscriminant,
+    descend,
+)
+from neverworse.methods.discriminant._supervised import LinearDiscriminantClassifier
+from neverworse.projection import EPS
+
+
+@documented_like(LinearDiscriminantClassifier)
+class MomentConstrainedDiscriminantAnalysis(SemiSupervisedDiscriminant):
+    r"""Linear discriminant analysis whose total mean and covariance are those of all rows.
+
+    The parameters of linear discriminant analysis are tied to moments that no label has an
+    influence on: the mean m and the covariance T of all rows,
+
+    .. math:: \sum_k p_k \mu_k = m , \qquad
+              \Sigma + \sum_k p_k (\mu_k - m) (\mu_k - m)' = T ,
+
+    with :math:`p_k` the shares of the classes. The supervised parameters satisfy this for the mean
+    :math:`m_l` and the covariance :math:`T_l` of the labeled rows. They are moved by the map
+
+    .. math:: x \mapsto A (x - m_l) + m , \qquad A T_l A' = T ,
+
+    so that they satisfy it for all rows. Both T and :math:`T_l` include the penalty α, and the
+    shares :math:`p_k` are those of the labeled rows, whatever `priors`. Where unlabeled rows come
+    from elsewhere than labeled ones, or classes have other shares among them, this moves the
+    classifier in a wrong direction: nothing is guaranteed.
+
+    Parameters
+    ----------
+    root : {"invariant", "symmetric"}, default="invariant"
+        Which of the matrices A is taken.
+
+        - "invariant": :math:`(T T_l^{-1})^{1/2}`, for which predictions do not depend on the units
+          of the columns, or on any other linear map of these (Loog 2014).
+        - "symmetric": :math:`T^{1/2} T_l^{-1/2}`, of symmetric square roots (Loog 2012).
+    covariance : {"full", "spherical"}, default="full"
+        With "spherical" the means are shifted by :math:`m - m_l`, and that is all. Together with
+        ``priors="uniform"`` this is the constrained nearest mean classifier of Loog (2010).
+    {priors, alpha, missing_label}
+
+    Attributes
+    ----------
+    {classes_, coef_, intercept_, priors_, means_, covariance_, rank_}
+    supervised_ : LinearDiscriminantClassifier
+        The supervised baseline, fitted to the labeled rows.
+    {n_features_in_, feature_names_in_}
+
+    References
+    ----------
+    M. Loog, "Constrained parameter estimation for semi-supervised learning: the case of the nearest
+    mean classifier", ECML PKDD (2010), 291-304.
+
+    M. Loog, "Semi-supervised linear discriminant analysis using moment constraints", Partially
+    Supervised Learning (2012), 32-41.
+
+    M. Loog, "Semi-supervised linear discriminant analysis through moment-constraint parameter
+    estimation", Pattern Recognition Letters 37 (2014), 24-31.
+
+    Examples
+    --------
+    >>> from neverworse.methods import MomentConstrainedDiscriminantAnalysis
+    >>> X = [[0.0], [1.0], [4.0], [5.0], [6.0], [8.0]]
+    >>> clf = MomentConstrainedDiscriminantAnalysis().fit(X, [0, 0, 1, 1, -1, -1])
+    >>> clf.predict([[3.0], [4.5]])
+    array([0, 1])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
+        **SemiSupervisedDiscriminant._parameter_constraints,
+        "root": [StrOptions({"invariant", "symmetric"})],
+    }
+
+    def __init__(
+        self,
+        root: str = "invariant",
+        *,
+        covariance: str = "full",
+        priors: Any = None,
+        alpha: float = 0.0,
+        missing_label: Any = "auto",
+    ) -> None:
+        self.root = root
+        self.covariance = covariance
+        self.priors = priors
+        self.alpha = alpha
+        self.missing_label = missing_label
+
+    def _move(self, problem: Problem) -> GaussianClasses:
+        start, sample, family = problem.start, problem.sample, problem.family
+        shares = sample.known[:, 0] / sample.labeled_weight
+        apart = start.means - shares @ start.means  # now from the centre of all rows, which is m
+        if family.spherical:
+            return replace(start, means=apart)
+        labeled = start.covariance + (apart.T * shares) @ apart
+        together = sample.scatter / sample.total
+        together[np.diag_indices_from(together)] += family.alpha
+        matrix = _ROOTS[self.root](labeled, together, start.space)
+        covariance = matrix @ start.covariance @ matrix.T
+        return replace(start, means=apart @ matrix.T, covariance=(covariance + covariance.T) / 2.0)
+
+
+def _invariant(labeled: Matrix, together: Matrix, space: Subspace) -> Matrix:
+    """Return (T T_l⁻¹)^½ in the subspace, from the basis in which both are diagonal."""
+    basis, inverse = space.basis, space.inverse
+    of_labeled = basis.T @ labeled @ basis
+    values, common = linalg.eigh(basis.T @ together @ basis, of_labeled)
+    root = of_labeled @ (common * np.sqrt(np.maximum(values, 0.0))) @ common.T
+    return _extended(root, basis, inverse)
+
+
+def _symmetric(labeled: Matrix, together: Matrix, space: Subspace) -> Matrix:
+    """Return T^½ T_l^-½ in the subspace."""
+    basis = linalg.qr(space.basis, mode="economic")[0]
+    values, vectors = linalg.eigh(basis.T @ labeled @ basis)
+    if values[0] <= len(values) * EPS * values[-1]:
+        raise SingularCovarianceError  # the units of the columns are too different
+    inverse_root = (vectors / np.sqrt(values)) @ vectors.T
+    values, vectors = linalg.eigh(basis.T @ together @ basis)
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T @ inverse_root
+    return _extended(root, basis, basis)
+
+
+def _extended(matrix: Matrix, basis: Matrix, inverse: Matrix) -> Matrix:
+    """Return a map of coordinates as one of rows, which leaves all other directions alone."""
+    change: Matrix = inverse @ (matrix - np.eye(len(matrix))) @ basis.T
+    return change + np.eye(len(change))
+
+
+_ROOTS = {"invariant": _invariant, "symmetric": _symmetric}
+
+
+@documented_like(LinearDiscriminantClassifier, ProjectedLeastSquaresClassifier)
+class ImplicitlyConstrainedDiscriminantAnalysis(SoftLabelDiscriminant):
+    r"""Linear discriminant analysis with implicit constraints from unlabeled rows.
+
+    Every choice of soft labels q of the unlabeled rows, each in the simplex of the classes, gives
+    parameters θ(q): those of maximum likelihood on all rows. Of these, the ones are taken that are
+    most likely for the labeled rows,
+
+    .. math:: \max_q \; \sum_{i \text{ labeled}} s_i \log \left( \pi_{y_i}(q)
+              \mathcal N(x_i; \mu_{y_i}(q), \Sigma(q)) \right)
+              - \frac{\alpha}{2} \sum_{i \text{ labeled}} s_i \operatorname{tr} \Sigma(q)^{-1} .
+
+    What the parameters of linear discriminant analysis have to do with moments of all rows need
+    not be spelled out, as in `MomentConstrainedDiscriminantAnalysis`: it is implied. The objective
+    is not concave; it is climbed by projected gradients from the probabilities that the supervised
+    classifier gives, up to a point that satisfies the Karush-Kuhn-Tucker conditions.
+    Nothing is guaranteed.
+
+    Parameters
+    ----------
+    {covariance, priors, alpha, missing_label}
+    tol : float, default=1e-6
+        Stop when the first derivatives promise at most this much more log-likelihood for each
+        unit of weight of the labeled rows, wherever the soft labels go.
+    max_iter : int or None, default=10000
+        Maximum number of steps.
+    {max_time, verbose}
+
+    Attributes
+    ----------
+    {classes_, coef_, intercept_, priors_, means_, covariance_, rank_}
+    supervised_ : LinearDiscriminantClassifier
+        The supervised baseline, fitted to the labeled rows.
+    soft_labels_ : array of shape (n_unlabeled,) or (n_unlabeled, n_classes)
+        The soft labels q, as the share of the second of two classes, or of every class.
+    log_likelihood_ : float
+        The objective: the penalised log-likelihood of the labeled rows. At most that of the
+        supervised classifier, which maximises it without constraints.
+    n_iter_ : int
+        Number of steps.
+    converged_ : bool
+        Whether `tol` was reached.
+    {n_features_in_, feature_names_in_}
+
+    References
+    ----------
+    J. H. Krijthe and M. Loog, "Implicitly constrained semi-supervised linear discriminant
+    analysis", International Conference on Pattern Recognition (2014), 3762-3767.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from neverworse.methods import ImplicitlyConstrainedDiscriminantAnalysis
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.integers(0, 2, 500)
+    >>> X = rng.normal(size=(500, 4)) + truth[:, None]
+    >>> y = np.where(np.arange(500) < 12, truth, -1)
+    >>> clf = ImplicitlyConstrainedDiscriminantAnalysis().fit(X, y)
+    >>> print(f"{clf.supervised_.score(X, truth):.3f} becomes {clf.score(X, truth):.3f}")
+    0.776 becomes 0.784
+    """
+
+    log_likelihood_: float
+
+    def _move(self, problem: Problem) -> GaussianClasses:
+        sample, family, budget = problem.sample, problem.family, self._budget(problem.observer)
+        objective = LabeledLoss(problem.start, sample, family)
+        smallest = self.tol * sample.labeled_weight
+        found = descend(objective, problem, lambda gap, _: gap <= smallest, budget)
+        converged, unlabeled = found.gap <= smallest, problem.labels.unlabeled
+        self._set_soft_labels(found.soft_labels, unlabeled, budget.n_iter, converged)
+        self._warn_unless_converged()
+        sums = sample.all_sums(found.soft_labels)
+        self.log_likelihood_ = -objective(sums)[0]
+        return family.most_likely(sums, sample)
+
+    def _keep(self, problem: Problem) -> None:
+        super()._keep(problem)
+        self.log_likelihood_ = self.supervised_.log_likelihood_
+
+
+class LabeledLoss:
+    r"""Penalised negative log-likelihood of the labeled rows, as a function of class sums.
+
+    With the weights :math:`l_k` and means :math:`m_k` of the labeled rows of each class, their
+    scatter :math:`W_l` within the classes and :math:`n_l = \sum_k l_k`, it is
+
+    .. math:: \tfrac{n_l}2 \log \det (2 \pi \Sigma) + \tfrac12 \operatorname{tr} \Sigma^{-1} C
+              - \sum_k l_k \log \pi_k , \qquad
+              C = W_l + n_l \alpha I + \sum_k l_k (m_k - \mu_k)(m_k - \mu_k)' ,
+
+    at the parameters of maximum likelihood for the class sums. `supervised` are those for the
+    labeled rows.
+    """
+
+    def __init__(self, supervised: GaussianClasses, sample: Sample, family: Family) -> None:
+        self._sample = sample
+        self._family = family
+        self._counts = sample.known[:, 0]
+        self._total = sample.labeled_weight
+        self._means = supervised.means
+        # Of a spherical family, only its trace matters: it is the same.
+        self._scatter = self._total * supervised.covariance
+
+    def __call__(self, sums: Matrix) -> tuple[float, Matrix]:
+        """Return the loss, and its derivative with respect to the class sums."""
+        sample, counts = self._sample, self._counts
+        model = self._family.most_likely(sums, sample)
+        precision = model.precision.matrix
+        apart = self._means - model.means
+        scatter = self._scatter + (apart.T * counts) @ apart
+        spread = precision @ scatter
+        value = -self._total * model.constant + 0.5 * float(np.trace(spread))
+        value -= float(counts @ np.log(model.priors))
+        # Of the loss, with respect to the covariance, and to the means as far as these enter C.
+        by_covariance = 0.5 * (self._total * precision - spread @ precision)
+        by_covariance = self._family.adjoint(by_covariance) / sample.total
+        by_means = -(counts[:, None] * apart) @ precision
+        # W/N is the covariance of all rows less Σ n_k μ_k μ_k' / N, and μ_k = M_k / n_k.
+        through_covariance = model.means @ by_covariance
+        shares = sums[:, 0]
+        by_sums = by_means / shares[:, None] - 2.0 * through_covariance
+        by_counts = np.sum(through_covariance * model.means, axis=1)
+        by_counts -= np.sum(by_means * model.means, axis=1) / shares
+        if self._family.priors is None:
+            by_counts -= counts / shares
+        return value, np.column_stack([by_counts, by_sums])

@@ -1,0 +1,209 @@
+"""What coordinates of the weights can do, whatever they are made of."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Self, TypeVar
+
+import numpy as np
+from scipy import linalg
+
+from neverworse._conjugate_gradients import Solved
+from neverworse._typing import AnyArray, Indices, Matrix, Vector
+from neverworse.rows import Rows
+
+EPS = float(np.finfo(np.float64).eps)
+HIGH = 1000  # columns from which on it pays to look at rows instead, if these are fewer
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Linear functions of the features, coef·x + intercept: one for each class, or just one.
+
+    Attributes
+    ----------
+    coef : array of shape (n_classes, n_columns)
+    intercept : array of shape (n_classes,)
+    """
+
+    coef: Matrix
+    intercept: Vector
+
+    @classmethod
+    def zero(cls, like: Matrix) -> Weights:
+        """Return functions that are zero everywhere, for coefficients like these."""
+        return cls(np.zeros_like(like), np.zeros(len(like)))
+
+    def __add__(self, other: Weights) -> Weights:
+        return Weights(self.coef + other.coef, self.intercept + other.intercept)
+
+    def __sub__(self, other: Weights) -> Weights:
+        return Weights(self.coef - other.coef, self.intercept - other.intercept)
+
+    def scaled(self, factor: float) -> Weights:
+        """Return `factor` times these functions."""
+        return Weights(factor * self.coef, factor * self.intercept)
+
+    def snapped(self, stored_less: float) -> Weights:
+        """Return the nearest functions whose intercept less that number is a floating point number.
+
+        Classifiers store the intercept less 0.5 as their ``intercept_``; adding 0.5 again is then
+        exact.
+        """
+        return Weights(self.coef, (self.intercept - stored_less) + stored_less)
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether the functions are zero everywhere."""
+        return not (np.any(self.coef) or np.any(self.intercept))
+
+
+@dataclass(frozen=True)
+class Points:
+    """Where a distance between weights is measured: Σ s (v·x + b)² over some points x.
+
+    Attributes
+    ----------
+    name : str
+        Of the distance, for messages.
+    rows : Rows or None
+        The points. None stands for the Euclidean distance of the weights themselves.
+    weights : array of shape (n_points,) or None
+        s; ones if None.
+    table_weights : array of shape (n_rows,) or None
+        The same for all rows of the table, if the points are some of these.
+    with_one : bool
+        Whether the intercept b counts.
+    """
+
+    name: str
+    rows: Rows | None
+    weights: Vector | None = None
+    table_weights: Vector | None = None
+    with_one: bool = True
+
+
+class Coordinates(ABC):
+    """Coordinates z of the weights, v = Tz, centred at the mean of the rows.
+
+    Points z are arrays of shape (n_classes, rank).
+
+    Attributes
+    ----------
+    rows : Rows
+        The rows (perhaps shifted) that `mean` refers to.
+    mean : array of shape (n_columns,)
+        Where the rows are centred.
+    offset : array of shape (rank,)
+        The row of T for the intercept of the centred rows.
+    column_norms : array of shape (n_columns,)
+        Weighted Euclidean norms of the columns of `rows`, not centred: what rounding errors of
+        scores are measured by.
+    is_whitened : bool
+        Whether T'HT is the identity. If not, it is known by its products only, and rows in these
+        coordinates are too long to be taken.
+    whitens_copies : bool
+        Whether a copy of a row is all that is needed to know its coordinates.
+    """
+
+    rows: Rows
+    mean: Vector
+    offset: Vector
+    column_norms: Vector
+    is_whitened = True
+    whitens_copies = False
+
+    @property
+    def rank(self) -> int:
+        """The number of coordinates."""
+        return len(self.offset)
+
+    @property
+    def centre(self) -> Vector:
+        """The mean of the rows, before any shift."""
+        return self.mean if self.rows.shift is None else self.mean + self.rows.shift
+
+    @abstractmethod
+    def coef(self, z: Matrix) -> Matrix:
+        """Return the coefficients of Tz."""
+
+    @abstractmethod
+    def adjoint_coef(self, gradient: Matrix) -> Matrix:
+        """Return T'(gradient, 0): vectors over the coefficients alone, in these coordinates."""
+
+    @abstractmethod
+    def with_total(self, size: float) -> Self:
+        """Return the coordinates with one more, which adds `size` times itself to every score."""
+
+    def to_weights(self, z: Matrix) -> Weights:
+        """Return the weights Tz, for unshifted and uncentred features."""
+        coef = self.coef(z)
+        intercept = z @ self.offset - coef @ self.mean
+        shift = self.rows.shift
+        return Weights(coef, intercept if shift is None else intercept - coef @ shift)
+
+    def adjoint(self, weighted_sum: Matrix, total: Vector) -> Matrix:
+        """Return T'E'x, given E'x and the sum of x."""
+        centred = weighted_sum - total[:, None] * self.mean
+        return self.adjoint_coef(centred) + total[:, None] * self.offset
+
+    def scores(self, z: Matrix) -> Matrix:
+        """Return the scores of all rows."""
+        w = self.to_weights(z)
+        return self.rows.scores(w.coef, w.intercept)
+
+    def solve(self, p: Matrix, error: float) -> Solved:  # noqa: ARG002
+        """Solve T'HTz = p until the error of ½ p·z is at most so large."""
+        return Solved(p, np.zeros_like(p), 0)
+
+    def map_taken(
+        self,
+        indices: Indices,
+        pieces: Sequence[slice],
+        function: Callable[[slice, Matrix], Result],
+    ) -> Iterable[Result]:
+        """Apply a function to pieces of the rows with these indices, in coordinates; see `Rows`."""
+        raise NotImplementedError("rows are too long to be taken")
+
+    def apply(self, copies: AnyArray) -> Matrix:
+        """Return copies of rows in these coordinates."""
+        raise NotImplementedError("copies of rows do not tell their coordinates")
+
+    def rotated(self, rotation: Matrix) -> Self:
+        """Return the coordinates with basis T @ rotation."""
+        raise NotImplementedError
+
+    def form(self, points: Points) -> Matrix:
+        """Return T'D'DT for the distance D that is measured at these points."""
+        raise NotImplementedError
+
+    def in_distance(
+        self,
+        points: Points,
+        stop: Callable[[], bool],  # noqa: ARG002
+    ) -> tuple[Coordinates, Matrix] | None:
+        """Return coordinates in which a distance is Euclidean, and these in terms of the present.
+
+        Directions that the distance does not see are left out.
+
+        Parameters
+        ----------
+        points : Points
+        stop : callable
+            Asked on the way; None is returned where it says True.
+        """
+        kept, vectors = visible(self.form(points))
+        rotation = vectors * kept
+        return self.rotated(rotation), rotation
+
+
+def visible(form: Matrix) -> tuple[Vector, Matrix]:
+    """Return lengths and directions that a quadratic form sees, in units of the longest."""
+    values, vectors = linalg.eigh(form)
+    largest = float(values.max(initial=0.0))
+    kept = values > len(values) * 16 * EPS * largest
+    return np.sqrt(values[kept] / (largest or 1.0)), vectors[:, kept]
