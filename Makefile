@@ -6,15 +6,16 @@ VENV ?= .venv
 PIP = "$(VENV)/bin/python" -m pip --disable-pip-version-check -qq
 
 .DEFAULT_GOAL := help
-.PHONY: help demo reproduce test fuzz lint bench clean
+.PHONY: help demo reproduce test coverage fuzz lint bench clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo       a comparison, a certificate and a picture, in seconds"
 	@echo "make reproduce  some of the paper's experiments with few repeats, in minutes"
 	@echo "make test       all tests and the examples in the docstrings"
+	@echo "make coverage   the same, with the share of the source that they run"
 	@echo "make fuzz       attacks with random seeds, for 30 minutes; goes on where it ended"
-	@echo "make lint       style and types"
+	@echo "make lint       style, types and borders"
 	@echo "make bench      speed against other solvers"
 	@echo "make clean      remove the environment and everything that was made"
 	@echo
@@ -32,6 +33,10 @@ reproduce: $(VENV)/.has-paper
 test: $(VENV)/.has-test
 	MPLBACKEND=Agg "$(VENV)/bin/python" -m pytest -n auto --doctest-modules src/neverworse tests
 
+coverage: $(VENV)/.has-test
+	MPLBACKEND=Agg "$(VENV)/bin/python" -m pytest -n auto --doctest-modules --cov=neverworse \
+	  --cov-report=term:skip-covered --cov-fail-under=95 src/neverworse tests
+
 fuzz: $(VENV)/.has-test
 	"$(VENV)/bin/python" -m tests.fuzz
 
@@ -39,6 +44,7 @@ lint: $(VENV)/.has-lint
 	"$(VENV)/bin/ruff" check
 	"$(VENV)/bin/ruff" format --check
 	"$(VENV)/bin/mypy"
+	"$(VENV)/bin/lint-imports"
 
 bench: $(VENV)/.has-bench
 	"$(VENV)/bin/python" benchmarks/run.py

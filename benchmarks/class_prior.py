@@ -14,9 +14,12 @@ from pathlib import Path
 import numpy as np
 
 from neverworse import ICLSClassifier, ProjectedLeastSquaresClassifier
-from neverworse.experiments._protocol import GINV_CUTOFF, PROTOCOLS
-from neverworse.experiments._robustness import principal_components
-from neverworse.experiments._samples import draw_labeled
+from neverworse.experiments import (
+    GINV_CUTOFF,
+    PROTOCOLS,
+    draw_labeled,
+    principal_components,
+)
 from pages import table
 from studies import load_all, parser_of
 

@@ -30,8 +30,7 @@ from neverworse.projection.solver import working_set
 from neverworse.projection.solver.passes import Choice, LabelPass
 from neverworse.projection.solver.passes import measure as measure_pass
 from neverworse.projection.solver.working_set import LARGEST_SHARE, WORKING_BYTES
-from neverworse.rows import as_rows
-from neverworse.rows._dask import DaskRows
+from neverworse.rows import DaskRows, as_rows
 from neverworse.rows._dask_engine import Engine, task_of
 from passes import Readings, counted
 from timing import peak_memory, seconds

@@ -12,13 +12,17 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from neverworse.datasets import PAPER_DATASETS
-from neverworse.experiments._design import DesignMatrix
-from neverworse.experiments._protocol import PROTOCOLS
-from neverworse.experiments._runner import random_numbers
-from neverworse.experiments._table import TABLE, draw_samples
+from neverworse.experiments import (
+    EXPERIMENTS,
+    PROTOCOLS,
+    DesignMatrix,
+    draw_cross_validation,
+    random_numbers,
+)
 from studies import load_all, parser_of
 
 PROTOCOL = PROTOCOLS["code"]
+TABLE = EXPERIMENTS["table"]
 
 
 def main(argv=None):
@@ -40,7 +44,7 @@ def count(data, name, seed, repeats):
     counts = []
     for repeat in range(repeats):
         rng = random_numbers(seed, TABLE.name, name, repeat)
-        for sample in draw_samples(data, PROTOCOL, rng):
+        for sample in draw_cross_validation(data, PROTOCOL, rng):
             labeled = sample.X[: sample.n_labeled]
             pairs = (sample.X, sample.X), (labeled, labeled), (sample.X, labeled)
             counts.append([n_left_out(centre, rows) for centre, rows in pairs])

@@ -37,7 +37,7 @@ from neverworse import (
     ProjectedLeastSquaresClassifier,
 )
 from neverworse.datasets import PAPER_DATASETS
-from neverworse.experiments._samples import draw_labeled
+from neverworse.experiments import draw_labeled
 from pages import with_tables
 from studies import load_all, parser_of, positive
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyarrow import csv, parquet
 
 from cases import Result
-from neverworse.study._fit import FitSettings, fit_table
+from neverworse.study import FitSettings, fit_table
 from neverworse.tables import ReadOptions, found_options, read_table, table_files
 from timing import seconds, side_by_side
 

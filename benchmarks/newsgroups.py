@@ -21,7 +21,7 @@ from scipy import sparse
 from sklearn.feature_extraction.text import TfidfTransformer
 
 from neverworse import ICLSClassifier, ProjectedLeastSquaresClassifier
-from neverworse.datasets._folders import data_folders
+from neverworse.datasets import data_folders
 
 FILE = "20news_counts.npz"
 # Pairs of classes from easy to hard, by their places in alphabetical order.

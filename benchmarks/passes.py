@@ -7,8 +7,7 @@ from contextlib import ExitStack, contextmanager
 from functools import wraps
 from unittest.mock import patch
 
-from neverworse.rows import ChunkedRows, DenseRows, Rows, SparseRows
-from neverworse.rows._chunked import Verb
+from neverworse.rows import ChunkedRows, DenseRows, Rows, SparseRows, Verb
 
 VERBS = (
     "gram",

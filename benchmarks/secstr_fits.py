@@ -134,7 +134,7 @@ def _in_dask(rows, folder):
     import dask.array as da
     from distributed import Client, LocalCluster, wait
 
-    from neverworse.rows._dask import DaskRows
+    from neverworse.rows import DaskRows
 
     with (
         LocalCluster(

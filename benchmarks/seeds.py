@@ -15,17 +15,24 @@ import pandas as pd
 from threadpoolctl import threadpool_limits
 
 from neverworse.datasets import PAPER_DATASETS
-from neverworse.experiments import _analysis
-from neverworse.experiments._findings import as_text
-from neverworse.experiments._methods import METHODS
-from neverworse.experiments._protocol import PROTOCOLS
-from neverworse.experiments._published import published
-from neverworse.experiments._runner import random_numbers
-from neverworse.experiments._table import TABLE, draw_samples
+from neverworse.experiments import (
+    EXPERIMENTS,
+    METHODS,
+    PROTOCOLS,
+    as_text,
+    count_marks,
+    draw_cross_validation,
+    is_tested,
+    published,
+    random_numbers,
+    table,
+    tidy,
+)
 from studies import load_all, parser_of
 
 PROTOCOL = PROTOCOLS["code"]
-TESTED = [name for name in TABLE.methods if _analysis.is_tested(name)]
+TABLE = EXPERIMENTS["table"]
+TESTED = [name for name in TABLE.methods if is_tested(name)]
 COLUMNS = ["seed", "dataset", "method", "mean", "sd", "repeats", "p_less", "p_greater", "mark"]
 
 
@@ -71,13 +78,15 @@ def cells_of(seed, dataset, data, methods, repeats):
                 **sample.measure_test(method, model),
             }
             for fold, sample in enumerate(
-                draw_samples(data, PROTOCOL, random_numbers(seed, TABLE.name, dataset, repeat))
+                draw_cross_validation(
+                    data, PROTOCOL, random_numbers(seed, TABLE.name, dataset, repeat)
+                )
             )
             for method, model in sample.fit(needed, PROTOCOL)
         ]
         for repeat in range(repeats)
     }
-    cells = _analysis.table(_analysis.tidy({dataset: records}), PROTOCOL)
+    cells = table(tidy({dataset: records}), PROTOCOL)
     return cells[cells["method"].isin(methods)].assign(seed=seed)[COLUMNS]
 
 
@@ -90,7 +99,7 @@ def report(cells):
     for method in (name for name in TESTED if name in set(cells["method"])):
         of_method = cells[cells["method"] == method]
         whole = [part for _, part in of_method.groupby("seed") if len(part) == n_datasets]
-        counts = Counter(_analysis.totals(part)[method] for part in whole)
+        counts = Counter(count_marks(part)[method] for part in whole)
         theirs = {name: row[method]["mark"] for name, row in published()["table"].items()}
         said = ", ".join(f"{as_text(c)}: {n}" for c, n in sorted(counts.items(), reverse=True))
         lines.append(f"| {method} | {as_text(_published_counts(theirs, of_method))} | {said} |")

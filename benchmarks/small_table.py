@@ -22,7 +22,7 @@ COMMANDS = {
     "fit --no-curves": ["--no-curves"],
     "fit --compare": ["--compare"],
 }
-IMPORTS = "import neverworse.study._assess, neverworse.report._outputs, matplotlib.figure, skops.io"
+IMPORTS = "from neverworse.study import assess, write_outputs; import matplotlib.figure, skops.io"
 
 
 def main():

@@ -55,7 +55,6 @@ _ROOMS = frozenset(
         "model_selection",
         "plots",
         "projection",
-        "report",
         "rows",
         "tables",
     }

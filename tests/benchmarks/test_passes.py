@@ -8,8 +8,7 @@ from pyarrow import parquet
 from scipy import sparse
 
 from neverworse import ProjectedLeastSquaresClassifier
-from neverworse.rows import Rows, as_rows, open_parquet
-from neverworse.rows._dask import DaskRows
+from neverworse.rows import DaskRows, Rows, as_rows, open_parquet
 
 
 @pytest.fixture

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from neverworse import ProjectedLeastSquaresClassifier
-from neverworse.rows import _dask, _dask_chunk_state, _dask_engine
-from neverworse.rows._dask import DaskRows
+from neverworse.rows import DaskRows, _dask, _dask_chunk_state, _dask_engine
 from neverworse.rows._dask_engine import Engine
 
 N_ROWS, N_COLUMNS, N_CHUNKS = 40_000, 10, 4

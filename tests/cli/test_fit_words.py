@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from neverworse._words import decimal, signed
 from neverworse.cli._fit_words import summary
 from neverworse.study._study import ColumnImportance, Importance
-from tests.report import studies
+from tests.study.report import studies
 
 PATHS = [Path("out/model.skops")]
 
@@ -60,11 +61,22 @@ def test_what_matters_most_is_said():
     largest = max(study.coefficients, key=lambda each: abs(each.projected_scaled))
     assert (
         "by the change of the score of 'malignant' per standard deviation: "
-        f"{largest.feature} ({largest.projected_scaled:+.3f})," in said
+        f"{largest.feature} ({signed(decimal(largest.projected_scaled))})," in said
+    )
+    # Of the class that is looked for alone.
+    three = studies.three_classes()
+    one = dataclasses.replace(three.data, positive=three.data.classes[2].name)
+    said = " ".join("\n".join(summary(dataclasses.replace(three, data=one), PATHS)).split())
+    own = [each for each in three.coefficients if each.class_name == one.positive]
+    largest = max(own, key=lambda each: abs(each.projected_scaled))
+    assert (
+        f"by the change of the score of {one.positive!r} per standard deviation: "
+        f"{largest.feature} ({signed(decimal(largest.projected_scaled))})," in said
     )
     column = ColumnImportance("age", studies.around(0.2, 0.1))
     found = Importance("random forest", "Brier score", (column,))
     said = " ".join("\n".join(summary(dataclasses.replace(study, importance=found), PATHS)).split())
     assert (
-        "most to random forest, by the rise of the Brier score if a column is shuffled: age" in said
+        "most to random forest, by the rise of the Brier score of 'malignant' if a column is "
+        "shuffled: age" in said
     )

@@ -11,7 +11,7 @@ import pytest
 from neverworse.cli import main
 from neverworse.cli._arguments import parse_threshold
 from neverworse.cli._common import UsageError
-from neverworse.study._threshold import ThresholdRule
+from neverworse.study import ThresholdRule
 from neverworse.tables import load_model, save_model
 from tests.cli.tables import flowers, quick
 
@@ -186,7 +186,9 @@ def test_the_printout_says_which_model_it_is(folder, capsys):
     said = " ".join(capsys.readouterr().out.split())
     assert "Model model.skops holds the ICLS model. Nothing is proved about it" in said
     assert "'fraud' is predicted where its probability is at least" in said
-    assert "Tested on held-out rows, with threshold found in each training fold alone" in said
+    assert (
+        "This is tested on held-out rows, with threshold found in each training fold alone" in said
+    )
     assert "Audit The Brier score of the probabilities may be up to" in said
 
 

@@ -8,10 +8,10 @@ import resource
 import pytest
 
 from neverworse.cli import main
-from neverworse.report import page
-from neverworse.report._outputs import read_study
+from neverworse.study import read_study
+from neverworse.study.report import page
 from tests.cli.tables import files_in, neverworse
-from tests.report import studies
+from tests.study.report import studies
 
 
 @pytest.fixture

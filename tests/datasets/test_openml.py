@@ -7,10 +7,9 @@ import pytest
 from sklearn.datasets import load_breast_cancer
 
 from neverworse.datasets import DataNotFoundError, load_paper_dataset, user_cache
-from neverworse.datasets import _openml as of_openml
-from neverworse.datasets._loaders import FACTS
-from neverworse.datasets._raw import read_csv
-from neverworse.datasets._sources import find
+from neverworse.datasets import _sources as sources
+from neverworse.datasets._paper import FACTS
+from neverworse.datasets._sources import find, read_csv
 from tests.datasets.data import DATA, needs_data
 
 # Tumours are at OpenML as well, under names and codes of their own. scikit-learn has the same.
@@ -117,8 +116,8 @@ def test_a_server_that_does_not_answer(monkeypatch):
     import threading
 
     done = threading.Event()
-    monkeypatch.setattr(of_openml, "LONGEST_WAIT", 0.05)
-    monkeypatch.setattr(of_openml, "fetch_openml", lambda **asked: done.wait(10))
+    monkeypatch.setattr(sources, "LONGEST_WAIT", 0.05)
+    monkeypatch.setattr(sources, "fetch_openml", lambda **asked: done.wait(10))
     assert refused() == "no answer within 0.05 seconds"
     done.set()
 
@@ -129,7 +128,7 @@ def test_numbers_among_categories(openml):
     rows = [["5", "1.5", "x"], ["?", "?", "y"], ["'7'", "2", "y"]]
     openml.offer(5, columns, rows, "class")
     facts = replace(WDBC, openml=5, columns=("a", "b"), counts=(2, 1))
-    raw = of_openml.read_openml(facts)
+    raw = sources.read_openml(facts)
     np.testing.assert_array_equal(raw.values, [[5, 1.5], [np.nan, np.nan], [7, 2]])
     assert raw.labels.tolist() == ["B", "M", "M"]
 
@@ -139,7 +138,7 @@ def test_repeated_rows_are_left_out_where_they_may_be(openml):
     rows = [["3", "1"], ["2", "0"], ["3", "1"], ["1", "1"], ["2", "0"], ["3", "0"], ["4", "1"]]
     openml.offer(5, columns, rows, "class")
     facts = replace(WDBC, openml=5, columns=("a",), counts=(2, 3), openml_repeats_rows=True)
-    raw = of_openml.read_openml(facts)
+    raw = sources.read_openml(facts)
     assert raw.values.ravel().tolist() == [3, 2, 1, 3, 4]
     assert raw.labels.tolist() == ["B", "M", "B", "M", "B"]
 
@@ -147,7 +146,7 @@ def test_repeated_rows_are_left_out_where_they_may_be(openml):
 @needs_data
 @pytest.mark.parametrize("name", [name for name in AT_OPENML if name != "WDBC"])
 def test_each_set_in_the_form_it_has_there(name, openml, monkeypatch):
-    monkeypatch.setattr("neverworse.datasets._packages.importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("neverworse.datasets._sources.importlib.util.find_spec", lambda name: None)
     facts = FACTS[name]
     raw = read_csv(DATA / facts.file, facts.columns)
     levels = CLASSES.get(name, facts.codes)

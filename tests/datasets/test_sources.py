@@ -21,9 +21,8 @@ from neverworse.datasets import (
     load_wdbc,
     user_cache,
 )
-from neverworse.datasets._loaders import FACTS
-from neverworse.datasets._raw import read_csv, write_csv
-from neverworse.datasets._sources import find
+from neverworse.datasets._paper import FACTS
+from neverworse.datasets._sources import find, read_csv, write_csv
 from tests.datasets.data import DATA, needs, needs_data
 
 BOOK = ["BCI", "COIL2", "Digit1", "g241c", "g241d", "USPS"]
@@ -179,7 +178,7 @@ BAD_NPZ = {
 @pytest.mark.parametrize("damage", BAD_NPZ)
 def test_a_damaged_archive_is_refused(damage, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("neverworse.datasets._packages.importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("neverworse.datasets._sources.importlib.util.find_spec", lambda name: None)
     (tmp_path / "g241c.npz").write_bytes(BAD_NPZ[damage]())
     with pytest.raises(DataNotFoundError) as error:
         load_g241c(data_home=tmp_path)
@@ -192,7 +191,7 @@ def test_a_damaged_archive_is_refused(damage, tmp_path, monkeypatch):
 
 @needs_data
 def test_splits_that_are_not_the_books_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("neverworse.datasets._packages.importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("neverworse.datasets._sources.importlib.util.find_spec", lambda name: None)
     stored = dict(np.load(DATA / "bci.npz"))
     np.savez(tmp_path / "bci.npz", X=stored["X"], y=stored["y"])
     assert "labeled_idx_10" not in load_paper_dataset("BCI", data_home=tmp_path)
@@ -223,7 +222,7 @@ def test_what_was_tried_and_what_helps_when_openml_may_not_be_asked(tmp_path):
 
 
 def test_what_helps_when_there_is_a_package(monkeypatch):
-    monkeypatch.setattr("neverworse.datasets._packages.importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("neverworse.datasets._sources.importlib.util.find_spec", lambda name: None)
     for load in (load_g241c, load_spect):
         with pytest.raises(DataNotFoundError) as error:
             load(download_if_missing=False)
@@ -297,7 +296,7 @@ def test_the_cache_of_each_platform(platform, environment, expected, monkeypatch
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value.format(root=tmp_path))
-    monkeypatch.setattr("neverworse.datasets._folders.sys.platform", platform)
+    monkeypatch.setattr("neverworse.datasets._sources.sys.platform", platform)
     monkeypatch.setattr(Path, "home", lambda: tmp_path / "home")
     assert user_cache() == tmp_path / expected
 

@@ -89,7 +89,7 @@ def test_bounds_whose_squares_vanish_are_refused():
 def test_never_worse_for_the_exact_worst_labels_within_bounds(kind, n_classes):
     rng = np.random.default_rng([n_classes, *kind.encode()])
     improved = 0
-    for _ in range(6):
+    for _ in range(12 if n_classes == 2 else 6):
         problem = make_problem(kind, rng)
         if n_classes == 2:
             problem = Restricted(problem.X, problem.y, problem.weights, problem.settings, 2)

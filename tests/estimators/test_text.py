@@ -11,8 +11,7 @@ from neverworse import (
     LeastSquaresClassifier,
     ProjectedLeastSquaresClassifier,
 )
-from neverworse.projection import coordinates
-from neverworse.projection.coordinates import kernel
+from neverworse.projection import coordinates, kernel
 from tests.projection.high_dimensions import worst_difference
 
 TOPICS = {

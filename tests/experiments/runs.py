@@ -8,7 +8,7 @@ import tempfile
 import pytest
 
 from neverworse.datasets import DataNotFoundError, load_paper_dataset
-from neverworse.experiments import _timing, reproduce
+from neverworse.experiments import _experiments, reproduce
 
 
 @functools.cache
@@ -37,6 +37,6 @@ def curves(repeats=2):
 def timing():
     """Training times for a few sizes."""
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
-        patch.setattr(_timing, "LARGE_SIZES", (2048,))
-        patch.setattr(_timing, "LARGE_REPEATS", 1)
+        patch.setattr(_experiments, "LARGE_SIZES", (2048,))
+        patch.setattr(_experiments, "LARGE_REPEATS", 1)
         return reproduce("timing", repeats=2, datasets=["WDBC"], out=folder, jobs=1, quiet=True)

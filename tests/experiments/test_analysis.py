@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from neverworse.experiments import _analysis
-from neverworse.experiments._protocol import PROTOCOLS
-from neverworse.experiments._published import ROUNDING, compare_table, published
+from neverworse.experiments._analysis import PUBLISHED_ROUNDING, compare_table, published
+from neverworse.experiments._methods import PROTOCOLS
 
 
 def folds(errors, n_test=(10, 30)):
@@ -54,7 +54,7 @@ def test_cells_and_marks():
     assert cells.loc["Supervised", "sd"] == pytest.approx(np.std(values, ddof=1))
     assert cells.loc["ICLS", "mean"] == pytest.approx(np.mean(values) - 0.01)
     assert cells.loc["Projection", "p_less"] == 1.0
-    totals = _analysis.totals(cells.reset_index())
+    totals = _analysis.count_marks(cells.reset_index())
     assert totals == {"ICLS": (1, 0, 0), "Projection": (0, 1, 0), "Self-Learning": (0, 0, 1)}
 
 
@@ -199,5 +199,7 @@ def test_comparison_with_the_published_table():
     (row,) = compare_table(cells).itertuples()
     assert (row.method, row.published, row.published_mark) == ("ICLS", 0.08, "better")
     assert row.difference == pytest.approx(0.02)
-    assert row.z == pytest.approx(0.02 / np.sqrt(0.02**2 / 20 + 0.01**2 / 20 + ROUNDING**2))
+    assert row.z == pytest.approx(
+        0.02 / np.sqrt(0.02**2 / 20 + 0.01**2 / 20 + PUBLISHED_ROUNDING**2)
+    )
     assert not row.agrees

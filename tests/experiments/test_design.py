@@ -5,9 +5,8 @@ import pytest
 from scipy import optimize
 
 from neverworse import LeastSquaresClassifier
-from neverworse.experiments._design import Truncation
-from neverworse.experiments._experiment import Sample, supervised_of
-from neverworse.experiments._protocol import GINV_CUTOFF, PROTOCOLS
+from neverworse.experiments._experiments import Sample, supervised_of
+from neverworse.experiments._methods import GINV_CUTOFF, PROTOCOLS, Truncation
 
 
 def wild_rows(seed=0):
@@ -115,11 +114,11 @@ def test_the_projection_is_never_worse_than_what_it_projects():
     for seed in range(10):
         drawn, *_ = sample(seed)
         for method, model in drawn.fit(["Projection"], PROTOCOLS["code"]):
-            record = drawn.measure_training(method, model)
+            record = drawn.measure(method, model)
             assert record["training_loss"] <= record["own_supervised_loss"]
 
 
 def test_methods_without_a_supervised_model_of_their_own_have_no_loss_of_it():
     drawn, *_ = sample()
     for method, model in drawn.fit(["Supervised", "Oracle", "SVM"], PROTOCOLS["code"]):
-        assert "own_supervised_loss" not in drawn.measure_training(method, model)
+        assert "own_supervised_loss" not in drawn.measure(method, model)

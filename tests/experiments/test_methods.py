@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from neverworse.experiments._methods import METHODS
-from neverworse.experiments._protocol import PROTOCOLS
+from neverworse.experiments._methods import METHODS, PROTOCOLS
 from neverworse.methods import HiddenLabels
 
 

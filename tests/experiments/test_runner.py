@@ -7,13 +7,15 @@ import pytest
 from sklearn.datasets import load_breast_cancer
 
 from neverworse import ICLSClassifier, ProjectedLeastSquaresClassifier
-from neverworse.experiments._catalogue import EXPERIMENTS
-from neverworse.experiments._experiment import Sample
-from neverworse.experiments._methods import METHODS
-from neverworse.experiments._protocol import PROTOCOLS
-from neverworse.experiments._robustness import principal_components
-from neverworse.experiments._runner import Plan, Task, run
-from neverworse.experiments._timing import LARGE_SIZES
+from neverworse.experiments._experiments import (
+    EXPERIMENTS,
+    LARGE_SIZES,
+    Plan,
+    Sample,
+    principal_components,
+)
+from neverworse.experiments._methods import METHODS, PROTOCOLS
+from neverworse.experiments._runner import Task, run
 
 
 @pytest.fixture(scope="module")
@@ -165,9 +167,9 @@ def test_labels_are_hidden_from_all_but_the_oracle(cancer):
 
 
 def test_timing(monkeypatch):
-    from neverworse.experiments import _timing
+    from neverworse.experiments import _experiments
 
-    monkeypatch.setattr(_timing, "LARGE_SIZES", (2048,))
+    monkeypatch.setattr(_experiments, "LARGE_SIZES", (2048,))
     rng = np.random.default_rng(0)
     records = EXPERIMENTS["timing"].run(None, PROTOCOLS["code"], rng, 0)
     sizes = [2**k for k in range(1, 12)]

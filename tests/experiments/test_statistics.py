@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from neverworse.experiments._statistics import reject, signed_rank, standard_error
+from neverworse.experiments._analysis import reject, signed_rank, standard_error
 
 
 def test_smallest_p_value_of_twenty_repeats():

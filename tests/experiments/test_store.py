@@ -4,7 +4,7 @@ import zlib
 
 import pytest
 
-from neverworse.experiments._store import Store
+from neverworse.experiments._runner import Store
 
 HEADER = {"experiment": "table", "seed": 0}
 RECORDS = [{"method": "Supervised", "error": 0.1 + 0.2}, {"method": "ICLS", "error": 1e-17}]

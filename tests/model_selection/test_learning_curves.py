@@ -20,7 +20,7 @@ from neverworse.model_selection import (
     labeled_learning_curve,
     unlabeled_learning_curve,
 )
-from neverworse.model_selection._curve_sizes import stratified_order
+from neverworse.model_selection._learning_curves import stratified_order
 
 CURVES = {"unlabeled": unlabeled_learning_curve, "labeled": labeled_learning_curve}
 

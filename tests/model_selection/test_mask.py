@@ -112,7 +112,7 @@ def codes(draw):
 
 
 @pytest.mark.parametrize("name", DTYPES)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(codes=codes(), seed=st.integers(0, 2**32 - 1), data=st.data())
 def test_round_trip(name, codes, seed, data):
     y = DTYPES[name](codes)
@@ -133,7 +133,7 @@ MARKERS = [-1, 77, 300, -40_000, np.nan, None, pd.NA, "?", "missing", 0.5, 99.1,
 
 
 @pytest.mark.parametrize("name", [name for name in DTYPES if "-1" not in name])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     codes=codes().map(np.abs),
     seed=st.integers(0, 2**32 - 1),
@@ -148,7 +148,7 @@ def test_round_trip_with_any_marker(name, codes, seed, marker, data):
     check(y, masked, n_known - n_labeled, marker)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     y=st.lists(st.floats(-5, 5, width=16), min_size=1, max_size=12),
     seed=st.integers(0, 1000),

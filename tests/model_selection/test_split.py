@@ -670,3 +670,20 @@ def test_plain_score_counts_unlabeled_rows_as_errors(estimator):
     labeled = cross_val_score(estimator, X, y, cv=StratifiedLabeledKFold(5)).mean()
     assert plain < 0.2  # one row in five has a label
     assert abs(labeled - accuracy) < 2 * np.sqrt(accuracy * (1 - accuracy) / 200)
+
+
+class Named(StratifiedLabeledKFold):
+    """A user's own splitter, with parameters that scikit-learn's does not have."""
+
+    def __init__(self, name, **options):
+        self.name = name
+        super().__init__(**options)
+
+
+def test_subclasses_may_have_parameters_of_their_own():
+    y = np.array([0, 1, 0, 1, 0, 1, -1, -1])
+    own = list(Named("mine", n_splits=3).split(np.zeros((8, 1)), y))
+    plain = list(StratifiedLabeledKFold(3).split(np.zeros((8, 1)), y))
+    for (train, test), (expected_train, expected_test) in zip(own, plain, strict=True):
+        np.testing.assert_array_equal(train, expected_train)
+        np.testing.assert_array_equal(test, expected_test)

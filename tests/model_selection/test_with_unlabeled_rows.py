@@ -215,8 +215,16 @@ def test_a_supervised_classifier_is_refused():
 ADVICE = r"CalibratedClassifierCV takes (-1|'\?').*WithUnlabeledRows\(estimator, X\[unlabeled\]\)"
 
 
-@pytest.mark.parametrize("options", [{"cv": StratifiedLabeledKFold(3)}, {"cv": 3}, {"n_jobs": 2}])
-@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize(
+    ("options", "n_classes"),
+    [
+        ({"cv": StratifiedLabeledKFold(3)}, 2),
+        ({"cv": StratifiedLabeledKFold(3)}, 3),
+        ({"cv": 3}, 2),
+        ({"cv": 3}, 3),
+        ({"n_jobs": 2}, 2),
+    ],
+)
 def test_calibration_with_markers_is_refused(options, n_classes):
     X, truth, labeled = problem(n_classes)
     pipe = make_pipeline(StandardScaler(), classifier())

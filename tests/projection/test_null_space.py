@@ -11,8 +11,7 @@ from neverworse import LeastSquaresClassifier, ProjectedLeastSquaresClassifier
 from neverworse.projection import solve_least_squares
 from neverworse.projection.coordinates.gram import whiten
 from neverworse.projection.coordinates.moments import _Varying, factor
-from neverworse.rows import DenseRows, SparseRows
-from neverworse.rows._dask import DaskRows
+from neverworse.rows import DaskRows, DenseRows, SparseRows
 
 SIZES = (2, 3, 5, 8)  # of the groups of one-hot columns
 N_DEPENDENT = len(SIZES) + 2

@@ -7,8 +7,7 @@ import pytest
 
 from neverworse.rows import DenseRows
 from neverworse.rows._columns import ColumnRows
-from neverworse.rows._triangle import Standard
-from neverworse.rows._weigh import RowWeigh
+from neverworse.rows._sums import RowWeigh, Standard
 
 N = 5000
 TYPES = [np.float64, np.float32, np.float16, np.int8, np.int64, np.bool_]

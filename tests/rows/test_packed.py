@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from neverworse.rows._packed import Packed, Sparse, pack, sparsely, unpack
-from neverworse.rows._weigh import RowWeigh
+from neverworse.rows._sums import RowWeigh
 
 RNG = np.random.default_rng(0)
 BITS = RNG.integers(0, 2, 5000).astype(np.float64)

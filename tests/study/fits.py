@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pyarrow as pa
 from sklearn.datasets import load_breast_cancer, load_iris
 
+from neverworse.study import FitSettings, fit_table
 from neverworse.study._assess import assess
-from neverworse.study._choice import choose
-from neverworse.study._fit import FitSettings, fit_table
 
 
 def table(n_classes=2, *, n_labeled=30, seed=0):
@@ -53,6 +50,4 @@ def fitted(n_classes=2, *, rows=None, **settings):
 def studied(fit, settings, **options):
     """The study of a fit with its model, what was scored, and the model that was chosen."""
     options = {"files": [], "command": "", "curves": False} | options
-    study, scored = assess(fit, settings, **options)
-    chosen = choose(fit, settings, study, scored)
-    return replace(study, model=chosen.facts), scored, chosen
+    return assess(fit, settings, **options)

@@ -11,12 +11,13 @@ from sklearn.linear_model import LogisticRegression
 
 from neverworse import LeastSquaresClassifier, audit
 from neverworse.rows import as_rows
-from neverworse.study import Study
+from neverworse.study import ThresholdRule
 from neverworse.study._assess import claim
-from neverworse.study._choice import check_choice, choose, is_compared, named
-from neverworse.study._decision_facts import wanted_of
-from neverworse.study._methods import standard_methods
-from neverworse.study._threshold import ThresholdRule
+from neverworse.study._choice import check_choice, choose, named
+from neverworse.study._decision import wanted_of
+from neverworse.study._files import predictions
+from neverworse.study._made import study_from
+from neverworse.study._methods import METHODS, standard_methods
 from neverworse.tables import TableError, load_model, save_model
 from tests.study.fits import few_labels, fitted, studied, table
 
@@ -33,7 +34,7 @@ def plain():
 
 def chosen_for(plain, **settings):
     fit, given, study, scored = plain
-    return choose(fit, replace(given, **settings), study, scored)
+    return choose(fit, replace(given, **settings), study.verdict, study.comparison, scored)
 
 
 def unlabeled_rows(fit):
@@ -44,7 +45,7 @@ def unlabeled_rows(fit):
 def test_models_are_those_of_the_method_fitted_to_all_rows(plain, name):
     fit = plain[0]
     found = chosen_for(plain, model=name)
-    method = standard_methods(fit.classifier, compare=True)[name]
+    method = standard_methods(fit.classifier, METHODS)[name]
     by_hand = method.fit(fit.features, fit.target.codes)
     rows = table()
     expected = by_hand.predict(fit.features)
@@ -102,14 +103,14 @@ def test_auto_follows_the_verdict(plain):
     fit, settings, study, scored = plain
     for name in ("projected", "supervised", "logistic regression"):
         verdict = replace(study.verdict, model=name)
-        found = choose(fit, settings, replace(study, verdict=verdict), scored)
+        found = choose(fit, settings, verdict, study.comparison, scored)
         assert (found.facts.name, found.facts.asked) == (name, "auto")
 
 
 def test_label_spreading_is_recommended_but_makes_no_file(plain):
     fit, settings, study, scored = plain
     verdict = replace(study.verdict, model="label spreading")
-    found = choose(fit, settings, replace(study, verdict=verdict), scored)
+    found = choose(fit, settings, verdict, study.comparison, scored)
     assert found.facts.name == "projected"
     assert found.facts.words[0] == (
         "label spreading classifies rows by the rows of the table, so it makes no model file."
@@ -122,7 +123,7 @@ def test_what_needs_all_rows_in_memory_is_refused_or_replaced(plain):
     with pytest.raises(TableError, match=r"self-training needs all rows in memory \(--memory GB\)"):
         check_choice(large, replace(settings, model="self-training"))
     verdict = replace(study.verdict, model="self-training")
-    found = choose(large, settings, replace(study, verdict=verdict), scored)
+    found = choose(large, settings, verdict, study.comparison, scored)
     assert found.facts.name == "projected"
     assert found.facts.words[0].startswith("self-training needs all rows in memory")
 
@@ -131,9 +132,9 @@ def test_what_needs_all_rows_in_memory_is_refused_or_replaced(plain):
 def test_tables_that_are_not_in_memory_give_the_same_model(plain, name, calibrate):
     fit, settings, study, scored = plain
     large = replace(fit, features=as_rows(fit.features))
+    wanted = replace(settings, model=name, calibrate=calibrate)
     here, there = (
-        choose(each, replace(settings, model=name, calibrate=calibrate), study, scored)
-        for each in (fit, large)
+        choose(each, wanted, study.verdict, study.comparison, scored) for each in (fit, large)
     )
     np.testing.assert_allclose(here.probabilities, there.probabilities, atol=1e-8)
 
@@ -142,7 +143,7 @@ def test_models_that_failed_are_refused_with_the_reason(plain):
     fit, settings, study, scored = plain
     failed = replace(study.comparison, failures={"TSVM": "It has no rows."})
     with pytest.raises(TableError, match=r"TSVM failed: It has no rows. Choose another --model."):
-        choose(fit, replace(settings, model="TSVM"), replace(study, comparison=failed), scored)
+        choose(fit, replace(settings, model="TSVM"), study.verdict, failed, scored)
 
 
 def test_a_model_that_fails_on_all_rows_is_refused_with_the_reason(plain, monkeypatch):
@@ -177,10 +178,40 @@ def test_unknown_names_are_refused_with_the_nearest_one():
         named("label spreading")
 
 
-def test_other_methods_are_compared_if_one_of_them_is_wanted():
-    assert [is_compared(name) for name in ("auto", "projected", "ICLS", "TSVM")] == [
-        *(True, True, True, False)
-    ]
+@pytest.mark.parametrize(
+    ("model", "others"),
+    [("auto", []), ("ICLS", []), ("logistic regression", ["logistic regression"])],
+)
+def test_only_the_method_that_is_wanted_is_compared_besides_ours(model, others):
+    study, *_ = studied(*fitted(model=model))
+    names = [each.method for each in study.comparison.methods]
+    assert names == ["supervised", "projected", "ICLS", *others]
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("supervised", {"threshold": ThresholdRule(value=0.2)}),
+        ("supervised", {"calibrate": True, "threshold": ThresholdRule("f1")}),
+        ("projected", {"threshold": ThresholdRule(value=0.2)}),
+        ("logistic regression", {"calibrate": True, "threshold": ThresholdRule(value=0.2)}),
+    ],
+)
+def test_a_threshold_alone_changes_no_prediction(plain, name, settings):
+    """Both models are asked with the threshold that is in the file."""
+    fit, _, _, scored = plain
+    found = chosen_for(plain, model=name, **settings)
+    table = predictions(found, scored, None)
+    changed = np.array(table.column("changed").to_pylist())
+    baseline = fit.classifier.supervised_
+    shares = baseline.predict_proba(fit.features[unlabeled_rows(fit)])
+    positive, threshold = fit.positive, found.facts.decision.threshold
+    if not (settings.get("calibrate") and name == "supervised"):
+        is_positive = shares[:, positive] >= threshold
+        np.testing.assert_array_equal(found.supervised == positive, is_positive)
+        assert (found.supervised != scored.predictions[0]).any()
+    np.testing.assert_array_equal(changed, found.codes != found.supervised)
+    assert not changed.any() or name != "supervised"
 
 
 # Audits
@@ -191,7 +222,7 @@ def test_audits_are_about_the_probabilities_of_unlabeled_rows(plain, name):
     fit = plain[0]
     facts = chosen_for(plain, model=name).facts.audit
     free = unlabeled_rows(fit)
-    model = standard_methods(fit.classifier, compare=True)[name].fit(fit.features, fit.target.codes)
+    model = standard_methods(fit.classifier, METHODS)[name].fit(fit.features, fit.target.codes)
     by_hand = audit(
         model,
         fit.classifier.supervised_,
@@ -256,7 +287,7 @@ def test_what_was_decided_on_is_part_of_the_study(plain):
     words = " ".join(found.facts.words)
     assert "The certificate is about its scores: what is decided on beyond them" in words
     whole = replace(study, model=found.facts)
-    assert Study.from_dict(json.loads(json.dumps(whole.to_dict()))).model == found.facts
+    assert study_from(json.loads(json.dumps(whole.to_dict()))).model == found.facts
 
 
 def test_costs_are_compared_with_those_of_one_half(plain):
@@ -354,7 +385,7 @@ def test_positive_classes_are_those_of_the_fit(plain):
 
 def test_methods_have_the_weights_of_classes():
     fit, settings = fitted(alpha=0.5, class_weight="balanced")
-    methods = standard_methods(fit.classifier, compare=True)
+    methods = standard_methods(fit.classifier, METHODS)
     assert isinstance(methods["supervised"], LeastSquaresClassifier)
     assert methods["supervised"].class_weight == "balanced"
     assert isinstance(methods["logistic regression"].estimator, LogisticRegression)

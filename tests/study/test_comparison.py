@@ -20,10 +20,16 @@ from neverworse import (
 )
 from neverworse.methods import SelfLearningClassifier
 from neverworse.model_selection import StratifiedLabeledKFold
-from neverworse.study._comparison import compare, fit_fold
-from neverworse.study._methods import NearestLabelSpreading, guarantee_of, standard_methods
-from neverworse.study._resampling import Mean
-from neverworse.study._sample import draw_sample
+from neverworse.study._comparison import compare
+from neverworse.study._methods import (
+    METHODS,
+    NearestLabelSpreading,
+    fit_fold,
+    guarantee_of,
+    method_names,
+    standard_methods,
+)
+from neverworse.study._sample import Mean, draw_sample
 
 
 def problem(n_labeled=40, n_unlabeled=300, n_features=12, n_classes=2, shift=0.5, seed=0):
@@ -302,9 +308,9 @@ def test_progress_is_told():
         {"a": LeastSquaresClassifier(missing_label=np.nan)},
         X,
         y,
-        progress=lambda done, total: told.append((done, total)),
+        told=lambda what, share: told.append((what, share)),
     )
-    assert told == [(k + 1, 15) for k in range(15)]
+    assert told == [("comparing methods", (k + 1) / 15) for k in range(15)]
 
 
 def test_one_label_of_a_class_is_too_few():
@@ -329,14 +335,20 @@ def test_standard_methods_share_the_settings():
         ), name
     assert type(methods["ICLS"]) is ICLSClassifier
     assert methods["supervised"].get_params()["missing_label"] is np.nan
-    for method in standard_methods(given, compare=True).values():
+    for method in standard_methods(given, METHODS).values():
         clone(method)
 
 
-def test_all_methods_run_and_only_scores_have_a_loss(monkeypatch):
+def quick(monkeypatch):
+    """One repeat, and small forests."""
     monkeypatch.setattr("neverworse.study._sample.MOST_REPEATS", 1)
+    monkeypatch.setattr("neverworse.study._methods.N_TREES", 5)
+
+
+def test_all_methods_run_and_only_scores_have_a_loss(monkeypatch):
+    quick(monkeypatch)
     X, y = problem(n_labeled=30, n_unlabeled=100, shift=1.0)
-    methods = standard_methods(projected(alpha=1.0), compare=True)
+    methods = standard_methods(projected(alpha=1.0), METHODS)
     found = compare(methods, X, y, sample_weight=np.ones(len(y))).comparison
     by_name = {facts.method: facts for facts in found.methods}
     assert list(by_name) == list(methods)
@@ -351,9 +363,9 @@ def test_all_methods_run_and_only_scores_have_a_loss(monkeypatch):
 
 
 def test_all_methods_run_on_several_classes_and_sparse_rows(monkeypatch):
-    monkeypatch.setattr("neverworse.study._sample.MOST_REPEATS", 1)
-    X, y = problem(n_labeled=30, n_unlabeled=60, n_classes=3, shift=1.0)
-    methods = standard_methods(projected(alpha=1.0), compare=True, n_classes=3)
+    quick(monkeypatch)
+    X, y = problem(n_labeled=30, n_unlabeled=60, n_features=5, n_classes=3, shift=1.0)
+    methods = standard_methods(projected(alpha=1.0), method_names(3))
     dense = compare(methods, X, y).comparison
     assert dense.failures == {}
     del methods["random forest"], methods["self-training"]  # others take a fraction of the time
@@ -433,7 +445,7 @@ def test_words_say_when_something_is():
         X,
         y,
     ).comparison
-    assert "fewer errors: supervised (-" in found.words
+    assert "fewer errors: supervised (\N{MINUS SIGN}" in found.words
 
 
 def test_words_about_equal_losses():

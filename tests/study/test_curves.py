@@ -157,7 +157,7 @@ def test_words_have_the_numbers():
     sample = draw_sample(*problem(), None, 1_000, 0)
     words = _curve(made(NOISE - 0.02, NOISE), sample, "unlabeled rows").words
     margin = 2.262157 * np.sqrt((1 / 10 + 1 / 4) * NOISE.var(ddof=1)) * 100
-    assert f"changed by -2.0 (±{margin:.1f}) percentage points" in words
+    assert f"changed by \N{MINUS SIGN}2.0 (±{margin:.1f}) percentage points" in words
     assert f"by up to {margin + 2:.1f} points, or raised it by up to {margin - 2:.1f}" in words
 
 

@@ -14,11 +14,10 @@ from sklearn.model_selection import StratifiedKFold
 from neverworse import LeastSquaresClassifier, ProjectedLeastSquaresClassifier
 from neverworse.methods import SupervisedClassifier
 from neverworse.model_selection import StratifiedLabeledKFold, WithUnlabeledRows
-from neverworse.study import _decision
-from neverworse.study._comparison import _truth
+from neverworse.study import ThresholdRule, _decision
 from neverworse.study._decision import Wanted, decide, nested_numbers, platt
+from neverworse.study._numbers import Truth
 from neverworse.study._sample import draw_sample
-from neverworse.study._threshold import ThresholdRule
 from neverworse.tables import DecidedClassifier, outputs
 
 FIXED, BALANCED = ThresholdRule(), ThresholdRule("balanced")
@@ -131,12 +130,13 @@ def test_tests_see_no_row_that_was_decided_by(monkeypatch):
         return inner(method, sample, rows, *more)
 
     monkeypatch.setattr(_decision, "decide", spy)
-    truth = _truth(sample, ["a", "b"], 1)
+    truth = Truth.of(sample, ["a", "b"], 1)
     shares = []
     numbers = nested_numbers(
-        METHODS["projected"], sample, truth, Wanted(BALANCED, 1, False), 0, shares.append
+        *(METHODS["projected"], sample, truth, Wanted(BALANCED, 1, False), 0),
+        lambda what, share: shares.append((what, share)),
     )
-    assert shares == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0])
+    assert shares == [("deciding on the threshold", k / 5) for k in range(1, 6)]
     held_out = [np.setdiff1d(np.arange(sample.n_labeled), rows) for rows in seen]
     assert sorted(np.concatenate(held_out)) == list(range(sample.n_labeled))
     assert np.sum(numbers.confusion) == pytest.approx(sample.n_labeled)
@@ -145,9 +145,9 @@ def test_tests_see_no_row_that_was_decided_by(monkeypatch):
 def test_numbers_are_those_of_models_decided_on_without_the_test_rows():
     X, y, _ = made()
     sample = sample_of(X, y)
-    truth = _truth(sample, ["a", "b"], 1)
+    truth = Truth.of(sample, ["a", "b"], 1)
     wanted = Wanted(ThresholdRule("f1"), 1, calibrate=True)
-    numbers = nested_numbers(METHODS["projected"], sample, truth, wanted, 0, lambda share: None)
+    numbers = nested_numbers(METHODS["projected"], sample, truth, wanted, 0)
     predicted = np.zeros(sample.n_labeled)
     folds = StratifiedLabeledKFold(5, shuffle=True, random_state=0, missing_label=np.nan)
     for train, test in folds.split(sample.X, sample.y):
@@ -163,10 +163,10 @@ def test_what_is_decided_on_by_noise_is_found_to_be_worth_nothing():
     for seed in range(24):
         X, y, _ = made(n_labeled=60, n=62, shift=0.0, seed=seed)
         sample = sample_of(X, y)
-        truth = _truth(sample, ["a", "b"], 1)
+        truth = Truth.of(sample, ["a", "b"], 1)
         wanted = Wanted(BALANCED, 1, False)
         method = LeastSquaresClassifier(1.0, missing_label=np.nan)
-        outside.append(nested_numbers(method, sample, truth, wanted, 0, lambda share: None))
+        outside.append(nested_numbers(method, sample, truth, wanted, 0))
         model = decided(method, X, y, wanted)
         inside.append(balanced_accuracy_score(y[:60], model.predict(X[:60])))
     assert np.mean(inside) > 0.58
@@ -177,13 +177,13 @@ def test_labels_too_few_to_be_tested():
     X, y, _ = made()
     y[np.flatnonzero(y == 1.0)[2:]] = np.nan
     sample = sample_of(X, y)
-    truth = _truth(sample, ["a", "b"], 1)
+    truth = Truth.of(sample, ["a", "b"], 1)
     for wanted, numbers_there in (
         (Wanted(BALANCED, 1, False), False),
         (Wanted(ThresholdRule(value=0.2), 1, False), True),
     ):
         assert decide(METHODS["projected"], sample, np.arange(len(sample.y)), wanted, 0)
-        found = nested_numbers(METHODS["projected"], sample, truth, wanted, 0, lambda share: None)
+        found = nested_numbers(METHODS["projected"], sample, truth, wanted, 0)
         assert (found is not None) == numbers_there
 
 

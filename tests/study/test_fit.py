@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from neverworse import ProjectedLeastSquaresClassifier
-from neverworse.study._fit import FitSettings, add_unlabeled, fit_table
+from neverworse.study import FitSettings, add_unlabeled, fit_table
 from neverworse.tables import TableError, TablePreparation
 from tests.study.fits import fitted, table
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.inspection import permutation_importance as of_scikit_learn
 from sklearn.model_selection import StratifiedKFold
 
@@ -84,6 +85,27 @@ def test_without_probabilities_it_is_the_error_that_rises():
     increases = by_name(found)
     assert 0.2 < increases["used"].value < 0.5
     assert increases["unused"].value == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("method", [METHOD, None])
+def test_the_class_that_is_looked_for_is_told_from_all_others(method):
+    """The first feature tells the first class from the rest, the second one the other two."""
+    rng = np.random.default_rng(0)
+    y = rng.permutation(np.arange(300) % 3).astype(float)
+    X = rng.normal(size=(300, 2))
+    X[:, 0] += 3.0 * (y == 0)
+    X[:, 1] += 3.0 * (y == 1)
+    forest = RandomForestClassifier(20, min_samples_leaf=5, random_state=0)
+    for positive, order in ((0, ["first", "second"]), (1, ["second", "first"])):
+        found = permutation_importance("m", method or forest, X, y, ["first", "second"])
+        one = permutation_importance(
+            "m", method or forest, X, y, ["first", "second"], positive=positive
+        )
+        assert [each.column for each in one.columns] == order
+        # Where all classes count, both features do.
+        assert (
+            min(each.increase.value for each in found.columns) > 2 * one.columns[1].increase.value
+        )
 
 
 def test_too_many_columns_are_refused():

@@ -12,10 +12,16 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.semi_supervised import SelfTrainingClassifier
 
 from neverworse import ProjectedLeastSquaresClassifier
-from neverworse.study._methods import collapsed_to, learns_from_itself, standard_methods
-from neverworse.study._tuned import TunedClassifier, tuned_classifiers
-
-TUNED = ("logistic regression", "random forest", "gradient boosting", "self-training")
+from neverworse.study._methods import (
+    METHODS,
+    TUNED,
+    TunedClassifier,
+    collapsed_to,
+    learns_from_itself,
+    method_names,
+    standard_methods,
+    tuned_classifier,
+)
 
 
 def rows(n_labeled=40, n=200, seed=0):
@@ -28,17 +34,17 @@ def rows(n_labeled=40, n=200, seed=0):
 
 def test_comparisons_have_what_people_would_try_instead():
     projected = ProjectedLeastSquaresClassifier(missing_label=np.nan)
-    names = list(standard_methods(projected, compare=True))
+    names = list(standard_methods(projected, METHODS))
     assert names[:3] == ["supervised", "projected", "ICLS"]
     assert set(names[3:]) == {*TUNED, "self-learning", "TSVM", "label spreading"}
     assert list(standard_methods(projected)) == names[:3]
-    assert "TSVM" not in standard_methods(projected, compare=True, n_classes=3)
+    assert "TSVM" not in standard_methods(projected, method_names(3))
 
 
 @pytest.mark.parametrize("name", TUNED)
 def test_settings_are_chosen_on_labeled_rows_and_predictions_are_good(name):
     X, y, truth = rows()
-    method = tuned_classifiers(missing_label=np.nan)[name]
+    method = tuned_classifier(name, missing_label=np.nan)
     model = clone(method).fit(X, y)
     assert set(model.best_params_) == set(method.grid)
     assert method.estimator.get_params() == clone(method).estimator.get_params()
@@ -56,7 +62,7 @@ def test_settings_are_chosen_on_labeled_rows_and_predictions_are_good(name):
 def test_the_choice_is_that_of_a_search_over_labeled_rows():
     X, y, _ = rows()
     labeled = ~np.isnan(y)
-    method = tuned_classifiers(missing_label=np.nan)["logistic regression"]
+    method = tuned_classifier("logistic regression", missing_label=np.nan)
     search = GridSearchCV(
         LogisticRegression(max_iter=1000),
         {"C": method.grid["C"]},
@@ -70,7 +76,7 @@ def test_the_choice_is_that_of_a_search_over_labeled_rows():
 
 def test_self_training_is_that_of_scikit_learn_with_the_chosen_penalty():
     X, y, _ = rows()
-    model = tuned_classifiers(missing_label=np.nan)["self-training"].fit(X, y)
+    model = tuned_classifier("self-training", missing_label=np.nan).fit(X, y)
     learner = SelfTrainingClassifier(LogisticRegression(max_iter=1000, **model.best_params_))
     learner.fit(X, np.where(np.isnan(y), -1, y).astype(int))
     np.testing.assert_allclose(model.predict_proba(X), learner.predict_proba(X), rtol=1e-6)
@@ -79,7 +85,7 @@ def test_self_training_is_that_of_scikit_learn_with_the_chosen_penalty():
 def test_one_label_of_a_class_leaves_nothing_to_choose_by():
     X, y, _ = rows()
     y[np.flatnonzero(y == 1.0)[1:]] = np.nan
-    model = tuned_classifiers(missing_label=np.nan)["logistic regression"].fit(X, y)
+    model = tuned_classifier("logistic regression", missing_label=np.nan).fit(X, y)
     assert model.best_params_ == {"C": 1.0}
     assert set(model.predict(X)) <= {0.0, 1.0}
 
@@ -87,7 +93,7 @@ def test_one_label_of_a_class_leaves_nothing_to_choose_by():
 def test_fewer_labels_of_a_class_than_folds_are_enough():
     X, y, _ = rows()
     y[np.flatnonzero(y == 1.0)[2:]] = np.nan
-    model = tuned_classifiers(missing_label=np.nan)["logistic regression"].fit(X, y)
+    model = tuned_classifier("logistic regression", missing_label=np.nan).fit(X, y)
     assert model.best_params_["C"] in (1.0, 0.001, 0.01, 0.1, 10.0)
 
 
@@ -100,7 +106,8 @@ def test_weights_of_rows_and_classes_reach_the_classifier():
     by_class = LogisticRegression(class_weight={0.0: 1.0, 1.0: 5.0})
     same = TunedClassifier(by_class, grid, missing_label=np.nan).fit(X, y)
     np.testing.assert_allclose(weighted.predict_proba(X), same.predict_proba(X), rtol=1e-4)
-    for method in tuned_classifiers("balanced", np.nan).values():
+    for name in TUNED:
+        method = tuned_classifier(name, "balanced", np.nan)
         assert method.estimator.class_weight == "balanced"
 
 
@@ -120,7 +127,7 @@ def test_a_tenth_of_the_share_of_other_classes_is_the_edge(n_others, expected):
 
 
 def test_only_methods_that_learn_from_themselves_collapse():
-    methods = standard_methods(ProjectedLeastSquaresClassifier(), compare=True)
+    methods = standard_methods(ProjectedLeastSquaresClassifier(), METHODS)
     collapsing = {name for name, method in methods.items() if learns_from_itself(method)}
     assert collapsing == {"self-training", "self-learning", "TSVM", "label spreading"}
     assert collapsed_to(np.zeros(0, np.intp), np.array([0, 1])) is None

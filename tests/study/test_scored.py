@@ -6,20 +6,9 @@ import numpy as np
 import pytest
 
 from neverworse.estimators import class_scores
-from neverworse.study._coefficients import coefficients
+from neverworse.study._importance import coefficients
 from neverworse.study._scored import ScoredRows
 from tests.study.fits import fitted, table
-
-
-def scored_rows(fit):
-    return ScoredRows.of(
-        fit.classifier,
-        fit.features,
-        fit.target.codes,
-        fit.target.class_names,
-        fit.weights,
-        fit.row_names,
-    )
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -27,7 +16,7 @@ def test_changes(n_classes):
     fit, _ = fitted(n_classes, id="name")
     rows = table(n_classes)
     unlabeled = np.array([label is None for label in rows.column("class").to_pylist()])
-    changes = scored_rows(fit).changes()
+    changes = ScoredRows.of(fit).changes()
     first = fit.model.supervised().predict(rows)[unlabeled]
     second = fit.model.predict(rows)[unlabeled]
     assert changes.n_unlabeled == unlabeled.sum()
@@ -48,7 +37,7 @@ def test_changes(n_classes):
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_scores_of_classes_are_those_of_least_squares_on_targets_0_and_1(n_classes):
     fit, _ = fitted(n_classes)
-    scored = scored_rows(fit)
+    scored = ScoredRows.of(fit)
     labeled = ~np.isnan(fit.target.codes)
     E = np.column_stack([fit.features, np.ones(len(fit.features))])
     indicators = (fit.target.codes[labeled, None] == np.arange(n_classes)).astype(float)
@@ -60,7 +49,7 @@ def test_scores_of_classes_are_those_of_least_squares_on_targets_0_and_1(n_class
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_scores_are_counted_once_each(n_classes):
     fit, _ = fitted(n_classes)
-    found = scored_rows(fit).scores()
+    found = ScoredRows.of(fit).scores()
     assert len(found) == (1 if n_classes == 2 else 3)
     for scores in found:
         assert len(scores.edges) == 41
@@ -101,6 +90,23 @@ def raw(rows, feature, column, gap_mean):
     if " = " in feature:
         return np.array([float(v == feature.split(" = ")[1]) for v in values])
     return np.array(values)
+
+
+def test_weights_and_scores_are_about_the_class_that_is_looked_for():
+    fit, _ = fitted()
+    names, preparation = fit.target.class_names, fit.model.preparation_
+    second, first = (
+        coefficients(fit.classifier, preparation, fit.features, names, positive)
+        for positive in (1, 0)
+    )
+    assert {each.class_name for part in first for each in part} == {names[0]}
+    # Scores of both classes add up to 1.
+    for of_first, of_second, total in zip(first, second, (0.0, 1.0), strict=True):
+        for a, b in zip(of_first, of_second, strict=True):
+            for kind in ("supervised", "projected", "supervised_scaled", "projected_scaled"):
+                assert getattr(a, kind) + getattr(b, kind) == pytest.approx(total, abs=1e-12)
+    (scores,) = ScoredRows.of(fit).scores(0)
+    assert scores.class_name == names[0]
 
 
 def test_scaled_coefficients_are_per_standard_deviation():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import balanced_accuracy_score, confusion_matrix, f1_score
 
-from neverworse.study._threshold import ThresholdRule
+from neverworse.study import ThresholdRule
 
 
 def cost(truth, predicted, weights):

@@ -6,10 +6,11 @@ import dataclasses
 
 import pytest
 
-from neverworse.study._study import Estimate
+from neverworse.study._study import DecisionFacts, Estimate
 from neverworse.study._verdict import Evidence, decide, verdict_of
-from tests.report import studies
+from tests.study.report import studies
 
+MINUS = "\N{MINUS SIGN}"
 SAME = Estimate(0.0, -0.01, 0.01)
 LOWER = Estimate(-0.02, -0.03, -0.001)
 HIGHER = Estimate(0.02, 0.001, 0.03)
@@ -136,14 +137,17 @@ def test_words_have_the_numbers_and_the_baseline_beside_them():
     )
     low, high = (f"{100 * end:.1f}" for end in (numbers.error.low, numbers.error.high))
     assert found.quality.startswith(
-        f"On held-out rows it is wrong in {100 * numbers.error.value:.1f} % (95 % interval {low} "
+        f"On held-out rows it is wrong in {100 * numbers.error.value:.1f} % (95 % interval {low} % "
         f"to {high} %); always answering 'benign' would be wrong in "
         f"{100 * baseline.error.value:.1f} %."
     )
     recall = f"It finds {100 * numbers.classes[1].recall.value:.1f} % of the rows of 'malignant'"
     assert recall in found.quality
     assert "It is proved." in found.reasons
-    assert "-2.3 points (95 % interval -3.5 to -1.1): clearly lower." in found.reasons[1]
+    assert (
+        f"{MINUS}2.3 points (95 % interval {MINUS}3.5 to {MINUS}1.1): clearly lower."
+        in (found.reasons[1])
+    )
     assert (
         "The projected model gives 3 of the 400 unlabeled rows another class" in found.reasons[-1]
     )
@@ -195,7 +199,7 @@ def test_what_could_help():
         evidence(labeled_curve=dataclasses.replace(curve, error_step=SAME))
     ).advice
     assert "perhaps" in advice
-    assert "changed by 0.0 points (95 % interval -1.0 to +1.0)" in advice
+    assert f"changed by 0.0 points (95 % interval {MINUS}1.0 to +1.0)" in advice
     flat = dataclasses.replace(curve, error_step=Estimate(0.0, 0.0, 0.0))
     (advice,) = verdict_of(evidence(labeled_curve=flat)).advice
     assert "did not change in any fold" in advice
@@ -228,9 +232,32 @@ def test_columns_that_tell_the_class_are_a_caution():
     assert not any("say which class" in each for each in verdict_of(evidence()).cautions)
 
 
-def test_numbers_at_another_threshold_than_that_of_the_file_say_so():
-    verdict = verdict_of(evidence(thresholded=True))
-    assert verdict.quality.startswith("On held-out rows, at a threshold of 0.5, it is wrong in")
-    assert "at the threshold in the file" in verdict.quality
-    assert not any("--threshold" in each for each in verdict.cautions)
+def in_file(numbers=None, name="projected"):
+    """The model in the file, with a threshold that was tested if it has numbers."""
+    decision = DecisionFacts("f1", "malignant", 0.2, False, 5, numbers, ())
+    return dataclasses.replace(studies.binary().model, name=name, decision=decision)
+
+
+def test_the_numbers_are_those_of_the_model_in_the_file_at_its_threshold():
+    always = studies.comparison().baseline
+    base = studies.comparison().of("projected").numbers
+    error = Estimate(0.35, 0.3, 0.43)
+    tested = dataclasses.replace(base, error=error, classes=always.classes)
+    verdict = verdict_of(evidence(model=in_file(tested)))
+    assert verdict.quality.startswith(
+        "On held-out rows, with --threshold f1, it is wrong in 35.0 % (95 % interval 30.0 % to 43.0"
+    )
+    recall = always.of("malignant").recall.value
+    assert f"It finds {100 * recall:.1f} % of the rows of 'malignant'" in verdict.quality
+    (caution,) = verdict.cautions
+    assert caution.startswith("Its error is not clearly lower than that of always answering")
+    assert "--threshold" not in caution
+    other = verdict_of(evidence(model=in_file(tested, "ICLS")))
+    assert "with --threshold f1, the model in the file, ICLS, is wrong in 35.0 %" in other.quality
     assert "threshold" not in verdict_of(evidence()).quality
+
+
+def test_a_threshold_that_could_not_be_tested_is_said_not_to_be():
+    verdict = verdict_of(evidence(model=in_file(None)))
+    assert verdict.quality.startswith("On held-out rows, at a threshold of 0.5, it is wrong in")
+    assert verdict.quality.endswith("What it does with --threshold f1 was not tested.")

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from neverworse.cli import main
-from neverworse.report._outputs import read_study
+from neverworse.study import read_study
 from tests.tables.messy import TABLES
 
 READABLE = [name for name, table in TABLES.items() if not table.refused]

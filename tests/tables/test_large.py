@@ -13,7 +13,7 @@ import pytest
 from pyarrow import csv, parquet
 
 from neverworse.cli import main
-from neverworse.study._fit import fit_table
+from neverworse.study import fit_table
 from neverworse.tables import (
     ReadOptions,
     StoredTable,

@@ -12,7 +12,7 @@ from pyarrow import parquet
 
 from neverworse import ProjectedLeastSquaresClassifier
 from neverworse.cli import main
-from neverworse.study._fit import FitSettings, fit_table
+from neverworse.study import FitSettings, fit_table
 from neverworse.tables import (
     Noticed,
     ReadOptions,

@@ -14,10 +14,10 @@ from neverworse._extras import install
 from neverworse.cli._common import BAD_MODEL, BAD_TABLE, CommandError, UsageError
 
 if TYPE_CHECKING:
-    from neverworse.study._threshold import ThresholdRule
+    from neverworse.study import ThresholdRule
     from neverworse.tables import ReadOptions
 
-NEEDED = ("pyarrow", "skops", "matplotlib")
+NEEDED = ("jinja2", "matplotlib", "pyarrow", "skops")
 
 
 def add_reading(parser: argparse.ArgumentParser) -> None:
@@ -182,7 +182,7 @@ def parse_prior(texts: list[str]) -> dict[str | None, tuple[float, float]] | str
 
 def parse_model(text: str) -> str:
     """Return the name of the model that is meant; see --model."""
-    from neverworse.study._choice import named
+    from neverworse.study import named
 
     try:
         return named(text)
@@ -192,7 +192,7 @@ def parse_model(text: str) -> str:
 
 def parse_threshold(text: str) -> ThresholdRule:
     """Return the rule that is meant; see --threshold."""
-    from neverworse.study._threshold import ThresholdRule
+    from neverworse.study import ThresholdRule
 
     named = {"balanced": ThresholdRule("balanced"), "f1": ThresholdRule("f1")}
     if text in named:

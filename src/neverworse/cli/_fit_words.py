@@ -9,17 +9,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from neverworse._files import write_whole
+from neverworse._words import count, decimal, interval, signed
 from neverworse.cli._common import UsageError, aligned, labelled, wrapped
-from neverworse.projection.words import count
-from neverworse.study._fit import FitSettings, feature_columns, looks_at
-from neverworse.study._study import (
+from neverworse.study import (
     ColumnFacts,
     Comparison,
     DataFacts,
+    FitSettings,
     ModelFacts,
     Numbers,
     Study,
     Verdict,
+    feature_columns,
+    looks_at,
 )
 from neverworse.tables import (
     KINDS,
@@ -43,10 +45,9 @@ MAX_SAID = 5  # columns that matter most
 def summary(study: Study, paths: Sequence[Path]) -> Iterator[str]:
     """Yield paragraphs for people: what to do first, then the evidence, then what was read."""
     yield from _verdict(study.verdict)
-    if study.model is not None:
-        yield from _model(study.model)
+    yield from _model(study.model)
     if study.comparison is not None:
-        yield from _compared(study.comparison)
+        yield from _compared(study.comparison, study.model)
         yield from _numbers(study)
     yield from _read(study.data)
     for note in study.notes:
@@ -109,22 +110,19 @@ def _column(column: ColumnFacts) -> tuple[str, ...]:
     return column.name, column.read_as or column.kind, column.treatment, missing, made
 
 
-def _compared(comparison: Comparison) -> Iterator[str]:
+def _compared(comparison: Comparison, model: ModelFacts) -> Iterator[str]:
+    at = ", all at a threshold of 0.5" if model.has_threshold else ""
     repeats = f" x {comparison.n_repeats}" if comparison.n_repeats > 1 else ""
     yield wrapped(
         f"Cross-validated on {count(comparison.n_labeled, 'labeled row')}, "
         f"{comparison.n_folds} folds{repeats}, with "
-        f"{count(comparison.n_unlabeled, 'unlabeled row')} in every fit (Δ with 95 % interval):"
+        f"{count(comparison.n_unlabeled, 'unlabeled row')} in every fit (Δ with 95 % interval){at}:"
     )
     baseline = comparison.baseline
     rows = [(f"always {comparison.majority!r}", *_short(baseline), "")]
     for method in comparison.methods:
         difference = method.error_difference
-        shown = (
-            ""
-            if difference is None
-            else f"{difference.value:+.3f} ({difference.low:+.3f} to {difference.high:+.3f})"
-        )
+        shown = "" if difference is None else interval(difference, sign=True)
         rows.append((method.method, *_short(method.numbers), shown))
     yield aligned(
         ("method", "error", "balanced", "AUC", "Brier", "Δ error vs. supervised"),
@@ -138,41 +136,26 @@ def _compared(comparison: Comparison) -> Iterator[str]:
 
 def _short(numbers: Numbers) -> tuple[str, ...]:
     return (
-        f"{numbers.error.value:.3f}",
-        f"{numbers.balanced_accuracy.value:.3f}",
-        "" if numbers.auc is None else f"{numbers.auc.value:.3f}",
-        "" if numbers.brier is None else f"{numbers.brier.value:.3f}",
+        decimal(numbers.error.value),
+        decimal(numbers.balanced_accuracy.value),
+        "" if numbers.auc is None else decimal(numbers.auc.value),
+        "" if numbers.brier is None else decimal(numbers.brier.value),
     )
 
 
 def _numbers(study: Study) -> Iterator[str]:
-    """Yield the numbers of the model that is recommended, with their intervals."""
-    comparison, model = study.comparison, study.verdict.model
-    assert comparison is not None
-    numbers = comparison.of(model).numbers
-    rows = [
-        ("error", numbers.error),
-        ("balanced accuracy", numbers.balanced_accuracy),
-        ("AUC", numbers.auc),
-        ("Brier score", numbers.brier),
-        ("log loss", numbers.log_loss),
-    ]
-    for each in numbers.classes:
-        if each.name == study.data.positive:
-            rows += [
-                (f"{kind} of {each.name!r}", value)
-                for kind, value in (
-                    ("precision", each.precision),
-                    ("recall", each.recall),
-                    ("F1", each.f1),
-                )
-            ]
+    """Yield the numbers of the model in the file, with their intervals."""
+    assert study.numbers is not None
     yield aligned(
-        (f"{model}, on held-out rows", "value", "95 % interval"),
+        (f"{study.model.name}, on held-out rows", "value", "95 % interval"),
         [
-            (what, f"{value.value:.3f}", f"{value.low:.3f} to {value.high:.3f}")
-            for what, value in rows
-            if value is not None
+            (
+                f"{what} of {of!r}" if of else what,
+                decimal(found.value),
+                f"{decimal(found.low)} to {decimal(found.high)}",
+            )
+            for what, of, found in study.numbers.measures(study.data.positive)
+            if found is not None
         ],
         right=(1, 2),
     )
@@ -181,26 +164,29 @@ def _numbers(study: Study) -> Iterator[str]:
 
 
 def _matters(study: Study) -> str:
-    """Say which columns matter most."""
-    found = study.importance
+    """Say which columns matter most, to the class that is looked for if there is one."""
+    positive, found = study.data.positive, study.importance
     if found is not None:
         shown = found.columns[:MAX_SAID]
-        parts = [f"{each.column} ({each.increase.value:+.3f})" for each in shown]
+        parts = [f"{each.column} ({signed(decimal(each.increase.value))})" for each in shown]
+        of = "" if positive is None else f" of {positive!r}"
         return (
-            f"What matters most to {found.model}, by the rise of the {found.measure} if a column "
-            f"is shuffled: {', '.join(parts)}."
+            f"What matters most to {found.model}, by the rise of the {found.measure}{of} if a "
+            f"column is shuffled: {', '.join(parts)}."
         )
-    which = "supervised" if study.verdict.model == "supervised" else "projected"
-    weights = sorted(
-        ((getattr(each, f"{which}_scaled"), each) for each in study.coefficients),
-        key=lambda pair: -abs(pair[0]),
-    )
-    several = len(study.data.classes) > 2
+    which = "supervised" if study.model.name == "supervised" else "projected"
+    weights = [
+        (getattr(each, f"{which}_scaled"), each)
+        for each in study.coefficients
+        if positive in (None, each.class_name)
+    ]
+    weights.sort(key=lambda pair: -abs(pair[0]))
     parts = [
-        f"{each.feature}{f' for {each.class_name!r}' if several else ''} ({weight:+.3f})"
+        f"{each.feature}{f' for {each.class_name!r}' if positive is None else ''} "
+        f"({signed(decimal(weight))})"
         for weight, each in weights[:MAX_SAID]
     ]
-    score = "the score of a class" if several else f"the score of {study.data.classes[1].name!r}"
+    score = "the score of a class" if positive is None else f"the score of {positive!r}"
     return (
         f"What matters most, by the change of {score} per standard deviation: {', '.join(parts)}."
     )

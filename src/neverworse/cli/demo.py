@@ -264,8 +264,8 @@ def _draw_scores(
     """Draw the labels, and each classifier's score as a line."""
     import numpy as np
 
+    from neverworse._palette import BLUE, GREEN, GREY, ORANGE
     from neverworse.estimators import class_scores
-    from neverworse.plots._drawing import BLUE, GREEN, GREY, ORANGE
 
     labeled = y >= 0
     ends = np.array([x.min() - 0.3, x.max() + 0.3])
@@ -300,8 +300,8 @@ def _draw_scores(
 
 def _name_parts(display: ConstraintSetDisplay) -> None:
     """Write the names beside what they name: there is room, and a legend is one look further."""
-    from neverworse.plots._constraint_set import equidistant
-    from neverworse.plots._drawing import BLUE, GREEN, GREY, ORANGE
+    from neverworse._palette import BLUE, GREEN, GREY, ORANGE
+    from neverworse.plots import equidistant
 
     ellipse = equidistant(display.supervised, display.projected, display.metric)
     assert display.oracle is not None

@@ -32,8 +32,7 @@ from neverworse.cli._common import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from neverworse.study._fit import FitSettings
-    from neverworse.study._study import FileFacts
+    from neverworse.study import FileFacts, FitSettings
     from neverworse.tables import StoredTable, TableFile
 
 
@@ -235,13 +234,9 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _run(arguments: argparse.Namespace, scratch: Path) -> None:
     from concurrent.futures import ThreadPoolExecutor
-    from dataclasses import replace
 
     from neverworse.cli._fit_words import as_json, summary
-    from neverworse.report._outputs import write_outputs
-    from neverworse.study._assess import assess
-    from neverworse.study._choice import check_choice, choose, is_compared
-    from neverworse.study._fit import fit_table
+    from neverworse.study import assess, check_choice, fit_table, write_outputs
 
     settings = _settings(arguments)
     with Bar(quiet=arguments.quiet or arguments.json) as bar, ThreadPoolExecutor(1) as pool:
@@ -252,18 +247,16 @@ def _run(arguments: argparse.Namespace, scratch: Path) -> None:
         fit = fit_table(table, settings)
         check_choice(fit, settings)
         del table  # its features are what is needed from here on
-        study, scored = assess(
+        study, scored, chosen = assess(
             fit,
             settings,
             files=facts.result(),
             command=_command(arguments),
-            more_methods=arguments.compare or not is_compared(settings.model),
+            compare_all=arguments.compare,
             curves=not arguments.no_curves,
             seed=arguments.seed,
-            progress=bar,
+            told=bar,
         )
-        chosen = choose(fit, settings, study, scored, seed=arguments.seed, progress=bar)
-        study = replace(study, model=chosen.facts)
         bar("writing", 0.0)
         for file in files:
             file.check_unchanged()
@@ -299,7 +292,7 @@ def _check_roles(arguments: argparse.Namespace) -> None:
 
 def _settings(arguments: argparse.Namespace) -> FitSettings:
     from neverworse.cli._fit_words import columns_of
-    from neverworse.study._fit import FitSettings
+    from neverworse.study import FitSettings
 
     return FitSettings(
         target=arguments.target,
@@ -328,8 +321,7 @@ def _read(
     """Read the tables; what is larger than memory stays in its files, or in copies in Parquet."""
     from dataclasses import replace
 
-    from neverworse.report._outputs import OUTPUTS
-    from neverworse.study._fit import add_unlabeled
+    from neverworse.study import OUTPUTS, add_unlabeled
     from neverworse.tables import (
         found_options,
         is_large,
@@ -367,7 +359,7 @@ def _facts(file: TableFile) -> FileFacts:
     """Return the size of a file and a hash that tells whether it is the same one later."""
     import hashlib
 
-    from neverworse.study._study import FileFacts
+    from neverworse.study import FileFacts
     from neverworse.tables import printable
 
     if file.once:

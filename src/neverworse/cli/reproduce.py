@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # Named here, so that help is printed without importing what runs them; a test compares.
 EXPERIMENTS = ("robustness", "curves", "table", "timing")
 AVAILABLE = "available"
-NEEDED = ("joblib", "matplotlib", "pandas", "tqdm")
+NEEDED = ("jinja2", "joblib", "matplotlib", "pandas", "tqdm")
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -167,7 +167,7 @@ def _command(arguments: argparse.Namespace) -> str:
 
 def _summary(reproduction: Reproduction) -> Iterator[str]:
     """Yield the headline of the report as text."""
-    from neverworse.experiments import _findings
+    from neverworse import experiments
 
     plan = reproduction.plan
     n_datasets = len(plan.datasets)
@@ -175,23 +175,23 @@ def _summary(reproduction: Reproduction) -> Iterator[str]:
         f"neverworse {__version__}: Krijthe and Loog (2017), protocol {plan.protocol}, "
         f"{n_datasets} data set{'s' if n_datasets > 1 else ''}, seed {plan.seed}\n"
     )
-    holds = _findings.guarantee_holds(reproduction)
+    holds = experiments.guarantee_holds(reproduction.guarantees)
     if holds is not None:
         yield "The guarantee holds." if holds else "The guarantee is VIOLATED."
-        for sentence in _findings.guarantee_sentences(reproduction):
+        for sentence in experiments.guarantee_sentences(reproduction.guarantees):
             yield wrapped(sentence)
     if "curves" in reproduction.measurements:
-        said = _findings.claims_sentence(reproduction.measurements["curves"])
+        said = experiments.claims_sentence(reproduction.measurements["curves"])
         yield f"\n{wrapped(said)}"
     cells = reproduction.summaries.get("table")
     if cells is None:
         return
-    yield f"\n{wrapped(_findings.agreement_sentence(cells))}\n"
+    yield f"\n{wrapped(experiments.agreement_sentence(cells))}\n"
     yield f"{'win / draw / loss':18} {'ours':>12}  {'published':>12}"
-    for total in _findings.totals(cells):
-        ours, theirs = _findings.as_text(total.ours), _findings.as_text(total.published)
+    for total in experiments.totals(cells):
+        ours, theirs = experiments.as_text(total.ours), experiments.as_text(total.published)
         yield f"{total.method:18} {ours:>12}  {theirs:>12}"
-    few = _findings.too_few_repeats(cells)
+    few = experiments.too_few_repeats(cells)
     if few:
         yield wrapped(few)
 

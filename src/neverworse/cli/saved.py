@@ -134,7 +134,7 @@ def _finish(arguments: argparse.Namespace, noticed: Noticed) -> None:
         }
         print(json.dumps(summary, ensure_ascii=False))
     elif arguments.out is not None and not arguments.quiet:
-        from neverworse.projection.words import count
+        from neverworse._words import count
 
         classes = ", ".join(f"{name}: {n:,}" for name, n in noticed.classes.items())
         print(plain(f"{count(noticed.n_rows, 'row')} ({classes}) in {arguments.out}"))
@@ -270,8 +270,7 @@ def _add_report(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 def report(arguments: argparse.Namespace) -> None:
     """Read the numbers and write the page."""
     check_packages()
-    from neverworse.report import write_report
-    from neverworse.report._outputs import REPORT, read_study
+    from neverworse.study import REPORT, read_study, write_report
 
     if arguments.out is not None:
         check_out_file(arguments.out)

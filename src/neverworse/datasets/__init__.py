@@ -1,8 +1,14 @@
 """The data sets of the paper, and generators of artificial ones."""
 
-from neverworse.datasets._folders import user_cache
-from neverworse.datasets._gaussians import make_g241c, make_g241d, make_two_gaussians
-from neverworse.datasets._loaders import (
+from neverworse.datasets._generators import (
+    make_g241c,
+    make_g241d,
+    make_helpful,
+    make_misleading,
+    make_neutral,
+    make_two_gaussians,
+)
+from neverworse.datasets._paper import (
     PAPER_DATASETS,
     load_bci,
     load_coil2,
@@ -23,12 +29,12 @@ from neverworse.datasets._loaders import (
     load_wdbc,
 )
 from neverworse.datasets._secstr import load_secstr
-from neverworse.datasets._sources import DataNotFoundError
-from neverworse.datasets._toys import make_helpful, make_misleading, make_neutral
+from neverworse.datasets._sources import DataNotFoundError, data_folders, user_cache
 
 __all__ = [
     "PAPER_DATASETS",
     "DataNotFoundError",
+    "data_folders",
     "load_bci",
     "load_coil2",
     "load_diabetes",

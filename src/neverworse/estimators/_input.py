@@ -9,7 +9,7 @@ from functools import wraps
 from typing import Any, TypeVar
 
 import numpy as np
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import _check_sample_weight
 
 from neverworse._typing import AnyArray, Vector
 from neverworse.projection import Observer
@@ -108,7 +108,7 @@ def lazy_rows(model: Any, X: Any, *, reset: bool) -> Rows:
     if isinstance(X, Rows):
         rows = X
     else:
-        from neverworse.rows._dask import DaskRows
+        from neverworse.rows import DaskRows
 
         rows = DaskRows(X)
     if reset:
@@ -147,7 +147,7 @@ def in_memory(values: Any) -> Any:
     """Return labels, weights or bounds; those of a Dask collection are fetched."""
     if not is_dask(values):
         return values
-    from neverworse.rows._dask import gather
+    from neverworse.rows import gather
 
     return gather(values)
 
@@ -171,11 +171,10 @@ def lazy_on_dask(method: Method) -> Method:
 
     @wraps(method)
     def predict(self: Any, X: Any) -> Any:
-        if not is_dask(X):
+        if not is_dask(X) or not hasattr(self, "coef_"):
             return method(self, X)
-        from neverworse.rows._dask import map_rows
+        from neverworse.rows import map_rows
 
-        check_is_fitted(self, "coef_")
         function = _Predict(self, method.__name__)
         like = function(np.zeros((1, self.n_features_in_)))
         predicted = map_rows(X, function, like, f"neverworse-{method.__name__}")

@@ -16,8 +16,7 @@ from neverworse.estimators._classifier import IndicatorClassifier
 from neverworse.estimators._input import FitInput
 from neverworse.estimators._known_labels import CLASS_WEIGHT, known_labels
 from neverworse.estimators._linear import fit_least_squares
-from neverworse.projection import TrainingRows, leave_one_out
-from neverworse.projection.coordinates.moments import column_moments
+from neverworse.projection import TrainingRows, column_moments, leave_one_out
 
 # Penalties that are tried, in units of the mean sum of squares of the centred columns that vary.
 GRID = np.logspace(-6, 2, 25)

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import linalg, optimize, special
 
 from neverworse._typing import Matrix, Vector
-from neverworse.projection.words import card, number, plural
+from neverworse._words import card, count, number
 
 # A candidate that differs from the baseline by less (mean square) is the same one, rounded.
 SAME = 1e-20
@@ -249,7 +249,7 @@ class Evidence:
     def statement(self) -> str:
         """What is claimed, in one sentence."""
         rows = (
-            f"the {self.n_unlabeled:,} unlabeled {plural(self.n_unlabeled)}"
+            f"the {count(self.n_unlabeled, 'unlabeled row')}"
             if self.n_unlabeled
             else "new rows from the same distribution"
         )

@@ -16,6 +16,7 @@ from scipy import linalg
 from sklearn.utils import check_array
 
 from neverworse._typing import Indices, Mask, Vector
+from neverworse._words import number
 from neverworse.estimators import (
     LeastSquaresClassifierCV,
     checked_weights,
@@ -25,11 +26,8 @@ from neverworse.estimators import (
     lazy_rows,
 )
 from neverworse.evidence.greedy_design import Design, PerRow, pick_rows
-from neverworse.projection.coordinates import LARGEST_GRAM
-from neverworse.projection.coordinates.moments import moments
-from neverworse.projection.words import number
-from neverworse.rows import DenseRows, Rows, as_rows
-from neverworse.rows._threads import single_threaded_blas
+from neverworse.projection import LARGEST_GRAM, moments
+from neverworse.rows import DenseRows, Rows, as_rows, single_threaded_blas
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,7 @@ import numpy as np
 from scipy import linalg
 
 from neverworse._typing import Indices, Matrix, Vector
-from neverworse.rows import Rows
-from neverworse.rows._threads import map_in_threads
+from neverworse.rows import Rows, map_in_threads
 
 # Rows that are looked at between two passes over all: those with the largest decrease.
 POOL_BYTES = 2**24

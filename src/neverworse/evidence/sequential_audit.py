@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 
 from neverworse._files import write_whole
 from neverworse._typing import Indices
+from neverworse._words import count, number
 from neverworse.evidence.audited_models import (
     check_fitted,
     checked_answers,
@@ -32,7 +33,6 @@ from neverworse.evidence.comparisons import (
     ErrorComparison,
     random_order,
 )
-from neverworse.projection.words import number, plural
 
 FORMAT = "neverworse sequential audit"
 VERSION = 1
@@ -294,7 +294,7 @@ class SequentialAudit:
         result, loss = self._comparisons[name], _LOSSES[self.loss]
         n, m = self._n_rows, result.n_differing
         who = "the candidate" if len(self._named) == 1 else f"the candidate {name!r}"
-        higher = f"higher than that of the baseline on these {n:,} {plural(n)}"
+        higher = f"higher than that of the baseline on these {count(n, 'row')}"
         likely = f"with probability {self.level:.3g}, the {loss} of {who} is"
         told = {
             NOT_WORSE: f"Not worse: {likely} not {higher}.",
@@ -304,7 +304,7 @@ class SequentialAudit:
         }[result.verdict]
         text = (
             f"{told} A two-sided interval of the same probability for the difference reaches from "
-            f"{number(low)} to {number(high)}. The two differ on {m:,} {plural(m)}, of which "
+            f"{number(low)} to {number(high)}. The two differ on {count(m, 'row')}, of which "
             f"{self.n_labels_:,} have been labeled."
         )
         if result.verdict == UNDECIDED:

@@ -2,20 +2,66 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from importlib.resources import files
+from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
-from neverworse.experiments._methods import METHODS
-from neverworse.experiments._protocol import Protocol
-from neverworse.experiments._published import published
-from neverworse.experiments._statistics import reject, signed_rank, standard_error
+from neverworse._typing import AnyArray, Vector
+from neverworse.experiments._experiments import Plan
+from neverworse.experiments._methods import METHODS, PROTOCOLS, Protocol
 
 BETTER, WORSE = "better", "worse"
+LEVEL = 0.05  # family-wise
 # Losses of models that were fitted apart are equal if they differ by less than this fraction.
 ROUNDING = 1e-9
+# Published means have two decimals: a uniform error of half a unit in the last place.
+PUBLISHED_ROUNDING = 0.005 / np.sqrt(3.0)
+PUBLISHED_REPEATS = 20
+WITHIN = 3.0  # standard errors
+
+
+@cache
+def published() -> dict[str, Any]:
+    """Return Table 1 and other numbers of the paper, with their source."""
+    content = files("neverworse.experiments").joinpath("published.json").read_text("utf-8")
+    numbers: dict[str, Any] = json.loads(content)
+    return numbers
+
+
+@dataclass(frozen=True)
+class Results:
+    """What came out of the experiments: see `neverworse.experiments.Reproduction`."""
+
+    plan: Plan
+    correction: str
+    measurements: dict[str, pd.DataFrame]
+    summaries: dict[str, pd.DataFrame]
+    guarantees: dict[str, dict[str, float]]
+
+    @classmethod
+    def of(cls, plan: Plan, correction: str, measurements: dict[str, pd.DataFrame]) -> Self:
+        """Compute the numbers of the paper's figures and table from all measurements."""
+        protocol = PROTOCOLS[plan.protocol]
+        summarisers = {
+            "robustness": robustness,
+            "curves": curves,
+            "table": lambda found: compare_table(table(found, protocol, correction)),
+            "timing": timing,
+        }
+        return cls(
+            plan,
+            correction,
+            measurements,
+            {name: summarisers[name](found) for name, found in measurements.items()},
+            {k: guarantee(found) for k, found in measurements.items() if "training_loss" in found},
+        )
 
 
 def tidy(results: dict[str, Any]) -> pd.DataFrame:
@@ -33,18 +79,8 @@ def tidy(results: dict[str, Any]) -> pd.DataFrame:
 def ratios(measurements: pd.DataFrame, column: str, by: list[str]) -> pd.DataFrame:
     """Return a measured column of each method relative to its supervised counterpart.
 
-    Parameters
-    ----------
-    measurements : DataFrame
-        As `tidy` returns it.
-    column : str
-    by : list of str
-        Columns that tell one fit of a method from the others.
-
-    Returns
-    -------
-    ratios : DataFrame
-        The columns `by`, "method" and "ratio", without the counterparts themselves.
+    The columns `by` tell one fit of a method from the others. They are in the result too, beside
+    "method" and "ratio"; the counterparts themselves are not.
     """
     counterpart = measurements["method"].map(lambda name: METHODS[name].counterpart)
     methods = measurements.assign(counterpart=counterpart)[counterpart != measurements["method"]]
@@ -59,12 +95,8 @@ def ratios(measurements: pd.DataFrame, column: str, by: list[str]) -> pd.DataFra
 def robustness(measurements: pd.DataFrame) -> pd.DataFrame:
     """Return for each data set and method how the loss compares with the supervised counterpart's.
 
-    Returns
-    -------
-    summary : DataFrame
-        Columns "dataset", "method", "rows" (training or test), "median", "worst" and "higher": the
-        median and the largest ratio of losses, and the number of repeats in which it exceeds 1 by
-        more than rounding errors. "repeats" says of how many.
+    On either kind of "rows" (training or test), "median" and "worst" are ratios of losses, and
+    "higher" is the number of "repeats" in which they exceed 1 by more than rounding errors.
     """
     parts = []
     for rows in ("training", "test"):
@@ -103,20 +135,10 @@ def table(
 ) -> pd.DataFrame:
     """Return the cells of Table 1.
 
-    Parameters
-    ----------
-    measurements : DataFrame
-        As `tidy` returns it.
-    protocol : Protocol
-    correction : {"bonferroni", "holm"}
-        For testing all data sets and methods of the paper, whatever is measured here: marks are
-        compared with published ones. Better and worse are one family each, as in the paper.
-
-    Returns
-    -------
-    cells : DataFrame
-        Columns "dataset", "method", "mean", "sd", "repeats", "p_less", "p_greater" and "mark":
-        "better" or "worse" than the supervised counterpart, or "".
+    They have the columns "dataset", "method", "mean", "sd", "repeats", "p_less", "p_greater" and
+    "mark": "better" or "worse" than the supervised counterpart, or "". Tests are corrected for all
+    data sets and methods of the paper, whatever is measured here: marks are compared with published
+    ones. Better and worse are one family each, as in the paper.
     """
     values = errors_of_repeats(measurements, protocol)
     cells = []
@@ -137,17 +159,12 @@ def table(
                     "p_greater": signed_rank(differences, "greater"),
                 }
             )
-    return _with_marks(pd.DataFrame(cells), correction)
-
-
-def _with_marks(cells: pd.DataFrame, correction: str) -> pd.DataFrame:
-    """Add the outcomes of the tests."""
-    tested = cells["method"].map(is_tested)
-    cells["mark"] = ""
+    found = pd.DataFrame(cells).assign(mark="")
+    tested = found.index[found["method"].map(is_tested)]
     for column, mark in (("p_less", BETTER), ("p_greater", WORSE)):
-        rejected = reject(cells.loc[tested, column].to_list(), correction, n_tests())
-        cells.loc[cells.index[tested][rejected], "mark"] = mark
-    return cells
+        rejected = reject(found.loc[tested, column].to_list(), correction, n_tests())
+        found.loc[tested[rejected], "mark"] = mark
+    return found
 
 
 def is_tested(method: str) -> bool:
@@ -161,14 +178,40 @@ def n_tests() -> int:
     return sum(is_tested(method) for row in published()["table"].values() for method in row)
 
 
-def totals(cells: pd.DataFrame) -> dict[str, tuple[int, int, int]]:
+def compare_table(cells: pd.DataFrame) -> pd.DataFrame:
+    """Put the published mean beside each cell, and the difference in standard errors.
+
+    Only cells that were published are kept. New columns are "published", "published_sd",
+    "published_mark", "difference", "z" and "agrees": whether the difference is within three
+    standard errors, of both means and of rounding.
+    """
+    theirs = pd.DataFrame(
+        [
+            {"dataset": dataset, "method": method}
+            | {f"published_{name}": value for name, value in cell.items()}
+            for dataset, row in published()["table"].items()
+            for method, cell in row.items()
+        ]
+    ).rename(columns={"published_mean": "published"})
+    compared = cells.merge(theirs, on=["dataset", "method"])
+    compared["difference"] = compared["mean"] - compared["published"]
+    variance = (
+        compared["sd"] ** 2 / compared["repeats"]
+        + compared["published_sd"] ** 2 / PUBLISHED_REPEATS
+        + PUBLISHED_ROUNDING**2
+    )
+    compared["z"] = compared["difference"] / np.sqrt(variance)
+    compared["agrees"] = compared["z"].abs() <= WITHIN
+    return compared
+
+
+def count_marks(cells: pd.DataFrame, column: str = "mark") -> dict[str, tuple[int, int, int]]:
     """Return for each method on how many data sets it is better, no different, and worse."""
     counts = {}
-    for name in cells["method"].unique():
-        if is_tested(name):
-            marks = cells.loc[cells["method"] == name, "mark"]
-            won, lost = int((marks == BETTER).sum()), int((marks == WORSE).sum())
-            counts[name] = (won, len(marks) - won - lost, lost)
+    tested = cells[cells["method"].map(is_tested)]
+    for name, marks in tested.groupby("method", sort=False)[column]:
+        won, lost = int((marks == BETTER).sum()), int((marks == WORSE).sum())
+        counts[name] = (won, len(marks) - won - lost, lost)
     return counts
 
 
@@ -192,13 +235,10 @@ def timing(measurements: pd.DataFrame) -> pd.DataFrame:
 def guarantee(measurements: pd.DataFrame) -> dict[str, Any]:
     """Return how often the projection has a higher loss on training rows than supervised weights.
 
-    Returns
-    -------
-    counts : dict
-        "fits"; "higher" and "largest_ratio" are about the supervised weights that were projected,
-        of which the theorem speaks, and count every bit; "higher_than_supervised" and
-        "largest_ratio_to_supervised" are about the classifier Supervised, beyond rounding errors.
-        That has other weights where a pseudo-inverse with a cut-off is centred on other rows.
+    "higher" and "largest_ratio" are about the supervised weights that were projected, of which the
+    theorem speaks, and count every bit; "higher_than_supervised" and "largest_ratio_to_supervised"
+    are about the classifier Supervised, beyond rounding errors. That has other weights where a
+    pseudo-inverse with a cut-off is centred on other rows.
     """
     by = [name for name in ("dataset", "repeat", "fold") if name in measurements]
     chosen = measurements[measurements["method"] == "Projection"]
@@ -212,3 +252,42 @@ def guarantee(measurements: pd.DataFrame) -> dict[str, Any]:
         "higher_than_supervised": int((other > 1.0 + ROUNDING).sum()),
         "largest_ratio_to_supervised": float(other.max()),
     }
+
+
+def signed_rank(differences: Vector, alternative: Literal["less", "greater"]) -> float:
+    """Return the p-value of Wilcoxon's signed-rank test that differences are below or above zero.
+
+    Normal approximation with continuity correction; zeros are dropped, as in the paper.
+    """
+    differences = differences[differences != 0.0]
+    if not len(differences):
+        return 1.0
+    return float(
+        stats.wilcoxon(
+            differences,
+            alternative=alternative,
+            zero_method="wilcox",
+            correction=True,
+            method="asymptotic",
+        ).pvalue
+    )
+
+
+def reject(p_values: Sequence[float], correction: str, n_hypotheses: int) -> AnyArray:
+    """Return which hypotheses, of at least as many as p-values, are rejected at level 0.05."""
+    p = np.asarray(p_values, dtype=float)
+    if correction == "bonferroni":
+        return p <= LEVEL / n_hypotheses
+    if correction != "holm":
+        raise ValueError(f"correction={correction!r} must be 'bonferroni' or 'holm'.")
+    order = np.argsort(p)
+    # In order, until the first that is not rejected.
+    passed = p[order] <= LEVEL / (n_hypotheses - np.arange(len(p)))
+    rejected = np.zeros(len(p), dtype=bool)
+    rejected[order] = np.logical_and.accumulate(passed)
+    return rejected
+
+
+def standard_error(values: Vector) -> float:
+    """Return the standard error of a mean; NaN for a single value."""
+    return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")

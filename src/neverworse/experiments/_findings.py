@@ -1,67 +1,47 @@
-"""What came out, in plain words: for the report, the tables and the command line."""
+"""What came out, in plain words; and whether the claims of the paper's text agree with it."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import pandas as pd
 
-from neverworse.experiments import _analysis
-from neverworse.experiments._claims import check
-from neverworse.experiments._published import WITHIN, published
-from neverworse.experiments._reproduction import Reproduction
-from neverworse.experiments._statistics import LEVEL, signed_rank
+from neverworse._words import MINUS, count
+from neverworse.experiments._analysis import (
+    LEVEL,
+    WITHIN,
+    count_marks,
+    n_tests,
+    published,
+    signed_rank,
+    standard_error,
+)
 
 MARKS = {"better": "better", "worse": "worse", "": "no different"}
 COUNTED = {"robustness": "resamplings", "table": "folds of the cross-validation"}
 ROUGH = 10  # fewer repeats than this give standard errors that are rough themselves
 # Explained wherever it shows: errors on this data set that are lower than published.
 EXCEPTION = "Mammography"
-MAMMOGRAPHY = (
-    "Mammography is a known exception: its published results have a supervised error of 0.301, "
-    "while a re-run of the authors' code gives 0.279. The losses of the oracle and on labeled rows "
-    "agree; none of six other encodings of the features explains it. Errors on this data set that "
-    "are lower than published are put down to that, whatever the method."
-)
-
-
-@dataclass(frozen=True)
-class Difference:
-    """A cell of Table 1 whose test has another outcome than the published one."""
-
-    dataset: str
-    ours: str
-    published: str
-
-    def __str__(self) -> str:
-        return f"{self.dataset} (ours: {MARKS[self.ours]}, published: {MARKS[self.published]})"
 
 
 @dataclass(frozen=True)
 class Total:
-    """On how many data sets a method wins, draws and loses, ours and published.
-
-    Attributes
-    ----------
-    method : str
-    ours, published : tuple of int
-        Wins, draws and losses, on the same data sets.
-    differences : tuple of Difference
-        The data sets that make the difference.
-    """
+    """Wins, draws and losses of a method, ours and published, and the data sets that differ."""
 
     method: str
     ours: tuple[int, int, int]
     published: tuple[int, int, int]
-    differences: tuple[Difference, ...]
+    differences: list[str]
 
 
-def guarantee_sentences(reproduction: Reproduction) -> list[str]:
+def guarantee_sentences(guarantees: dict[str, dict[str, float]]) -> list[str]:
     """Say how often the projection's loss on labeled and unlabeled rows was no higher."""
     sentences = []
-    for name, counts in reproduction.guarantees.items():
+    for name, counts in guarantees.items():
         n_fits, paper = int(counts["fits"]), published()["guarantees"][name]
         own = _not_higher(n_fits, COUNTED[name], counts["higher"], counts["largest_ratio"])
         other = _not_higher(
@@ -85,13 +65,12 @@ def _not_higher(n_fits: int, what: str, n_higher: float, largest: float) -> str:
     return f"{said} (largest ratio: 1 + {largest - 1.0:.1e})" if n_higher else said
 
 
-def guarantee_holds(reproduction: Reproduction) -> bool | None:
+def guarantee_holds(guarantees: dict[str, dict[str, float]]) -> bool | None:
     """Return whether the projection never had a higher loss than the weights that it projects.
 
     None if that was not measured.
     """
-    counts = reproduction.guarantees.values()
-    return all(not count["higher"] for count in counts) if counts else None
+    return all(not counts["higher"] for counts in guarantees.values()) if guarantees else None
 
 
 def comparable(cells: pd.DataFrame) -> pd.DataFrame:
@@ -141,17 +120,16 @@ def claims_sentence(measurements: pd.DataFrame) -> str:
 
 def totals(cells: pd.DataFrame) -> list[Total]:
     """Return wins, draws and losses of each method beside the published ones."""
+    theirs = count_marks(cells, "published_mark")
+    differ = cells[cells["mark"] != cells["published_mark"]]
     found = []
-    for method, ours in _analysis.totals(cells).items():
-        column = cells[cells["method"] == method]
-        marks = column["published_mark"]
-        won, lost = int((marks == "better").sum()), int((marks == "worse").sum())
-        differences = tuple(
-            Difference(dataset, mark, theirs)
-            for dataset, mark, theirs in zip(column["dataset"], column["mark"], marks, strict=True)
-            if mark != theirs
-        )
-        found.append(Total(method, ours, (won, len(marks) - won - lost, lost), differences))
+    for method, ours in count_marks(cells).items():
+        named = [
+            f"{cell['dataset']} (ours: {MARKS[cell['mark']]}, "
+            f"published: {MARKS[cell['published_mark']]})"
+            for cell in differ[differ["method"] == method].to_dict(orient="records")
+        ]
+        found.append(Total(method, ours, theirs[method], named))
     return found
 
 
@@ -162,13 +140,173 @@ def as_text(counts: tuple[int, int, int]) -> str:
 
 def too_few_repeats(cells: pd.DataFrame) -> str | None:
     """Say so if no test could reject anything, whatever was measured."""
-    n_repeats = int(cells["repeats"].max())
-    n_tests = _analysis.n_tests()
+    n_repeats, threshold = int(cells["repeats"].max()), LEVEL / n_tests()
     smallest = signed_rank(-np.arange(1.0, n_repeats + 1.0), "less")
-    if smallest <= LEVEL / n_tests:
+    if smallest <= threshold:
         return None
     return (
-        f"With {n_repeats} repeat{'s' if n_repeats > 1 else ''} and the {n_tests} tests of the "
-        "paper no difference can be significant (the smallest possible p-value is "
-        f"{smallest:.2g}, the threshold {LEVEL / n_tests:.2g}), so all are draws."
+        f"With {count(n_repeats, 'repeat')} and the {n_tests()} tests of the paper no difference "
+        f"can be significant (the smallest possible p-value is {smallest:.2g}, the threshold "
+        f"{threshold:.2g}), so all are draws."
     )
+
+
+# The claims of the paper's text about its learning curves
+
+Verdict = Literal["agrees", "differs", "undecided"]
+
+SURE = 3.0  # standard errors of a paired difference, for an effect to be there
+BAND = 2.0  # standard errors of the ribbons in the figure
+RESOLUTION = 0.01  # an effect of this size would be seen, where none is said to be
+# Losses differ little if by less than this share of what any of them gains on the supervised one.
+LITTLE = 0.25
+MEASURES = {"error": "error", "test_loss": "loss"}
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim, the numbers that it is checked by, and the outcome."""
+
+    dataset: str
+    text: str
+    evidence: str
+    verdict: Verdict
+
+
+class Change:
+    """A difference of two means over the same repeats, a later or other one less the first.
+
+    The standard error is that of their difference, repeat by repeat; NaN for a single repeat. The
+    ribbons of the figure do not overlap where the means differ by more than `ribbons`.
+    """
+
+    def __init__(self, before: pd.Series, after: pd.Series, where: str = "") -> None:
+        both = pd.DataFrame({"before": before, "after": after}).dropna()
+        self.before, self.after = both["before"].mean(), both["after"].mean()
+        self.difference = self.after - self.before
+        self.standard_error = standard_error((both["after"] - both["before"]).to_numpy())
+        self.ribbons = BAND * sum(standard_error(both[name].to_numpy()) for name in both)
+        self.where = where
+
+    def is_effect(self, sign: int) -> Verdict:
+        """Judge the claim that the difference has a sign."""
+        if not np.isfinite(self.standard_error):
+            return "undecided"
+        distance = sign * self.difference
+        if distance > SURE * self.standard_error:
+            return "agrees"
+        return "differs" if distance < -SURE * self.standard_error else "undecided"
+
+    def is_none(self, sign: int) -> Verdict:
+        """Judge the claim that there is no difference of that sign to be seen in the figure."""
+        if not np.isfinite(self.standard_error):
+            return "undecided"
+        seen = sign * self.difference > self.ribbons
+        if seen and self.is_effect(sign) == "agrees":
+            return "differs"
+        would_be_seen = SURE * self.standard_error <= RESOLUTION
+        return "agrees" if would_be_seen or self.is_effect(-sign) == "agrees" else "undecided"
+
+    def __str__(self) -> str:
+        said = f"{self.before:.4f} → {self.after:.4f}, by {self.difference:+.4f}"
+        if np.isfinite(self.standard_error):
+            said += f" ± {self.standard_error:.4f}"
+        return self.where + said.replace("-", MINUS)
+
+
+class Curves:
+    """The learning curves of one data set, repeat by repeat."""
+
+    def __init__(self, measurements: pd.DataFrame) -> None:
+        self._measured = measurements
+        self.sizes = sorted(int(size) for size in measurements["n_unlabeled"].unique())
+        self.last = self.sizes[-1]
+
+    def values(self, method: str, measure: str, size: int) -> pd.Series:
+        """Return what was measured in each repeat."""
+        chosen = (self._measured["method"] == method) & (self._measured["n_unlabeled"] == size)
+        return self._measured[chosen].set_index("repeat")[measure]
+
+    def since_turn(self, method: str, measure: str) -> Change:
+        """Compare the largest size with the earlier one at which the mean error is lowest.
+
+        It is chosen by what it is used to judge, which makes a rise look larger than it is. Three
+        standard errors leave room for a choice among ten sizes.
+        """
+        earlier = self.sizes[:-1] or self.sizes
+        turn = min(earlier, key=lambda size: float(self.values(method, "error", size).mean()))
+        before, after = (self.values(method, measure, size) for size in (turn, self.last))
+        return Change(before, after, f"{turn} → {self.last} unlabeled rows: ")
+
+    def against(self, reference: str, method: str, measure: str) -> Change:
+        """Compare a method with another one, at the largest size."""
+        before, after = (self.values(name, measure, self.last) for name in (reference, method))
+        named = "" if reference == "Supervised" else f", {reference} → {method}"
+        return Change(before, after, f"{self.last} unlabeled rows{named}: ")
+
+
+def check(measurements: pd.DataFrame) -> list[Claim]:
+    """Check all claims about data sets whose learning curves were measured."""
+    return [
+        Claim(dataset, text, str(evidence), verdict)
+        for dataset, claims in CLAIMS.items()
+        if (measurements["dataset"] == dataset).any()
+        for text, evidence, verdict in claims(
+            Curves(measurements[measurements["dataset"] == dataset])
+        )
+    ]
+
+
+Found = Iterator[tuple[str, object, Verdict]]
+
+
+def _ionosphere(curves: Curves) -> Found:
+    rise, fall = (curves.since_turn("Self-Learning", measure) for measure in MEASURES)
+    text = "The error of Self-Learning rises again for many unlabeled rows."
+    yield text, rise, rise.is_effect(+1)
+    yield "Meanwhile its loss keeps falling.", fall, fall.is_effect(-1)
+    for method in ("ICLS", "Projection"):
+        change = curves.since_turn(method, "error")
+        yield f"The error of {method} does not rise.", change, change.is_none(+1)
+    text = "In the loss there is little difference between the three."
+    yield text, *_little_difference(curves)
+
+
+def _little_difference(curves: Curves) -> tuple[str, Verdict]:
+    """Judge whether losses differ little, compared with what they gain on the supervised one."""
+    methods = ("Self-Learning", "ICLS", "Projection")
+    gains = {m: -curves.against("Supervised", m, "test_loss").difference for m in methods}
+    most, least = max(gains, key=gains.__getitem__), min(gains, key=gains.__getitem__)
+    spread = curves.against(most, least, "test_loss")
+    margin, little = SURE * spread.standard_error, LITTLE * gains[most]
+    verdict: Verdict = "undecided"
+    if spread.difference + margin <= little:
+        verdict = "agrees"
+    elif spread.difference - margin > little:
+        verdict = "differs"
+    said = ", ".join(f"{gain:.4f} ({method})" for method, gain in gains.items())
+    return f"{curves.last} unlabeled rows, lower than Supervised by {said}", verdict
+
+
+def _spect(curves: Curves) -> Found:
+    for method in ("Self-Learning", "Projection"):
+        change = curves.against("Supervised", method, "error")
+        text = f"{method} does not improve the error of Supervised."
+        yield text, change, change.is_none(-1)
+    change = curves.against("Supervised", "ICLS", "error")
+    yield "ICLS improves it.", change, change.is_effect(-1)
+
+
+def _usps(curves: Curves) -> Found:
+    for measure, name in MEASURES.items():
+        for method in ("Self-Learning", "ICLS", "Projection"):
+            change = curves.against("Supervised", method, measure)
+            text = f"{method} improves the {name} of Supervised."
+            yield text, change, change.is_effect(-1)
+        for method in ("ICLS", "Projection"):
+            change = curves.against(method, "Self-Learning", measure)
+            text = f"Self-Learning improves the {name} more than {method}."
+            yield text, change, change.is_effect(-1)
+
+
+CLAIMS = {"Ionosphere": _ionosphere, "SPECT": _spect, "USPS": _usps}

@@ -1,12 +1,13 @@
-"""The classifiers of the experiments, by the names of the paper."""
+"""How the experiments are run, as the paper's text says or as its code did; its classifiers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.pipeline import make_pipeline
 
 from neverworse._typing import AnyArray, Matrix, Vector
@@ -16,8 +17,6 @@ from neverworse.estimators import (
     ProjectedLeastSquaresClassifier,
     class_scores,
 )
-from neverworse.experiments._design import DesignMatrix
-from neverworse.experiments._protocol import Protocol
 from neverworse.methods import (
     L2SVMClassifier,
     OracleClassifier,
@@ -27,29 +26,151 @@ from neverworse.methods import (
     UpdatedSecondMomentClassifier,
 )
 
+# MASS::ginv, the pseudo-inverse of the published code, leaves out what is smaller than this
+# fraction of the largest singular value: the square root of the machine epsilon.
+GINV_CUTOFF = 2.0**-26
+
 
 @dataclass(frozen=True)
-class Method:
-    """A classifier of the experiments.
+class Protocol:
+    """What the text of the paper and its code do differently.
 
     Attributes
     ----------
-    name : str
-        As in the paper.
-    loss : {"quadratic", "hinge"}
-        The loss in which it is measured: of scores for targets 0 and 1, or the squared hinge.
-    make : callable
-        Returns an unfitted classifier for a protocol.
-    counterpart : str
-        The supervised method that it is compared with; its own name if it is that.
-    uses_unlabeled : bool
-        Whether unlabeled rows make a difference.
+    name : {"code", "text"}
+    cutoff : float or None
+        Directions of the rows whose singular value in the Gram matrix is at most this fraction of
+        the largest are left out of least squares. None: it is solved exactly.
+    svm_alpha : float
+        Penalty of the support vector machines.
+    svm_scaling : {"sum", "mean"}
+        Of the loss of the transductive machine. The supervised one always has the sum.
+    positive_rounding : {"score", "svmlin"}
+        Of the number of positive rows of the transductive machine.
+    principal_components : bool
+        Whether the robustness experiment starts with those that hold 99 % of the variance.
+    fewest_labels, fewest_labels_in_folds : int
+        Labeled rows at least: in robustness and learning curves, and in cross-validation.
+    largest_size : int
+        Unlabeled rows at most in the learning curves.
+    pooled_folds : bool
+        Whether the error of a cross-validation is that of all rows together, or the mean of the
+        errors of the folds.
     """
 
     name: str
-    loss: Literal["quadratic", "hinge"]
-    make: Callable[[Protocol], Any]
-    counterpart: str
+    cutoff: float | None
+    svm_alpha: float
+    svm_scaling: str
+    positive_rounding: str
+    principal_components: bool
+    fewest_labels: int
+    fewest_labels_in_folds: int
+    largest_size: int
+    pooled_folds: bool
+
+    def n_labeled(self, n_features: int) -> int:
+        """Return the number of labeled rows for robustness and learning curves."""
+        return max(2 * n_features, self.fewest_labels)
+
+    def n_labeled_in_folds(self, n_features: int) -> int:
+        """Return the number of labeled rows for cross-validation."""
+        return max(n_features + 5, self.fewest_labels_in_folds)
+
+
+PROTOCOLS = {
+    "code": Protocol(
+        name="code",
+        cutoff=GINV_CUTOFF,
+        svm_alpha=0.1,
+        svm_scaling="mean",
+        positive_rounding="svmlin",
+        principal_components=True,
+        fewest_labels=10,
+        fewest_labels_in_folds=20,
+        largest_size=1024,
+        pooled_folds=False,
+    ),
+    "text": Protocol(
+        name="text",
+        cutoff=None,
+        svm_alpha=0.01,
+        svm_scaling="sum",
+        positive_rounding="score",
+        principal_components=False,
+        fewest_labels=2,
+        fewest_labels_in_folds=2,
+        largest_size=512,
+        pooled_folds=True,
+    ),
+}
+
+
+class DesignMatrix(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """A column of ones, and the features centred on the rows that it is fitted to.
+
+    Exact least squares does not depend on the centring. A pseudo-inverse with a cut-off does: the
+    column of ones takes part in it.
+    """
+
+    def fit(self, X: Matrix, y: Any = None) -> Self:  # noqa: ARG002
+        """Centre on these rows."""
+        self.mean_ = X.mean(axis=0)
+        return self
+
+    def transform(self, X: Matrix) -> Matrix:
+        """Return the rows of the matrix."""
+        return np.column_stack([np.ones(len(X)), X - self.mean_])
+
+
+class Truncation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Keep the directions that a truncated pseudo-inverse of the Gram matrix keeps.
+
+    Least squares on what is kept of the rows is least squares with that pseudo-inverse. Rows are
+    not changed at all where every direction is kept.
+
+    Parameters
+    ----------
+    cutoff : float
+        Directions are kept if their singular value in the Gram matrix of the design matrix, with
+        its column of ones, is more than this fraction of the largest.
+
+    Attributes
+    ----------
+    directions_ : array of shape (n_features, n_kept), or None
+        None if all are kept.
+    """
+
+    def __init__(self, cutoff: float) -> None:
+        self.cutoff = cutoff
+
+    def fit(self, X: Matrix, y: Any = None) -> Self:  # noqa: ARG002
+        """Decide which directions to keep."""
+        self.directions_ = None
+        self.mean_ = X.mean(axis=0)
+        centred = X - self.mean_
+        gram = centred.T @ centred
+        # Directions are rarely left out, and take much longer than values.
+        values = np.linalg.eigvalsh(gram)
+        # Centred columns are orthogonal to that of ones, whose singular value is the last one.
+        n_dropped = int(np.sum(values <= self.cutoff * max(values[-1], len(X))))
+        if n_dropped:
+            self.directions_ = np.linalg.eigh(gram).eigenvectors[:, n_dropped:]
+        return self
+
+    def transform(self, X: Matrix) -> Matrix:
+        """Return the coordinates of the rows in these directions."""
+        return X if self.directions_ is None else (X - self.mean_) @ self.directions_
+
+
+@dataclass(frozen=True)
+class Method:
+    """A classifier of the experiments, by its name in the paper."""
+
+    name: str
+    loss: Literal["quadratic", "hinge"]  # of scores for targets 0 and 1, or the squared hinge
+    make: Callable[[Protocol], Any]  # returns an unfitted classifier
+    counterpart: str  # the supervised method that it is compared with, which may be itself
     uses_unlabeled: bool = True
 
     def losses(self, model: Any, X: Matrix, y: AnyArray) -> Vector:
@@ -87,15 +208,15 @@ def _icls(protocol: Protocol) -> Any:
     return _least_squares(ICLSClassifier, protocol, constraint_alpha=0.0)
 
 
-def _usm(protocol: Protocol) -> UpdatedSecondMomentClassifier:
+def _usm(protocol: Protocol) -> Any:
     return UpdatedSecondMomentClassifier(alpha=0.0, rcond=protocol.cutoff)
 
 
-def _svm(protocol: Protocol) -> L2SVMClassifier:
+def _svm(protocol: Protocol) -> Any:
     return L2SVMClassifier(protocol.svm_alpha, scaling="sum", penalise_intercept=True)
 
 
-def _tsvm(protocol: Protocol) -> TransductiveSVMClassifier:
+def _tsvm(protocol: Protocol) -> Any:
     return TransductiveSVMClassifier(
         protocol.svm_alpha,
         positive_rounding=protocol.positive_rounding,
@@ -104,32 +225,28 @@ def _tsvm(protocol: Protocol) -> TransductiveSVMClassifier:
     )
 
 
+def _around_supervised(wrapper: Callable[[Any], Any]) -> Callable[[Protocol], Any]:
+    # What each of them is fitted to, it is centred on.
+    return lambda protocol: wrapper(_supervised(protocol))
+
+
 METHODS = {
     method.name: method
     for method in (
-        # What each of them is fitted to, it is centred on.
         Method(
             "Supervised",
             "quadratic",
-            lambda protocol: SupervisedClassifier(_supervised(protocol)),
+            _around_supervised(SupervisedClassifier),
             "Supervised",
             uses_unlabeled=False,
         ),
         Method(
-            "Self-Learning",
-            "quadratic",
-            lambda protocol: SelfLearningClassifier(_supervised(protocol)),
-            "Supervised",
+            "Self-Learning", "quadratic", _around_supervised(SelfLearningClassifier), "Supervised"
         ),
         Method("USM", "quadratic", _usm, "Supervised"),
         Method("ICLS", "quadratic", _icls, "Supervised"),
         Method("Projection", "quadratic", _projection, "Supervised"),
-        Method(
-            "Oracle",
-            "quadratic",
-            lambda protocol: OracleClassifier(_supervised(protocol)),
-            "Supervised",
-        ),
+        Method("Oracle", "quadratic", _around_supervised(OracleClassifier), "Supervised"),
         Method("SVM", "hinge", _svm, "SVM", uses_unlabeled=False),
         Method("TSVM", "hinge", _tsvm, "SVM"),
     )

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import joblib
-import pandas as pd
 
 from neverworse.datasets import PAPER_DATASETS, DataNotFoundError, load_paper_dataset
-from neverworse.experiments import _analysis
-from neverworse.experiments._catalogue import EXPERIMENTS
-from neverworse.experiments._protocol import PROTOCOLS, Protocol
-from neverworse.experiments._published import compare_table
-from neverworse.experiments._runner import Plan, run
+from neverworse.experiments._analysis import Results, tidy
+from neverworse.experiments._experiments import EXPERIMENTS, Plan
+from neverworse.experiments._methods import PROTOCOLS, Protocol
+from neverworse.experiments._runner import run
 
 AVAILABLE = "available"
 
 
-@dataclass(frozen=True)
-class Reproduction:
+class Reproduction(Results):
     """What came out of the experiments.
 
     Attributes
@@ -41,12 +37,6 @@ class Reproduction:
         "largest_ratio"; and that of the classifier Supervised: "higher_than_supervised" and
         "largest_ratio_to_supervised".
     """
-
-    plan: Plan
-    correction: str
-    measurements: dict[str, pd.DataFrame]
-    summaries: dict[str, pd.DataFrame]
-    guarantees: dict[str, dict[str, float]]
 
     @property
     def protocol(self) -> Protocol:
@@ -71,7 +61,7 @@ class Reproduction:
             What was written; the report last.
         """
         # Not before it is needed: to run experiments and count takes no matplotlib.
-        from neverworse.experiments._outputs import save
+        from neverworse.experiments.report import save
 
         return save(self, out, command=command, took=took)
 
@@ -139,29 +129,7 @@ def reproduce(
         say=lambda text: print(text, file=sys.stderr),
         quiet=quiet or not sys.stderr.isatty(),
     )
-    return summarise(plan, correction, {k: _analysis.tidy(v) for k, v in results.items() if v})
-
-
-def summarise(plan: Plan, correction: str, measurements: dict[str, pd.DataFrame]) -> Reproduction:
-    """Compute the numbers of the paper's figures and table from all measurements."""
-    protocol = PROTOCOLS[plan.protocol]
-    summarisers = {
-        "robustness": _analysis.robustness,
-        "curves": _analysis.curves,
-        "table": lambda found: compare_table(_analysis.table(found, protocol, correction)),
-        "timing": _analysis.timing,
-    }
-    return Reproduction(
-        plan,
-        correction,
-        measurements,
-        {name: summarisers[name](found) for name, found in measurements.items()},
-        {
-            name: _analysis.guarantee(found)
-            for name, found in measurements.items()
-            if "training_loss" in found
-        },
-    )
+    return Reproduction.of(plan, correction, {k: tidy(v) for k, v in results.items() if v})
 
 
 def _chosen(what: str, wanted: str | Sequence[str], known: Sequence[str]) -> list[str]:
@@ -178,11 +146,9 @@ def _chosen(what: str, wanted: str | Sequence[str], known: Sequence[str]) -> lis
 
 def _chosen_datasets(wanted: str | Sequence[str] | None, data_home: str | None) -> list[str]:
     """Return the names of the data sets that were asked for."""
-    if wanted is None:
-        wanted = "all"
     if wanted == AVAILABLE:
         wanted = [name for name in PAPER_DATASETS if _is_available(name, data_home)]
-    return _chosen("data set", wanted, PAPER_DATASETS)
+    return _chosen("data set", "all" if wanted is None else wanted, PAPER_DATASETS)
 
 
 def _is_available(name: str, data_home: str | None) -> bool:

@@ -1,12 +1,21 @@
-"""Run experiments: in parallel, in any order, and never twice."""
+"""Run experiments: in parallel, in any order, and never twice.
+
+One file for each experiment and data set has a header and a line for each repeat, in the order in
+which they were finished. Every line starts with a checksum of its rest. A line that a killed
+program did not finish is dropped; a file that is damaged otherwise is set aside, and what is intact
+in it is kept.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import json
+import os
 import signal
 import sys
 import zlib
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -21,49 +30,19 @@ from threadpoolctl import threadpool_limits
 from tqdm.auto import tqdm
 
 import neverworse
-from neverworse._files import only_one
+from neverworse._files import only_one, write_whole
 from neverworse.datasets import load_paper_dataset
-from neverworse.experiments._catalogue import EXPERIMENTS
-from neverworse.experiments._experiment import Data, Experiment, Record
-from neverworse.experiments._methods import METHODS
-from neverworse.experiments._protocol import PROTOCOLS, Protocol
-from neverworse.experiments._store import Say, Store
-from neverworse.experiments._timing import TWO_GAUSSIANS
+from neverworse.experiments._experiments import (
+    EXPERIMENTS,
+    TWO_GAUSSIANS,
+    Data,
+    Experiment,
+    Plan,
+    Record,
+)
+from neverworse.experiments._methods import METHODS, PROTOCOLS
 
-
-@dataclass(frozen=True)
-class Plan:
-    """What to run.
-
-    Attributes
-    ----------
-    experiments : sequence of str
-    datasets : sequence of str
-        Data sets of the paper. Of these, each experiment takes its own.
-    repeats : int or None
-        None: as many as were published.
-    protocol : {"code", "text"}
-    seed : int
-        The root of all seeds.
-    data_home : str or None
-        Where data sets are looked for first.
-    """
-
-    experiments: Sequence[str]
-    datasets: Sequence[str]
-    repeats: int | None = None
-    protocol: str = "code"
-    seed: int = 0
-    data_home: str | None = None
-
-    def datasets_of(self, experiment: Experiment) -> list[str]:
-        """Return the data sets that an experiment is run on."""
-        chosen = {*self.datasets, TWO_GAUSSIANS}
-        return [name for name in experiment.datasets if name in chosen]
-
-    def repeats_of(self, experiment: Experiment) -> int:
-        """Return how often an experiment is repeated."""
-        return experiment.repeats if self.repeats is None else self.repeats
+Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -76,6 +55,13 @@ class Task:
     protocol: str
     seed: int
     data_home: str | None
+
+    @property
+    def cost(self) -> int:
+        """About how many milliseconds it takes: for progress, and the order of tasks."""
+        data = _prepared(self.experiment, self.dataset, self.protocol, self.data_home)
+        n_rows, n_features = data[0].shape
+        return EXPERIMENTS[self.experiment].rounds * round(50.0 + 5e-6 * n_rows * n_features**2)
 
     def run(self) -> tuple[Task, list[Record]]:
         """Compute the records; the same ones in whatever process."""
@@ -106,23 +92,8 @@ def _prepared(experiment: str, dataset: str, protocol: str, data_home: str | Non
 def run(plan: Plan, folder: Path, *, jobs: int, say: Say, quiet: bool = True) -> dict[str, Any]:
     """Run all that is missing of a plan, and return all its results.
 
-    Parameters
-    ----------
-    plan : Plan
-    folder : Path
-        Where repeats are stored, and looked for.
-    jobs : int
-        Processes.
-    say : callable
-        Told in a sentence what the user should know.
-    quiet : bool
-        Whether there is no progress bar.
-
-    Returns
-    -------
-    results : dict
-        For each experiment and data set, the records of each repeat:
-        ``results[experiment][dataset][repeat]``.
+    Repeats are stored in the folder, and looked for there. `say` is told in a sentence what the
+    user should know. The result has the records of ``[experiment][dataset][repeat]``.
     """
     with only_one(folder):
         stores = {
@@ -137,11 +108,11 @@ def run(plan: Plan, folder: Path, *, jobs: int, say: Say, quiet: bool = True) ->
         missing = [
             Task(name, dataset, repeat, plan.protocol, plan.seed, plan.data_home)
             for (name, dataset), store in stores.items()
-            for repeat in range(plan.repeats_of(EXPERIMENTS[name]))
+            for repeat in plan.repeats_of(EXPERIMENTS[name])
             if repeat not in store.repeats
         ]
         with tqdm(
-            total=sum(_cost(task) for task in missing),
+            total=sum(task.cost for task in missing),
             disable=quiet or not missing,
             bar_format="{desc} {percentage:3.0f}% |{bar}| {elapsed}, {remaining} left",
             smoothing=0.0,
@@ -149,10 +120,10 @@ def run(plan: Plan, folder: Path, *, jobs: int, say: Say, quiet: bool = True) ->
             for task, records in _completed(missing, jobs):
                 stores[task.experiment, task.dataset].append(task.repeat, records)
                 bar.set_description(f"{task.experiment}, {task.dataset}", refresh=False)
-                bar.update(_cost(task))
+                bar.update(task.cost)
     results: dict[str, Any] = {name: {} for name in plan.experiments}
     for (name, dataset), store in stores.items():
-        wanted = range(plan.repeats_of(EXPERIMENTS[name]))
+        wanted = plan.repeats_of(EXPERIMENTS[name])
         results[name][dataset] = {repeat: store.repeats[repeat] for repeat in wanted}
     return results
 
@@ -170,32 +141,30 @@ def _completed(tasks: Sequence[Task], jobs: int) -> Iterable[tuple[Task, list[Re
         yield from (task.run() for task in together)
     else:
         # Long ones first, so that no process is left with a long one at the end.
-        together.sort(key=_cost, reverse=True)
+        together.sort(key=lambda task: task.cost, reverse=True)
         parallel = joblib.Parallel(jobs, return_as="generator_unordered")
         with closing(parallel(joblib.delayed(_run_quietly)(task) for task in together)) as results:
             yield from results
     yield from (task.run() for task in tasks if EXPERIMENTS[task.experiment].alone)
 
 
-def _cost(task: Task) -> int:
-    """Return about how many milliseconds a task takes: for progress, and the order of tasks."""
-    data = _prepared(task.experiment, task.dataset, task.protocol, task.data_home)
-    n_rows, n_features = data[0].shape
-    return EXPERIMENTS[task.experiment].rounds * round(50.0 + 5e-6 * n_rows * n_features**2)
-
-
 def _header(plan: Plan, experiment: Experiment, dataset: str) -> dict[str, Any]:
     """Return what results depend on."""
-    data = _prepared(experiment.name, dataset, plan.protocol, plan.data_home)
+    protocol = PROTOCOLS[plan.protocol]
     digest = hashlib.sha256()
-    for array in data:
+    for array in _prepared(experiment.name, dataset, plan.protocol, plan.data_home):
         digest.update(np.ascontiguousarray(array).tobytes())
+    with sklearn.config_context(print_changed_only=False):  # defaults may change
+        definitions = {
+            name: METHODS[name].make(protocol).__repr__(N_CHAR_MAX=sys.maxsize)
+            for name in experiment.methods
+        }
     return {
         "experiment": experiment.name,
         "data set": dataset,
         "protocol": plan.protocol,
-        "definition of the protocol": asdict(PROTOCOLS[plan.protocol]),
-        "definition of the methods": _definitions(experiment, PROTOCOLS[plan.protocol]),
+        "definition of the protocol": asdict(protocol),
+        "definition of the methods": definitions,
         "seed": plan.seed,
         "content of the data": digest.hexdigest(),
         "version of neverworse": neverworse.__version__,
@@ -205,10 +174,115 @@ def _header(plan: Plan, experiment: Experiment, dataset: str) -> dict[str, Any]:
     }
 
 
-def _definitions(experiment: Experiment, protocol: Protocol) -> dict[str, str]:
-    """Return the classifiers of an experiment with all their settings, defaults included."""
-    with sklearn.config_context(print_changed_only=False):
-        return {
-            name: METHODS[name].make(protocol).__repr__(N_CHAR_MAX=sys.maxsize)
-            for name in experiment.methods
-        }
+class Store:
+    """The repeats of one experiment on one data set, which `repeats` has by their numbers.
+
+    Results with another header, which says what they depend on, are not reused. `say` is told what
+    was wrong with the file, if anything.
+    """
+
+    def __init__(self, path: Path, header: dict[str, Any], say: Say) -> None:
+        self._path = path
+        self._header = header
+        self.repeats: dict[int, list[Record]] = {}
+        path.parent.mkdir(parents=True, exist_ok=True)
+        problem = self._read() if path.exists() else None
+        if problem:
+            aside = _set_aside(path)
+            kept = (
+                f"{len(self.repeats)} intact repeats are kept" if self.repeats else "starting anew"
+            )
+            say(f"{path}: {problem}. It was set aside as {aside.name}; {kept}.")
+        self._write_all()
+
+    def append(self, repeat: int, records: list[Record]) -> None:
+        """Store a finished repeat at once."""
+        self.repeats[repeat] = records
+        with self._path.open("ab") as file:
+            file.write(_line({"repeat": repeat, "records": records}))
+            file.flush()
+            os.fsync(file.fileno())
+
+    def _read(self) -> str | None:
+        """Read what is intact; return what is wrong with the file."""
+        content = self._path.read_bytes()
+        finished, newline, _ = content.rpartition(b"\n")
+        if not newline:
+            return "it has no line that was finished"
+        first, *lines = finished.split(b"\n")
+        header = _parse(first)
+        if not isinstance(header, dict):
+            return "its header is damaged"
+        if header != self._header:
+            different = [key for key in self._header if header.get(key) != self._header[key]]
+            return f"its results were made with another {' and '.join(different) or 'header'}"
+        damaged = 0
+        for line in lines:
+            entry = _parse(line)
+            if _is_repeat(entry):
+                self.repeats[entry["repeat"]] = entry["records"]
+            else:
+                damaged += 1
+        damaged += self._drop_others()
+        return f"{damaged} of {len(lines)} repeats are damaged" if damaged else None
+
+    def _drop_others(self) -> int:
+        """Drop repeats that did not measure what most did; return how many they are."""
+        measured = {repeat: _measured(records) for repeat, records in self.repeats.items()}
+        most = Counter(measured.values()).most_common(1)
+        others = [repeat for repeat, names in measured.items() if names != most[0][0]]
+        for repeat in others:
+            del self.repeats[repeat]
+        return len(others)
+
+    def _write_all(self) -> None:
+        """Write all that is known."""
+        repeats = ({"repeat": k, "records": records} for k, records in self.repeats.items())
+        write_whole(self._path, lambda file: file.writelines(map(_line, [self._header, *repeats])))
+
+
+def _measured(records: list[Record]) -> frozenset[Any]:
+    """Return the methods, what was measured of each, and in what kinds of values."""
+    return frozenset(
+        (record["method"], *sorted((name, type(value).__name__) for name, value in record.items()))
+        for record in records
+    )
+
+
+def _line(entry: Any) -> bytes:
+    text = json.dumps(entry).encode()
+    return b"%08x %s\n" % (zlib.crc32(text), text)
+
+
+def _parse(line: bytes) -> Any:
+    """Return what a line says, or None if its checksum is wrong."""
+    checksum, _, text = line.partition(b" ")
+    if checksum != b"%08x" % zlib.crc32(text):
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):  # a checksum is no signature
+        return None
+
+
+def _is_repeat(entry: Any) -> bool:
+    """Whether a line has what `Store.append` writes, whoever wrote it."""
+    if not isinstance(entry, dict) or entry.keys() != {"repeat", "records"}:
+        return False
+    repeat, records = entry["repeat"], entry["records"]
+    if type(repeat) is not int or repeat < 0 or not isinstance(records, list) or not records:
+        return False
+    return all(
+        isinstance(record, dict)
+        and isinstance(record.get("method"), str)
+        and all(isinstance(value, str | int | float | None) for value in record.values())
+        for record in records
+    )
+
+
+def _set_aside(path: Path) -> Path:
+    """Rename a file to a name that is free."""
+    k = 1
+    while (aside := path.with_name(f"{path.name}.damaged-{k}")).exists():
+        k += 1
+    return path.rename(aside)

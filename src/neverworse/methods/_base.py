@@ -9,14 +9,13 @@ import numpy as np
 from scipy import special
 
 from neverworse._typing import AnyArray, Matrix, Vector
-from neverworse.estimators import LinearClassifier, shown_classes
+from neverworse.estimators import LinearClassifier, ScoringClassifier, shown_classes
 from neverworse.projection import Observer, Progress
-from neverworse.rows import Rows, SparseRows
-from neverworse.rows._threads import map_in_threads
+from neverworse.rows import Rows, SparseRows, map_in_threads
 
 
-class LogOddsClassifier(LinearClassifier):
-    """Base of classifiers whose scores are logarithms of probabilities, up to a common constant.
+class LogOddsMixin(ScoringClassifier):
+    """Probabilities of classifiers whose scores are their logarithms, up to a common constant.
 
     Two classes have one score, the log odds of the second one.
     """
@@ -54,6 +53,10 @@ class LogOddsClassifier(LinearClassifier):
             log_probabilities: Matrix = special.log_softmax(scores, axis=0).T
             return log_probabilities
         return np.column_stack([special.log_expit(-scores), special.log_expit(scores)])
+
+
+class LogOddsClassifier(LogOddsMixin, LinearClassifier):
+    """Base of linear classifiers whose scores are log odds."""
 
 
 class Stages:

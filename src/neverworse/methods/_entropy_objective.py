@@ -9,10 +9,8 @@ from scipy import optimize, special
 
 from neverworse._typing import Vector
 from neverworse.methods._base import column_squares
-from neverworse.projection import GramCoordinates, NonFiniteError, Weights, whiten
-from neverworse.projection.coordinates.moments import LARGEST_SQUARE
-from neverworse.rows import Rows
-from neverworse.rows._threads import single_threaded_blas
+from neverworse.projection import LARGEST_SQUARE, GramCoordinates, NonFiniteError, Weights, whiten
+from neverworse.rows import Rows, single_threaded_blas
 
 # With more columns, no n_columns × n_columns matrix is made: each column is only scaled.
 MANY_COLUMNS = 2000

@@ -35,10 +35,16 @@ from neverworse.estimators import (
     stored_weights,
 )
 from neverworse.methods._base import Stages
-from neverworse.projection import EPS, GramCoordinates, Observer, TrainingRows, Weights, whiten
-from neverworse.projection.coordinates.moments import moments
-from neverworse.rows import Rows, as_rows
-from neverworse.rows._threads import single_threaded_blas
+from neverworse.projection import (
+    EPS,
+    GramCoordinates,
+    Observer,
+    TrainingRows,
+    Weights,
+    moments,
+    whiten,
+)
+from neverworse.rows import Rows, as_rows, single_threaded_blas
 
 # Rounding errors of the sums over rows are measured by the lengths of the columns. What they make
 # of the scores, relative to the residuals, must not exceed this; otherwise the classifier

@@ -1,7 +1,7 @@
 """Splitters, scorers, learning curves and masks for data in which most rows have no label."""
 
-from neverworse.model_selection._curve_run import LearningCurve
 from neverworse.model_selection._learning_curves import (
+    LearningCurve,
     labeled_learning_curve,
     unlabeled_learning_curve,
 )

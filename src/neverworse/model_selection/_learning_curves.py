@@ -2,14 +2,58 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any, Literal
 
 import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import check_cv
+from sklearn.utils import _safe_indexing, check_random_state, indexable
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import _num_samples
 
-from neverworse._typing import Indices
-from neverworse.model_selection._curve_run import CurveRun, LearningCurve, Split
-from neverworse.model_selection._curve_sizes import chosen_sizes
-from neverworse.model_selection._labeled import is_continuous
+from neverworse._docs import documented_like
+from neverworse._typing import Indices, Matrix
+from neverworse.estimators import weights_for
+from neverworse.model_selection._labeled import is_continuous, labeled_rows, shuffled_strata
+from neverworse.model_selection._scorer import labeled_scorer
+from neverworse.model_selection._split import LabeledKFold, StratifiedLabeledKFold
+
+LARGEST_SEED = 2**31 - 1
+Rows = Literal["unlabeled", "labeled"]
+
+
+@dataclass(frozen=True)
+class LearningCurve:
+    """What `unlabeled_learning_curve` and `labeled_learning_curve` return.
+
+    Attributes
+    ----------
+    rows : {"unlabeled", "labeled"}
+        Which training rows grow in number.
+    sizes : array of shape (n_sizes,)
+        How many of them there were, ascending.
+    test_scores : array of shape (n_sizes, n_splits), or dict of str to such arrays
+        Scores on the labeled rows that were held out, one column for each split: all folds of the
+        first repeat, then those of the second. A dict if several scores were asked for.
+    fit_times : array of shape (n_sizes, n_splits)
+        Seconds that each fit took.
+    n_others : array of shape (n_splits,)
+        Training rows of the other kind in each split, the same for all sizes.
+    n_tests : array of shape (n_splits,)
+        Test rows in each split.
+    n_repeats : int
+    """
+
+    rows: Rows
+    sizes: Indices
+    test_scores: Any
+    fit_times: Matrix
+    n_others: Indices
+    n_tests: Indices
+    n_repeats: int
 
 
 def unlabeled_learning_curve(
@@ -91,23 +135,12 @@ def unlabeled_learning_curve(
     >>> curve.test_scores.mean(axis=1).round(2)
     array([0.82, 0.82, 0.82])
     """
-
-    def training(split: Split, size: int) -> Indices:
-        return np.concatenate([split.labeled, split.unlabeled[:size]])
-
-    run = CurveRun.prepare(estimator, X, y, sample_weight, scoring, missing_label)
+    run = _Run(estimator, X, y, sample_weight, scoring, missing_label)
     splits = list(run.splits(cv, groups, n_repeats, random_state))
-    n_max = min(len(split.unlabeled) for split in splits)
-    if n_max == 0:
-        raise ValueError(
-            "There are no unlabeled rows in training, so that there is nothing to grow. Pass "
-            "unlabeled rows too, marked in y, or use labeled_learning_curve."
-        )
-    sizes = chosen_sizes("unlabeled_sizes", unlabeled_sizes, 0, n_max, 6)
-    n_others = np.array([len(split.labeled) for split in splits])
-    return run.curve("unlabeled", sizes, splits, training, n_others, n_repeats, n_jobs)
+    return run.curve("unlabeled", unlabeled_sizes, splits, n_repeats, n_jobs)
 
 
+@documented_like(unlabeled_learning_curve)
 def labeled_learning_curve(
     estimator: Any,
     X: Any,
@@ -133,14 +166,12 @@ def labeled_learning_curve(
 
     Parameters
     ----------
-    estimator, X, y
-        See `unlabeled_learning_curve`.
+    {estimator, X, y}
     labeled_sizes : array-like, default=None
         Integers: numbers of labeled rows, at least one for each class. Floats: shares, above 0
         and at most 1, of those in the smallest training fold. None: all of them, and four times
         half as many.
-    cv, n_repeats, groups, scoring, sample_weight, missing_label, random_state, n_jobs
-        See `unlabeled_learning_curve`.
+    {cv, n_repeats, groups, scoring, sample_weight, missing_label, random_state, n_jobs}
 
     Returns
     -------
@@ -165,14 +196,179 @@ def labeled_learning_curve(
     >>> curve.test_scores.mean(axis=1).round(2)
     array([0.81, 0.87])
     """
-    run = CurveRun.prepare(estimator, X, y, sample_weight, scoring, missing_label)
+    run = _Run(estimator, X, y, sample_weight, scoring, missing_label)
     splits = list(run.splits(cv, groups, n_repeats, random_state))
-    n_max = min(len(split.labeled) for split in splits)
-    n_classes = 1 if is_continuous(run.known) else len(np.unique(run.known))
-    sizes = chosen_sizes("labeled_sizes", labeled_sizes, n_classes, n_max, 5)
+    return run.curve("labeled", labeled_sizes, splits, n_repeats, n_jobs)
 
-    def training(split: Split, size: int) -> Indices:
-        return np.concatenate([split.labeled[:size], split.unlabeled])
 
-    n_others = np.array([len(split.unlabeled) for split in splits])
-    return run.curve("labeled", sizes, splits, training, n_others, n_repeats, n_jobs)
+@dataclass(frozen=True)
+class _Split:
+    """Positions of training rows, in the order in which they join, and of test rows."""
+
+    labeled: Indices
+    unlabeled: Indices
+    test: Indices
+
+
+class _Run:
+    """What is fitted, to which rows, and how it is scored."""
+
+    def __init__(
+        self, estimator: Any, X: Any, y: Any, sample_weight: Any, scoring: Any, missing_label: Any
+    ) -> None:
+        self.estimator = estimator
+        self.X, self.y = indexable(X, y)
+        self.missing_label = missing_label
+        self.labeled, self.known = labeled_rows(
+            self.y, missing_label, "A learning curve is scored on labeled rows: label some."
+        )
+        self.weights = None
+        if sample_weight is not None:
+            self.weights = weights_for([estimator], self.X, sample_weight)
+        # Test labels are all known, so that only null values could mark others.
+        self.scorers = labeled_scorer(scoring, missing_label=None)
+        self.strata = np.zeros(len(self.known), np.intp)
+        if not is_continuous(self.known):
+            self.strata = np.unique(self.known, return_inverse=True)[1]
+
+    def splits(self, cv: Any, groups: Any, n_repeats: int, random_state: Any) -> Iterator[_Split]:
+        """Yield all splits of all repeats."""
+        if n_repeats < 1:
+            raise ValueError(f"n_repeats={n_repeats} must be 1 at least.")
+        rng = check_random_state(random_state)
+        n_rows = _num_samples(self.X)
+        unlabeled = np.setdiff1d(np.arange(n_rows), self.labeled, assume_unique=True)
+        for _ in range(n_repeats):
+            splitter = self._splitter(cv, rng)
+            order = rng.permutation(unlabeled)
+            for train, test in splitter.split(self.X, self.y, groups):
+                trains = np.zeros(n_rows, bool)
+                trains[train] = True
+                joins, chosen = trains[order], trains[self.labeled]
+                tested = np.intersect1d(test, self.labeled)
+                if not len(tested):
+                    raise ValueError(
+                        "cv has a test fold without a labeled row. Pass a number of folds, or a "
+                        "splitter of neverworse.model_selection: all its test rows are labeled."
+                    )
+                yield _Split(
+                    self.labeled[chosen][stratified_order(self.strata[chosen], rng)],
+                    # They may be many: no copy for each split if all of them train.
+                    order if joins.all() else order[joins],
+                    tested,
+                )
+
+    def _splitter(self, cv: Any, rng: np.random.RandomState) -> Any:
+        if cv is not None and not isinstance(cv, int):
+            return check_cv(cv)
+        kind = LabeledKFold if is_continuous(self.known) else StratifiedLabeledKFold
+        return kind(
+            5 if cv is None else cv,
+            shuffle=True,
+            random_state=rng.randint(LARGEST_SEED),
+            missing_label=self.missing_label,
+        )
+
+    def curve(
+        self, rows: Rows, sizes: Any, splits: list[_Split], n_repeats: int, n_jobs: int | None
+    ) -> LearningCurve:
+        """Fit and score everything."""
+        growing = [getattr(split, rows) for split in splits]
+        others = [split.labeled if rows == "unlabeled" else split.unlabeled for split in splits]
+        numbers = self._sizes(rows, sizes, min(map(len, growing)))
+        results = Parallel(n_jobs=n_jobs)(
+            delayed(self._fit_and_score)(np.sort(np.concatenate([grow[:size], other])), split.test)
+            for size in numbers.tolist()
+            for grow, other, split in zip(growing, others, splits, strict=True)
+        )
+
+        def table(values: list[Any]) -> Matrix:
+            return np.array(values, dtype=np.float64).reshape(len(numbers), len(splits))
+
+        scores = [score for score, _ in results]
+        several = isinstance(scores[0], dict)
+        return LearningCurve(
+            rows,
+            numbers,
+            {name: table([s[name] for s in scores]) for name in scores[0]}
+            if several
+            else table(scores),
+            table([seconds for _, seconds in results]),
+            np.array([len(other) for other in others]),
+            np.array([len(split.test) for split in splits]),
+            n_repeats,
+        )
+
+    def _sizes(self, rows: Rows, sizes: Any, largest: int) -> Indices:
+        """Return how many rows there are to be, given how many the smallest training fold has."""
+        if rows == "unlabeled" and largest == 0:
+            raise ValueError(
+                "There are no unlabeled rows in training, so that there is nothing to grow. Pass "
+                "unlabeled rows too, marked in y, or use labeled_learning_curve."
+            )
+        # By default, each is twice as many as the one before.
+        smallest, n_default = (0, 6) if rows == "unlabeled" else (int(self.strata.max()) + 1, 5)
+        return _chosen_sizes(f"{rows}_sizes", sizes, smallest, largest, n_default)
+
+    def _fit_and_score(self, train: Indices, test: Indices) -> tuple[Any, float]:
+        model = clone(self.estimator)
+        X, y = _safe_indexing(self.X, train), _safe_indexing(self.y, train)
+        weights = {} if self.weights is None else {"sample_weight": self.weights[train]}
+        start = perf_counter()
+        model.fit(X, y, **weights)
+        seconds = perf_counter() - start
+        X_test = _safe_indexing(self.X, test)
+        y_test = self.known[np.searchsorted(self.labeled, test)]
+
+        def score(scorer: Any) -> Any:
+            if self.weights is None or not scorer._accept_sample_weight():
+                return scorer(model, X_test, y_test)
+            return scorer(model, X_test, y_test, sample_weight=self.weights[test])
+
+        if isinstance(self.scorers, dict):
+            return {name: score(scorer) for name, scorer in self.scorers.items()}, seconds
+        return score(self.scorers), seconds
+
+
+def _chosen_sizes(name: str, sizes: Any, smallest: int, largest: int, n_default: int) -> Indices:
+    """Return numbers of rows in ascending order, from numbers, shares of `largest`, or None."""
+    if largest < smallest:
+        raise ValueError(
+            f"The smallest training fold has {largest} labeled rows, fewer than the {smallest} "
+            "classes. Label more rows, or use more folds: they leave more rows for training."
+        )
+    if sizes is None:
+        shares = 0.5 ** np.arange(n_default)
+        return np.unique(np.maximum(max(1, smallest), np.round(shares * largest))).astype(np.intp)
+    given = np.asarray(sizes)
+    if given.ndim != 1 or not given.size or given.dtype.kind not in "iuf":
+        raise ValueError(
+            f"{name}={sizes!r} must be a list of numbers of rows (integers) or of shares of the "
+            "rows (floats)."
+        )
+    if given.dtype.kind == "f":
+        if not ((given > 0.0) & (given <= 1.0)).all():
+            raise ValueError(
+                f"{name}={sizes!r} has floats, which are shares of the {largest} rows that there "
+                "are, above 0 and at most 1. For numbers of rows, pass integers."
+            )
+        given = np.maximum(max(1, smallest), np.round(given * largest))
+    elif not ((given >= smallest) & (given <= largest)).all():
+        why = "one labeled row for each class" if smallest else "0"
+        raise ValueError(
+            f"{name}={sizes!r} must be from {smallest} ({why}) to {largest}, which is how many "
+            "such rows the smallest training fold has."
+        )
+    return np.unique(given).astype(np.intp)
+
+
+def stratified_order(strata: Indices, rng: np.random.RandomState) -> Indices:
+    """Return a random order in which every beginning has all strata in about the same shares.
+
+    The first rows are one of each stratum.
+    """
+    grouped, rank, counts = shuffled_strata(strata, rng)
+    # The i-th of n rows stands for the middle of the i-th of n equal parts.
+    place = np.where(rank == 0, -1.0, (rank + 0.5) / np.repeat(counts, counts))
+    # Ties between strata are broken at random as well.
+    return grouped[np.lexsort((rng.random_sample(len(strata)), place))]

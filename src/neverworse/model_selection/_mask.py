@@ -14,6 +14,7 @@ from neverworse.model_selection._labeled import (
     is_continuous,
     labeled_codes,
     labeled_rows,
+    shuffled_strata,
 )
 
 
@@ -142,13 +143,10 @@ def _strata(stratify: Any, labeled: Indices, known: AnyArray, n_rows: int) -> In
 
 def _draw_hidden(n_keep: int, strata: Indices, rng: np.random.RandomState) -> Mask:
     """Draw which of the labeled rows lose their label."""
-    sizes = np.bincount(strata)
-    keep = _numbers_to_keep(n_keep, sizes, rng)
-    order = rng.permutation(len(strata))
-    order = order[np.argsort(strata[order], kind="stable")]
-    rank = np.arange(len(strata)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    keep = _numbers_to_keep(n_keep, np.bincount(strata), rng)
+    order, rank, counts = shuffled_strata(strata, rng)
     hidden = np.empty(len(strata), bool)
-    hidden[order] = rank >= np.repeat(keep, sizes)
+    hidden[order] = rank >= np.repeat(keep, counts)
     return hidden
 
 

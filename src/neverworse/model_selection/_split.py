@@ -13,7 +13,8 @@ from sklearn.model_selection import (
     StratifiedKFold,
 )
 
-from neverworse.model_selection._labeled_splitter import LabeledSplitter
+from neverworse._docs import documented_like
+from neverworse.model_selection._labeled import LabeledSplitter
 
 
 class _KFoldSplitter(LabeledSplitter):
@@ -31,12 +32,7 @@ class _KFoldSplitter(LabeledSplitter):
         self.shuffle = shuffle
         self.random_state = random_state
         self.missing_label = missing_label
-        self._for_labeled_rows()
-
-    def _for_labeled_rows(self) -> Any:
-        return self._splitter(
-            n_splits=self.n_splits, shuffle=self.shuffle, random_state=self.random_state
-        )
+        self.get_n_splits()  # scikit-learn checks what it is given
 
 
 class _RepeatedSplitter(LabeledSplitter):
@@ -54,11 +50,6 @@ class _RepeatedSplitter(LabeledSplitter):
         self.random_state = random_state
         self.missing_label = missing_label
         self.get_n_splits()  # only when asked for it does scikit-learn look at n_splits
-
-    def _for_labeled_rows(self) -> Any:
-        return self._splitter(
-            n_splits=self.n_splits, n_repeats=self.n_repeats, random_state=self.random_state
-        )
 
 
 class LabeledKFold(_KFoldSplitter):
@@ -104,6 +95,7 @@ class LabeledKFold(_KFoldSplitter):
     _counterpart = "StratifiedLabeledKFold"
 
 
+@documented_like(LabeledKFold)
 class StratifiedLabeledKFold(_KFoldSplitter):
     """K folds of the labeled rows with the same share of each class, as far as possible.
 
@@ -116,10 +108,7 @@ class StratifiedLabeledKFold(_KFoldSplitter):
         Number of folds, at least 2 and at most the number of labeled rows of the smallest class.
     shuffle : bool, default=False
         Whether to shuffle the labeled rows of each class before they are split.
-    random_state : int, RandomState or None, default=None
-        Seed of the shuffle. An int gives the same folds in every call of `split`.
-    missing_label : "auto" or scalar, default="auto"
-        What marks unlabeled rows in y, as in `neverworse.LeastSquaresClassifier`.
+    {random_state, missing_label}
 
     See Also
     --------
@@ -142,6 +131,7 @@ class StratifiedLabeledKFold(_KFoldSplitter):
     _stratified = True
 
 
+@documented_like(LabeledKFold)
 class RepeatedLabeledKFold(_RepeatedSplitter):
     """`LabeledKFold` several times, shuffled differently each time.
 
@@ -150,14 +140,12 @@ class RepeatedLabeledKFold(_RepeatedSplitter):
 
     Parameters
     ----------
-    n_splits : int, default=5
-        Number of folds, at least 2 and at most the number of labeled rows.
+    {n_splits}
     n_repeats : int, default=10
         How many times the labeled rows are split into folds.
     random_state : int, RandomState or None, default=None
         Seed of the shuffles. An int gives the same folds in every call of `split`.
-    missing_label : "auto" or scalar, default="auto"
-        What marks unlabeled rows in y, as in `neverworse.LeastSquaresClassifier`.
+    {missing_label}
 
     See Also
     --------
@@ -175,19 +163,13 @@ class RepeatedLabeledKFold(_RepeatedSplitter):
     _counterpart = "RepeatedStratifiedLabeledKFold"
 
 
+@documented_like(StratifiedLabeledKFold, RepeatedLabeledKFold)
 class RepeatedStratifiedLabeledKFold(_RepeatedSplitter):
     """`StratifiedLabeledKFold` several times, shuffled differently each time.
 
     Parameters
     ----------
-    n_splits : int, default=5
-        Number of folds, at least 2 and at most the number of labeled rows of the smallest class.
-    n_repeats : int, default=10
-        How many times the labeled rows are split into folds.
-    random_state : int, RandomState or None, default=None
-        Seed of the shuffles. An int gives the same folds in every call of `split`.
-    missing_label : "auto" or scalar, default="auto"
-        What marks unlabeled rows in y, as in `neverworse.LeastSquaresClassifier`.
+    {n_splits, n_repeats, random_state, missing_label}
 
     See Also
     --------
@@ -205,6 +187,7 @@ class RepeatedStratifiedLabeledKFold(_RepeatedSplitter):
     _stratified = True
 
 
+@documented_like(LabeledKFold)
 class GroupLabeledKFold(LabeledSplitter):
     """K folds of the labeled rows in which the labeled rows of a group stay together.
 
@@ -219,8 +202,7 @@ class GroupLabeledKFold(LabeledSplitter):
     ----------
     n_splits : int, default=5
         Number of folds, at least 2 and at most the number of groups with labeled rows.
-    missing_label : "auto" or scalar, default="auto"
-        What marks unlabeled rows in y, as in `neverworse.LeastSquaresClassifier`.
+    {missing_label}
 
     See Also
     --------
@@ -252,12 +234,10 @@ class GroupLabeledKFold(LabeledSplitter):
     def __init__(self, n_splits: int = 5, *, missing_label: Any = "auto") -> None:
         self.n_splits = n_splits
         self.missing_label = missing_label
-        self._for_labeled_rows()
-
-    def _for_labeled_rows(self) -> Any:
-        return self._splitter(n_splits=self.n_splits)
+        self.get_n_splits()
 
 
+@documented_like(LabeledKFold)
 class StratifiedGroupLabeledKFold(_KFoldSplitter):
     """`GroupLabeledKFold` with about the same share of each class in all folds.
 
@@ -273,10 +253,7 @@ class StratifiedGroupLabeledKFold(_KFoldSplitter):
     shuffle : bool, default=False
         Whether to shuffle the groups first. Only groups with about the same share of each class
         change places.
-    random_state : int, RandomState or None, default=None
-        Seed of the shuffle. An int gives the same folds in every call of `split`.
-    missing_label : "auto" or scalar, default="auto"
-        What marks unlabeled rows in y, as in `neverworse.LeastSquaresClassifier`.
+    {random_state, missing_label}
 
     See Also
     --------

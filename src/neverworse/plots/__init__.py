@@ -2,7 +2,7 @@
 
 from neverworse.plots._certificate import CertificateDisplay
 from neverworse.plots._coefficient_shift import CoefficientShiftDisplay
-from neverworse.plots._constraint_set import ConstraintSetDisplay
+from neverworse.plots._constraint_set import ConstraintSetDisplay, equidistant
 from neverworse.plots._learning_curve import UnlabeledLearningCurveDisplay
 
 __all__ = [
@@ -10,4 +10,5 @@ __all__ = [
     "CoefficientShiftDisplay",
     "ConstraintSetDisplay",
     "UnlabeledLearningCurveDisplay",
+    "equidistant",
 ]

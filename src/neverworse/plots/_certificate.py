@@ -7,20 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.validation import check_is_fitted
 
+from neverworse._docs import documented_like
+from neverworse._palette import BLUE, GREY, ORANGE
+from neverworse._words import count, number
 from neverworse.estimators import Audit
-from neverworse.plots._drawing import BLUE, GREY, ORANGE, axes_for, ink, last_step
+from neverworse.plots._drawing import Display, ink, last_step
 from neverworse.projection import Certificate
-from neverworse.projection.words import number, plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 BAR = 0.34  # height, of an axis from -1 to 1
 POINT = 1e-3  # an interval narrower than this, as a share of the axis, is drawn as a point
 
 
-class CertificateDisplay:
+@documented_like(Display)
+class CertificateDisplay(Display):
     """What is proved about a classifier against its baseline, whatever the unknown labels.
 
     A bar from the best to the worst case of the difference of the losses, over all labelings of the
@@ -44,10 +46,7 @@ class CertificateDisplay:
         Ends of the bar.
     verdict : str
         What the bar means, in a few words; the title.
-    ax_ : matplotlib Axes
-        Where it was drawn last.
-    figure_ : matplotlib Figure
-        The figure of `ax_`.
+    {ax_, figure_}
 
     Examples
     --------
@@ -63,9 +62,6 @@ class CertificateDisplay:
     >>> display.verdict
     'Never worse than the supervised classifier, whatever the labels'
     """
-
-    ax_: Axes
-    figure_: Figure
 
     def __init__(self, certificate: Certificate | Audit) -> None:
         if not isinstance(certificate, (Certificate, Audit)):
@@ -126,11 +122,7 @@ class CertificateDisplay:
         return cls(certificate).plot(ax=ax, **plot_params)
 
     def plot(
-        self,
-        ax: Axes | None = None,
-        *,
-        bar_kw: dict[str, Any] | None = None,
-        title: bool = True,
+        self, ax: Axes | None = None, *, bar_kw: dict[str, Any] | None = None, title: bool = True
     ) -> CertificateDisplay:
         """Draw.
 
@@ -143,7 +135,7 @@ class CertificateDisplay:
         title : bool, default=True
             Whether to write the verdict above.
         """
-        ax = axes_for(ax, "CertificateDisplay", (6.4, 2.8))
+        ax = self._axes(ax, (6.4, 2.8))
         self._draw_sides(ax)
         width = self.worst_case - self.best_case
         if width <= POINT * (ax.get_xlim()[1] - ax.get_xlim()[0]):
@@ -159,8 +151,6 @@ class CertificateDisplay:
         ax.set_xlabel(self._axis_name())
         if title:
             ax.set_title(self.verdict, fontsize="medium")
-        self.ax_ = ax
-        self.figure_ = ax.figure  # type: ignore[assignment]  # a subfigure has all that matters
         return self
 
     @property
@@ -195,12 +185,12 @@ class CertificateDisplay:
         loss = claim._loss()
         if isinstance(claim, Audit):
             low, high = claim.baseline_loss
-            over, whose = f"mean over {n:,} {plural(n)}", "the baseline"
+            over, whose = f"mean over {count(n, 'row')}", "the baseline"
         else:
             low, high = claim.supervised_loss
             only = claim.rows == "unlabeled"
             n = claim.n_unlabeled if only else n
-            over = f"sum over {n:,} {'unlabeled ' if only else ''}{plural(n)}"
+            over = f"sum over {count(n, 'unlabeled row' if only else 'row')}"
             if claim.penalty:
                 over += f" plus {number(claim.penalty)} ||w||²"
             whose = f"the supervised {claim.assumptions.model}"
@@ -238,8 +228,7 @@ class CertificateDisplay:
                 fontsize="small",
             )
         ax.set_yticks([])
-        for name in ("left", "right", "top"):
-            ax.spines[name].set_visible(False)
+        ax.spines[["left", "right", "top"]].set_visible(False)
 
     def _name_ends(self, ax: Axes) -> None:
         from matplotlib.patheffects import withStroke

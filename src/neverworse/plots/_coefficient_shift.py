@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from neverworse._docs import documented_like
+from neverworse._palette import BLUE, LIGHT_GREY, ORANGE
 from neverworse._typing import Vector
-from neverworse.plots._drawing import (
-    BLUE,
-    LIGHT_GREY,
-    ORANGE,
-    axes_for,
-    ink,
-    last_step,
-    legend_above,
-    names_of_features,
-)
+from neverworse.plots._drawing import Display, ink, last_step, legend_above, names_of_features
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 LONGEST_NAME = 32  # characters
 
 
-class CoefficientShiftDisplay:
+@documented_like(Display)
+@dataclass(eq=False, repr=False)
+class CoefficientShiftDisplay(Display):
     """Coefficients of the supervised and of the projected model, side by side.
 
     One line for each feature, from its supervised to its projected coefficient; those that moved
@@ -46,10 +41,7 @@ class CoefficientShiftDisplay:
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        Where it was drawn last.
-    figure_ : matplotlib Figure
-        The figure of `ax_`.
+    {ax_, figure_}
 
     Examples
     --------
@@ -66,21 +58,11 @@ class CoefficientShiftDisplay:
     ['x4', 'x3', 'x2']
     """
 
-    ax_: Axes
-    figure_: Figure
-
-    def __init__(
-        self,
-        supervised: Vector,
-        projected: Vector,
-        feature_names: Sequence[str],
-        *,
-        class_name: str | None = None,
-    ) -> None:
-        self.supervised = supervised
-        self.projected = projected
-        self.feature_names = feature_names
-        self.class_name = class_name
+    supervised: Vector
+    projected: Vector
+    feature_names: Sequence[str]
+    _: KW_ONLY
+    class_name: str | None = None
 
     @classmethod
     def from_estimator(
@@ -167,7 +149,7 @@ class CoefficientShiftDisplay:
         if max_features is not None and max_features < 1:
             raise ValueError(f"max_features={max_features} must be 1 at least, or None for all.")
         order = self._order(max_features)
-        ax = axes_for(ax, "CoefficientShiftDisplay", (6.4, 1.4 + 0.28 * len(order)))
+        ax = self._axes(ax, (6.4, 1.4 + 0.28 * len(order)))
         places = np.arange(len(order))
         before, after = self.supervised[order], self.projected[order]
         ax.axvline(0.0, color=ink(), linewidth=0.8)
@@ -186,11 +168,8 @@ class CoefficientShiftDisplay:
         self._say(ax, len(order))
         if legend:
             legend_above(ax)
-        for name in ("left", "right", "top"):
-            ax.spines[name].set_visible(False)
+        ax.spines[["left", "right", "top"]].set_visible(False)
         ax.tick_params(axis="y", length=0)
-        self.ax_ = ax
-        self.figure_ = ax.figure  # type: ignore[assignment]  # a subfigure has all that matters
         return self
 
     def _order(self, max_features: int | None) -> Any:

@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from neverworse._docs import documented_like
+from neverworse._palette import BLUE, GREEN, GREY, ORANGE, SKY
 from neverworse._typing import Matrix, Vector
 from neverworse.estimators import ProjectedLeastSquaresClassifier
-from neverworse.plots._drawing import BLUE, GREEN, GREY, ORANGE, SKY, axes_for, legend_above
-from neverworse.plots._two_weights import (
-    as_point,
-    check_estimator,
-    check_two_weights,
-    metric_of,
-    oracle_of,
-    weight_names,
-    weight_plane,
-)
+from neverworse.plots._drawing import Display, legend_above
+from neverworse.plots._weight_plane import WeightPlane, as_point, weight_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 INVISIBLE = 1e-6  # as a share of the size of the constraint set
 
 
-class ConstraintSetDisplay:
+@documented_like(Display)
+@dataclass(eq=False, repr=False)
+class ConstraintSetDisplay(Display):
     """The projection of a classifier with two weights, seen from above.
 
     Shows the constraint set (a polygon: every point is what least squares on all rows gives for
@@ -51,10 +47,7 @@ class ConstraintSetDisplay:
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        Where it was drawn last.
-    figure_ : matplotlib Figure
-        The figure of `ax_`.
+    {ax_, figure_}
 
     Examples
     --------
@@ -71,25 +64,13 @@ class ConstraintSetDisplay:
     ('weight of x1', 'intercept')
     """
 
-    ax_: Axes
-    figure_: Figure
-
-    def __init__(
-        self,
-        constraint_set: Matrix,
-        supervised: Vector,
-        projected: Vector,
-        metric: Matrix,
-        *,
-        oracle: Vector | None = None,
-        weight_names: tuple[str, str] = ("weight of x1", "weight of x2"),
-    ) -> None:
-        self.constraint_set = constraint_set
-        self.supervised = supervised
-        self.projected = projected
-        self.metric = metric
-        self.oracle = oracle
-        self.weight_names = weight_names
+    constraint_set: Matrix
+    supervised: Vector
+    projected: Vector
+    metric: Matrix
+    _: KW_ONLY
+    oracle: Vector | None = None
+    weight_names: tuple[str, str] = ("weight of x1", "weight of x2")
 
     @classmethod
     def from_estimator(
@@ -122,15 +103,13 @@ class ConstraintSetDisplay:
         **plot_params
             Passed to `plot`.
         """
-        check_estimator(estimator)
-        check_two_weights(estimator)
-        plane = weight_plane(estimator, X, y, sample_weight)
+        plane = WeightPlane.of(estimator, X, y, sample_weight)
         display = cls(
             plane.constraint_set(),
             as_point(estimator.supervised_),
             as_point(estimator),
-            metric_of(estimator, plane),
-            oracle=None if y_true is None else oracle_of(estimator, plane, y_true),
+            plane.metric_of(estimator),
+            oracle=None if y_true is None else plane.oracle_of(estimator, y_true),
             weight_names=weight_names(estimator),
         )
         return display.plot(ax=ax, **plot_params)
@@ -157,7 +136,7 @@ class ConstraintSetDisplay:
         legend : bool, default=True
             Whether to explain the parts in a legend.
         """
-        ax = axes_for(ax, "ConstraintSetDisplay")
+        ax = self._axes(ax)
         ax.fill(
             *self.constraint_set.T,
             **{
@@ -175,8 +154,6 @@ class ConstraintSetDisplay:
         ax.set_ylabel(self.weight_names[1])
         if legend:
             legend_above(ax, **(legend_kw or {}))
-        self.ax_ = ax
-        self.figure_ = ax.figure  # type: ignore[assignment]  # a subfigure has all that matters
         return self
 
     @property
@@ -240,19 +217,10 @@ class ConstraintSetDisplay:
 
 
 def equidistant(centre: Vector, through: Vector, metric: Matrix) -> Matrix | None:
-    """Return points of the ellipse about `centre` that goes through `through`.
+    """Return points of the ellipse about `centre` that goes through `through`, a closed curve.
 
-    Parameters
-    ----------
-    centre, through : arrays of shape (2,)
-    metric : array of shape (2, 2)
-        Matrix of the distance.
-
-    Returns
-    -------
-    points : array of shape (n_points, 2) or None
-        A closed curve; None where the distance does not tell all weights apart, so that points at
-        equal distance form no ellipse.
+    None where the distance, of which the metric is the matrix, does not tell all weights apart, so
+    that points at equal distance form no ellipse.
     """
     try:
         triangle = np.linalg.cholesky(metric)

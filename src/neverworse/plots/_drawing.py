@@ -1,4 +1,4 @@
-"""What the displays share: colours, a place to draw on, and estimators inside of pipelines."""
+"""What the displays share: a place to draw on, legends, and estimators inside of pipelines."""
 
 from __future__ import annotations
 
@@ -11,33 +11,37 @@ from neverworse._extras import install
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-# Colours of Okabe and Ito, which people with any colour vision can tell apart. Markers and line
-# styles differ as well, for print without colour.
-BLUE, ORANGE, GREEN, SKY, GREY = "#0072B2", "#D55E00", "#009E73", "#56B4E9", "#595959"
-LIGHT_GREY = "#BFBFBF"
+    from matplotlib.figure import Figure
 
 
-def axes_for(ax: Axes | None, display: str, size: tuple[float, float] | None = None) -> Axes:
-    """Return where to draw; a new figure if nothing is given.
+class Display:
+    """Base of the displays.
 
-    Parameters
+    Attributes
     ----------
-    ax : matplotlib Axes or None
-    display : str
-        Name of the display, for the message if matplotlib is missing.
-    size : pair of float, optional
-        Size of a new figure in inches.
+    ax_ : matplotlib Axes
+        Where it was drawn last.
+    figure_ : matplotlib Figure
+        The figure of `ax_`.
     """
-    if ax is not None:
+
+    ax_: Axes
+    figure_: Figure
+
+    def _axes(self, ax: Axes | None, size: tuple[float, float] | None = None) -> Axes:
+        """Return where to draw; a new figure, of a size in inches, if nothing is given."""
+        if ax is None:
+            try:
+                from matplotlib import pyplot as plt
+            except ImportError as error:
+                raise ImportError(
+                    f"{type(self).__name__} draws with matplotlib, which is not installed. "
+                    f"{install('plots')}"
+                ) from error
+            ax = plt.figure(layout="constrained", figsize=size).add_subplot()
+        self.ax_ = ax
+        self.figure_ = ax.figure  # type: ignore[assignment]  # a subfigure has all that matters
         return ax
-    try:
-        from matplotlib import pyplot as plt
-    except ImportError as error:
-        raise ImportError(
-            f"{display} draws with matplotlib, which is not installed. {install('plots')}"
-        ) from error
-    return plt.figure(layout="constrained", figsize=size).add_subplot()
 
 
 def ink() -> str:

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from sklearn.utils._plotting import _validate_score_name
 
+from neverworse._docs import documented_like
+from neverworse._palette import BLUE, ORANGE
 from neverworse._typing import Indices, Matrix
 from neverworse.model_selection import (
     LearningCurve,
     labeled_learning_curve,
     unlabeled_learning_curve,
 )
-from neverworse.plots._drawing import BLUE, ORANGE, axes_for, last_step, legend_above
+from neverworse.plots._drawing import Display, last_step, legend_above
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 STYLES = ("fill_between", "errorbar", None)
 LOGARITHMIC = 8  # sizes that differ by more than this factor
 
 
-class UnlabeledLearningCurveDisplay:
+@documented_like(Display)
+@dataclass(eq=False, repr=False, kw_only=True)
+class UnlabeledLearningCurveDisplay(Display):
     """Scores on labeled rows that were held out, over the number of training rows that grow.
 
     Shows whether it is worth collecting more unlabeled rows or, with ``rows="labeled"``, labels.
@@ -47,10 +51,7 @@ class UnlabeledLearningCurveDisplay:
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        Where it was drawn last.
-    figure_ : matplotlib Figure
-        The figure of `ax_`.
+    {ax_, figure_}
     lines_ : list of matplotlib Line2D
         The curve, and that of the baseline if there is one.
 
@@ -81,30 +82,17 @@ class UnlabeledLearningCurveDisplay:
     array([ 28,  56, 112, 225, 450, 900])
     """
 
-    ax_: Axes
-    figure_: Figure
-    lines_: list[Any]
-
-    def __init__(
-        self,
-        *,
-        sizes: Indices,
-        test_scores: Matrix,
-        baseline_scores: Matrix | None = None,
-        score_name: str | None = None,
-        rows: Literal["unlabeled", "labeled"] = "unlabeled",
-        estimator_name: str = "estimator",
-        baseline_name: str = "baseline",
-    ) -> None:
-        self.sizes = sizes
-        self.test_scores = test_scores
-        self.baseline_scores = baseline_scores
-        self.score_name = score_name
-        self.rows = rows
-        self.estimator_name = estimator_name
-        self.baseline_name = baseline_name
+    sizes: Indices
+    test_scores: Matrix
+    baseline_scores: Matrix | None = None
+    score_name: str | None = None
+    rows: Literal["unlabeled", "labeled"] = "unlabeled"
+    estimator_name: str = "estimator"
+    baseline_name: str = "baseline"
+    lines_: list[Any] = field(default_factory=list, init=False)
 
     @classmethod
+    @documented_like(unlabeled_learning_curve)
     def from_estimator(
         cls,
         estimator: Any,
@@ -143,8 +131,10 @@ class UnlabeledLearningCurveDisplay:
             `labeled_sizes` of `labeled_learning_curve`.
         baseline : classifier or regressor, optional
             Scored on the same splits and drawn beside it, for example the supervised counterpart.
-        cv, n_repeats, groups, scoring, sample_weight, missing_label, n_jobs
-            See `unlabeled_learning_curve`. Only one score can be drawn.
+        {cv, n_repeats, groups}
+        scoring : str, callable or None, default=None
+            One score, as in `neverworse.model_selection.labeled_scorer`.
+        {sample_weight, missing_label, n_jobs}
         random_state : int, RandomState or None, default=None
             Seed. None draws one, which the baseline shares.
         ax : matplotlib Axes, optional
@@ -236,7 +226,7 @@ class UnlabeledLearningCurveDisplay:
             Whether to name the lines if there are two.
         """
         check_style(std_display_style)
-        ax = axes_for(ax, "UnlabeledLearningCurveDisplay")
+        ax = self._axes(ax)
         sign = -1.0 if negate_score else 1.0
         lines = [(self.estimator_name, self.test_scores, BLUE, "o", "-")]
         if self.baseline_scores is not None:
@@ -268,8 +258,6 @@ class UnlabeledLearningCurveDisplay:
         self._label_axes(ax, score_name)
         if legend and len(lines) > 1:
             legend_above(ax)
-        self.ax_ = ax
-        self.figure_ = ax.figure  # type: ignore[assignment]  # a subfigure has all that matters
         return self
 
     def _label_axes(self, ax: Axes, score_name: str | None) -> None:

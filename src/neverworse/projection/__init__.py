@@ -4,33 +4,75 @@ Knows arrays and rows, knows no scikit-learn.
 """
 
 from neverworse._budget import Observer, Progress
-from neverworse.projection.certificate.certificate import Assumptions, Certificate
-from neverworse.projection.coordinates import EPS, GramCoordinates, Weights, whiten
-from neverworse.projection.coordinates.moments import NonFiniteError
+from neverworse.projection.certificate.certificate import (
+    EXACT,
+    Assumptions,
+    Certificate,
+    Claim,
+    Reason,
+    Task,
+)
+from neverworse.projection.certificate.loss import (
+    CHUNK,
+    SUMMATION,
+    LossDifference,
+    loss_difference,
+)
+from neverworse.projection.coordinates import (
+    EPS,
+    LARGEST_GRAM,
+    GramCoordinates,
+    Weights,
+    whiten,
+)
+from neverworse.projection.coordinates.moments import (
+    CANCELLATION,
+    LARGEST_SQUARE,
+    NonFiniteError,
+    column_moments,
+    moments,
+)
+from neverworse.projection.geometry import Distance
 from neverworse.projection.label_sets import Box, Simplex
 from neverworse.projection.labels import Labels, TrainingRows
 from neverworse.projection.least_squares.leave_one_out import leave_one_out
 from neverworse.projection.least_squares.supervised import solve_least_squares
-from neverworse.projection.project import ProjectionResult, project
-from neverworse.projection.totals import Totals
+from neverworse.projection.project import ProjectionResult, Solver, project
+from neverworse.projection.totals import Totals, reachable
 
 __all__ = [
+    "CANCELLATION",
+    "CHUNK",
     "EPS",
+    "EXACT",
+    "LARGEST_GRAM",
+    "LARGEST_SQUARE",
+    "SUMMATION",
     "Assumptions",
     "Box",
     "Certificate",
+    "Claim",
+    "Distance",
     "GramCoordinates",
     "Labels",
+    "LossDifference",
     "NonFiniteError",
     "Observer",
     "Progress",
     "ProjectionResult",
+    "Reason",
     "Simplex",
+    "Solver",
+    "Task",
     "Totals",
     "TrainingRows",
     "Weights",
+    "column_moments",
     "leave_one_out",
+    "loss_difference",
+    "moments",
     "project",
+    "reachable",
     "solve_least_squares",
     "whiten",
 ]

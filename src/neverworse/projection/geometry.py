@@ -17,8 +17,7 @@ from neverworse.projection.solver.newton import DualSolution
 from neverworse.projection.solver.passes import Scored, Wanted, score_supervised
 from neverworse.projection.solver.problem import Projection, Sample, StreamedHinges
 from neverworse.projection.solver.working_set import draw, is_small, working_set_size
-from neverworse.rows import as_rows
-from neverworse.rows._chunk_state import add_pairs
+from neverworse.rows import add_pairs, as_rows
 
 Distance = Literal["all", "labeled", "unlabeled", "euclidean"] | Matrix
 

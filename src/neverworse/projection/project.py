@@ -15,12 +15,11 @@ from neverworse.projection.coordinates import LARGEST_GRAM, Weights
 from neverworse.projection.geometry import Distance, Geometry
 from neverworse.projection.label_sets import share_few
 from neverworse.projection.labels import Labels, TrainingRows
-from neverworse.projection.solver.label_descent import solve_matrix_free
-from neverworse.projection.solver.lbfgs import solve_lbfgs
+from neverworse.projection.solver.label_descent import solve_lbfgs, solve_matrix_free
 from neverworse.projection.solver.newton import DualSolution
 from neverworse.projection.solver.problem import Projection, StreamedHinges
 from neverworse.projection.solver.working_set import solve
-from neverworse.rows._threads import single_threaded_blas
+from neverworse.rows import single_threaded_blas
 
 Solver = Literal["exact", "lbfgs"]
 

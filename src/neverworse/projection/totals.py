@@ -11,20 +11,15 @@ is but the last digits of tightness.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import optimize
+from scipy import optimize, sparse
 
 from neverworse._typing import Matrix, Vector
 from neverworse.projection.label_sets import LabelSet
-
-if TYPE_CHECKING:
-    from neverworse.projection.solver.newton_system import Slope
-
-from scipy import sparse
 
 MOST_STEPS = 500
 SINGULAR = 1e-11  # what makes a matrix with elements of size one invertible
@@ -177,12 +172,17 @@ class Balance:
     def curvature(self, z: Matrix, sigma: float) -> Vector:
         return self._proximal(sigma) + sigma * self.totals.inner(self._total(z[:, -1], sigma))
 
-    def add_to(self, slope: Slope, z: Matrix, step: Matrix, sigma: float) -> None:
-        """Replace the quadratic term of μ in the slope by what holds here."""
+    def along(
+        self, z: Matrix, step: Matrix, sigma: float
+    ) -> tuple[float, Callable[[float], float]]:
+        """Return what holds along a step instead of μ²/2: curvature, and the rest of the slope."""
         mu, along = z[:, -1], step[:, -1]
-        slope.quadratic += float(along @ along) * (self._proximal(sigma) - 1.0)
         total = self._total(mu, sigma)
-        slope.more = lambda length: float(along @ (self._total(mu + length * along, sigma) - total))
+
+        def rest(length: float) -> float:
+            return float(along @ (self._total(mu + length * along, sigma) - total))
+
+        return float(along @ along) * (self._proximal(sigma) - 1.0), rest
 
 
 PATIENCE = 8  # rounds after which more rows take part

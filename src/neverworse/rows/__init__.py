@@ -3,28 +3,60 @@
 The mathematics knows only the verbs of `Rows`: Gram matrix, scores, weighted sums, take.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from scipy import sparse
 
 from neverworse._extras import install
-from neverworse.rows._base import Rows
+from neverworse.rows._base import N_PARTS, SMALL, Rows
+from neverworse.rows._chunk_state import add_pairs
 from neverworse.rows._chunked import ChunkedRows, Verb
 from neverworse.rows._dense import DenseRows
 from neverworse.rows._sparse import SparseRows
+from neverworse.rows._streams import read_ahead
+from neverworse.rows._sums import RowWeigh, Standard, Weigh, reduce_rows
+from neverworse.rows._threads import BLOCK, blocks, map_in_threads, single_threaded_blas
 
 if TYPE_CHECKING:
+    from neverworse.rows._dask import DaskRows, gather, map_rows
     from neverworse.rows._parquet import open_parquet
+    from neverworse.rows._parquet_files import File
 
 __all__ = [
+    "BLOCK",
+    "N_PARTS",
+    "SMALL",
     "ChunkedRows",
+    "DaskRows",
     "DenseRows",
+    "File",
+    "RowWeigh",
     "Rows",
     "SparseRows",
+    "Standard",
     "Verb",
+    "Weigh",
+    "add_pairs",
     "as_rows",
+    "blocks",
+    "gather",
+    "map_in_threads",
+    "map_rows",
     "open_parquet",
+    "read_ahead",
+    "reduce_rows",
+    "single_threaded_blas",
 ]
+
+# What needs a package that is not always there: where it is, and what is missing.
+_OPTIONAL = {
+    "open_parquet": ("_parquet", "Parquet files need PyArrow", "parquet"),
+    "File": ("_parquet_files", "Parquet files need PyArrow", "parquet"),
+    "DaskRows": ("_dask", "Dask collections need Dask", "dask"),
+    "gather": ("_dask", "Dask collections need Dask", "dask"),
+    "map_rows": ("_dask", "Dask collections need Dask", "dask"),
+}
 
 
 def as_rows(X: Any) -> Rows:
@@ -33,13 +65,11 @@ def as_rows(X: Any) -> Rows:
 
 
 def __getattr__(name: str) -> Any:
-    """Import what needs PyArrow when it is asked for."""
-    if name != "open_parquet":
+    """Import what needs an optional package when it is asked for."""
+    if name not in _OPTIONAL:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, what, extra = _OPTIONAL[name]
     try:
-        from neverworse.rows._parquet import open_parquet
+        return getattr(import_module(f"neverworse.rows.{module}"), name)
     except ModuleNotFoundError as error:
-        raise ImportError(
-            f"Parquet files need PyArrow, not installed here. {install('parquet')}"
-        ) from error
-    return open_parquet
+        raise ImportError(f"{what}, not installed here. {install(extra)}") from error

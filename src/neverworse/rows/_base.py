@@ -11,10 +11,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from neverworse._typing import AnyArray, Indices, Matrix, Scalars, Vector
-from neverworse.rows._spread import spread_of_blocks
+from neverworse.rows._sums import Standard, Weigh, reduce_rows, spread_of_blocks
 from neverworse.rows._threads import map_in_threads
-from neverworse.rows._triangle import Standard, reduce_rows
-from neverworse.rows._weigh import Weigh
 
 # A block of rows should stay in cache, so that it is read from memory once however many things are
 # computed from it. Powers of two are fastest: of 256 ... 4096 rows, these were measured to be best.
@@ -81,6 +79,10 @@ class Rows(ABC):
     @abstractmethod
     def shifted(self, shift: Vector) -> Rows:
         """Return the same data with another shift."""
+
+    @abstractmethod
+    def some(self, indices: Indices) -> Rows:
+        """Return some of the rows as rows of their own, in memory, with the same shift."""
 
     @abstractmethod
     def column(self, index: int) -> AnyArray:
@@ -273,13 +275,6 @@ class Rows(ABC):
                 kernel[np.ix_(first, second)] = product
                 kernel[np.ix_(second, first)] = product.T
         return kernel
-
-    def some(self, indices: Indices) -> Rows:
-        """Return some of the rows as rows of their own, in memory, with the same shift."""
-        from neverworse.rows._dense import DenseRows
-
-        rows = self if self.shift is None else self.shifted(np.zeros(self.n_columns))
-        return DenseRows(rows.take(indices), self.shift)
 
     def map_taken(
         self,

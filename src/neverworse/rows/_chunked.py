@@ -18,8 +18,8 @@ import numpy as np
 from neverworse._typing import AnyArray, Indices, Matrix, Scalars, Vector
 from neverworse.rows._base import Rows
 from neverworse.rows._chunk_state import ChunkState, LocalChunkState, add_pairs, objects_of
-from neverworse.rows._triangle import Standard, reduce_rows
-from neverworse.rows._weigh import RowWeigh, Weigh
+from neverworse.rows._dense import some_dense
+from neverworse.rows._sums import RowWeigh, Standard, Weigh, reduce_rows
 
 Result = TypeVar("Result")
 
@@ -295,6 +295,10 @@ class ChunkedRows(Rows):
         if (indices[1:] < indices[:-1]).any():
             return super().map_taken(indices, pieces, function)
         return (function(piece, rows) for piece, rows in self._taken(indices))
+
+    def some(self, indices: Indices) -> Rows:
+        """See `Rows.some`."""
+        return some_dense(self, indices)
 
     def shifted(self, shift: Vector) -> Self:
         """See `Rows.shifted`."""

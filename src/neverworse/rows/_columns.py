@@ -10,6 +10,7 @@ import numpy as np
 
 from neverworse._typing import AnyArray, Indices, Matrix, Vector
 from neverworse.rows._base import Rows
+from neverworse.rows._dense import some_dense
 
 # Every column of a block is copied by itself: longer blocks than elsewhere are worth their while.
 BLOCK_BYTES, MOST_BLOCK_ROWS = 2**23, 2**14
@@ -82,6 +83,10 @@ class ColumnRows(Rows):
         if self.shift is not None:
             columns -= self.shift[:, None]
         return np.ascontiguousarray(columns.T)
+
+    def some(self, indices: Indices) -> Rows:
+        """See `Rows.some`."""
+        return some_dense(self, indices)
 
     def shifted(self, shift: Vector) -> Self:
         """See `Rows.shifted`."""

@@ -39,7 +39,17 @@ class DenseRows(Rows):
         """See `Rows.shifted`."""
         return DenseRows(self._X, shift)
 
+    def some(self, indices: Indices) -> DenseRows:
+        """See `Rows.some`."""
+        return some_dense(self, indices)
+
     def column(self, index: int) -> AnyArray:
         """See `Rows.column`."""
         column: AnyArray = self._X[:, index]
         return column
+
+
+def some_dense(rows: Rows, indices: Indices) -> DenseRows:
+    """Return some of any rows as a dense array, with the same shift."""
+    plain = rows if rows.shift is None else rows.shifted(np.zeros(rows.n_columns))
+    return DenseRows(plain.take(indices), rows.shift)

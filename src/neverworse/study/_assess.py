@@ -1,4 +1,4 @@
-"""Look at a fit from all sides: the numbers of a report."""
+"""Look at a fit from all sides: the numbers of a report, and the model that follows from them."""
 
 from __future__ import annotations
 
@@ -6,36 +6,39 @@ import datetime as dt
 import platform
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any, TypeVar
 
 import numpy as np
 
 from neverworse import __version__
+from neverworse._words import count, number
 from neverworse.projection import Certificate
-from neverworse.projection.words import count, number
-from neverworse.study._coefficients import coefficients
-from neverworse.study._comparison import Compared, compare
+from neverworse.study._choice import Chosen, check_choice, choose
+from neverworse.study._comparison import compare
 from neverworse.study._curves import labeled_curve, unlabeled_curve
-from neverworse.study._fit import AUTO, FitSettings, TableFit
-from neverworse.study._importance import permutation_importance
-from neverworse.study._methods import PROJECTED, SUPERVISED, standard_methods
+from neverworse.study._fit import TableFit
+from neverworse.study._importance import coefficients, permutation_importance
+from neverworse.study._methods import OURS, PROJECTED, SUPERVISED, method_names, standard_methods
+from neverworse.study._sample import Progress, silent
 from neverworse.study._scored import ScoredRows
+from neverworse.study._settings import FitSettings
 from neverworse.study._study import (
     ClassFacts,
     ColumnFacts,
     Curve,
     DataFacts,
     FileFacts,
-    Importance,
     Scalar,
     Study,
 )
-from neverworse.study._threshold import ThresholdRule
 from neverworse.study._verdict import Evidence, Guarantee, verdict_of
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "pyarrow", "skops")
 
-Progress = Callable[[str, float], None]
+Part = TypeVar("Part")
 
 
 def assess(
@@ -44,12 +47,12 @@ def assess(
     *,
     files: Sequence[FileFacts],
     command: str,
-    more_methods: bool = False,
+    compare_all: bool = False,
     curves: bool = True,
     seed: int = 0,
-    progress: Progress | None = None,
-) -> tuple[Study, ScoredRows]:
-    """Compute everything that a report says about a fit.
+    told: Progress = silent,
+) -> tuple[Study, ScoredRows, Chosen]:
+    """Compute everything that a report says about a fit, and make the model that is wanted.
 
     Parameters
     ----------
@@ -58,74 +61,106 @@ def assess(
     files : sequence of FileFacts
     command : str
         That does the same again.
-    more_methods : bool
-        Whether to compare with self-learning, TSVM and label spreading as well.
+    compare_all : bool
+        Whether to compare with all methods: otherwise with the one that is wanted, if any.
     curves : bool
         Whether to compute learning curves.
     seed : int
-    progress : callable, optional
-        Called with what is being done, and which share of it is done.
+    told : callable
 
-    Returns
-    -------
-    study : Study
-    scored : ScoredRows
+    Raises
+    ------
+    TableError
+        If the model cannot be made. The message is for people.
     """
-    told = progress or _silent
-    names = fit.target.class_names
-    scored = ScoredRows.of(
-        fit.classifier, fit.features, fit.target.codes, names, fit.weights, fit.row_names
-    )
+    check_choice(fit, settings)
+    names, certificate = fit.target.class_names, fit.model.certificate_
+    scored = ScoredRows.of(fit)
     notes = list(fit.notes)
-    compared = _comparison(fit, more_methods, seed, told, notes)
-    unlabeled, labeled = _curves(fit, seed, told, notes) if curves and compared else (None, None)
-    weights, intercepts = coefficients(fit.classifier, fit.model.preparation_, fit.features, names)
-    certificate = fit.model.certificate_
+    X, y = fit.features, fit.target.codes
+    options: dict[str, Any] = {"sample_weight": fit.weights, "seed": seed}
+    wanted = method_names(len(names)) if compare_all else (*OURS, settings.model)
+    methods = standard_methods(fit.classifier, wanted, seed=seed)
+    compared = _unless(
+        ("Methods were not compared.", notes),
+        lambda: compare(methods, X, y, classes=names, positive=fit.positive, told=told, **options),
+    )
+    found: dict[str, Curve | None] = {"unlabeled": None, "labeled": None}
+    for kind, curve in (("unlabeled", unlabeled_curve), ("labeled", labeled_curve)):
+        if curves and compared is not None:
+            told(f"learning curve of {kind} rows", 0.0)
+            found[kind] = _unless(
+                (f"There is no learning curve of {kind} rows.", notes),
+                partial(curve, fit.classifier, X, y, **options),
+            )
+            told(f"learning curve of {kind} rows", 1.0)
     comparison = None if compared is None else compared.comparison
-    data, changes = _data(fit, settings, files, scored), scored.changes()
     evidence = Evidence(
         guarantee=_guarantee(certificate),
         claim=claim(certificate),
         penalised=certificate.penalty > 0.0,
         no_room=certificate.reason == "inside",
         has_prior=bool(settings.prior),
-        data=data,
-        changes=changes,
+        data=_data(fit, settings, files, scored),
+        changes=scored.changes(),
         comparison=comparison,
         # Weights of classes make scores that are no probabilities: no Brier score tells.
         better=() if compared is None or settings.class_weight else compared.better,
-        labeled_curve=labeled,
+        labeled_curve=found["labeled"],
         telling=fit.telling,
-        thresholded=str(settings.threshold) != str(ThresholdRule()),
     )
-    verdict = verdict_of(evidence)
-    model = verdict.model if settings.model == AUTO else settings.model
+    chosen = choose(fit, settings, verdict_of(evidence), comparison, scored, seed=seed, told=told)
+    model, importance = chosen.facts.name, None
+    if compared is not None and model not in (SUPERVISED, PROJECTED):  # whose weights say it
+        importance = _unless(
+            ("The importance of columns was not computed.", notes),
+            lambda: permutation_importance(
+                model,
+                methods[model],
+                X,
+                y,
+                fit.model.preparation_.feature_columns_,
+                positive=fit.positive,
+                told=told,
+                **options,
+            ),
+        )
+    weights, intercepts = coefficients(
+        fit.classifier, fit.model.preparation_, X, names, fit.positive
+    )
     study = Study(
         version=__version__,
         made=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
         command=command,
         settings=_settings(fit, settings, seed),
         packages=_packages(),
-        data=data,
-        verdict=verdict,
+        data=evidence.data,
+        verdict=verdict_of(replace(evidence, model=chosen.facts)),
         certificate=certificate.to_dict(),
         claim=evidence.claim,
         certificate_words=certificate.summary(),
-        scores=scored.scores(),
-        changes=changes,
+        scores=scored.scores(fit.positive),
+        changes=evidence.changes,
         coefficients=weights,
         intercepts=intercepts,
-        importance=_importance(fit, model, seed, told, notes) if compared else None,
-        unlabeled_curve=unlabeled,
-        labeled_curve=labeled,
+        importance=importance,
+        unlabeled_curve=found["unlabeled"],
+        labeled_curve=found["labeled"],
         comparison=comparison,
         notes=tuple(notes),
+        model=chosen.facts,
     )
-    return study, scored
+    return study, scored, chosen
 
 
-def _silent(what: str, share: float) -> None:
-    """Show no progress."""
+def _unless(otherwise: tuple[str, list[str]], make: Callable[[], Part]) -> Part | None:
+    """Return what is made; if it cannot be made, None, with a note that says why."""
+    try:
+        return make()
+    except ValueError as error:
+        words, notes = otherwise
+        notes.append(f"{words} {error}")
+        return None
 
 
 def claim(certificate: Certificate) -> str:
@@ -171,76 +206,6 @@ def _guarantee(certificate: Certificate) -> Guarantee:
     if certificate.reason:
         return "same"
     return "improved" if certificate.holds else "none"
-
-
-def _comparison(
-    fit: TableFit, more_methods: bool, seed: int, told: Progress, notes: list[str]
-) -> Compared | None:
-    methods = standard_methods(
-        fit.classifier, compare=more_methods, n_classes=len(fit.target.classes), seed=seed
-    )
-    try:
-        return compare(
-            methods,
-            fit.features,
-            fit.target.codes,
-            classes=fit.target.class_names,
-            positive=fit.positive,
-            sample_weight=fit.weights,
-            seed=seed,
-            progress=lambda done, total: told("comparing methods", done / total),
-        )
-    except ValueError as error:
-        notes.append(f"Methods were not compared. {error}")
-        return None
-
-
-def _importance(
-    fit: TableFit, model: str, seed: int, told: Progress, notes: list[str]
-) -> Importance | None:
-    if model in (SUPERVISED, PROJECTED):
-        return None  # their weights say what matters
-    methods = standard_methods(
-        fit.classifier, compare=True, n_classes=len(fit.target.classes), seed=seed
-    )
-    told("importance of columns", 0.0)
-    try:
-        return permutation_importance(
-            model,
-            methods[model],
-            fit.features,
-            fit.target.codes,
-            fit.model.preparation_.feature_columns_,
-            sample_weight=fit.weights,
-            seed=seed,
-            progress=lambda done, total: told("importance of columns", done / total),
-        )
-    except ValueError as error:
-        notes.append(f"The importance of columns was not computed. {error}")
-        return None
-
-
-def _curves(
-    fit: TableFit, seed: int, told: Progress, notes: list[str]
-) -> tuple[Curve | None, Curve | None]:
-    found: list[Curve | None] = []
-    for name, curve in (("unlabeled", unlabeled_curve), ("labeled", labeled_curve)):
-        told(f"learning curve of {name} rows", 0.0)
-        try:
-            found.append(
-                curve(
-                    fit.classifier,
-                    fit.features,
-                    fit.target.codes,
-                    sample_weight=fit.weights,
-                    seed=seed,
-                )
-            )
-        except ValueError as error:
-            notes.append(f"There is no learning curve of {name} rows. {error}")
-            found.append(None)
-        told(f"learning curve of {name} rows", 1.0)
-    return found[0], found[1]
 
 
 def _settings(fit: TableFit, settings: FitSettings, seed: int) -> dict[str, Scalar]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -11,57 +11,50 @@ from typing import Any, Literal
 import numpy as np
 
 from neverworse._typing import Indices, Matrix, Vector
-from neverworse.estimators import DelegatingClassifier, ProjectedLeastSquaresClassifier, audit
+from neverworse._words import count
+from neverworse.estimators import DelegatingClassifier, audit
 from neverworse.projection import Box, Simplex
-from neverworse.projection.words import count
 from neverworse.rows import Rows
-from neverworse.study._comparison_words import reason_of
-from neverworse.study._decision_facts import decision_of, wanted_of
-from neverworse.study._fit import AUTO, FitSettings, TableFit
+from neverworse.study._decision import decision_of, wanted_of
+from neverworse.study._fit import TableFit
 from neverworse.study._methods import (
     COMPILED,
+    METHODS,
+    NEIGHBOURS,
+    OURS,
     PROJECTED,
     SUPERVISED,
+    TunedClassifier,
     fitted,
+    method_names,
+    reason_of,
     standard_methods,
 )
+from neverworse.study._sample import Progress, silent
 from neverworse.study._scored import ScoredRows
-from neverworse.study._study import AuditFacts, ModelFacts, Study
-from neverworse.study._tuned import TunedClassifier
+from neverworse.study._settings import AUTO, FitSettings
+from neverworse.study._study import AuditFacts, Comparison, ModelFacts, Verdict
 from neverworse.tables import DecidedClassifier, TableClassifier, TableError, nearest, outputs
 
+# Methods that read rows chunk by chunk, or learn from the labeled ones alone.
+OUT_OF_CORE = (*OURS, "logistic regression", "random forest", "gradient boosting")
 BLOCK = 100_000  # rows that are predicted at a time, if the table is not in memory
-NEIGHBOURS = "label spreading"  # which classifies by the rows of the table itself
-
-Progress = Callable[[str, float], None]
 
 
 @dataclass(frozen=True)
 class Chosen:
     """The model in the model file, and what it says of the unlabeled rows.
 
-    Attributes
-    ----------
-    model : TableClassifier
-    facts : ModelFacts
-    codes : array of shape (n_unlabeled,)
-        Predicted classes.
-    scores : array of shape (n_unlabeled,)
-        Of these classes: least squares scores of a linear model of neverworse, otherwise
-        probabilities, or distances from the boundary if there are none.
-    probabilities : array of shape (n_unlabeled, n_classes) or None
+    Scores of the predicted classes are least squares scores of a linear model of neverworse,
+    otherwise probabilities, or distances from the boundary if there are none.
     """
 
     model: TableClassifier
     facts: ModelFacts
-    codes: Indices
+    codes: Indices  # predicted classes
+    supervised: Indices  # those that the supervised model predicts with the same threshold
     scores: Vector
     probabilities: Matrix | None
-
-
-def method_names() -> list[str]:
-    """Return the names of all methods, whatever the table."""
-    return list(standard_methods(ProjectedLeastSquaresClassifier(), compare=True))
 
 
 def named(text: str) -> str:
@@ -72,7 +65,7 @@ def named(text: str) -> str:
     ValueError
         If there is no such model. The message is meant for people.
     """
-    spelled = {_plain(name): name for name in (AUTO, *method_names())}
+    spelled = {_plain(name): name for name in (AUTO, *METHODS)}
     name = spelled.pop(_plain(text), None)
     if name == NEIGHBOURS:
         raise ValueError(
@@ -94,82 +87,56 @@ def check_choice(fit: TableFit, settings: FitSettings) -> None:
     wanted_of(fit, settings)
     if settings.model == AUTO:
         return
-    methods = _methods(fit)
-    if settings.model not in methods:
-        raise TableError(
-            f"{settings.model} is for two classes, and there are {len(fit.target.classes)}."
-        )
-    obstacle = _obstacle(settings.model, methods[settings.model], fit)
+    n_classes = len(fit.target.classes)
+    if settings.model not in method_names(n_classes):
+        raise TableError(f"{settings.model} is for two classes, and there are {n_classes}.")
+    obstacle = _obstacle(settings.model, fit)
     if obstacle is not None:
         raise TableError(f"{obstacle} Choose another --model.")
 
 
-def _methods(fit: TableFit, seed: int = 0) -> dict[str, Any]:
-    n_classes = len(fit.target.classes)
-    return standard_methods(fit.classifier, compare=True, n_classes=n_classes, seed=seed)
-
-
-def _obstacle(name: str, method: Any, fit: TableFit) -> str | None:
+def _obstacle(name: str, fit: TableFit) -> str | None:
     """Return why a method makes no model file for a table, if it does not."""
     if name == NEIGHBOURS:
         return f"{NEIGHBOURS} classifies rows by the rows of the table, so it makes no model file."
-    if not isinstance(fit.features, Rows) or name in (SUPERVISED, PROJECTED):
-        return None
-    from_labels = isinstance(method, TunedClassifier) and not method.self_training
-    if from_labels or isinstance(method, ProjectedLeastSquaresClassifier):
+    if not isinstance(fit.features, Rows) or name in OUT_OF_CORE:
         return None
     return f"{name} needs all rows in memory (--memory GB), and this table is larger than that."
-
-
-def is_compared(name: str) -> bool:
-    """Whether a method is in a comparison anyway."""
-    return name == AUTO or name in standard_methods(ProjectedLeastSquaresClassifier())
 
 
 def choose(
     fit: TableFit,
     settings: FitSettings,
-    study: Study,
+    verdict: Verdict,
+    comparison: Comparison | None,
     scored: ScoredRows,
     *,
     seed: int = 0,
-    progress: Progress | None = None,
+    told: Progress = silent,
 ) -> Chosen:
     """Fit the model that is wanted to all rows, and say what is known about it.
 
-    Parameters
-    ----------
-    fit : TableFit
-    settings : FitSettings
-    study : Study
-        With the verdict that "auto" follows.
-    scored : ScoredRows
-    seed : int
-    progress : callable, optional
-        Called with what is being done, and which share of it is done.
-
-    Raises
-    ------
-    TableError
-        If the model cannot be fitted, or its threshold not be found. The message is for people.
+    `TableError`, with a message for people, if it cannot be fitted, or its threshold not be found.
     """
-    told = progress or _silent
     check_choice(fit, settings)
     wanted = wanted_of(fit, settings)
-    methods = _methods(fit, seed)
-    name, words = _resolved(settings.model, study, methods, fit)
+    name, words = _resolved(settings.model, verdict, comparison, fit)
+    method = standard_methods(fit.classifier, [name], seed=seed)[name]
     told(f"fitting {name}", 0.0)
-    estimator = _estimator(name, methods[name], fit)
-    decision = None
+    estimator = _estimator(name, method, fit)
+    decision, supervised = None, scored.predictions[0]
     if wanted.anything:
-        settings_found, decision = decision_of(
-            name, methods[name], estimator, fit, study, wanted, seed, told
-        )
-        estimator = DecidedClassifier(estimator, **settings_found)
+        found, decision = decision_of(name, method, estimator, fit, wanted, comparison, seed, told)
+        estimator = DecidedClassifier(estimator, **found)
+        # Otherwise rows would differ by the threshold alone. Scores of other methods are of another
+        # kind, so that their calibration means nothing here.
+        same = found if name in OURS else found | {"sigmoids": None}
+        baseline = DecidedClassifier(fit.classifier.supervised_, **same)
+        supervised = _outputs(baseline, fit, scored)[0]
     codes, scores, shares = _said(name, estimator, fit, scored)
     model = copy(fit.model)
     model.estimator_, model.baseline_ = estimator, fit.classifier.supervised_
-    certified = name == PROJECTED or (name == SUPERVISED and bool(study.certificate["reason"]))
+    certified = name == PROJECTED or (name == SUPERVISED and bool(fit.model.certificate_.reason))
     facts = ModelFacts(
         name=name,
         asked=settings.model,
@@ -179,27 +146,22 @@ def choose(
         decision=decision,
         audit=_audit(fit, scored, codes, shares),
     )
-    return Chosen(model, facts, codes, scores, shares)
-
-
-def _silent(what: str, share: float) -> None:
-    """Show no progress."""
+    return Chosen(model, facts, codes, supervised, scores, shares)
 
 
 def _resolved(
-    asked: str, study: Study, methods: Mapping[str, Any], fit: TableFit
+    asked: str, verdict: Verdict, comparison: Comparison | None, fit: TableFit
 ) -> tuple[str, tuple[str, ...]]:
     """Return the name of a method, and what has to be said about how it was found."""
-    failures = {} if study.comparison is None else study.comparison.failures
+    failures = {} if comparison is None else comparison.failures
     if asked in failures:
         raise TableError(f"{asked} failed: {failures[asked]} Choose another --model.")
     if asked != AUTO:
         return asked, ()
-    name = study.verdict.model
-    obstacle = _obstacle(name, methods[name], fit)
+    obstacle = _obstacle(verdict.model, fit)
     if obstacle is None:
-        return name, ()
-    return SUPERVISED if study.certificate["reason"] else PROJECTED, (obstacle,)
+        return verdict.model, ()
+    return SUPERVISED if fit.model.certificate_.reason else PROJECTED, (obstacle,)
 
 
 def _estimator(name: str, method: Any, fit: TableFit) -> Any:
@@ -239,6 +201,12 @@ def _said(
         ]
         codes = scored.predictions[0 if name == SUPERVISED else 1]
         return codes, of_classes[np.arange(len(codes)), codes], nearest_shares(of_classes)
+    return _outputs(estimator, fit, scored)
+
+
+def _outputs(
+    estimator: Any, fit: TableFit, scored: ScoredRows
+) -> tuple[Indices, Vector, Matrix | None]:
     parts = [outputs(estimator, X) for X in _blocks(fit.features, scored.unlabeled)]
     codes, scores = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
     shares = [part[2] for part in parts if part[2] is not None]

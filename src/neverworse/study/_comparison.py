@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -11,50 +11,35 @@ from typing import Any
 import numpy as np
 
 from neverworse._typing import AnyArray, Indices, Vector
+from neverworse._words import listed, points
 from neverworse.estimators import class_scores, has_class_scores
 from neverworse.model_selection import RepeatedStratifiedLabeledKFold
-from neverworse.study._comparison_words import (
-    collapse_words,
-    failure_words,
-    fold_words,
-    reason_of,
-    words_of,
-)
 from neverworse.study._methods import (
     NearestLabelSpreading,
     collapsed_to,
-    fitted,
+    fit_fold,
     guarantee_of,
     learns_from_itself,
+    reason_of,
 )
 from neverworse.study._numbers import HeldOut, Truth, brier_scores, numbers
-from neverworse.study._resampling import Mean
-from neverworse.study._sample import Sample, draw_sample
+from neverworse.study._sample import Mean, Progress, Sample, draw_sample, fold_words, silent
 from neverworse.study._study import Comparison, Estimate, MethodFacts
-
-Progress = Callable[[int, int], None]
 
 USUAL_METHODS = 3
 MOST_NEIGHBOURS = 3_000  # unlabeled rows, if a method looks at all pairs of rows
 N_OURS = 2  # the first two methods, without which there is no comparison
 MEASURES = ("error", "brier", "loss")
+SMALLEST_LOSS = 5e-5  # per row; less is not shown
 
 
 @dataclass(frozen=True)
 class Compared:
-    """A comparison, and what is behind it.
+    """A comparison, the labeled rows, and what each method said of them when they were held out.
 
-    Attributes
-    ----------
-    comparison : Comparison
-    truth : Truth
-        The labeled rows.
-    held_out : dict of str to HeldOut
-        What each method said of them when they were held out.
-    better : tuple of str
-        Methods, besides the first two, that are clearly better than both of them: in error or in
-        Brier score, and not clearly worse in the other. Best Brier score first; methods without
-        one come last, by error.
+    The better ones are methods, besides the first two, that are clearly better than both of them:
+    in error or in Brier score, and not clearly worse in the other. The best Brier score comes
+    first; methods without one come last, by error.
     """
 
     comparison: Comparison
@@ -73,7 +58,7 @@ def compare(
     sample_weight: Vector | None = None,
     max_unlabeled: int = 20_000,
     seed: int = 0,
-    progress: Progress | None = None,
+    told: Progress = silent,
 ) -> Compared:
     """Compare methods by repeated cross-validation on the labeled rows.
 
@@ -100,12 +85,7 @@ def compare(
         So many unlabeled rows at most, drawn at random; fewer if X has many columns or classes, and
         with label spreading, whose time grows with their square.
     seed : int, default=0
-    progress : callable, optional
-        Called with the number of fits so far and of all fits.
-
-    Returns
-    -------
-    compared : Compared
+    told : callable
 
     Raises
     ------
@@ -122,9 +102,9 @@ def compare(
     sample = draw_sample(
         X, y, sample_weight, max_unlabeled, seed, fits_per_split=len(methods) / USUAL_METHODS
     )
-    truth = _truth(sample, classes, positive)
+    truth = Truth.of(sample, classes, positive)
     run = _Run(sample, truth, seed)
-    failures = run.all(methods, progress)
+    failures = run.all(methods, told)
     names = [name for name in methods if name not in failures]
     facts = tuple(
         _facts(run, names, k, guarantee_of(methods[name])) for k, name in enumerate(names)
@@ -141,24 +121,16 @@ def compare(
         failures,
         " ".join(
             [
-                words_of(facts, sample.rows_in_words),
+                _words_of(facts, sample.rows_in_words),
                 *fold_words(truth.classes, truth.codes, sample.n_folds),
-                *collapse_words(run.collapsed, len(run.splits)),
-                *failure_words(failures, len(methods) - N_OURS),
+                *_collapse_words(run.collapsed, len(run.splits)),
+                *_failure_words(failures, len(methods) - N_OURS),
             ]
         ),
     )
     return Compared(
         comparison, truth, {name: run.held_out[name] for name in names}, _better(run, names)
     )
-
-
-def _truth(sample: Sample, classes: Sequence[str] | None, positive: int | None) -> Truth:
-    labeled = slice(sample.n_labeled)
-    codes = sample.y[labeled].astype(np.intp)
-    names = classes or [str(k) for k in range(codes.max() + 1)]
-    weights = np.ones(len(codes)) if sample.weights is None else sample.weights[labeled]
-    return Truth(sample.rows[labeled], codes, weights, names, positive)
 
 
 class _Run:
@@ -178,15 +150,14 @@ class _Run:
         self.by_fold: dict[str, dict[str, Vector]] = {}  # means over test rows, by measure
         self.collapsed: dict[str, Counter[str]] = {}  # fits, by the class that they give to all
 
-    def all(self, methods: Mapping[str, Any], progress: Progress | None) -> dict[str, str]:
+    def all(self, methods: Mapping[str, Any], told: Progress) -> dict[str, str]:
         """Fit all methods, and return those that failed with the reason."""
         failures: dict[str, str] = {}
         n_fits = len(self.splits) * len(methods)
         for k, (name, method) in enumerate(methods.items()):
             try:
                 for split in self._fit(name, method):
-                    if progress is not None:
-                        progress(k * len(self.splits) + split + 1, n_fits)
+                    told("comparing methods", (k * len(self.splits) + split + 1) / n_fits)
             except Exception as error:
                 if k < N_OURS:
                     raise
@@ -275,12 +246,6 @@ class _Run:
         return found
 
 
-def fit_fold(method: Any, sample: Sample, train: Indices) -> Any:
-    """Return a method fitted to the training rows of a fold."""
-    weights = None if sample.weights is None else sample.weights[train]
-    return fitted(method, sample.X[train], sample.y[train], weights)
-
-
 def _said(model: Any, X: Any, n_classes: int) -> dict[str, AnyArray]:
     """Return what a model says about rows: see `HeldOut`."""
     said: dict[str, AnyArray] = {"predictions": np.asarray(model.predict(X)).astype(np.intp)}
@@ -337,3 +302,76 @@ def _better(run: _Run, names: Sequence[str]) -> tuple[str, ...]:
             )
             found.append((brier, error, name))
     return tuple(name for *_, name in sorted(found))
+
+
+def _words_of(methods: Sequence[MethodFacts], rows: str) -> str:
+    """Return what follows, honestly: errors, quadratic loss, and how little may be known."""
+    base, *others = methods
+    sentences = [_errors(base, others)]
+    sentences += [
+        _loss(each.method, each.loss_difference, base.method)
+        for each in others
+        if each.guarantee != "none" and each.loss_difference is not None
+    ]
+    differences = [each.error_difference for each in others if each.error_difference is not None]
+    widest = max((each.margin for each in differences), default=0.0)
+    if widest:
+        sentences.append(
+            f"With {rows}, differences between error rates are known to within about "
+            f"±{points(widest)} percentage points."
+        )
+    return " ".join(sentences)
+
+
+def _collapse_words(collapsed: Mapping[str, Mapping[str, int]], n_fits: int) -> Iterator[str]:
+    """Yield which methods have collapsed to one class in most of their fits."""
+    for method, counts in collapsed.items():
+        name, n_collapsed = max(counts.items(), key=lambda pair: pair[1])
+        if 2 * n_collapsed > n_fits:
+            yield (
+                f"{method} has collapsed: in {n_collapsed} of {n_fits} fits it gives {name!r} to "
+                "nearly all unlabeled rows."
+            )
+
+
+def _failure_words(failures: Mapping[str, str], n_others: int) -> Iterator[str]:
+    """Yield which methods failed, and why."""
+    if failures and len(failures) == n_others:
+        yield "None of the other methods could be fitted."
+    for method, reason in failures.items():
+        yield f"{method} failed: {reason}"
+
+
+def _errors(base: MethodFacts, others: Sequence[MethodFacts]) -> str:
+    differences = [(each.method, each.error_difference) for each in others]
+    fewer = [_named(name, d) for name, d in differences if d is not None and d.sign < 0]
+    more = [_named(name, d) for name, d in differences if d is not None and d.sign > 0]
+    if not fewer and not more:
+        return (
+            f"No method's error on held-out rows differs from that of the {base.method} one by "
+            "more than chance would explain."
+        )
+    parts = [
+        f"{kind} errors: {listed(names)}"
+        for kind, names in (("fewer", fewer), ("more", more))
+        if names
+    ]
+    return (
+        f"On held-out rows, these differ from the {base.method} one by more than chance would "
+        f"explain; {'; '.join(parts)}."
+    )
+
+
+def _named(method: str, difference: Estimate) -> str:
+    return f"{method} ({points(difference.value, sign=True)} percentage points)"
+
+
+def _loss(method: str, difference: Estimate, base: str) -> str:
+    start = f"In squared loss, which the guarantee is about, the {method} one is "
+    if max(abs(difference.value), difference.margin) < SMALLEST_LOSS:
+        return f"{start}the same as the {base} one."
+    way = "lower" if difference.value < 0.0 else "higher"
+    change = f"{abs(difference.value):.4f} (±{difference.margin:.4f}) per held-out row"
+    if not difference.sign:
+        return f"{start}not clearly different: {way} by {change}."
+    return f"{start}{way} than the {base} one by {change}."

@@ -7,18 +7,16 @@ from typing import Any
 import numpy as np
 
 from neverworse._typing import Vector
-from neverworse.estimators import ProjectedLeastSquaresClassifier
+from neverworse._words import points
+from neverworse.estimators import ProjectedLeastSquaresClassifier, class_scores, has_class_scores
 from neverworse.model_selection import (
     LearningCurve,
     labeled_learning_curve,
     unlabeled_learning_curve,
 )
-from neverworse.study._comparison_words import margin, points
 from neverworse.study._methods import PROJECTED, SUPERVISED
-from neverworse.study._resampling import Mean
-from neverworse.study._sample import Sample, draw_sample
+from neverworse.study._sample import Mean, Sample, draw_sample
 from neverworse.study._study import Curve, CurveLine, Estimate
-from neverworse.study._test_scores import error_and_loss
 
 # Of all rows; the last step is twice as many, which is what people are told about.
 UNLABELED_SHARES = np.array([1 / 16, 1 / 2, 1])
@@ -39,27 +37,8 @@ def unlabeled_curve(
 ) -> Curve:
     """Return the test error over growing subsets of the unlabeled rows.
 
-    Parameters
-    ----------
-    projected : ProjectedLeastSquaresClassifier
-        Cloned; its `supervised_` is the other line.
-    X : array or sparse array of shape (n_rows, n_features)
-    y : array of shape (n_rows,)
-        Codes of the classes, NaN where unlabeled.
-    sample_weight : array of shape (n_rows,), optional
-    max_unlabeled : int, default=20_000
-        The largest size at most; less if X has many columns or classes.
-    seed : int, default=0
-
-    Returns
-    -------
-    curve : Curve
-
-    Raises
-    ------
-    ValueError
-        If a class has one label only, or there are no unlabeled rows. The message is meant for
-        people.
+    The largest has `max_unlabeled` rows, or fewer if X has many columns or classes. `ValueError`,
+    with a message for people, if a class has one label only or there are no unlabeled rows.
     """
     shares = UNLABELED_SHARES
     sample = draw_sample(
@@ -92,21 +71,8 @@ def labeled_curve(
 ) -> Curve:
     """Return the test error over growing subsets of the labeled rows.
 
-    Parameters
-    ----------
-    projected, X, y, sample_weight, seed
-        See `unlabeled_curve`.
-    max_unlabeled : int, default=2_000
-        So many unlabeled rows train at every size, at most: time is better spent on repeats.
-
-    Returns
-    -------
-    curve : Curve
-
-    Raises
-    ------
-    ValueError
-        If a class has one label only. The message is meant for people.
+    At every size, `max_unlabeled` rows without a label train at most: time is better spent on
+    repeats. `ValueError`, with a message for people, if a class has one label only.
     """
     shares = LABELED_SHARES
     sample = draw_sample(
@@ -137,6 +103,23 @@ def _both_models(
     for name, each in ((SUPERVISED, model.supervised_), (PROJECTED, model)):
         scores[f"{name} error"], scores[f"{name} loss"] = error_and_loss(each, X, y, sample_weight)
     return scores
+
+
+def error_and_loss(
+    model: Any, X: Any, y: Vector, weights: Vector | None
+) -> tuple[float, float | None]:
+    """Return error rate and mean quadratic loss on test rows.
+
+    The loss is that of scores for targets 0 and 1, summed over more than two classes; None if the
+    model has no such scores.
+    """
+    error = float(np.average(model.predict(X) != y, weights=weights))
+    if not has_class_scores(model):
+        return error, None
+    squares = (class_scores(model, X) - (y[:, None] == model.classes_)) ** 2
+    # The two columns of two classes say the same thing twice.
+    losses = squares[:, 1] if squares.shape[1] == 2 else squares.sum(axis=1)
+    return error, float(np.average(losses, weights=weights))
 
 
 def _curve(curve: LearningCurve, sample: Sample, rows: str, more_words: str = "") -> Curve:
@@ -185,9 +168,9 @@ def _step_words(
             f"here says that more {rows} would help."
         )
     change = (
-        f"the error of the projected model on held-out rows changed by {100.0 * error.value:+.1f} "
-        f"(±{points(margin(error))}) percentage points, and its squared loss per row by "
-        f"{loss.value:+.4f} (±{margin(loss):.4f}). "
+        f"the error of the projected model on held-out rows changed by "
+        f"{points(error.value, sign=True)} (±{points(error.margin)}) percentage points, and its "
+        f"squared loss per row by {loss.value:+.4f} (±{loss.margin:.4f}). "
     )
     return start + change + _conclusion(error, loss, rows)
 

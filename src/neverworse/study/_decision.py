@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,32 +9,27 @@ import numpy as np
 from scipy import optimize, special
 
 from neverworse._typing import Indices, Mask, Matrix, Vector
+from neverworse._words import count
 from neverworse.model_selection import StratifiedLabeledKFold
-from neverworse.study._comparison import fit_fold
+from neverworse.study._fit import TableFit
+from neverworse.study._methods import fit_fold
 from neverworse.study._numbers import HeldOut, Truth, numbers
-from neverworse.study._sample import Sample
-from neverworse.study._study import Numbers
-from neverworse.study._threshold import ThresholdRule
-from neverworse.tables import DecidedClassifier, calibrated, calibration_scores
+from neverworse.study._sample import Progress, Sample, draw_sample, fold_words, silent
+from neverworse.study._settings import FitSettings, ThresholdRule
+from neverworse.study._study import Comparison, DecisionFacts, Numbers
+from neverworse.tables import DecidedClassifier, TableError, calibrated, calibration_scores
 
 MOST_FOLDS = 5
+MOST_UNLABELED = 20_000  # in each of the fits that decide
 FEWEST_TO_TEST = 3  # labels of each class: one is held out, and two are left to be held out in turn
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is to be decided on.
-
-    Attributes
-    ----------
-    rule : ThresholdRule
-    positive : int or None
-        Position of the positive class.
-    calibrate : bool
-    """
+    """What is to be decided on."""
 
     rule: ThresholdRule
-    positive: int | None
+    positive: int | None  # position of the positive class
     calibrate: bool
 
     @property
@@ -44,25 +38,18 @@ class Wanted:
         return self.calibrate or self.rule != ThresholdRule()
 
     @property
+    def what(self) -> str:
+        """What is being done."""
+        return f"deciding on the {'calibration' if self.calibrate else 'threshold'}"
+
+    @property
     def needs_labels(self) -> bool:
         """Whether labeled rows have to be held out."""
         return self.calibrate or self.rule.kind != "fixed"
 
 
 def decide(method: Any, sample: Sample, rows: Indices, wanted: Wanted, seed: int) -> dict[str, Any]:
-    """Return the settings of a `DecidedClassifier`, from some rows of a sample.
-
-    Parameters
-    ----------
-    method : classifier
-        Unfitted.
-    sample : Sample
-    rows : array
-        Positions of the rows to decide by, labeled and unlabeled.
-    wanted : Wanted
-    seed : int
-        Of the folds.
-    """
+    """Return the settings of a `DecidedClassifier`, from some rows of a sample, by position."""
     positive = 1 if wanted.positive is None else wanted.positive
     threshold = None if wanted.rule == ThresholdRule() else wanted.rule.value
     if not wanted.needs_labels:
@@ -88,7 +75,7 @@ def nested_numbers(
     truth: Truth,
     wanted: Wanted,
     seed: int,
-    progress: Callable[[float], None],
+    told: Progress = silent,
 ) -> Numbers | None:
     """Return how well a method does with what `decide` finds, on rows that it has not seen.
 
@@ -98,8 +85,7 @@ def nested_numbers(
     counts = np.bincount(truth.codes)
     if wanted.needs_labels and counts.min() < FEWEST_TO_TEST:
         return None
-    n_folds = min(MOST_FOLDS, int(counts.min()))
-    folds = StratifiedLabeledKFold(n_folds, shuffle=True, random_state=seed, missing_label=np.nan)
+    folds = _folds(truth.codes, seed)
     shares = np.zeros((1, len(truth.codes), len(truth.classes)))
     predictions, places = (np.zeros(shares.shape[:2], dtype=np.intp) for _ in range(2))
     for fold, (train, test) in enumerate(folds.split(sample.X, sample.y)):
@@ -107,7 +93,7 @@ def nested_numbers(
         model = DecidedClassifier(fit_fold(method, sample, train), **settings)
         shares[0, test] = model.predict_proba(sample.X[test])
         predictions[0, test], places[0, test] = model.decide(shares[0, test]), fold
-        progress((fold + 1) / n_folds)
+        told(wanted.what, (fold + 1) / folds.n_splits)
     return numbers(truth, HeldOut(predictions, shares, shares, places))
 
 
@@ -116,12 +102,8 @@ def _held_out(
 ) -> tuple[Matrix, Matrix, Indices]:
     """Return scores and probabilities of labeled rows that were held out, and their positions."""
     y = sample.y[rows]
-    counts = np.unique(y[~np.isnan(y)], return_counts=True)[1]
-    folds = StratifiedLabeledKFold(
-        min(MOST_FOLDS, int(counts.min())), shuffle=True, random_state=seed, missing_label=np.nan
-    )
     scores, shares, known = [], [], []
-    for train, test in folds.split(rows, y):
+    for train, test in _folds(y[~np.isnan(y)], seed).split(rows, y):
         model = fit_fold(method, sample, rows[train])
         X = sample.X[rows[test]]
         found = calibration_scores(model, X)
@@ -131,19 +113,17 @@ def _held_out(
     return np.vstack(scores), np.vstack(shares), np.concatenate(known)
 
 
+def _folds(codes: Vector | Indices, seed: int) -> StratifiedLabeledKFold:
+    n_folds = min(MOST_FOLDS, int(np.unique(codes, return_counts=True)[1].min()))
+    return StratifiedLabeledKFold(n_folds, shuffle=True, random_state=seed, missing_label=np.nan)
+
+
 def platt(scores: Vector, positive: Mask, weights: Vector) -> tuple[float, float]:
     """Return slope and offset of the logit that fits labels best, by Platt's method.
 
     Maximum likelihood with targets a little inside of 0 and 1, so that classes which scores
     separate do not get an infinite slope: J. Platt, "Probabilistic outputs for support vector
     machines" (Advances in Large Margin Classifiers, 1999).
-
-    Parameters
-    ----------
-    scores : array of shape (n_rows,)
-        Of rows that were held out.
-    positive : boolean array of shape (n_rows,)
-    weights : array of shape (n_rows,)
     """
     n_positive, n_negative = weights[positive].sum(), weights[~positive].sum()
     high, low = (n_positive + 1.0) / (n_positive + 2.0), 1.0 / (n_negative + 2.0)
@@ -161,3 +141,129 @@ def platt(scores: Vector, positive: Mask, weights: Vector) -> tuple[float, float
     start = np.array([0.0, np.log((n_positive + 1.0) / (n_negative + 1.0))])
     slope, offset = optimize.minimize(loss, start, jac=True, method="BFGS").x
     return float(slope / spread), float(offset - slope * centre / spread)
+
+
+def wanted_of(fit: TableFit, settings: FitSettings) -> Wanted:
+    """Return what is to be decided on for a table, after a check that it can be."""
+    rule, names = settings.threshold, fit.target.class_names
+    if rule != ThresholdRule():
+        if len(names) != 2:
+            raise TableError(
+                f"--threshold is for two classes, and there are {len(names)}. Leave it out: the "
+                "class with the largest probability is predicted."
+            )
+        first, second = fit.target.counts()
+        if settings.positive is None and rule.kind != "balanced" and first == second:
+            raise TableError(
+                f"--threshold {rule} is about the class that is looked for, and both have "
+                f"{count(first, 'label')}. Say which one it is: --positive {names[1]}."
+            )
+    wanted = Wanted(rule, fit.positive if len(names) == 2 else None, settings.calibrate)
+    rarest = int(np.argmin(fit.target.counts()))
+    if wanted.needs_labels and fit.target.counts()[rarest] < 2:
+        asked = "--calibrate" if wanted.calibrate else f"--threshold {rule}"
+        raise TableError(
+            f"{asked} goes by labeled rows that are held out, which takes two of every class at "
+            f"least, and {names[rarest]!r} has {count(fit.target.counts()[rarest], 'label')}. "
+            "Label more rows, or give the threshold as a number."
+        )
+    return wanted
+
+
+def decision_of(
+    name: str,
+    method: Any,
+    estimator: Any,
+    fit: TableFit,
+    wanted: Wanted,
+    comparison: Comparison | None,
+    seed: int,
+    told: Progress,
+) -> tuple[dict[str, Any], DecisionFacts]:
+    """Decide on threshold and calibration of a method, and test that on rows that it has not seen.
+
+    The estimator is the same method, fitted to all rows; the comparison says what it costs at a
+    threshold of 0.5. Returns the settings of a `DecidedClassifier`, and what is known about them.
+    """
+    if not (wanted.calibrate or hasattr(estimator, "predict_proba")):
+        raise TableError(f"{name} has no probabilities for --threshold. Add --calibrate.")
+    told(wanted.what, 0.0)
+    try:
+        sample = draw_sample(
+            fit.features,
+            fit.target.codes,
+            fit.weights,
+            MOST_UNLABELED,
+            seed,
+            fits_per_split=MOST_FOLDS + 1.0,
+        )
+    except ValueError as error:  # one label of a class, or one of a positive weight
+        if wanted.needs_labels:
+            raise TableError(str(error)) from None
+        settings = {"positive": wanted.positive, "threshold": wanted.rule.value, "sigmoids": None}
+        return settings, _facts(fit, comparison, name, wanted, settings, 0, None)
+    settings = decide(method, sample, np.arange(len(sample.y)), wanted, seed)
+    truth = Truth.of(sample, fit.target.class_names, fit.positive)
+    numbers = nested_numbers(method, sample, truth, wanted, seed, told)
+    n_folds = min(MOST_FOLDS, int(np.bincount(truth.codes).min()))
+    return settings, _facts(fit, comparison, name, wanted, settings, n_folds, numbers)
+
+
+def _facts(
+    fit: TableFit,
+    comparison: Comparison | None,
+    name: str,
+    wanted: Wanted,
+    settings: dict[str, Any],
+    n_folds: int,
+    numbers: Numbers | None,
+) -> DecisionFacts:
+    rule, threshold = wanted.rule, settings["threshold"]
+    positive = None if wanted.positive is None else fit.target.class_names[wanted.positive]
+    words = []
+    if wanted.calibrate:
+        words.append(
+            "Probabilities are calibrated by Platt's sigmoid, fitted to labeled rows that were "
+            "held out."
+        )
+    if threshold is not None:
+        where = "" if rule.kind == "fixed" else ", on labeled rows that were held out"
+        words.append(
+            f"{positive!r} is predicted where its probability is at least {threshold:.4g}: "
+            f"{rule.words}{where}."
+        )
+    if wanted.needs_labels:
+        codes = fit.target.codes[fit.target.labeled].astype(np.intp)
+        words += fold_words(fit.target.class_names, codes, n_folds)
+    if numbers is None:
+        words.append(
+            "How well this does on other rows was not tested: that takes three labels of a class."
+        )
+    else:
+        found = ["calibration"] if wanted.calibrate else []
+        found += ["threshold"] if rule.kind != "fixed" else []
+        how = f", with {' and '.join(found)} found in each training fold alone" if found else ""
+        words.append(f"This is tested on held-out rows{how}.")
+    if numbers is not None and rule.kind == "cost" and wanted.positive is not None:
+        costs = f"It costs {_cost(rule, wanted.positive, numbers):.3g} per held-out row"
+        if comparison is not None:
+            usual = comparison.of(name).numbers
+            costs += f"; a threshold of 0.5, {_cost(rule, wanted.positive, usual):.3g}"
+        words.append(f"{costs}.")
+    return DecisionFacts(
+        rule=str(rule),
+        positive=positive,
+        threshold=threshold,
+        calibrated=wanted.calibrate,
+        n_folds=n_folds,
+        numbers=numbers,
+        words=tuple(words),
+    )
+
+
+def _cost(rule: ThresholdRule, positive: int, numbers: Numbers) -> float:
+    """Return what a row costs on average."""
+    confusion = np.asarray(numbers.confusion)
+    missed = confusion[positive, 1 - positive]
+    alarms = confusion[1 - positive, positive]
+    return float((rule.miss * missed + rule.alarm * alarms) / confusion.sum())

@@ -10,14 +10,13 @@ import numpy as np
 import pyarrow as pa
 
 from neverworse._typing import Mask, Matrix, Vector
+from neverworse._words import count
 from neverworse.estimators import ProjectedLeastSquaresClassifier
 from neverworse.projection import Certificate
-from neverworse.projection.words import count
 from neverworse.rows import Rows
-from neverworse.study._threshold import ThresholdRule
+from neverworse.study._settings import FitSettings, Interval
 from neverworse.tables import (
     ColumnPlan,
-    DateOrder,
     PlanError,
     StoredTable,
     TableClassifier,
@@ -34,123 +33,22 @@ from neverworse.tables import (
     stacked,
 )
 
-Interval = tuple[float, float]
-AUTO = "auto"
 FEWEST_FOR_LEAKS = 5  # labeled rows for each class: of fewer, chance makes columns that tell
 
 
 @dataclass(frozen=True)
-class FitSettings:
-    """What a fit to a table is told.
-
-    Attributes
-    ----------
-    target : str
-        Column of the labels.
-    id : str, optional
-        Column that names the rows in results.
-    weight : str, optional
-        Column of the weights of rows.
-    drop, categorical : tuples of str
-        See `TablePreparation`.
-    columns : mapping of str to mapping
-        A plan of how columns are read; see `TablePreparation`.
-    decimal : {".", ","}, optional
-        What numbers in text have before decimals, as was said or found.
-    dates : {"day-first", "month-first"}, optional
-        What dates begin with that could be read in two ways.
-    markers : tuple of str, optional
-        What marks unlabeled rows, besides empty cells. If given, no marker is suspected among the
-        classes.
-    distance : str
-        See `ProjectedLeastSquaresClassifier`.
-    alpha : float or "loo"
-        Ridge penalty of the supervised model, or chosen on the labeled rows.
-    constraint_alpha : float or "same"
-        Ridge penalty in the loss of the guarantee, or that of the supervised model.
-    prior : mapping of str or None to interval, or "confidence"
-        Shares of classes among the unlabeled rows; None stands for the second of two classes.
-    class_weight : "balanced", optional
-        See `ProjectedLeastSquaresClassifier`.
-    positive : str, optional
-        The class that precision, recall and the like are about; of two classes, the rarer one if it
-        is not given.
-    model : str
-        Which one is wanted: "auto", or the name of a method.
-    threshold : ThresholdRule
-        Of the positive class.
-    calibrate : bool
-        Whether probabilities are to be calibrated.
-    """
-
-    target: str
-    id: str | None = None
-    weight: str | None = None
-    drop: tuple[str, ...] = ()
-    categorical: tuple[str, ...] = ()
-    columns: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    decimal: str | None = None
-    dates: DateOrder | None = None
-    markers: tuple[str, ...] | None = None
-    distance: str = "all"
-    alpha: float | str = "loo"
-    constraint_alpha: float | str = "same"
-    prior: Mapping[str | None, Interval] | str = field(default_factory=dict)
-    class_weight: str | None = None
-    positive: str | None = None
-    model: str = AUTO
-    threshold: ThresholdRule = field(default_factory=ThresholdRule)
-    calibrate: bool = False
-
-    @property
-    def reading(self) -> dict[str, Any]:
-        """What `TablePreparation` is told."""
-        return {
-            "categorical": list(self.categorical),
-            "drop": list(self.drop),
-            "columns": {name: dict(entry) for name, entry in self.columns.items()},
-            "decimal": self.decimal,
-            "dates": self.dates,
-        }
-
-    @property
-    def text(self) -> frozenset[str]:
-        """Columns that hold names, whatever they look like."""
-        return frozenset({self.target, *self.categorical, *([] if self.id is None else [self.id])})
-
-
-@dataclass(frozen=True)
 class TableFit:
-    """A model, and the rows that it was fitted to.
-
-    Attributes
-    ----------
-    model : TableClassifier
-    target : Target
-    features : array of shape (n_rows, n_features), or Rows
-        Prepared.
-    weights : array of shape (n_rows,), optional
-    row_names : list of str
-        Ids of the unlabeled rows, or their numbers in the table, counted from 1.
-    positive : int or None
-        The class that precision, recall and the like are about, see `FitSettings`.
-    notes : tuple of str
-        What people should know about the table.
-    looks : dict of str to str
-        What people should look at in columns, and what they can do about it.
-    telling : tuple of str
-        Columns whose values say which class a labeled row has.
-    """
+    """A model, and the rows that it was fitted to."""
 
     model: TableClassifier
     target: Target
-    features: Matrix | Rows
+    features: Matrix | Rows  # prepared
     weights: Vector | None
-    row_names: Sequence[str]
-    positive: int | None
-    notes: tuple[str, ...] = ()
-    looks: Mapping[str, str] = field(default_factory=dict)
-    telling: tuple[str, ...] = ()
+    row_names: Sequence[str]  # ids of the unlabeled rows, or their numbers, counted from 1
+    positive: int | None  # the class that precision, recall and the like are about
+    notes: tuple[str, ...] = ()  # what people should know about the table
+    looks: Mapping[str, str] = field(default_factory=dict)  # what to look at in columns
+    telling: tuple[str, ...] = ()  # columns whose values say which class a labeled row has
 
     @property
     def classifier(self) -> ProjectedLeastSquaresClassifier:

@@ -1,45 +1,60 @@
-"""The methods that a report compares, and what each of them promises."""
+"""The methods that a report compares, how they are fitted, and what each of them promises."""
 
 from __future__ import annotations
 
 import warnings
-from typing import Any, Self
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.semi_supervised import LabelSpreading
+from sklearn.model_selection import GridSearchCV, ParameterGrid, StratifiedKFold
 from sklearn.utils.validation import has_fit_parameter
+from threadpoolctl import threadpool_limits
 
 from neverworse._typing import AnyArray, Indices, Vector
-from neverworse.estimators import ICLSClassifier, ProjectedLeastSquaresClassifier, split_labels
-from neverworse.methods import SelfLearningClassifier, TransductiveSVMClassifier
-from neverworse.study._tuned import tuned_classifiers
+from neverworse.estimators import (
+    DelegatingClassifier,
+    ICLSClassifier,
+    LabeledRows,
+    ProjectedLeastSquaresClassifier,
+    split_labels,
+)
+from neverworse.study._sample import Sample
 
 SUPERVISED, PROJECTED = "supervised", "projected"
+OURS = (SUPERVISED, PROJECTED, "ICLS")
+TUNED = ("logistic regression", "random forest", "gradient boosting", "self-training")
+TWO_CLASSES = ("TSVM",)  # for no more of them
+NEIGHBOURS = "label spreading"  # which classifies by the rows of the table itself
+METHODS = (*OURS, *TUNED, "self-learning", *TWO_CLASSES, NEIGHBOURS)
 # Methods whose models predict with compiled code of scikit-learn.
 COMPILED = ("random forest", "gradient boosting")
+FROM_ITSELF = ("SelfLearningClassifier", "TransductiveSVMClassifier", "NearestLabelSpreading")
 COLLAPSED = 10  # times fewer rows of other classes than the labels have
+MOST_FOLDS = 3  # few labels are typical, and each method is tuned in every fold of a comparison
+N_TREES = 50
+
+
+def method_names(n_classes: int) -> tuple[str, ...]:
+    """Return the names of all methods for so many classes."""
+    return tuple(name for name in METHODS if n_classes == 2 or name not in TWO_CLASSES)
 
 
 def standard_methods(
-    projected: ProjectedLeastSquaresClassifier,
-    *,
-    compare: bool = False,
-    n_classes: int = 2,
-    seed: int = 0,
+    projected: ProjectedLeastSquaresClassifier, names: Collection[str] = OURS, *, seed: int = 0
 ) -> dict[str, Any]:
-    """Return the methods of a comparison, unfitted, all with the settings of the projected one.
+    """Return methods of a comparison, unfitted, all with the settings of the projected one.
 
     Parameters
     ----------
     projected : ProjectedLeastSquaresClassifier
         Fitted or not.
-    compare : bool, default=False
-        Whether to include methods without any guarantee: logistic regression, random forest and
+    names : collection of str
+        Of `METHODS`. Those beyond `OURS` have no guarantee: logistic regression, random forest and
         gradient boosting of the labeled rows, self-training, self-learning, a transductive support
         vector machine (for two classes) and label spreading.
-    n_classes : int, default=2
     seed : int, default=0
 
     Returns
@@ -47,21 +62,70 @@ def standard_methods(
     methods : dict of str to classifier
         The supervised one first.
     """
-    settings = projected.get_params(deep=False)
-    supervised = projected._baseline()
-    methods: dict[str, Any] = {
-        SUPERVISED: supervised,
-        PROJECTED: clone(projected),
-        "ICLS": ICLSClassifier(**{k: v for k, v in settings.items() if k != "distance"}),
-    }
-    if compare:
-        marker = projected.missing_label
-        methods |= tuned_classifiers(projected.class_weight, marker, seed)
-        methods["self-learning"] = SelfLearningClassifier(clone(supervised), missing_label=marker)
-        if n_classes == 2:
-            methods["TSVM"] = TransductiveSVMClassifier(missing_label=marker)
-        methods["label spreading"] = NearestLabelSpreading(missing_label=marker)
-    return methods
+    return {name: _method(name, projected, seed) for name in METHODS if name in names}
+
+
+def _method(name: str, projected: ProjectedLeastSquaresClassifier, seed: int) -> Any:
+    marker = projected.missing_label
+    if name == SUPERVISED:
+        return projected._baseline()
+    if name == PROJECTED:
+        return clone(projected)
+    if name == "ICLS":
+        settings = projected.get_params(deep=False)
+        return ICLSClassifier(**{k: v for k, v in settings.items() if k != "distance"})
+    if name == "self-learning":
+        from neverworse.methods import SelfLearningClassifier
+
+        return SelfLearningClassifier(clone(projected._baseline()), missing_label=marker)
+    if name == "TSVM":
+        from neverworse.methods import TransductiveSVMClassifier
+
+        return TransductiveSVMClassifier(missing_label=marker)
+    if name == NEIGHBOURS:
+        return NearestLabelSpreading(missing_label=marker)
+    return tuned_classifier(name, projected.class_weight, marker, seed)
+
+
+def tuned_classifier(
+    name: str, class_weight: Any = None, missing_label: Any = "auto", seed: int = 0
+) -> TunedClassifier:
+    """Return a classifier that people would try instead: linear, forest, boosting.
+
+    Parameters
+    ----------
+    name : str
+        Of `TUNED`.
+    class_weight : None, "balanced" or dict
+        As in scikit-learn; all of them take it.
+    missing_label : "auto" or scalar
+    seed : int
+    """
+    from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+    from sklearn.linear_model import LogisticRegression
+
+    estimator: Any = LogisticRegression(class_weight=class_weight, max_iter=1000)
+    grid: dict[str, list[float]] = {"C": [1.0, 0.001, 0.01, 0.1, 10.0]}
+    if name == "random forest":
+        estimator = RandomForestClassifier(N_TREES, class_weight=class_weight, random_state=seed)
+        grid = {"min_samples_leaf": [1, 5]}
+    elif name == "gradient boosting":
+        # Its usual leaves of 20 rows would leave nothing to split of 40 labels.
+        estimator = HistGradientBoostingClassifier(
+            max_iter=50,
+            min_samples_leaf=5,
+            early_stopping=False,
+            class_weight=class_weight,
+            random_state=seed,
+        )
+        grid = {"learning_rate": [0.1, 0.03]}
+    return TunedClassifier(
+        estimator,
+        grid,
+        self_training=name == "self-training",
+        missing_label=missing_label,
+        random_state=seed,
+    )
 
 
 def fitted(method: Any, X: Any, y: Vector, weights: Vector | None) -> Any:
@@ -75,9 +139,23 @@ def fitted(method: Any, X: Any, y: Vector, weights: Vector | None) -> Any:
         return model.fit(X, y, **passed)
 
 
+def fit_fold(method: Any, sample: Sample, train: Indices) -> Any:
+    """Return a method fitted to the training rows of a fold."""
+    weights = None if sample.weights is None else sample.weights[train]
+    return fitted(method, sample.X[train], sample.y[train], weights)
+
+
+def reason_of(error: Exception) -> str:
+    """Return why a fit failed, as a sentence."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return f"{lines[0].rstrip('.')}."
+
+
 def learns_from_itself(method: Any) -> bool:
     """Whether a method takes its own predictions for labels, so that it may collapse."""
-    return bool(getattr(method, "self_training", isinstance(method, FROM_ITSELF)))
+    # By name: methods that nobody asked for are not imported.
+    by_kind = any(kind.__name__ in FROM_ITSELF for kind in type(method).__mro__)
+    return bool(getattr(method, "self_training", by_kind))
 
 
 def collapsed_to(predicted: Indices, labels: Indices) -> int | None:
@@ -119,6 +197,140 @@ def guarantee_of(method: Any) -> str:
     return f"{claim}, if the class prior is right"
 
 
+class TunedClassifier(DelegatingClassifier):
+    """Fit a classifier of scikit-learn to the labeled rows, with the settings that they prefer.
+
+    Settings are compared by the squared error of the probabilities: of forests on the rows that
+    each tree left out (out of bag), otherwise in cross-validation with three folds, or fewer if a
+    class has fewer labels. With one label of a class nothing can be compared, and the first
+    settings are taken.
+
+    Parameters
+    ----------
+    estimator : classifier
+    grid : mapping of str to sequence
+        Settings to choose from, as in `GridSearchCV`.
+    self_training : bool, default=False
+        Whether the classifier, with its settings from the labeled rows, learns from the unlabeled
+        rows as well, by scikit-learn's `SelfTrainingClassifier`. It takes no weights of rows.
+    missing_label : "auto" or scalar, default="auto"
+    random_state : int, default=0
+        Of the folds.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+    estimator_ : classifier
+        Fitted; it makes the predictions.
+    best_params_ : dict
+        The settings that were chosen.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
+        **DelegatingClassifier._parameter_constraints,
+        "grid": [dict],
+        "self_training": ["boolean"],
+        "random_state": "no_validation",
+    }
+
+    best_params_: dict[str, Any]
+
+    def __init__(
+        self,
+        estimator: Any,
+        grid: Mapping[str, Sequence[Any]],
+        *,
+        self_training: bool = False,
+        missing_label: Any = "auto",
+        random_state: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.grid = grid
+        self.self_training = self_training
+        self.missing_label = missing_label
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Choose the settings, and fit with them.
+
+        Parameters
+        ----------
+        X : array or sparse array of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), optional
+        """
+        # With so few rows, threads that wait for each other take twenty times as long.
+        with (
+            self._fitting(X, None if self.self_training else sample_weight) as (_, X, weights),
+            threadpool_limits(1),
+            warnings.catch_warnings(),
+        ):
+            warnings.simplefilter("ignore", ConvergenceWarning)  # what is tested is what counts
+            rows = LabeledRows.split(X, y, self.missing_label, weights)
+            labeled = rows.labeled()
+            self.best_params_ = self._best(labeled)
+            tuned = clone(self.estimator).set_params(**self.best_params_)
+            if self.self_training:
+                codes = np.where(rows.unlabeled, -1, rows.codes)
+                from sklearn.semi_supervised import SelfTrainingClassifier
+
+                learner = SelfTrainingClassifier(tuned).fit(rows.X, codes)
+                self.estimator_ = learner.estimator_
+            else:
+                self.estimator_ = labeled.fit(tuned)
+            self.classes_ = rows.classes
+        return self
+
+    def predict(self, X: Any) -> AnyArray:
+        """Return the class of each row."""
+        predicted: AnyArray = super().predict(X)
+        return self.classes_[predicted.astype(np.intp)] if self.self_training else predicted
+
+    def _best(self, rows: LabeledRows) -> dict[str, Any]:
+        """Return the settings that do best on labeled rows."""
+        n_folds = min(MOST_FOLDS, int(np.bincount(rows.codes).min()))
+        if n_folds < 2:
+            return {name: values[0] for name, values in self.grid.items()}
+        if hasattr(self.estimator, "oob_score"):
+            forest = clone(self.estimator).set_params(oob_score=True)
+            return min(
+                ParameterGrid(dict(self.grid)),
+                key=lambda each: _out_of_bag(rows, forest.set_params(**each)),
+            )
+        folds = StratifiedKFold(n_folds, shuffle=True, random_state=self.random_state)
+        search = GridSearchCV(
+            self.estimator,
+            dict(self.grid),
+            scoring=_score,
+            cv=folds,
+            refit=False,
+            error_score="raise",
+        )
+        weights = {} if rows.weights is None else {"sample_weight": rows.weights}
+        search.fit(rows.X, rows.codes, **weights)
+        best: dict[str, Any] = search.best_params_
+        return best
+
+
+def _out_of_bag(rows: LabeledRows, forest: Any) -> float:
+    """Return the mean squared error of a forest on the rows that its trees left out."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of rows that no tree left out
+        shares = rows.fit(forest).oob_decision_function_
+    errors = np.sum((shares - np.eye(len(rows.classes))[rows.codes]) ** 2, axis=1)
+    known = np.isfinite(errors)
+    if not known.any():
+        return np.inf
+    weights = np.ones(len(errors)) if rows.weights is None else rows.weights
+    return float(np.average(errors[known], weights=weights[known]))
+
+
+def _score(model: Any, X: Any, y: Vector, sample_weight: Vector | None = None) -> float:
+    """Return minus the mean squared error of the probabilities."""
+    errors = model.predict_proba(X) - (np.asarray(y)[:, None] == model.classes_)
+    return -float(np.average(np.sum(errors**2, axis=1), weights=sample_weight))
+
+
 class NearestLabelSpreading(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Label spreading of scikit-learn over nearest neighbours, with any marker of unlabeled rows.
 
@@ -138,6 +350,8 @@ class NearestLabelSpreading(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to labeled and unlabeled rows."""
+        from sklearn.semi_supervised import LabelSpreading
+
         self.classes_, codes, unlabeled = split_labels(y, self.missing_label)
         self.largest_ = int(np.bincount(codes[~unlabeled].astype(np.intp)).argmax())
         neighbors = min(self.n_neighbors, len(codes) - 1)
@@ -152,6 +366,3 @@ class NearestLabelSpreading(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         reached = ~np.isnan(shares).any(axis=1)
         classes: AnyArray = self.classes_[np.where(reached, shares.argmax(axis=1), self.largest_)]
         return classes
-
-
-FROM_ITSELF = (SelfLearningClassifier, TransductiveSVMClassifier, NearestLabelSpreading)

@@ -11,7 +11,7 @@ from scipy import optimize, stats
 from sklearn.metrics import roc_auc_score
 
 from neverworse._typing import AnyArray, Indices, Matrix, Vector
-from neverworse.study._resampling import LEVEL
+from neverworse.study._sample import LEVEL, Sample
 from neverworse.study._study import CalibrationBin, ClassNumbers, Estimate, Numbers
 
 Z = float(stats.norm.isf(0.5 * (1.0 - LEVEL)))
@@ -24,47 +24,35 @@ FEWEST_IN_BIN = 10  # held-out rows
 class HeldOut:
     """What a method said of labeled rows that it had not seen, in each repeat.
 
-    Attributes
-    ----------
-    predictions : array of shape (n_repeats, n_rows)
-        Codes of classes.
-    probabilities : array of shape (n_repeats, n_rows, n_classes) or None
-    scores : array of shape (n_repeats, n_rows, n_classes) or None
-        What ranks the rows for each class: scores that are not cut off where there are any,
-        otherwise probabilities.
-    folds : array of shape (n_repeats, n_rows)
-        In which fold each row was held out. Scores of different folds come from different models,
-        so that rows are ranked within their folds only.
+    Scores rank the rows for each class: they are not cut off where that can be, otherwise they are
+    probabilities. Those of different folds come from different models, so that rows are ranked
+    within their folds only.
     """
 
-    predictions: Indices
-    probabilities: AnyArray | None
+    predictions: Indices  # n_repeats x n_rows, codes of classes
+    probabilities: AnyArray | None  # n_repeats x n_rows x n_classes
     scores: AnyArray | None
-    folds: Indices
+    folds: Indices  # n_repeats x n_rows, in which fold each row was held out
 
 
 @dataclass(frozen=True)
 class Truth:
-    """The labeled rows that were held out in turn, in the order of the table.
+    """The labeled rows that were held out in turn, in the order of the table."""
 
-    Attributes
-    ----------
-    rows : array of shape (n_rows,)
-        Their numbers in the table.
-    codes : array of shape (n_rows,)
-        Their classes.
-    weights : array of shape (n_rows,)
-    classes : sequence of str
-        Names of the classes.
-    positive : int or None
-        The class of the calibration curve.
-    """
-
-    rows: Indices
-    codes: Indices
+    rows: Indices  # their numbers in the table
+    codes: Indices  # their classes
     weights: Vector
     classes: Sequence[str]
-    positive: int | None
+    positive: int | None  # the class of the calibration curve
+
+    @classmethod
+    def of(cls, sample: Sample, classes: Sequence[str] | None, positive: int | None) -> Truth:
+        """Return the labeled rows of a sample."""
+        labeled = slice(sample.n_labeled)
+        codes = sample.y[labeled].astype(np.intp)
+        names = classes or [str(k) for k in range(codes.max() + 1)]
+        weights = np.ones(len(codes)) if sample.weights is None else sample.weights[labeled]
+        return cls(sample.rows[labeled], codes, weights, names, positive)
 
     def size(self, chosen: Any = slice(None)) -> float:
         """Return how many rows of equal weight are worth as much as some rows (Kish)."""

@@ -1,15 +1,24 @@
-"""Which rows a cross-validation in a report has, and how many folds, so that it ends soon."""
+"""Which rows and folds a cross-validation of a report has, and what means over folds are worth."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
 from neverworse._typing import Indices, Vector
+from neverworse._words import count
 from neverworse.model_selection import mask_labels
 from neverworse.rows import Rows
+from neverworse.study._study import Estimate
+
+Progress = Callable[[str, float], None]  # told what is being done, and which share of it is done
+
+LEVEL = 0.95  # of all intervals
+USUAL_FOLDS = 5
 
 # Of the training rows of all splits together, see `_cost_of_a_row`: a few seconds.
 MOST_COST = 30_000_000
@@ -19,31 +28,21 @@ FEW_LABELS = 1_000  # below, five folds and several repeats; from here on ten fo
 MOST_REPEATS = 3  # more take time, and make intervals hardly narrower: their folds overlap
 
 
+def silent(what: str, share: float) -> None:
+    """Show no progress."""
+
+
 @dataclass(frozen=True)
 class Sample:
-    """Rows for a cross-validation: labeled ones, and unlabeled ones for training.
-
-    Attributes
-    ----------
-    X : array or sparse array of shape (n_rows, n_features)
-    y : array of shape (n_rows,)
-        Codes of classes, NaN where unlabeled.
-    weights : array of shape (n_rows,) or None
-    n_labeled, n_unlabeled : int
-    n_labels : int
-        Labeled rows that there were to choose from.
-    rows : array of shape (n_rows,)
-        Numbers of all these rows in the table; the labeled ones come first.
-    n_folds, n_repeats : int
-    """
+    """Rows for a cross-validation: labeled ones, and unlabeled ones for training."""
 
     X: Any
-    y: Vector
+    y: Vector  # codes of classes, NaN where unlabeled
     weights: Vector | None
     n_labeled: int
     n_unlabeled: int
-    n_labels: int
-    rows: Indices
+    n_labels: int  # labeled rows that there were to choose from
+    rows: Indices  # numbers of all these rows in the table; the labeled ones come first
     n_folds: int
     n_repeats: int
 
@@ -84,10 +83,6 @@ def draw_sample(
     fits_per_split : float
         To how many fits to all rows the fits of one split amount.
 
-    Returns
-    -------
-    sample : Sample
-
     Raises
     ------
     ValueError
@@ -115,7 +110,7 @@ def draw_sample(
     n_features = X.n_columns if isinstance(X, Rows) else X.shape[1]
     per_row = _cost_of_a_row(n_features, len(counts)) * fits_per_split
     affordable = MOST_COST / (per_row * (len(labeled) + min(len(unlabeled), max_unlabeled)))
-    wanted = 10 if len(labeled) >= FEW_LABELS and affordable >= 10 else 5
+    wanted = 10 if len(labeled) >= FEW_LABELS and affordable >= 10 else USUAL_FOLDS
     n_folds = int(min(wanted, counts.min()))
     n_repeats = int(
         np.clip(affordable // n_folds, 1, np.clip(2 * FEW_LABELS // len(labeled), 1, MOST_REPEATS))
@@ -143,3 +138,56 @@ def _cost_of_a_row(n_features: int, n_classes: int) -> float:
     """Return about how long a row takes in a fit, as measured, in units of one number."""
     # Classes share a row's soft labels, which takes the solver longer than one hinge per row.
     return (n_features + 20) * (1 if n_classes == 2 else n_classes * (n_classes - 1))
+
+
+def fold_words(classes: Sequence[str], codes: Indices, n_folds: int) -> Iterator[str]:
+    """Yield why there are fewer folds than usual, if there are."""
+    if n_folds < USUAL_FOLDS:
+        counts = np.bincount(codes, minlength=len(classes))
+        rarest = int(counts.argmin())
+        yield (
+            f"There are {count(counts[rarest], 'label')} of {classes[rarest]!r}, so {n_folds} "
+            f"folds instead of {USUAL_FOLDS}."
+        )
+
+
+@dataclass(frozen=True)
+class Mean:
+    """The mean of a number over the folds of a repeated cross-validation.
+
+    The folds share training rows, so that their results are no independent draws, and the usual
+    standard error is too small. Nadeau and Bengio's correction, "Inference for the generalization
+    error" (Machine Learning 52, 2003), replaces 1 / J by 1 / J + n_test / n_train for J folds.
+    """
+
+    value: float
+    se: float  # corrected
+    n: int  # number of folds, J
+
+    @classmethod
+    def over_folds(cls, values: Vector, test_share: float) -> Mean:
+        """Return the mean of one value for each of two or more folds.
+
+        Parameters
+        ----------
+        values : array of shape (n,)
+        test_share : float
+            Test rows for each training row, n_test / n_train.
+        """
+        n = len(values)
+        spread = float(np.var(values, ddof=1))
+        return cls(float(np.mean(values)), float(np.sqrt((1.0 / n + test_share) * spread)), n)
+
+    def estimate(self, n_tests: int = 1) -> Estimate:
+        """Return the mean with its interval.
+
+        Parameters
+        ----------
+        n_tests : int, default=1
+            How many intervals are to be right together, with a probability of 95 % (Bonferroni).
+        """
+        # Values that are all the same but not zero do not say how far they may be off.
+        margin = abs(self.value)
+        if self.se > 0.0:
+            margin = float(stats.t.isf(0.5 * (1.0 - LEVEL) / n_tests, self.n - 1)) * self.se
+        return Estimate(self.value, self.value - margin, self.value + margin)

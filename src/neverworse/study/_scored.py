@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 
 from neverworse._typing import AnyArray, Indices, Mask, Matrix, Vector
-from neverworse.estimators import ProjectedLeastSquaresClassifier, class_scores
-from neverworse.rows import Rows
+from neverworse.estimators import class_scores
+from neverworse.study._fit import TableFit
 from neverworse.study._study import ChangedRow, Changes, ScoreGroup, Scores
 
 N_BINS = 40
@@ -19,50 +19,25 @@ MOST_CHANGED = 500
 
 @dataclass(frozen=True)
 class ScoredRows:
-    """Scores of both models on all rows of a table.
-
-    Attributes
-    ----------
-    classes : sequence of str
-        Names of the classes.
-    codes : array of shape (n_rows,)
-        The classes of labeled rows, NaN where there is no label.
-    supervised, projected : arrays of shape (n_rows, n_classes)
-        Scores for each class: 1 is what rows of the class should have, 0 what others should.
-    soft_labels : array of shape (n_unlabeled, n_classes)
-        Imputed labels of the unlabeled rows.
-    weights : array of shape (n_rows,)
-    row_names : sequence of str
-        Ids of the unlabeled rows, or their numbers.
-    """
+    """Scores of both models on all rows of a table: 1 for rows of the class, 0 for all others."""
 
     classes: Sequence[str]
-    codes: Vector
-    supervised: Matrix
+    codes: Vector  # the classes of labeled rows, NaN where there is no label
+    supervised: Matrix  # n_rows x n_classes
     projected: Matrix
-    soft_labels: Matrix
-    weights: Vector
-    row_names: Sequence[str]
+    soft_labels: Matrix  # imputed labels of the unlabeled rows
+    row_names: Sequence[str]  # ids of the unlabeled rows, or their numbers
 
     @classmethod
-    def of(
-        cls,
-        classifier: ProjectedLeastSquaresClassifier,
-        features: Matrix | Rows,
-        codes: Vector,
-        classes: Sequence[str],
-        weights: Vector | None,
-        row_names: Sequence[str],
-    ) -> ScoredRows:
-        """Score all rows that a classifier was fitted to."""
+    def of(cls, fit: TableFit) -> ScoredRows:
+        """Score all rows that a model was fitted to."""
         return cls(
-            classes,
-            codes,
-            class_scores(classifier.supervised_, features),
-            class_scores(classifier, features),
-            _both_classes(np.asarray(classifier.soft_labels_)),
-            np.ones(len(codes)) if weights is None else weights,
-            row_names,
+            fit.target.class_names,
+            fit.target.codes,
+            class_scores(fit.classifier.supervised_, fit.features),
+            class_scores(fit.classifier, fit.features),
+            _both_classes(np.asarray(fit.classifier.soft_labels_)),
+            fit.row_names,
         )
 
     @cached_property
@@ -79,9 +54,10 @@ class ScoredRows:
         )
         return first, second
 
-    def scores(self) -> tuple[Scores, ...]:
-        """Count the scores; of two classes those of the second say everything."""
-        shown = [1] if len(self.classes) == 2 else range(len(self.classes))
+    def scores(self, positive: int | None = None) -> tuple[Scores, ...]:
+        """Count the scores; of two classes those of the positive one say everything."""
+        only = [1 if positive is None else positive]
+        shown = only if len(self.classes) == 2 else range(len(self.classes))
         return tuple(self._scores(k) for k in shown)
 
     def _scores(self, k: int) -> Scores:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sized
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
-from neverworse.projection import Certificate
-from neverworse.study._made import made
+from neverworse._words import count
 
 Scalar = str | float | int | bool | None
 VerdictKind = Literal["projected", "nothing to gain", "supervised", "another method", "undecided"]
@@ -131,6 +130,11 @@ class Estimate:
         """
         return int(self.low > 0.0) - int(self.high < 0.0)
 
+    @property
+    def margin(self) -> float:
+        """Half the width of the interval."""
+        return 0.5 * (self.high - self.low)
+
 
 @dataclass(frozen=True)
 class CurveLine:
@@ -153,6 +157,11 @@ class Curve:
     error_step: Estimate | None  # what the last step has changed for the projected model
     loss_step: Estimate | None
     words: str  # what follows from it, in a sentence or two
+
+    @property
+    def is_one_line(self) -> bool:
+        """Whether all methods do the same at every size."""
+        return len({(line.error, line.loss) for line in self.lines}) == 1
 
 
 @dataclass(frozen=True)
@@ -189,6 +198,23 @@ class Numbers:
     classes: tuple[ClassNumbers, ...]
     confusion: tuple[tuple[float, ...], ...]  # [true class][predicted class], mean over repeats
     calibration: tuple[CalibrationBin, ...] | None  # of the positive class
+
+    def of(self, name: str | None) -> ClassNumbers | None:
+        """Return the numbers of a class, if there is one of this name."""
+        return next((each for each in self.classes if each.name == name), None)
+
+    def measures(self, positive: str | None) -> Iterator[tuple[str, str, Estimate | None]]:
+        """Yield all numbers: what each is, the class that it is about if any, and its estimate."""
+        yield "error", "", self.error
+        yield "balanced accuracy", "", self.balanced_accuracy
+        yield "AUC", "", self.auc
+        yield "Brier score", "", self.brier
+        yield "log loss", "", self.log_loss
+        found = self.of(positive)
+        if found is not None:
+            yield "precision", found.name, found.precision
+            yield "recall", found.name, found.recall
+            yield "F1", found.name, found.f1
 
 
 @dataclass(frozen=True)
@@ -294,6 +320,17 @@ class ModelFacts:
     decision: DecisionFacts | None  # None if classes and probabilities are those of the method
     audit: AuditFacts
 
+    @property
+    def has_threshold(self) -> bool:
+        """Whether classes are predicted by a threshold of its own."""
+        return self.decision is not None and self.decision.threshold is not None
+
+    def numbers(self, comparison: Comparison) -> Numbers:
+        """Return how well it predicts held-out rows: as decided on, if that was tested."""
+        if self.decision is not None and self.decision.numbers is not None:
+            return self.decision.numbers
+        return comparison.of(self.name).numbers
+
 
 @dataclass(frozen=True)
 class Study:
@@ -322,56 +359,21 @@ class Study:
     labeled_curve: Curve | None
     comparison: Comparison | None
     notes: tuple[str, ...]
-    model: ModelFacts | None = None  # None until one was chosen
+    model: ModelFacts
+
+    @property
+    def numbers(self) -> Numbers | None:
+        """How well the model in the file predicts held-out rows; None if that is not known."""
+        return None if self.comparison is None else self.model.numbers(self.comparison)
+
+    @property
+    def certified_rows(self) -> str:
+        """The rows that the certificate is about, in words."""
+        n_unlabeled = self.certificate["n_unlabeled"]
+        if self.certificate["rows"] == "unlabeled":
+            return f"the {count(n_unlabeled, 'unlabeled row')}"
+        return f"all {self.certificate['n_labeled'] + n_unlabeled:,} training rows"
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as dictionaries, lists and scalars."""
         return dataclasses.asdict(self)
-
-    @classmethod
-    def from_dict(cls, content: Any) -> Self:
-        """Return what `to_dict` gave; `ValueError` if it is anything else."""
-        study: Self = made(cls, content, "study")
-        study._check()
-        return study
-
-    def _check(self) -> None:
-        """Raise `ValueError` if parts do not go together, which a fit never makes."""
-        _check_certificate(self.certificate)
-        n_classes = len(self.data.classes)
-        for scores in self.scores:
-            n_bins = len(scores.edges) - 1
-            for group in scores.groups:
-                _check_lengths("scores", n_bins, group.supervised, group.projected)
-        _check_lengths("changes.counts", n_classes, self.changes.counts, *self.changes.counts)
-        for curve in (self.unlabeled_curve, self.labeled_curve):
-            for line in () if curve is None else curve.lines:
-                _check_lengths("a curve", len(curve.sizes) if curve else 0, line.error, line.loss)
-        if self.comparison is not None:
-            for numbers in self.comparison.all_numbers():
-                _check_lengths("numbers", n_classes, numbers.classes, *numbers.confusion)
-            if all(self.verdict.model != each.method for each in self.comparison.methods):
-                raise ValueError("study.verdict.model is not in the comparison.")
-        if self.model is not None and self.model.decision and self.model.decision.numbers:
-            tested = self.model.decision.numbers
-            _check_lengths("numbers", n_classes, tested.classes, *tested.confusion)
-
-
-def _check_lengths(what: str, length: int, *lists: Sized) -> None:
-    if length < 1 or any(len(one) != length for one in lists):
-        raise ValueError(f"The lists of {what} have lengths that do not go together.")
-
-
-def _check_certificate(content: dict[str, Any]) -> None:
-    """Raise `ValueError` unless it is what a certificate gave as a dictionary."""
-    names = {field.name for field in dataclasses.fields(Certificate)}
-    if set(content) != names | {"holds", "guaranteed_improvement", "summary"}:
-        raise ValueError("study.certificate does not have the parts of Certificate.")
-    parts = {name: content[name] for name in names}
-    if parts["duality_gap"] is None:  # infinite
-        parts["duality_gap"] = 0.0
-    certificate = made(Certificate, parts, "study.certificate")
-    made(str, content["summary"], "study.certificate.summary")
-    for derived in ("holds", "guaranteed_improvement"):
-        if content[derived] != getattr(certificate, derived):
-            raise ValueError(f"study.certificate.{derived} does not follow from its numbers.")

@@ -6,15 +6,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from neverworse.projection.words import count
-from neverworse.study._comparison_words import points
-from neverworse.study._methods import PROJECTED, SUPERVISED
+from neverworse._words import count, percent, points
+from neverworse.study._methods import OURS, PROJECTED, SUPERVISED
 from neverworse.study._study import (
     Changes,
     Comparison,
     Curve,
     DataFacts,
     Estimate,
+    ModelFacts,
+    Numbers,
     Verdict,
     VerdictKind,
 )
@@ -67,43 +68,21 @@ def decide(
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a verdict is about.
-
-    Attributes
-    ----------
-    guarantee : {"improved", "same", "none"}
-    claim : str
-        What is proved, in a sentence.
-    penalised : bool
-        Whether that is about a loss with a ridge penalty.
-    no_room : bool
-        Whether it is certain that nothing could be improved, and not merely nothing that was found.
-    has_prior : bool
-        Whether shares of classes were given.
-    data : DataFacts
-    changes : Changes
-    comparison : Comparison or None
-    better : sequence of str
-        Methods that are clearly better than both models, the best first.
-    labeled_curve : Curve or None
-    telling : sequence of str
-        Columns whose values say which class a labeled row has.
-    thresholded : bool
-        Whether the model in the file has a threshold of its own.
-    """
+    """What a verdict is about."""
 
     guarantee: Guarantee
-    claim: str
-    penalised: bool
-    no_room: bool
-    has_prior: bool
+    claim: str  # what is proved, in a sentence
+    penalised: bool  # whether that is about a loss with a ridge penalty
+    no_room: bool  # whether nothing could be improved, and not merely nothing that was found
+    has_prior: bool  # whether shares of classes were given
     data: DataFacts
     changes: Changes
     comparison: Comparison | None
-    better: Sequence[str]
+    better: Sequence[str]  # methods that are clearly better than both models, the best first
     labeled_curve: Curve | None
-    telling: Sequence[str] = ()
-    thresholded: bool = False
+    telling: Sequence[str] = ()  # columns whose values say which class a labeled row has
+    # In the file; as long as there is none, what is recommended counts, at a threshold of 0.5.
+    model: ModelFacts | None = None
 
     @property
     def kind(self) -> VerdictKind:
@@ -118,16 +97,20 @@ class Evidence:
 def verdict_of(evidence: Evidence) -> Verdict:
     """Return what to do, and why, in plain words."""
     kind = evidence.kind
-    model = {"projected": PROJECTED, "another method": next(iter(evidence.better), "")}.get(
-        kind, SUPERVISED
-    )
+    recommended = {"projected": PROJECTED, "another method": next(iter(evidence.better), "")}
+    model = recommended.get(kind, SUPERVISED)
+    numbers = None
+    if evidence.comparison is not None:
+        numbers = evidence.comparison.of(model).numbers
+        if evidence.model is not None:
+            numbers = evidence.model.numbers(evidence.comparison)
     return Verdict(
         kind,
         model,
         _headline(kind, model, evidence),
-        None if evidence.comparison is None else _quality(model, evidence),
+        None if numbers is None else _quality(model, numbers, evidence),
         tuple(_reasons(kind, model, evidence)),
-        tuple(_cautions(model, evidence)),
+        tuple(_cautions(numbers, evidence)),
         tuple(_advice(kind, evidence)),
     )
 
@@ -202,8 +185,8 @@ def _step(error: Estimate) -> str:
 
 def _points_between(step: Estimate) -> str:
     return (
-        f"{signed_points(step.value)} points (95 % interval {signed_points(step.low)} to "
-        f"{signed_points(step.high)})"
+        f"{points(step.value, sign=True)} points (95 % interval {points(step.low, sign=True)} to "
+        f"{points(step.high, sign=True)})"
     )
 
 
@@ -228,34 +211,37 @@ def _against_both(model: str, comparison: Comparison) -> str:
     return words
 
 
-def _quality(model: str, evidence: Evidence) -> str:
-    """Say how good a model is, beside no model at all."""
-    comparison = evidence.comparison
+def _quality(recommended: str, numbers: Numbers, evidence: Evidence) -> str:
+    """Say how good the model in the file is, beside no model at all."""
+    comparison, model = evidence.comparison, evidence.model
     assert comparison is not None
-    numbers = comparison.of(model).numbers
-    at = ", at a threshold of 0.5," if evidence.thresholded else ""
+    at = more = ""
+    it = "it"
+    if model is not None:
+        it = "it" if model.name == recommended else f"the model in the file, {model.name},"
+        if model.has_threshold and model.decision is not None:
+            rule = f"--threshold {model.decision.rule}"
+            at = f", with {rule},"
+            if model.decision.numbers is None:
+                at, more = ", at a threshold of 0.5,", f" What it does with {rule} was not tested."
+    error = numbers.error
     words = (
-        f"On held-out rows{at} it is wrong in {_with_interval(numbers.error)}; always answering "
-        f"{comparison.majority!r} would be wrong in {percent(comparison.baseline.error.value)}."
+        f"On held-out rows{at} {it} is wrong in {percent(error.value)} (95 % interval "
+        f"{percent(error.low)} to {percent(error.high)}); always answering {comparison.majority!r} "
+        f"would be wrong in {percent(comparison.baseline.error.value)}."
     )
     if numbers.auc is not None:
         words += f" AUC {numbers.auc.value:.2f}."
-    for each in numbers.classes:
-        if each.name == evidence.data.positive:
-            words += f" It finds {percent(each.recall.value)} of the rows of {each.name!r}"
-            if each.precision is not None:
-                words += f"; where it says {each.name!r}, {percent(each.precision.value)} are"
-            words += "."
-    if evidence.thresholded:
-        words += " What it does at the threshold in the file is said of the model below."
-    return words
+    found = numbers.of(evidence.data.positive)
+    if found is not None:
+        words += f" It finds {percent(found.recall.value)} of the rows of {found.name!r}"
+        if found.precision is not None:
+            words += f"; where it says {found.name!r}, {percent(found.precision.value)} are"
+        words += "."
+    return words + more
 
 
-def _with_interval(share: Estimate) -> str:
-    return f"{percent(share.value)} (95 % interval {points(share.low)} to {points(share.high)} %)"
-
-
-def _cautions(model: str, evidence: Evidence) -> Iterator[str]:
+def _cautions(numbers: Numbers | None, evidence: Evidence) -> Iterator[str]:
     comparison = evidence.comparison
     rarest = min(evidence.data.classes, key=lambda each: each.n_labeled)
     if evidence.telling:
@@ -264,7 +250,7 @@ def _cautions(model: str, evidence: Evidence) -> Iterator[str]:
             "they were made from the target, or are known only where it is, the numbers here are "
             "too good to be true, and of no use for the unlabeled rows: --drop."
         )
-    if comparison is None:
+    if comparison is None or numbers is None:
         yield (
             "This was not tested on held-out rows: that takes two labeled rows of every class at "
             f"least, and {rarest.name!r} has {count(rarest.n_labeled, 'label')}."
@@ -275,7 +261,7 @@ def _cautions(model: str, evidence: Evidence) -> Iterator[str]:
             f"There are {count(rarest.n_labeled, 'label')} of {rarest.name!r}: what is said about "
             "this class is little more than a guess."
         )
-    numbers, auc = comparison.of(model).numbers, comparison.of(model).numbers.auc
+    auc, has_threshold = numbers.auc, evidence.model is not None and evidence.model.has_threshold
     if numbers.error.high < comparison.baseline.error.value:
         return
     words = f"Its error is not clearly lower than that of always answering {comparison.majority!r}"
@@ -292,7 +278,7 @@ def _cautions(model: str, evidence: Evidence) -> Iterator[str]:
             f", but it ranks rows better than chance (AUC {auc.value:.2f}, 95 % interval "
             f"{auc.low:.2f} to {auc.high:.2f})."
         )
-        if len(evidence.data.classes) == 2 and not evidence.thresholded:
+        if len(evidence.data.classes) == 2 and not has_threshold:
             words += (
                 " Another threshold finds more rows of the rarer class, at the price of false "
                 "alarms: --threshold."
@@ -308,10 +294,10 @@ def _advice(kind: VerdictKind, evidence: Evidence) -> Iterator[str]:
         return
     comparison = evidence.comparison
     if comparison is not None:
-        ours = (SUPERVISED, PROJECTED, "ICLS")
+        n_others = sum(each.method not in OURS for each in comparison.methods)
         yield (
             "Another family of models: none of those in the comparison is clearly better."
-            if any(each.method not in ours for each in comparison.methods)
+            if n_others > 1
             else "Another family of models: --compare tries several on the same folds."
         )
     if not evidence.has_prior:
@@ -349,14 +335,3 @@ def _more_labels(evidence: Evidence) -> Iterator[str]:
         yield (
             f"More labels: perhaps. {step[0].upper()}{step[1:]}the error on held-out rows {change}."
         )
-
-
-def percent(share: float) -> str:
-    """Return a share in percent."""
-    return f"{points(share)} %"
-
-
-def signed_points(share: float) -> str:
-    """Return a difference of shares in percentage points, with its sign."""
-    text = f"{100.0 * share:+.1f}"
-    return "0.0" if float(text) == 0.0 else text

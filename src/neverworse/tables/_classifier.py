@@ -21,8 +21,7 @@ from neverworse.estimators import (
     has_class_scores,
 )
 from neverworse.projection import Certificate
-from neverworse.rows import ChunkedRows, DenseRows, Rows, Verb
-from neverworse.rows._streams import read_ahead
+from neverworse.rows import ChunkedRows, DenseRows, Rows, Verb, read_ahead
 from neverworse.tables.preparation.features import TablePreparation, takes_tables
 from neverworse.tables.preparation.recognise import DateOrder
 from neverworse.tables.preparation.target import Target, read_target

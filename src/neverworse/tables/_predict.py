@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv, parquet
 
-from neverworse.projection.words import count
+from neverworse._words import count
 from neverworse.tables._classifier import TableClassifier, outputs
 from neverworse.tables._errors import TableError, believing, listed, no_column
 from neverworse.tables.preparation.features import TablePreparation

@@ -32,8 +32,7 @@ from neverworse.estimators._audit._inputs import (
 from neverworse.estimators._audit._report import Audit, Response
 from neverworse.estimators._class_prior import with_class_prior
 from neverworse.estimators._projected import ProjectedLeastSquaresClassifier
-from neverworse.projection import EPS, Assumptions, Labels
-from neverworse.projection.certificate.loss import LossDifference, loss_difference
+from neverworse.projection import EPS, Assumptions, Labels, LossDifference, loss_difference
 
 __all__ = ["Audit", "audit"]
 

@@ -202,37 +202,33 @@ def _check_shape(subject: str, scores: Vector, n: int, n_classes: int) -> None:
 
 
 def _check_finite(subject: str, scores: Vector) -> None:
-    row = first_row(~(np.abs(scores) < LARGEST_TARGET))
-    if row is not None:
-        raise ValueError(
-            f"{subject} has values that are NaN, infinite or too large to be squared, first in row "
-            f"{row}: {scores[row]}. Leave such rows out, or give them a sample_weight of zero."
-        )
+    what = "values that are NaN, infinite or too large to be squared"
+    fix = "Leave such rows out, or give them a sample_weight of zero."
+    _refuse(subject, ~(np.abs(scores) < LARGEST_TARGET), scores, what, fix)
 
 
 def _check_probabilities(subject: str, scores: Vector) -> None:
-    what, row = "outside of [0, 1]", first_row(~(np.abs(scores - 0.5) <= 0.5 + SUM_TOLERANCE))
-    if row is None and scores.ndim > 1:
-        what, row = (
-            "that do not add up to 1",
-            first_row(np.abs(scores.sum(axis=1) - 1.0) > SUM_TOLERANCE),
-        )
-    if row is not None:
-        raise ValueError(
-            f"{subject} has probabilities {what}, first in row {row}: {scores[row]}. Correct them, "
-            "or pass arrays for both and response='score': scores may be any numbers."
-        )
+    fix = "Correct them, or pass arrays for both and response='score': scores may be any numbers."
+    outside = ~(np.abs(scores - 0.5) <= 0.5 + SUM_TOLERANCE)
+    _refuse(subject, outside, scores, "probabilities outside of [0, 1]", fix)
+    if scores.ndim > 1:
+        off = np.abs(scores.sum(axis=1) - 1.0) > SUM_TOLERANCE
+        _refuse(subject, off, scores, "probabilities that do not add up to 1", fix)
 
 
 def _check_one_score(subject: str, scores: Matrix) -> None:
     """Two classes have one score: check that the first column says the same as the second."""
     off, size = np.abs(scores.sum(axis=1) - 1.0), np.abs(scores).max(axis=1)
-    row = first_row(off > SUM_TOLERANCE * (1.0 + size))
+    fix = f"Pass the scores of the second class only, of shape ({len(scores)},)."
+    what = "scores of two classes that do not add up to 1"
+    _refuse(subject, off > SUM_TOLERANCE * (1.0 + size), scores, what, fix)
+
+
+def _refuse(subject: str, wrong: Mask, scores: Vector, what: str, fix: str) -> None:
+    """Raise an error that names the first row with something wrong in it, if there is one."""
+    row = first_row(wrong)
     if row is not None:
-        raise ValueError(
-            f"{subject} has scores of two classes that do not add up to 1, first in row {row}: "
-            f"{scores[row]}. Pass the scores of the second class only, of shape ({len(scores)},)."
-        )
+        raise ValueError(f"{subject} has {what}, first in row {row}: {scores[row]}. {fix}")
 
 
 def count_rows(models: Models, X: Any, y: Any) -> int:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from neverworse.projection import Assumptions
-from neverworse.projection.certificate.certificate import Claim
-from neverworse.projection.words import card, number, plural
+from neverworse._words import card, count, number
+from neverworse.projection import Assumptions, Claim
 
 Response = Literal["predict_proba", "score", "error", "predict"]
 
@@ -97,7 +96,7 @@ class Audit(Claim):
 
     def _claim(self) -> str:
         n, loss = self.n_labeled + self.n_unlabeled, self._loss()
-        these = f"these {n:,} {plural(n)}"
+        these = f"these {count(n, 'row')}"
         if self._is_same:
             return f"No difference: on {these}, candidate and baseline have the same {loss}."
         subject = f"the {loss} of the candidate on {these}"
@@ -109,8 +108,9 @@ class Audit(Claim):
                 f"{self._verdict()[0]}: all {self.assumptions.labels} are known, and {subject} is "
                 f"{_change(middle)} than that of the baseline ({number(low)})."
             )
-        of_rows = f"the true {self.assumptions.labels} of the {self.n_unlabeled:,} unlabeled "
-        of_rows += f"{plural(self.n_unlabeled)}{self.assumptions.conditions()}"
+        rows = count(self.n_unlabeled, "unlabeled row")
+        of_rows = f"the true {self.assumptions.labels} of the {rows}"
+        of_rows += self.assumptions.conditions()
         if self.holds or self.best_case >= 0.0:
             # Both ends are on the same side of zero, and the nearer one is what is certain.
             near, far = sorted((abs(self.worst_case), abs(self.best_case)))
@@ -132,7 +132,7 @@ class Audit(Claim):
     def _known(self) -> str:
         if self.known_difference is None or not self.n_unlabeled or self._is_same:
             return ""
-        rows = f"On the {self.n_labeled:,} labeled {plural(self.n_labeled)} alone, "
+        rows = f"On the {count(self.n_labeled, 'labeled row')} alone, "
         change = self.known_difference
         return rows + (f"it is {_change(change)}." if change else "it is the same.")
 

@@ -18,9 +18,16 @@ from neverworse.methods.discriminant._semi_supervised import (
     descend,
 )
 from neverworse.methods.discriminant._supervised import LinearDiscriminantClassifier
-from neverworse.projection import EPS, Assumptions, Certificate, Labels
-from neverworse.projection.certificate.certificate import EXACT, Reason
-from neverworse.projection.certificate.loss import CHUNK, SUMMATION
+from neverworse.projection import (
+    CHUNK,
+    EPS,
+    EXACT,
+    SUMMATION,
+    Assumptions,
+    Certificate,
+    Labels,
+    Reason,
+)
 
 # Fractions of the step from the supervised parameters, tried until one is never worse.
 STEP_FRACTIONS = (1.0, 0.5, 0.25, 0.1, 0.03, 0.01)

@@ -16,8 +16,7 @@ import numpy as np
 
 from neverworse._typing import AnyArray, Mask, Matrix, Vector
 from neverworse.methods.discriminant._gaussian import GaussianClasses, Subspace, uncentred
-from neverworse.projection import Labels
-from neverworse.projection.coordinates.moments import moments
+from neverworse.projection import Labels, moments
 from neverworse.rows import Rows
 
 # Columns whose sum of squares exceeds that about their mean by more than this factor are shifted:

@@ -28,8 +28,7 @@ from neverworse.methods.discriminant._gaussian import (
 )
 from neverworse.methods.discriminant._sample import Family, Sample, checked_priors, one_hot
 from neverworse.projection import Labels, Observer, TrainingRows
-from neverworse.rows import as_rows
-from neverworse.rows._threads import single_threaded_blas
+from neverworse.rows import as_rows, single_threaded_blas
 
 
 class DiscriminantClassifier(LogOddsClassifier):

@@ -7,8 +7,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy import special
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context, clone
+from sklearn.base import BaseEstimator, _fit_context, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_random_state, gen_batches
@@ -27,13 +26,13 @@ from neverworse.estimators import (
     refuse_chunks,
     split_labels,
 )
-from neverworse.methods._base import Stages, check_two_classes
+from neverworse.methods._base import LogOddsMixin, Stages, check_two_classes
 from neverworse.methods.null_category._process import BATCH, Data, Process, fit_process
 from neverworse.methods.null_category._propagation import NullCategoryNoise, checked_rates
 
 
 @documented_like(ProjectedLeastSquaresClassifier)
-class NullCategoryNoiseModel(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):  # type: ignore[misc]
     r"""Gaussian process classifier with a null category between its two classes.
 
     A latent function f with a Gaussian process prior gives the probabilities of three categories,
@@ -211,54 +210,14 @@ class NullCategoryNoiseModel(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         return self
 
     @explains_conversion
-    def decision_function(self, X: Any) -> Vector:
-        """Return the logarithms of the odds of the second class against the first one.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        scores : array of shape (n_samples,)
-            Positive for the second class.
-        """
+    def _scores(self, X: Any) -> Vector:
+        """Return the log odds of the second class."""
         check_is_fitted(self, "kernel_")
         X = validate_data(self, X, reset=False, dtype=np.float64)
         odds = np.empty(len(X))
         for rows in gen_batches(len(X), BATCH):
             odds[rows] = self._noise_.log_odds(*self._process_.latent(X[rows]))
         return odds
-
-    def predict(self, X: Any) -> AnyArray:
-        """Return the class of each row: the more probable one.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        classes : array of shape (n_samples,)
-            Where both are equally probable, the first one.
-        """
-        positive = self.decision_function(X) > 0.0
-        classes: AnyArray = self.classes_[positive.astype(np.intp)]
-        return classes
-
-    def predict_proba(self, X: Any) -> Matrix:
-        """Return the probabilities of the classes, given that a row is not null.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        probabilities : array of shape (n_samples, 2)
-        """
-        odds = self.decision_function(X)
-        return np.column_stack([special.expit(-odds), special.expit(odds)])
 
     def _fit_signs(self, X: Matrix, sign: Vector, classes: AnyArray, stages: Stages) -> None:
         """Fit to labeled rows only, and to all rows."""

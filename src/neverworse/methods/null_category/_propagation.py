@@ -16,7 +16,7 @@ from scipy import linalg, special
 from sklearn.utils import gen_even_slices
 
 from neverworse._typing import Matrix, Vector
-from neverworse.rows._threads import map_in_threads
+from neverworse.rows import map_in_threads
 
 # All sites move at once, by a part of the way that shrinks where steps turn around, and grows again
 # where they do not. (How far the moments are off says little: they may be more so on a good way.)

@@ -115,7 +115,7 @@ class L2SVMClassifier(SVMClassifier):
         scikit-learn's `LinearSVC`.
     scaling : {"sum", "mean"}, default="sum"
         Whether the loss is the sum over rows, or the mean. SVMlin takes the sum in its supervised
-        and the mean in its transductive machine.
+        and the mean in its transductive SVM.
     fit_intercept : bool, default=True
         Whether to fit b.
     penalise_intercept : bool, default=False

@@ -15,8 +15,7 @@ import numpy as np
 from neverworse._budget import Budget
 from neverworse._typing import Indices, Mask, Matrix, Vector
 from neverworse.projection import EPS, Weights
-from neverworse.rows import Rows
-from neverworse.rows._threads import single_threaded_blas
+from neverworse.rows import Rows, single_threaded_blas
 
 # Where rounding errors end the descent, it has converged if so little was left to gain.
 NEGLIGIBLE_GAIN = 1e-8

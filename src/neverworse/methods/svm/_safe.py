@@ -22,7 +22,7 @@ from neverworse.projection import Weights
 # The search for a minimum ends when a round lowers the objective by less than this fraction of it:
 # the last rounds change a row or two.
 MIN_GAIN = 1e-4
-# The tolerance of the machines on the way there.
+# The tolerance of the SVMs on the way there.
 COARSE_TOL = 1e-3
 
 
@@ -30,24 +30,24 @@ COARSE_TOL = 1e-3
 class SafeSVMClassifier(SemiSupervisedSVM):
     r"""Safe semi-supervised support vector classifier (S4VM): the worst case over separators.
 
-    There are many separators of low density that a transductive machine might find. Here several
+    There are many separators of low density that a transductive SVM might find. Here several
     of them are found, and the labels :math:`y` of the unlabeled rows are chosen such that they gain
-    as much as possible on the supervised machine, whichever separator :math:`y^t` is right:
+    as much as possible on the supervised SVM, whichever separator :math:`y^t` is right:
 
     .. math:: \max_{y} \min_t \; \text{gain}(y, y^t) - \lambda\, \text{loss}(y, y^t)
 
-    where the gain is the share of unlabeled rows that y has right and the supervised machine has
-    wrong, and the loss the share that it has wrong and the supervised machine has right.
+    where the gain is the share of unlabeled rows that y has right and the supervised SVM has
+    wrong, and the loss the share that it has wrong and the supervised SVM has right.
 
     1. Many local minima of the objective of `TransductiveSVMClassifier` are found, from the labels
-       of the supervised machine and from random ones, by training and labeling in turns.
+       of the supervised SVM and from random ones, by training and labeling in turns.
     2. They are grouped into clusters, and the one with the smallest objective of each is kept.
     3. The labels are found by linear programming, and rounded. If the supervised labels are as
        good, they are kept.
 
-    The labels of the unlabeled rows are in `labels_`. For other rows, a machine is trained on the
+    The labels of the unlabeled rows are in `labels_`. For other rows, an SVM is trained on the
     labeled and the unlabeled rows, with these labels. Where the supervised labels are kept, it is
-    the supervised machine.
+    the supervised SVM.
 
     The choice is safe if one of the separators is right. If none is, because the classes are
     not clusters or because it was not among those that were found, the classifier may be worse than
@@ -84,7 +84,7 @@ class SafeSVMClassifier(SemiSupervisedSVM):
     ----------
     {classes_}
     coef_ : array of shape (1, n_features)
-        Weights of the machine for other rows.
+        Weights of the SVM for other rows.
     intercept_ : array of shape (1,)
         Its intercept, zero without one.
     labels_ : array of shape (n_unlabeled,)
@@ -98,7 +98,7 @@ class SafeSVMClassifier(SemiSupervisedSVM):
         The value of the chosen labels, as a share of the (weighted) unlabeled rows. Never negative.
     {supervised_, n_iter_}
     converged_ : bool
-        Whether all separators were found, and the last machine was trained to the end.
+        Whether all separators were found, and the last SVM was trained to the end.
     {n_features_in_, feature_names_in_}
 
     See Also
@@ -203,7 +203,7 @@ class SafeSVMClassifier(SemiSupervisedSVM):
 
 @dataclass(frozen=True)
 class Separators:
-    """Labels of the unlabeled rows by several machines."""
+    """Labels of the unlabeled rows by several SVMs."""
 
     labels: AnyArray  # (n_separators, n_unlabeled): which rows are positive
     objectives: Vector  # (n_separators,): the transductive objective of each
@@ -230,8 +230,8 @@ def sample_separators(
 ) -> Separators:
     """Find local minima of the transductive objective, with shares of positive rows in a range.
 
-    Each starts with random labels, and trains the machine and labels the rows by their scores in
-    turns; the first one starts with the labels of the supervised machine instead.
+    Each starts with random labels, and trains the SVM and labels the rows by their scores in
+    turns; the first one starts with the labels of the supervised SVM instead.
     """
     labels, objectives = [], []
     scores = problem.scores(problem.start)
@@ -266,7 +266,7 @@ def improvements(
 ) -> Vector:
     """Return what labels gain over supervised ones less what they lose, for each separator.
 
-    If a separator is right, labels gain the rows that they have right and the supervised machine
+    If a separator is right, labels gain the rows that they have right and the supervised SVM
     has wrong, and lose the rows the other way round. A row that is lost counts `risk` times.
     """
     gained = (labels == separators) & (supervised != separators)
@@ -289,7 +289,7 @@ def safest_labels(
     kinds, group = np.unique(patterns, axis=1, return_inverse=True)
     group = group.ravel()
     size = np.bincount(group, weights)
-    wrong = kinds[1:] != kinds[0]  # where the supervised machine is, if the separator is right
+    wrong = kinds[1:] != kinds[0]  # where the supervised SVM is, if the separator is right
     # What the separator says about a positive label of a group, and about a negative one.
     right, other = np.where(wrong, 1.0, 0.0), np.where(wrong, 0.0, -risk)
     when_positive = np.where(kinds[1:], right, other)

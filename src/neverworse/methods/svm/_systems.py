@@ -10,11 +10,8 @@ from neverworse._conjugate_gradients import conjugate_gradients
 from neverworse._typing import Indices, Matrix, Vector
 from neverworse.methods._base import column_squares
 from neverworse.methods.svm._newton import Design, LocalModel, System
-from neverworse.projection import EPS, NonFiniteError
-from neverworse.projection.coordinates.moments import CANCELLATION, LARGEST_SQUARE, moments
-from neverworse.rows import Rows, SparseRows, as_rows
-from neverworse.rows._base import N_PARTS, SMALL
-from neverworse.rows._threads import map_in_threads
+from neverworse.projection import CANCELLATION, EPS, LARGEST_SQUARE, NonFiniteError, moments
+from neverworse.rows import N_PARTS, SMALL, Rows, SparseRows, as_rows, map_in_threads
 
 # With more columns than this, Newton steps by conjugate gradients are faster than with the matrix.
 MAX_COLUMNS, MAX_SPARSE_COLUMNS = 1000, 300

@@ -56,8 +56,8 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
     are not, the classifier may be much worse than its supervised counterpart, and nothing tells.
     There are many local minima, and one of them is found by
 
-    - "switching": the supervised machine labels the unlabeled rows. Then their weight v grows from
-      1e-5 by factors of 1.5. At each weight, the machine is trained and pairs of a positive and a
+    - "switching": the supervised SVM labels the unlabeled rows. Then their weight v grows from
+      1e-5 by factors of 1.5. At each weight, the SVM is trained and pairs of a positive and a
       negative row within the margin exchange their labels, as long as this lowers the loss. This
       is the multi-switch variant in SVMlin.
     - "annealing": labels are probabilities :math:`p_j`, and :math:`\frac{T}{2 n_u} \sum_j H(p_j)`
@@ -88,7 +88,7 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
     method : {"switching", "annealing"}, default="switching"
         How the labels are found.
     max_switches : int, default=10000
-        Maximum number of pairs that exchange their labels before the machine is trained again.
+        Maximum number of pairs that exchange their labels before the SVM is trained again.
     scaling : {"mean", "sum"}, default="mean"
         Whether the losses are sums over rows, or means.
     {fit_intercept, penalise_intercept, tol}
@@ -119,13 +119,13 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
     n_iter_ : int
         Newton steps in total.
     converged_ : bool
-        Whether the last machine was trained to the end, and no switch of labels improves it.
+        Whether the last SVM was trained to the end, and no switch of labels improves it.
     {n_features_in_, feature_names_in_}
 
     See Also
     --------
     L2SVMClassifier : The supervised counterpart.
-    SafeSVMClassifier : Chooses among many such machines with care.
+    SafeSVMClassifier : Chooses among many such SVMs with care.
     ProjectedLeastSquaresClassifier : Never worse than its supervised counterpart.
 
     References
@@ -277,7 +277,7 @@ def share_probabilities(costs: Vector, share: float, temperature: float) -> Vect
 
 @dataclass
 class Run:
-    """How a transductive machine was trained, and where that has led."""
+    """How a transductive SVM was trained, and where that has led."""
 
     solution: Solution
     positive: Mask  # labels of the unlabeled rows

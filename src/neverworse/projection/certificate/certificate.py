@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from neverworse.projection.words import card, number, plural
+from neverworse._words import card, count, number
 
 Task = Literal["binary", "multiclass", "regression"]
 
@@ -228,9 +228,8 @@ class Certificate(Claim):
         return " ".join(part for part in parts if part)
 
     def _rows(self) -> str:
-        unlabeled = f"{self.n_unlabeled:,} unlabeled {plural(self.n_unlabeled)}"
         if self.rows == "unlabeled":
-            return f"the {unlabeled}"
+            return f"the {count(self.n_unlabeled, 'unlabeled row')}"
         return f"all {self.n_labeled + self.n_unlabeled:,} training rows"
 
     def _claim(self) -> str:
@@ -242,8 +241,8 @@ class Certificate(Claim):
         low, high = self.supervised_loss
         where = f"on {self._rows()}"
         context = f" (the supervised loss is between {number(low)} and {number(high)})"
-        of_rows = f"the true {labels} of the {self.n_unlabeled:,} unlabeled "
-        of_rows += f"{plural(self.n_unlabeled)}{assumed.conditions()}"
+        of_rows = f"the true {labels} of the {count(self.n_unlabeled, 'unlabeled row')}"
+        of_rows += assumed.conditions()
         penalised = self._penalty()
         if self.holds:
             return (

@@ -17,8 +17,7 @@ from scipy import linalg
 from neverworse._typing import Indices, Mask, Matrix, Vector
 from neverworse.projection.coordinates.base import EPS, HIGH, Coordinates, Points, Result
 from neverworse.projection.coordinates.moments import ColumnMoments, NonFiniteError, column_moments
-from neverworse.rows import Rows
-from neverworse.rows._threads import map_in_threads
+from neverworse.rows import Rows, map_in_threads
 
 MOST_ROWS = 3000  # whose kernel is decomposed
 # Eigenvalues of a kernel are known to eight digits if they are so large against the largest.

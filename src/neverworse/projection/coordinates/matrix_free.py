@@ -20,8 +20,7 @@ from neverworse.projection.coordinates.base import EPS, Coordinates, Points
 from neverworse.projection.coordinates.gram import GramCoordinates
 from neverworse.projection.coordinates.moments import ColumnMoments
 from neverworse.projection.label_sets import Curvature, weighted_scores
-from neverworse.rows import Rows
-from neverworse.rows._weigh import RowWeigh
+from neverworse.rows import Rows, RowWeigh
 
 # Columns whose sums of squares (with the penalty) differ by no more are left as they are: units of
 # their own would give rare columns, which say little, as much room as all others.

@@ -18,8 +18,7 @@ from scipy.linalg import lapack
 
 from neverworse._typing import Mask, Matrix, Vector
 from neverworse.projection.coordinates.base import EPS, HIGH
-from neverworse.rows import Rows
-from neverworse.rows._triangle import Standard, reduce_rows
+from neverworse.rows import Rows, Standard, reduce_rows
 
 # A centred sum of squares below this fraction of the raw one has lost half of its digits to
 # cancellation: shift the rows and add up again.

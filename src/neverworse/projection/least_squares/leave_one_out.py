@@ -18,8 +18,7 @@ from neverworse.projection.least_squares.leave_one_out_fit import (
     add_up,
     doubtful_rows,
 )
-from neverworse.rows import Rows
-from neverworse.rows._threads import single_threaded_blas
+from neverworse.rows import Rows, single_threaded_blas
 
 
 @single_threaded_blas()

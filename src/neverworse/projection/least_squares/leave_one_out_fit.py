@@ -17,9 +17,7 @@ from scipy.linalg import lapack
 
 from neverworse._typing import Indices, Mask, Matrix, Vector
 from neverworse.projection.coordinates.moments import Moments, moments
-from neverworse.rows import Rows
-from neverworse.rows._threads import map_in_threads
-from neverworse.rows._triangle import Standard, reduce_rows
+from neverworse.rows import Rows, Standard, map_in_threads, reduce_rows
 
 # ``measure(scores, target, weights)``: what is added up, of some rows. Scores have the shape
 # (n_alphas, n_targets, n_rows) and targets that of (n_targets, n_rows). Can be pickled.

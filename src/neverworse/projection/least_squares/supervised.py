@@ -18,9 +18,7 @@ from neverworse.projection.coordinates.moments import (
     is_few_rows,
     moments,
 )
-from neverworse.rows import Rows
-from neverworse.rows._threads import single_threaded_blas
-from neverworse.rows._weigh import RowWeigh
+from neverworse.rows import Rows, RowWeigh, single_threaded_blas
 
 
 @single_threaded_blas()

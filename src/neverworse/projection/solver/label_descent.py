@@ -10,20 +10,25 @@ far below one. Momentum, dropped whenever it points uphill, does the rest.
 Every gradient takes a linear system, whose solution changes as little as the labels do: a few steps
 of conjugate gradients, see `row_system`. Newton's method needs fewer steps, but with several
 classes most rows have labels between corners, which change their faces all along its steps.
+
+The last function is the gradient descent of Krijthe and Loog, by L-BFGS-B: a slow reference.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import cast
 
 import numpy as np
+from scipy import optimize
 
+from neverworse._accelerated_gradient import accelerated_gradient
 from neverworse._budget import Budget
 from neverworse._conjugate_gradients import conjugate_gradients
-from neverworse._typing import Matrix
+from neverworse._typing import Matrix, Vector
 from neverworse.projection.coordinates.matrix_free import MatrixFreeCoordinates
-from neverworse.projection.label_sets import Curvature
+from neverworse.projection.label_sets import Box, Curvature
 from neverworse.projection.solver.newton import (
     ROUGH,
     DualSolution,
@@ -39,15 +44,15 @@ from neverworse.projection.solver.problem import Projection, StreamedHinges
 from neverworse.projection.solver.row_system import RowSystem
 from neverworse.projection.totals import Totals
 
-MOST_STEPS = 2000
+MAX_STEPS = 2000
 START = 1e-3  # error of the first gradient, as a share of the labels
 INEXACT = 0.3  # error of a gradient, as a share of the last step
 POLISH = 0.01  # the same, at the end
-MOST_MOMENTUM = 0.96  # more would suit curvatures below a thousandth, and shake all others
+MAX_MOMENTUM = 0.96  # more would suit curvatures below a thousandth, and shake all others
 CHECK = 10  # steps from one exact look at the value and the residual to the next
 
 
-@dataclass(frozen=True)
+@dataclass
 class Point:
     """Soft labels with the solution of their linear system; all of it is affine in the labels.
 
@@ -66,10 +71,12 @@ class Point:
     residual: Matrix
     t: Matrix
 
+    def copy_from(self, other: Point) -> None:
+        """Become another point."""
+        self.q, self.y, self.residual, self.t = other.q, other.y, other.residual, other.t
+
     def beyond(self, other: Point, length: float) -> Point:
         """Return the point on the line from another one through this, so much farther."""
-        if length == 0.0:
-            return self
         return Point(
             self.q + length * (self.q - other.q),
             self.y + length * (self.y - other.y),
@@ -108,6 +115,7 @@ class LabelDescent:
         self._linear = np.ascontiguousarray((linear[:, :d] / space.unit).T)
         self._linear_shift = linear[:, d:]  # of the intercept, if there is one
         self._constant = self._system.products(self._linear)  # what all right-hand sides contain
+        self._n_steps, self._moved, self._value_near = 0, 0.0, 0.0
 
     @property
     def applies(self) -> bool:
@@ -124,34 +132,44 @@ class LabelDescent:
             Duality gap at the end, relative to the value.
         """
         tall = np.ascontiguousarray(q.T) * self._hinge
-        step = START * self._length(tall)
-        here = before = self._at(tall, self._nowhere(tall), step)
-        momentum, value = 1.0, 0.0
-        for k in range(MOST_STEPS):
-            if k % CHECK == 0:
-                here, before = self._refreshed(here, before)
-                value = self._value(here)
-            gap = self._gap(here)
-            if is_optimal(
-                gap, value, tol, self._problem.floor
-            ):  # is it, where the scores are more accurate?
-                here = self._at(here.q, here, POLISH * step)
-                gap, value = self._gap(here), self._value(here)
-            self._budget.report("labels", len(self._omega), gap, value)
-            if self._is_enough(gap, value, tol) or not self._budget.spend():
-                break
-            after = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum**2))
-            ahead = here.beyond(before, min((momentum - 1.0) / after, MOST_MOMENTUM))
-            momentum = after
-            moved = self._nearest(ahead)
-            if float(np.vdot(self._omega * (ahead.q - moved), moved - here.q)) > 0.0:
-                momentum = 1.0  # uphill
-            step = self._length(moved - ahead.q)
-            before, here = here, self._at(moved, ahead, INEXACT * step)
-        return self._dual(here), self._labels(here)
+        self._moved = START * self._length(tall)
+        self._last = self._at(tall, self._nowhere(tall), self._moved)
+        end = accelerated_gradient(
+            self._last,
+            step=self._step,
+            extrapolate=Point.beyond,
+            uphill=self._uphill,
+            stop=partial(self._stop, tol=tol),
+            max_momentum=MAX_MOMENTUM,
+        )
+        return self._dual(end), self._labels(end)
 
-    def _is_enough(self, gap: float, value: float, tol: float) -> bool:
-        return is_optimal(gap, value, tol, self._problem.floor)
+    def _step(self, ahead: Point) -> Point:
+        """Return the point of the allowed labels nearest to where the gradient leads."""
+        aim = ahead.q - np.divide(
+            ahead.t, self._ratio, out=np.zeros_like(ahead.t), where=self._hinge
+        )
+        moved = np.ascontiguousarray(self._problem.shape.project(aim.T).T) * self._hinge
+        self._moved = self._length(moved - ahead.q)
+        return self._at(moved, ahead, INEXACT * self._moved)
+
+    def _uphill(self, ahead: Point, new: Point, here: Point) -> bool:
+        return float(np.vdot(self._omega * (ahead.q - new.q), new.q - here.q)) > 0.0
+
+    def _stop(self, here: Point, tol: float) -> bool:
+        """Make the point more accurate now and then; say whether it is good enough."""
+        if self._n_steps % CHECK == 0:
+            self._refresh(here)
+            self._value_near = self._value(here)
+        gap, value, floor = self._gap(here), self._value_near, self._problem.floor
+        if is_optimal(gap, value, tol, floor):  # is it, where the scores are more accurate?
+            here.copy_from(self._at(here.q, here, POLISH * self._moved))
+            gap, value = self._gap(here), self._value(here)
+        self._budget.report("labels", len(self._omega), gap, value)
+        self._n_steps += 1
+        self._last, self._value_near = here, value
+        done = is_optimal(gap, value, tol, floor) or self._n_steps > MAX_STEPS
+        return done or not self._budget.spend()
 
     def _nowhere(self, like: Matrix) -> Point:
         """Return labels of zero, whose system is not solved."""
@@ -162,18 +180,17 @@ class LabelDescent:
         """Return the length of a change of labels, in the units of the linear system."""
         return float(np.linalg.norm(self._system.root * self._ratio * change))
 
-    def _refreshed(self, here: Point, before: Point) -> tuple[Point, Point]:
-        """Free two points of the rounding errors of the way there.
+    def _refresh(self, here: Point) -> None:
+        """Free a point, and the one before it, of the rounding errors of the way there.
 
         Both residuals change by the same: momentum would make much of a difference.
         """
         system = self._system
         right = self._constant + system.alpha * system.root * self._ratio * here.q
         change = system.residual(right, here.y) - here.residual
-        return (
-            replace(here, residual=here.residual + change),
-            replace(before, residual=before.residual + change),
-        )
+        here.residual = here.residual + change
+        if self._last is not here:
+            self._last.residual = self._last.residual + change
 
     def _at(self, q: Matrix, near: Point, error: float) -> Point:
         """Return the point of labels near others, with scores that are off by so much at most."""
@@ -190,13 +207,6 @@ class LabelDescent:
         """Return the coordinates of the intercepts, of shape (n_classes, 1) (or 0, without)."""
         total = (self._omega * q).sum(axis=0)[:, None]
         return total * self._space.shifts - self._linear_shift
-
-    def _nearest(self, point: Point) -> Matrix:
-        """Return the allowed labels nearest to where the gradient leads."""
-        aim = point.q - np.divide(
-            point.t, self._ratio, out=np.zeros_like(point.t), where=self._hinge
-        )
-        return np.ascontiguousarray(self._problem.shape.project(aim.T).T) * self._hinge
 
     def _gap(self, point: Point) -> float:
         return duality_gap(point.t.T, point.q.T, self._problem.weights, self._problem.shape)
@@ -330,3 +340,55 @@ def solve_matrix_free(problem: Projection, tol: float, budget: Budget) -> DualSo
         metric=metric,
     )
     return replace(solution, q=solution.q[:, problem.unlabeled])
+
+
+def solve_lbfgs(problem: Projection, tol: float, budget: Budget) -> DualSolution:
+    """Minimise ½‖Σ s_j q_j k_j - l‖² over soft labels in [0, 1] by projected gradients.
+
+    This is the gradient descent that Krijthe and Loog describe, started as they do from a half for
+    every soft label, and here run on until the duality gap is closed or no progress is made.
+
+    Parameters
+    ----------
+    problem : Projection
+        In whitened coordinates, for labels of one number.
+    tol, budget
+        See `working_set.solve`.
+    """
+    used = np.flatnonzero(problem.weights)
+    hinges = StreamedHinges(problem.coordinates, problem.weights).load(used)
+    s = hinges.weights
+    best = DualSolution(np.empty((1, 0)), np.full((1, len(s)), 0.5), np.inf, np.inf)
+
+    def value_and_gradient(labels: Vector) -> tuple[float, Vector]:
+        nonlocal best
+        budget.spend()
+        q = labels[None].copy()
+        z = hinges.adjoint(s * q) - problem.linear
+        t = hinges.scores(z)
+        value = half_square(z, None)
+        solution = DualSolution(z, q, duality_gap(t, q, s, Box()), value)
+        if solution.gap < best.gap:
+            best = solution
+        return value, s * t[0]
+
+    def stop(_: Vector) -> None:
+        if budget.exhausted or best.is_optimal(tol, problem.floor):
+            raise StopIteration
+
+    gap = np.inf
+    while True:  # its line search may give up early; another start from there may not
+        optimize.minimize(
+            value_and_gradient,
+            best.q[0],
+            jac=True,
+            method="L-BFGS-B",
+            bounds=optimize.Bounds(0.0, 1.0),
+            callback=stop,
+            options={"maxiter": 10**6, "maxfun": 10**7, "ftol": 0.0, "gtol": 0.0, "maxcor": 20},
+        )
+        if budget.exhausted or best.is_optimal(tol, problem.floor) or best.gap >= 0.9 * gap:
+            q = np.zeros((1, len(problem.weights)))
+            q[:, used] = best.q
+            return replace(best, q=q[:, problem.unlabeled])
+        gap = best.gap

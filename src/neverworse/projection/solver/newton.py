@@ -34,7 +34,7 @@ from neverworse.projection.solver.newton_system import (
 )
 from neverworse.projection.solver.problem import Hinges
 from neverworse.projection.totals import Balance, Totals
-from neverworse.rows._threads import blocks, map_in_threads
+from neverworse.rows import blocks, map_in_threads
 
 FIRST_SIGMA = 100.0  # t is a difference of scores of 0/1 targets: a hundredth is a small one
 GROWTH = 5.0  # of σ, after each update of the soft labels that took at most ...
@@ -258,7 +258,8 @@ class Newton:
             slope.at_zero = float(np.vdot(gradient, step))
             slope.quadratic = float(np.vdot(step, rise))
             if at.balance is not None:
-                at.balance.add_to(slope, at.z, step, sigma)
+                curvature, slope.more = at.balance.along(at.z, step, sigma)
+                slope.quadratic += curvature
             length = line_search(slope)
             noisy = length == 0.0  # floating point sees no descent any more
             rows, labels = slope.labels(length)

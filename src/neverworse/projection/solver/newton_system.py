@@ -22,10 +22,10 @@ from neverworse._typing import Indices, Mask, Matrix, Vector
 from neverworse.projection.coordinates import EPS, LARGEST_GRAM
 from neverworse.projection.label_sets import LabelSet
 from neverworse.projection.solver.problem import FEW, Hinges
-from neverworse.rows._threads import BLOCK, blocks, map_in_threads
+from neverworse.rows import BLOCK, blocks, map_in_threads
 
 EQUATIONS_PER_UNKNOWN = 50  # that are enough to estimate the Newton matrix
-CG_TOLERANCE = 1e-6  # of systems that are too large to be factored
+SMALL = 1e-4  # relative error that is allowed on the way: of large systems, and of working sets
 
 
 def newton_step(
@@ -201,7 +201,7 @@ class _System:
             parts = zip(factors, x, strict=True)
             return np.array([linalg.cho_solve(f, part, check_finite=False) for f, part in parts])
 
-        enough = CG_TOLERANCE * float(np.linalg.norm(right))
+        enough = SMALL * float(np.linalg.norm(right))
         return conjugate_gradients(
             apply,
             right,

@@ -14,9 +14,7 @@ import numpy as np
 
 from neverworse._typing import AnyArray, Indices, Matrix, Vector
 from neverworse.projection.labels import Changes, RowLabels
-from neverworse.rows import Rows
-from neverworse.rows._threads import blocks, map_in_threads
-from neverworse.rows._weigh import RowWeigh
+from neverworse.rows import Rows, RowWeigh, blocks, map_in_threads
 
 # The pass with the supervised weights
 

@@ -50,9 +50,10 @@ from neverworse.projection.solver.newton import (
     is_optimal,
     minimise,
 )
+from neverworse.projection.solver.newton_system import SMALL
 from neverworse.projection.solver.passes import Candidates, Choice, LabelPass, measure, soften
 from neverworse.projection.solver.problem import LoadedHinges, Projection, StreamedHinges, keys_of
-from neverworse.rows._chunk_state import add_pairs
+from neverworse.rows import add_pairs
 
 FEWEST_ROWS = 2000  # in a working set, or ...
 ROWS_PER_UNKNOWN = 30  # ... this many for each number in z, or ...
@@ -60,7 +61,6 @@ LARGEST_SHARE = 0.02  # ... this share of all rows, if that is more ...
 WORKING_BYTES = 2**26  # ... and does not take more memory than this
 ENOUGH = 0.1  # share of the gap that a round may leave without a larger working set, ...
 SET_GROWTH = 4  # ... which is this many times the last one
-SMALL = 1e-4  # gap of a working set, relative to the squared gap before and to what counts as zero
 FINE = 1e-14  # relative gap of working sets at the end: then weights do not depend on the path
 
 

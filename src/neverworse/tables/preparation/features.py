@@ -14,7 +14,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from neverworse._typing import AnyArray, Indices, Matrix, Vector
-from neverworse.projection.words import count
+from neverworse._words import count
 from neverworse.tables._errors import TableError, short
 from neverworse.tables.preparation.notation import Reading
 from neverworse.tables.preparation.plan import (

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from neverworse._typing import AnyArray, Indices, Mask, Vector
-from neverworse.projection.words import count
+from neverworse._words import count
 from neverworse.tables._errors import TableError, short
 from neverworse.tables.preparation.values import coded, find_column
 from neverworse.tables.reading.options import spells_number

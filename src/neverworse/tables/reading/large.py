@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
-from neverworse.rows._parquet_files import File
+from neverworse.rows import File
 from neverworse.tables._errors import TableError
 from neverworse.tables.reading.delimited import DelimitedText
 from neverworse.tables.reading.files import TableFile

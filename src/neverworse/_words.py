@@ -1,0 +1,178 @@
+"""Numbers, words and names as people read them, on pages, in terminals and in notebooks."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Sequence
+from html import escape
+from itertools import accumulate
+from typing import Protocol
+
+__all__ = [
+    "MISSING",
+    "card",
+    "count",
+    "decimal",
+    "interval",
+    "listed",
+    "moment",
+    "number",
+    "percent",
+    "points",
+    "short",
+    "signed",
+    "size",
+    "width",
+]
+
+MINUS = "\N{MINUS SIGN}"
+MISSING = "\N{EN DASH}"
+ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
+WIDE = f"MW@%&{ELLIPSIS}"
+
+
+def number(value: float, digits: int = 4, largest: float = 1e15) -> str:
+    """Return a number with so many digits that mean something, from `largest` on as a power."""
+    if not math.isfinite(value):
+        return MISSING if math.isnan(value) else f"{_sign(value)}\N{INFINITY}"
+    size = abs(value)
+    if size >= largest or 0 < size < 1e-4:
+        mantissa, power = f"{size:.{digits - 1}e}".split("e")
+        return f"{_sign(value)}{_trimmed(mantissa)}e{_sign(int(power))}{abs(int(power))}"
+    if size >= 10 ** (digits - 1) or value == int(value):
+        return f"{_sign(value)}{size:,.0f}"
+    decimals = digits - 1 - math.floor(math.log10(size))
+    return _sign(value) + _trimmed(f"{size:,.{decimals}f}")
+
+
+def percent(share: float) -> str:
+    """Return a share as a percentage; one that is not zero never looks like it."""
+    size = 100.0 * abs(share)
+    if not math.isfinite(size):
+        return MISSING
+    if 0.0 < size < 0.01:
+        return "<0.01 %" if share > 0 else f">{MINUS}0.01 %"
+    decimals = 0 if size >= 99.95 or size == 0 else 1 if size >= 1.0 else 2
+    return f"{_sign(share)}{size:,.{decimals}f} %"
+
+
+def decimal(value: float, decimals: int = 3) -> str:
+    """Return a number as those above and below it in a column, unless it would look like 0."""
+    if not math.isfinite(value) or 0 < abs(value) < 0.5 * 10**-decimals:
+        return number(value, 2)
+    return f"{_sign(value)}{abs(value):,.{decimals}f}"
+
+
+def signed(written: str) -> str:
+    """Return a difference with its sign, given as `number` or `decimal` write it."""
+    is_positive = written[0].isdigit() and written.strip("0.") != ""
+    return f"+{written}" if is_positive else written
+
+
+def points(share: float, sign: bool = False) -> str:
+    """Return a share, or a difference of shares, in percentage points."""
+    written = decimal(100.0 * share, 1)
+    return signed(written) if sign else written
+
+
+def size(n_bytes: int) -> str:
+    """Return the size of a file."""
+    amount, units = float(n_bytes), ["bytes", "kB", "MB", "GB", "TB"]
+    while amount >= 1000 and len(units) > 1:
+        amount, units = amount / 1000, units[1:]
+    return f"{number(amount, 3)} {units[0]}"
+
+
+def moment(iso: str) -> str:
+    """Return a time as people write it; as it is if it is no time."""
+    try:
+        when = dt.datetime.fromisoformat(iso)
+    except ValueError:
+        return iso
+    zone = " UTC" if when.utcoffset() == dt.timedelta(0) else f"{when:%z}"
+    return f"{when:%Y-%m-%d %H:%M}{zone}"
+
+
+def count(n: int, what: str) -> str:
+    """Return a number of things: 1 row, 2 rows."""
+    return f"{n:,} {what if n == 1 else what + 's'}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names as a list in a sentence."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+class Interval(Protocol):
+    """A number that was estimated, and the ends of its interval."""
+
+    @property
+    def value(self) -> float: ...
+    @property
+    def low(self) -> float: ...
+    @property
+    def high(self) -> float: ...
+
+
+def interval(found: Interval, sign: bool = False) -> str:
+    """Return an estimate with its interval, in numbers as `decimal` writes them."""
+    value, low, high = (
+        signed(decimal(each)) if sign else decimal(each)
+        for each in (found.value, found.low, found.high)
+    )
+    return f"{value} ({low} to {high})"
+
+
+def card(title: str, colour: str, text: str, numbers: Sequence[tuple[str, str]]) -> str:
+    """Return HTML for notebooks, a verdict with the numbers behind it."""
+    cells = "".join(
+        "<tr><td style='text-align:left;padding:.15em 1.5em .15em 0;opacity:.7'>"
+        f"{escape(name)}</td><td style='text-align:right;padding:.15em 0;"
+        f"font-variant-numeric:tabular-nums'>{escape(value)}</td></tr>"
+        for name, value in numbers
+    )
+    return (
+        "<div style='font-family:system-ui,sans-serif;max-width:44em;line-height:1.45;"
+        f"border:1px solid rgba(128,128,128,.35);border-left:5px solid {colour};"
+        "border-radius:6px;padding:.8em 1.1em;margin:.4em 0'>"
+        f"<div style='font-weight:600;color:{colour};margin-bottom:.35em'>{escape(title)}</div>"
+        f"<div style='margin-bottom:.6em'>{escape(text)}</div>"
+        f"<table style='border-collapse:collapse;font-size:.92em'>{cells}</table></div>"
+    )
+
+
+def short(content: str, longest: float) -> str:
+    """Return a name that fits on a line of a chart, which has room for so many small letters."""
+    line = "".join(" " if unicodedata.category(each) == "Cc" else each for each in content)
+    line = " ".join(line.split())
+    if width(line) <= longest:
+        return line
+    n_kept = bisect_right(list(accumulate(map(_width, line))), longest - width(ELLIPSIS))
+    return line[:n_kept].rstrip() + ELLIPSIS
+
+
+def width(line: str) -> float:
+    """Return how wide a line may be, in small letters; fonts differ, so none too narrow."""
+    return sum(map(_width, line))
+
+
+def _width(letter: str) -> float:
+    if unicodedata.category(letter) in ("Mn", "Me", "Cf"):
+        return 0.0
+    if unicodedata.east_asian_width(letter) in "WF":
+        return 2.5
+    if letter in WIDE:
+        return 1.8
+    return 1.3 if letter.isupper() or letter in "mw" else 1.0
+
+
+def _sign(value: float) -> str:
+    return MINUS if value < 0 else ""
+
+
+def _trimmed(digits: str) -> str:
+    """Leave out zeros at the end that say nothing."""
+    return digits.rstrip("0").rstrip(".") if "." in digits else digits

@@ -1,0 +1,296 @@
+"""The four experiments of the paper: which rows they draw, what they fit and what they measure."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline, make_pipeline
+
+from neverworse._typing import AnyArray, Matrix
+from neverworse.datasets import PAPER_DATASETS, make_two_gaussians
+from neverworse.experiments._methods import METHODS, Method, Protocol, Truncation
+from neverworse.methods import HiddenLabels
+
+Record = dict[str, Any]
+Data = tuple[Matrix, AnyArray]
+
+ROBUSTNESS_METHODS = ("Supervised", "Self-Learning", "ICLS", "Projection", "SVM", "TSVM")
+CURVE_METHODS = ("Supervised", "Self-Learning", "USM", "ICLS", "Projection", "Oracle")
+TABLE_METHODS = ("Supervised", "Self-Learning", "ICLS", "Projection", "SVM", "TSVM", "Oracle")
+TIMING_METHODS = ("Supervised", "Projection", "SVM", "TSVM")
+CURVE_DATASETS = ("Ionosphere", "SPECT", "USPS")
+
+N_DRAWN = 1000  # unlabeled rows of the robustness experiment, and as many for tests
+EXPLAINED = 0.99  # of the variance, by the principal components
+N_FOLDS = 10
+TWO_GAUSSIANS = "Two Gaussians"  # the data of the timing experiment
+N_LABELED, N_FEATURES, PUBLISHED_SIZE = 200, 100, 1024
+LARGE_SIZES = (4096, 16_384, 65_536, 262_144, 1_000_000)
+# Beyond the published sizes training takes so long that one repeat has to do.
+LARGE_REPEATS = 1
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """An experiment of the paper.
+
+    ``run(data, protocol, rng, repeat)`` returns the records of one repeat: dictionaries with the
+    method, what was varied, and what was measured.
+    """
+
+    name: str
+    title: str  # what it is in the paper
+    methods: Sequence[str]
+    datasets: Sequence[str]
+    repeats: int  # as published
+    run: Callable[[Data, Protocol, np.random.Generator, int], list[Record]]
+    rounds: int  # how often each method is fitted in a repeat, about
+    prepare: Callable[[Matrix, Protocol], Matrix] = lambda X, _: X  # once, for all repeats
+    alone: bool = False  # time is measured, so that repeats must not run beside each other
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to run: names of experiments and of data sets, of which each experiment takes its own.
+
+    Without `repeats` there are as many as were published. All random numbers follow from the seed.
+    Data sets are looked for in `data_home` first.
+    """
+
+    experiments: Sequence[str]
+    datasets: Sequence[str]
+    repeats: int | None = None
+    protocol: str = "code"
+    seed: int = 0
+    data_home: str | None = None
+
+    def datasets_of(self, experiment: Experiment) -> list[str]:
+        """Return the data sets that an experiment is run on."""
+        chosen = {*self.datasets, TWO_GAUSSIANS}
+        return [name for name in experiment.datasets if name in chosen]
+
+    def repeats_of(self, experiment: Experiment) -> range:
+        """Return the numbers of the repeats of an experiment."""
+        return range(experiment.repeats if self.repeats is None else self.repeats)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Rows drawn from a data set: labeled ones first, then unlabeled ones, and others for tests."""
+
+    X: Matrix
+    y: HiddenLabels
+    X_test: Matrix
+    y_test: AnyArray
+    n_labeled: int
+
+    @classmethod
+    def of(cls, data: Data, labeled: AnyArray, unlabeled: AnyArray, test: AnyArray) -> Sample:
+        """Take rows of the data by their indices, and hide the labels of unlabeled ones."""
+        X, y = data
+        train = np.concatenate([labeled, unlabeled])
+        known = np.where(np.arange(len(train)) < len(labeled), y[train], -1)
+        return cls(X[train], HiddenLabels(known, y[train]), X[test], y[test], len(labeled))
+
+    def fit(self, names: Sequence[str], protocol: Protocol) -> Iterator[tuple[Method, Pipeline]]:
+        """Fit one method after another to the training rows.
+
+        Least squares methods share the directions that the protocol keeps of these rows.
+        """
+        kept = []
+        if protocol.cutoff is not None:
+            kept = [FrozenEstimator(Truncation(protocol.cutoff).fit(self.X))]
+        for method in (METHODS[name] for name in names):
+            first = kept if method.loss == "quadratic" else []
+            yield method, make_pipeline(*first, method.make(protocol)).fit(self.X, self.y)
+
+    def measure_test(self, method: Method, model: Any) -> Record:
+        """Return the error and the mean loss on the tested rows."""
+        wrong = model.predict(self.X_test) != self.y_test
+        losses = method.losses(model, self.X_test, self.y_test)
+        return {"error": float(wrong.mean()), "test_loss": float(losses.mean())}
+
+    def measure(self, method: Method, model: Pipeline) -> Record:
+        """Return also the mean loss on labeled rows, and on all training rows with true labels.
+
+        Where the method has started from a supervised model of its own, also the loss of that one
+        on all training rows.
+        """
+        losses = method.losses(model, self.X, self.y.y_true)
+        record = {
+            **self.measure_test(method, model),
+            "labeled_loss": float(losses[: self.n_labeled].mean()),
+            "training_loss": float(losses.mean()),
+        }
+        start = supervised_of(model)
+        if start is not None:
+            own = method.losses(start, self.X, self.y.y_true)
+            record["own_supervised_loss"] = float(own.mean())
+        return record
+
+
+def supervised_of(model: Any) -> Any:
+    """Return the supervised model that a model started from, for the same rows; None if none."""
+    if not isinstance(model, Pipeline):
+        return getattr(model, "supervised_", None)
+    start = supervised_of(model[-1])
+    return None if start is None else make_pipeline(*(step for _, step in model.steps[:-1]), start)
+
+
+def draw_labeled(
+    y: AnyArray, rows: AnyArray, n_labeled: int, rng: np.random.Generator
+) -> tuple[AnyArray, AnyArray]:
+    """Choose rows that keep their labels: one of each class, and the others by chance.
+
+    Returns these and, in random order, the rest of the given rows; y has the classes of all rows.
+    """
+    first = [rng.choice(rows[y[rows] == label]) for label in (0, 1)]
+    others = rng.permutation(rows[~np.isin(rows, first)])
+    n_others = n_labeled - len(first)
+    return np.concatenate([first, others[:n_others]]), others[n_others:]
+
+
+def draw_folds(y: AnyArray, rng: np.random.Generator) -> Iterator[AnyArray]:
+    """Yield the tested rows of ten folds: every row once, and each class in every fold.
+
+    All folds but the last have ⌊n / 10⌋ rows; the last has all others.
+    """
+    pairs = np.column_stack(
+        [rng.permutation(np.flatnonzero(y == label))[:N_FOLDS] for label in (0, 1)]
+    )
+    others = rng.permutation(np.setdiff1d(np.arange(len(y)), pairs))
+    size = len(y) // N_FOLDS - 2
+    for k, pair in enumerate(pairs):
+        end = (k + 1) * size if k < N_FOLDS - 1 else len(others)
+        yield np.concatenate([pair, others[k * size : end]])
+
+
+def unlabeled_sizes(largest: int) -> list[int]:
+    """Return 2, 4, 8, … up to `largest`."""
+    return [2**k for k in range(1, largest.bit_length()) if 2**k <= largest]
+
+
+def principal_components(X: Matrix, protocol: Protocol) -> Matrix:
+    """Return principal components with 99 % of the variance, if the protocol wants them."""
+    if not protocol.principal_components:
+        return X
+    centred = X - X.mean(axis=0)
+    _, singular, directions = np.linalg.svd(centred, full_matrices=False)
+    share = np.cumsum(singular**2) / np.sum(singular**2)
+    n_components = 1 + int(np.sum(share < EXPLAINED))
+    components: Matrix = centred @ directions[:n_components].T
+    return components
+
+
+def _robustness(data: Data, protocol: Protocol, rng: np.random.Generator, _: int) -> list[Record]:
+    """Draw labeled, unlabeled and tested rows, and measure the losses on all of them.
+
+    Unlabeled and tested rows are drawn with replacement from all rows, labeled ones included.
+    """
+    X, y = data
+    labeled, _rest = draw_labeled(y, np.arange(len(y)), protocol.n_labeled(X.shape[1]), rng)
+    unlabeled, test = rng.integers(0, len(y), (2, N_DRAWN))
+    sample = Sample.of(data, labeled, unlabeled, test)
+    return [
+        {"method": method.name, "n_labeled": len(labeled), **sample.measure(method, model)}
+        for method, model in sample.fit(ROBUSTNESS_METHODS, protocol)
+    ]
+
+
+def _curves(data: Data, protocol: Protocol, rng: np.random.Generator, _: int) -> list[Record]:
+    """Fit to growing sets of unlabeled rows, and test on all rows that are left.
+
+    A size that leaves no row for tests is left out.
+    """
+    X, y = data
+    labeled, rest = draw_labeled(y, np.arange(len(y)), protocol.n_labeled(X.shape[1]), rng)
+    independent = [name for name in CURVE_METHODS if not METHODS[name].uses_unlabeled]
+    dependent = [name for name in CURVE_METHODS if METHODS[name].uses_unlabeled]
+    fitted: list[tuple[Any, Any]] = []
+    records = []
+    for size in unlabeled_sizes(protocol.largest_size):
+        if size >= len(rest):
+            break
+        sample = Sample.of(data, labeled, rest[:size], rest[size:])
+        fitted = fitted or list(sample.fit(independent, protocol))
+        records += [
+            {"method": method.name, "n_unlabeled": size, **sample.measure_test(method, model)}
+            for method, model in [*fitted, *sample.fit(dependent, protocol)]
+        ]
+    return records
+
+
+def draw_cross_validation(
+    data: Data, protocol: Protocol, rng: np.random.Generator
+) -> Iterator[Sample]:
+    """Yield the rows of each of ten folds: all but the tested ones are for training."""
+    X, y = data
+    n_labeled = protocol.n_labeled_in_folds(X.shape[1])
+    for test in draw_folds(y, rng):
+        rows = np.setdiff1d(np.arange(len(y)), test)
+        yield Sample.of(data, *draw_labeled(y, rows, n_labeled, rng), test)
+
+
+def _table(data: Data, protocol: Protocol, rng: np.random.Generator, _: int) -> list[Record]:
+    """Measure all methods in each of ten folds, in which most training rows lose their labels."""
+    return [
+        {
+            "method": method.name,
+            "fold": fold,
+            "n_test": len(sample.y_test),
+            **sample.measure(method, model),
+        }
+        for fold, sample in enumerate(draw_cross_validation(data, protocol, rng))
+        for method, model in sample.fit(TABLE_METHODS, protocol)
+    ]
+
+
+def _timing(_: Data, protocol: Protocol, rng: np.random.Generator, repeat: int) -> list[Record]:
+    """Time training on growing sets of unlabeled rows, from two Gaussians."""
+    sizes = unlabeled_sizes(PUBLISHED_SIZE)
+    if repeat < LARGE_REPEATS:
+        sizes = [*sizes, *LARGE_SIZES]
+    seed = int(rng.integers(2**31))
+    X, truth = make_two_gaussians(N_LABELED + sizes[-1], N_FEATURES, random_state=seed)
+    y = np.where(np.arange(len(truth)) < N_LABELED, truth, -1)
+    protocol = replace(protocol, cutoff=None)  # which would leave nothing out of such rows
+    records = []
+    for size in [sizes[0], *sizes]:  # the first once more, to warm up
+        for name in TIMING_METHODS:
+            method = METHODS[name]
+            rows = slice(N_LABELED + size * method.uses_unlabeled)
+            model = method.make(protocol)
+            start = time.perf_counter()
+            model.fit(X[rows], y[rows])
+            seconds = time.perf_counter() - start
+            records.append({"method": name, "n_unlabeled": size, "seconds": seconds})
+    return records[len(TIMING_METHODS) :]
+
+
+_ALL = (
+    Experiment(
+        "robustness",
+        "Figure 1: robustness",
+        ROBUSTNESS_METHODS,
+        PAPER_DATASETS,
+        100,
+        _robustness,
+        rounds=1,
+        prepare=principal_components,
+    ),
+    Experiment(
+        "curves", "Figure 2: learning curves", CURVE_METHODS, CURVE_DATASETS, 1000, _curves, 8
+    ),
+    Experiment(
+        "table", "Table 1: cross-validation", TABLE_METHODS, PAPER_DATASETS, 20, _table, N_FOLDS
+    ),
+    Experiment(
+        "timing", "Training time", TIMING_METHODS, (TWO_GAUSSIANS,), 10, _timing, 200, alone=True
+    ),
+)
+EXPERIMENTS = {experiment.name: experiment for experiment in _ALL}

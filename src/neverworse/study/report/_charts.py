@@ -1,0 +1,323 @@
+"""The charts of a report: what is proved, how rows score, weights, methods, and learning curves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+
+from neverworse._typing import Vector
+from neverworse._words import count, decimal, number, short, width
+from neverworse.pages import COLOURS, Chart
+from neverworse.study._study import (
+    CalibrationBin,
+    Coefficient,
+    ColumnImportance,
+    Comparison,
+    Curve,
+    Estimate,
+    ScoreGroup,
+    Scores,
+)
+from neverworse.study.report._canvas import (
+    PROJECTED,
+    SMALL,
+    SUPERVISED,
+    Look,
+    canvas,
+    dots,
+    hover_bands,
+    looks,
+    number_axis,
+    rows_axis,
+    sizes_axis,
+)
+
+INK, SOFT, LINE = (COLOURS[role] for role in ("ink", "soft", "line"))
+MOST_GROUPS = 4
+RIDGE = 68  # pixels for the scores of a group of rows
+LONGEST_GROUP, LONGEST_FEATURE, LONGEST_CLASS, LONGEST_METHOD = 17, 24, 11, 20  # letters
+MEASURES = {"error": "error on held-out rows", "loss": "squared loss per held-out row"}
+
+
+def bounds_chart(best: float, worst: float) -> Chart:
+    """Draw in what interval the difference of two losses lies, whatever the labels."""
+    low, high = min(best, 0.0), max(worst, 0.0)
+    chart, ax = canvas(140, left=28, right=28, top=4, bottom=46)
+    reach = (high - low) or 1.0
+    ax.set_xlim(low - 0.04 * reach, high + 0.04 * reach)
+    ax.set_ylim(-1.0, 3.6)
+    ax.set_yticks([])
+    ax.spines["left"].set_visible(False)
+    number_axis(ax.xaxis)
+    ax.xaxis.grid(False)
+    ax.axvline(0.0, ymax=0.36, color=INK, linewidth=1.5)
+    colour = PROJECTED.colour if worst <= 0 else SUPERVISED.colour
+    ax.plot([best, worst], [0, 0], color=colour, linewidth=10, solid_capstyle="butt", gid="range")
+    # One above the other, for the interval may be too short for both.
+    for value, height, case in ((best, 2.2, "best"), (worst, 0.9, "worst")):
+        # Towards the side with more room.
+        side = ("left", "center", "right")[min(2, int(3.0 * (value - low) / reach))]
+        ax.text(value, height, f"in the {case} case {_lower(value)}", ha=side)
+    ax.set_xlabel("difference from the loss of the supervised model")
+    chart.titles["range"] = f"between {number(best)} and {number(worst)}"
+    chart.description = (
+        f"Whatever the labels, the loss differs by between {number(best)} and {number(worst)} "
+        "from that of the supervised model, which is at 0. Below 0 is better."
+    )
+    return chart
+
+
+def _lower(difference: float) -> str:
+    return f"{number(abs(difference))} {'lower' if difference <= 0 else 'higher'}"
+
+
+def scores_chart(scores: Scores, *, cut: float | None, moved: bool = True) -> Chart:
+    """Draw how each group of rows scores: projected as an area, supervised as a line.
+
+    From the score at the cut on, the class is predicted. Where nothing moved, one model is enough.
+    """
+    groups = _few(scores)
+    n_groups = len(groups)
+    chart, ax = canvas(RIDGE * n_groups + 58, left=128, top=14)
+    edges = np.asarray(scores.edges)
+    for level in (0.0, 1.0):
+        ax.axvline(level, color=LINE, linewidth=1.0)
+    if cut is not None:
+        ax.axvline(cut, color=SOFT, linewidth=1.0, linestyle=(0, (2, 2)))
+    for k, group in enumerate(groups):
+        base = float(n_groups - 1 - k)
+        highest = max(*group.supervised, *group.projected, 1)
+        after, before = (
+            base + 0.86 * np.asarray(counts, dtype=float) / highest
+            for counts in (group.projected, group.supervised)
+        )
+        ax.axhline(base, color=SOFT, linewidth=1.0)
+        ax.stairs(after, edges, baseline=base, fill=True, color=PROJECTED.colour, alpha=0.35)
+        ax.stairs(_where_any(after, base), edges, baseline=base, color=PROJECTED.colour)
+        if moved:
+            ax.stairs(
+                _where_any(before, base),
+                edges,
+                baseline=base,
+                color=SUPERVISED.colour,
+                linewidth=1.6,
+                linestyle=SUPERVISED.line,
+            )
+        for line, (content, colour) in enumerate(
+            [(short(group.name, LONGEST_GROUP), INK), (count(group.n_rows, "row"), SOFT)]
+        ):
+            ax.annotate(
+                chart.placeholder(content),
+                (0, base),
+                xycoords=("axes fraction", "data"),
+                xytext=(-10, 24 - 15 * line),
+                textcoords="offset points",
+                ha="right",
+                fontsize=SMALL,
+                color=colour,
+                # The rows that should score 1.
+                fontweight="bold" if colour == INK and group.name == scores.class_name else None,
+                annotation_clip=False,
+            )
+        titles = [
+            f"{group.name}, rows with scores from {number(low, 3)} to {number(high, 3)}: "
+            f"supervised {n_before:,}, projected {n_after:,}"
+            for low, high, n_before, n_after in zip(
+                edges[:-1], edges[1:], group.supervised, group.projected, strict=True
+            )
+        ]
+        hover_bands(ax, chart, f"rows{k}", scores.edges, base, base + 0.95, titles)
+    ax.set_xlim(edges[0], edges[-1])
+    ax.set_ylim(0.0, n_groups)
+    ax.set_yticks([])
+    ax.spines["left"].set_visible(False)
+    number_axis(ax.xaxis, 6)
+    ax.xaxis.grid(False)
+    ax.set_xlabel(chart.placeholder(f"score for {short(scores.class_name, 40)}"))
+    chart.description = (
+        f"How rows score for {scores.class_name} by either model: "
+        + "; ".join(f"{group.name}, {count(group.n_rows, 'row')}" for group in groups)
+        + "."
+    )
+    return chart
+
+
+def _few(scores: Scores) -> tuple[ScoreGroup, ...]:
+    """Return the groups of rows, with all other classes as one if there are many."""
+    if len(scores.groups) <= MOST_GROUPS:
+        return scores.groups
+    unlabeled = scores.groups[-1]
+    own = [group for group in scores.groups[:-1] if group.name == scores.class_name]
+    others = [group for group in scores.groups[:-1] if group.name != scores.class_name]
+    together = ScoreGroup(
+        "other classes",
+        sum(group.n_rows for group in others),
+        tuple(map(sum, zip(*(group.supervised for group in others), strict=True))),
+        tuple(map(sum, zip(*(group.projected for group in others), strict=True))),
+    )
+    return (*own, together, unlabeled)
+
+
+def _where_any(heights: Vector, base: float) -> Vector:
+    """Leave out empty bars on either side, whose line would hide the axis."""
+    filled = np.flatnonzero(heights > base)
+    shown = np.full_like(heights, np.nan)
+    if filled.size:
+        inside = slice(filled[0], filled[-1] + 1)
+        shown[inside] = heights[inside]
+    return shown
+
+
+def coefficients_chart(
+    shifted: Sequence[Coefficient], *, with_class: bool, moved: bool = True
+) -> Chart:
+    """Draw weights, before and after if they moved, per standard deviation of their features."""
+    chart, ax = canvas(22 * len(shifted) + 62, left=168, top=8)
+    rows_axis(ax, chart, [_weight_name(each, with_class) for each in shifted])
+    before = [each.supervised_scaled for each in shifted]
+    after = [each.projected_scaled for each in shifted]
+    places = range(len(shifted))
+    ax.axvline(0.0, color=SOFT, linewidth=1.0)
+    ax.hlines(places, before if moved else 0.0, after, color=SOFT, linewidth=1.5)
+    for look, values in ((SUPERVISED, before), (PROJECTED, after))[not moved :]:
+        dots(ax, values, places, look, look.role, line="none")
+        chart.titles[look.role] = [
+            f"{each.feature}{f', {each.class_name}' if with_class else ''}: "
+            f"supervised {number(each.supervised_scaled)}, "
+            f"projected {number(each.projected_scaled)} per standard deviation"
+            for each in shifted
+        ]
+    number_axis(ax.xaxis)
+    ax.set_xlabel("weight per standard deviation of the feature")
+    largest = shifted[0]
+    chart.description = (
+        f"The largest {count(len(shifted), 'weight')}. First of all: {largest.feature}, supervised "
+        f"{number(largest.supervised_scaled)}, projected {number(largest.projected_scaled)} per "
+        "standard deviation."
+    )
+    return chart
+
+
+def _weight_name(each: Coefficient, with_class: bool) -> str:
+    of_class = f", {short(each.class_name, LONGEST_CLASS)}" if with_class else ""
+    return short(each.feature, LONGEST_FEATURE - width(of_class)) + of_class
+
+
+def curve_chart(curve: Curve, measure: Literal["error", "loss"]) -> Chart:
+    """Draw a learning curve: a line and a ribbon for each method."""
+    chart, ax = canvas(290, left=60)
+    look_of = looks(line.method for line in curve.lines)
+    for k, line in enumerate(curve.lines):
+        look = look_of[line.method]
+        known = [
+            (size, each.value, max(0.0, each.low), each.high)
+            for size, each in zip(curve.sizes, getattr(line, measure), strict=True)
+        ]
+        sizes, means, lows, highs = zip(*known, strict=True)
+        ax.fill_between(sizes, lows, highs, color=look.colour, alpha=0.14, linewidth=0)
+        dots(ax, sizes, means, look, f"line{k}", line=look.line)
+        titles = [
+            f"{line.method}, {count(size, f'{curve.rows} row')}: {decimal(mean)}, "
+            f"between {decimal(low)} and {decimal(high)}"
+            for size, mean, low, high in known
+        ]
+        chart.titles[f"line{k}"] = ["", *titles]
+    number_axis(ax.yaxis)
+    sizes_axis(ax, curve.sizes, f"{curve.rows} rows in training")
+    ax.set_ylabel(MEASURES[measure])
+    chart.description = f"{MEASURES[measure].capitalize()} over {curve.rows} rows. " + " ".join(
+        f"{line.method}: {decimal(getattr(line, measure)[0].value)} at {curve.sizes[0]:,}, "
+        f"{decimal(getattr(line, measure)[-1].value)} at {curve.sizes[-1]:,}."
+        for line in curve.lines
+    )
+    return chart
+
+
+def errors_chart(comparison: Comparison) -> Chart:
+    """Draw the error of each method, and a line for always answering with one class."""
+    errors = [(each.method, each.numbers.error) for each in comparison.methods]
+    return _intervals(errors, MEASURES["error"], comparison.baseline.error.value)
+
+
+def differences_chart(comparison: Comparison) -> Chart | None:
+    """Draw how the error of each method differs from the first one's; None if none does."""
+    differences = [
+        (each.method, each.error_difference)
+        for each in comparison.methods
+        if each.error_difference is not None
+    ]
+    if all(each == Estimate(0.0, 0.0, 0.0) for _, each in differences):
+        return None
+    return _intervals(differences, "Δ error vs. supervised", 0.0)
+
+
+def importance_chart(columns: Sequence[ColumnImportance], label: str) -> Chart:
+    """Draw how much a model relies on each column of the table."""
+    return _intervals([(each.column, each.increase) for each in columns], label, 0.0, PROJECTED)
+
+
+def _intervals(
+    estimates: Sequence[tuple[str, Estimate]],
+    label: str,
+    reference: float,
+    look: Look | None = None,
+) -> Chart:
+    """Draw a dot and an interval for each method or column, and a line to compare them with."""
+    chart, ax = canvas(30 * len(estimates) + 60, left=140, top=8)
+    names = [name for name, _ in estimates]
+    look_of = looks(names) if look is None else dict.fromkeys(names, look)
+    rows_axis(ax, chart, [short(name, LONGEST_METHOD) for name in names])
+    ax.axvline(reference, color=INK, linewidth=1.2)
+    for k, (name, each) in enumerate(estimates):
+        ends, colour = [each.low, each.high], look_of[name].colour
+        ax.plot(ends, [k, k], color=colour, linewidth=2.5, solid_capstyle="round")
+        dots(ax, [each.value], [k], look_of[name], f"dot{k}", line="none")
+        chart.titles[f"dot{k}"] = (
+            f"{name}: {decimal(each.value)}, between {decimal(each.low)} and {decimal(each.high)}"
+        )
+    number_axis(ax.xaxis, 4)
+    ax.yaxis.grid(True)
+    ax.set_xlabel(label)
+    chart.description = f"{label}. " + " ".join(
+        f"{name}: {decimal(each.value)}." for name, each in estimates
+    )
+    return chart
+
+
+def calibration_chart(bins: Sequence[CalibrationBin], positive: str) -> Chart:
+    """Draw how often rows are of a class, over the probability that was predicted."""
+    chart, ax = canvas(290, left=60)
+    look = PROJECTED
+    predicted = [each.predicted for each in bins]
+    observed = [each.observed for each in bins]
+    ax.plot([0, 1], [0, 1], color=SOFT, linewidth=1.0, linestyle=(0, (2, 2)))
+    ax.vlines(
+        predicted,
+        [each.low for each in observed],
+        [each.high for each in observed],
+        color=look.colour,
+        linewidth=2.5,
+        alpha=0.45,
+    )
+    dots(ax, predicted, [each.value for each in observed], look, "bins")
+    chart.titles["bins"] = [
+        "",
+        *(
+            f"predicted {decimal(each.predicted, 2)}: observed {decimal(each.observed.value, 2)}, "
+            f"between {decimal(each.observed.low, 2)} and {decimal(each.observed.high, 2)}"
+            for each in bins
+        ),
+    ]
+    ax.set_xlim(-0.03, 1.03)
+    ax.set_ylim(-0.03, 1.03)
+    number_axis(ax.xaxis)
+    number_axis(ax.yaxis)
+    ax.set_xlabel(chart.placeholder(f"predicted probability of {short(positive, 34)}"))
+    ax.set_ylabel("share of held-out rows")
+    chart.description = "Calibration on held-out rows. " + " ".join(
+        f"Predicted {decimal(each.predicted, 2)}, observed {decimal(each.observed.value, 2)}."
+        for each in bins
+    )
+    return chart

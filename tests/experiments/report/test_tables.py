@@ -1,0 +1,134 @@
+"""Table 1 as Markdown and LaTeX."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from neverworse.experiments import _findings
+from neverworse.experiments._analysis import compare_table, published
+from neverworse.experiments.report.tables import mean_and_sd, signed, to_latex, to_markdown
+from tests.experiments import runs
+
+
+@pytest.fixture(scope="module")
+def as_published():
+    """The published table, as if we had measured it."""
+    cells = [
+        {
+            "dataset": dataset,
+            "method": method,
+            "repeats": 20,
+            "p_less": 1.0,
+            "p_greater": 1.0,
+            **cell,
+        }
+        for dataset, row in published()["table"].items()
+        for method, cell in row.items()
+    ]
+    return compare_table(pd.DataFrame(cells))
+
+
+def rows(markdown):
+    found = re.findall(r"^\| (.*) \|$", markdown, re.M)
+    return [row.split(" | ") for row in found if not row.startswith("---")]
+
+
+def test_the_published_table_looks_as_published(as_published):
+    text = to_markdown(as_published, "bonferroni")
+    by_name = {row[0]: row for row in rows(text)[1:18]}
+    assert by_name["Diabetes"][1:5] == [
+        "0.31 ± 0.02",
+        "<u>0.34 ± 0.01</u>",
+        "**0.30 ± 0.02**",
+        "**0.31 ± 0.02**",
+    ]
+    assert [cell.strip() for cell in by_name["Win / draw / loss"]] == [
+        "Win / draw / loss",
+        "",
+        "9 / 5 / 2",
+        "13 / 3 / 0",
+        "10 / 6 / 0",
+        "",
+        "5 / 8 / 3",
+    ]
+    assert "| WDBC | TSVM | 0.110 ± 0.020 | 0.11 ± 0.02 | 0.000 | 0.0 | yes |" in text
+    assert text.count("| none |") == 4
+
+
+def test_latex(as_published):
+    text = to_latex(as_published, "holm")
+    assert r"Diabetes & 0.31 $\pm$ 0.02 & \underline{0.34 $\pm$ 0.01} & \textbf{0.30" in text
+    assert "Holm" in text
+    body = text[text.index("Dataset") : text.rindex(r"\hline")]
+    lines = [line for line in body.splitlines() if line != r"\hline"]
+    assert len(lines) == 18
+    assert all(line.count("&") == 6 and line.endswith(r" \\") for line in lines)
+    assert text.count("{") == text.count("}")
+    assert text.isascii()
+
+
+def test_measured_numbers_are_in_the_table():
+    cells = runs.small().summaries["table"]
+    text = to_markdown(cells, "bonferroni")
+    for cell in cells.to_dict(orient="records"):
+        assert f"{cell['mean']:.2f} ± {cell['sd']:.2f}" in text
+        assert f"| WDBC | {cell['method']} | {cell['mean']:.3f} ± {cell['sd']:.3f} |" in text
+    assert "2 repeats" in text
+
+
+def test_a_single_repeat_has_no_deviation():
+    cells = runs.small(("table",), 1).summaries["table"]
+    for text in (to_markdown(cells, "holm"), to_latex(cells, "holm")):
+        assert "nan" not in text.lower().replace("nan ", "")
+        assert "a single repeat" in text
+    assert len(_findings.comparable(cells)) == 0
+    assert "single repeat" in _findings.agreement_sentence(cells)
+
+
+def test_differences_are_named(as_published):
+    cells = as_published.copy()
+    chosen = (cells["dataset"] == "Sonar") & (cells["method"] == "TSVM")
+    cells.loc[chosen, "mark"] = ""
+    cells.loc[chosen, "mean"] = 0.20
+    cells = compare_table(cells[["dataset", "method", "mean", "sd", "repeats", "mark"]])
+    assert "Sonar (ours: no different, published: worse)" in to_markdown(cells, "bonferroni")
+    assert _findings.agreement_sentence(cells) == (
+        "95 of 96 cells of Table 1 are within three standard errors of the published ones; not "
+        "those of Sonar (TSVM)."
+    )
+    assert not _findings.is_known_exception(cells).any()
+    (total,) = (t for t in _findings.totals(cells) if t.method == "TSVM")
+    assert (total.ours, total.published) == ((5, 9, 2), (5, 8, 3))
+
+
+@pytest.mark.parametrize(
+    ("method", "mean", "known"),
+    [
+        ("Supervised", 0.27, True),
+        ("Supervised", 0.34, False),
+        ("SVM", 0.27, True),
+        ("SVM", 0.34, False),
+    ],
+)
+def test_only_the_known_exception_is_excused(as_published, method, mean, known):
+    cells = as_published[["dataset", "method", "mean", "sd", "repeats", "mark"]].copy()
+    chosen = (cells["dataset"] == "Mammography") & (cells["method"] == method)
+    cells.loc[chosen, "mean"] = mean
+    assert _findings.is_known_exception(compare_table(cells)).any() == known
+
+
+@pytest.mark.parametrize(("repeats", "few"), [(2, True), (5, True), (20, False)])
+def test_too_few_repeats_for_tests(as_published, repeats, few):
+    said = _findings.too_few_repeats(as_published.assign(repeats=repeats))
+    assert (said is not None) == few
+    assert said is None or f"With {repeats} repeats and the 64 tests of the paper" in said
+
+
+def test_numbers_as_text():
+    assert signed(-0.0004, 3) == "0.000"
+    assert signed(-1.25, 1) == "\N{MINUS SIGN}1.2"
+    assert signed(0.1234, 3) == "+0.123"
+    assert signed(np.nan, 1) == ""
+    assert mean_and_sd(0.5, np.nan, "±") == "0.50"
