@@ -11,7 +11,8 @@ from neverworse import (
     LeastSquaresClassifier,
     ProjectedLeastSquaresClassifier,
 )
-from neverworse.projection import coordinates, kernel
+from neverworse.projection import coordinates
+from neverworse.projection.coordinates import kernel
 from tests.projection.high_dimensions import worst_difference
 
 TOPICS = {

@@ -111,7 +111,7 @@ def refusal(load, path):
         load(path)
     message = str(caught.value)
     assert "Traceback" not in message
-    assert len(message) < 500
+    assert len(message) < 420 + len(str(path))
     return message
 
 
@@ -359,7 +359,6 @@ def test_a_refusal_does_not_name_a_hundred_thousand_members(saved, tmp_path):
     members = unzipped(saved[1]) | {f"{k}.txt": b"" for k in range(20_000)}
     message = refusal(load_model, written(tmp_path, zipped(members)))
     assert "and 19,995 more changed after the model was saved" in message
-    assert len(message) < 500
 
 
 def test_a_model_of_neverworse_is_any_model(saved, tmp_path):
