@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import shutil
+import signal
+import subprocess
+from http.client import HTTPConnection
 
 import pytest
 
 from neverworse._files import only_one
 from neverworse.cli import main
-from tests.cli.tables import files_in, neverworse
+from neverworse.study import listening
+from tests.cli.tables import COMMAND, files_in, neverworse
 from tests.study.labeling import asked
 
 FIT = ("fit", "mails.csv", "--target", "kind", "--id", "mail", "--alpha", "0", "--no-curves")
@@ -188,3 +193,68 @@ def test_two_at_once_do_not_lose_answers(place, capsys):
     with only_one(place / "results" / ".labeling"):
         assert main(["label", "results", "--next", "1"]) == 1
     assert "Another neverworse label is at work in results." in capsys.readouterr().err
+
+
+@pytest.fixture
+def server(place):
+    """Start the real command, and say where its page is."""
+    started = []
+
+    def start(*arguments):
+        words = [*COMMAND, "label", "results", "--serve", "--no-browser", *arguments]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        process = subprocess.Popen(words, cwd=place, **pipes)
+        started.append(process)
+        found = re.fullmatch(
+            r"Label here: http://127\.0\.0\.1:(\d+)(/\S+/)\n", process.stdout.readline()
+        )
+        return process, int(found[1]), found[2]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def answer_on_page(port, path, truth):
+    """Answer the row that the page shows, as its script does."""
+    connection = HTTPConnection("127.0.0.1", port, timeout=30)
+    connection.request("GET", path)
+    page = connection.getresponse().read().decode()
+    row = int(re.search(r'id="asked" data-row="(\d+)"', page)[1])
+    body = json.dumps({"row": row, "code": sorted(asked.CLASSES).index(truth[row - 1])})
+    connection.request("POST", f"{path}answer", body, {"Origin": f"http://127.0.0.1:{port}"})
+    assert connection.getresponse().status == 200
+    connection.close()
+    return row
+
+
+def test_a_killed_server_loses_nothing(made, place, server, capsys):
+    process, port, path = server()
+    rows = [answer_on_page(port, path, made[1]) for _ in range(3)]
+    assert main(["label", "results"]) == 1
+    assert "Another neverworse label is at work in results." in capsys.readouterr().err
+    process.kill()
+    process.wait()
+    stored = json.loads((place / "results" / "labels.json").read_text())["labeling"]["answers"]
+    assert [row for row, _ in stored] == rows
+    assert main(["label", "results", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["standing"]["n_decide"] == 3
+    other, port, another = server()
+    assert another != path
+    assert answer_on_page(port, another, made[1]) not in rows
+    other.send_signal(signal.SIGINT)
+    said = other.communicate(timeout=30)
+    assert other.returncode == 130
+    assert "neverworse label: stopped. " in said[1]
+    assert "All answers are in results/labels.json." in said[1]
+    assert files_in(place / "results")[0] == "certificate.json"
+
+
+def test_a_port_that_is_in_use_or_none(place, capsys):
+    with listening() as at:
+        port = str(at.getsockname()[1])
+        assert main(["label", "results", "--serve", "--no-browser", "--port", port]) == 1
+        assert f"Port {port} is in use. Choose another: --port N" in capsys.readouterr().err
+    assert main(["label", "results", "--serve", "--port", "65536"]) == 2
+    assert "--port is between 1 and 65535, not 65536." in capsys.readouterr().err

@@ -18,6 +18,7 @@ from neverworse.cli._arguments import (
     add_formulas,
     add_output,
     add_reading,
+    check_packages,
     explaining,
     read_options,
 )
@@ -36,12 +37,16 @@ if TYPE_CHECKING:
     from neverworse.study import FitSettings, Labeling, Study
     from neverworse.tables import TableFile
 
+MAX_PORT = 65535
+N_TRAIN = 20  # rows for training that a page asks for, when everything is decided
 SHEET = "to_label.csv"
 AT_WORK = ".labeling"  # a folder by whose lock others know that somebody labels
 HOW = """\
 first the rows that decide between the model in model.skops and the supervised one:
   neverworse label DIR --next 20               writes to_label.csv: fill in its target
   neverworse label DIR --answers to_label.csv  says what the answers decide
+or on a page in your browser, which says it after every answer:
+  neverworse label DIR --serve
 Answers are kept in DIR/labels.json, so that labeling can go on next week."""
 
 
@@ -61,6 +66,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--next", type=int, metavar="N", help="write N rows to label to a file")
     what.add_argument("--answers", type=Path, metavar="FILE", help="record the answers in a file")
+    what.add_argument(
+        "--serve", action="store_true", help="open a page to label on, one row at a time"
+    )
     what.add_argument(
         "--withdraw", type=int, nargs="+", metavar="ROW", help="take back answers, by row number"
     )
@@ -82,6 +90,14 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         metavar="DIR",
         help="where neverworse fit was run, if its tables are not found from here",
     )
+    add(
+        "--port",
+        type=int,
+        default=0,
+        metavar="N",
+        help="of --serve, on this computer only (default: a free one)",
+    )
+    add("--no-browser", action="store_true", help="let --serve print the address only")
     add_formulas(parser)
     add_reading(parser)
     add_output(parser)
@@ -98,6 +114,10 @@ def run(arguments: argparse.Namespace) -> None:
         raise UsageError("--out goes with --next or --fill.")
     if arguments.next is not None or arguments.fill:
         check_out_file(arguments.out)
+    if not 0 <= arguments.port <= MAX_PORT:
+        raise UsageError(f"--port is between 1 and {MAX_PORT}, not {arguments.port}.")
+    if arguments.serve:
+        check_packages(("starlette", "uvicorn"), "label")
     with explaining(), _alone(arguments.folder), scratch_folder("neverworse-") as scratch:
         with Bar(quiet=arguments.quiet or arguments.json) as bar:
             bar("reading", 0.0)
@@ -108,6 +128,8 @@ def run(arguments: argparse.Namespace) -> None:
             _record(arguments, labeling)
         elif arguments.withdraw is not None:
             _withdraw(arguments, labeling)
+        elif arguments.serve:
+            _serve(arguments, labeling)
         elif arguments.fill:
             _fill(arguments, labeling)
         else:
@@ -126,6 +148,9 @@ def _alone(folder: Path) -> Iterator[None]:
         raise CommandError(
             f"Another neverworse label is at work in {folder}. Wait for it, or stop it."
         ) from None
+    finally:
+        with contextlib.suppress(OSError):  # in use; otherwise, one that was killed has left it
+            (folder / AT_WORK).rmdir()
 
 
 def _open(arguments: argparse.Namespace, scratch: Path) -> Labeling:
@@ -285,6 +310,34 @@ def _withdraw(arguments: argparse.Namespace, labeling: Labeling) -> None:
     rows = sorted(set(arguments.withdraw))
     said = [f"Withdrawn: {count(len(rows), 'answer')}. The rows will be asked for again."]
     _say(arguments, labeling, {"withdrawn": rows}, said)
+
+
+def _serve(arguments: argparse.Namespace, labeling: Labeling) -> None:
+    import webbrowser
+
+    from neverworse.study import LABELS, listening, serve
+
+    def ready(address: str) -> None:
+        if arguments.json:
+            print(json.dumps({"address": address}), flush=True)
+        else:
+            print(f"Label here: {address}\nWhen you are done: Ctrl+C", flush=True)
+        if not arguments.no_browser:
+            webbrowser.open(address)
+
+    try:
+        at = listening(arguments.port)
+    except ValueError as error:
+        raise CommandError(str(error)) from None
+    with at:
+        suggested = labeling.suggested(N_TRAIN)
+        try:
+            serve(labeling, suggested, at, ready)
+        except KeyboardInterrupt:
+            path = arguments.folder / LABELS
+            raise KeyboardInterrupt(
+                f"{labeling.standing().decision} All answers are in {path}."
+            ) from None
 
 
 def _fill(arguments: argparse.Namespace, labeling: Labeling) -> None:

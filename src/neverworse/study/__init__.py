@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # at run time, when a name is first asked for: a report takes
         stored_labels,
         write_questions,
     )
+    from neverworse.study.labeling._server import listening, serve
     from neverworse.study.report import write_report
 
 __all__ = [
@@ -51,10 +52,12 @@ __all__ = [
     "check_choice",
     "feature_columns",
     "fit_table",
+    "listening",
     "looks_at",
     "named",
     "read_answers",
     "read_study",
+    "serve",
     "stored_labels",
     "write_outputs",
     "write_questions",
@@ -70,6 +73,7 @@ _MODULE_OF = {
     **dict.fromkeys(
         ("LABELS", "Labeling", "read_answers", "stored_labels", "write_questions"), "labeling"
     ),
+    **dict.fromkeys(("listening", "serve"), "labeling._server"),
     "write_report": "report",
 }
 
