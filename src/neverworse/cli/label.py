@@ -282,7 +282,7 @@ def _check_replaceable(arguments: argparse.Namespace, labeling: Labeling) -> Non
 
 def _record(arguments: argparse.Namespace, labeling: Labeling) -> None:
     from neverworse._words import count
-    from neverworse.study import read_answers
+    from neverworse.study import in_points, read_answers
 
     before = labeling.standing()
     options = read_options(arguments, frozenset())
@@ -295,9 +295,7 @@ def _record(arguments: argparse.Namespace, labeling: Labeling) -> None:
     if before.verdict != now.verdict:
         said.append(f"Before, it was {before.verdict}.")
     elif now.n_decide > before.n_decide and now.n_differing:
-        from neverworse._words import points
-
-        low, high = (points(bound, sign=True) for bound in before.interval)
+        low, high = map(in_points, before.interval)
         said.append(f"Before, the interval was {low} to {high} points.")
     _say(arguments, labeling, {"n_new": n_new, "before": before.to_dict()}, said)
 

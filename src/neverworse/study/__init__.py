@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # at run time, when a name is first asked for: a report takes
     from neverworse.study.labeling import (
         LABELS,
         Labeling,
+        in_points,
         read_answers,
         stored_labels,
         write_questions,
@@ -52,6 +53,7 @@ __all__ = [
     "check_choice",
     "feature_columns",
     "fit_table",
+    "in_points",
     "listening",
     "looks_at",
     "named",
@@ -71,7 +73,8 @@ _MODULE_OF = {
     **dict.fromkeys(("add_unlabeled", "feature_columns", "fit_table", "looks_at"), "_fit"),
     **dict.fromkeys(("FitSettings", "ThresholdRule"), "_settings"),
     **dict.fromkeys(
-        ("LABELS", "Labeling", "read_answers", "stored_labels", "write_questions"), "labeling"
+        ("LABELS", "Labeling", "in_points", "read_answers", "stored_labels", "write_questions"),
+        "labeling",
     ),
     **dict.fromkeys(("listening", "serve"), "labeling._server"),
     "write_report": "report",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import shutil
 
 import numpy as np
 import pyarrow as pa
@@ -20,21 +19,10 @@ from neverworse.tables import ModelFileError, ReadOptions, StoredTable, TableErr
 from tests.study.labeling import asked
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("made")
-    table, truth = asked.mails()
-    study = asked.results(folder, table)
-    return folder, study, table, truth
-
-
 @pytest.fixture
-def case(made, tmp_path):
-    """A folder of its own, and a way to open it again."""
-    folder, study, table, truth = made
-    own = tmp_path / "results"
-    shutil.copytree(folder, own)
-    return lambda: asked.opened(own, study, table), own, truth
+def case(made, opening):
+    """How to open results, where they are, and the classes of all rows."""
+    return opening, opening().folder, made[3]
 
 
 def codes_of(folder):
@@ -347,3 +335,10 @@ def test_what_is_stored_names_the_fit_and_its_files(case):
     stored = json.loads((folder / "labels.json").read_text())
     assert stored["format"] == "neverworse sequential audit"
     assert stored["labeling"].keys() == {"fit", "place", "files", "train", "answers"}
+
+
+def test_a_few_of_many_rows_are_no_difference_of_zero(case):
+    standing = dataclasses.replace(case[0]().standing(), interval=(-82e-6, 41e-6))
+    assert "between \N{MINUS SIGN}0.0082 and +0.0041 percentage points" in " ".join(
+        standing.reasons()
+    )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import shutil
 import socket
 
 import pytest
@@ -19,18 +18,9 @@ TOKEN = "secret"
 HOST, ORIGIN = ("host", "127.0.0.1:8123"), ("origin", "http://127.0.0.1:8123")
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("made")
-    table, truth = asked.mails()
-    return folder, asked.results(folder, table), table, truth
-
-
 @pytest.fixture
-def site(made, tmp_path):
-    folder, study, table, truth = made
-    shutil.copytree(folder, tmp_path / "results")
-    return Site(asked.opened(tmp_path / "results", study, table), truth)
+def site(made, opening):
+    return Site(opening(), made[3])
 
 
 class Site:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from neverworse._words import count, points
-from neverworse.study.labeling._standing import Standing
+from neverworse._words import count
+from neverworse.study.labeling._standing import Standing, in_points
 
 WIDTH, HEIGHT = 480, 220
 LEFT, RIGHT, TOP, BOTTOM = 56, 16, 14, 44
@@ -60,14 +60,14 @@ def picture_of(history: Sequence[tuple[float, float]], standing: Standing) -> Pi
     return Picture(
         description=(
             f"Confidence interval of the difference of error rates, after {count(n, 'answer')}: "
-            f"from {points(low, sign=True)} to {points(high, sign=True)} percentage points; at "
-            f"first from {points(lowest, sign=True)} to {points(highest, sign=True)}."
+            f"from {in_points(low)} to {in_points(high)} percentage points; at "
+            f"first from {in_points(lowest)} to {in_points(highest)}."
         ),
         band=_points([*lines[1], *reversed(lines[0])]),
         low=_points(lines[0]),
         high=_points(lines[1]),
         zero=y(0.0),
-        heights=[(y(value), points(value, sign=True)) for value in (lowest, 0.0, highest)],
+        heights=[(y(value), in_points(value)) for value in (lowest, 0.0, highest)],
         lengths=[
             (x(k), f"{k:,}") for k in sorted({0, most, *([n] if 0.1 < n / most < 0.9 else [])})
         ],

@@ -6,10 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from neverworse._words import count, points
+from neverworse._words import count, number, signed
 
 NOT_WORSE, WORSE, UNDECIDED = "candidate is not worse", "candidate is worse", "undecided"
 NOTHING = "nothing to decide"
+
+
+def in_points(difference: float) -> str:
+    """Return a difference of error rates in percentage points, however few of many rows differ."""
+    return signed(number(100.0 * difference, 3))
 
 
 @dataclass(frozen=True)
@@ -75,7 +80,7 @@ class Standing:
     def reasons(self) -> Iterator[str]:
         """Yield what the decision rests on, and what is missing."""
         if self.n_differing:
-            low, high = (points(bound, sign=True) for bound in self.interval)
+            low, high = map(in_points, self.interval)
             sure = f"{100.0 * self.level:g} %"
             if self.verdict == NOT_WORSE:
                 yield f"It makes no more errors on the {self._rows}, with {sure} confidence."
