@@ -230,7 +230,10 @@ def test_what_is_not_stored_does_not_count(site, monkeypatch):
 
 def test_from_the_decision_to_training_to_the_end(site):
     while site.labeling.standing().is_open:
-        site.post("answer", site.row(), site.code(site.row()))
+        row = site.row()
+        said = site.post("answer", row, site.code(row))[1]["said"]
+        decided = "" if site.labeling.standing().is_open else site.labeling.standing().decision
+        assert said == f"Row {row}: {site.truth[row - 1]}. {decided}".rstrip()
     page = site.get()[2]
     assert re.search(r'class="claim (good|bad)-word" id="decision">Decided: use the ', page)
     assert "Its label would help a new fit most." in page

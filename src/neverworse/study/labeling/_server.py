@@ -119,6 +119,7 @@ class LabelingPage:
         labeling, names = self._labeling, self._labeling.target.class_names
         if code is None or not 0 <= code < len(names):
             raise TableError("There is no such class.")
+        before = labeling.standing()
         is_new = labeling.record({row: names[code]})
         try:
             labeling.current(self._suggested)  # rows that are drawn now are stored as well
@@ -127,7 +128,9 @@ class LabelingPage:
             if is_new:
                 labeling.withdraw([row])
             raise
-        return f"Row {row}: {names[code]}."
+        now = labeling.standing()
+        news = f" {now.decision}" if now.verdict != before.verdict else ""
+        return f"Row {row}: {names[code]}.{news}"
 
     def _skip(self, row: int, _: Any) -> str:
         self._labeling.skip(row)

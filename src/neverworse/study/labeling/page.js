@@ -20,7 +20,7 @@
       if (response.status === 404) throw new Error();
       const answer = await response.json();
       work.innerHTML = answer.work;
-      said.textContent = `${answer.said} ${document.getElementById("decision").textContent}`;
+      said.textContent = answer.said;
       work.querySelector("h2").focus({ preventScroll: true });
       document.getElementById("asked").scrollIntoView({ block: "nearest" });
     } catch {
