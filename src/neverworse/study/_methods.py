@@ -38,7 +38,7 @@ N_TREES = 50
 
 
 def method_names(n_classes: int) -> tuple[str, ...]:
-    """Return the names of all methods for so many classes."""
+    """Return the names of all methods for this number of classes."""
     return tuple(name for name in METHODS if n_classes == 2 or name not in TWO_CLASSES)
 
 
