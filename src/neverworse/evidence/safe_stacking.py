@@ -71,8 +71,8 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
     level : float, default=0.95
         Probability of the statement, between 0 and 1.
     cv : int, splitter or iterable, default=5
-        How labeled rows are divided into folds. An integer: the number of stratified folds. In each, the
-        labels of the fold are hidden, and everything is fitted again.
+        How labeled rows are divided into folds. An integer: the number of stratified folds. In
+        each, the labels of the fold are hidden, and everything is fitted again.
     combine : {"best", "joint"}, default="best"
         "best": a step towards one candidate, the one that is shown to improve most. "joint": steps
         towards several at once, in a confidence region for all of them.
