@@ -8,7 +8,7 @@ def install(extra: str, clone: str = "a clone") -> str:
 
     Parameters
     ----------
-    extra : {"plots", "tables", "parquet", "dask", "paper"}
+    extra : {"plots", "tables", "parquet", "dask", "paper", "label"}
     clone : str
         Where to do that.
     """

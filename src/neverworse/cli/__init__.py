@@ -12,7 +12,7 @@ from pathlib import Path
 
 from neverworse import __version__
 from neverworse._extras import install
-from neverworse.cli import demo, fit, reproduce, saved
+from neverworse.cli import demo, fit, label, reproduce, saved
 from neverworse.cli._common import (
     BROKEN_PIPE,
     FAILURE,
@@ -92,6 +92,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND")
     fit.add_parser(commands)
     saved.add_parsers(commands)
+    label.add_parser(commands)
     demo.add_parser(commands)
     reproduce.add_parser(commands)
     completion = commands.add_parser(

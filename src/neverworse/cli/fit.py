@@ -228,7 +228,7 @@ def run(arguments: argparse.Namespace) -> None:
         else:
             from neverworse.cli._fit_words import show_plan
 
-            _, table, settings = _read(arguments, _settings(arguments), scratch)
+            _, table, settings = read_tables(arguments, settings_of(arguments), scratch)
             show_plan(arguments, table, settings)
 
 
@@ -238,11 +238,11 @@ def _run(arguments: argparse.Namespace, scratch: Path) -> None:
     from neverworse.cli._fit_words import as_json, summary
     from neverworse.study import assess, check_choice, fit_table, write_outputs
 
-    settings = _settings(arguments)
+    settings = settings_of(arguments)
     with Bar(quiet=arguments.quiet or arguments.json) as bar, ThreadPoolExecutor(1) as pool:
         bar("reading", 0.0)
-        files, table, settings = _read(arguments, settings, scratch)
-        facts = pool.submit(lambda: [_facts(file) for file in files])
+        files, table, settings = read_tables(arguments, settings, scratch)
+        facts = pool.submit(lambda: [file_facts(file) for file in files])
         bar("fitting", 0.0)
         fit = fit_table(table, settings)
         check_choice(fit, settings)
@@ -290,7 +290,8 @@ def _check_roles(arguments: argparse.Namespace) -> None:
                 )
 
 
-def _settings(arguments: argparse.Namespace) -> FitSettings:
+def settings_of(arguments: argparse.Namespace) -> FitSettings:
+    """Return what the arguments tell a fit."""
     from neverworse.cli._fit_words import columns_of
     from neverworse.study import FitSettings
 
@@ -315,7 +316,7 @@ def _settings(arguments: argparse.Namespace) -> FitSettings:
     )
 
 
-def _read(
+def read_tables(
     arguments: argparse.Namespace, settings: FitSettings, scratch: Path
 ) -> tuple[list[TableFile], pa.Table | StoredTable, FitSettings]:
     """Read the tables; what is larger than memory stays in its files, or in copies in Parquet."""
@@ -355,7 +356,7 @@ def _read(
     return [*files, *others], table, settings
 
 
-def _facts(file: TableFile) -> FileFacts:
+def file_facts(file: TableFile) -> FileFacts:
     """Return the size of a file and a hash that tells whether it is the same one later."""
     import hashlib
 

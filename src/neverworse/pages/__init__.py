@@ -44,7 +44,8 @@ def render(room: str, template: str, **content: Any) -> str:
     Parameters
     ----------
     room : str
-        The package in whose folder ``templates`` the template is.
+        The package in whose folder ``templates`` the template is. Its own ``page.css`` and
+        ``page.js``, if there are any, come after those of the kit.
     template : str
         Name of a template that extends ``page.html``.
     **content
@@ -76,8 +77,10 @@ def _environment(room: str) -> Environment:
         keep_trailing_newline=True,
         extensions=["jinja2.ext.do"],
     )
-    style = _colours() + _resource("page.css")
-    script = _resource("page.js")
+    style = _colours() + _resource(__name__, "page.css")
+    script = _resource(__name__, "page.js")
+    if room != __name__:
+        style, script = style + _resource(room, "page.css"), script + _resource(room, "page.js")
     made.globals.update(
         name=name,
         exact=exact,
@@ -97,8 +100,9 @@ def digest(content: str) -> str:
     return f"sha256-{base64.b64encode(found).decode('ascii')}"
 
 
-def _resource(name: str) -> str:
-    return files(__name__).joinpath(name).read_text("utf-8")
+def _resource(room: str, name: str) -> str:
+    found = files(room).joinpath(name)
+    return found.read_text("utf-8") if found.is_file() else ""
 
 
 def _colours() -> str:

@@ -22,9 +22,19 @@ if TYPE_CHECKING:  # at run time, when a name is first asked for: a report takes
     from neverworse.study._files import OUTPUTS, REPORT, read_study, write_outputs
     from neverworse.study._fit import add_unlabeled, feature_columns, fit_table, looks_at
     from neverworse.study._settings import FitSettings, ThresholdRule
+    from neverworse.study.labeling import (
+        LABELS,
+        Labeling,
+        in_points,
+        read_answers,
+        stored_labels,
+        write_questions,
+    )
+    from neverworse.study.labeling._server import listening, serve
     from neverworse.study.report import write_report
 
 __all__ = [
+    "LABELS",
     "OUTPUTS",
     "REPORT",
     "ColumnFacts",
@@ -32,6 +42,7 @@ __all__ = [
     "DataFacts",
     "FileFacts",
     "FitSettings",
+    "Labeling",
     "ModelFacts",
     "Numbers",
     "Study",
@@ -42,10 +53,16 @@ __all__ = [
     "check_choice",
     "feature_columns",
     "fit_table",
+    "in_points",
+    "listening",
     "looks_at",
     "named",
+    "read_answers",
     "read_study",
+    "serve",
+    "stored_labels",
     "write_outputs",
+    "write_questions",
     "write_report",
 ]
 
@@ -55,6 +72,11 @@ _MODULE_OF = {
     **dict.fromkeys(("OUTPUTS", "REPORT", "read_study", "write_outputs"), "_files"),
     **dict.fromkeys(("add_unlabeled", "feature_columns", "fit_table", "looks_at"), "_fit"),
     **dict.fromkeys(("FitSettings", "ThresholdRule"), "_settings"),
+    **dict.fromkeys(
+        ("LABELS", "Labeling", "in_points", "read_answers", "stored_labels", "write_questions"),
+        "labeling",
+    ),
+    **dict.fromkeys(("listening", "serve"), "labeling._server"),
     "write_report": "report",
 }
 

@@ -31,7 +31,7 @@ from neverworse.study._methods import (
     standard_methods,
 )
 from neverworse.study._sample import Progress, silent
-from neverworse.study._scored import ScoredRows
+from neverworse.study._scored import Predicted, ScoredRows
 from neverworse.study._settings import AUTO, FitSettings
 from neverworse.study._study import AuditFacts, Comparison, ModelFacts, Verdict
 from neverworse.tables import DecidedClassifier, TableClassifier, TableError, nearest, outputs
@@ -231,16 +231,6 @@ def nearest_shares(scores: Matrix) -> Matrix:
     return np.column_stack([1.0 - second, second])
 
 
-class _Answers:
-    """Classes that were predicted, as a classifier of these rows."""
-
-    def __init__(self, codes: Indices, n_classes: int) -> None:
-        self.codes, self.classes_ = codes, np.arange(n_classes)
-
-    def predict(self, X: Any) -> Indices:  # noqa: ARG002
-        return self.codes
-
-
 def _audit(fit: TableFit, scored: ScoredRows, codes: Indices, shares: Matrix | None) -> AuditFacts:
     """Compare with the supervised model on the unlabeled rows, whatever their classes are."""
     n_classes = len(scored.classes)
@@ -249,7 +239,7 @@ def _audit(fit: TableFit, scored: ScoredRows, codes: Indices, shares: Matrix | N
     response: Literal["predict_proba", "error"]
     if shares is None:
         response, loss = "error", "share of wrong classes"
-        before, after = (_Answers(each, n_classes) for each in (scored.predictions[0], codes))
+        before, after = (Predicted(each, n_classes) for each in (scored.predictions[0], codes))
         same = np.array_equal(codes, scored.predictions[0])
     else:
         response, loss = "predict_proba", "Brier score of the probabilities"

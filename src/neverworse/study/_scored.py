@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -95,6 +96,17 @@ class ScoredRows:
         )
         table = counts.reshape(n_classes, n_classes).tolist()
         return Changes(len(changed), len(first), tuple(map(tuple, table)), rows)
+
+
+class Predicted:
+    """Classes that were predicted, as a classifier of these rows."""
+
+    def __init__(self, codes: Indices, n_classes: int) -> None:
+        self.codes, self.classes_ = codes, np.arange(n_classes)
+
+    def predict(self, X: Any) -> Indices:  # noqa: ARG002
+        """Return the classes."""
+        return self.codes
 
 
 def _both_classes(second: AnyArray) -> Matrix:

@@ -6,6 +6,7 @@ from neverworse.tables._classifier import (
     TableClassifier,
     calibrated,
     calibration_scores,
+    fitted_features,
     outputs,
 )
 from neverworse.tables._errors import (
@@ -75,6 +76,7 @@ __all__ = [
     "count_labels",
     "describe",
     "find_column",
+    "fitted_features",
     "found_options",
     "grouped",
     "id_texts",

@@ -120,11 +120,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             decimal=self.decimal,
             dates=self.dates,
         )
-        features: Matrix | Rows
-        if isinstance(table, StoredTable):
-            features = PreparedRows(table, preparation.fit(table))
-        else:
-            features = preparation.fit_transform(table)
+        features = fitted_features(preparation, table)
         classifier = self._classifier()
         if sample_weight is None:
             classifier.fit(features, target.codes)
@@ -201,6 +197,14 @@ def _plain(y: Any) -> Any:
         return y
     values = np.asarray(y, dtype=object)
     return [None if value is None or value != value else value for value in values.tolist()]
+
+
+def fitted_features(preparation: TablePreparation, table: pa.Table | StoredTable) -> Matrix | Rows:
+    """Fit a preparation to a table, and return the features of all rows."""
+    if isinstance(table, StoredTable):
+        return PreparedRows(table, preparation.fit(table))
+    features: Matrix = preparation.fit_transform(table)
+    return features
 
 
 class PreparedRows(ChunkedRows):

@@ -37,6 +37,14 @@ class Target:
         """The classes as text."""
         return [str(value) for value in self.classes.tolist()]
 
+    def code_of(self, text: str) -> int | None:
+        """Return the position of a class that somebody wrote down; None if there is none."""
+        written = text.strip()
+        if self.classes.dtype.kind == "i" and spells_number(written):
+            value = float(written)
+            written = str(int(value)) if value.is_integer() else written
+        return self.class_names.index(written) if written in self.class_names else None
+
     def counts(self) -> list[int]:
         """Count the labeled rows of each class."""
         counted = np.bincount(self.codes[self.labeled].astype(int), minlength=len(self.classes))

@@ -1,0 +1,380 @@
+"""``neverworse label``: a few labels that decide which model to use, and labels to train with."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import os
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from neverworse._files import only_one, scratch_folder
+from neverworse.cli import fit
+from neverworse.cli._arguments import (
+    add_formulas,
+    add_output,
+    add_reading,
+    check_packages,
+    explaining,
+    read_options,
+)
+from neverworse.cli._common import (
+    BAD_MODEL,
+    Bar,
+    CommandError,
+    UsageError,
+    check_out_file,
+    out_path,
+    plain,
+    wrapped,
+)
+
+if TYPE_CHECKING:
+    from neverworse.study import FitSettings, Labeling, Study
+    from neverworse.tables import TableFile
+
+MAX_PORT = 65535
+N_TRAIN = 20  # rows for training that a page asks for, when everything is decided
+SHEET = "to_label.csv"
+AT_WORK = ".labeling"  # a folder by whose lock others know that somebody labels
+HOW = """\
+first the rows that decide between the model in model.skops and the supervised one:
+  neverworse label DIR --next 20               writes to_label.csv: fill in its target
+  neverworse label DIR --answers to_label.csv  says what the answers decide
+or on a page in your browser, which says it after every answer:
+  neverworse label DIR --serve
+Answers are kept in DIR/labels.json, so that labeling can go on next week."""
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the sub-command to those of the command line."""
+    parser = commands.add_parser(
+        "label",
+        help="label a few rows to decide between the models of a fit, or to train",
+        description="Ask for labels of a few unlabeled rows, and say what they decide: whether the "
+        "model of neverworse fit makes more errors than the supervised one. Without an option, "
+        "say what is decided so far.",
+        epilog=HOW,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("folder", type=Path, metavar="DIR", help="--out of neverworse fit")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--next", type=int, metavar="N", help="write N rows to label to a file")
+    what.add_argument("--answers", type=Path, metavar="FILE", help="record the answers in a file")
+    what.add_argument(
+        "--serve", action="store_true", help="open a page to label on, one row at a time"
+    )
+    what.add_argument(
+        "--withdraw", type=int, nargs="+", metavar="ROW", help="take back answers, by row number"
+    )
+    what.add_argument(
+        "--fill",
+        action="store_true",
+        help="write the table with all answers in its target, to fit again",
+    )
+    add(
+        "--out",
+        type=out_path,
+        metavar="FILE",
+        help=f"where --next writes (default: {SHEET}), and --fill (default: filled.csv)",
+    )
+    add(
+        "--from",
+        dest="place",
+        type=Path,
+        metavar="DIR",
+        help="where neverworse fit was run, if its tables are not found from here",
+    )
+    add(
+        "--port",
+        type=int,
+        default=0,
+        metavar="N",
+        help="of --serve, on this computer only (default: a free one)",
+    )
+    add("--no-browser", action="store_true", help="let --serve print the address only")
+    add_formulas(parser)
+    add_reading(parser)
+    add_output(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Open the results of a fit, and ask or record."""
+    if arguments.next is not None and arguments.next < 1:
+        raise UsageError(f"--next must be at least 1, not {arguments.next}.")
+    if arguments.out is None:
+        arguments.out = Path("filled.csv" if arguments.fill else SHEET)
+    elif arguments.next is None and not arguments.fill:
+        raise UsageError("--out goes with --next or --fill.")
+    if arguments.next is not None or arguments.fill:
+        check_out_file(arguments.out)
+    if not 0 <= arguments.port <= MAX_PORT:
+        raise UsageError(f"--port is between 1 and {MAX_PORT}, not {arguments.port}.")
+    if arguments.serve:
+        check_packages(("starlette", "uvicorn"), "label")
+    with explaining(), _alone(arguments.folder), scratch_folder("neverworse-") as scratch:
+        with Bar(quiet=arguments.quiet or arguments.json) as bar:
+            bar("reading", 0.0)
+            labeling = _open(arguments, scratch)
+        if arguments.next is not None:
+            _ask(arguments, labeling)
+        elif arguments.answers is not None:
+            _record(arguments, labeling)
+        elif arguments.withdraw is not None:
+            _withdraw(arguments, labeling)
+        elif arguments.serve:
+            _serve(arguments, labeling)
+        elif arguments.fill:
+            _fill(arguments, labeling)
+        else:
+            _say(arguments, labeling, {})
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Keep a second program from counting answers that this one does not know of."""
+    if not folder.is_dir():
+        raise UsageError(f"There is no folder {folder}. Give what was --out of neverworse fit.")
+    try:
+        with only_one(folder / AT_WORK):
+            yield
+    except BlockingIOError:
+        raise CommandError(
+            f"Another neverworse label is at work in {folder}. Wait for it, or stop it."
+        ) from None
+    finally:
+        with contextlib.suppress(OSError):  # in use; otherwise, one that was killed has left it
+            (folder / AT_WORK).rmdir()
+
+
+def _open(arguments: argparse.Namespace, scratch: Path) -> Labeling:
+    """Read what a fit left in a folder, and its tables once more."""
+    from neverworse.study import LABELS, Labeling, read_study, stored_labels
+
+    try:
+        study = read_study(arguments.folder)
+    except ValueError as error:
+        raise CommandError(str(error), BAD_MODEL) from None
+    place = arguments.place
+    if place is None and (arguments.folder / LABELS).exists():
+        place = Path(stored_labels(arguments.folder)["place"])
+    place = Path() if place is None else place
+    fitted = _fit_arguments(study, place)
+    files, table, settings = _tables(fitted, study, scratch)
+    labeling = Labeling(arguments.folder, study, table, settings, seed=fitted.seed, place=place)
+    for file in files:
+        file.check_unchanged()
+    return labeling
+
+
+def _fit_arguments(study: Study, place: Path) -> argparse.Namespace:
+    """Return the arguments with which the fit was made, with paths that lead to its files."""
+    parser = argparse.ArgumentParser()
+    fit.add_parser(parser.add_subparsers(dest="command"))
+    words = shlex.split(study.command)[1:]
+    try:
+        with contextlib.redirect_stderr(io.StringIO()):
+            found = parser.parse_args(words)
+        if found.command != "fit":
+            raise ValueError
+    except (SystemExit, ValueError, AttributeError):
+        raise CommandError(
+            "These results were not made by neverworse fit on the command line, so its tables are "
+            "not known. Use SequentialAudit in Python instead.",
+            BAD_MODEL,
+        ) from None
+    if "-" in (*found.table, *found.unlabeled):
+        raise CommandError(
+            "The table of this fit came from standard input, and cannot be read again. Store it in "
+            "a file, and run neverworse fit on that."
+        )
+    found.table, found.unlabeled = (
+        [os.path.normpath(place / path) for path in paths]
+        for paths in (found.table, found.unlabeled)
+    )
+    if found.columns is not None:
+        found.columns = place / found.columns
+    return found
+
+
+def _tables(
+    fitted: argparse.Namespace, study: Study, scratch: Path
+) -> tuple[list[TableFile], Any, FitSettings]:
+    """Read the tables as the fit has read them, if they are the same."""
+    from neverworse.tables import TableError
+
+    for path in (*fitted.table, *fitted.unlabeled):
+        if not Path(path).exists():
+            raise TableError(
+                f"There is no file {path}, the table of this fit.",
+                "Say in which folder neverworse fit was run: --from DIR.",
+                code="file",
+            )
+    files, table, settings = fit.read_tables(fitted, fit.settings_of(fitted), scratch)
+    known = [(each.name, each.sha256) for each in study.data.files]
+    found = [(each.name, each.sha256) for each in map(fit.file_facts, files)]
+    if found != known:
+        changed = [name for name, _ in set(found) ^ set(known)]
+        raise TableError(
+            f"{', '.join(sorted(set(changed)))} changed since neverworse fit: labels belong to the "
+            "rows of the table as it was.",
+            "Restore it, or run neverworse fit again.",
+            code="file",
+        )
+    return files, table, settings
+
+
+def _ask(arguments: argparse.Namespace, labeling: Labeling) -> None:
+    from neverworse._words import count
+    from neverworse.study import write_questions
+
+    _check_replaceable(arguments, labeling)
+    questions = labeling.questions(arguments.next)
+    if questions:
+        write_questions(labeling, questions, arguments.out, keep_formulas=arguments.keep_formulas)
+    labeling.save()
+    counts = {
+        purpose: sum(each.purpose == purpose for each in questions)
+        for purpose in ("decide", "train")
+    }
+    said = []
+    if questions:
+        said.append(
+            f"Written: {arguments.out}, with {count(len(questions), 'row')} to label "
+            f"({counts['decide']:,} to decide, {counts['train']:,} to train). Fill in column "
+            f"{labeling.settings.target!r} ({' or '.join(labeling.target.class_names)}), then: "
+            f"{_command(arguments, '--answers', str(arguments.out))}"
+        )
+    elif not labeling.note:
+        said.append("All rows have a label: there is nothing to ask for.")
+    if labeling.note:
+        said.append(labeling.note)
+    written = str(arguments.out) if questions else None
+    _say(arguments, labeling, {"out": written, "n_rows": counts}, said)
+
+
+def _check_replaceable(arguments: argparse.Namespace, labeling: Labeling) -> None:
+    """Refuse to write over a file that has answers which are not recorded, or another table."""
+    from neverworse.study import read_answers
+    from neverworse.tables import ReadOptions, TableError
+
+    path = arguments.out
+    if not path.exists():
+        return
+    other = UsageError(f"{path} is another table, and would be replaced. Name another: --out FILE.")
+    try:
+        given = read_answers(labeling, path, ReadOptions())
+    except TableError:
+        raise other from None
+    codes = {row: labeling.target.code_of(text) for row, text in given.items()}
+    if any(labeling.answers.get(row) != code for row, code in codes.items()):
+        raise UsageError(
+            f"{path} has answers that are not recorded, and would be replaced. Record them first: "
+            f"{_command(arguments, '--answers', str(path))}. Or name another file: --out FILE."
+        )
+
+
+def _record(arguments: argparse.Namespace, labeling: Labeling) -> None:
+    from neverworse._words import count
+    from neverworse.study import in_points, read_answers
+
+    before = labeling.standing()
+    options = read_options(arguments, frozenset())
+    n_new = labeling.record(read_answers(labeling, arguments.answers, options))
+    labeling.save()
+    now = labeling.standing()
+    n_decide, n_train = now.n_decide - before.n_decide, now.n_train - before.n_train
+    recorded = f"{count(n_new, 'new answer')} ({n_decide:,} to decide, {n_train:,} to train)"
+    said = [f"Recorded: {recorded}."]
+    if before.verdict != now.verdict:
+        said.append(f"Before, it was {before.verdict}.")
+    elif now.n_decide > before.n_decide and now.n_differing:
+        low, high = map(in_points, before.interval)
+        said.append(f"Before, the interval was {low} to {high} points.")
+    _say(arguments, labeling, {"n_new": n_new, "before": before.to_dict()}, said)
+
+
+def _withdraw(arguments: argparse.Namespace, labeling: Labeling) -> None:
+    from neverworse._words import count
+
+    labeling.withdraw(arguments.withdraw)
+    labeling.save()
+    rows = sorted(set(arguments.withdraw))
+    said = [f"Withdrawn: {count(len(rows), 'answer')}. The rows will be asked for again."]
+    _say(arguments, labeling, {"withdrawn": rows}, said)
+
+
+def _serve(arguments: argparse.Namespace, labeling: Labeling) -> None:
+    import webbrowser
+
+    from neverworse.study import LABELS, listening, serve
+
+    def ready(address: str) -> None:
+        if arguments.json:
+            print(json.dumps({"address": address}), flush=True)
+        else:
+            print(f"Label here: {address}\nWhen you are done: Ctrl+C", flush=True)
+        if not arguments.no_browser:
+            webbrowser.open(address)
+
+    try:
+        at = listening(arguments.port)
+    except ValueError as error:
+        raise CommandError(str(error)) from None
+    with at:
+        suggested = labeling.suggested(N_TRAIN)
+        try:
+            serve(labeling, suggested, at, ready)
+        except KeyboardInterrupt:
+            path = arguments.folder / LABELS
+            raise KeyboardInterrupt(
+                f"{labeling.standing().decision} All answers are in {path}."
+            ) from None
+
+
+def _fill(arguments: argparse.Namespace, labeling: Labeling) -> None:
+    from neverworse._files import write_whole
+    from neverworse._words import count
+    from neverworse.tables import write_csv
+
+    if arguments.out.exists():
+        raise UsageError(f"{arguments.out} would be replaced. Name another file: --out FILE.")
+    table = labeling.filled()
+    # It is the user's own table, to be read again: an apostrophe would make another value.
+    write_whole(arguments.out, lambda file: write_csv(iter([table]), file, keep_formulas=True))
+    n = len(labeling.answers)
+    said = [
+        (
+            f"Written: {arguments.out}, the table with {count(n, 'answer')} in its target. A model "
+            "that is fitted to it is another one: nothing is decided about it yet."
+        )
+    ]
+    _say(arguments, labeling, {"out": str(arguments.out), "n_answers": n}, said)
+
+
+def _say(
+    arguments: argparse.Namespace,
+    labeling: Labeling,
+    facts: dict[str, Any],
+    said: list[str] | None = None,
+) -> None:
+    """Print what was done, and what is decided."""
+    standing = labeling.standing()
+    if arguments.json:
+        print(json.dumps({**facts, "standing": standing.to_dict()}, ensure_ascii=False))
+    elif not arguments.quiet:
+        for paragraph in said or ():
+            print(wrapped(paragraph, hanging="  "))
+        print(wrapped(standing.decision))
+        for reason in standing.reasons():
+            print(wrapped(reason, "  "))
+
+
+def _command(arguments: argparse.Namespace, *more: str) -> str:
+    return plain(shlex.join(["neverworse", "label", str(arguments.folder), *more]))
