@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # at run time, when a name is first asked for: a report takes
     from neverworse.study._files import OUTPUTS, REPORT, read_study, write_outputs
     from neverworse.study._fit import add_unlabeled, feature_columns, fit_table, looks_at
     from neverworse.study._settings import FitSettings, ThresholdRule
+    from neverworse.study._stacked import candidates_named
     from neverworse.study.report import write_report
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "Verdict",
     "add_unlabeled",
     "assess",
+    "candidates_named",
     "check_choice",
     "feature_columns",
     "fit_table",
@@ -54,6 +56,7 @@ _MODULE_OF = {
     **dict.fromkeys(("check_choice", "named"), "_choice"),
     **dict.fromkeys(("OUTPUTS", "REPORT", "read_study", "write_outputs"), "_files"),
     **dict.fromkeys(("add_unlabeled", "feature_columns", "fit_table", "looks_at"), "_fit"),
+    "candidates_named": "_stacked",
     **dict.fromkeys(("FitSettings", "ThresholdRule"), "_settings"),
     "write_report": "report",
 }
