@@ -53,7 +53,7 @@ class Progress:
 
 
 RECENT = 5  # reports of gaps from which the time left is estimated
-PART = 2  # a gap counts if it is that of at least one in so many rows
+PART = 2  # a gap counts if it is that of at least one in this many rows
 
 # Told about progress; the solver stops where it returns True.
 Observer = Callable[[Progress], bool | None]

@@ -35,7 +35,7 @@ WIDE = f"MW@%&{ELLIPSIS}"
 
 
 def number(value: float, digits: int = 4, largest: float = 1e15) -> str:
-    """Return a number with so many digits that mean something, from `largest` on as a power."""
+    """Return a number with this many significant digits, from `largest` on as a power of ten."""
     if not math.isfinite(value):
         return MISSING if math.isnan(value) else f"{_sign(value)}\N{INFINITY}"
     size = abs(value)
@@ -145,7 +145,7 @@ def card(title: str, colour: str, text: str, numbers: Sequence[tuple[str, str]])
 
 
 def short(content: str, longest: float) -> str:
-    """Return a name that fits on a line of a chart, which has room for so many small letters."""
+    """Return a name that fits on a line of a chart, which has room for this many small letters."""
     line = "".join(" " if unicodedata.category(each) == "Cc" else each for each in content)
     line = " ".join(line.split())
     if width(line) <= longest:

@@ -54,8 +54,14 @@ def test_everything_is_written_and_said(fitted):
     assert "visit dates days, and place in the year and week 5" in said
     assert "mean texture numbers scaled, missing: mean and an indicator" in said
     study = read_study(folder / "results")
-    assert said.startswith(f"{study.verdict.headline} How good {study.verdict.quality} Why ")
-    for sentence in (*study.verdict.reasons, *study.verdict.cautions, *study.verdict.advice):
+    assert said.startswith(f"{study.verdict.headline} How good {study.verdict.quality} Certain ")
+    rungs = [sentence for rung in study.ladder for sentence in rung.words]
+    for sentence in (
+        *rungs,
+        *study.verdict.reasons,
+        *study.verdict.cautions,
+        *study.verdict.advice,
+    ):
         assert sentence in said
     number, change = r"0\.\d{3}", "[+\N{MINUS SIGN}]?0\\.\\d{3}"
     step = rf"{change} \({change} to {change}\)"

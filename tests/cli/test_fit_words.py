@@ -22,11 +22,9 @@ def test_what_to_do_comes_first_and_fits_the_first_lines(make):
     assert lines[0].startswith(("Use the ", "Stay with "))
     assert lines[1].startswith("How good    On held-out rows it is wrong in ")
     labels = [line[:12].strip() for line in lines[: lines.index("")] if line[:12].strip()]
-    assert [label for label in labels[1:] if label != "Caution"] == [
-        "How good",
-        "Why",
-        "Could help",
-    ]
+    why = ["Why"] if study.verdict.reasons else []
+    expected = ["How good", "Certain", "Confident", "Undecided", *why, "Could help"]
+    assert [label for label in labels[1:] if label != "Caution"] == expected
     assert max(map(len, lines)) <= 90
 
 

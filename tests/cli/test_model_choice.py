@@ -33,7 +33,7 @@ def folder(tmp_path_factory):
 
 
 def fit(folder, table, target, *words):
-    out = ["--out", str(folder / "out"), "--no-curves", "--quiet"]
+    out = ["--out", str(folder / "out"), "--no-curves", "--quiet", "--candidates", "none"]
     return main(["fit", str(folder / table), "--target", target, *out, *words])
 
 
@@ -72,6 +72,42 @@ def test_the_projected_model_has_one(folder):
     assert found["model"]["certified"] is True
     assert found["certificate"]["summary"]
     assert "soft_label" in pd.read_csv(folder / "out" / "predictions.csv")
+
+
+def test_the_stacked_model_is_likely_better_and_not_certified(folder, capsys):
+    words = ["fit", str(folder / "rare.csv"), "--target", "kind", "--no-curves", "--out"]
+    words += [str(folder / "out"), "--candidates", "icls", "Logistic_Regression"]
+    assert main([*words, "--model", "stacked"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    found, study = document(folder), document(folder, "study.json")
+    assert found["model"]["name"] == "stacked"
+    assert found["certificate"] is None
+    assert [rung["strength"] for rung in found["ladder"]] == ["certain", "confident", "undecided"]
+    for rung in found["ladder"]:
+        start = " ".join(rung["words"][0].split())
+        assert f"{rung['strength'].capitalize()} {start}" in said
+    names = [each["name"] for each in study["confident"]["candidates"]]
+    assert names == ["ICLS", "logistic regression"]
+    assert study["settings"]["candidates"] == "ICLS, logistic regression"
+    assert "stacked" in [each["method"] for each in study["comparison"]["methods"]]
+    written = pd.read_csv(folder / "out" / "predictions.csv")
+    again = predicted(folder, "rare.csv").iloc[written["row"] - 1]
+    assert again["prediction"].tolist() == written["prediction"].tolist()
+    np.testing.assert_allclose(again["score"], written["score"], atol=1e-12)
+
+
+def test_candidates_can_be_left_out(folder):
+    assert fit(folder, "rare.csv", "kind") == 0
+    study = document(folder, "study.json")
+    assert study["confident"] is None
+    assert "--candidates none" in study["ladder"][1]["words"][0]
+    assert study["settings"]["candidates"] == "none"
+
+
+def test_few_labels_are_no_reason_to_stop(folder):
+    assert fit(folder, "quick.csv", "species", "--candidates", "icls") == 0
+    said = document(folder)["ladder"][1]["words"][0]
+    assert "it takes 10 labeled rows at least, and there are 2." in said
 
 
 def test_forests_are_opened_by_those_who_trust_them(folder, capsys):
@@ -132,6 +168,13 @@ def test_weights_of_classes_find_more_of_the_rare_one(folder):
     [
         ("quick.csv", "species", ["--model", "forrest"], 2, "Did you mean 'random forest'?"),
         ("quick.csv", "species", ["--model", "label spreading"], 2, "would be the table itself"),
+        ("quick.csv", "species", ["--candidates", "forrest"], 2, "Did you mean 'random forest'?"),
+        ("quick.csv", "species", ["--candidates", "none", "icls"], 2, "none stands alone"),
+        (
+            *("quick.csv", "species", ["--candidates", "none", "--model", "stacked"]),
+            *(2, "--model stacked takes candidates."),
+        ),
+        ("quick.csv", "species", ["--model", "stacked"], 4, "takes 10 labeled rows at least"),
         ("quick.csv", "species", ["--threshold", "cost=0:1"], 2, "both costs must be positive"),
         ("quick.csv", "species", ["--threshold", "-0.5"], 2, "between 0 and 1, not -0.5"),
         ("quick.csv", "species", ["--threshold", "1.5"], 2, "between 0 and 1, not 1.5"),

@@ -436,3 +436,11 @@ def test_useless_candidates_rarely_make_it_worse():
         ]
         worse += losses[0] > losses[1]
     assert worse <= 4  # more have a probability of 1 % at the limit of 5 %
+
+
+def test_models_that_have_moved_can_be_audited_by_themselves():
+    X, y, _ = make()
+    clf = quick().fit(X, y)
+    assert clf.evidence_.chosen
+    found = audit(clf.model_, clf.baseline_, X, y)
+    assert found.worst_case == pytest.approx(clf.certificate_.worst_case)

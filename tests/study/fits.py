@@ -38,7 +38,8 @@ def few_labels(n_classes=2):
 
 def fitted(n_classes=2, *, rows=None, **settings):
     """A fit, and its settings."""
-    options = {"target": "class", "drop": ("name", "weight"), "alpha": 0.0} | settings
+    options = {"target": "class", "drop": ("name", "weight"), "alpha": 0.0, "candidates": ()}
+    options |= settings
     if options.get("weight"):
         options["drop"] = tuple(name for name in options["drop"] if name != "weight")
     if options.get("id"):

@@ -18,11 +18,13 @@ from neverworse.study._decision import wanted_of
 from neverworse.study._files import predictions
 from neverworse.study._made import study_from
 from neverworse.study._methods import METHODS, standard_methods
+from neverworse.study._stacked import Stacked
 from neverworse.tables import TableError, load_model, save_model
 from tests.study.fits import few_labels, fitted, studied, table
 
 # Those of the comparison that has no other methods take a second; the others are fitted once.
 OTHERS = ["logistic regression", "random forest", "gradient boosting", "self-training", "TSVM"]
+NONE = Stacked(None, "it was not asked for.")
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +36,7 @@ def plain():
 
 def chosen_for(plain, **settings):
     fit, given, study, scored = plain
-    return choose(fit, replace(given, **settings), study.verdict, study.comparison, scored)
+    return choose(fit, replace(given, **settings), study.verdict, study.comparison, scored, NONE)
 
 
 def unlabeled_rows(fit):
@@ -103,14 +105,14 @@ def test_auto_follows_the_verdict(plain):
     fit, settings, study, scored = plain
     for name in ("projected", "supervised", "logistic regression"):
         verdict = replace(study.verdict, model=name)
-        found = choose(fit, settings, verdict, study.comparison, scored)
+        found = choose(fit, settings, verdict, study.comparison, scored, NONE)
         assert (found.facts.name, found.facts.asked) == (name, "auto")
 
 
 def test_label_spreading_is_recommended_but_makes_no_file(plain):
     fit, settings, study, scored = plain
     verdict = replace(study.verdict, model="label spreading")
-    found = choose(fit, settings, verdict, study.comparison, scored)
+    found = choose(fit, settings, verdict, study.comparison, scored, NONE)
     assert found.facts.name == "projected"
     assert found.facts.words[0] == (
         "label spreading classifies rows by the rows of the table, so it makes no model file."
@@ -123,7 +125,7 @@ def test_what_needs_all_rows_in_memory_is_refused_or_replaced(plain):
     with pytest.raises(TableError, match=r"self-training needs all rows in memory \(--memory GB\)"):
         check_choice(large, replace(settings, model="self-training"))
     verdict = replace(study.verdict, model="self-training")
-    found = choose(large, settings, verdict, study.comparison, scored)
+    found = choose(large, settings, verdict, study.comparison, scored, NONE)
     assert found.facts.name == "projected"
     assert found.facts.words[0].startswith("self-training needs all rows in memory")
 
@@ -134,7 +136,7 @@ def test_tables_that_are_not_in_memory_give_the_same_model(plain, name, calibrat
     large = replace(fit, features=as_rows(fit.features))
     wanted = replace(settings, model=name, calibrate=calibrate)
     here, there = (
-        choose(each, wanted, study.verdict, study.comparison, scored) for each in (fit, large)
+        choose(each, wanted, study.verdict, study.comparison, scored, NONE) for each in (fit, large)
     )
     np.testing.assert_allclose(here.probabilities, there.probabilities, atol=1e-8)
 
@@ -143,7 +145,7 @@ def test_models_that_failed_are_refused_with_the_reason(plain):
     fit, settings, study, scored = plain
     failed = replace(study.comparison, failures={"TSVM": "It has no rows."})
     with pytest.raises(TableError, match=r"TSVM failed: It has no rows. Choose another --model."):
-        choose(fit, replace(settings, model="TSVM"), study.verdict, failed, scored)
+        choose(fit, replace(settings, model="TSVM"), study.verdict, failed, scored, NONE)
 
 
 def test_a_model_that_fails_on_all_rows_is_refused_with_the_reason(plain, monkeypatch):
@@ -172,7 +174,7 @@ def test_names_may_be_spelled_freely(text, name):
 def test_unknown_names_are_refused_with_the_nearest_one():
     with pytest.raises(ValueError, match=r"no model 'forrest'.* Did you mean 'random forest'\?"):
         named("forrest")
-    with pytest.raises(ValueError, match="There are: 'auto', 'supervised', 'projected'"):
+    with pytest.raises(ValueError, match="There are: 'auto', 'stacked', 'supervised', 'projected'"):
         named("xyz")
     with pytest.raises(ValueError, match="its model would be the table itself"):
         named("label spreading")

@@ -208,6 +208,8 @@ def test_methods_that_are_clearly_better_than_both():
     ]
     # No method is clearly better than one that knows as much.
     assert compare(methods | {"projected": Right()}, X, y).better == ()
+    # Neither than the stacked one, which is ours: it is no other method itself.
+    assert compare(methods | {"stacked": Right()}, X, y).better == ()
 
 
 def test_corrected_t_test_by_hand():

@@ -50,12 +50,33 @@ def test_rules(guarantee, loss, error, better, kind):
     assert decide(guarantee, loss, error, better) == kind
 
 
+@pytest.mark.parametrize(
+    ("guarantee", "loss", "error", "better", "kind"),
+    [
+        ("same", SAME, SAME, None, "stacked"),
+        ("same", None, None, None, "stacked"),
+        ("improved", SAME, SAME, None, "stacked"),
+        ("improved", JUST_NOT_LOWER, JUST_NOT_LOWER, None, "stacked"),
+        ("none", HIGHER, LOWER, None, "stacked"),
+        ("none", HIGHER, SAME, None, "stacked"),
+        # A projected model that is clearly better, and not worse in any way, stays.
+        ("improved", LOWER, SAME, None, "projected"),
+        ("none", SAME, LOWER, None, "projected"),
+        # What is clearly better than all of ours comes first.
+        ("improved", SAME, SAME, "forest", "another method"),
+    ],
+)
+def test_rules_where_the_stacked_model_is_better_with_confidence(
+    guarantee, loss, error, better, kind
+):
+    assert decide(guarantee, loss, error, better, confident=True) == kind
+
+
 def evidence(**changed):
     study = studies.binary()
     many = tuple(dataclasses.replace(each, n_labeled=30) for each in study.data.classes)
     found = Evidence(
         guarantee="improved",
-        claim="It is proved.",
         penalised=False,
         no_room=True,
         has_prior=False,
@@ -111,8 +132,39 @@ def test_each_verdict_names_a_model_and_what_to_do():
         assert (found.kind, found.model) == (kind, model)
         assert words in found.headline
         assert found.headline.startswith(("Use", "Stay"))
-        assert found.reasons
         assert found.quality.startswith("On held-out rows it is wrong in ")
+
+
+def with_stacked(**changed):
+    """A comparison in which the stacked model has some facts of its own."""
+    base = compared(UNCLEAR)
+    facts = {"method": "stacked", **UNCLEAR, "brier_difference": SAME, "guarantee": "none"}
+    stacked = dataclasses.replace(base.methods[2], **facts | changed)
+    return dataclasses.replace(base, methods=(*base.methods, stacked))
+
+
+def test_the_stacked_model_is_said_to_be_likely_and_not_certain():
+    found = verdict_of(evidence(comparison=with_stacked(), confident=True, labeled_curve=None))
+    assert (found.kind, found.model) == ("stacked", "stacked")
+    assert "with 95 % confidence" in found.headline
+    assert "likely, not certain" in found.headline
+    assert found.reasons[0].startswith("On held-out rows, the stacked model's error differs")
+    assert len(found.reasons) == 1
+    assert "may be a little too good" in found.cautions[0]
+    assert found.advice == ()
+
+
+@pytest.mark.parametrize("measure", ["error_difference", "brier_difference"])
+def test_a_stacked_model_that_is_clearly_worse_on_held_out_rows_is_not_used(measure):
+    worse = with_stacked(**{measure: HIGHER})
+    assert verdict_of(evidence(comparison=worse, confident=True)).kind == "projected"
+
+
+def test_a_stacked_model_that_could_not_be_compared_is_not_used():
+    failed = dataclasses.replace(compared(UNCLEAR), failures={"stacked": "No rows."})
+    for comparison in (failed, None):
+        found = verdict_of(evidence(comparison=comparison, confident=True))
+        assert found.kind == "projected"
 
 
 def test_the_loss_of_the_guarantee_is_named():
@@ -143,10 +195,9 @@ def test_words_have_the_numbers_and_the_baseline_beside_them():
     )
     recall = f"It finds {100 * numbers.classes[1].recall.value:.1f} % of the rows of 'malignant'"
     assert recall in found.quality
-    assert "It is proved." in found.reasons
     assert (
         f"{MINUS}2.3 points (95 % interval {MINUS}3.5 to {MINUS}1.1): clearly lower."
-        in (found.reasons[1])
+        in (found.reasons[0])
     )
     assert (
         "The projected model gives 3 of the 400 unlabeled rows another class" in found.reasons[-1]

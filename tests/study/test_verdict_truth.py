@@ -72,7 +72,7 @@ def test_the_true_error_is_nearly_always_in_the_interval_that_is_told(verdict_on
 
 
 def test_rare_classes_are_not_praised_for_their_absence(verdict_on):
-    study, *_ = verdict_on("fraud")
+    study, *_ = verdict_on("fraud", "--candidates", "none")
     (caution,) = study.verdict.cautions
     assert "not clearly lower than that of always answering 'ok'" in caution
     assert "--threshold" in caution
@@ -81,9 +81,17 @@ def test_rare_classes_are_not_praised_for_their_absence(verdict_on):
 
 
 def test_another_family_is_recommended_where_the_truth_is_not_linear(verdict_on):
-    study, chosen, supervised = verdict_on("rings", "--compare")
+    study, chosen, supervised = verdict_on("rings", "--compare", "--candidates", "none")
     assert study.verdict.kind == "another method"
     assert error_of(chosen) < error_of(supervised) - 0.2
+
+
+@pytest.mark.parametrize("name", ["rings", "fraud"])
+def test_the_stacked_model_is_recommended_where_a_candidate_knows_more(name, verdict_on):
+    study, chosen, supervised = verdict_on(name)
+    assert (study.verdict.kind, study.model.name) == ("stacked", "stacked")
+    assert error_of(chosen) < 0.5 * error_of(supervised)
+    assert study.ladder[1].found
 
 
 def test_no_family_is_recommended_where_there_is_nothing_to_find(verdict_on):

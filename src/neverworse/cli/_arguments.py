@@ -190,6 +190,19 @@ def parse_model(text: str) -> str:
         raise UsageError(str(error)) from None
 
 
+def parse_candidates(texts: list[str] | None, model: str) -> tuple[str, ...]:
+    """Return the names of the candidates that are meant; see --candidates."""
+    from neverworse.study import FitSettings, candidates_named
+
+    try:
+        found = FitSettings.candidates if texts is None else candidates_named(texts)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    if not found and parse_model(model) == "stacked":
+        raise UsageError("--model stacked takes candidates. Leave --candidates none out.")
+    return found
+
+
 def parse_threshold(text: str) -> ThresholdRule:
     """Return the rule that is meant; see --threshold."""
     from neverworse.study import ThresholdRule

@@ -19,7 +19,6 @@ from neverworse.study import (
     ModelFacts,
     Numbers,
     Study,
-    Verdict,
     feature_columns,
     looks_at,
 )
@@ -44,7 +43,7 @@ MAX_SAID = 5  # columns that matter most
 
 def summary(study: Study, paths: Sequence[Path]) -> Iterator[str]:
     """Yield paragraphs for people: what to do first, then the evidence, then what was read."""
-    yield from _verdict(study.verdict)
+    yield from _verdict(study)
     yield from _model(study.model)
     if study.comparison is not None:
         yield from _compared(study.comparison, study.model)
@@ -57,10 +56,12 @@ def summary(study: Study, paths: Sequence[Path]) -> Iterator[str]:
     yield from to_look_at({column.name: column.look for column in study.data.columns})
 
 
-def _verdict(verdict: Verdict) -> Iterator[str]:
+def _verdict(study: Study) -> Iterator[str]:
+    verdict = study.verdict
     yield wrapped(verdict.headline)
     parts = {
         "How good": [] if verdict.quality is None else [verdict.quality],
+        **{rung.strength.capitalize(): rung.words for rung in study.ladder},
         "Why": verdict.reasons,
         "Caution": verdict.cautions,
         "Could help": verdict.advice,

@@ -13,6 +13,7 @@ from neverworse.cli._arguments import (
     add_output,
     add_reading,
     explaining,
+    parse_candidates,
     parse_model,
     parse_penalty,
     parse_prior,
@@ -177,12 +178,19 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
         "self-learning, TSVM and label spreading as well",
     )
     add(
+        "--candidates",
+        nargs="+",
+        metavar="NAME",
+        help="methods that the supervised model may be moved towards, as far as the labels prove "
+        "with confidence (the stacked model): icls, self-learning, 'logistic regression' and "
+        "'random forest' (the default), 'gradient boosting', self-training, projected; or: none",
+    )
+    add(
         "--model",
         default="auto",
         metavar="NAME",
         help="what model.skops holds: auto (what the verdict recommends, the default), projected, "
-        "supervised, icls, or another method by its name in the comparison, such as 'random "
-        "forest'",
+        "supervised, stacked, icls, or another method by its name, such as 'random forest'",
     )
     add(
         "--threshold",
@@ -311,6 +319,7 @@ def settings_of(arguments: argparse.Namespace) -> FitSettings:
         class_weight=arguments.class_weight,
         positive=arguments.positive,
         model=parse_model(arguments.model),
+        candidates=parse_candidates(arguments.candidates, arguments.model),
         threshold=parse_threshold(arguments.threshold),
         calibrate=arguments.calibrate,
     )

@@ -169,7 +169,7 @@ def has_class_scores(model: Any) -> bool:
     while True:
         if hasattr(model, "best_estimator_"):
             model = model.best_estimator_
-        elif hasattr(model, "steps"):
+        elif hasattr(model, "named_steps"):  # a pipeline
             model = model.steps[-1][1]
         elif not isinstance(model, IndicatorClassifier) and hasattr(model, "estimator_"):
             model = model.estimator_

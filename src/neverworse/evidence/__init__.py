@@ -12,13 +12,14 @@ from neverworse.evidence.candidates import CodedClassifier
 from neverworse.evidence.comparisons import AuditResult
 from neverworse.evidence.confident_step import Evidence
 from neverworse.evidence.design import LabelSuggestions, suggest_labels
-from neverworse.evidence.safe_stacking import SafeStackingClassifier
+from neverworse.evidence.safe_stacking import FEWEST_LABELS, SafeStackingClassifier
 from neverworse.evidence.sequential_audit import SequentialAudit
 
 # Classes of which fitted models consist besides arrays: a model file may contain them.
 FITTED_PARTS = (Audit, CodedClassifier, Evidence, MovedClassifier)
 
 __all__ = [
+    "FEWEST_LABELS",
     "FITTED_PARTS",
     "AuditResult",
     "Evidence",

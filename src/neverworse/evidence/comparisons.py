@@ -21,7 +21,7 @@ NOT_WORSE, WORSE, UNDECIDED = "candidate is not worse", "candidate is worse", "u
 
 # Draws of known rows in a row after which the rest is so small that no new row is looked for.
 MOST_REPEATS = 100_000
-# What a forecast expects before any label counts as much as so many of them.
+# What a forecast expects before any label counts as much as this many of them.
 PRIOR_DRAWS = 10
 # Probabilities that differ by less are equal, but for rounding.
 SAME = 1e-12

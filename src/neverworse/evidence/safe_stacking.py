@@ -41,7 +41,7 @@ from neverworse.evidence.candidates import (
 from neverworse.evidence.confident_step import Evidence, confident_step
 from neverworse.evidence.cross_fitting import called, labeled_folds, out_of_fold
 
-FEWEST = 10  # labeled rows; with fewer, a mean is not nearly normal
+FEWEST_LABELS = 10  # labeled rows; with fewer, a mean is not nearly normal
 _LOSS = {"predict_proba": "Brier score", "score": "squared loss of the scores"}
 
 
@@ -71,8 +71,8 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
     level : float, default=0.95
         Probability of the statement, between 0 and 1.
     cv : int, splitter or iterable, default=5
-        How labeled rows are divided into folds. An integer: so many stratified folds. In each, the
-        labels of the fold are hidden, and everything is fitted again.
+        How labeled rows are divided into folds. An integer: the number of stratified folds. In
+        each, the labels of the fold are hidden, and everything is fitted again.
     combine : {"best", "joint"}, default="best"
         "best": a step towards one candidate, the one that is shown to improve most. "joint": steps
         towards several at once, in a confidence region for all of them.
@@ -374,9 +374,9 @@ def _weighty(rows: LabeledRows) -> LabeledRows:
 
 def _check_labels(rows: LabeledRows) -> None:
     n_labeled = int(np.sum(~rows.unlabeled))
-    if n_labeled < FEWEST:
+    if n_labeled < FEWEST_LABELS:
         raise ValueError(
             f"y has {n_labeled} labeled rows (n_samples={len(rows.codes)}), but a confident step "
-            f"takes at least {FEWEST}. With fewer labels, compare the classifiers by "
+            f"takes at least {FEWEST_LABELS}. With fewer labels, compare the classifiers by "
             "SequentialAudit, which asks for a few new ones and is exact."
         )

@@ -12,7 +12,7 @@ import numpy as np
 
 from neverworse._typing import AnyArray, Indices
 
-FEW = 16  # at most one in so many numbers may be another than the two
+FEW = 16  # at most one in this many numbers may be another than the two
 SMALL = 1024  # arrays of fewer numbers are sent as they are
 
 

@@ -17,7 +17,7 @@ from neverworse.rows._threads import map_in_threads
 
 N_PARTS = 4  # whose sums threads share, whatever their number
 # Products of sparse matrices take some 500 times as long for each multiplication as those of dense
-# blocks, run on one core, and copy the data: where at least one number in so many is not zero,
+# blocks, run on one core, and copy the data: where at least one number in this many is not zero,
 # dense blocks are at least as fast for a Gram matrix.
 DENSE = 24
 

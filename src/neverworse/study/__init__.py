@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # at run time, when a name is first asked for: a report takes
     from neverworse.study._files import OUTPUTS, REPORT, read_study, write_outputs
     from neverworse.study._fit import add_unlabeled, feature_columns, fit_table, looks_at
     from neverworse.study._settings import FitSettings, ThresholdRule
+    from neverworse.study._stacked import candidates_named
     from neverworse.study.labeling import (
         LABELS,
         Labeling,
@@ -50,6 +51,7 @@ __all__ = [
     "Verdict",
     "add_unlabeled",
     "assess",
+    "candidates_named",
     "check_choice",
     "feature_columns",
     "fit_table",
@@ -71,6 +73,7 @@ _MODULE_OF = {
     **dict.fromkeys(("check_choice", "named"), "_choice"),
     **dict.fromkeys(("OUTPUTS", "REPORT", "read_study", "write_outputs"), "_files"),
     **dict.fromkeys(("add_unlabeled", "feature_columns", "fit_table", "looks_at"), "_fit"),
+    "candidates_named": "_stacked",
     **dict.fromkeys(("FitSettings", "ThresholdRule"), "_settings"),
     **dict.fromkeys(
         ("LABELS", "Labeling", "in_points", "read_answers", "stored_labels", "write_questions"),

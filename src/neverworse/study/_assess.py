@@ -21,10 +21,19 @@ from neverworse.study._comparison import compare
 from neverworse.study._curves import labeled_curve, unlabeled_curve
 from neverworse.study._fit import TableFit
 from neverworse.study._importance import coefficients, permutation_importance
-from neverworse.study._methods import OURS, PROJECTED, SUPERVISED, method_names, standard_methods
+from neverworse.study._ladder import ladder
+from neverworse.study._methods import (
+    OURS,
+    PROJECTED,
+    STACKED,
+    SUPERVISED,
+    method_names,
+    standard_methods,
+)
 from neverworse.study._sample import Progress, silent
 from neverworse.study._scored import ScoredRows
 from neverworse.study._settings import FitSettings
+from neverworse.study._stacked import check_stacked, stack
 from neverworse.study._study import (
     ClassFacts,
     ColumnFacts,
@@ -76,11 +85,16 @@ def assess(
     check_choice(fit, settings)
     names, certificate = fit.target.class_names, fit.model.certificate_
     scored = ScoredRows.of(fit)
-    notes = list(fit.notes)
+    notes, proved = list(fit.notes), claim(certificate)
     X, y = fit.features, fit.target.codes
     options: dict[str, Any] = {"sample_weight": fit.weights, "seed": seed}
     wanted = method_names(len(names)) if compare_all else (*OURS, settings.model)
     methods = standard_methods(fit.classifier, wanted, seed=seed)
+    stacked = stack(fit, settings, seed=seed, told=told)
+    if settings.model == STACKED:
+        check_stacked(stacked)
+    if settings.model == STACKED or stacked.has_moved:
+        methods[STACKED] = stacked.method
     compared = _unless(
         ("Methods were not compared.", notes),
         lambda: compare(methods, X, y, classes=names, positive=fit.positive, told=told, **options),
@@ -97,7 +111,6 @@ def assess(
     comparison = None if compared is None else compared.comparison
     evidence = Evidence(
         guarantee=_guarantee(certificate),
-        claim=claim(certificate),
         penalised=certificate.penalty > 0.0,
         no_room=certificate.reason == "inside",
         has_prior=bool(settings.prior),
@@ -107,9 +120,12 @@ def assess(
         # Weights of classes make scores that are no probabilities: no Brier score tells.
         better=() if compared is None or settings.class_weight else compared.better,
         labeled_curve=found["labeled"],
+        confident=stacked.has_moved,
         telling=fit.telling,
     )
-    chosen = choose(fit, settings, verdict_of(evidence), comparison, scored, seed=seed, told=told)
+    chosen = choose(
+        *(fit, settings, verdict_of(evidence), comparison, scored, stacked), seed=seed, told=told
+    )
     model, importance = chosen.facts.name, None
     if compared is not None and model not in (SUPERVISED, PROJECTED):  # whose weights say it
         importance = _unless(
@@ -136,8 +152,15 @@ def assess(
         packages=_packages(),
         data=evidence.data,
         verdict=verdict_of(replace(evidence, model=chosen.facts)),
+        ladder=ladder(
+            *(proved, evidence.guarantee == "improved", stacked.facts, stacked.why_not),
+            model=None if model == SUPERVISED else model,
+            n_differing=int(np.sum(chosen.codes != chosen.supervised)),
+            n_unlabeled=len(chosen.codes),
+        ),
+        confident=stacked.facts,
         certificate=certificate.to_dict(),
-        claim=evidence.claim,
+        claim=proved,
         certificate_words=certificate.summary(),
         scores=scored.scores(fit.positive),
         changes=evidence.changes,
@@ -189,16 +212,17 @@ def claim(certificate: Certificate) -> str:
         return f"The projected model is the supervised one: {why}."
     if not certificate.holds:
         return (
-            "No guarantee: with some classes of the unlabeled rows, this model's squared error on "
-            f"{where} would be larger than that of the model of the labeled rows alone."
+            "No guarantee: with some classes of the unlabeled rows, the projected model's squared "
+            f"error on {where} would be larger than that of the model of the labeled rows alone."
         )
     least = certificate.guaranteed_improvement
     highest = certificate.supervised_loss[1]
     share = f" ({100.0 * least / highest:.2g} %)" if 0.0 < highest < np.inf else ""
     return (
         f"Whatever the true classes of the {count(certificate.n_unlabeled, 'unlabeled row')} are"
-        f"{conditions}, this model's squared error on {where} is at least {number(least)}{share} "
-        f"lower than that of a model of the {certificate.n_labeled:,} labeled rows alone."
+        f"{conditions}, the projected model's squared error on {where} is at least "
+        f"{number(least)}{share} lower than that of a model of the "
+        f"{certificate.n_labeled:,} labeled rows alone."
     )
 
 
@@ -222,6 +246,7 @@ def _settings(fit: TableFit, settings: FitSettings, seed: int) -> dict[str, Scal
         "class prior": prior,
         "class weight": settings.class_weight,
         "model": settings.model,
+        "candidates": ", ".join(settings.candidates) or "none",
         "threshold": str(settings.threshold),
         "calibrate": settings.calibrate,
         "weights": settings.weight,

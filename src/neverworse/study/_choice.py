@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass
@@ -17,12 +16,14 @@ from neverworse.projection import Box, Simplex
 from neverworse.rows import Rows
 from neverworse.study._decision import decision_of, wanted_of
 from neverworse.study._fit import TableFit
+from neverworse.study._ladder import CandidateFacts
 from neverworse.study._methods import (
     COMPILED,
     METHODS,
     NEIGHBOURS,
     OURS,
     PROJECTED,
+    STACKED,
     SUPERVISED,
     TunedClassifier,
     fitted,
@@ -33,6 +34,7 @@ from neverworse.study._methods import (
 from neverworse.study._sample import Progress, silent
 from neverworse.study._scored import Predicted, ScoredRows
 from neverworse.study._settings import AUTO, FitSettings
+from neverworse.study._stacked import Stacked, check_stacked, plain
 from neverworse.study._study import AuditFacts, Comparison, ModelFacts, Verdict
 from neverworse.tables import DecidedClassifier, TableClassifier, TableError, nearest, outputs
 
@@ -65,8 +67,8 @@ def named(text: str) -> str:
     ValueError
         If there is no such model. The message is meant for people.
     """
-    spelled = {_plain(name): name for name in (AUTO, *METHODS)}
-    name = spelled.pop(_plain(text), None)
+    spelled = {plain(name): name for name in (AUTO, STACKED, *METHODS)}
+    name = spelled.pop(plain(text), None)
     if name == NEIGHBOURS:
         raise ValueError(
             f"{NEIGHBOURS} classifies rows by the rows of the table, so its model would be the "
@@ -78,17 +80,13 @@ def named(text: str) -> str:
     return name
 
 
-def _plain(name: str) -> str:
-    return re.sub(r"[\s_-]+", "", name).casefold()
-
-
 def check_choice(fit: TableFit, settings: FitSettings) -> None:
     """Raise `TableError` if a model cannot be what is wanted, before others are compared."""
     wanted_of(fit, settings)
     if settings.model == AUTO:
         return
     n_classes = len(fit.target.classes)
-    if settings.model not in method_names(n_classes):
+    if settings.model not in (STACKED, *method_names(n_classes)):
         raise TableError(f"{settings.model} is for two classes, and there are {n_classes}.")
     obstacle = _obstacle(settings.model, fit)
     if obstacle is not None:
@@ -99,7 +97,7 @@ def _obstacle(name: str, fit: TableFit) -> str | None:
     """Return why a method makes no model file for a table, if it does not."""
     if name == NEIGHBOURS:
         return f"{NEIGHBOURS} classifies rows by the rows of the table, so it makes no model file."
-    if not isinstance(fit.features, Rows) or name in OUT_OF_CORE:
+    if not isinstance(fit.features, Rows) or name in (STACKED, *OUT_OF_CORE):
         return None
     return f"{name} needs all rows in memory (--memory GB), and this table is larger than that."
 
@@ -110,6 +108,7 @@ def choose(
     verdict: Verdict,
     comparison: Comparison | None,
     scored: ScoredRows,
+    stacked: Stacked,
     *,
     seed: int = 0,
     told: Progress = silent,
@@ -121,9 +120,13 @@ def choose(
     check_choice(fit, settings)
     wanted = wanted_of(fit, settings)
     name, words = _resolved(settings.model, verdict, comparison, fit)
-    method = standard_methods(fit.classifier, [name], seed=seed)[name]
-    told(f"fitting {name}", 0.0)
-    estimator = _estimator(name, method, fit)
+    if name == STACKED:
+        check_stacked(stacked)
+        method, estimator = stacked.method, stacked.model
+    else:
+        method = standard_methods(fit.classifier, [name], seed=seed)[name]
+        told(f"fitting {name}", 0.0)
+        estimator = _estimator(name, method, fit)
     decision, supervised = None, scored.predictions[0]
     if wanted.anything:
         found, decision = decision_of(name, method, estimator, fit, wanted, comparison, seed, told)
@@ -137,12 +140,14 @@ def choose(
     model = copy(fit.model)
     model.estimator_, model.baseline_ = estimator, fit.classifier.supervised_
     certified = name == PROJECTED or (name == SUPERVISED and bool(fit.model.certificate_.reason))
+    parts = [name] + ([each.name for each in _taken(stacked)] if name == STACKED else [])
+    compiled = any(part in COMPILED for part in parts)
     facts = ModelFacts(
         name=name,
         asked=settings.model,
         certified=certified,
-        compiled=name in COMPILED,
-        words=(*words, *_words(name, certified, decision is not None)),
+        compiled=compiled,
+        words=(*words, *_words(name, certified, compiled, decision is not None, stacked)),
         decision=decision,
         audit=_audit(fit, scored, codes, shares),
     )
@@ -284,10 +289,29 @@ def _audit_words(loss: str, worst: float, best: float, where: str, same: bool) -
     )
 
 
-def _words(name: str, certified: bool, decided: bool) -> Iterator[str]:
+def _taken(stacked: Stacked) -> Iterator[CandidateFacts]:
+    if stacked.facts is not None and stacked.facts.chosen is not None:
+        yield stacked.facts.chosen
+
+
+def _words(
+    name: str, certified: bool, compiled: bool, decided: bool, stacked: Stacked
+) -> Iterator[str]:
     yield f"model.skops holds the {name} model."
     if name == SUPERVISED and not certified:
         yield "The certificate is about the projected one, which is compared with it."
+    elif name == STACKED and not stacked.has_moved:
+        yield (
+            "It is the supervised one: no candidate is shown to be better. The certificate is "
+            "about the projected one."
+        )
+    elif name == STACKED:
+        yield (
+            "Nothing is certain about it: the certificate is about the projected model. It is "
+            "likely better than the supervised one, in Brier score: see what is confident."
+        )
+        if decided:
+            yield "That is about its probabilities before threshold and calibration."
     elif not certified:
         yield "Nothing is proved about it: the certificate is about the projected model."
     elif decided:
@@ -295,7 +319,7 @@ def _words(name: str, certified: bool, decided: bool) -> Iterator[str]:
             "The certificate is about its scores: what is decided on beyond them, by threshold or "
             "calibration, is not proved."
         )
-    if name in COMPILED:
+    if compiled:
         yield (
             "It predicts with compiled code, which believes the numbers in a file: neverworse "
             "predict opens it with --trust-compiled only."

@@ -15,6 +15,7 @@ from neverworse._words import listed, points
 from neverworse.estimators import class_scores, has_class_scores
 from neverworse.model_selection import RepeatedStratifiedLabeledKFold
 from neverworse.study._methods import (
+    STACKED,
     NearestLabelSpreading,
     collapsed_to,
     fit_fold,
@@ -37,9 +38,9 @@ SMALLEST_LOSS = 5e-5  # per row; less is not shown
 class Compared:
     """A comparison, the labeled rows, and what each method said of them when they were held out.
 
-    The better ones are methods, besides the first two, that are clearly better than both of them:
-    in error or in Brier score, and not clearly worse in the other. The best Brier score comes
-    first; methods without one come last, by error.
+    The better ones are methods, besides the first two and the stacked one, that are clearly better
+    than all of these: in error or in Brier score, and not clearly worse in the other. The best
+    Brier score comes first; methods without one come last, by error.
     """
 
     comparison: Comparison
@@ -284,16 +285,17 @@ def _facts(run: _Run, names: Sequence[str], k: int, guarantee: str) -> MethodFac
 
 
 def _better(run: _Run, names: Sequence[str]) -> tuple[str, ...]:
-    """Return the methods that are clearly better than the first two; see `Compared`."""
+    """Return the methods that are clearly better than our own; see `Compared`."""
     found: list[tuple[float, float, str]] = []
-    for name in names[2:]:
+    ours = [name for k, name in enumerate(names) if k < N_OURS or name == STACKED]
+    for name in (each for each in names if each not in ours):
         signs = [
             [
                 0 if difference is None else difference.sign
                 for measure in ("error", "brier")
                 for difference in [run.difference(name, measure, other, _n_tests(names))]
             ]
-            for other in names[:2]
+            for other in ours
         ]
         if all(min(each) < 0 and max(each) <= 0 for each in signs):
             brier, error = (

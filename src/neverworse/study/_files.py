@@ -109,6 +109,7 @@ def certificate_document(study: Study, sha256: str) -> dict[str, Any]:
         "claim": study.claim if model["certified"] else " ".join(model["words"]),
         "certificate": study.certificate if model["certified"] else None,
         "audit": model["audit"],
+        "ladder": content["ladder"],
         "model": {
             "file": MODEL,
             "sha256": sha256,

@@ -23,12 +23,14 @@ from neverworse.estimators import (
 )
 from neverworse.study._sample import Sample
 
-SUPERVISED, PROJECTED = "supervised", "projected"
+SUPERVISED, PROJECTED, STACKED = "supervised", "projected", "stacked"
 OURS = (SUPERVISED, PROJECTED, "ICLS")
 TUNED = ("logistic regression", "random forest", "gradient boosting", "self-training")
 TWO_CLASSES = ("TSVM",)  # for no more of them
 NEIGHBOURS = "label spreading"  # which classifies by the rows of the table itself
 METHODS = (*OURS, *TUNED, "self-learning", *TWO_CLASSES, NEIGHBOURS)
+# Methods with probabilities, which the supervised model can be moved towards.
+CANDIDATES = (PROJECTED, "ICLS", *TUNED, "self-learning")
 # Methods whose models predict with compiled code of scikit-learn.
 COMPILED = ("random forest", "gradient boosting")
 FROM_ITSELF = ("SelfLearningClassifier", "TransductiveSVMClassifier", "NearestLabelSpreading")
@@ -38,7 +40,7 @@ N_TREES = 50
 
 
 def method_names(n_classes: int) -> tuple[str, ...]:
-    """Return the names of all methods for so many classes."""
+    """Return the names of all methods for this number of classes."""
     return tuple(name for name in METHODS if n_classes == 2 or name not in TWO_CLASSES)
 
 
@@ -182,7 +184,7 @@ def collapsed_to(predicted: Indices, labels: Indices) -> int | None:
 def guarantee_of(method: Any) -> str:
     """Return in words what is proved about a method before any data are seen."""
     if not isinstance(method, ProjectedLeastSquaresClassifier):
-        return "none"
+        return str(getattr(method, "guarantee", "none"))
     distance = method.distance if isinstance(method.distance, str) else ""
     rows = {"all": "all training rows", "unlabeled": "the unlabeled training rows"}.get(distance)
     if rows is None:

@@ -15,6 +15,7 @@ Interval = tuple[float, float]
 Kind = Literal["fixed", "balanced", "f1", "cost"]
 
 AUTO = "auto"
+USUAL_CANDIDATES = ("ICLS", "self-learning", "logistic regression", "random forest")
 EQUAL = 1e-12  # values of a rule that differ by less differ by rounding errors
 
 
@@ -112,6 +113,7 @@ class FitSettings:
     # The class that precision, recall and the like are about; if None, the rarer one of two.
     positive: str | None = None
     model: str = AUTO  # or the name of a method
+    candidates: tuple[str, ...] = USUAL_CANDIDATES  # of the confident step; none: it is left out
     threshold: ThresholdRule = field(default_factory=ThresholdRule)  # of the positive class
     calibrate: bool = False  # whether probabilities are to be calibrated
 

@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from neverworse._words import count
+from neverworse.study._ladder import ConfidentFacts, Rung
 
 Scalar = str | float | int | bool | None
-VerdictKind = Literal["projected", "nothing to gain", "supervised", "another method", "undecided"]
+VerdictKind = Literal[
+    "projected", "nothing to gain", "supervised", "stacked", "another method", "undecided"
+]
 
 
 @dataclass(frozen=True)
@@ -347,6 +350,8 @@ class Study:
     packages: dict[str, str]
     data: DataFacts
     verdict: Verdict
+    ladder: tuple[Rung, ...]
+    confident: ConfidentFacts | None
     certificate: dict[str, Any]
     claim: str
     certificate_words: str

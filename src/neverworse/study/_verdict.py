@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from neverworse._words import count, percent, points
-from neverworse.study._methods import OURS, PROJECTED, SUPERVISED
+from neverworse.study._methods import OURS, PROJECTED, STACKED, SUPERVISED
 from neverworse.study._study import (
     Changes,
     Comparison,
@@ -31,18 +31,21 @@ def decide(
     loss_difference: Estimate | None,
     error_difference: Estimate | None,
     better: str | None = None,
+    confident: bool = False,
 ) -> VerdictKind:
     """Return the verdict that follows from what is proved and what held-out rows show.
 
     The rules, of which the first that applies decides:
 
-    1. Another method that is clearly better than both models on held-out rows is to be used.
-    2. If nothing could be improved for certain, the projected model is the supervised one.
-    3. If the projected model is clearly worse on held-out rows, in squared loss or in error, the
+    1. Another method that is clearly better than all our models on held-out rows is to be used.
+    2. If the labels show with confidence that the stacked model is better, it is to be used, unless
+       the projected model is clearly better than the supervised one on held-out rows.
+    3. If nothing could be improved for certain, the projected model is the supervised one.
+    4. If the projected model is clearly worse on held-out rows, in squared loss or in error, the
        supervised one is to be used.
-    4. If the certificate guarantees an improvement, or the projected model is clearly better on
+    5. If the certificate guarantees an improvement, or the projected model is clearly better on
        held-out rows, it is to be used.
-    5. Otherwise nothing speaks for either.
+    6. Otherwise nothing speaks for either.
 
     Parameters
     ----------
@@ -52,13 +55,18 @@ def decide(
     loss_difference, error_difference : Estimate or None
         Squared loss and error on held-out rows: projected less supervised. None if not known.
     better : str, optional
-        Another method that is clearly better than both.
+        Another method that is clearly better than our own.
+    confident : bool
+        Whether the stacked model is better with confidence, and not clearly worse on held-out rows.
     """
     if better is not None:
         return "another method"
+    signs = [each.sign for each in (loss_difference, error_difference) if each is not None]
+    is_better = min(signs, default=0) < 0 and max(signs) <= 0
+    if confident and not is_better:
+        return "stacked"
     if guarantee == "same":
         return "nothing to gain"
-    signs = [each.sign for each in (loss_difference, error_difference) if each is not None]
     if max(signs, default=0) > 0:
         return "supervised"
     if guarantee == "improved" or min(signs, default=0) < 0:
@@ -71,15 +79,15 @@ class Evidence:
     """What a verdict is about."""
 
     guarantee: Guarantee
-    claim: str  # what is proved, in a sentence
     penalised: bool  # whether that is about a loss with a ridge penalty
     no_room: bool  # whether nothing could be improved, and not merely nothing that was found
     has_prior: bool  # whether shares of classes were given
     data: DataFacts
     changes: Changes
     comparison: Comparison | None
-    better: Sequence[str]  # methods that are clearly better than both models, the best first
+    better: Sequence[str]  # methods that are clearly better than our own, the best first
     labeled_curve: Curve | None
+    confident: bool = False  # whether the stacked model is better than the supervised one
     telling: Sequence[str] = ()  # columns whose values say which class a labeled row has
     # In the file; as long as there is none, what is recommended counts, at a threshold of 0.5.
     model: ModelFacts | None = None
@@ -91,13 +99,26 @@ class Evidence:
         if self.comparison is not None:
             facts = self.comparison.of(PROJECTED)
             loss, error = facts.loss_difference, facts.error_difference
-        return decide(self.guarantee, loss, error, next(iter(self.better), None))
+        better = next(iter(self.better), None)
+        return decide(self.guarantee, loss, error, better, self._is_confident())
+
+    def _is_confident(self) -> bool:
+        """Whether the stacked model is better with confidence, and nothing speaks against it."""
+        if not self.confident or self.comparison is None or STACKED in self.comparison.failures:
+            return False
+        facts = self.comparison.of(STACKED)
+        differences = facts.error_difference, facts.brier_difference
+        return not any(each is not None and each.sign > 0 for each in differences)
 
 
 def verdict_of(evidence: Evidence) -> Verdict:
     """Return what to do, and why, in plain words."""
     kind = evidence.kind
-    recommended = {"projected": PROJECTED, "another method": next(iter(evidence.better), "")}
+    recommended = {
+        "projected": PROJECTED,
+        "stacked": STACKED,
+        "another method": next(iter(evidence.better), ""),
+    }
     model = recommended.get(kind, SUPERVISED)
     numbers = None
     if evidence.comparison is not None:
@@ -110,7 +131,7 @@ def verdict_of(evidence: Evidence) -> Verdict:
         _headline(kind, model, evidence),
         None if numbers is None else _quality(model, numbers, evidence),
         tuple(_reasons(kind, model, evidence)),
-        tuple(_cautions(numbers, evidence)),
+        tuple(_cautions(kind, numbers, evidence)),
         tuple(_advice(kind, evidence)),
     )
 
@@ -118,6 +139,11 @@ def verdict_of(evidence: Evidence) -> Verdict:
 def _headline(kind: VerdictKind, model: str, evidence: Evidence) -> str:
     if kind == "another method":
         return f"Use {model}: it is clearly better on held-out rows. It comes without a guarantee."
+    if kind == "stacked":
+        return (
+            "Use the stacked model: with 95 % confidence, its Brier score on the unlabeled rows is "
+            "lower. That is likely, not certain."
+        )
     if kind == "nothing to gain":
         if not evidence.no_room:
             return "Use the supervised model: no certain improvement of it was found."
@@ -143,14 +169,12 @@ def _is_clearly_better(comparison: Comparison | None) -> bool:
 
 
 def _reasons(kind: VerdictKind, model: str, evidence: Evidence) -> Iterator[str]:
-    if kind != "another method":
-        yield evidence.claim
     comparison = evidence.comparison
     if comparison is not None and kind == "another method":
         yield _against_both(model, comparison)
     elif comparison is not None and kind != "nothing to gain":
-        yield _held_out(comparison)
-    if evidence.guarantee != "same":
+        yield _held_out(STACKED if kind == "stacked" else PROJECTED, comparison)
+    if evidence.guarantee != "same" and kind != "stacked":
         n_changed = evidence.changes.n_changed
         yield (
             f"The projected model gives {f'{n_changed:,}' if n_changed else 'none'} of the "
@@ -159,12 +183,12 @@ def _reasons(kind: VerdictKind, model: str, evidence: Evidence) -> Iterator[str]
         )
 
 
-def _held_out(comparison: Comparison) -> str:
-    """Say how the projected model does against the supervised one."""
-    facts = comparison.of(PROJECTED)
+def _held_out(model: str, comparison: Comparison) -> str:
+    """Say how a model of ours does against the supervised one."""
+    facts = comparison.of(model)
     error, loss = facts.error_difference, facts.loss_difference
     assert error is not None
-    words = f"On held-out rows, the projected model's error {_step(error)}."
+    words = f"On held-out rows, the {model} model's error {_step(error)}."
     if loss is not None and loss.sign and loss.sign != error.sign:
         way = "lower" if loss.sign < 0 else "higher"
         ends = sorted(map(abs, (loss.low, loss.high)))
@@ -241,7 +265,7 @@ def _quality(recommended: str, numbers: Numbers, evidence: Evidence) -> str:
     return words + more
 
 
-def _cautions(numbers: Numbers | None, evidence: Evidence) -> Iterator[str]:
+def _cautions(kind: VerdictKind, numbers: Numbers | None, evidence: Evidence) -> Iterator[str]:
     comparison = evidence.comparison
     rarest = min(evidence.data.classes, key=lambda each: each.n_labeled)
     if evidence.telling:
@@ -256,6 +280,11 @@ def _cautions(numbers: Numbers | None, evidence: Evidence) -> Iterator[str]:
             f"least, and {rarest.name!r} has {count(rarest.n_labeled, 'label')}."
         )
         return
+    if kind == "stacked":
+        yield (
+            "The step of the stacked model was found with all labels, so that its numbers on "
+            "held-out rows may be a little too good."
+        )
     if rarest.n_labeled < FEW_LABELS:
         yield (
             f"There are {count(rarest.n_labeled, 'label')} of {rarest.name!r}: what is said about "
@@ -290,11 +319,11 @@ def _advice(kind: VerdictKind, evidence: Evidence) -> Iterator[str]:
     if kind == "another method":
         return  # the learning curve is about our own models
     yield from _more_labels(evidence)
-    if kind == "projected" and evidence.changes.n_changed:
+    if kind == "stacked" or (kind == "projected" and evidence.changes.n_changed):
         return
     comparison = evidence.comparison
     if comparison is not None:
-        n_others = sum(each.method not in OURS for each in comparison.methods)
+        n_others = sum(each.method not in (*OURS, STACKED) for each in comparison.methods)
         yield (
             "Another family of models: none of those in the comparison is clearly better."
             if n_others > 1

@@ -7,6 +7,7 @@ import numpy as np
 
 from neverworse import ProjectedLeastSquaresClassifier
 from neverworse.study import Study
+from neverworse.study._ladder import CandidateFacts, ConfidentFacts, ladder
 from neverworse.study._study import (
     AuditFacts,
     CalibrationBin,
@@ -40,6 +41,16 @@ NASTY = (
     "two\nlines\tand $math$ {{x}}",
 )
 
+CONFIDENT = ConfidentFacts(
+    candidates=(CandidateFacts("ICLS", 0.0, 0.01), CandidateFacts("random forest", 0.4, -0.02)),
+    level=0.95,
+    n_labeled=12,
+    n_unlabeled=400,
+    is_sample=False,
+    expected_change=-0.015,
+    largest_change=-0.003,
+)
+
 
 def made_up(n_classes=2, n_labeled=12, n_unlabeled=400, n_features=6, seed=3):
     """Rows of classes that overlap, most of them without a label."""
@@ -71,6 +82,13 @@ def study_of(X, y, names, features, notes=(), **params):
         packages={"numpy": "2.3.0", "scikit-learn": "1.9.1"},
         data=data,
         verdict=verdict,
+        ladder=ladder(
+            *(_claim(certificate), verdict.kind == "projected", CONFIDENT, ""),
+            model=verdict.model,
+            n_differing=changes.n_changed,
+            n_unlabeled=changes.n_unlabeled,
+        ),
+        confident=CONFIDENT,
         certificate=certificate,
         claim=_claim(certificate),
         certificate_words=certificate["summary"],
@@ -305,7 +323,6 @@ def _verdict(certificate, data, changes, compared, curve):
     return verdict_of(
         Evidence(
             guarantee="same" if certificate["reason"] else guarantee,
-            claim=_claim(certificate),
             penalised=certificate["penalty"] > 0.0,
             no_room=certificate["reason"] == "inside",
             has_prior=False,
@@ -384,6 +401,10 @@ def nasty():
         changes=changes,
         command=" ".join(NASTY),
         claim=NASTY[0],
+        ladder=tuple(dataclasses.replace(each, words=NASTY) for each in found.ladder),
+        confident=dataclasses.replace(
+            CONFIDENT, candidates=tuple(CandidateFacts(each, 0.1, 0.2) for each in NASTY)
+        ),
         verdict=Verdict("projected", NASTY[1], *NASTY[:2], NASTY, NASTY, NASTY),
         model=dataclasses.replace(found.model, name=NASTY[1], words=NASTY),
         certificate_words=NASTY[1],

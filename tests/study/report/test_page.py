@@ -14,6 +14,7 @@ import pytest
 
 from neverworse._words import number
 from neverworse.pages import COLOURS
+from neverworse.study._ladder import ladder
 from neverworse.study._made import study_from
 from neverworse.study._study import ColumnImportance, DecisionFacts, Estimate, Importance
 from neverworse.study.report import page, write_report
@@ -277,6 +278,7 @@ def test_where_nothing_changed_nothing_is_shown_twice():
         (studies.binary, "projected", "Never worse", True),
         (studies.nothing_improved, "nothing to gain", "Same as supervised", False),
         (studies.binary, "supervised", "Worse on held-out rows", False),
+        (studies.binary, "stacked", "Likely better, not certain", False),
         (studies.binary, "another method", "Another method is better", False),
         (studies.not_guaranteed, "undecided", "Not guaranteed", False),
         (studies.not_guaranteed, "projected", "Better on held-out rows, not guaranteed", False),
@@ -297,8 +299,24 @@ def test_the_verdict_comes_first(make):
     verdict = study.verdict
     assert verdict.headline in said
     assert verdict.quality is None or verdict.quality in said
-    for sentence in (*verdict.reasons, *verdict.cautions, *verdict.advice):
+    rungs = [sentence for rung in study.ladder for sentence in rung.words]
+    for sentence in (*rungs, *verdict.reasons, *verdict.cautions, *verdict.advice):
         assert shown(sentence) in said
+
+
+def test_rungs_say_what_is_known_and_candidates_how_far_to_go():
+    study = studies.binary()
+    content = page(study)
+    rungs = re.findall(r'<li(?: class="(\w+)")?>\n<h3>(\w+) <span', content)
+    assert rungs == [("certain", "Certain"), ("confident", "Confident"), ("undecided", "Undecided")]
+    nothing = ladder("No.", False, None, "so it is.", model="x", n_differing=0, n_unlabeled=9)
+    content = page(dataclasses.replace(study, ladder=nothing, confident=None))
+    rungs = re.findall(r'<li(?: class="(\w+)")?>\n<h3>(\w+) <span', content)
+    assert rungs == [("", "Certain"), ("", "Confident"), ("", "Undecided")]
+    assert "Candidates of the stacked model" not in content
+    found = Reader(page(study)).sections["model"]
+    assert "random forest" in found
+    assert "0.40" in found
 
 
 def test_options_are_not_broken_at_their_hyphens():

@@ -64,7 +64,7 @@ class RowSpace:
 
 
 def applies(rows: Rows, n_used: int) -> bool:
-    """Whether the kernel of so many rows is to be preferred to the Gram matrix."""
+    """Whether the kernel of this number of rows is to be preferred to the Gram matrix."""
     return rows.n_columns > HIGH and n_used < rows.n_columns and n_used <= MOST_ROWS
 
 

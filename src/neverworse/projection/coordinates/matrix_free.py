@@ -1,4 +1,4 @@
-"""Coordinates for so many columns that no matrix of columns by columns can be made.
+"""Coordinates for more columns than an n_features × n_features matrix can have.
 
 They are the weights themselves, about the mean of the rows and in units of their own. The
 quadratic part of the loss is not the identity in them, but a matrix M = T'HT that is known by its

@@ -67,7 +67,7 @@ class Point:
         self.q, self.y, self.residual, self.t = other.q, other.y, other.residual, other.t
 
     def beyond(self, other: Point, length: float) -> Point:
-        """Return the point on the line from another one through this, so much farther."""
+        """Return the point on the line from another one through this, farther by `length`."""
         return Point(
             self.q + length * (self.q - other.q),
             self.y + length * (self.y - other.y),
@@ -184,7 +184,7 @@ class LabelDescent:
             self._last.residual = self._last.residual + change
 
     def _at(self, q: Matrix, near: Point, error: float) -> Point:
-        """Return the point of labels near others, with scores that are off by so much at most."""
+        """Return the point of labels near others, with scores that are off by `error` at most."""
         system = self._system
         change = system.root * self._ratio * (q - near.q)
         residual = near.residual + system.alpha * change

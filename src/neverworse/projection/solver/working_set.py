@@ -305,7 +305,8 @@ class _Loop:
         w = coordinates.to_weights(z)
         copy = coordinates.whitens_copies and not coordinates.rows.random_access
         # The next working set may be larger, and rows that matter may lie together.
-        choice = Choice(SET_GROWTH * self.size / self.n_rows, copy)
+        most = min(SET_GROWTH * self.size, max(self.size, self.most_loaded))
+        choice = Choice(most / self.n_rows, copy)
         self.budget.n_passes += 1
         return coordinates.rows.keep(function, w.coef, w.intercept, choice, **chunks)
 

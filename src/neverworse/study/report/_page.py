@@ -39,6 +39,7 @@ BADGES: dict[VerdictKind, tuple[str, str]] = {
     "projected": ("Never worse", "good"),
     "nothing to gain": ("Same as supervised", "neutral"),
     "supervised": ("Worse on held-out rows", "bad"),
+    "stacked": ("Likely better, not certain", "neutral"),
     "another method": ("Another method is better", "neutral"),
     "undecided": ("Not guaranteed", "bad"),
 }

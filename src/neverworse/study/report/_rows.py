@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from neverworse._words import MISSING, decimal, number, percent, signed
 from neverworse.pages import Markup, estimate, exact, name
+from neverworse.study._ladder import ConfidentFacts
 from neverworse.study._study import (
     ChangedRow,
     Coefficient,
@@ -39,6 +40,13 @@ def confusion(numbers: Numbers) -> Iterator[Row]:
             cell = exact(n, f"{n:,.1f}".removesuffix(".0")) + f" ({share})"
             row.append(Markup("<b>{}</b>").format(cell) if n and k != m else cell)
         yield row
+
+
+def candidates(found: ConfidentFacts) -> Iterator[Row]:
+    """Yield the candidates of the stacked model, and the step towards each."""
+    for each in found.candidates:
+        change = exact(each.difference, signed(decimal(each.difference)))
+        yield [name(each.name), change, exact(each.step, decimal(each.step, 2))]
 
 
 def curve(found: Curve) -> Iterator[Row]:
