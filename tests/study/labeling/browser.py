@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import fcntl
 import json
 import os
 import select
@@ -20,14 +19,11 @@ class Browser:
 
     def __init__(self, profile, *, width=1100, height=900):
         here, there = os.pipe(), os.pipe()
-        theirs = [fcntl.fcntl(fd, fcntl.F_DUPFD, 10) for fd in (here[0], there[1])]
-
-        def pipes():
-            os.dup2(theirs[0], 3)
-            os.dup2(theirs[1], 4)
-
+        # Chromium wants them to be 3 and 4.
+        shell = f'exec "$0" "$@" 3<&{here[0]} 4>&{there[1]}'
         self._process = subprocess.Popen(
             [
+                *("bash", "-c", shell),
                 *(BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"),
                 *("--disable-dev-shm-usage", "--remote-debugging-pipe"),
                 *(f"--user-data-dir={profile}", f"--window-size={width},{height}", "about:blank"),
@@ -35,10 +31,9 @@ class Browser:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            pass_fds=(3, 4),
-            preexec_fn=pipes,
+            pass_fds=(here[0], there[1]),
         )
-        for fd in (here[0], there[1], *theirs):
+        for fd in (here[0], there[1]):
             os.close(fd)
         self._out, self._in, self._rest, self._n = here[1], there[0], b"", 0
         self._session = None
