@@ -130,7 +130,8 @@ def _undecided(
             return
         yield (
             f"Whether the {model} model gives fewer wrong classes than the supervised one. They "
-            f"differ on {n_differing:,} of the {count(n_unlabeled, 'unlabeled row')}."
+            f"differ on {n_differing:,} of the {count(n_unlabeled, 'unlabeled row')}. To label "
+            "some of these: neverworse label."
         )
     elif facts is None:
         yield "Whether another model is better than the supervised one."
