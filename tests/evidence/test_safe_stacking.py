@@ -28,6 +28,7 @@ from neverworse import (
     SafeStackingClassifier,
     audit,
 )
+from neverworse.estimators import has_class_scores
 from neverworse.methods import SelfLearningClassifier
 from neverworse.tables import load_model, save_model
 
@@ -438,9 +439,8 @@ def test_useless_candidates_rarely_make_it_worse():
     assert worse <= 4  # more have a probability of 1 % at the limit of 5 %
 
 
-def test_models_that_have_moved_can_be_audited_by_themselves():
+def test_steps_of_a_model_that_has_moved_are_not_those_of_a_pipeline():
     X, y, _ = make()
     clf = quick().fit(X, y)
-    assert clf.evidence_.chosen
-    found = audit(clf.model_, clf.baseline_, X, y)
-    assert found.worst_case == pytest.approx(clf.certificate_.worst_case)
+    assert clf.model_.steps
+    assert not has_class_scores(clf.model_)

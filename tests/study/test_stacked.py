@@ -164,6 +164,12 @@ def test_of_large_tables_rows_are_drawn_and_that_is_said(monkeypatch):
     assert there.facts.candidates[0].step == pytest.approx(here.facts.candidates[0].step)
 
 
+def test_models_of_some_of_the_labels_are_not_compared_with_one_of_all(monkeypatch):
+    monkeypatch.setattr("neverworse.study._sample.MOST_LABELED", 20)
+    fit, settings = fitted(**LOGISTIC)
+    assert stack(fit, settings).why_not.startswith("there are more than 20 labels, too many")
+
+
 def test_thresholds_of_stacked_models_are_tested_on_held_out_rows(moved):
     fit, settings, *_ = moved
     wanted = replace(settings, model="stacked", threshold=ThresholdRule("balanced"))

@@ -27,7 +27,7 @@ from neverworse.study._sample import LEVEL, USUAL_FOLDS, Progress, Sample, draw_
 from neverworse.study._settings import FitSettings
 from neverworse.tables import TableError, nearest
 
-MOST_UNLABELED = 20_000
+MOST_UNLABELED = 5_000  # in each fit; self-learning takes a second with four times as many
 NONE = "none"
 
 
@@ -77,7 +77,7 @@ def stack(
 ) -> Stacked:
     """Move the supervised model towards the candidates, or say why that cannot be done.
 
-    Large tables are sampled, as in a comparison: all is then about the rows that were drawn.
+    Of many unlabeled rows some are drawn: everything is then about these.
     """
     from neverworse.evidence import FEWEST_LABELS, SafeStackingClassifier
 
@@ -100,6 +100,13 @@ def stack(
             *(fit.features, fit.target.codes, fit.weights, MOST_UNLABELED, seed),
             fits_per_split=len(methods),
         )
+        if sample.n_labeled < sample.n_labels:
+            # A model of some of the labels would be compared with a supervised model of as many.
+            return Stacked(
+                None,
+                f"there are more than {sample.n_labeled:,} labels, too many to fit all candidates "
+                "several times. Compare methods on held-out rows: --compare.",
+            )
         most = int(np.bincount(sample.y[: sample.n_labeled].astype(np.intp)).max())
         stacking = SafeStackingClassifier(
             baseline,
