@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
 
+from neverworse.rows._packed import pack, unpack
+
 
 class ChunkState(ABC):
     """One object for each chunk of rows, kept where the chunk is.
@@ -58,7 +60,7 @@ class ChunkState(ABC):
 
 
 class LocalChunkState(ChunkState):
-    """Objects in the memory of this process."""
+    """Objects in the memory of this process, perhaps packed."""
 
     def __init__(self, objects: list[Any]) -> None:
         self.objects = objects
@@ -75,13 +77,13 @@ class LocalChunkState(ChunkState):
         numbers = range(len(self.objects)) if chosen is None else chosen
         arguments = [()] * len(numbers) if own is None else own
         return [
-            function(self.objects[k], *objects_of(also, k), *common, *mine)
+            function(unpack(self.objects[k]), *objects_of(also, k), *common, *mine)
             for k, mine in zip(numbers, arguments, strict=True)
         ]
 
     def keep_only(self, function: Callable[[Any], Any]) -> ChunkState:
         """See `ChunkState.keep_only`."""
-        return LocalChunkState([function(one) for one in self.objects])
+        return LocalChunkState([pack(function(unpack(one))) for one in self.objects])
 
 
 def objects_of(kept: Sequence[ChunkState], number: int) -> list[Any]:
@@ -89,7 +91,7 @@ def objects_of(kept: Sequence[ChunkState], number: int) -> list[Any]:
     found = []
     for one in kept:
         assert isinstance(one, LocalChunkState)
-        found.append(one.objects[number])
+        found.append(unpack(one.objects[number]))
     return found
 
 

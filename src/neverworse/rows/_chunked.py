@@ -19,6 +19,7 @@ from neverworse._typing import AnyArray, Indices, Matrix, Scalars, Vector
 from neverworse.rows._base import Rows
 from neverworse.rows._chunk_state import ChunkState, LocalChunkState, add_pairs, objects_of
 from neverworse.rows._dense import some_dense
+from neverworse.rows._packed import pack
 from neverworse.rows._sums import RowWeigh, Standard, Weigh, reduce_rows
 
 Result = TypeVar("Result")
@@ -201,7 +202,7 @@ class ChunkedRows(Rows):
     ) -> ChunkState:
         """See `Rows.keep`."""
         found = self._map(self._verb(function, *common), self._belonging(known, kept))
-        return LocalChunkState(list(found))
+        return LocalChunkState([pack(one) for one in found])  # soft labels are worth a bit each
 
     def fold(
         self,

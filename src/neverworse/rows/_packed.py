@@ -1,4 +1,4 @@
-"""Arrays on their way to a worker: most numbers of weights and soft labels are one of two.
+"""Small forms of arrays, to send or to keep: most weights and soft labels are one of two numbers.
 
 A row of weight one, or a label of zero or one, is worth a bit and not eight bytes.
 """
