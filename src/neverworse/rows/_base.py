@@ -99,10 +99,7 @@ class Rows(ABC):
     def scatter(self, known: Any) -> Any:
         """Put what is known about all rows where they are, and return what stands for it.
 
-        Parameters
-        ----------
-        known : object
-            Its method ``at(rows)`` returns the same for the rows in a slice.
+        The method ``known.at(rows)`` returns the same for the rows in a slice.
         """
         return known
 
@@ -160,16 +157,9 @@ class Rows(ABC):
         return function(*kept, *common)
 
     def pick(self, function: Callable[..., AnyArray], kept: Any, indices: Indices) -> AnyArray:
-        """Return values of some rows.
+        """Return values of some rows, with indices in increasing order.
 
-        Parameters
-        ----------
-        function : callable
-            ``function(kept, indices)`` returns values of rows of a chunk, with the rows last.
-        kept : object
-            See `keep`.
-        indices : array of int
-            In increasing order.
+        ``function(kept, indices)`` returns those of rows of a chunk, with the rows last.
         """
         return function(kept, indices)
 
@@ -284,13 +274,8 @@ class Rows(ABC):
     ) -> Iterable[Result]:
         """Apply a function to pieces of the rows with these indices, as `take` returns them.
 
-        Parameters
-        ----------
-        indices : array of int
-        pieces : sequence of slice
-            How to cut `indices`. Backends for which other pieces are better may choose their own.
-        function : callable
-            ``function(piece, rows)`` with a slice of `indices`, and the rows with these.
+        ``function(piece, rows)`` gets a slice of `indices`, and the rows with these. Backends for
+        which other pieces are better may choose their own.
         """
         return map_in_threads(lambda piece: function(piece, self.take(indices[piece])), pieces)
 
@@ -312,12 +297,8 @@ class Rows(ABC):
     ) -> tuple[Matrix, Matrix]:
         """Return T'ST and T'SC for the centred rows C and their scores T in some directions.
 
-        Parameters
-        ----------
-        directions : array of shape (n_directions, n_columns)
-        centre : array of shape (n_columns,)
-            Subtracted from the rows, after their shift.
-        weights : array of shape (n_rows,), optional
+        Directions have shape (n_directions, n_columns). The centre is subtracted from the rows,
+        after their shift.
         """
 
         def part(bounds: tuple[int, int]) -> tuple[Matrix, Matrix]:
@@ -329,14 +310,7 @@ class Rows(ABC):
         return np.sum(squares, axis=0), np.sum(products, axis=0)
 
     def triangle(self, standard: Standard, weights: Vector | None, targets: Matrix) -> Matrix:
-        """Return rows R with R'R = A'A for the standardised rows A, bordered by their targets.
-
-        Parameters
-        ----------
-        standard : Standard
-        weights : array of shape (n_rows,), optional
-        targets : array of shape (n_targets, n_rows)
-        """
+        """Return rows R with R'R = A'A for the standardised rows A, bordered by their targets."""
         width = len(standard.columns) + len(targets)
         step = max(self.block_rows, 2 * width)
 

@@ -357,15 +357,9 @@ class ChunkedRows(Rows):
 
 
 def check_chunk(chunk: Rows, n_rows: int, n_columns: int, name: str) -> Rows:
-    """Return the chunk if it has the expected shape, or say what is wrong with it.
+    """Return the chunk if it has the shape that was seen when the data were opened.
 
-    Parameters
-    ----------
-    chunk : Rows
-    n_rows, n_columns : int
-        What was seen when the data were opened.
-    name : str
-        Of the chunk, for the message.
+    Otherwise say what is wrong with the chunk of this name.
     """
     if chunk.n_columns != n_columns:
         raise ValueError(

@@ -139,7 +139,7 @@ class Coordinates(ABC):
         return self.rows.scores(w.coef, w.intercept)
 
     def solve(self, p: Matrix, error: float) -> Solved:  # noqa: ARG002
-        """Solve T'HTz = p until the error of ½ p·z is at most so large."""
+        """Solve T'HTz = p until the error of ½ p·z is at most `error`."""
         return Solved(p, np.zeros_like(p), 0)
 
     def map_taken(

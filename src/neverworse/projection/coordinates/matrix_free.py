@@ -105,7 +105,7 @@ class MatrixFreeCoordinates(Coordinates):
         near: Matrix | None = None,
         stop: Callable[[], bool] = lambda: False,
     ) -> Solved:
-        """Solve Mz = p until the error of ½ p·z is at most so large."""
+        """Solve Mz = p until the error of ½ p·z is at most `error`."""
         least = SMALLEST_RESIDUAL * float(np.linalg.norm(self._unrestricted(p)))
 
         def enough(residual: Matrix) -> bool:
