@@ -62,6 +62,7 @@ PROJECTED = ProjectedLeastSquaresClassifier
 # `tol`, a little sooner or later for other rounding errors, and weights then differ by its root.
 TO_THE_END = {"tol": 1e-12}
 CHOSEN = {"alpha": "loo"}
+KERNEL = {"alpha": 0.5, "kernel": "rbf", "gamma": 0.1, "n_components": 20, "random_state": 0}
 CASES = {
     "supervised": Case(LeastSquaresClassifier, labeled=0.3),
     "few labels": Case(PROJECTED),
@@ -93,6 +94,10 @@ CASES = {
         labeled=0.2,
         settings={"target_bounds": (0.0, 1.0), **CHOSEN},
     ),
+    "kernel": Case(PROJECTED, n_rows=3000, settings=KERNEL),
+    "kernel, leave one out": Case(
+        PROJECTED, n_rows=3000, labeled=0.2, settings={**KERNEL, **CHOSEN, "gamma": "loo"}
+    ),
 }
 SPARSE = {
     "sparse": Case(PROJECTED, kind="sparse"),
@@ -104,8 +109,10 @@ SPARSE = {
 
 def assert_same_model(found, expected):
     """Same weights and same certificate, but for rounding errors."""
-    size = max(1.0, float(np.abs(expected.coef_).max()))
-    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=0, atol=1e-10 * size)
+    coef = expected._coef_name
+    expected_coef = getattr(expected, coef)
+    size = max(1.0, float(np.abs(expected_coef).max()))
+    np.testing.assert_allclose(getattr(found, coef), expected_coef, rtol=0, atol=1e-10 * size)
     size = max(1.0, float(np.abs(expected.intercept_).max()))
     np.testing.assert_allclose(found.intercept_, expected.intercept_, rtol=0, atol=1e-10 * size)
     if not hasattr(expected, "certificate_"):

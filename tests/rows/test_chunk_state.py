@@ -1,41 +1,55 @@
 """What is kept of chunks: in this process, and by Dask."""
 
 import operator
-from itertools import pairwise
 
 import dask
 import dask.array as da
 import numpy as np
 import pytest
 
-from neverworse.rows import DenseRows
-from neverworse.rows._chunk_state import LocalChunkState, add_pairs
-from neverworse.rows._dask import DaskRows
-from neverworse.rows._dask_chunk_state import DaskChunkState
-from neverworse.rows._dask_engine import Engine, task_of
+from neverworse.rows import ChunkedRows, DaskRows, DenseRows, add_pairs
 
 SIZES = (3, 0, 4, 1)  # an empty chunk, too
 EDGES = np.cumsum([0, *SIZES])
 VALUES = 10.0 * np.arange(EDGES[-1])
-PARTS = [VALUES[lo:hi] for lo, hi in pairwise(EDGES)]
+PARTS = np.split(VALUES, EDGES[1:-1])
+X = np.arange(16.0).reshape(8, 2)
 
 
-def local(parts):
-    return LocalChunkState(list(parts))
+class LocalRows(ChunkedRows):
+    """Chunks of an array, in this process."""
+
+    def __init__(self, X):
+        super().__init__(SIZES, X.shape[1])
+        self.chunks = np.split(X, EDGES[1:-1])
+
+    def map_chunks(self, verb, chosen, arguments):
+        both = zip(chosen, arguments, strict=True)
+        return [verb(DenseRows(self.chunks[k]), *own) for k, own in both]
 
 
-def in_dask(parts):
-    tasks = [task_of(part.copy, "part") for part in parts]
-    return DaskChunkState(Engine(), tasks, [()] * len(tasks))
+def in_dask(X):
+    return DaskRows(da.from_array(X, chunks=(SIZES, -1)))
 
 
-kinds = pytest.mark.parametrize("make", [local, in_dask])
+chunked = pytest.mark.parametrize("place", [LocalRows, in_dask])
+anywhere = pytest.mark.parametrize("place", [DenseRows, LocalRows, in_dask])
 
 
 @pytest.fixture(autouse=True, params=["threads", "synchronous"])
 def scheduler(request):
     with dask.config.set(scheduler=request.param):
         yield
+
+
+class Numbers:
+    """Numbers of rows, that belong to chunks."""
+
+    def __init__(self, numbers):
+        self.numbers = numbers
+
+    def at(self, rows):
+        return self.numbers[rows]
 
 
 def shifted_sum(part, other, shift, factor=1.0):
@@ -46,13 +60,10 @@ def sum_and_size(part):
     return part.sum(), part.size
 
 
-def in_chunks(X):
-    return DaskRows(da.from_array(X, chunks=(SIZES, -1)))
-
-
 def values_of(rows, numbers):
-    assert rows.n_rows == len(numbers.numbers if isinstance(numbers, Numbers) else numbers)
-    return numbers.numbers if isinstance(numbers, Numbers) else numbers
+    numbers = numbers.numbers if isinstance(numbers, Numbers) else numbers
+    assert rows.n_rows == len(numbers)
+    return numbers
 
 
 def first(part):
@@ -67,60 +78,47 @@ def in_two_rows(part, indices):
     return np.stack([part[indices], -part[indices]])
 
 
-@kinds
-def test_map(make):
-    kept, other = make(PARTS), make([2.0 * part for part in PARTS])
-    found = kept.map(shifted_sum, 1.0, also=(other,))
+@chunked
+def test_every_chunk_is_asked(place):
+    rows = place(X)
+    kept, other = rows.scatter(Numbers(VALUES)), rows.scatter(Numbers(2.0 * VALUES))
+    found = rows.ask(shifted_sum, (kept, other), 1.0)
     assert found == [float((3.0 * part + 1.0).sum()) for part in PARTS]
+    found = rows.ask(shifted_sum, (kept, other), known=(Numbers(VALUES),))
+    assert found == [float(4.0 * part.sum()) for part in PARTS]
 
 
-@kinds
-def test_map_of_chosen_chunks(make):
-    kept, other = make(PARTS), make(PARTS)
-    found = kept.map(shifted_sum, 0.0, also=(other,), chosen=[0, 3], own=[(2.0,), (-1.0,)])
-    assert found == [4.0 * PARTS[0].sum(), -2.0 * PARTS[3].sum()]
-
-
-@kinds
-def test_every_chunk_has_arguments_of_its_own(make):
-    with pytest.raises(ValueError, match="zip"):
-        make(PARTS).map(at, own=[(np.array([0]),)])
-
-
-@kinds
-def test_reduce(make):
-    kept = make(PARTS)
-    assert kept.reduce(sum_and_size, add_pairs) == (VALUES.sum(), VALUES.size)
-    assert kept.reduce(shifted_sum, operator.add, 1.0, also=(kept,)) == (2.0 * VALUES + 1.0).sum()
-
-
-@kinds
-def test_reduce_keeps_the_order(make):
-    found = make(PARTS).reduce(list, operator.add)
-    assert found == VALUES.tolist()
+@chunked
+def test_answers_are_combined_in_the_order_of_the_chunks(place):
+    rows = place(X)
+    kept = rows.scatter(Numbers(VALUES))
+    assert rows.ask_and_combine(sum_and_size, add_pairs, (kept,)) == (VALUES.sum(), VALUES.size)
+    found = rows.ask_and_combine(shifted_sum, operator.add, (kept, kept), 1.0)
+    assert found == (2.0 * VALUES + 1.0).sum()
+    assert rows.ask_and_combine(list, operator.add, (kept,)) == VALUES.tolist()
 
 
 def test_keep_only_frees_memory_of_this_process_only():
-    kept = local(PARTS)
-    assert [len(one) for one in kept.keep_only(first).objects] == [1, 0, 1, 1]
-    far = in_dask(PARTS)
-    assert far.keep_only(first) is far
+    for place, left in ((LocalRows, [1, 0, 1, 1]), (in_dask, list(SIZES))):
+        rows = place(X)
+        kept = rows.keep_only(first, rows.scatter(Numbers(VALUES)))
+        assert rows.ask(len, (kept,)) == left
 
 
 @pytest.mark.parametrize("indices", [[0, 2, 3, 6, 7], [7], [1, 1, 4], range(8), []])
-@pytest.mark.parametrize("place", [DenseRows, in_chunks])
+@anywhere
 def test_pick(place, indices):
     indices = np.array(indices, dtype=np.intp)
-    rows = place(np.zeros((8, 2)))
+    rows = place(X)
     kept = rows.keep(values_of, known=(Numbers(VALUES),))
     np.testing.assert_array_equal(rows.pick(at, kept, indices), VALUES[indices])
     found = rows.pick(in_two_rows, kept, indices)
     np.testing.assert_array_equal(found, [VALUES[indices], -VALUES[indices]])
 
 
-@pytest.mark.parametrize("place", [DenseRows, in_chunks])
+@anywhere
 def test_what_is_kept_can_be_asked(place):
-    rows = place(np.zeros((8, 2)))
+    rows = place(X)
     kept = rows.keep(values_of, known=(Numbers(VALUES),))
     found = rows.ask(shifted_sum, (kept, kept), 1.0)
     assert sum(found) == (2.0 * VALUES + 1.0).sum()
@@ -128,25 +126,14 @@ def test_what_is_kept_can_be_asked(place):
     assert len(rows.chunk_starts) == len(found)
 
 
-class Numbers:
-    """Numbers of rows, that belong to chunks."""
-
-    def __init__(self, numbers):
-        self.numbers = numbers
-
-    def at(self, rows):
-        return self.numbers[rows]
-
-
-def test_rows_that_are_placed_and_kept():
-    X = np.arange(16.0).reshape(8, 2)
-    rows = DaskRows(da.from_array(X, chunks=(SIZES, -1)))
-    numbers = Numbers(np.arange(8.0))
+@chunked
+def test_rows_that_are_placed_and_kept(place):
+    rows, numbers = place(X), Numbers(np.arange(8.0))
     placed = rows.scatter(numbers)
-    assert placed.map(len) == list(SIZES)
+    assert rows.ask(len, (placed,)) == list(SIZES)
     kept = rows.keep(scored, 2.0, known=(numbers,), kept=(placed,))
     expected = 2.0 * X.sum(axis=1) + np.arange(8.0) ** 2
-    np.testing.assert_array_equal(np.concatenate(kept.map(np.copy)), expected)
+    np.testing.assert_array_equal(np.concatenate(rows.ask(np.copy, (kept,))), expected)
     assert rows.fold(total, operator.add, kept=(placed, kept)) == np.arange(8.0) @ expected
 
 

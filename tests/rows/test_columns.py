@@ -5,9 +5,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from neverworse.rows import DenseRows
-from neverworse.rows._columns import ColumnRows
-from neverworse.rows._sums import RowWeigh, Standard
+from neverworse.rows import DenseRows, RowWeigh, Standard
+from neverworse.rows._parquet import ColumnRows
+from neverworse.rows._parquet_files import Piece
 
 N = 5000
 TYPES = [np.float64, np.float32, np.float16, np.int8, np.int64, np.bool_]
@@ -25,7 +25,7 @@ WEIGHTS = RNG.choice([0.0, 1.0, 4.0], N)
 @pytest.fixture(params=CUTS)
 def pieces(request):
     edges = [0, *CUTS[request.param], N]
-    return [[column[lo:hi] for column in COLUMNS] for lo, hi in pairwise(edges)]
+    return [Piece(list(COLUMNS), lo, hi) for lo, hi in pairwise(edges)]
 
 
 @pytest.fixture(params=[False, True], ids=["as is", "shifted"])
@@ -91,10 +91,8 @@ def test_shifted_rows_leave_the_others_alone(pieces):
 
 @pytest.mark.parametrize("where", [0, 1, 699, 700, 4999])
 def test_first_not_finite(where, pieces):
-    start = 0
-    for piece in pieces:
-        if start <= where < start + len(piece[0]):
-            piece[1] = piece[1].copy()
-            piece[1][where - start] = np.inf
-        start += len(piece[0])
+    for columns, start, stop in pieces:
+        if start <= where < stop:
+            columns[1] = columns[1].copy()
+            columns[1][where] = np.inf
     assert ColumnRows(pieces).first_not_finite() == (where, 1, np.inf)

@@ -12,9 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from neverworse import ICLSClassifier, LeastSquaresClassifier, ProjectedLeastSquaresClassifier
-from neverworse.rows import _dask, _dask_chunk_state, _dask_engine
-from neverworse.rows._dask import DaskRows
-from neverworse.rows._dask_engine import Engine
+from neverworse.rows import DaskRows, Engine
 from tests.rows.fits import CASES, SPARSE, Case, assert_same_model
 
 # Chunks of many sizes, one of them empty, and in the columns too.
@@ -94,7 +92,7 @@ def assert_equal(found, expected):
 
 
 @pytest.mark.parametrize("method", ["predict", "decision_function", "predict_proba"])
-@pytest.mark.parametrize("name", ["few labels", "three classes", "sparse"])
+@pytest.mark.parametrize("name", ["few labels", "three classes", "sparse", "kernel"])
 def test_predictions_are_lazy(name, method):
     case = {**CASES, **SPARSE}[name]
     X, _, _ = case.data()
@@ -139,7 +137,7 @@ def test_number_of_tasks_is_proportional_to_the_chunks(monkeypatch):
         sizes.append(len({key for task in tasks for key in task.__dask_graph__()}))
         return original(*tasks, **more)
 
-    monkeypatch.setattr(_dask_engine.dask, "compute", compute)
+    monkeypatch.setattr(dask, "compute", compute)
     X, y, _ = CASES["few labels"].data()
     largest = {}
     for n_chunks in (10, 40):
@@ -157,9 +155,9 @@ def bytes_of_a_fit(n_rows, monkeypatch):
     X, y = da.from_array(X, chunks=(n_rows // 12, -1)), da.from_array(y, chunks=n_rows // 12)
     sent, received = Counter(), Counter()
 
-    def task_of(function, name, *inputs, home=()):
+    def task(self, function, name, *inputs, home=()):
         sent[name] += len(cloudpickle.dumps(function))
-        return original_task(function, name, *inputs, home=home)
+        return original_task(self, function, name, *inputs, home=home)
 
     def run(self, tasks):
         found = original_run(self, tasks)
@@ -167,10 +165,9 @@ def bytes_of_a_fit(n_rows, monkeypatch):
             received[task.key.rsplit("-", 1)[0]] += len(cloudpickle.dumps(result))
         return found
 
-    original_task, original_run = _dask_engine.task_of, Engine.run
+    original_task, original_run = Engine.task, Engine.run
     with monkeypatch.context() as patch:
-        for module in (_dask, _dask_chunk_state, _dask_engine):
-            patch.setattr(module, "task_of", task_of)
+        patch.setattr(Engine, "task", task)
         patch.setattr(Engine, "run", run)
         clf = ProjectedLeastSquaresClassifier(alpha=0.0).fit(X, y)
     assert clf.certificate_.holds

@@ -2,7 +2,6 @@
 
 import itertools
 import os
-import signal
 import threading
 import time
 
@@ -18,9 +17,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from neverworse import ProjectedLeastSquaresClassifier
-from neverworse.rows import _dask_engine
-from neverworse.rows._dask_engine import Engine, LostClusterError
-from tests.fuzz.cluster import all_workers_die, start
+from neverworse.rows import Engine, LostClusterError, _dask_engine
+from tests.fuzz.cluster import KILL, all_workers_die, start
 from tests.rows.fits import CASES, assert_same_model
 
 # Sockets and pipes of processes that were killed are found unclosed sooner or later.
@@ -91,7 +89,7 @@ def assert_survives(client, lazy, arrange):
     case = CASES["few labels"]
     _, y, weights = case.data()
     victim = next(iter(client.run(os.getpid).values()))
-    arrange(lambda: os.kill(victim, signal.SIGKILL))
+    arrange(lambda: os.kill(victim, KILL))
     found = case.fit(lazy, y, weights)
     client.wait_for_workers(3, timeout=30)
     assert victim not in client.run(os.getpid).values()
@@ -135,7 +133,7 @@ def test_rows_that_nobody_can_compute_again_are_lost():
         blocks = [da.from_delayed(f, (3000, 6), X.dtype) for f in client.scatter(np.split(X, 4))]
         lazy = da.concatenate(blocks).map_blocks(slowly, 0.2, dtype=X.dtype)
         (victim,) = client.run(os.getpid).values()
-        killer = when_running(client, "neverworse-", lambda: os.kill(victim, signal.SIGKILL))
+        killer = when_running(client, "neverworse-", lambda: os.kill(victim, KILL))
         with pytest.raises(LostClusterError, match="lost with a worker"):
             ProjectedLeastSquaresClassifier().fit(lazy, y)
         killer.join()

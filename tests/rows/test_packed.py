@@ -3,8 +3,8 @@ import pickle
 import numpy as np
 import pytest
 
-from neverworse.rows._packed import Packed, Sparse, pack, sparsely, unpack
-from neverworse.rows._sums import RowWeigh
+from neverworse.rows import RowWeigh
+from neverworse.rows._packed import Narrow, Packed, Sparse, pack, sparsely, unpack
 
 RNG = np.random.default_rng(0)
 BITS = RNG.integers(0, 2, 5000).astype(np.float64)
@@ -34,6 +34,17 @@ def test_packed_arrays_come_back_as_they_were(name):
 @pytest.mark.parametrize("value", [RNG.random(5000), np.ones(3), np.ones(5000, int), None, "text"])
 def test_what_would_not_be_smaller_is_left_alone(value):
     assert pack(value) is value
+
+
+def test_numbers_of_single_precision_take_half_the_bytes():
+    array = RNG.random(5000).astype(np.float32).astype(np.float64).reshape(50, 100)
+    packed = pack(array)
+    assert isinstance(packed, Narrow)
+    assert len(pickle.dumps(packed)) < 0.51 * array.nbytes
+    assert unpack(packed).dtype == np.float64
+    np.testing.assert_array_equal(unpack(packed), array)
+    array[49, 99] = 0.1  # where a sample may not look
+    assert pack(array) is array
 
 
 def test_weights_that_depend_on_scores():

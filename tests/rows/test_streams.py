@@ -6,8 +6,8 @@ import time
 import pytest
 from threadpoolctl import threadpool_limits
 
-from neverworse.rows._streams import in_streams, read_ahead
-from neverworse.rows._threads import map_in_threads, single_threaded_blas
+from neverworse.rows import map_in_threads, read_ahead, single_threaded_blas
+from neverworse.rows._threads import in_streams
 
 
 @pytest.fixture(autouse=True)

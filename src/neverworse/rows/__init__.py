@@ -6,20 +6,23 @@ The mathematics knows only the verbs of `Rows`: Gram matrix, scores, weighted su
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from scipy import sparse
-
 from neverworse._extras import install
 from neverworse.rows._base import N_PARTS, SMALL, Rows
-from neverworse.rows._chunk_state import add_pairs
 from neverworse.rows._chunked import ChunkedRows, Verb
-from neverworse.rows._dense import DenseRows
-from neverworse.rows._sparse import SparseRows
-from neverworse.rows._streams import read_ahead
-from neverworse.rows._sums import RowWeigh, Standard, Weigh, reduce_rows
-from neverworse.rows._threads import BLOCK, blocks, map_in_threads, single_threaded_blas
+from neverworse.rows._features import FeatureMap, TrapezoidRows, features_of
+from neverworse.rows._memory import DenseRows, SparseRows, as_rows
+from neverworse.rows._sums import RowWeigh, Standard, Weigh, add_pairs, reduce_rows
+from neverworse.rows._threads import (
+    BLOCK,
+    blocks,
+    map_in_threads,
+    read_ahead,
+    single_threaded_blas,
+)
 
 if TYPE_CHECKING:
     from neverworse.rows._dask import DaskRows, gather, map_rows
+    from neverworse.rows._dask_engine import Engine, LostClusterError
     from neverworse.rows._parquet import open_parquet
     from neverworse.rows._parquet_files import File
 
@@ -30,11 +33,15 @@ __all__ = [
     "ChunkedRows",
     "DaskRows",
     "DenseRows",
+    "Engine",
+    "FeatureMap",
     "File",
+    "LostClusterError",
     "RowWeigh",
     "Rows",
     "SparseRows",
     "Standard",
+    "TrapezoidRows",
     "Verb",
     "Weigh",
     "add_pairs",
@@ -47,6 +54,7 @@ __all__ = [
     "read_ahead",
     "reduce_rows",
     "single_threaded_blas",
+    "with_features",
 ]
 
 # What needs a package that is not always there: where it is, and what is missing.
@@ -54,14 +62,21 @@ _OPTIONAL = {
     "open_parquet": ("_parquet", "Parquet files need PyArrow", "parquet"),
     "File": ("_parquet_files", "Parquet files need PyArrow", "parquet"),
     "DaskRows": ("_dask", "Dask collections need Dask", "dask"),
+    "Engine": ("_dask_engine", "Dask collections need Dask", "dask"),
+    "LostClusterError": ("_dask_engine", "Dask collections need Dask", "dask"),
     "gather": ("_dask", "Dask collections need Dask", "dask"),
     "map_rows": ("_dask", "Dask collections need Dask", "dask"),
 }
 
 
-def as_rows(X: Any) -> Rows:
-    """Return the rows of a checked array or sparse matrix, without copying it."""
-    return SparseRows(X) if sparse.issparse(X) else DenseRows(X)
+def with_features(rows: Rows, features: FeatureMap, keep: bool = False) -> Rows:
+    """Return features of rows, which have no shift, as rows of their own.
+
+    With `keep`, those of rows in memory are computed once, if they take little of it.
+    """
+    if isinstance(rows, ChunkedRows):
+        return rows.with_features(features)
+    return features_of(rows, features, keep)
 
 
 def __getattr__(name: str) -> Any:

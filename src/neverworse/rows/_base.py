@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from neverworse._typing import AnyArray, Indices, Matrix, Scalars, Vector
-from neverworse.rows._sums import Standard, Weigh, reduce_rows, spread_of_blocks
+from neverworse.rows._sums import Standard, Weigh, reduce_rows, spread_of_block
 from neverworse.rows._threads import map_in_threads
 
 # A block of rows should stay in cache, so that it is read from memory once however many things are
@@ -169,23 +169,17 @@ class Rows(ABC):
 
     def gram(self, weights: Vector | None = None) -> tuple[Matrix, Vector]:
         """Return E'SE and E's for the rows E and the weights s (ones if not given)."""
-        d = self.n_columns
 
-        @np.errstate(over="ignore", invalid="ignore")  # an overflow shows in the result
-        def part(bounds: tuple[int, int]) -> tuple[Matrix, Vector]:
-            gram, total = np.zeros((d, d)), np.zeros(d)
-            for rows in self._slices(*bounds):
-                block = self.block(rows.start, rows.stop)
-                if weights is None:
-                    total += np.ones(len(block)) @ block
-                else:
-                    total += weights[rows] @ block
-                    block = block * np.sqrt(weights[rows])[:, None]
-                gram += block.T @ block
-            return gram, total
+        def products(rows: slice) -> tuple[Matrix, Vector]:
+            block = self.block(rows.start, rows.stop)
+            if weights is None:
+                return block.T @ block, np.ones(len(block)) @ block
+            total = weights[rows] @ block
+            block = block * np.sqrt(weights[rows])[:, None]
+            return block.T @ block, total
 
-        parts = map_in_threads(part, self.parts())
-        return sum((p[0] for p in parts), np.zeros((d, d))), sum((p[1] for p in parts), np.zeros(d))
+        gram, total = self._added_up(products)
+        return gram, total
 
     def scores(self, coef: Vector, intercept: Scalars = 0.0) -> Vector:
         """Return coef·x + intercept for every row x of the data, before any shift.
@@ -208,42 +202,31 @@ class Rows(ABC):
             ``weigh(t, rows)`` gives the weights in the sum, for the scores ``t`` of the rows in the
             slice ``rows``; for several sums, one row of weights for each.
         """
-        return self._pass(coef, intercept, weigh)
+        scores, summed, total = self._pass(coef, intercept, weigh)
+        return scores, summed, total
 
     def score_weighted_sum(
         self, coef: Vector, intercept: Scalars, weigh: Weigh
     ) -> tuple[Vector, Vector]:
         """Return what `scores_and_sum` does, but the scores."""
-        return self._pass(coef, intercept, weigh)[1:]
+        return self.scores_and_sum(coef, intercept, weigh)[1:]
 
     def weighted_sum(self, weights: Vector) -> Vector:
         """Return E'weights, for each row of `weights` if there are several."""
-        shape = (*weights.shape[:-1], self.n_columns)
-
-        @np.errstate(over="ignore", invalid="ignore")  # an overflow shows in the result
-        def part(bounds: tuple[int, int]) -> Vector:
-            total = np.zeros(shape)
-            for rows in self._slices(*bounds):
-                total += weights[..., rows] @ self.block(rows.start, rows.stop)
-            return total
-
-        return sum(map_in_threads(part, self.parts()), np.zeros(shape))
+        return self._added_up(
+            lambda rows: (weights[..., rows] @ self.block(rows.start, rows.stop),)
+        )[0]
 
     def squares(self, weights: Vector | None = None) -> Vector:
         """Return the weighted sum of squares of every column."""
-        d = self.n_columns
 
-        @np.errstate(over="ignore", invalid="ignore")  # an overflow shows in the result
-        def part(bounds: tuple[int, int]) -> Vector:
-            total = np.zeros(d)
-            for rows in self._slices(*bounds):
-                block = self.block(rows.start, rows.stop)
-                # Weights first, for rows without one may be of any size.
-                weighted = block if weights is None else block * weights[rows, None]
-                total += np.einsum("ij,ij->j", weighted, block)
-            return total
+        def squares(rows: slice) -> tuple[Vector]:
+            block = self.block(rows.start, rows.stop)
+            # Weights first, for rows without one may be of any size.
+            weighted = block if weights is None else block * weights[rows, None]
+            return (np.einsum("ij,ij->j", weighted, block),)
 
-        return sum(map_in_threads(part, self.parts()), np.zeros(d))
+        return self._added_up(squares)[0]
 
     def with_gram(self, weights: Vector | None, indices: Indices) -> tuple[Rows, Matrix]:  # noqa: ARG002
         """Take rows, and have the Gram matrix with these weights at hand if that saves a pass."""
@@ -301,13 +284,12 @@ class Rows(ABC):
         after their shift.
         """
 
-        def part(bounds: tuple[int, int]) -> tuple[Matrix, Matrix]:
-            slices = self._slices(*bounds)
-            blocks = ((self._factor(k), None if weights is None else weights[k]) for k in slices)
-            return spread_of_blocks(blocks, directions, centre)
+        def spread(rows: slice) -> tuple[Matrix, Matrix]:
+            s = None if weights is None else weights[rows]
+            return spread_of_block(self._factor(rows), s, directions, centre)
 
-        squares, products = zip(*map_in_threads(part, self.parts()), strict=True)
-        return np.sum(squares, axis=0), np.sum(products, axis=0)
+        squares, products = self._added_up(spread)
+        return squares, products
 
     def triangle(self, standard: Standard, weights: Vector | None, targets: Matrix) -> Matrix:
         """Return rows R with R'R = A'A for the standardised rows A, bordered by their targets."""
@@ -351,33 +333,37 @@ class Rows(ABC):
         )
         return float(exact)
 
-    def _pass(
-        self, coef: Vector, intercept: Scalars, weigh: Weigh | None
-    ) -> tuple[Vector, Vector, Vector]:
+    def _pass(self, coef: Vector, intercept: Scalars, weigh: Weigh | None) -> tuple[Any, ...]:
+        """Return the scores and, if there are weights, their sums."""
         scores = np.empty((*coef.shape[:-1], self.n_rows))
         offset = np.asarray(self.offset(coef, intercept))[..., None]
 
-        @np.errstate(over="ignore", invalid="ignore")  # rows that play no part may score infinity
-        def part(bounds: tuple[int, int]) -> tuple[Any, Any]:
-            summed: Any = 0.0
-            total: Any = 0.0
-            for rows in self._slices(*bounds):
-                block = self.block(rows.start, rows.stop)
-                t = scores[..., rows]
-                np.matmul(coef, block.T, out=t)
-                t += offset
-                if weigh is not None:
-                    x = weigh(t, rows)
-                    summed = summed + x @ block
-                    total = total + x.sum(axis=-1)
-            return summed, total
+        def score(rows: slice) -> tuple[Vector, ...]:
+            block = self.block(rows.start, rows.stop)
+            t = scores[..., rows]
+            np.matmul(coef, block.T, out=t)
+            t += offset
+            if weigh is None:
+                return ()
+            x = weigh(t, rows)
+            return x @ block, np.asarray(x.sum(axis=-1))
 
-        parts = map_in_threads(part, self.parts())
-        return (
-            scores,
-            sum((p[0] for p in parts), np.zeros(self.n_columns)),
-            sum((p[1] for p in parts), np.zeros(())),
-        )
+        return scores, *self._added_up(score)
+
+    def _added_up(self, function: Callable[[slice], tuple[Any, ...]]) -> list[Any]:
+        """Add up what a function makes of blocks of rows: several arrays at once."""
+
+        # An overflow shows in the result; rows that play no part may score infinity.
+        @np.errstate(over="ignore", invalid="ignore")
+        def part(bounds: tuple[int, int]) -> list[Any]:
+            slices = self._slices(*bounds)
+            totals = list(function(next(slices, slice(*bounds))))
+            for rows in slices:
+                for total, found in zip(totals, function(rows), strict=True):
+                    total += found
+            return totals
+
+        return [sum(found) for found in zip(*map_in_threads(part, self.parts()), strict=True)]
 
     def parts(self) -> list[tuple[int, int]]:
         """Bounds of the parts that threads share, at most `N_PARTS` and in whole blocks."""

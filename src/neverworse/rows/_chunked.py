@@ -6,9 +6,10 @@ A backend says how to apply a verb to each of its chunks; this makes all verbs o
 from __future__ import annotations
 
 import copy
+import operator
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import pairwise
 from typing import Any, Self, TypeVar
@@ -17,35 +18,31 @@ import numpy as np
 
 from neverworse._typing import AnyArray, Indices, Matrix, Scalars, Vector
 from neverworse.rows._base import Rows
-from neverworse.rows._chunk_state import ChunkState, LocalChunkState, add_pairs, objects_of
-from neverworse.rows._dense import some_dense
-from neverworse.rows._packed import pack
-from neverworse.rows._sums import RowWeigh, Standard, Weigh, reduce_rows
+from neverworse.rows._features import FeatureMap, FeatureRows
+from neverworse.rows._memory import some_dense
+from neverworse.rows._packed import pack, unpack
+from neverworse.rows._sums import RowWeigh, Standard, Weigh, add_pairs, joined, stacked, widened
 
 Result = TypeVar("Result")
 
+SURE = 1e-8  # share of a sum of squares that varies for sure
 TAKEN_BYTES = 2**26  # rows in chunks may be too many for memory, even if they are a small share
+
+
+Kept = list[Any]  # what is kept of each chunk, perhaps packed, or what stands for it
 
 
 @dataclass(frozen=True)
 class Verb:
-    """What shall be done with every chunk: a method of `Rows` or a function, and what all share.
+    """What shall be done with every chunk; small, for it travels to where the chunks are."""
 
-    Small, and can be pickled: it travels to where the chunks are.
-
-    Attributes
-    ----------
-    action : str or callable
-        Name of the method, or a function of rows (defined at the top of a module).
-    common : tuple
-        Its first arguments.
-    shift : array of shape (n_columns,) or None
-        Of the rows.
-    """
-
+    # Name of a method of `Rows`, or a function of rows (defined at the top of a module)
     action: str | Callable[..., Any]
-    common: tuple[Any, ...] = ()
-    shift: Vector | None = None
+    common: tuple[Any, ...] = ()  # its first arguments
+    shift: Vector | None = None  # of the rows
+    features: FeatureMap | None = (
+        None  # what the rows are made of the chunk by, if they are not its own
+    )
 
     @property
     def name(self) -> str:
@@ -53,11 +50,11 @@ class Verb:
         return self.action if isinstance(self.action, str) else self.action.__name__.strip("_")
 
     def __call__(self, chunk: Rows, *own: Any) -> Any:
-        """Apply the verb to a chunk, with the last arguments of its own."""
-        rows = chunk if self.shift is None else chunk.shifted(self.shift)
-        if callable(self.action):
-            return self.action(rows, *self.common, *own)
-        return getattr(rows, self.action)(*self.common, *own)
+        """Apply the verb to a chunk, with the last arguments of its own (which may be packed)."""
+        rows = chunk if self.features is None else FeatureRows(chunk, self.features)
+        rows = rows if self.shift is None else rows.shifted(self.shift)
+        function = self.action if callable(self.action) else getattr(type(rows), self.action)
+        return function(rows, *self.common, *map(unpack, own))
 
 
 class ChunkedRows(Rows):
@@ -72,6 +69,23 @@ class ChunkedRows(Rows):
         The number of rows in each chunk.
     n_columns : int
     column_names : list of str, optional
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from neverworse import LeastSquaresClassifier
+    >>> from neverworse.rows import ChunkedRows, as_rows
+    >>> class Arrays(ChunkedRows):
+    ...     def __init__(self, arrays):
+    ...         super().__init__([len(each) for each in arrays], arrays[0].shape[1])
+    ...         self.arrays = arrays
+    ...
+    ...     def map_chunks(self, verb, chosen, arguments):
+    ...         for k, own in zip(chosen, arguments):
+    ...             yield verb(as_rows(self.arrays[k]), *own)
+    >>> rows = Arrays([np.array([[0.0], [1.0]]), np.array([[2.0], [3.0]])])
+    >>> print(LeastSquaresClassifier().fit(rows, [0, 0, 1, 1]).predict(rows))
+    [0 0 1 1]
     """
 
     def __init__(
@@ -82,10 +96,19 @@ class ChunkedRows(Rows):
         self.edges = edges
         self.most_taken = TAKEN_BYTES // (8 * max(n_columns, 1))
         self.column_names = column_names
-        # Weights and shift that the Gram matrix is known for, the matrix and the sums.
-        self._known_gram: tuple[Vector | None, Vector | None, Matrix, Vector] | None = None
+        self._known: _Known | None = None
+        self._features: FeatureMap | None = None
+        self._stored_columns = n_columns
 
     random_access = False
+
+    def with_features(self, features: FeatureMap) -> Self:
+        """Return features of these rows, computed from every chunk as it is read."""
+        rows = copy.copy(self)
+        Rows.__init__(rows, self.n_rows, features.n_features)
+        rows.most_taken = TAKEN_BYTES // (8 * max(features.n_features, 1))
+        rows._features, rows._known = features, None
+        return rows
 
     @abstractmethod
     def map_chunks(
@@ -119,21 +142,7 @@ class ChunkedRows(Rows):
         return len(self.edges) - 1
 
     def with_gram(self, weights: Vector | None, indices: Indices) -> tuple[Self, Matrix]:
-        """Take rows and add up their Gram matrix in one reading.
-
-        Parameters
-        ----------
-        weights : array of shape (n_rows,), optional
-            Those that the Gram matrix will be asked for.
-        indices : array of int
-            Rows to take, in increasing order.
-
-        Returns
-        -------
-        rows : ChunkedRows
-            The same rows, which know their Gram matrix.
-        taken : array of shape (n, n_columns)
-        """
+        # Both in one reading. The rows that are returned know their Gram matrix.
         edges = np.searchsorted(indices, self.edges)
         own = [
             (*cut, indices[lo:hi] - start)
@@ -141,21 +150,18 @@ class ChunkedRows(Rows):
                 self._cut(weights), pairwise(edges), self.edges[:-1], strict=True
             )
         ]
-        gram, total, taken = self.reduce_chunks(self._verb(_gram_and_rows), own, _add_and_join)
+        found = self.reduce_chunks(self._verb(_gram_and_rows), own, joined)
         rows = copy.copy(self)
-        rows._known_gram = (weights, self.shift, gram, total)
-        return rows, np.concatenate(taken)
+        rows._known = _Known(weights, self.shift, *found[:3])
+        return rows, np.concatenate(found[3])
 
     def gram(self, weights: Vector | None = None) -> tuple[Matrix, Vector]:
-        """See `Rows.gram`."""
-        if self._known_gram is not None:
-            known, shift, gram, total = self._known_gram
-            if known is weights and shift is self.shift:
-                return gram.copy(), total.copy()
+        known = self._known
+        if known is not None and known.weights is weights and known.shift is self.shift:
+            return known.gram.copy(), known.total.copy()
         return self.reduce_chunks(self._verb("gram"), self._cut(weights), add_pairs)
 
     def scores(self, coef: Vector, intercept: Scalars = 0.0) -> Vector:
-        """See `Rows.scores`."""
         verb = self._verb("scores", coef, intercept)
         scores = np.empty((*coef.shape[:-1], self.n_rows))
         for rows, found in zip(self._slices_of_chunks(), self._map(verb, self._cut()), strict=True):
@@ -165,7 +171,7 @@ class ChunkedRows(Rows):
     def scores_and_sum(
         self, coef: Vector, intercept: Scalars, weigh: Weigh
     ) -> tuple[Vector, Vector, Vector]:
-        """See `Rows.scores_and_sum`; one reading of the rows for a `RowWeigh`, otherwise two."""
+        # One reading of the rows for a `RowWeigh`, otherwise two.
         if not isinstance(weigh, RowWeigh):
             scores = self.scores(coef, intercept)
             x = weigh(scores, slice(0, self.n_rows))
@@ -183,26 +189,23 @@ class ChunkedRows(Rows):
     def score_weighted_sum(
         self, coef: Vector, intercept: Scalars, weigh: Weigh
     ) -> tuple[Vector, Vector]:
-        """See `Rows.score_weighted_sum`; with a `RowWeigh`, no scores leave their chunk."""
+        # With a `RowWeigh`, no scores leave their chunk.
         if not isinstance(weigh, RowWeigh):
             return self.scores_and_sum(coef, intercept, weigh)[1:]
         verb = self._verb("score_weighted_sum", coef, intercept)
         return self.reduce_chunks(verb, self._belonging((weigh,), ()), add_pairs)
 
-    def scatter(self, known: Any) -> ChunkState:
-        """See `Rows.scatter`."""
-        return LocalChunkState([known.at(rows) for rows in self._slices_of_chunks()])
+    def scatter(self, known: Any) -> Kept:
+        return [known.at(rows) for rows in self._slices_of_chunks()]
 
     def keep(
         self,
         function: Callable[..., Any],
         *common: Any,
         known: Sequence[Any] = (),
-        kept: Sequence[ChunkState] = (),
-    ) -> ChunkState:
-        """See `Rows.keep`."""
-        found = self._map(self._verb(function, *common), self._belonging(known, kept))
-        return LocalChunkState([pack(one) for one in found])  # soft labels are worth a bit each
+        kept: Sequence[Kept] = (),
+    ) -> Kept:
+        return self.keep_chunks(self._verb(function, *common), self._belonging(known, kept))
 
     def fold(
         self,
@@ -210,76 +213,94 @@ class ChunkedRows(Rows):
         combine: Callable[[Any, Any], Any],
         *common: Any,
         known: Sequence[Any] = (),
-        kept: Sequence[ChunkState] = (),
+        kept: Sequence[Kept] = (),
     ) -> Any:
-        """See `Rows.fold`."""
         verb = self._verb(function, *common)
         return self.reduce_chunks(verb, self._belonging(known, kept), combine)
 
     @property
     def chunk_starts(self) -> list[int]:
-        """See `Rows`."""
         return [int(edge) for edge in self.edges[:-1]]
 
     def ask(
         self,
         function: Callable[..., Any],
-        kept: Sequence[ChunkState],
+        kept: Sequence[Kept],
         *common: Any,
         known: Sequence[Any] = (),
     ) -> list[Any]:
-        """See `Rows.ask`."""
-        return kept[0].map(function, *common, also=kept[1:], own=self._belonging(known, ()))
+        asked = zip(*kept, self._belonging(known, ()), strict=True)
+        arguments = [(*objects, *common, *own) for *objects, own in asked]
+        return self.map_kept(function, range(self.n_chunks), arguments)
 
     def ask_and_combine(
         self,
         function: Callable[..., Any],
         combine: Callable[[Any, Any], Any],
-        kept: Sequence[ChunkState],
+        kept: Sequence[Kept],
         *common: Any,
     ) -> Any:
-        """See `Rows.ask_and_combine`."""
-        return kept[0].reduce(function, combine, *common, also=kept[1:])
+        arguments = [(*objects, *common) for objects in zip(*kept, strict=True)]
+        return self.reduce_kept(function, arguments, combine)
 
-    def pick(
-        self, function: Callable[..., AnyArray], kept: ChunkState, indices: Indices
-    ) -> AnyArray:
-        """See `Rows.pick`."""
+    def pick(self, function: Callable[..., AnyArray], kept: Kept, indices: Indices) -> AnyArray:
         bounds = np.searchsorted(indices, self.edges)
         chosen = np.flatnonzero(np.diff(bounds)).tolist() or [0]
-        own = [(indices[bounds[k] : bounds[k + 1]] - self.edges[k],) for k in chosen]
-        return np.concatenate(kept.map(function, chosen=chosen, own=own), axis=-1)
+        arguments = [(kept[k], indices[bounds[k] : bounds[k + 1]] - self.edges[k]) for k in chosen]
+        return np.concatenate(self.map_kept(function, chosen, arguments), axis=-1)
 
-    def keep_only(self, function: Callable[[Any], Any], kept: ChunkState) -> ChunkState:
-        """See `Rows.keep_only`."""
-        return kept.keep_only(function)
+    def keep_only(self, function: Callable[[Any], Any], kept: Kept) -> Kept:
+        return [pack(function(unpack(one))) for one in kept]
+
+    # Backends that keep things elsewhere than in this process have other ways to ask for them.
+
+    def keep_chunks(self, verb: Verb, arguments: Sequence[tuple[Any, ...]]) -> Kept:
+        """Apply a verb to all chunks, and keep the results."""
+        return [pack(one) for one in self._map(verb, arguments)]  # soft labels: a bit each
+
+    def map_kept(
+        self,
+        function: Callable[..., Any],
+        chosen: Sequence[int],  # noqa: ARG002
+        arguments: Sequence[tuple[Any, ...]],
+    ) -> list[Any]:
+        """Call a function for some chunks, with what is kept of them among its arguments."""
+        return [function(*map(unpack, own)) for own in arguments]
+
+    def reduce_kept(
+        self,
+        function: Callable[..., Any],
+        arguments: Sequence[tuple[Any, ...]],
+        combine: Callable[[Any, Any], Any],
+    ) -> Any:
+        """Do so for all chunks, and combine the results in their order."""
+        return reduce(combine, self.map_kept(function, range(self.n_chunks), arguments))
 
     def weighted_sum(self, weights: Vector) -> Vector:
-        """See `Rows.weighted_sum`."""
-        return self.reduce_chunks(self._verb("weighted_sum"), self._cut(weights), _add)
+        return self.reduce_chunks(self._verb("weighted_sum"), self._cut(weights), operator.add)
 
     def squares(self, weights: Vector | None = None) -> Vector:
-        """See `Rows.squares`."""
-        return self.reduce_chunks(self._verb("squares"), self._cut(weights), _add)
+        return self.reduce_chunks(self._verb("squares"), self._cut(weights), operator.add)
 
     def ranges(self, columns: Indices, weights: Vector | None) -> tuple[Vector, Vector]:
-        """See `Rows.ranges`."""
-        return self.reduce_chunks(self._verb("ranges", columns), self._cut(weights), _widen)
+        known = self._known
+        if known is not None and known.weights is weights:
+            low, high = known.ranges[0][columns], known.ranges[1][columns]
+            if not np.isnan(low).any():
+                return low, high
+        return self.reduce_chunks(self._verb("ranges", columns), self._cut(weights), widened)
 
     def spread_along(
         self, directions: Matrix, centre: Vector, weights: Vector | None
     ) -> tuple[Matrix, Matrix]:
-        """See `Rows.spread_along`."""
         verb = self._verb("spread_along", directions, centre)
         return self.reduce_chunks(verb, self._cut(weights), add_pairs)
 
     def triangle(self, standard: Standard, weights: Vector | None, targets: Matrix) -> Matrix:
-        """See `Rows.triangle`."""
         verb = self._verb("triangle", standard)
-        return self.reduce_chunks(verb, self._cut(weights, targets), _stack)
+        return self.reduce_chunks(verb, self._cut(weights, targets), stacked)
 
     def take(self, indices: Indices) -> Matrix:
-        """See `Rows.take`."""
         taken = np.empty((len(indices), self.n_columns))
         order = np.argsort(indices, kind="stable")
         for positions, rows in self._taken(indices[order]):
@@ -292,31 +313,28 @@ class ChunkedRows(Rows):
         pieces: Sequence[slice],
         function: Callable[[slice, Matrix], Result],
     ) -> Iterable[Result]:
-        """See `Rows.map_taken`; the pieces are those of the chunks, each of which is read once."""
+        # The pieces are those of the chunks, each of which is read once.
         if (indices[1:] < indices[:-1]).any():
             return super().map_taken(indices, pieces, function)
         return (function(piece, rows) for piece, rows in self._taken(indices))
 
     def some(self, indices: Indices) -> Rows:
-        """See `Rows.some`."""
         return some_dense(self, indices)
 
     def shifted(self, shift: Vector) -> Self:
-        """See `Rows.shifted`."""
         rows = copy.copy(self)
         rows.shift = shift
         return rows
 
     def block(self, start: int, stop: int) -> Matrix:
-        """See `Rows.block`; reads whole chunks, so the verbs above are to be preferred."""
+        # Reads whole chunks: the verbs above are to be preferred.
         return self.take(np.arange(start, stop))
 
     def column(self, index: int) -> AnyArray:
-        """See `Rows.column`."""
-        return np.concatenate(list(self._map(Verb("column", (index,)), self._cut())))
+        unshifted = replace(self._verb("column", index), shift=None)
+        return np.concatenate(list(self._map(unshifted, self._cut())))
 
     def first_not_finite(self) -> tuple[int, int, float] | None:
-        """Return row, column and value of the first number that is NaN or infinite."""
         found = self._map(Verb("first_not_finite"), self._cut())
         for rows, first in zip(self._slices_of_chunks(), found, strict=True):
             if first is not None:
@@ -324,12 +342,12 @@ class ChunkedRows(Rows):
         return None
 
     def _verb(self, action: str | Callable[..., Any], *common: Any) -> Verb:
-        return Verb(action, common, self.shift)
+        return Verb(action, common, self.shift, self._features)
 
-    def _belonging(self, known: Sequence[Any], kept: Sequence[ChunkState]) -> list[tuple[Any, ...]]:
+    def _belonging(self, known: Sequence[Any], kept: Sequence[Kept]) -> list[tuple[Any, ...]]:
         """Return what belongs to each chunk of things with a method `at`, and of kept ones."""
         return [
-            (*(one.at(rows) for one in known), *objects_of(kept, k))
+            (*(one.at(rows) for one in known), *(one[k] for one in kept))
             for k, rows in enumerate(self._slices_of_chunks())
         ]
 
@@ -356,41 +374,23 @@ class ChunkedRows(Rows):
         yield from zip(pieces, found, strict=True)
 
 
-def check_chunk(chunk: Rows, n_rows: int, n_columns: int, name: str) -> Rows:
-    """Return the chunk if it has the shape that was seen when the data were opened.
+@dataclass(frozen=True)
+class _Known:
+    """What a reading of all rows has added up already."""
 
-    Otherwise say what is wrong with the chunk of this name.
-    """
-    if chunk.n_columns != n_columns:
-        raise ValueError(
-            f"{name} has {chunk.n_columns} columns, but {n_columns} are expected. All chunks need "
-            "the same columns."
-        )
-    if chunk.n_rows != n_rows:
-        raise ValueError(
-            f"{name} has {chunk.n_rows} rows, but {n_rows} are expected. The data must stay as "
-            "they are while a model is fitted, and must be read in the same order every time."
-        )
-    return chunk
+    weights: Vector | None
+    shift: Vector | None
+    gram: Matrix
+    total: Vector
+    ranges: tuple[Vector, Vector]  # NaN for columns that vary in some chunk
 
 
-def _add(a: Any, b: Any) -> Any:
-    return a + b
-
-
-def _gram_and_rows(
-    rows: Rows, weights: Vector | None, indices: Indices
-) -> tuple[Matrix, Vector, list[Matrix]]:
-    return *rows.gram(weights), [rows.take(indices)]
-
-
-def _add_and_join(a: Any, b: Any) -> Any:
-    return tuple(one + other for one, other in zip(a, b, strict=True))
-
-
-def _widen(a: Any, b: Any) -> Any:
-    return np.minimum(a[0], b[0]), np.maximum(a[1], b[1])
-
-
-def _stack(a: Any, b: Any) -> Any:
-    return reduce_rows([a, b])
+@np.errstate(over="ignore", invalid="ignore")  # an overflow shows in the result
+def _gram_and_rows(rows: Rows, weights: Vector | None, indices: Indices) -> tuple[Any, ...]:
+    gram, total = rows.gram(weights)
+    raw, number = np.diag(gram), rows.n_rows if weights is None else weights.sum()
+    # Of columns that seem to be constant, ranges will be asked for.
+    constant = np.flatnonzero(~(number * raw - total**2 > SURE * number * raw))
+    low, high = np.full((2, rows.n_columns), np.nan)
+    low[constant], high[constant] = rows.ranges(constant, weights)
+    return gram, total, (low, high), [rows.take(indices)]

@@ -13,13 +13,10 @@ from dask.delayed import Delayed
 from scipy import sparse
 
 from neverworse._typing import AnyArray
-from neverworse.rows._chunk_state import ChunkState
-from neverworse.rows._chunked import ChunkedRows, Verb, check_chunk
-from neverworse.rows._dask_chunk_state import DaskChunkState, Parcel, opened, tasks_of
-from neverworse.rows._dask_engine import Engine, task_of
-from neverworse.rows._dense import DenseRows
+from neverworse.rows._chunked import ChunkedRows, Kept, Verb
+from neverworse.rows._dask_engine import Engine
+from neverworse.rows._memory import DenseRows, SparseRows
 from neverworse.rows._packed import pack, sparsely, unpack
-from neverworse.rows._sparse import SparseRows
 
 
 class DaskRows(ChunkedRows):
@@ -47,7 +44,7 @@ class DaskRows(ChunkedRows):
             self._chunks = X.to_delayed()
             sizes, names, n_columns = (math.nan,) * len(self._chunks), _names(X), X.shape[1]
         if any(math.isnan(n) for n in (*sizes, n_columns)):
-            tasks = [task_of(_shape, "neverworse-shape", chunk) for chunk in self._chunks]
+            tasks = [self._engine.task(_shape, "neverworse-shape", chunk) for chunk in self._chunks]
             shapes = self._engine.run(tasks)
             sizes, n_columns = [shape[0] for shape in shapes], shapes[0][1]
         super().__init__(sizes, n_columns, names)
@@ -57,51 +54,53 @@ class DaskRows(ChunkedRows):
     def map_chunks(
         self, verb: Verb, chosen: Sequence[int], arguments: Sequence[tuple[Any, ...]]
     ) -> Iterable[Any]:
-        """See `ChunkedRows.map_chunks`."""
-        return self._engine.run(self._tasks(verb, chosen, arguments))
+        return map(unpack, self._engine.run(self._tasks(verb, chosen, arguments, packs=True)))
 
     def reduce_chunks(
         self, verb: Verb, arguments: Sequence[tuple[Any, ...]], combine: Callable[[Any, Any], Any]
     ) -> Any:
-        """See `ChunkedRows.reduce_chunks`; a tree, so that no worker has to hold all results."""
+        # In a tree, so that no worker has to hold all results.
         tasks = self._tasks(verb, range(self.n_chunks), arguments)
         return self._engine.run_tree(tasks, combine, f"neverworse-{verb.name}")
 
-    def scatter(self, known: Any) -> ChunkState:
-        """See `Rows.scatter`."""
+    # What is kept are tasks whose results workers hold. Workers that die are no loss: the scheduler
+    # knows how to make these again.
+
+    def scatter(self, known: Any) -> Kept:
+        parts = [(known.at(rows),) for rows in self._slices_of_chunks()]
+        tasks = [self._task(_itself, own, "scatter", k, packs=True) for k, own in enumerate(parts)]
+        return self._engine.persist(tasks)
+
+    def keep_chunks(self, verb: Verb, arguments: Sequence[tuple[Any, ...]]) -> Kept:
+        return self._engine.persist(self._tasks(verb, range(self.n_chunks), arguments, packs=True))
+
+    def keep_only(self, function: Callable[[Any], Any], kept: Kept) -> Kept:  # noqa: ARG002
+        return kept  # which takes no memory of this process
+
+    def map_kept(
+        self,
+        function: Callable[..., Any],
+        chosen: Sequence[int],
+        arguments: Sequence[tuple[Any, ...]],
+    ) -> list[Any]:
+        name = function.__name__.strip("_")
         tasks = [
-            task_of(Parcel(pack(known.at(rows))), "neverworse-scatter", home=self._homes[k])
-            for k, rows in enumerate(self._slices_of_chunks())
+            self._task(function, own, name, k, packs=True)
+            for k, own in zip(chosen, arguments, strict=True)
         ]
-        return DaskChunkState(self._engine, tasks, self._homes)
+        return [unpack(found) for found in self._engine.run(tasks)]
 
-    def keep(
+    def reduce_kept(
         self,
         function: Callable[..., Any],
-        *common: Any,
-        known: Sequence[Any] = (),
-        kept: Sequence[ChunkState] = (),
-    ) -> ChunkState:
-        """See `Rows.keep`."""
-        verb = self._verb(function, *common)
-        tasks = self._tasks(verb, range(self.n_chunks), self._belonging(known, ()), kept)
-        return DaskChunkState(self._engine, tasks, self._homes)
-
-    def fold(
-        self,
-        function: Callable[..., Any],
+        arguments: Sequence[tuple[Any, ...]],
         combine: Callable[[Any, Any], Any],
-        *common: Any,
-        known: Sequence[Any] = (),
-        kept: Sequence[ChunkState] = (),
     ) -> Any:
-        """See `Rows.fold`."""
-        verb = self._verb(function, *common)
-        tasks = self._tasks(verb, range(self.n_chunks), self._belonging(known, ()), kept)
-        return self._engine.run_tree(tasks, combine, f"neverworse-{verb.name}")
+        name = function.__name__.strip("_")
+        tasks = [self._task(function, own, name, k) for k, own in enumerate(arguments)]
+        return self._engine.run_tree(tasks, combine, f"neverworse-{name}")
 
     def where(self, row: int) -> str:
-        """See `ChunkedRows.where`."""
         k = int(np.searchsorted(self.edges, row, side="right")) - 1
         return f"row {row} (row {row - self.edges[k]} of chunk {k})"
 
@@ -110,43 +109,81 @@ class DaskRows(ChunkedRows):
         verb: Verb,
         chosen: Sequence[int],
         arguments: Sequence[tuple[Any, ...]],
-        kept: Sequence[ChunkState] = (),
+        *,
+        packs: bool = False,
     ) -> list[Any]:
         sizes = np.diff(self.edges)
         return [
-            task_of(
-                _Work(verb, own, k, int(sizes[k]), self.n_columns, self._dtype),
-                f"neverworse-{verb.name}",
-                self._chunks[k],
-                *tasks_of(kept, k),
-                home=self._homes[k],
+            self._task(
+                _Work(verb, k, int(sizes[k]), self._stored_columns, self._dtype),
+                (self._chunks[k], *own),
+                verb.name,
+                k,
+                packs=packs,
             )
             for k, own in zip(chosen, arguments, strict=True)
         ]
 
+    def _task(
+        self,
+        function: Callable[..., Any],
+        arguments: tuple[Any, ...],
+        name: str,
+        number: int,
+        *,
+        packs: bool = False,
+    ) -> Any:
+        """Return a task for a chunk; among the arguments may be others, for their results."""
+        inputs = [one for one in arguments if isinstance(one, Delayed)]
+        known = tuple(... if isinstance(one, Delayed) else pack(one) for one in arguments)
+        call = _Call(function, known, packs)
+        return self._engine.task(call, f"neverworse-{name}", *inputs, home=self._homes[number])
+
+
+@dataclass(frozen=True)
+class _Call:
+    """What a worker does; everything that belongs to it travels along, packed."""
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]  # ... stands for the result of another task
+    packs: bool  # the result, because it is sent or kept
+
+    def __call__(self, *inputs: Any) -> Any:
+        results = iter(inputs)
+        arguments = [next(results) if one is ... else one for one in self.arguments]
+        found = self.function(*map(unpack, arguments))
+        return pack(found) if self.packs else found
+
 
 @dataclass(frozen=True)
 class _Work:
-    """What a worker does with one chunk; everything that belongs to it travels along."""
+    """A verb for one chunk, which must be what it was."""
 
     verb: Verb
-    own: tuple[Any, ...]
     number: int
     n_rows: int
     n_columns: int
     dtype: Any
 
-    def __call__(self, chunk: Any, *kept: Any) -> Any:
-        rows = check_chunk(
-            _rows(chunk, self.dtype), self.n_rows, self.n_columns, f"Chunk {self.number} of X"
-        )
-        return self.verb(rows, *self.own, *map(opened, kept))
+    def __call__(self, chunk: Any, *own: Any) -> Any:
+        rows = _rows(chunk, self.dtype)
+        name = f"Chunk {self.number} of X"
+        if rows.n_columns != self.n_columns:
+            raise ValueError(
+                f"{name} has {rows.n_columns} columns, but {self.n_columns} are expected. All "
+                "chunks need the same columns."
+            )
+        if rows.n_rows != self.n_rows:
+            raise ValueError(
+                f"{name} has {rows.n_rows} rows, but {self.n_rows} are expected. The data must "
+                "stay as they are while a model is fitted, and must be read in the same order "
+                "every time."
+            )
+        return self.verb(rows, *own)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "own": pack(self.own)}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, own=unpack(state["own"]))
+def _itself(known: Any) -> Any:
+    return known
 
 
 def _rows(chunk: Any, dtype: Any) -> DenseRows | SparseRows:
@@ -209,7 +246,7 @@ def gather(values: Any) -> Any:
     if not (isinstance(dtype, np.dtype) and dtype.kind in "iufb" and values.ndim == 1):
         return engine.run([values])[0]
     tasks = [
-        task_of(_sparse_numbers, "neverworse-gather", chunk)
+        engine.task(_sparse_numbers, "neverworse-gather", chunk)
         for chunk in np.ravel(values.to_delayed()).tolist()
     ]
     return np.concatenate([unpack(found) for found in engine.run(tasks)])

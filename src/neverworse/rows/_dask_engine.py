@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent import futures
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
+from functools import partial, reduce
 from typing import Any
 from uuid import uuid4
 
@@ -54,15 +55,7 @@ class Engine:
             return list(self._client.persist(list(tasks)))
 
     def homes(self, collection: Any, tasks: Sequence[Any]) -> list[Home]:
-        """Return the workers that hold the results of tasks already, if any do.
-
-        Parameters
-        ----------
-        collection : Dask collection
-            What may be persisted.
-        tasks : sequence of tasks
-            Its chunks.
-        """
+        """Return the workers that hold chunks of a collection already, because it is persisted."""
         if self._client is None:
             return [()] * len(tasks)
         from distributed import futures_of
@@ -72,12 +65,24 @@ class Engine:
             holders = self._client.who_has(futures) if futures else {}
         return [tuple(holders.get(task.key, ())) for task in tasks]
 
+    def task(self, function: Callable[..., Any], name: str, *inputs: Any, home: Home = ()) -> Any:
+        """Return a task that calls a function with the results of others.
+
+        Dashboards show its name. If there is a home, it should run there as long as that lives.
+        """
+        key = f"{name}-{uuid4().hex}"
+        task = dask.delayed(function, pure=False, traverse=False)
+        if not home:
+            return task(*inputs, dask_key_name=key)
+        with dask.annotate(workers=list(home), allow_other_workers=True):
+            return task(*inputs, dask_key_name=key)
+
     def run_tree(self, tasks: Sequence[Any], combine: Callable[[Any, Any], Any], name: str) -> Any:
         """Combine the results of tasks in their order, where they are; return the outcome."""
-        merge = _Merge(combine)
+        merge = partial(_merge, combine)
         while len(tasks) > 1:
             tasks = [
-                task_of(merge, f"{name}-combine", *tasks[lo : lo + FAN_IN])
+                self.task(merge, f"{name}-combine", *tasks[lo : lo + FAN_IN])
                 for lo in range(0, len(tasks), FAN_IN)
             ]
         return self.run(tasks)[0]
@@ -109,38 +114,8 @@ def _watched(client: Any) -> Iterator[None]:
         raise LostClusterError(_GONE.format(reason=type(error).__name__)) from error
 
 
-def task_of(function: Callable[..., Any], name: str, *inputs: Any, home: Home = ()) -> Any:
-    """Return a task.
-
-    Parameters
-    ----------
-    function : callable
-    name : str
-        What dashboards show.
-    *inputs
-        Tasks, whose results the function is called with.
-    home : tuple of str
-        Workers that should run the task, as long as they live; Dask chooses if empty.
-    """
-    key = f"{name}-{uuid4().hex}"
-    task = dask.delayed(function, pure=False, traverse=False)
-    if not home:
-        return task(*inputs, dask_key_name=key)
-    with dask.annotate(workers=list(home), allow_other_workers=True):
-        return task(*inputs, dask_key_name=key)
-
-
-class _Merge:
-    """Combine results one after the other."""
-
-    def __init__(self, combine: Callable[[Any, Any], Any]) -> None:
-        self._combine = combine
-
-    def __call__(self, *results: Any) -> Any:
-        merged = results[0]
-        for result in results[1:]:
-            merged = self._combine(merged, result)
-        return merged
+def _merge(combine: Callable[[Any, Any], Any], *results: Any) -> Any:
+    return reduce(combine, results)
 
 
 def _active_client() -> Any:

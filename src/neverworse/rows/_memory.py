@@ -1,4 +1,4 @@
-"""Rows of a sparse matrix in memory."""
+"""Rows in memory (or mapped into it): of a dense array, or of a sparse matrix."""
 
 from __future__ import annotations
 
@@ -24,6 +24,49 @@ DENSE = 24
 Result = TypeVar("Result")
 
 
+class DenseRows(Rows):
+    """Rows of a two-dimensional array of any real type and any memory layout.
+
+    Parameters
+    ----------
+    X : array of shape (n_rows, n_columns)
+        Never written to and never copied as a whole.
+    shift : array of shape (n_columns,), optional
+        See `Rows`.
+    """
+
+    def __init__(self, X: AnyArray, shift: Vector | None = None) -> None:
+        super().__init__(X.shape[0], X.shape[1], shift)
+        self._X = X
+
+    def block(self, start: int, stop: int) -> Matrix:
+        # A view of the data where they are float64 and not shifted.
+        block = self._X[start:stop].astype(np.float64, copy=False)
+        return block if self.shift is None else block - self.shift
+
+    def take(self, indices: Indices) -> Matrix:
+        taken = self._X[indices].astype(np.float64, copy=False)
+        if self.shift is not None:
+            taken -= self.shift
+        return taken
+
+    def shifted(self, shift: Vector) -> DenseRows:
+        return DenseRows(self._X, shift)
+
+    def some(self, indices: Indices) -> DenseRows:
+        return some_dense(self, indices)
+
+    def column(self, index: int) -> AnyArray:
+        column: AnyArray = self._X[:, index]
+        return column
+
+
+def some_dense(rows: Rows, indices: Indices) -> DenseRows:
+    """Return some of any rows as a dense array, with the same shift."""
+    plain = rows if rows.shift is None else rows.shifted(np.zeros(rows.n_columns))
+    return DenseRows(plain.take(indices), rows.shift)
+
+
 class SparseRows(Rows):
     """Rows of a sparse matrix; never made dense as a whole.
 
@@ -39,24 +82,19 @@ class SparseRows(Rows):
         self._X = _without_duplicates(sparse.csr_array(X))
 
     def block(self, start: int, stop: int) -> Matrix:
-        """See `Rows.block`."""
         return self._dense(self._X[start:stop])
 
     def take(self, indices: Indices) -> Matrix:
-        """See `Rows.take`."""
         return self._dense(self._X[indices])
 
     def shifted(self, shift: Vector) -> SparseRows:
-        """See `Rows.shifted`."""
         return SparseRows(self._X, shift)
 
     def column(self, index: int) -> AnyArray:
-        """See `Rows.column`."""
         return self._X[:, [index]].toarray().ravel()
 
     @np.errstate(over="ignore", invalid="ignore")  # an overflow shows in the result
     def gram(self, weights: Vector | None = None) -> tuple[Matrix, Vector]:
-        """See `Rows.gram`."""
         if self.shift is not None or DENSE * self._X.nnz > self.n_rows * self.n_columns:
             return super().gram(weights)
         X = self._X.astype(np.float64, copy=False)
@@ -66,7 +104,6 @@ class SparseRows(Rows):
 
     @np.errstate(over="ignore", invalid="ignore")
     def squares(self, weights: Vector | None = None) -> Vector:
-        """See `Rows.squares`."""
         if self.shift is not None:
             return super().squares(weights)
         squares = self._X.astype(np.float64)  # a copy
@@ -77,7 +114,6 @@ class SparseRows(Rows):
         return np.asarray(squares.T @ np.ones(self.n_rows))
 
     def kernel(self, centre: Vector) -> Matrix:
-        """See `Rows.kernel`."""
         if self.shift is not None:
             return super().kernel(centre)
         X = self._X.astype(np.float64, copy=False)
@@ -90,11 +126,10 @@ class SparseRows(Rows):
         return kernel
 
     def some(self, indices: Indices) -> SparseRows:
-        """See `Rows.some`."""
         return SparseRows(self._X[indices], self.shift)
 
     def ranges(self, columns: Indices, weights: Vector | None) -> tuple[Vector, Vector]:
-        """See `Rows.ranges`; of all columns at once, because there may be many."""
+        # Of all columns at once, because there may be many.
         X = self._X if weights is None else self._X[weights > 0]
         if not X.shape[0]:
             return np.full(len(columns), np.inf), np.full(len(columns), -np.inf)
@@ -103,7 +138,6 @@ class SparseRows(Rows):
         return low, high
 
     def weighted_sum(self, weights: Vector) -> Vector:
-        """See `Rows.weighted_sum`."""
         if self.shift is not None:
             return super().weighted_sum(weights)
 
@@ -113,7 +147,7 @@ class SparseRows(Rows):
         return _added_up(self._map_parts(part))
 
     def single_kernel_product(self, x: Matrix, centre: Vector) -> Matrix | None:
-        """See `Rows`; half the time, from copies of the rows and of the columns."""
+        # In half the time, from copies of the rows and of the columns.
         if self.shift is not None:
             return None
         turned, X = self._single
@@ -130,9 +164,7 @@ class SparseRows(Rows):
         X = self._X.astype(np.float32)
         return sparse.csr_array(X.T.tocsr()), X
 
-    def _pass(
-        self, coef: Vector, intercept: Scalars, weigh: Weigh | None
-    ) -> tuple[Vector, Vector, Vector]:
+    def _pass(self, coef: Vector, intercept: Scalars, weigh: Weigh | None) -> tuple[Any, ...]:
         if self.shift is not None:
             return super()._pass(coef, intercept, weigh)
         scores = np.empty((*coef.shape[:-1], self.n_rows))
@@ -140,23 +172,19 @@ class SparseRows(Rows):
         offset = np.asarray(intercept)[..., None]
 
         @np.errstate(over="ignore", invalid="ignore")  # rows that play no part may score infinity
-        def part(rows: slice, X: Any) -> tuple[Vector, Vector]:
+        def part(rows: slice, X: Any) -> tuple[Vector, ...]:
             t = scores[..., rows]
             t[:] = (X @ columns).T
             t += offset
             if weigh is None:
-                return np.zeros(0), np.zeros(())
+                return ()
             x = weigh(t, rows)
             return np.asarray(X.T @ x.T, dtype=np.float64), x.sum(axis=-1)
 
         parts = self._map_parts(part)
         if weigh is None:
-            return scores, np.zeros(coef.shape), np.zeros(())
-        return (
-            scores,
-            _added_up([p[0] for p in parts]),
-            sum((p[1] for p in parts), np.zeros(())),
-        )
+            return (scores,)
+        return scores, _added_up([p[0] for p in parts]), sum(p[1] for p in parts)
 
     def _map_parts(self, function: Callable[[slice, Any], Result]) -> list[Result]:
         """Apply a function to parts of the rows, in threads; few, for each may return a sum."""
@@ -167,7 +195,6 @@ class SparseRows(Rows):
         return map_in_threads(lambda rows: function(rows, self._view(rows)), parts)
 
     def _factor(self, rows: slice) -> Any:
-        """See `Rows._factor`."""
         return self._view(rows) if self.shift is None else super()._factor(rows)
 
     def _view(self, rows: slice) -> Any:
@@ -203,3 +230,16 @@ def _added_up(parts: list[Vector]) -> Vector:
     for part in parts[1:]:
         total += part
     return np.ascontiguousarray(total.T)
+
+
+def as_rows(X: Any) -> Rows:
+    """Return the rows of a checked array or sparse matrix, without copying it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from neverworse.rows import as_rows
+    >>> as_rows(np.ones((3, 2))).n_rows
+    3
+    """
+    return SparseRows(X) if sparse.issparse(X) else DenseRows(X)

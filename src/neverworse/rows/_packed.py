@@ -18,25 +18,13 @@ SMALL = 1024  # arrays of fewer numbers are sent as they are
 
 @dataclass(frozen=True)
 class Packed:
-    """An array of two values, and a few others.
-
-    Attributes
-    ----------
-    shape : tuple of int
-    values : array of shape (2,)
-    bits : array of uint8
-        Which of the two values each number is.
-    others : array of int
-        Where other numbers are.
-    exact : array
-        These numbers.
-    """
+    """An array of two values, and a few others."""
 
     shape: tuple[int, ...]
-    values: AnyArray
-    bits: AnyArray
-    others: Indices
-    exact: AnyArray
+    values: AnyArray  # (2,)
+    bits: AnyArray  # uint8: which of the two values each number is
+    others: Indices  # where other numbers are
+    exact: AnyArray  # these numbers
 
     def unpack(self) -> AnyArray:
         """Return the array."""
@@ -47,14 +35,19 @@ class Packed:
 
 
 @dataclass(frozen=True)
-class PackedFields:
-    """A data class whose arrays are packed.
+class Narrow:
+    """An array of numbers that single precision holds exactly."""
 
-    Attributes
-    ----------
-    kind : type
-    fields : dict
-    """
+    array: AnyArray
+
+    def unpack(self) -> AnyArray:
+        """Return the array."""
+        return self.array.astype(np.float64)
+
+
+@dataclass(frozen=True)
+class PackedFields:
+    """A data class whose arrays are packed."""
 
     kind: type
     fields: dict[str, Any]
@@ -66,22 +59,12 @@ class PackedFields:
 
 @dataclass(frozen=True)
 class Sparse:
-    """An array of one value, and a few others: labels of which most are missing.
-
-    Attributes
-    ----------
-    size : int
-    value : array of shape (1,)
-    others : array of int
-        Where other values are.
-    exact : array
-        These values.
-    """
+    """An array of one value, and a few others: labels of which most are missing."""
 
     size: int
-    value: AnyArray
-    others: Indices
-    exact: AnyArray
+    value: AnyArray  # (1,)
+    others: Indices  # where other values are
+    exact: AnyArray  # these values
 
     def unpack(self) -> AnyArray:
         """Return the array."""
@@ -107,7 +90,7 @@ def pack(value: Any) -> Any:
     """Return a small form of an array (alone, in a tuple or in a data class) if there is one."""
     if isinstance(value, tuple):
         return tuple(pack(one) for one in value)
-    if is_dataclass(value) and not isinstance(value, type):
+    if is_dataclass(value) and not isinstance(value, type | Packed | Narrow | PackedFields):
         packed = {one.name: pack(getattr(value, one.name)) for one in fields(value)}
         return PackedFields(type(value), packed)
     if not isinstance(value, np.ndarray) or value.size < SMALL:
@@ -118,17 +101,26 @@ def pack(value: Any) -> Any:
         return Packed(value.shape, np.array([False, True]), np.packbits(flat), none, flat[none])
     if value.dtype != np.float64:
         return value
-    found, counts = np.unique(flat[:: flat.size // SMALL], return_counts=True)
-    values = np.resize(found[np.argsort(counts)[-2:]], 2)  # twice the same, if it is the only one
-    second = flat == values[1]
-    others = np.flatnonzero(~second & (flat != values[0]))
-    if FEW * len(others) > flat.size:
-        return value
-    return Packed(value.shape, values, np.packbits(second), others, flat[others])
+    sample = flat[:: flat.size // SMALL]
+    found, counts = np.unique(sample, return_counts=True)
+    most = np.argsort(counts)[-2:]
+    if FEW * counts[most].sum() >= (FEW - 2) * sample.size:  # a sample is not exact
+        values = np.resize(found[most], 2)  # twice the same, if it is the only one
+        second = flat == values[1]
+        others = np.flatnonzero(~second & (flat != values[0]))
+        if FEW * len(others) <= flat.size:
+            return Packed(value.shape, values, np.packbits(second), others, flat[others])
+    return _narrow(value) if _narrow(sample) is not sample else value
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def _narrow(array: AnyArray) -> Any:
+    narrow = array.astype(np.float32)
+    return Narrow(narrow) if (narrow == array).all() else array
 
 
 def unpack(value: Any) -> Any:
     """Return what was packed."""
     if isinstance(value, tuple):
         return tuple(unpack(one) for one in value)
-    return value.unpack() if isinstance(value, Packed | PackedFields | Sparse) else value
+    return value.unpack() if isinstance(value, Packed | Narrow | PackedFields | Sparse) else value

@@ -2,26 +2,115 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from itertools import pairwise
 from os import PathLike
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 
-from neverworse._typing import AnyArray
+from neverworse._typing import AnyArray, Indices, Matrix, Vector
+from neverworse.rows._base import Rows
 from neverworse.rows._chunked import ChunkedRows, Verb
-from neverworse.rows._columns import ColumnRows
-from neverworse.rows._parquet_files import File, check_columns, find_files, read_chunks, read_column
-from neverworse.rows._streams import in_streams, read_ahead
+from neverworse.rows._memory import some_dense
+from neverworse.rows._parquet_files import (
+    File,
+    Piece,
+    check_columns,
+    find_files,
+    read_chunks,
+    read_column,
+)
+from neverworse.rows._threads import in_streams, read_ahead
 
-CHUNK_BYTES = 2**24  # three of these are in memory at once
+CHUNK_BYTES = 2**24  # each stream has two or three of these in memory
 MOST_CHUNK_ROWS = 2**18
 N_PARTS = 32  # of the files, of which as many are worked on at once as there are cores
+# Every column of a block is copied by itself: longer blocks than elsewhere are worth their while.
+BLOCK_BYTES, MOST_BLOCK_ROWS = 2**23, 2**14
 
-Item = TypeVar("Item")
+_own = threading.local()
+
+
+def _scratch(n_columns: int, n_rows: int) -> Matrix:
+    """Return memory that a thread uses again and again: new memory would have to be cleared."""
+    size = n_columns * n_rows
+    buffer: Vector | None = getattr(_own, "buffer", None)
+    if buffer is None or len(buffer) < size:
+        buffer = _own.buffer = np.empty(size)
+    return buffer[:size].reshape(n_columns, n_rows)
+
+
+class ColumnRows(Rows):
+    """Rows of which every column is an array, or a few that follow each other.
+
+    Nothing is copied but the blocks that are worked on.
+
+    Parameters
+    ----------
+    pieces : sequence of Piece
+        Which follow each other; of any real types.
+    shift : array of shape (n_columns,), optional
+        See `Rows`.
+    """
+
+    def __init__(self, pieces: Sequence[Piece], shift: Vector | None = None) -> None:
+        self._pieces = pieces
+        self._edges = np.cumsum([0, *(piece.stop - piece.start for piece in pieces)])
+        super().__init__(int(self._edges[-1]), len(pieces[0].columns), shift)
+        fitting = BLOCK_BYTES // (8 * max(self.n_columns, 1))
+        self.block_rows = min(max(1, 2 ** (fitting.bit_length() - 1)), MOST_BLOCK_ROWS)
+
+    def block(self, start: int, stop: int) -> Matrix:
+        # Valid until the thread that asks reads its next block.
+        columns = _scratch(self.n_columns, stop - start)
+        first = int(np.searchsorted(self._edges, start, side="right")) - 1
+        begin, end = int(self._edges[first]), int(self._edges[first + 1])
+        if stop <= end:  # all at once: a loop in Python would take as long as the arithmetic
+            parts = self._pieces[first].of_rows(start - begin, stop - begin)
+            np.concatenate(parts, out=columns.reshape(-1))
+        else:
+            self._collect(start, stop, first, columns)
+        if self.shift is not None:
+            columns -= self.shift[:, None]
+        return columns.T
+
+    def _collect(self, start: int, stop: int, first: int, columns: Matrix) -> None:
+        """Fill in the columns of rows that lie in several pieces."""
+        at = start
+        while at < stop:
+            begin, end = int(self._edges[first]), min(stop, int(self._edges[first + 1]))
+            parts = self._pieces[first].of_rows(at - begin, end - begin)
+            for into, column in zip(columns[:, at - start : end - start], parts, strict=True):
+                into[:] = column
+            at, first = end, first + 1
+
+    def take(self, indices: Indices) -> Matrix:
+        taken = np.empty((len(indices), self.n_columns))
+        number = np.searchsorted(self._edges, indices, side="right") - 1
+        for k, (columns, start, _) in enumerate(self._pieces):
+            mine = np.flatnonzero(number == k)
+            chosen = indices[mine] + (start - self._edges[k])
+            # In the type of the columns, and with indices that are not checked: passes take rows.
+            found = np.empty((self.n_columns, len(mine)), np.result_type(*columns))
+            for into, column in zip(found, columns, strict=True):
+                into[:] = column.take(chosen, mode="clip")
+            taken[mine] = found.T
+        if self.shift is not None:
+            taken -= self.shift
+        return taken
+
+    def some(self, indices: Indices) -> Rows:
+        return some_dense(self, indices)
+
+    def shifted(self, shift: Vector) -> Self:
+        return type(self)(self._pieces, shift)
+
+    def column(self, index: int) -> AnyArray:
+        return np.concatenate([p.columns[index][p.start : p.stop] for p in self._pieces])
 
 
 class ParquetData(NamedTuple):
@@ -68,40 +157,44 @@ class ParquetRows(ChunkedRows):
 
     def map_chunks(
         self, verb: Verb, chosen: Sequence[int], arguments: Sequence[tuple[Any, ...]]
-    ) -> Iterable[Any]:
-        """See `ChunkedRows.map_chunks`; several parts of the files are worked on at once."""
+    ) -> Iterator[Any]:
+        # Several parts of the files are worked on at once.
         parts = self._parts(chosen)
         if len(parts) > 1:
-            return in_streams(
-                parts, lambda part: self._work(verb, chosen[part], arguments[part], _as_they_come)
+            yield from in_streams(
+                parts, lambda part: self._work(verb, chosen[part], arguments[part])
             )
-        return self._work(verb, chosen, arguments, read_ahead)
+        else:
+            yield from self._work(verb, chosen, arguments, read_ahead)
+        pa.default_memory_pool().release_unused()
 
     def reduce_chunks(
         self, verb: Verb, arguments: Sequence[tuple[Any, ...]], combine: Callable[[Any, Any], Any]
     ) -> Any:
-        """See `ChunkedRows.reduce_chunks`; every part of the files is reduced by itself."""
+        # Every part of the files is reduced by itself.
         every = range(self.n_chunks)
 
         def reduced(part: slice) -> Iterator[Any]:
-            yield reduce(combine, self._work(verb, every[part], arguments[part], _as_they_come))
+            yield reduce(combine, self._work(verb, every[part], arguments[part]))
 
         parts = self._parts(every)
-        if len(parts) > 1:
-            return reduce(combine, in_streams(parts, reduced))
-        return super().reduce_chunks(verb, arguments, combine)
+        if len(parts) == 1:
+            return super().reduce_chunks(verb, arguments, combine)
+        found = reduce(combine, in_streams(parts, reduced))
+        pa.default_memory_pool().release_unused()
+        return found
 
     def _work(
         self,
         verb: Verb,
         chosen: Sequence[int],
         arguments: Sequence[tuple[Any, ...]],
-        reading: Callable[[Iterator[Any]], Iterator[Any]],
+        reading: Callable[[Iterator[Any]], Iterator[Any]] = iter,
     ) -> Iterator[Any]:
         assert self.column_names is not None
-        chunks = read_chunks(self.files, self.column_names, self.batch_rows, chosen)
-        for pieces, own in zip(reading(chunks), arguments, strict=True):
-            yield verb(ColumnRows(pieces), *own)
+        chunks = reading(read_chunks(self.files, self.column_names, self.batch_rows, chosen))
+        for own in arguments:  # no chunk is held while the next one is read
+            yield verb(ColumnRows(next(chunks)), *own)
 
     def _parts(self, chosen: Sequence[int]) -> list[slice]:
         """Cut the chosen chunks into parts that begin with a row group: no other can be entered."""
@@ -114,7 +207,6 @@ class ParquetRows(ChunkedRows):
         return [slice(int(lo), int(hi)) for lo, hi in pairwise(edges)]
 
     def where(self, row: int) -> str:
-        """See `ChunkedRows.where`."""
         start = 0
         for file in self.files:
             if row < start + file.n_rows:
@@ -204,7 +296,3 @@ def _common_type(file: File, columns: Sequence[str]) -> np.dtype[Any]:
             )
         types.append(np.dtype(kind.to_pandas_dtype()))
     return np.result_type(np.float32, *types)
-
-
-def _as_they_come(items: Iterator[Item]) -> Iterator[Item]:
-    return items

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -27,25 +27,14 @@ class ChangedFileError(RuntimeError):
 
 @dataclass(frozen=True)
 class File:
-    """One file as it was when it was opened.
-
-    Attributes
-    ----------
-    path : str
-    group_rows : tuple of int
-        The number of rows in each of its row groups.
-    schema : pyarrow.Schema
-    stamp : tuple of int
-        Its size and the time of its last change.
-    footer : bytes
-        Digest of what it says about its row groups: where they lie, how long they are and which
-        values they span. Times can be set, and are coarse on some file systems.
-    """
+    """One file as it was when it was opened."""
 
     path: str
-    group_rows: tuple[int, ...]
+    group_rows: tuple[int, ...]  # the number of rows in each of its row groups
     schema: pa.Schema
-    stamp: tuple[int, int]
+    stamp: tuple[int, int]  # its size and the time of its last change
+    # Digest of what it says about its row groups: where they lie, how long they are and which
+    # values they span. Times can be set, and are coarse on some file systems.
     footer: bytes
 
     @classmethod
@@ -63,10 +52,7 @@ class File:
     def open(self, read_dictionary: list[str] | None = None) -> parquet.ParquetFile:
         """Open the file for reading, if it is still the same.
 
-        Parameters
-        ----------
-        read_dictionary : list of str, optional
-            Columns of text of which every value is kept once.
+        Of some columns of text, every value is kept once.
         """
         self.check(footer=True)
         return parquet.ParquetFile(
@@ -180,45 +166,50 @@ def read_column(files: Sequence[File], name: str) -> AnyArray:
     return values[encoded.indices.fill_null(len(values) - 1).to_numpy()]
 
 
+class Piece(NamedTuple):
+    """Some consecutive rows of columns."""
+
+    columns: Sequence[AnyArray]
+    start: int
+    stop: int
+
+    def of_rows(self, start: int, stop: int) -> list[AnyArray]:
+        """Return the columns of some of these rows."""
+        return [column[self.start + start : self.start + stop] for column in self.columns]
+
+
 def read_chunks(
     files: Sequence[File], names: Sequence[str], chunk_rows: int, chosen: Sequence[int]
-) -> Iterator[list[list[AnyArray]]]:
+) -> Iterator[list[Piece]]:
     """Read chunks of `chunk_rows` rows, whatever the row groups and files they lie in.
 
-    Yields for each chunk the columns of its pieces: record batches, or parts of them.
-
-    Parameters
-    ----------
-    files : sequence of File
-    names : sequence of str
-        Columns of numbers.
-    chunk_rows : int
-    chosen : sequence of int
-        Numbers of the chunks to be read, in increasing order. Row groups without any of their rows
-        are not touched.
+    Yields for each chunk its pieces: record batches, or parts of them. Nothing that was yielded is
+    held while the next is read, but the rest of a batch.
+    Row groups without any row of the chosen chunks (in increasing order) are not touched.
     """
     n_rows = sum(file.n_rows for file in files)
     wanted = iter(chosen)
     number = next(wanted, None)
     if number is None:
         return
-    pieces: list[list[AnyArray]] = []
+    pieces: list[Piece] = []
     filled = 0
-    for start, row, file, batch in _batches(files, names, chunk_rows, chosen):
-        at = 0
-        while at < len(batch):
+    for start, columns in _batches(files, names, chunk_rows, chosen):
+        at, stop = 0, len(columns[0])
+        while at < stop:
             # Rows of the batch that lie before the wanted chunk are skipped.
             begin = number * chunk_rows + filled
             size = min(chunk_rows, n_rows - number * chunk_rows)
-            if start + len(batch) <= begin:
+            if start + stop <= begin:
                 break
             at = max(at, begin - start)
-            length = min(len(batch) - at, size - filled)
-            pieces.append(_columns(batch.slice(at, length), names, file, row + at))
+            length = min(stop - at, size - filled)
+            pieces.append(Piece(columns, at, at + length))
             at, filled = at + length, filled + length
             if filled == size:
-                yield pieces
-                pieces, filled = [], 0
+                complete, pieces, filled = pieces, [], 0
+                yield complete
+                del complete
                 number = next(wanted, None)
                 if number is None:
                     return
@@ -226,10 +217,10 @@ def read_chunks(
 
 def _batches(
     files: Sequence[File], names: Sequence[str], chunk_rows: int, chosen: Sequence[int]
-) -> Iterator[tuple[int, int, File, Any]]:
-    """Yield record batches of the row groups that are needed, with their files.
+) -> Iterator[tuple[int, list[AnyArray]]]:
+    """Yield the columns of record batches of the row groups that are needed.
 
-    First the numbers of their first rows: among all rows, and in the file.
+    With the number of their first row, among all rows.
     """
     needed = np.asarray(chosen)
     start = 0
@@ -242,8 +233,9 @@ def _batches(
                 first_rows[group] = start
             start += size
         for group, batch in _read(file, list(first_rows), names, chunk_rows):
-            yield first_rows[group], first_rows[group] - before, file, batch
+            at = first_rows[group]
             first_rows[group] += len(batch)
+            yield at, _columns(batch, names, file, at - before)
 
 
 def _read(
@@ -270,14 +262,12 @@ def _columns(batch: Any, names: Sequence[str], file: File, row: int) -> list[Any
 
     They are not copied where that can be.
     """
-    columns = []
+    found = dict(zip(batch.schema.names, batch.columns, strict=True))  # in the order of the file
     for name in names:
-        column = batch.column(name)
-        if column.null_count:
-            missing = row + column.is_null().index(True).as_py()
+        if found[name].null_count:
+            missing = row + found[name].is_null().index(True).as_py()
             raise ValueError(
                 f"Column {name!r} of {file.path} has missing values, such as in row {missing}. "
                 "Fill them in, or drop these rows, before the table is used."
             )
-        columns.append(column.to_numpy(zero_copy_only=False))
-    return columns
+    return [found[name].to_numpy(zero_copy_only=False) for name in names]

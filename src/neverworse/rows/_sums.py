@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,16 +20,11 @@ class RowWeigh:
     """A `Weigh` that can be cut into pieces, to be sent where the rows are.
 
     A closure would take whole arrays with it; of this, `at` takes what belongs to some rows.
-
-    Attributes
-    ----------
-    function : callable
-        ``function(t, *known)``; defined at the top of a module, so that it can be pickled.
-    known : tuple
-        What it knows about every row: arrays with the rows last, objects with a method `at`, None.
     """
 
+    # ``function(t, *known)``; defined at the top of a module, so that it can be pickled
     function: Callable[..., Vector]
+    # What it knows about every row: arrays with the rows last, objects with a method `at`, None
     known: tuple[Any, ...]
 
     def at(self, rows: slice) -> RowWeigh:
@@ -47,46 +42,26 @@ def _at(known: Any, rows: slice) -> Any:
 
 
 @np.errstate(over="ignore", invalid="ignore")  # rows that play no part may score infinity
-def spread_of_blocks(
-    blocks: Iterable[tuple[Any, Vector | None]], directions: Matrix, centre: Vector
+def spread_of_block(
+    block: Any, weights: Vector | None, directions: Matrix, centre: Vector
 ) -> tuple[Matrix, Matrix]:
-    """Return T'ST and T'SC for the centred rows C of all blocks and their scores T.
-
-    Parameters
-    ----------
-    blocks : iterable of (array or sparse matrix, array or None)
-        Rows, not centred, and their weights.
-    directions : array of shape (n_directions, n_columns)
-    centre : array of shape (n_columns,)
-    """
-    squares, products = np.zeros((len(directions),) * 2), np.zeros(directions.shape)
-    at_centre = directions @ centre
-    for block, weights in blocks:
-        scores = np.asarray(block @ directions.T) - at_centre
-        weighted = scores
-        if weights is not None:
-            scores[weights == 0.0] = 0.0
-            weighted = weights[:, None] * scores
-        squares += scores.T @ weighted
-        products += (block.T @ weighted).T - np.outer(weighted.sum(axis=0), centre)
-    return squares, products
+    """Return T'ST and T'SC for the centred rows C (dense or sparse) and their scores T."""
+    scores = np.asarray(block @ directions.T) - directions @ centre
+    weighted = scores
+    if weights is not None:
+        scores[weights == 0.0] = 0.0
+        weighted = weights[:, None] * scores
+    products = (block.T @ weighted).T - np.outer(weighted.sum(axis=0), centre)
+    return scores.T @ weighted, products
 
 
 @dataclass(frozen=True)
 class Standard:
-    """How rows are standardised before they are factored.
+    """How rows are standardised before they are factored."""
 
-    Attributes
-    ----------
-    columns : array of int
-        The columns that take part.
-    mean, scale : array of shape (n_columns,)
-        Of these columns: what is subtracted, and then multiplied.
-    """
-
-    columns: Indices
-    mean: Vector
-    scale: Vector
+    columns: Indices  # that take part
+    mean: Vector  # of these columns: what is subtracted,
+    scale: Vector  # and then multiplied
 
     def bordered(self, block: Matrix, weights: Vector | None, targets: Matrix) -> Matrix:
         """Return standardised rows beside their targets, times the root of their weights."""
@@ -97,6 +72,26 @@ class Standard:
         if weights is not None:
             rows *= np.sqrt(weights)[:, None]
         return rows
+
+
+def add_pairs(a: tuple[Any, Any], b: tuple[Any, Any]) -> tuple[Any, Any]:
+    """Add two pairs, to reduce sums of chunks."""
+    return a[0] + b[0], a[1] + b[1]
+
+
+def widened(a: tuple[Any, Any], b: tuple[Any, Any]) -> tuple[Any, Any]:
+    """Return the range that contains two ranges."""
+    return np.minimum(a[0], b[0]), np.maximum(a[1], b[1])
+
+
+def joined(a: Any, b: Any) -> Any:
+    """Combine Gram matrices, sums, ranges and rows of two chunks."""
+    return a[0] + b[0], a[1] + b[1], widened(a[2], b[2]), a[3] + b[3]
+
+
+def stacked(a: Matrix, b: Matrix) -> Matrix:
+    """Return the triangle of both."""
+    return reduce_rows([a, b])
 
 
 def reduce_rows(pieces: list[Matrix]) -> Matrix:

@@ -1,0 +1,183 @@
+"""Rows of features that are computed from other rows whenever these are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+from scipy.linalg import lapack
+
+from neverworse._typing import AnyArray, Indices, Matrix, Scalars, Vector
+from neverworse.rows._base import Rows
+from neverworse.rows._memory import DenseRows, some_dense
+from neverworse.rows._sums import Weigh
+
+TINY = 1e-80  # smaller features are zero: their squares would vanish
+KEPT_BYTES = 2**28  # features of rows in memory that are computed once, and kept
+
+
+@dataclass(frozen=True)
+class FeatureMap:
+    """Features of rows: values of functions, times the inverse of a triangular matrix L'.
+
+    Attributes
+    ----------
+    function : callable
+        From a block of rows to `n_features` values each; can be pickled.
+    n_features : int
+    lower : array of shape (n_features, n_features) or None
+        L. None: the features are the values.
+    """
+
+    function: Callable[[Matrix], Matrix]
+    n_features: int
+    lower: Matrix | None = None
+
+    def __call__(self, block: Matrix) -> Matrix:
+        """Return the features of a block of rows."""
+        if not len(block):  # scikit-learn's kernels refuse no rows
+            return np.empty((0, self.n_features))
+        values = self.combined(self.function(block))
+        values[np.abs(values) < TINY] = 0.0
+        return values
+
+    def combined(self, values: Vector) -> Vector:
+        """Return what features (or sums of them) are, given the values (or sums of these)."""
+        if self.lower is None:
+            return values
+        # Not by an inverse: then what features make of coefficients and what values make of them
+        # would differ by rounding errors times a condition number.
+        return linalg.solve_triangular(self.lower, values.T, lower=True, check_finite=False).T
+
+    def coef_of_values(self, coef: Vector) -> Vector:
+        """Return the coefficients with which the values score as the features do with these."""
+        if self.lower is None:
+            return coef
+        solved = linalg.solve_triangular(
+            self.lower, coef.T, trans="T", lower=True, check_finite=False
+        )
+        return np.ascontiguousarray(solved.T)
+
+
+class FeatureRows(Rows):
+    """Features of rows in memory, computed block by block.
+
+    Linear functions of features are linear functions of the values that they are combined from:
+    passes that need scores and weighted sums do without the combination.
+
+    Parameters
+    ----------
+    base : Rows
+        Without shift.
+    features : FeatureMap
+    shift : array of shape (n_features,), optional
+        See `Rows`.
+    """
+
+    def __init__(self, base: Rows, features: FeatureMap, shift: Vector | None = None) -> None:
+        super().__init__(base.n_rows, features.n_features, shift)
+        self._base = base
+        self._features = features
+
+    def block(self, start: int, stop: int) -> Matrix:
+        """See `Rows.block`."""
+        return self._shift(self._features(self._base.block(start, stop)))
+
+    def take(self, indices: Indices) -> Matrix:
+        """See `Rows.take`."""
+        return self._shift(self._features(self._base.take(indices)))
+
+    def _shift(self, values: Matrix) -> Matrix:
+        if self.shift is not None:
+            values -= self.shift
+        return values
+
+    def shifted(self, shift: Vector) -> FeatureRows:
+        """See `Rows.shifted`."""
+        return FeatureRows(self._base, self._features, shift)
+
+    def some(self, indices: Indices) -> DenseRows:
+        """See `Rows.some`."""
+        return some_dense(self, indices)
+
+    def column(self, index: int) -> AnyArray:
+        """See `Rows.column`."""
+        return np.concatenate([np.empty(0), *(block[:, index] for _, block in self._plain())])
+
+    def ranges(self, columns: Indices, weights: Vector | None) -> tuple[Vector, Vector]:
+        """See `Rows.ranges`; all columns are computed at once."""
+        low, high = np.full(len(columns), np.inf), np.full(len(columns), -np.inf)
+        for rows, block in self._plain():
+            seen = block[:, columns] if weights is None else block[weights[rows] > 0][:, columns]
+            low = np.minimum(low, seen.min(axis=0, initial=np.inf))
+            high = np.maximum(high, seen.max(axis=0, initial=-np.inf))
+        return low, high
+
+    def _plain(self) -> Iterator[tuple[slice, Matrix]]:
+        """Yield all blocks, without shift."""
+        for rows in self._slices(0, self.n_rows):
+            yield rows, self._features(self._base.block(rows.start, rows.stop))
+
+    def weighted_sum(self, weights: Vector) -> Vector:
+        """See `Rows.weighted_sum`."""
+        if self._features.lower is None:
+            return super().weighted_sum(weights)
+        summed = self._features.combined(self._values.weighted_sum(weights))
+        return self._shifted_sum(summed, weights.sum(axis=-1))
+
+    def _pass(self, coef: Vector, intercept: Scalars, weigh: Weigh | None) -> tuple[Any, ...]:
+        features = self._features
+        if features.lower is None:
+            return super()._pass(coef, intercept, weigh)
+        scores, *sums = self._values._pass(features.coef_of_values(coef), intercept, weigh)
+        if sums:
+            summed, total = sums
+            sums = [self._shifted_sum(features.combined(summed), total), total]
+        return scores, *sums
+
+    @property
+    def _values(self) -> FeatureRows:
+        """What the features are combined from, as rows."""
+        return FeatureRows(self._base, replace(self._features, lower=None))
+
+    def _shifted_sum(self, summed: Vector, total: Vector) -> Vector:
+        return summed if self.shift is None else summed - np.multiply.outer(total, self.shift)
+
+
+class TrapezoidRows(DenseRows):
+    """Rows that are a lower trapezoid in another order: their Gram matrix takes a third."""
+
+    def __init__(self, lower: Matrix, order: Indices) -> None:
+        tiny = np.abs(lower) < TINY
+        tiny &= lower != 0.0
+        if tiny.any():
+            lower = np.where(tiny, 0.0, lower)
+        rows = np.empty(lower.shape)
+        rows[order] = lower
+        super().__init__(rows)
+        self._lower = lower
+
+    def gram(self, weights: Vector | None = None) -> tuple[Matrix, Vector]:
+        """See `Rows.gram`."""
+        if weights is not None:
+            return super().gram(weights)
+        rank = self._lower.shape[1]
+        half, _ = lapack.dlauum(self._lower[:rank], lower=1)
+        gram = np.tril(half) + np.tril(half, -1).T
+        rest = self._lower[rank:]
+        return gram + rest.T @ rest, self._lower.sum(axis=0)
+
+
+def features_of(rows: Rows, features: FeatureMap, keep: bool) -> Rows:
+    """Return the features of rows in memory."""
+    lazy = FeatureRows(rows, features)
+    if not keep or 8 * rows.n_rows * features.n_features > KEPT_BYTES:
+        return lazy
+    values = np.empty((rows.n_rows, features.n_features))
+    step = max(lazy.block_rows, 1024)
+    for lo in range(0, rows.n_rows, step):
+        values[lo : lo + step] = lazy.block(lo, min(lo + step, rows.n_rows))
+    return DenseRows(values)
