@@ -1,4 +1,12 @@
-"""Conjugate gradients: linear systems whose matrix is known by its products only."""
+r"""Linear systems whose matrix is known by its products only.
+
+Conjugate gradients solve A x = b for a symmetric matrix A without negative eigenvalues. A matrix
+K + α with a few large eigenvalues is preconditioned by the Nyström approximation of K,
+
+.. math:: K \approx K Q (Q'KQ)^{-1} Q'K = U \Lambda U',
+
+where Q is an orthonormal basis of about the range of K.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +14,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import linalg
 
-from neverworse._typing import Vector
+from neverworse._typing import Matrix, Vector
 
 MOST_STEPS = 10_000
+EPS = float(np.finfo(np.float64).eps)
 PATIENCE = 200  # steps without a smaller residual: rounding errors allow no more
 
 
@@ -76,3 +86,63 @@ def conjugate_gradients(
         direction *= square / before
         direction += near
     return Solved(x, residual, n_products)
+
+
+@dataclass(frozen=True)
+class LowRank:
+    """An approximation UΛU' of a symmetric matrix without negative eigenvalues."""
+
+    vectors: Matrix  # (n, rank): orthonormal columns U
+    values: Vector  # (rank,): Λ, the largest first
+
+    def preconditioner(self, alpha: float) -> Callable[[Matrix], Matrix]:
+        """Return an approximate inverse of the matrix plus α times the identity.
+
+        Where nothing is known about the matrix, it is taken to be as large as the smallest value:
+        what is left to conjugate gradients then lies between α and that. Single precision will do.
+        """
+        rest = alpha + (float(self.values[-1]) if len(self.values) else 0.0)
+        change = (1.0 / (self.values + alpha) - 1.0 / rest)[:, None].astype(np.float32)
+        vectors = self.vectors.astype(np.float32)
+        turned = np.ascontiguousarray(vectors.T)
+
+        def apply(x: Matrix) -> Matrix:
+            along = change * (turned @ x.astype(np.float32))
+            return x / rest + vectors @ along
+
+        return apply
+
+
+def low_rank(
+    product: Callable[[Matrix], Matrix],
+    n: int,
+    rank: int,
+    at_once: int,
+    stop: Callable[[], bool] = lambda: False,
+) -> LowRank:
+    """Approximate an (n, n) matrix by its products with twice as many vectors as the rank.
+
+    Its range is estimated from products with random vectors, `at_once` columns each. The
+    approximation is never larger than the matrix. Nothing is known of it where `stop` says True.
+    """
+    basis = np.random.default_rng(0).normal(size=(n, rank))  # only the path depends on it
+    for _ in range(2):
+        basis = linalg.qr(basis, mode="economic", overwrite_a=True, check_finite=False)[0]
+        image = np.empty_like(basis)
+        for lo in range(0, rank, at_once):
+            if stop():
+                return LowRank(np.empty((n, 0)), np.empty(0))
+            piece = slice(lo, lo + at_once)
+            image[:, piece] = product(np.ascontiguousarray(basis[:, piece]))
+        basis, before = image, basis
+    # The image is KQ, and the approximation KQ (Q'KQ)⁻¹ QK: the square of its factor.
+    small = before.T @ image
+    del before, basis
+    small = 0.5 * (small + small.T)
+    inner, rotation = linalg.eigh(small, check_finite=False)
+    kept = inner > 8.0 * EPS * max(rank, 1) * float(inner.max(initial=0.0))
+    factor = image @ (rotation[:, kept] / np.sqrt(inner[kept]))
+    values, rotation = linalg.eigh(factor.T @ factor, check_finite=False)
+    kept = values > EPS * float(values.max(initial=0.0))
+    values, rotation = values[kept][::-1], rotation[:, kept][:, ::-1]
+    return LowRank(factor @ (rotation / np.sqrt(values)), values)

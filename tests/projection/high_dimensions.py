@@ -7,9 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from neverworse import ProjectedLeastSquaresClassifier
-from neverworse.projection import coordinates
-from neverworse.projection.coordinates import kernel, moments
-from neverworse.projection.least_squares import supervised
+from neverworse.projection.coordinates import base, moments
 from tests.exact import loss_penalty
 
 NEVER = 10**9
@@ -19,10 +17,9 @@ PATHS = ("gram", "kernel", "rows", "free")
 def choose(monkeypatch, path):
     """Let fits take a path: Gram matrix, kernel, factors of the rows, conjugate gradients."""
     high = 0 if path == "kernel" else NEVER
-    monkeypatch.setattr(kernel, "HIGH", high)
+    monkeypatch.setattr(base, "HIGH", high)
     monkeypatch.setattr(moments, "HIGH", 0 if path == "rows" else high)
-    monkeypatch.setattr(coordinates, "LARGEST_GRAM", 0 if path == "free" else NEVER)
-    monkeypatch.setattr(supervised, "LARGEST_GRAM", 0 if path == "free" else NEVER)
+    monkeypatch.setattr(base, "LARGEST_GRAM", 0 if path == "free" else NEVER)
 
 
 def make(n, d, n_classes=2, seed=0, *, is_sparse=False, n_labeled=None):

@@ -6,11 +6,11 @@ from scipy import sparse
 
 from neverworse import ProjectedLeastSquaresClassifier
 from neverworse._budget import Budget
-from neverworse._conjugate_gradients import conjugate_gradients
-from neverworse.projection.coordinates import kernel
+from neverworse._conjugate_gradients import conjugate_gradients, low_rank
+from neverworse.projection.coordinates import base
 from neverworse.projection.coordinates.matrix_free import weight_coordinates
 from neverworse.projection.coordinates.moments import column_moments
-from neverworse.projection.solver.row_system import RowSystem, low_rank
+from neverworse.projection.solver.label_descent import RowSystem
 from neverworse.rows import as_rows
 from tests.projection.high_dimensions import assert_same, choose, fit, make, text_like
 
@@ -164,7 +164,7 @@ def test_labels_with_bounds_of_their_shares(monkeypatch):
         return ProjectedLeastSquaresClassifier(**SETTINGS).fit(X, y, label_bounds=bounds)
 
     reference = fitted()
-    monkeypatch.setattr(kernel, "MOST_ROWS", 0)
+    monkeypatch.setattr(base, "MOST_ROWS", 0)
     model = fitted()
     assert model.certificate_.converged
     assert_same(model, reference, 1e-5)

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neverworse.projection import Box, Simplex, Totals
+from neverworse.projection import totals as totals_module
 from neverworse.projection.totals import best_multiplier
 from tests.exact import share_program
 
@@ -77,11 +78,12 @@ def test_attains_the_optimum(kind, room, scale):
         assert got == pytest.approx(expected, abs=1e-9 * size_of(t, weights))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", KINDS[1:])  # labels of one number take no linear program
 @pytest.mark.parametrize("room", [0.0, 0.01, 0.1])
-def test_attains_the_optimum_of_many_rows(kind, room):
+def test_attains_the_optimum_of_many_rows(kind, room, monkeypatch):
     # So many that only the rows near their kink take part in a linear program.
-    rng, t, weights, shape = make(kind, 1, n=6000, n_classes=3)
+    monkeypatch.setattr(totals_module, "FIRST_ROWS", 500)
+    rng, t, weights, shape = make(kind, 1, n=1500, n_classes=3)
     totals = random_totals(rng, t, weights, shape, room)
     multiplier = best_multiplier(t, weights, shape, totals)
     got = bound(t, weights, shape, totals, multiplier)

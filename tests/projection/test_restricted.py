@@ -451,15 +451,16 @@ def _large_bounds(truth, n_classes, rng):
     return bounds
 
 
+# Just so many rows that working sets hold a part of them.
 LARGE = {
-    "three classes": (30_000, 8, 3, {}),
-    "four classes": (20_000, 5, 4, {}),
-    "prior": (20_000, 6, 3, {"prior": 0.01}),
-    "exact prior": (20_000, 5, 3, {"prior": 0.0}),
-    "bounds": (20_000, 5, 3, {"bounds": True}),
-    "bounds and prior": (20_000, 5, 3, {"bounds": True, "prior": 0.01}),
-    "two classes with prior": (30_000, 10, 2, {"prior": 0.01}),
-    "two classes with bounds": (30_000, 10, 2, {"bounds": True}),
+    "three classes": (12_000, 8, 3, {}),
+    "four classes": (10_000, 5, 4, {}),
+    "prior": (10_000, 6, 3, {"prior": 0.01}),
+    "exact prior": (10_000, 5, 3, {"prior": 0.0}),
+    "bounds": (10_000, 5, 3, {"bounds": True}),
+    "bounds and prior": (10_000, 5, 3, {"bounds": True, "prior": 0.01}),
+    "two classes with prior": (12_000, 10, 2, {"prior": 0.01}),
+    "two classes with bounds": (12_000, 10, 2, {"bounds": True}),
 }
 
 
@@ -511,7 +512,7 @@ def test_large(name):
 def test_large_is_the_same_as_all_rows_at_once(monkeypatch):
     from neverworse.projection.solver import working_set
 
-    X, y, _, _ = _large(16_000, 4, 3, 7)
+    X, y, _, _ = _large(10_000, 4, 3, 7)
     settings = {"alpha": 0.0, "tol": 1e-12, "class_prior": [(0.3, 0.35), (0.0, 1.0), (0.2, 0.4)]}
     quick = ProjectedLeastSquaresClassifier(**settings).fit(X, y)
     monkeypatch.setattr(working_set, "FEWEST_ROWS", len(X))

@@ -8,8 +8,8 @@ from scipy import sparse
 
 from neverworse import LeastSquaresClassifier, LeastSquaresClassifierCV
 from neverworse.projection import GramCoordinates, whiten
-from neverworse.projection.coordinates import choose_coordinates
 from neverworse.projection.coordinates.kernel import KernelCoordinates
+from neverworse.projection.geometry import choose_coordinates
 from neverworse.rows import as_rows
 from tests.projection.high_dimensions import (
     assert_same,
@@ -227,3 +227,18 @@ def test_values_that_are_not_finite_or_too_large():
     with pytest.raises(ValueError, match="so large"):
         fit(X, y)
     assert sparse.issparse(X)
+
+
+@pytest.mark.parametrize("rotated", [False, True])
+def test_rows_in_coordinates_take_the_zeros_of_a_triangle_as_such(rotated):
+    """Bases of many columns are multiplied in blocks, without the zeros below the diagonal."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 230)) + 3.0
+    coordinates = whiten(as_rows(X), None, 0.0, True)
+    if rotated:
+        coordinates = coordinates.rotated(np.linalg.qr(rng.normal(size=(231, 231)))[0])
+    else:
+        heights = [height for _, height in coordinates._blocks]
+        assert heights == [100, 200, 230]
+    expected = (X - coordinates.centre) @ coordinates.basis + coordinates.offset
+    np.testing.assert_allclose(coordinates.apply(X), expected, atol=1e-12)

@@ -21,10 +21,12 @@ from neverworse.projection.certificate.loss import (
 from neverworse.projection.coordinates import (
     EPS,
     LARGEST_GRAM,
+    Coordinates,
     GramCoordinates,
     Weights,
     whiten,
 )
+from neverworse.projection.coordinates.matrix_free import MatrixFreeCoordinates
 from neverworse.projection.coordinates.moments import (
     CANCELLATION,
     LARGEST_SQUARE,
@@ -52,10 +54,12 @@ __all__ = [
     "Box",
     "Certificate",
     "Claim",
+    "Coordinates",
     "Distance",
     "GramCoordinates",
     "Labels",
     "LossDifference",
+    "MatrixFreeCoordinates",
     "NonFiniteError",
     "Observer",
     "Progress",

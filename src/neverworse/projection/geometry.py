@@ -9,17 +9,48 @@ from typing import Any, Literal
 
 import numpy as np
 
-from neverworse._typing import Matrix, Vector
-from neverworse.projection.coordinates import Points, Weights, choose_coordinates
-from neverworse.projection.coordinates.moments import NonFiniteError
+from neverworse._typing import Mask, Matrix, Vector
+from neverworse.projection.coordinates import Coordinates, Points, Weights, whiten
+from neverworse.projection.coordinates.base import suited
+from neverworse.projection.coordinates.kernel import row_space, whiten_row_space
+from neverworse.projection.coordinates.matrix_free import weight_coordinates
+from neverworse.projection.coordinates.moments import (
+    NonFiniteError,
+    column_moments,
+    is_few_rows,
+)
 from neverworse.projection.labels import TrainingRows
-from neverworse.projection.solver.newton import DualSolution
 from neverworse.projection.solver.passes import Scored, Wanted, score_supervised
-from neverworse.projection.solver.problem import Projection, Sample, StreamedHinges
+from neverworse.projection.solver.problem import (
+    DualSolution,
+    Projection,
+    Sample,
+    StreamedHinges,
+)
 from neverworse.projection.solver.working_set import draw, is_small, working_set_size
-from neverworse.rows import add_pairs, as_rows
+from neverworse.rows import Rows, add_pairs, as_rows
 
 Distance = Literal["all", "labeled", "unlabeled", "euclidean"] | Matrix
+
+
+def choose_coordinates(
+    rows: Rows, weights: Vector | None, alpha: float, fit_intercept: bool, also: Mask | None
+) -> Coordinates:
+    """Return coordinates for the loss of these rows with these weights (ones if None).
+
+    The supervised weights may depend on other rows as well, marked in `also`.
+    """
+    used = np.ones(rows.n_rows, bool) if weights is None else weights > 0.0
+    kind = suited(rows, int(np.count_nonzero(used if also is None else used | also)))
+    if kind == "kernel":
+        space = row_space(rows, weights, fit_intercept, also)
+        # Without penalty, eigenvalues that can hardly be told from zero count as much as others.
+        if not (space.doubtful and alpha == 0.0 and is_few_rows(rows, weights)):
+            return whiten_row_space(space, weights, alpha, fit_intercept)
+    if kind == "matrix-free":
+        sums = column_moments(rows, weights, centre=fit_intercept)
+        return weight_coordinates(sums, weights, alpha, fit_intercept)
+    return whiten(rows, weights, alpha, fit_intercept)
 
 
 class Geometry:
@@ -27,37 +58,19 @@ class Geometry:
 
     Labels are measured in units of the widest range of an unknown label, so that soft labels lie
     in [0, 1] for the solver whatever the unit of the target is.
-
-    Parameters
-    ----------
-    training : TrainingRows
-    supervised : Weights
-        What is projected.
-    distance : {"all", "labeled", "unlabeled", "euclidean"} or array of shape (k, n_columns)
-    alpha : float
-        Ridge penalty of the loss.
-    fit_intercept : bool
-
-    Attributes
-    ----------
-    name : str
-        Of the distance.
-    guaranteed : bool
-        Whether a projection in this distance is never worse.
-    transductive : bool
-        Whether labeled rows play no part in the loss.
-    weights : array of shape (n_rows,) or None
-        Of the rows in the loss.
-    hinge_weights : array of shape (n_rows,)
-        Weights of the unlabeled rows, times the range of their label; zero for all others.
-    unit : float
-        The widest range.
-    coordinates : Coordinates
-        Of the weights, for the loss.
-    labels, scored : kept
-        What is known about the labels (`RowLabels`), and supervised scores (`Scored`), where the
-        rows are.
     """
+
+    name: str  # of the distance
+    guaranteed: bool  # whether a projection in this distance is never worse
+    transductive: bool  # whether labeled rows play no part in the loss
+    weights: Vector | None  # (n_rows,): of the rows in the loss
+    # (n_rows,): weights of the unlabeled rows, times the range of their label; zero for all others
+    hinge_weights: Vector
+    unit: float  # the widest range
+    coordinates: Coordinates  # of the weights, for the loss
+    # What is known about the labels (`RowLabels`), and supervised scores (`Scored`): where rows are
+    labels: Any
+    scored: Any
 
     def __init__(
         self,
@@ -92,13 +105,9 @@ class Geometry:
         row_labels = replace(training.labels.of_rows(self.weights), hinge=self.hinge_weights)
         rows, self._wanted = self.coordinates.rows, self._wanted_sample()
         self.labels = rows.scatter(row_labels)
-        self.scored: Any = rows.keep(
-            score_supervised,
-            supervised.coef,
-            supervised.intercept,
-            known=(self._wanted,),
-            kept=(self.labels,),
-        )
+        weights = supervised.coef, supervised.intercept
+        known, kept = (self._wanted,), (self.labels,)
+        self.scored = rows.keep(score_supervised, *weights, known=known, kept=kept)
 
     def _wanted_sample(self) -> Wanted:
         """Return the sample that the solver will start with, where taking it would take a pass."""

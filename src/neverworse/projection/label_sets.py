@@ -17,18 +17,10 @@ from neverworse._typing import Indices, Mask, Matrix, Vector
 
 
 class LabelSet(ABC):
-    """The sets in which soft labels lie, row by row.
+    """The sets in which soft labels lie, row by row."""
 
-    Attributes
-    ----------
-    is_uniform : bool
-        Whether all rows have the same set.
-    is_coupled : bool
-        Whether the numbers of a row add up to one: what one gains, others lose.
-    """
-
-    is_uniform = True
-    is_coupled = False
+    is_uniform = True  # whether all rows have the same set
+    is_coupled = False  # whether the numbers of a row add up to one: what one gains, others lose
 
     @abstractmethod
     def at(self, rows: Any) -> LabelSet:
@@ -285,16 +277,8 @@ def share_few(rows: Matrix, weights: Vector, shape: LabelSet, q: Matrix) -> Matr
     Where two classes cannot be improved against each other, they tie in all rows. Then many labels
     may share them in many ways, with the same weights: Σ s_j q_j k_j is all that counts. Of r + 1
     rows, some combination leaves it as it is; moving along it until a label is whole leaves one row
-    less that is shared, and so on, down to r rows for each pair of classes.
-
-    Parameters
-    ----------
-    rows : array of shape (n, r)
-        k.
-    weights : array of shape (n,)
-        s.
-    shape : LabelSet
-    q : array of shape (n_classes, n)
+    less that is shared, and so on, down to r rows for each pair of classes. The rows k have the
+    shape (n, r).
     """
     inner = shape.inner(q) & (weights > 0.0)
     shared = np.flatnonzero(np.count_nonzero(inner, axis=0) == 2)

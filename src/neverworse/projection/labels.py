@@ -20,23 +20,19 @@ def implied_labels(scores: Matrix, target: Matrix, width: Vector) -> Matrix:
     return np.divide(excess, width, out=excess, where=width > 0.0)
 
 
+def rows_that_differ(a: Matrix, b: Matrix) -> Indices:
+    """Return the rows in which labels are not the same."""
+    return np.flatnonzero((a != b).any(axis=0))
+
+
 @dataclass(frozen=True)
 class RowLabels:
-    """What is known about the labels of some rows.
-
-    Attributes
-    ----------
-    target, width, shape
-        See `Labels`.
-    weights : array of shape (n_rows,) or None
-        Of the rows in the loss; ones if None.
-    hinge : array of shape (n_rows,)
-        Weights of the unlabeled rows, times the range of their label; zero for all others.
-    """
+    """What is known about the labels of some rows; see `Labels`."""
 
     target: Matrix
     width: Vector
-    weights: Vector | None
+    weights: Vector | None  # (n_rows,): of the rows in the loss; ones if None
+    # (n_rows,): weights of the unlabeled rows, times the range of their label; zero for all others
     hinge: Vector
     shape: LabelSet
 
@@ -57,18 +53,10 @@ class RowLabels:
 
 @dataclass(frozen=True)
 class Changes:
-    """Soft labels of a few rows that are to be replaced.
+    """Soft labels of a few rows that are to be replaced."""
 
-    Attributes
-    ----------
-    indices : array of int
-        These rows, in increasing order.
-    values : array of shape (n_classes, n)
-        Their soft labels.
-    """
-
-    indices: Indices
-    values: Matrix
+    indices: Indices  # these rows, in increasing order
+    values: Matrix  # (n_classes, n): their soft labels
 
     @classmethod
     def none(cls, n_classes: int) -> Changes:
@@ -92,26 +80,13 @@ class Labels:
 
     An unknown label is ``target + width * q`` with a soft label q in `shape`: a number in [0, 1]
     (then n_classes is one), or shares of several classes.
-
-    Attributes
-    ----------
-    target : array of shape (n_classes, n_rows)
-        Known labels; the smallest possible one where it is unknown.
-    width : array of shape (n_rows,)
-        How far the unknown label may exceed `target`; zero where it is known.
-    weights : array of shape (n_rows,) or None
-        Row weights, not negative; ones if None.
-    shape : LabelSet
-        Where soft labels lie.
-    totals : Totals or None
-        Restriction of the weighted sum of the unknown labels.
     """
 
-    target: Matrix
-    width: Vector
-    weights: Vector | None = None
-    shape: LabelSet = field(default_factory=Box)
-    totals: Totals | None = None
+    target: Matrix  # (n_classes, n_rows): known labels; the smallest possible ones elsewhere
+    width: Vector  # (n_rows,): how far an unknown label may exceed `target`; zero where it is known
+    weights: Vector | None = None  # (n_rows,): row weights, not negative; ones if None
+    shape: LabelSet = field(default_factory=Box)  # where soft labels lie
+    totals: Totals | None = None  # restriction of the weighted sum of the unknown labels
 
     @cached_property
     def unlabeled(self) -> Mask:
@@ -146,20 +121,11 @@ class Labels:
 
 @dataclass(frozen=True)
 class TrainingRows:
-    """Rows of features with their labels.
+    """Rows of features with their labels."""
 
-    Attributes
-    ----------
-    rows : Rows
-        All rows, labeled and unlabeled in any order.
-    labels : Labels
-    at_hand : array of shape (n_labeled, n_columns) or None
-        Copies of the labeled rows, if there are any.
-    """
-
-    rows: Rows
+    rows: Rows  # labeled and unlabeled, in any order
     labels: Labels
-    at_hand: Matrix | None = None
+    at_hand: Matrix | None = None  # copies of the labeled rows, if there are any
 
     def read_once(self) -> TrainingRows:
         """Return the same with labeled rows at hand, and a known Gram matrix of all rows.

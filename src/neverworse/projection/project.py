@@ -11,38 +11,32 @@ from neverworse._budget import Budget, Observer
 from neverworse._typing import Matrix, Vector
 from neverworse.projection.certificate.certificate import Assumptions, Certificate, Reason
 from neverworse.projection.certificate.certify import Certifier, Evaluated
+from neverworse.projection.certificate.loss import CHUNK
 from neverworse.projection.coordinates import LARGEST_GRAM, Weights
 from neverworse.projection.geometry import Distance, Geometry
 from neverworse.projection.label_sets import share_few
 from neverworse.projection.labels import Labels, TrainingRows
-from neverworse.projection.solver.label_descent import solve_lbfgs, solve_matrix_free
-from neverworse.projection.solver.newton import DualSolution
-from neverworse.projection.solver.problem import Projection, StreamedHinges
+from neverworse.projection.solver.label_descent import solve_matrix_free
+from neverworse.projection.solver.problem import (
+    DualSolution,
+    Projection,
+    StreamedHinges,
+    solve_lbfgs,
+)
 from neverworse.projection.solver.working_set import solve
 from neverworse.rows import single_threaded_blas
 
 Solver = Literal["exact", "lbfgs"]
 
-CHUNK = 2**15  # rows for which temporary arrays are made
-
 
 @dataclass(frozen=True)
 class ProjectionResult:
-    """Projected weights, what was imputed, and what is proved.
-
-    Attributes
-    ----------
-    weights : Weights
-    soft_labels : array of shape (n_classes, n_unlabeled)
-        Imputed labels, in the units of the target.
-    certificate : Certificate
-    n_iter : int
-        Newton steps (steps of the labels with very many columns, function evaluations of L-BFGS-B).
-    """
+    """Projected weights, what was imputed, and what is proved."""
 
     weights: Weights
-    soft_labels: Matrix
+    soft_labels: Matrix  # (n_classes, n_unlabeled): imputed labels, in the units of the target
     certificate: Certificate
+    # Newton steps (steps of the labels with very many columns, function evaluations of L-BFGS-B)
     n_iter: int
 
 
@@ -70,22 +64,16 @@ def project(
     training : TrainingRows
     supervised : Weights
         Any weights, with a snapped intercept (see `Weights.snapped`).
-    distance : {"all", "labeled", "unlabeled", "euclidean"} or array of shape (k, n_columns)
-        See `neverworse.ProjectedLeastSquaresClassifier`.
     alpha : float
         Ridge penalty inside the constraint set, and in the loss of the guarantee.
     supervised_alpha : float
         Ridge penalty with which `supervised` was fitted, for the certificate.
-    fit_intercept : bool
     threshold : float
         What is subtracted from the intercept when weights are stored.
     assumptions : Assumptions, optional
         What is known about the labels, in words for the certificate.
-    solver : {"exact", "lbfgs"}
-    tol : float
-        Relative duality gap to reach.
-    max_iter, max_time
-        Limits; a solution that was stopped early is certified all the same.
+    distance, fit_intercept, solver, tol, max_iter, max_time
+        See `neverworse.ProjectedLeastSquaresClassifier`.
     observer : callable, optional
         Told about the progress of the solver; stops it by returning True.
     """
@@ -101,7 +89,7 @@ def project(
     evaluated = certifier.certified(outcome.direction, outcome.multiplier, outcome.converged)
     moved = not (evaluated.weights - supervised).is_zero
     soft = _soft_labels(geometry, outcome.solution)
-    seen = training.labels.unlabeled
+    labels, seen = training.labels, training.labels.unlabeled
     counts = (geometry.hinge_weights > 0.0)[seen]
     counted = soft if counts.all() else soft[:, counts]
     difference, bound = evaluated.difference, evaluated.bound
@@ -118,7 +106,7 @@ def project(
         converged=outcome.converged,
         stopped_early=not outcome.converged and budget.exhausted,
         rounding_bound=float(bound),
-        n_labeled=training.labels.n_labeled,
+        n_labeled=labels.n_labeled,
         n_unlabeled=counted.shape[1],
         n_zero=n_zero,
         n_one=n_one,
@@ -133,25 +121,31 @@ def project(
         reason=outcome.reason(moved, budget),
         assumptions=Assumptions() if assumptions is None else assumptions,
     )
-    _in_units_of_target(soft, training.labels)
+    _in_units_of_target(soft, labels)
     budget.n_passes += 1
     budget.report("certificate", training.rows.n_rows)
     return ProjectionResult(evaluated.weights, soft, certificate, budget.n_iter)
 
 
+def _in_units_of_target(soft: Matrix, labels: Labels) -> None:
+    """Turn soft labels of the unlabeled rows into labels, in place and without long arrays."""
+    done = 0
+    for lo in range(0, len(labels.width), CHUNK):
+        rows = slice(lo, lo + CHUNK)
+        seen = labels.unlabeled[rows]
+        part = soft[:, done : done + int(np.count_nonzero(seen))]
+        part *= labels.width[rows][seen]
+        part += labels.target[:, rows][:, seen]
+        done += part.shape[1]
+
+
 def _penalty_share(
     geometry: Geometry, evaluated: Evaluated, supervised_alpha: float, worst: float
 ) -> float:
-    r"""Return which share of the guaranteed improvement is owed to the penalty alone.
+    """Return which share of the guaranteed improvement is owed to the penalty alone.
 
-    With v the step from the supervised weights w, the worst case is
-
-    .. math:: v'Hv - 2 \Big( (\alpha - \beta) w'Pv + \sum_j s_j (-u_j \cdot w)(u_j \cdot v) -
-              \sum_j s_j \max(0, -u_j \cdot v) \Big)
-
-    where α and β are the penalties of the supervised weights and of the loss. The bracket is what
-    is gained along v to first order: its first term would be there without any unlabeled row. At
-    the optimum the bracket, v'Hv and the guaranteed improvement are equal.
+    That is (α - β) w'Pv over what is gained along the step v to first order, where α and β are the
+    penalties of the supervised weights w and of the loss: "Like with like" in docs/mathematics.md.
     """
     if worst >= 0.0:
         return 0.0
@@ -163,26 +157,13 @@ def _penalty_share(
 
 @dataclass(frozen=True)
 class _Outcome:
-    """What the solver found.
+    """What the solver found."""
 
-    Attributes
-    ----------
-    direction : Weights
-        The projected less the supervised weights.
-    multiplier : array of shape (n_classes,), or None
-        Of restricted totals.
-    solution : DualSolution or None
-        None if there was nothing to solve, or no time to begin.
-    converged : bool
-    floor : float
-        A squared distance (halved) that cannot be told from zero.
-    """
-
-    direction: Weights
-    multiplier: Vector | None
-    solution: DualSolution | None
+    direction: Weights  # the projected less the supervised weights
+    multiplier: Vector | None  # (n_classes,): of restricted totals
+    solution: DualSolution | None  # None if there was nothing to solve, or no time to begin
     converged: bool
-    floor: float = 0.0
+    floor: float = 0.0  # a squared distance (halved) that cannot be told from zero
 
     @property
     def relative_gap(self) -> float:
@@ -263,15 +244,3 @@ def _soft_labels(geometry: Geometry, solution: DualSolution | None) -> Matrix:
     start = geometry.problem_in_all_rows().start(unlabeled)
     nearest = labels.shape.at(unlabeled).project(start)
     return nearest if solution is None else np.where(free, nearest, solution.q)
-
-
-def _in_units_of_target(soft: Matrix, labels: Labels) -> None:
-    """Turn soft labels of the unlabeled rows into labels, in place and without long arrays."""
-    done = 0
-    for lo in range(0, len(labels.width), CHUNK):
-        rows = slice(lo, lo + CHUNK)
-        seen = labels.unlabeled[rows]
-        part = soft[:, done : done + int(np.count_nonzero(seen))]
-        part *= labels.width[rows][seen]
-        part += labels.target[:, rows][:, seen]
-        done += part.shape[1]

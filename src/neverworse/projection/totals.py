@@ -72,19 +72,8 @@ def reachable(weights: Vector, shape: LabelSet, totals: Totals, missed: float) -
     totals for some λ, or λ becomes ever larger, and shows that no labels do: whatever λ is, totals
     are missed by -(Σ ω max_q -q·λ + max_M M·λ) / max |λ_k| or more, all together.
 
-    Parameters
-    ----------
-    weights : array of shape (n_rows,)
-        ω, positive.
-    shape : LabelSet
-    totals : Totals
-    missed : float
-        Totals count as met if they are missed, all together, by this share of the sum of weights.
-
-    Returns
-    -------
-    bool or None
-        None if it cannot be told.
+    Totals count as met if they are missed, all together, by the share `missed` of the sum of the
+    weights ω, which are positive. None is returned if it cannot be told.
     """
     n_classes = len(totals.low)
     whole = float(weights.sum())
@@ -182,16 +171,9 @@ TIGHT = 1e-13  # what rows outside of a linear program may add to the bound, rel
 
 
 def best_multiplier(t: Matrix, weights: Vector, shape: LabelSet, totals: Totals) -> Vector:
-    """Return the multiplier with the lowest bound.
+    """Return the multiplier with the lowest bound, of shape (n_classes,).
 
-    Parameters
-    ----------
-    t : array of shape (n_classes, n)
-    weights : array of shape (n,)
-        ω, zero for rows that play no part.
-    shape : LabelSet
-    totals : Totals
-        Of Σ ω q.
+    The totals are those of Σ ω q; a weight ω is zero for rows that play no part.
     """
     used = np.flatnonzero(weights > 0.0)
     t, weights = t[:, used], weights[used]
@@ -254,15 +236,8 @@ def _of_classes(t: Matrix, weights: Vector, shape: LabelSet, totals: Totals) -> 
             radius = farthest
         others = weights.copy()
         others[nearest] = 0.0
-        step = _solve(
-            t[:, nearest],
-            weights[nearest],
-            shape.at(nearest),
-            totals,
-            best,
-            corner @ others,
-            radius,
-        )
+        args = t[:, nearest], weights[nearest], shape.at(nearest), totals
+        step = _solve(*args, best, corner @ others, radius)
         shifted += step[:, None]
         found = bound(best + step)
         lost = others @ (np.einsum("ki,ki->i", corner, shifted) + shape.support(shifted))
@@ -293,19 +268,8 @@ def _solve(
     """Return the step to the best multiplier in a box, by the linear program over some rows.
 
     That a multiplier is not farther than `radius` from the centre is the same as to allow that
-    totals are missed, at this price: min Σ ω q·(t + λ) - λ·M + radius · |Σ ω q + known - M|.
-
-    Parameters
-    ----------
-    t, weights, shape
-        Of these rows.
-    totals : Totals
-        Of all rows.
-    centre : array of shape (n_classes,)
-        λ.
-    known : array of shape (n_classes,)
-        Totals of the other rows.
-    radius : float
+    totals are missed, at this price: min Σ ω q·(t + λ) - λ·M + radius · |Σ ω q + known - M|, where
+    λ is the centre, and `known` are the totals of the other rows.
     """
     n_classes, n = t.shape
     scale = float(weights.sum())

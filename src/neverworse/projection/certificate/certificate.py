@@ -13,28 +13,16 @@ Task = Literal["binary", "multiclass", "regression"]
 
 @dataclass(frozen=True)
 class Assumptions:
-    """What a certificate assumes about the labels of the unlabeled rows.
+    """What a certificate assumes about the labels of the unlabeled rows."""
 
-    Attributes
-    ----------
-    task : {"binary", "multiclass", "regression"}
-        Labels are one of two classes, one of several, or targets.
-    n_bounded : int
-        Unlabeled rows whose label is restricted by bounds of their own.
-    class_prior : tuple of (class, low, high)
-        Bounds of the share of a class among the unlabeled rows.
-    prior_level : float or None
-        With what probability the shares are within these bounds, if the labeled rows are a random
-        subset; None if they are taken for granted.
-    target_range : tuple of float or None
-        Range of the unknown targets of a regression.
-    """
-
-    task: Task = "binary"
-    n_bounded: int = 0
+    task: Task = "binary"  # labels are one of two classes, one of several, or targets
+    n_bounded: int = 0  # unlabeled rows whose label is restricted by bounds of their own
+    # (class, low, high): bounds of the share of a class among the unlabeled rows
     class_prior: tuple[tuple[str, float, float], ...] = ()
+    # With what probability the shares are within these bounds, if the labeled rows are a random
+    # subset; None if they are taken for granted
     prior_level: float | None = None
-    target_range: tuple[float, float] | None = None
+    target_range: tuple[float, float] | None = None  # of the unknown targets of a regression
 
     @property
     def labels(self) -> str:
@@ -196,6 +184,20 @@ class Certificate(Claim):
     class_weight : tuple of (class, weight)
         What weights of labeled rows are multiplied by in the losses, for each class; empty if by
         nothing.
+    kernel : str
+        Which kernel's space the classifier is a function of; empty if it is linear. The penalty is
+        then that of the function's squared norm, and the losses are those of the features of the
+        training rows as they were computed.
+
+    Examples
+    --------
+    >>> from neverworse import ProjectedLeastSquaresClassifier
+    >>> X, y = [[0.0], [1.0], [3.0], [-2.0]], [0, 1, -1, -1]
+    >>> certificate = ProjectedLeastSquaresClassifier(alpha=0.0).fit(X, y).certificate_
+    >>> certificate.holds
+    True
+    >>> print(f"lower by {certificate.guaranteed_improvement:.2f} at least")
+    lower by 7.69 at least
     """
 
     worst_case: float
@@ -220,6 +222,7 @@ class Certificate(Claim):
     reason: Reason = ""
     assumptions: Assumptions = field(default_factory=Assumptions)
     class_weight: tuple[tuple[str, float], ...] = ()
+    kernel: str = ""
 
     def summary(self) -> str:
         """Return the certificate as a paragraph for people."""
@@ -259,7 +262,8 @@ class Certificate(Claim):
         )
 
     def _penalty(self) -> str:
-        return f" plus the ridge penalty {number(self.penalty)} ||w||²" if self.penalty else ""
+        norm = f"||f||² (of functions of {self.kernel})" if self.kernel else "||w||²"
+        return f" plus the ridge penalty {number(self.penalty)} {norm}" if self.penalty else ""
 
     def _loss(self) -> str:
         how = ["summed over the classes"] if self.assumptions.task == "multiclass" else []
@@ -326,34 +330,25 @@ class Certificate(Claim):
         return f"{zero} {zeros}, {one} {ones}, {between} fractional"
 
     def _repr_html_(self) -> str:
-        verdict, colour = _verdict(self)
+        verdict, colour = "Not guaranteed", "#b45309"
+        if self.reason:
+            verdict, colour = "Same as supervised", "#6b7280"
+        elif self.holds:
+            verdict, colour = "Never worse", "#15803d"
         numbers = [
             ("guaranteed improvement", number(self.guaranteed_improvement)),
             ("worst case", number(self.worst_case)),
             ("best case", number(self.best_case)),
-            *self._probability_numbers(),
             ("labeled rows", f"{self.n_labeled:,}"),
             ("unlabeled rows", f"{self.n_unlabeled:,}"),
             ("imputed labels at a bound", f"{self.n_zero + self.n_one:,}"),
             ("fractional imputed labels", f"{self.n_fractional:,}"),
             ("relative duality gap", f"{self.duality_gap:.1g}"),
         ]
-        return card(verdict, colour, self.summary(), numbers)
-
-    def _probability_numbers(self) -> list[tuple[str, str]]:
         worst, best = self.probability_worst_case, self.probability_best_case
-        if worst is None or best is None:
-            return []
-        return [
-            ("worst case, probabilities", number(worst)),
-            ("best case, probabilities", number(best)),
-        ]
-
-
-def _verdict(certificate: Certificate) -> tuple[str, str]:
-    """Return the certificate in two words, and the colour of a page that shows it."""
-    if certificate.reason:
-        return "Same as supervised", "#6b7280"
-    if certificate.holds:
-        return "Never worse", "#15803d"
-    return "Not guaranteed", "#b45309"
+        if worst is not None and best is not None:
+            numbers[3:3] = [
+                ("worst case, probabilities", number(worst)),
+                ("best case, probabilities", number(best)),
+            ]
+        return card(verdict, colour, self.summary(), numbers)

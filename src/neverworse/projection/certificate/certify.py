@@ -52,14 +52,7 @@ class Evaluated:
 
 
 class Certifier:
-    """Evaluates steps from the supervised weights.
-
-    Parameters
-    ----------
-    geometry : Geometry
-    threshold : float
-        What the estimator subtracts from the intercept before it stores it.
-    """
+    """Evaluates steps from the supervised weights, as they are stored: less the threshold."""
 
     def __init__(self, geometry: Geometry, threshold: float) -> None:
         self._geometry = geometry
@@ -144,14 +137,9 @@ class Certifier:
             shifts = shifts_of(t, labels, multiplier)
             clipped, _ = probability_step(t, geometry.supervised_scores())
             clipped_shifts = shifts_of(clipped, labels, None)
-        parts: list[Any] = rows.fold(
-            evaluate_step,
-            operator.add,
-            step.coef,
-            step.intercept,
-            (shifts, clipped_shifts),
-            kept=(geometry.labels, geometry.scored),
-        )
+        args, kept = (step.coef, step.intercept), (geometry.labels, geometry.scored)
+        both = (shifts, clipped_shifts)
+        parts: list[Any] = rows.fold(evaluate_step, operator.add, *args, both, kept=kept)
         of_scores, of_probabilities = map(list, zip(*parts, strict=True))
         return (
             sum_of_parts(of_scores, labels, shifts),

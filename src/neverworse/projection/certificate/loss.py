@@ -59,10 +59,8 @@ class LossDifference:
     def score_error(self, of_t: float, of_baseline: float) -> float:
         """Return how much errors of the scores can move `worst` and `best`.
 
-        Parameters
-        ----------
-        of_t, of_baseline : float
-            Weighted norms of the errors of the score differences and of the baseline's scores.
+        Given are weighted norms of the errors of the score differences and of the baseline's
+        scores.
         """
         spread = 2.0 * (self.norm_t + self.norm_residual + self.norm_width) + of_t
         return of_t * (spread + 2.0 * of_baseline) + 2.0 * self.norm_t * of_baseline
@@ -70,10 +68,7 @@ class LossDifference:
     def baseline_loss(self, of_baseline: float = 0.0) -> tuple[float, float]:
         """Return bounds of the loss of the baseline over all labelings, rounded outwards.
 
-        Parameters
-        ----------
-        of_baseline : float
-            Weighted norm of the errors of the baseline's scores.
+        `of_baseline` is the weighted norm of the errors of the baseline's scores.
         """
         low, high = self.baseline
         size = self.norm_residual + self.norm_width
@@ -104,15 +99,7 @@ def loss_difference(
 ) -> LossDifference:
     """Return the extremes, over all labelings, of the loss of scores `baseline + t`.
 
-    Parameters
-    ----------
-    t : array of shape (n_classes, n)
-        Scores of the candidate less those of the baseline.
-    baseline : array like t
-        Scores of the baseline.
-    labels : Labels
-    weights : array of shape (n,), optional
-        Row weights to use instead of those of `labels`; ones if None.
+    `weights` are used instead of those of `labels`; ones if None.
     """
     shifts = Shifts.none(len(t)) if labels.totals is None else shifts_of(t, labels, None)
     parts = difference_parts(t, baseline, labels.of_rows(weights), shifts)
@@ -120,15 +107,7 @@ def loss_difference(
 
 
 def sum_of_parts(parts: list[list[float]], labels: Labels, shifts: Shifts) -> LossDifference:
-    """Return the same from its parts.
-
-    Parameters
-    ----------
-    parts : list
-        What `difference_parts` returns for all rows.
-    labels : Labels
-    shifts : Shifts
-    """
+    """Return the same from what `difference_parts` returns for all rows."""
     totals = labels.free_totals()
     quadratic, linear, up, down, free, moved, residual, width, low, high = map(
         math.fsum, zip(*parts, strict=True)
@@ -155,17 +134,7 @@ def sum_of_parts(parts: list[list[float]], labels: Labels, shifts: Shifts) -> Lo
 def difference_parts(
     t: Matrix | None, baseline: Matrix, labels: RowLabels, shifts: Shifts
 ) -> list[list[float]]:
-    """Return what a loss difference adds up, for pieces of some rows.
-
-    Parameters
-    ----------
-    t : array of shape (n_classes, n), or None
-        Scores of the candidate less those of the baseline; zero if None.
-    baseline : array like t
-        Scores of the baseline.
-    labels : RowLabels
-    shifts : Shifts
-    """
+    """Return what a loss difference adds up, for pieces of some rows. No t stands for zero."""
     return [
         difference_sums(
             np.zeros_like(baseline[:, rows]) if t is None else t[:, rows],
@@ -183,15 +152,9 @@ def pieces(scores: Matrix) -> list[slice]:
 
 
 def shifts_of(t: Matrix, labels: Labels, multiplier: Vector | None) -> Shifts:
-    """Return the shifts of scores t that give the tightest bounds.
+    """Return the shifts of scores t that give the tightest bounds, where totals are restricted.
 
-    Parameters
-    ----------
-    t : array of shape (n_classes, n)
-    labels : Labels
-        With restricted totals.
-    multiplier : array of shape (n_classes,), optional
-        Of the totals in the worst case, if it is known already.
+    `multiplier` is that of the worst case, if it is known already.
     """
     totals, omega, shape = labels.free_totals(), labels.hinge_weights(), labels.shape
     assert totals is not None

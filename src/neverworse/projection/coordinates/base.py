@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Self, TypeVar
+from typing import Literal, Self, TypeVar
 
 import numpy as np
 from scipy import linalg
@@ -16,6 +16,8 @@ from neverworse.rows import Rows
 
 EPS = float(np.finfo(np.float64).eps)
 HIGH = 1000  # columns from which on it pays to look at rows instead, if these are fewer
+MOST_ROWS = 3000  # whose kernel is decomposed
+LARGEST_GRAM = 5000  # columns up to which an n_features × n_features matrix is made
 
 Result = TypeVar("Result")
 
@@ -73,31 +75,18 @@ class Coordinates(ABC):
     """Coordinates z of the weights, v = Tz, centred at the mean of the rows.
 
     Points z are arrays of shape (n_classes, rank).
-
-    Attributes
-    ----------
-    rows : Rows
-        The rows (perhaps shifted) that `mean` refers to.
-    mean : array of shape (n_columns,)
-        Where the rows are centred.
-    offset : array of shape (rank,)
-        The row of T for the intercept of the centred rows.
-    column_norms : array of shape (n_columns,)
-        Weighted Euclidean norms of the columns of `rows`, not centred: what rounding errors of
-        scores are measured by.
-    is_whitened : bool
-        Whether T'HT is the identity. If not, it is known by its products only, and rows in these
-        coordinates are too long to be taken.
-    whitens_copies : bool
-        Whether a copy of a row is all that is needed to know its coordinates.
     """
 
-    rows: Rows
-    mean: Vector
-    offset: Vector
+    rows: Rows  # the rows (perhaps shifted) that `mean` refers to
+    mean: Vector  # (n_columns,): where the rows are centred
+    offset: Vector  # (rank,): the row of T for the intercept of the centred rows
+    # (n_columns,): weighted Euclidean norms of the columns of `rows`, not centred: what rounding
+    # errors of scores are measured by
     column_norms: Vector
-    is_whitened = True
-    whitens_copies = False
+    # Whether T'HT is the identity. If not, it is known by its products only, and rows in these
+    # coordinates are too long to be kept.
+    is_whitened = False
+    whitens_copies = False  # whether a copy of a row is the shortest way to its coordinates
 
     @property
     def rank(self) -> int:
@@ -121,6 +110,19 @@ class Coordinates(ABC):
     def with_total(self, size: float) -> Self:
         """Return the coordinates with one more, which adds `size` times itself to every score."""
 
+    @abstractmethod
+    def solve(self, p: Matrix, error: float) -> Solved:
+        """Solve T'HTz = p until the error of ½ p·z is at most `error`."""
+
+    @abstractmethod
+    def in_distance(
+        self, points: Points, stop: Callable[[], bool]
+    ) -> tuple[Coordinates, Matrix] | None:
+        """Return coordinates in which a distance is Euclidean, and these in terms of the present.
+
+        Directions that the distance does not see are left out. None where `stop` says True.
+        """
+
     def to_weights(self, z: Matrix) -> Weights:
         """Return the weights Tz, for unshifted and uncentred features."""
         coef = self.coef(z)
@@ -138,9 +140,9 @@ class Coordinates(ABC):
         w = self.to_weights(z)
         return self.rows.scores(w.coef, w.intercept)
 
-    def solve(self, p: Matrix, error: float) -> Solved:  # noqa: ARG002
-        """Solve T'HTz = p until the error of ½ p·z is at most `error`."""
-        return Solved(p, np.zeros_like(p), 0)
+    def apply(self, copies: AnyArray) -> Matrix:
+        """Return copies of rows in these coordinates: T'(x - mean, 1)."""
+        return self.adjoint(copies.astype(np.float64, copy=False), np.ones(len(copies)))
 
     def map_taken(
         self,
@@ -149,43 +151,47 @@ class Coordinates(ABC):
         function: Callable[[slice, Matrix], Result],
     ) -> Iterable[Result]:
         """Apply a function to pieces of the rows with these indices, in coordinates; see `Rows`."""
-        raise NotImplementedError("rows are too long to be taken")
+        return self.rows.map_taken(
+            indices, pieces, lambda piece, taken: function(piece, self.apply(taken))
+        )
 
-    def apply(self, copies: AnyArray) -> Matrix:
-        """Return copies of rows in these coordinates."""
-        raise NotImplementedError("copies of rows do not tell their coordinates")
 
+class WhitenedCoordinates(Coordinates):
+    """Coordinates in which the quadratic part of the loss is the identity: T'HT = I."""
+
+    is_whitened = True
+
+    @abstractmethod
     def rotated(self, rotation: Matrix) -> Self:
         """Return the coordinates with basis T @ rotation."""
-        raise NotImplementedError
 
+    @abstractmethod
     def form(self, points: Points) -> Matrix:
         """Return T'D'DT for the distance D that is measured at these points."""
-        raise NotImplementedError
+
+    def solve(self, p: Matrix, error: float) -> Solved:  # noqa: ARG002
+        return Solved(p, np.zeros_like(p), 0)
 
     def in_distance(
         self,
         points: Points,
         stop: Callable[[], bool],  # noqa: ARG002
-    ) -> tuple[Coordinates, Matrix] | None:
-        """Return coordinates in which a distance is Euclidean, and these in terms of the present.
-
-        Directions that the distance does not see are left out.
-
-        Parameters
-        ----------
-        points : Points
-        stop : callable
-            Asked on the way; None is returned where it says True.
-        """
-        kept, vectors = visible(self.form(points))
-        rotation = vectors * kept
+    ) -> tuple[Self, Matrix]:
+        values, vectors, largest = visible(self.form(points))
+        rotation = vectors * np.sqrt(values / (largest or 1.0))
         return self.rotated(rotation), rotation
 
 
-def visible(form: Matrix) -> tuple[Vector, Matrix]:
-    """Return lengths and directions that a quadratic form sees, in units of the longest."""
+def visible(form: Matrix) -> tuple[Vector, Matrix, float]:
+    """Return the lengths (squared) and directions that a quadratic form sees, and the longest."""
     values, vectors = linalg.eigh(form)
     largest = float(values.max(initial=0.0))
     kept = values > len(values) * 16 * EPS * largest
-    return np.sqrt(values[kept] / (largest or 1.0)), vectors[:, kept]
+    return values[kept], vectors[:, kept], largest
+
+
+def suited(rows: Rows, n_used: int) -> Literal["Gram", "kernel", "matrix-free"]:
+    """Return the kind of coordinates for this number of rows."""
+    if rows.n_columns > HIGH and n_used < rows.n_columns and n_used <= MOST_ROWS:
+        return "kernel"
+    return "Gram" if rows.n_columns <= LARGEST_GRAM else "matrix-free"

@@ -7,19 +7,21 @@ T'HT = I: any conditioning and any scale of the features ends here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
-from neverworse._typing import AnyArray, Indices, Matrix, Vector
-from neverworse.projection.coordinates.base import Coordinates, Points, Result
+from neverworse._typing import Indices, Matrix, Vector
+from neverworse.projection.coordinates.base import Points, WhitenedCoordinates
 from neverworse.projection.coordinates.moments import NonFiniteError, factor
 from neverworse.rows import Rows
 
+BLOCK_COLUMNS = 100  # of a basis at once: fewer are slower, more leave less to save
+
 
 @dataclass(frozen=True)
-class GramCoordinates(Coordinates):
+class GramCoordinates(WhitenedCoordinates):
     """A basis T of the weights with T'HT = I."""
 
     rows: Rows
@@ -38,32 +40,26 @@ class GramCoordinates(Coordinates):
         return gradient @ self.basis
 
     def adjoint(self, weighted_sum: Matrix, total: Vector) -> Matrix:
-        centred = weighted_sum - total[:, None] * self.mean
+        centred = np.multiply(total[:, None], -self.mean)
+        centred += weighted_sum
         centred[:, self.idle] = 0.0
-        return centred @ self.basis + total[:, None] * self.offset
+        whitened = np.multiply(total[:, None], self.offset)
+        for columns, height in self._blocks:
+            whitened[:, columns] += centred[:, :height] @ self.basis[:height, columns]
+        return whitened
+
+    @cached_property
+    def _blocks(self) -> list[tuple[slice, int]]:
+        """Columns of the basis, and how many of its rows they need: a triangle has zeros below."""
+        found = [slice(lo, lo + BLOCK_COLUMNS) for lo in range(0, self.rank, BLOCK_COLUMNS)]
+        used = (np.flatnonzero(self.basis[:, columns].any(axis=1)) for columns in found)
+        return [
+            (columns, rows[-1] + 1) for columns, rows in zip(found, used, strict=True) if rows.size
+        ]
 
     def with_total(self, size: float) -> GramCoordinates:
         basis = np.column_stack([self.basis, np.zeros(len(self.basis))])
         return replace(self, basis=basis, offset=np.append(self.offset, size))
-
-    def map_taken(
-        self,
-        indices: Indices,
-        pieces: Sequence[slice],
-        function: Callable[[slice, Matrix], Result],
-    ) -> Iterable[Result]:
-        return self.rows.map_taken(
-            indices, pieces, lambda piece, taken: function(piece, self.apply(taken))
-        )
-
-    def apply(self, copies: AnyArray) -> Matrix:
-        """See `Coordinates`: T'(x - mean, 1). Changes copies of double precision."""
-        copies = copies.astype(np.float64, copy=False)
-        copies -= self.mean
-        copies[:, self.idle] = 0.0
-        whitened: Matrix = copies @ self.basis
-        whitened += self.offset
-        return whitened
 
     def rotated(self, rotation: Matrix) -> GramCoordinates:
         return replace(self, basis=self.basis @ rotation, offset=self.offset @ rotation)

@@ -15,11 +15,10 @@ import numpy as np
 from scipy import linalg
 
 from neverworse._typing import Indices, Mask, Matrix, Vector
-from neverworse.projection.coordinates.base import EPS, HIGH, Coordinates, Points, Result
+from neverworse.projection.coordinates.base import EPS, Points, Result, WhitenedCoordinates
 from neverworse.projection.coordinates.moments import ColumnMoments, NonFiniteError, column_moments
 from neverworse.rows import Rows, map_in_threads
 
-MOST_ROWS = 3000  # whose kernel is decomposed
 # Eigenvalues of a kernel are known to eight digits if they are so large against the largest.
 WELL_CONDITIONED = 1e-8
 
@@ -63,25 +62,10 @@ class RowSpace:
         return coef
 
 
-def applies(rows: Rows, n_used: int) -> bool:
-    """Whether the kernel of this number of rows is to be preferred to the Gram matrix."""
-    return rows.n_columns > HIGH and n_used < rows.n_columns and n_used <= MOST_ROWS
-
-
 def row_space(
     rows: Rows, weights: Vector | None, fit_intercept: bool, also: Mask | None = None
 ) -> RowSpace:
-    """Decompose the kernel of the rows with a weight.
-
-    Parameters
-    ----------
-    rows, weights
-        Rows and their weights (ones if None).
-    fit_intercept : bool
-        Whether to centre the rows.
-    also : boolean array of shape (n_rows,), optional
-        Other rows that shall be in the space.
-    """
+    """Decompose the kernel of the rows with a weight, and of others that `also` marks."""
     sums = column_moments(rows, weights, centre=fit_intercept)
     s = np.ones(rows.n_rows) if weights is None else weights
     chosen = s > 0.0 if also is None else (s > 0.0) | also
@@ -113,7 +97,7 @@ def row_space(
 
 
 @dataclass(frozen=True)
-class KernelCoordinates(Coordinates):
+class KernelCoordinates(WhitenedCoordinates):
     """Coordinates of the span of the rows in which the loss has the identity as quadratic part."""
 
     space: RowSpace

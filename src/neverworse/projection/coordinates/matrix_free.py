@@ -12,11 +12,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy import linalg
 
 from neverworse._conjugate_gradients import Solved, conjugate_gradients
 from neverworse._typing import Indices, Matrix, Vector
-from neverworse.projection.coordinates.base import EPS, Coordinates, Points
+from neverworse.projection.coordinates.base import Coordinates, Points, visible
 from neverworse.projection.coordinates.gram import GramCoordinates
 from neverworse.projection.coordinates.moments import ColumnMoments
 from neverworse.projection.label_sets import Curvature, weighted_scores
@@ -48,8 +47,6 @@ class MatrixFreeCoordinates(Coordinates):
     restricted: bool
     column_norms: Vector
     idle: Indices  # columns in which no row differs from the mean
-
-    is_whitened = False
 
     @property
     def offset(self) -> Vector:  # type: ignore[override]
@@ -132,15 +129,10 @@ class MatrixFreeCoordinates(Coordinates):
         return 0.5 * float(np.vdot(of_coef, of_coef) + np.vdot(of_shift, of_shift))
 
     def curved(self, curvature: Curvature, curve: Matrix, z: Matrix) -> Matrix:
-        """Return (M + Σ_j σ s_j P_j ⊗ k_j k_j') z, in one pass; `curve` is the last diagonal of M.
+        """Return (M + Σ_j σ s_j P_j ⊗ k_j k_j') z, in one pass.
 
-        Parameters
-        ----------
-        curvature : Curvature
-            σ s_j P_j of every row.
-        curve : array like z
-            Diagonal of M; what counts is the element of the multiplier, which has no other.
-        z : array
+        `curve` is the diagonal of M: what counts is the element of the multiplier, which has no
+        other.
         """
         w = self.to_weights(z)
         shift = self.shifts[-1] * z[:, -1] if self.restricted else None
@@ -183,20 +175,12 @@ class MatrixFreeCoordinates(Coordinates):
             basis[these] = self.solve(forms[these], 0.0, stop=stop).x
             if stop():
                 return None  # what some of the points say would be another distance
-        values, vectors = linalg.eigh(0.5 * (forms @ basis.T + basis @ forms.T))
-        largest = float(values.max(initial=0.0))
-        kept = values > len(values) * 16 * EPS * largest
-        basis = basis.T @ (vectors[:, kept] / np.sqrt(largest))
+        _, vectors, largest = visible(0.5 * (forms @ basis.T + basis @ forms.T))
+        basis = basis.T @ (vectors / np.sqrt(largest))
         d = len(self.unit)
-        coordinates = GramCoordinates(
-            self.rows,
-            self.mean,
-            self.unit[:, None] * basis[:d],
-            self.shifts @ basis[d:],
-            self.column_norms,
-            self.idle,
-        )
-        return coordinates, basis
+        parts = self.unit[:, None] * basis[:d], self.shifts @ basis[d:]
+        found = GramCoordinates(self.rows, self.mean, *parts, self.column_norms, self.idle)
+        return found, basis
 
 
 def _both(t: Vector, curvature: Curvature, weights: Vector) -> Vector:

@@ -159,24 +159,15 @@ def factor(
     fit_intercept: bool,
     targets: Matrix | None = None,
 ) -> CentredFactor:
-    """Factor the centred Gram matrix of the rows plus α times the identity.
+    """Factor the Gram matrix of the rows (centred with an intercept) plus α times the identity.
 
-    Parameters
-    ----------
-    rows, weights
-        Rows and their weights (ones if None).
-    alpha : float
-        Ridge penalty.
-    fit_intercept : bool
-        Whether to centre the rows.
-    targets : array of shape (n_targets, n_rows), optional
-        Centred right-hand sides. Solved for only where the rows are too ill-conditioned for the
-        Gram matrix, because there they must be part of the factorisation.
+    Targets, centred as well, are solved for only where the rows are too ill-conditioned for the
+    Gram matrix, because there they must be part of the factorisation.
     """
     # The penalty acts outside of the rows' span as well, where rows without weight may be.
     whole = alpha == 0.0 or weights is None or bool((weights > 0.0).all())
     if whole and is_few_rows(rows, weights):
-        return _factor_few_rows(rows, weights, alpha, fit_intercept, targets)
+        return factor_rows(rows, weights, alpha, fit_intercept, targets)
     sums = moments(rows, weights, centre=fit_intercept)
     varying = _Varying(sums, weights, alpha, targets).factor()
     idle = np.flatnonzero(~sums.varies)
@@ -189,17 +180,7 @@ def factor(
 
 
 class _Varying:
-    """The part of the Gram matrix that belongs to columns in which rows differ.
-
-    Attributes
-    ----------
-    active : array of int
-        These columns.
-    scale : array of shape (n_active,)
-        What brings them to equal length.
-    gram : array of shape (n_active, n_active)
-        The scaled, penalised Gram matrix.
-    """
+    """The part of the Gram matrix that belongs to columns in which rows differ."""
 
     def __init__(
         self, sums: Moments, weights: Vector | None, alpha: float, targets: Matrix | None
@@ -208,7 +189,8 @@ class _Varying:
         self.weights = weights
         self.alpha = alpha
         self.targets = targets
-        self.active = np.flatnonzero(sums.varies)
+        self.active = np.flatnonzero(sums.varies)  # these columns
+        # What brings them to equal length
         self.scale = 1.0 / np.sqrt(np.diag(sums.gram)[self.active] + alpha)
         self.gram = sums.gram[np.ix_(self.active, self.active)]
         self.gram *= np.outer(self.scale, self.scale)
@@ -280,19 +262,17 @@ class _Varying:
 
     def _of_scaled(self, basis: Matrix, null_space: Matrix) -> CentredFactor:
         """Return the factor that has this basis and this null space for columns of equal length."""
-        whole = [
-            np.zeros((self.sums.rows.n_columns, part.shape[1])) for part in (basis, null_space)
-        ]
-        for part, scaled in zip(whole, (basis, null_space), strict=True):
-            part[self.active] = self.scale[:, None] * scaled
-        bare = CentredFactor(self.sums, *whole)
+        if not null_space.size and len(self.active) == self.sums.rows.n_columns:
+            return CentredFactor(self.sums, self.scale[:, None] * basis, null_space)
+        whole = np.zeros((self.sums.rows.n_columns, basis.shape[1] + null_space.shape[1]))
+        whole[self.active] = self.scale[:, None] * np.hstack([basis, null_space])
+        bare = CentredFactor(self.sums, *np.hsplit(whole, [basis.shape[1]]))
         return replace(bare, basis=bare.minimum_norm(bare.basis))
 
     def _rounding(self) -> float:
         """Return up to which share of the largest a singular value may be nothing but rounding."""
-        size = max(
-            len(self.active), np.sqrt(self.sums.rows.n_rows)
-        )  # errors of sums grow with both
+        # Errors of sums grow with both sides of the matrix.
+        size = max(len(self.active), np.sqrt(self.sums.rows.n_rows))
         return float(8 * size * EPS * self._noise())
 
     def _noise(self) -> float:
@@ -307,7 +287,7 @@ def is_few_rows(rows: Rows, weights: Vector | None) -> bool:
     return fewer and n_used * rows.n_columns <= AFFORDABLE
 
 
-def _factor_few_rows(
+def factor_rows(
     rows: Rows, weights: Vector | None, alpha: float, fit_intercept: bool, targets: Matrix | None
 ) -> CentredFactor:
     """Factor the rows themselves. The basis spans them, and has no need to span more."""
@@ -319,9 +299,8 @@ def _factor_few_rows(
     centred -= sums.mean
     centred[:, ~sums.varies] = 0.0
     centred *= root[:, None]
-    left, singular, right = linalg.svd(
-        centred, full_matrices=False, overwrite_a=True, check_finite=False
-    )
+    options = {"full_matrices": False, "overwrite_a": True, "check_finite": False}
+    left, singular, right = linalg.svd(centred, **options)
     # What floating point cannot know: the rounding of the factors, and of the data.
     size = max(float(singular.max(initial=0.0)), float(np.sqrt(sums.raw.max(initial=0.0))))
     kept = singular > 8 * np.sqrt(rows.n_columns) * EPS * size

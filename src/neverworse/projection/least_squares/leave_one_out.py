@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from neverworse._typing import Indices, Matrix, Vector
-from neverworse.projection.coordinates import LARGEST_GRAM
-from neverworse.projection.coordinates.kernel import MOST_ROWS, RowSpace, applies, row_space
+from neverworse.projection.coordinates.base import MOST_ROWS, suited
+from neverworse.projection.coordinates.kernel import RowSpace, row_space
 from neverworse.projection.least_squares.leave_one_out_fit import (
     Fit,
     LeftOut,
@@ -38,36 +38,8 @@ def leave_one_out(
 
     It need not be made: with the error :math:`e_i` of the fit to all rows and the leverage
     :math:`h_i`, the derivative of its score for row i by :math:`y_i`, the error without row i is
-    :math:`e_i / (1 - h_i)`. One decomposition serves all penalties. Let :math:`V \Lambda V'` be the
-    weighted, centred Gram matrix, :math:`z_i = (x_i - \bar x) V \Lambda^{-1/2}` and
-    :math:`c = \sum_i s_i z_i (y_i - \bar y)`. Then
-
-    .. math::
-        e_i = y_i - \bar y - \sum_k z_{ik} c_k \frac{\lambda_k}{\lambda_k + \alpha}, \qquad
-        h_i = \frac{s_i}{\sum_j s_j} + s_i \sum_k z_{ik}^2 \frac{\lambda_k}{\lambda_k + \alpha}
-
-    where the means and the first term of :math:`h_i` are zero if there is no intercept. Other ways
-    are needed where :math:`1 - h_i` is zero but for the penalty, or has no digits left:
-
-    - With no more rows than weights to fit, :math:`\alpha` is a factor of all errors and of all
-      :math:`1 - h_i`. It cancels, and what remains holds without penalty as well:
-
-      .. math::
-          \frac{e_i}{1 - h_i} = \sum_k \frac{z_{ik} c_k}{\lambda_k + \alpha} \bigg/
-          s_i \sum_k \frac{z_{ik}^2}{\lambda_k + \alpha}
-
-    - Otherwise, :math:`1 - h_i` is zero without penalty if row i is alone in some direction, such
-      as that of a column which is zero in all other rows. Such rows are taken out all at once. Let
-      r be their errors by the fit to the rest, N their components in directions in which the rest
-      does not differ, and z and λ what belongs to that fit. With all of them but row i put back,
-      the error of row i is :math:`(M^{-1} r)_i / (M^{-1})_{ii}` with
-
-      .. math::
-          M = N N' + \alpha \Big(z \Lambda (\Lambda + \alpha I)^{-1} z' + \frac{1}{\sum_{rest} s_j}
-          + \operatorname{diag}(1 / s_i)\Big)
-
-    - Rows far from all others, or of far more weight, are left out one by one; there are never
-      more of them than weights to fit.
+    :math:`e_i / (1 - h_i)`. One decomposition serves all penalties. Where :math:`1 - h_i` has no
+    digits left, other formulas take its place: "Leave-one-out" in docs/mathematics.md has them all.
 
     Parameters
     ----------
@@ -78,21 +50,13 @@ def leave_one_out(
     alphas : array of shape (n_alphas,)
         Ridge penalties, not negative, in any order; the intercept is not penalised.
     measure : callable
-        ``measure(scores, target, weights)`` for the scores of some rows with a weight, of shape
-        (n_alphas, n_classes, n), their targets, of shape (n_classes, n), and their weights. A score
-        is NaN only for a row that alone has weight, with an intercept: nothing is left to fit.
+        See `Measure`. A score is NaN only for a row that alone has weight, with an intercept:
+        nothing is left to fit.
     fit_intercept : bool
-        Whether b is fitted, or zero.
 
     Returns
     -------
     sum of what `measure` returns, in the order of the rows
-
-    Notes
-    -----
-    Rows are read in passes, and measured where they are: beside blocks, no array is larger than
-    (n_columns, n_columns). Columns may have any scale and be far from zero: errors are about 1e-15
-    times the condition number of the centred columns brought to equal length.
     """
     if not np.all(np.greater_equal(alphas, 0.0)):
         raise ValueError(f"alphas must not be negative, got {list(alphas)}.")
@@ -101,13 +65,14 @@ def leave_one_out(
     if not weights.any():
         raise ValueError("weights must not all be zero: give some row a positive weight.")
     alphas = np.asarray(alphas, dtype=np.float64)
-    if applies(rows, int(np.count_nonzero(weights))):
+    kind = suited(rows, int(np.count_nonzero(weights)))
+    if kind == "kernel":
         space = row_space(rows, weights, fit_intercept)
         target, weights = target[:, space.used], weights[space.used]
         centre = np.average(target, axis=1, weights=weights) if fit_intercept else np.zeros(1)
         errors = leave_one_out_by_kernel(space, target - centre[:, None], alphas, fit_intercept)
         return measure(target - errors, target, weights)
-    if rows.n_columns > LARGEST_GRAM:
+    if kind == "matrix-free":
         raise ValueError(
             f"Leave-one-out takes an (n_features, n_features) or (n_rows, n_rows) matrix: X has "
             f"{rows.n_columns:,} columns and more than {MOST_ROWS:,} labeled rows. Set alpha "
@@ -122,7 +87,7 @@ def leave_one_out(
 def _corrections(fit: Fit) -> tuple[Indices, Vector]:
     """Return rows whose leverage is too close to one, and their errors by other fits."""
     none = np.empty(0, dtype=np.intp)
-    if fit.interpolates:
+    if fit.decomposed.interpolates:
         return none, np.empty((len(fit.alphas), len(fit.targets), 0))
     # The smallest penalty leaves the largest leverage.
     smallest = replace(fit.decomposed, alphas=fit.alphas.min(keepdims=True, initial=np.inf))
@@ -144,31 +109,11 @@ INSIDE = 1e-8  # a row with so small a share in the directions that no row fits 
 def leave_one_out_by_kernel(
     space: RowSpace, residual: Vector, alphas: Vector, fit_intercept: bool
 ) -> Vector:
-    r"""Return the errors of all rows of the space, each by the fit to all others.
+    """Return the errors of all rows of the space, each by the fit to all others.
 
-    Let U be the eigenvectors of the weighted kernel with eigenvalues λ, N an orthonormal basis of
-    what they (and the intercept) leave, where λ is zero, and r the centred targets times the roots
-    of the weights. A fit with penalty α leaves the share α / (λ + α) of every direction, so
-
-    .. math::
-        \frac{e_i}{1 - h_i} = \frac{\sum_k U_{ik} \frac{\alpha}{\lambda_k + \alpha} (U'r)_k +
-        (NN'r)_i}{\sum_k U_{ik}^2 \frac{\alpha}{\lambda_k + \alpha} + (NN')_{ii}}
-
-    (divided by the root of the weight of row i). Nothing cancels. Without penalty this is the ratio
-    of the last terms; or, where a row has no part in N, that of the first ones with α divided out.
-
-    Parameters
-    ----------
-    space : RowSpace
-        Of the rows with a weight.
-    residual : array of shape (n_targets, n_used)
-        Targets less their mean.
-    alphas : array of shape (n_alphas,)
-    fit_intercept : bool
-
-    Returns
-    -------
-    array of shape (n_alphas, n_targets, n_used)
+    A fit leaves the share α / (λ + α) of every eigenvector, so that nothing cancels. The space is
+    that of the rows with a weight, the residual are targets less their mean. The result has the
+    shape (n_alphas, n_targets, n_used).
     """
     left, root = space.left, space.root
     weighted = residual * root

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from scipy import linalg
 from scipy.linalg import lapack
 
 from neverworse._typing import Indices, Mask, Matrix, Vector
-from neverworse.projection.coordinates.moments import Moments, moments
+from neverworse.projection.coordinates.moments import moments
 from neverworse.rows import Rows, Standard, map_in_threads, reduce_rows
 
 # ``measure(scores, target, weights)``: what is added up, of some rows. Scores have the shape
@@ -105,45 +105,45 @@ class Decomposed:
 def doubtful_rows(rows: Rows, fit: Decomposed, doubt: float, known: LeftOut) -> list[Indices]:
     """Return the rows for which 1 - h is too small for some penalty."""
 
-    def part(blocks: list[slice]) -> list[Indices]:
-        found = []
-        for block in blocks:
-            own = known.at(block)
-            used = np.flatnonzero(own.weights)
-            z = fit.z(rows.block(block.start, block.stop)[used])
-            left = fit.left(z, own.weights[used]).min(axis=0, initial=1.0)
-            found.append(own.start + used[left <= doubt])
-        return found
+    def look(block: Matrix, own: LeftOut, used: Indices) -> list[Indices]:
+        left = fit.left(fit.z(block), own.weights[used]).min(axis=0, initial=1.0)
+        return [own.start + used[left <= doubt]]
 
-    return reduce(operator.add, map_in_threads(part, _parts(rows)), [])
+    return _sum_over_blocks(rows, known, look, [])
 
 
 def add_up(rows: Rows, fit: Decomposed, measure: Measure, known: LeftOut) -> Any:
     """Return the sum of a measure over the rows with a weight, each scored by all others."""
+
+    def look(block: Matrix, own: LeftOut, used: Indices) -> Any:
+        target, weights = own.target[:, used], own.weights[used]
+        errors = fit.errors(block, target, weights)
+        errors[..., np.searchsorted(used, own.corrected)] = own.errors
+        return measure(target - errors, target, weights)
+
     no_scores = np.empty((len(fit.alphas), len(known.target), 0))
     nothing = measure(no_scores, known.target[:, :0], known.weights[:0])
+    return _sum_over_blocks(rows, known, look, nothing)
 
-    def part(blocks: list[slice]) -> Any:
-        found = nothing
-        for block in blocks:
+
+def _sum_over_blocks(
+    rows: Rows,
+    known: LeftOut,
+    look: Callable[[Matrix, LeftOut, Indices], Any],
+    nothing: Any,
+) -> Any:
+    """Add up what is found in blocks of the rows with a weight, in threads."""
+
+    def part(bounds: tuple[int, int]) -> Any:
+        found, (start, stop) = nothing, bounds
+        for lo in range(start, stop, rows.block_rows):
+            block = slice(lo, min(lo + rows.block_rows, stop))
             own = known.at(block)
             used = np.flatnonzero(own.weights)
-            target, weights = own.target[:, used], own.weights[used]
-            errors = fit.errors(rows.block(block.start, block.stop)[used], target, weights)
-            errors[..., np.searchsorted(used, own.corrected)] = own.errors
-            found = found + measure(target - errors, target, weights)
+            found = found + look(rows.block(block.start, block.stop)[used], own, used)
         return found
 
-    return reduce(operator.add, map_in_threads(part, _parts(rows)), nothing)
-
-
-def _parts(rows: Rows) -> list[list[slice]]:
-    """Return what threads share, each part in blocks."""
-    step = rows.block_rows
-    return [
-        [slice(lo, min(lo + step, stop)) for lo in range(start, stop, step)]
-        for start, stop in rows.parts()
-    ]
+    return reduce(operator.add, map_in_threads(part, rows.parts()), nothing)
 
 
 EPS = float(np.finfo(np.float64).eps)
@@ -168,34 +168,49 @@ def _are_independent(rows: Matrix) -> Mask:
     return np.sum(left**2, axis=1) > 1.0 - DOUBTFUL[0]
 
 
-@dataclass(frozen=True)
-class _Coordinates:
-    """Coordinates in which weighted, centred rows are orthonormal."""
-
-    # (n_columns, rank): eigenvectors of the Gram matrix, divided by the roots of their eigenvalues:
-    # times rows
-    basis: Matrix
-    # (n_columns, rank): the same for other rows, which may differ where these do not
-    shortest: Matrix
-    eigenvalues: Vector  # (rank,)
-    condition: float  # by how much rounding errors have grown
-
-
-@dataclass(frozen=True)
 class Fit:
     """Least squares for some targets and some penalties; letters as in `leave_one_out`."""
 
-    rows: Rows
-    targets: Matrix
-    weights: Vector
-    alphas: Vector
-    fit_intercept: bool
+    decomposed: Decomposed  # what passes over rows need
+    shortest: (
+        Matrix  # (n_varying, rank): its basis for other rows, which may differ where no row does
+    )
+    doubt: float  # how small 1 - h can be without doubt
+
+    def __init__(
+        self, rows: Rows, targets: Matrix, weights: Vector, alphas: Vector, fit_intercept: bool
+    ) -> None:
+        self.rows, self.fit_intercept = rows, fit_intercept
+        self.targets, self.weights, self.alphas = targets, weights, alphas
+        self.moments = moments(rows, weights, centre=fit_intercept)
+        # Columns in which rows differ: what rounding leaves of others is no information
+        self.columns = np.flatnonzero(self.moments.varies)
+        # The relative error of orthogonal factors, which grows with both sides of the matrix
+        rounding = 8.0 * EPS * max(len(self.columns), float(np.sqrt(rows.n_rows)))
+        means = np.zeros(len(targets))
+        if fit_intercept:
+            means = np.average(targets, axis=1, weights=weights)
+        triangle, crossed = self._triangle(targets - means[:, None])
+        basis, self.shortest, eigenvalues, condition = self._eigenvectors(triangle, rounding)
+        self.decomposed = Decomposed(
+            varies=self.moments.varies,
+            mean=self.moments.mean,
+            means=means,
+            basis=basis,
+            eigenvalues=eigenvalues,
+            projected=crossed.T @ triangle @ basis,
+            total=self.moments.total if fit_intercept else np.inf,
+            alphas=alphas,
+            interpolates=bool(np.count_nonzero(weights) <= len(eigenvalues) + fit_intercept),
+        )
+        smallest, largest = DOUBTFUL
+        self.doubt = min(max(TRUSTED * rounding * condition, smallest), largest)
 
     def without(self, indices: Indices | np.intp) -> Fit:
         """Return the fit without some rows."""
         weights = self.weights.copy()
         weights[indices] = 0.0
-        return replace(self, weights=weights)
+        return Fit(self.rows, self.targets, weights, self.alphas, self.fit_intercept)
 
     def errors_of_alone(self, indices: Indices) -> Vector:
         """Return the errors of rows that are alone, each by the fit without it."""
@@ -224,12 +239,16 @@ class Fit:
 
     def split(self, indices: Indices) -> tuple[Matrix, Matrix]:
         """Return z of rows that have no weight, and their components where no other row differs."""
-        taken = self._taken(indices)
-        idle, varying = taken[:, ~self.moments.varies], taken[:, self.columns]
-        z = varying @ self.coordinates.shortest
-        if len(self.coordinates.eigenvalues) == len(self.columns):
+        rows, varies = self.moments.rows, self.moments.varies
+        # No rounding where all rows with weight are equal.
+        like_all = rows.take(np.flatnonzero(self.weights)[:1])
+        taken = rows.take(indices) - np.where(varies, self.moments.mean, like_all)
+        idle, varying = taken[:, ~varies], taken[:, varies]
+        z = varying @ self.shortest
+        eigenvalues = self.decomposed.eigenvalues
+        if len(eigenvalues) == len(self.columns):
             return z, idle
-        varying -= (z * self.coordinates.eigenvalues) @ self.coordinates.shortest.T
+        varying -= (z * eigenvalues) @ self.shortest.T
         return z, np.column_stack([idle, varying])
 
     def are_alone(self, doubtful: Indices) -> Mask:
@@ -244,71 +263,36 @@ class Fit:
         own = np.flatnonzero(equal)
         return _are_independent(self.rows.take(doubtful)[:, self.columns[own]] - lowest[own])
 
-    @cached_property
-    def moments(self) -> Moments:
-        """The weighted mean of the rows, and the columns in which they differ."""
-        return moments(self.rows, self.weights, centre=self.fit_intercept)
+    def _triangle(self, residuals: Matrix) -> tuple[Matrix, Matrix]:
+        """Return R with R'R = weighted, centred Gram matrix, and r with R'r = X'S residuals.
 
-    @cached_property
-    def columns(self) -> Indices:
-        """Columns in which rows differ: what rounding leaves of others is no information."""
-        return np.flatnonzero(self.moments.varies)
+        By orthogonal factors of the rows, bordered by their targets.
+        """
+        width = len(self.columns)
+        standard = Standard(self.columns, self.moments.mean[self.columns], np.ones(width))
+        bordered = reduce_rows([self.moments.rows.triangle(standard, self.weights, residuals)])
+        return bordered[:width, :width], bordered[:width, width:]
 
-    @cached_property
-    def means(self) -> Vector:
-        """The means of the targets; zeros without intercept."""
-        if not self.fit_intercept:
-            return np.zeros(len(self.targets))
-        return np.average(self.targets, axis=1, weights=self.weights)
+    def _eigenvectors(
+        self, triangle: Matrix, rounding: float
+    ) -> tuple[Matrix, Matrix, Vector, float]:
+        """Return eigenvectors and values of R'R, without squaring the condition number of R.
 
-    @cached_property
-    def decomposed(self) -> Decomposed:
-        """What passes over rows need."""
-        triangle, crossed = self._triangle
-        coordinates = self.coordinates
-        return Decomposed(
-            varies=self.moments.varies,
-            mean=self.moments.mean,
-            means=self.means,
-            basis=coordinates.basis,
-            eigenvalues=coordinates.eigenvalues,
-            projected=crossed.T @ triangle @ coordinates.basis,
-            total=self.moments.total if self.fit_intercept else np.inf,
-            alphas=self.alphas,
-            interpolates=self.interpolates,
-        )
-
-    @cached_property
-    def rounding(self) -> float:
-        """The relative error of orthogonal factors, which grows with both sides of the matrix."""
-        return 8.0 * EPS * max(len(self.columns), float(np.sqrt(self.rows.n_rows)))
-
-    @property
-    def interpolates(self) -> bool:
-        """Whether there are no more rows than weights to fit."""
-        n_fitted = len(self.coordinates.eigenvalues) + self.fit_intercept
-        return int(np.count_nonzero(self.weights)) <= n_fitted
-
-    @property
-    def doubt(self) -> float:
-        """How small 1 - h can be without doubt."""
-        smallest, largest = DOUBTFUL
-        return min(max(TRUSTED * self.rounding * self.coordinates.condition, smallest), largest)
-
-    @cached_property
-    def coordinates(self) -> _Coordinates:
-        """The eigenvectors, found without squaring the condition number of the rows."""
+        The vectors are divided by the roots of their eigenvalues, so that z are orthonormal: once
+        to be multiplied with the rows, once with others. The last number says by how much rounding
+        errors have grown.
+        """
         if not self.columns.size:
-            empty = np.zeros((0, 0))
-            return _Coordinates(empty, empty, np.zeros(0), 1.0)
-        triangle, _ = self._triangle
+            return triangle, triangle, np.zeros(0), 1.0
         _, singular, right = linalg.svd(triangle, full_matrices=False, check_finite=False)
         if len(right) < len(self.columns) or EVEN * singular[-1] < singular[0]:
-            return self._uneven_coordinates(triangle)
+            return self._uneven_eigenvectors(triangle, rounding)
         basis = right.T / singular
-        return _Coordinates(basis, basis, singular**2, float(singular[0] / singular[-1]))
+        return basis, basis, singular**2, float(singular[0] / singular[-1])
 
-    def _uneven_coordinates(self, triangle: Matrix) -> _Coordinates:
+    def _uneven_eigenvectors(
+        self, triangle: Matrix, rounding: float
+    ) -> tuple[Matrix, Matrix, Vector, float]:
         """Find the eigenvectors of rows whose columns have any scale, or depend on each other.
 
         Which directions there are is decided for columns of equal length: it must not depend on
@@ -319,7 +303,7 @@ class Fit:
         _, singular, right = linalg.svd(triangle / length, full_matrices=False, check_finite=False)
         # What floating point cannot know: the rounding of the data, measured against their spread.
         noise = np.max(np.sqrt(self.moments.raw[self.columns]) / length, initial=1.0)
-        rank = max(1, int(np.sum(singular > self.rounding * noise * singular[0])))
+        rank = max(1, int(np.sum(singular > rounding * noise * singular[0])))
         condition = float(singular[0] / singular[rank - 1])
         singular, right = singular[:rank, None], right[:rank]
         # 2: rows and columns of any scale; 0: with singular vectors on this side.
@@ -333,23 +317,4 @@ class Fit:
         # product has not; it differs only in directions in which no row does.
         basis = (right / singular / length).T @ rotation
         shortest = basis if rank == len(length) else vectors / uneven
-        return _Coordinates(basis, shortest, uneven**2, condition)
-
-    @cached_property
-    def _triangle(self) -> tuple[Matrix, Matrix]:
-        """R with R'R = weighted, centred Gram matrix, and r with R'r = products with the targets.
-
-        By orthogonal factors of the rows, bordered by their targets.
-        """
-        width = len(self.columns)
-        standard = Standard(self.columns, self.moments.mean[self.columns], np.ones(width))
-        residuals = self.targets - self.means[:, None]
-        bordered = reduce_rows([self.moments.rows.triangle(standard, self.weights, residuals)])
-        return bordered[:width, :width], bordered[:width, width:]
-
-    def _taken(self, indices: Indices) -> Matrix:
-        """Return rows less their mean, without rounding where all rows with weight are equal."""
-        like_all = self.moments.rows.take(np.flatnonzero(self.weights)[:1])
-        taken: Matrix = self.moments.rows.take(indices)
-        taken -= np.where(self.moments.varies, self.moments.mean, like_all)
-        return taken
+        return basis, shortest, uneven**2, condition

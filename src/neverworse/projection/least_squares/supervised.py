@@ -6,8 +6,9 @@ import numpy as np
 from scipy import linalg
 
 from neverworse._typing import Mask, Matrix, Vector
-from neverworse.projection.coordinates import LARGEST_GRAM, Weights
-from neverworse.projection.coordinates.kernel import applies, row_space
+from neverworse.projection.coordinates import Weights
+from neverworse.projection.coordinates.base import suited
+from neverworse.projection.coordinates.kernel import row_space
 from neverworse.projection.coordinates.matrix_free import weight_coordinates
 from neverworse.projection.coordinates.moments import (
     CentredFactor,
@@ -15,6 +16,7 @@ from neverworse.projection.coordinates.moments import (
     Moments,
     column_moments,
     factor,
+    factor_rows,
     is_few_rows,
     moments,
 )
@@ -30,6 +32,7 @@ def solve_least_squares(
     alpha: float = 0.0,
     fit_intercept: bool = True,
     rcond: float | None = None,
+    one_unit: bool = False,
 ) -> Weights:
     r"""Minimise the penalised weighted squared error on all rows with a weight.
 
@@ -51,11 +54,21 @@ def solve_least_squares(
         matrix is at most `rcond` times the largest are left out. The result then depends on the
         scales of the columns. If not given, the solution is exact, and the shortest one where
         there are many.
+    one_unit : bool
+        Whether all columns are in the same unit, as features of a kernel are. Otherwise they are
+        brought to equal length, and those that are almost zero would get enormous weights.
     """
     centre = np.zeros(len(target))
     if fit_intercept:
         centre = np.average(target, axis=1, weights=weights)
-    coef, sums = _coefficients(rows, target - centre[:, None], weights, alpha, fit_intercept, rcond)
+    residual = target - centre[:, None]
+    n_used = rows.n_rows if weights is None else int(np.count_nonzero(weights))
+    if one_unit and alpha == 0.0 and rcond is None and n_used <= rows.n_columns:
+        found = factor_rows(rows, weights, 0.0, fit_intercept, residual)
+        assert found.solution is not None
+        coef, sums = found.solution, found.moments
+    else:
+        coef, sums = _coefficients(rows, residual, weights, alpha, fit_intercept, rcond)
     return Weights(coef, centre + _intercept(sums, coef))
 
 
@@ -70,7 +83,8 @@ def _coefficients(
     """Return the coefficients for centred targets, and the moments of the rows."""
     sums: ColumnMoments
     n_used = rows.n_rows if weights is None else int(np.count_nonzero(weights))
-    if applies(rows, n_used):
+    kind = suited(rows, n_used)
+    if kind == "kernel":
         space = row_space(rows, weights, fit_intercept)
         if alpha > 0.0 or rcond is not None or not (space.doubtful and is_few_rows(rows, weights)):
             kept: Mask | slice = slice(None)
@@ -78,16 +92,16 @@ def _coefficients(
                 largest = float(space.values.max(initial=0.0))
                 kept = space.values + alpha > rcond * (largest + alpha)
             return space.least_squares(residual[:, space.used], alpha, kept), space.sums
-    elif rows.n_columns > LARGEST_GRAM:
+    if kind == "matrix-free":
         if rcond is not None:
             raise ValueError(
                 f"rcond takes an (n_features, n_features) matrix, and X has {rows.n_columns:,} "
                 "columns. Use alpha instead, which makes weights short as well."
             )
         sums = column_moments(rows, weights, centre=fit_intercept)
-        space_of_weights = weight_coordinates(sums, weights, alpha, fit_intercept)
-        right = space_of_weights.adjoint_coef(_cross(sums, residual, weights))
-        return space_of_weights.coef(space_of_weights.solve(right, 0.0).x), sums
+        free = weight_coordinates(sums, weights, alpha, fit_intercept)
+        right = free.adjoint_coef(_cross(sums, residual, weights))
+        return free.coef(free.solve(right, 0.0).x), sums
     if rcond is not None:
         second = moments(rows, weights, centre=fit_intercept)
         return _truncated(second, residual, weights, alpha, rcond), second

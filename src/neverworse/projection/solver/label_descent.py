@@ -8,41 +8,154 @@ label, never does harm, and with a penalty of the size of typical eigenvalues cu
 far below one. Momentum, dropped whenever it points uphill, does the rest.
 
 Every gradient takes a linear system, whose solution changes as little as the labels do: a few steps
-of conjugate gradients, see `row_system`. Newton's method needs fewer steps, but with several
-classes most rows have labels between corners, which change their faces all along its steps.
+of conjugate gradients. With a penalty α and centred rows A (times the roots of their weights),
 
-The last function is the gradient descent of Krijthe and Loog, by L-BFGS-B: a slow reference.
+.. math:: (A'A + \alpha) w = p \iff w = (p - A'y) / \alpha, \quad (AA' + \alpha) y = Ap ,
+
+so the unknowns are as many as there are rows, and the kernel AA' enters by its products only. Here
+arrays have the rows first, and one column for each class: so sparse rows are fastest.
+
+Newton's method needs fewer steps, but with several classes most rows have labels between corners,
+which change their faces all along its steps.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import cast
 
 import numpy as np
-from scipy import optimize
 
 from neverworse._accelerated_gradient import accelerated_gradient
 from neverworse._budget import Budget
-from neverworse._conjugate_gradients import conjugate_gradients
-from neverworse._typing import Matrix, Vector
+from neverworse._conjugate_gradients import LowRank, conjugate_gradients, low_rank
+from neverworse._typing import Mask, Matrix
 from neverworse.projection.coordinates.matrix_free import MatrixFreeCoordinates
-from neverworse.projection.label_sets import Box, Curvature
-from neverworse.projection.solver.newton import (
-    ROUGH,
+from neverworse.projection.solver.newton import MatrixFree, Newton
+from neverworse.projection.solver.newton_system import ROUGH
+from neverworse.projection.solver.problem import (
     DualSolution,
-    Iterate,
-    Metric,
-    Newton,
+    Projection,
+    StreamedHinges,
     duality_gap,
-    half_square,
     is_optimal,
-    minimise,
 )
-from neverworse.projection.solver.problem import Projection, StreamedHinges
-from neverworse.projection.solver.row_system import RowSystem
-from neverworse.projection.totals import Totals
+
+RANK_PER_CLASS = 10  # directions that are known to the preconditioner: each costs two products
+MOST_DIRECTIONS = 200
+MOST_NUMBERS = 2 * 10**7  # in these directions
+LARGEST_CONDITION = 1000.0  # that a preconditioner may leave
+INACCURATE = 1e-5  # relative error of products in single precision, at most
+SINGLE = 1e-6  # of a residual: single precision sees no more
+
+
+class RowSystem:
+    """The kernel AA' of weighted, centred rows, and systems with it: a penalty, and no totals."""
+
+    def __init__(self, space: MatrixFreeCoordinates, n_classes: int, budget: Budget) -> None:
+        assert space.alpha > 0.0
+        assert not space.restricted
+        self.space = space
+        self.alpha = space.alpha
+        self.root = np.sqrt(space.weights)[:, None]
+        self._n_classes = n_classes
+        self._budget = budget  # ends iterations, and is told about products: passes over the rows
+
+    def combine(self, y: Matrix) -> Matrix:
+        """Return A'y, of shape (n_columns, n_classes)."""
+        x = np.ascontiguousarray((self.root * y).T)
+        combined = self.space.rows.weighted_sum(x)
+        combined -= np.outer(x.sum(axis=1), self.space.mean)
+        return combined.T
+
+    def products(self, coef: Matrix) -> Matrix:
+        """Return A coef, of shape (n_rows, n_classes)."""
+        rows, at_mean = self.space.rows, self.space.mean @ coef
+        if rows.shift is not None:
+            at_mean = at_mean + rows.shift @ coef
+        return self._weighted(rows.scores(np.ascontiguousarray(coef.T), -at_mean).T)
+
+    def kernel(self, y: Matrix) -> Matrix:
+        """Return AA'y."""
+        self._budget.n_passes += 1
+        return self.products(self.combine(y))
+
+    def rough_kernel(self, y: Matrix) -> Matrix:
+        """Return AA'y, perhaps to single precision where that is faster."""
+        product = self._single_kernel(y) if self._single_will_do else None
+        if product is None:
+            return self.kernel(y)
+        self._budget.n_passes += 1
+        return product
+
+    @cached_property
+    def _single_will_do(self) -> bool:
+        """Whether single precision is faster, overflows nowhere, and is not used up by centring."""
+        y = np.random.default_rng(0).normal(size=(len(self.root), self._n_classes))
+        with np.errstate(over="ignore", invalid="ignore"):
+            product = self._single_kernel(y)
+        if product is None:
+            return False
+        exact = self.kernel(y)
+        return float(np.linalg.norm(product - exact)) <= INACCURATE * float(np.linalg.norm(exact))
+
+    def _single_kernel(self, y: Matrix) -> Matrix | None:
+        product = self.space.rows.single_kernel_product(self.root * y, self.space.mean)
+        return None if product is None else self._weighted(product)
+
+    def _weighted(self, scores: Matrix) -> Matrix:
+        """Multiply scores with the roots, in place."""
+        scores[~self._seen] = 0.0  # rows without a weight may score anything, even infinity
+        scores *= self.root
+        return scores
+
+    @cached_property
+    def _seen(self) -> Mask:
+        return self.root[:, 0] > 0.0
+
+    @cached_property
+    def directions(self) -> LowRank:
+        """The largest directions of the kernel."""
+        n = len(self.root)
+        most = min(MOST_DIRECTIONS, MOST_NUMBERS // max(n, 1), int(np.count_nonzero(self._seen)))
+        rank = min(RANK_PER_CLASS * self._n_classes, most)
+        return low_rank(self.rough_kernel, n, rank, self._n_classes, lambda: self._budget.exhausted)
+
+    @property
+    def is_well_conditioned(self) -> bool:
+        """Whether the directions leave systems that take few products."""
+        values = self.directions.values
+        return float(values[-1] if len(values) else 0.0) <= LARGEST_CONDITION * self.alpha
+
+    @cached_property
+    def precondition(self) -> Callable[[Matrix], Matrix]:
+        """An approximate inverse of AA' + α."""
+        return self.directions.preconditioner(self.alpha)
+
+    def residual(self, right: Matrix, y: Matrix) -> Matrix:
+        """Return u - (AA' + α) y for a right-hand side u."""
+        left = right - self.kernel(y)
+        left -= self.alpha * y
+        return left
+
+    def solve(self, y: Matrix, residual: Matrix, error: float) -> tuple[Matrix, Matrix]:
+        """Improve a solution of (AA' + α) y = u up to an error of y; return it, and its residual.
+
+        That is followed, not computed anew: rounding errors of what y changes by stay.
+        """
+        size = float(np.linalg.norm(residual))
+        enough = max(self.alpha * error, SINGLE * size)
+        solved = conjugate_gradients(
+            lambda x: self.rough_kernel(x) + self.alpha * x,
+            residual,
+            lambda left: float(np.linalg.norm(left)) <= enough,
+            precondition=self.precondition,
+            stop=lambda: self._budget.exhausted,
+        )
+        return y + solved.x, solved.residual
+
 
 MAX_STEPS = 2000
 START = 1e-3  # error of the first gradient, as a share of the labels
@@ -77,16 +190,7 @@ class Point:
 
 
 class LabelDescent:
-    """Minimises the distance over soft labels.
-
-    Parameters
-    ----------
-    problem : Projection
-        Without totals.
-    space : MatrixFreeCoordinates
-        Its coordinates, with a penalty.
-    budget : Budget
-    """
+    """Minimises the distance over soft labels, with a penalty and without totals."""
 
     def __init__(self, problem: Projection, space: MatrixFreeCoordinates, budget: Budget) -> None:
         self._problem = problem
@@ -114,17 +218,12 @@ class LabelDescent:
         return self._system.is_well_conditioned and not self._budget.exhausted
 
     def run(self, q: Matrix, tol: float) -> tuple[Matrix, Matrix]:
-        """Start from soft labels `q`; return the dual point and the labels at the end.
-
-        Parameters
-        ----------
-        q : array of shape (n_classes, n_rows)
-        tol : float
-            Duality gap at the end, relative to the value.
-        """
+        """Start from soft labels `q`; return dual point and labels at a relative gap of `tol`."""
         tall = np.ascontiguousarray(q.T) * self._hinge
         self._moved = START * self._length(tall)
-        self._last = self._at(tall, self._nowhere(tall), self._moved)
+        nothing = np.zeros_like(tall)
+        nowhere = Point(nothing, nothing, self._constant, nothing)  # its system is not solved
+        self._last = self._at(tall, nowhere, self._moved)
         end = accelerated_gradient(
             self._last,
             step=self._step,
@@ -161,11 +260,6 @@ class LabelDescent:
         self._last, self._value_near = here, value
         done = is_optimal(gap, value, tol, floor) or self._n_steps > MAX_STEPS
         return done or not self._budget.spend()
-
-    def _nowhere(self, like: Matrix) -> Point:
-        """Return labels of zero, whose system is not solved."""
-        nothing = np.zeros_like(like)
-        return Point(nothing, nothing, self._constant, nothing)
 
     def _length(self, change: Matrix) -> float:
         """Return the length of a change of labels, in the units of the linear system."""
@@ -228,158 +322,29 @@ class LabelDescent:
 
 FIRST_SIGMA = 10.0  # of σ where systems are solved iteratively: a larger one takes more steps
 FINER = 0.5  # gap of the soft labels, as a share of the gap that is wanted in the end
-FORCING = (0.1, 0.5)  # relative accuracy of iterated Newton steps: finest, and coarsest
-SMALLEST = 0.01  # of the squared length of a gradient that its inverse image has at least, about
-
-
-class MatrixFree(Metric):
-    """The metric of weights: products by passes over the rows, systems by conjugate gradients.
-
-    Parameters
-    ----------
-    space : MatrixFreeCoordinates
-    budget : Budget
-        Ends iterations, and is told about them.
-    """
-
-    def __init__(self, space: MatrixFreeCoordinates, budget: Budget) -> None:
-        self._space = space
-        self._budget = budget
-
-    def matvec(self, z: Matrix) -> Matrix:
-        return self._space.matvec(z)
-
-    def solve(self, p: Matrix, near: Matrix, error: float) -> tuple[Matrix, float]:
-        solved = self._space.solve(p, error, near, self._stop)
-        self._budget.n_passes += solved.n_products
-        return solved.x, self._space.half_error(solved.residual)
-
-    def half_square(self, z: Matrix, p: Matrix, totals: Totals | None) -> float:
-        """See `Metric`; far from the solution, where z does not belong to p, by the length of p."""
-        if totals is not None:
-            z, p = z[:, :-1], p[:, :-1]
-        return max(0.5 * float(np.vdot(z, p)), SMALLEST * half_square(p, None))
-
-    def step(
-        self,
-        newton: Newton,
-        at: Iterate,
-        curve: Matrix,
-        sigma: float,
-        gradient: Matrix,
-        accuracy: float,  # noqa: ARG002
-        reduction: float,
-    ) -> Matrix:
-        weights = newton.hinges.weights
-        curvature = Curvature.of(newton.shape, at.soft, weights, sigma)
-        finest, coarsest = FORCING
-        target = min(max(reduction, finest), coarsest) * float(np.linalg.norm(gradient))
-        solved = conjugate_gradients(
-            lambda z: self._space.curved(curvature, curve, z),
-            -gradient,
-            lambda residual: float(np.linalg.norm(residual)) <= target,
-            stop=self._stop,
-        )
-        self._budget.n_passes += solved.n_products
-        self._budget.report("Newton step", len(weights))
-        return solved.x
-
-    def _stop(self) -> bool:
-        return self._budget.exhausted
 
 
 def solve_matrix_free(problem: Projection, tol: float, budget: Budget) -> DualSolution:
     """Minimise by projected gradients, or by Newton's method with conjugate gradients.
 
     With a penalty, and totals that are not restricted, the former leave nothing to do but to check.
-
-    Parameters
-    ----------
-    problem : Projection
-        In coordinates that are not whitened.
-    tol, budget
-        See `working_set.solve`.
     """
     space = cast("MatrixFreeCoordinates", problem.coordinates)
     hinges, metric = StreamedHinges(space, problem.weights), MatrixFree(space, budget)
     shape, totals, floor = problem.shape, problem.totals, problem.floor
+    newton = Newton(hinges, problem.linear, shape, totals, floor, budget, metric)
     z: Matrix = np.zeros_like(problem.linear)
     q = shape.project(problem.start())
+    solution = None
     if space.alpha > 0.0 and totals is None:
         descent = LabelDescent(problem, space, budget)
         if descent.applies:
             z, q = descent.run(q, FINER * tol)
             primal = hinges.adjoint(problem.weights * q) - problem.linear
             error = ROUGH * max(tol * metric.half_square(z, primal, None), floor)
-            newton = Newton(hinges, problem.linear, shape, totals, floor, budget, metric)
             solution = newton.paired(z, q, primal, error)
             budget.report("labels", len(problem.weights), solution.gap, solution.value)
-            if solution.is_optimal(tol, floor) or budget.exhausted:
-                return replace(solution, q=q[:, problem.unlabeled])
             z = solution.z
-    solution = minimise(
-        hinges,
-        problem.linear,
-        z,
-        q,
-        shape=shape,
-        totals=totals,
-        tol=tol,
-        floor=floor,
-        budget=budget,
-        sigma=FIRST_SIGMA,
-        metric=metric,
-    )
+    if solution is None or not (solution.is_optimal(tol, floor) or budget.exhausted):
+        solution = newton.minimise(z, q, tol, FIRST_SIGMA)
     return replace(solution, q=solution.q[:, problem.unlabeled])
-
-
-def solve_lbfgs(problem: Projection, tol: float, budget: Budget) -> DualSolution:
-    """Minimise ½‖Σ s_j q_j k_j - l‖² over soft labels in [0, 1] by projected gradients.
-
-    This is the gradient descent that Krijthe and Loog describe, started as they do from a half for
-    every soft label, and here run on until the duality gap is closed or no progress is made.
-
-    Parameters
-    ----------
-    problem : Projection
-        In whitened coordinates, for labels of one number.
-    tol, budget
-        See `working_set.solve`.
-    """
-    used = np.flatnonzero(problem.weights)
-    hinges = StreamedHinges(problem.coordinates, problem.weights).load(used)
-    s = hinges.weights
-    best = DualSolution(np.empty((1, 0)), np.full((1, len(s)), 0.5), np.inf, np.inf)
-
-    def value_and_gradient(labels: Vector) -> tuple[float, Vector]:
-        nonlocal best
-        budget.spend()
-        q = labels[None].copy()
-        z = hinges.adjoint(s * q) - problem.linear
-        t = hinges.scores(z)
-        value = half_square(z, None)
-        solution = DualSolution(z, q, duality_gap(t, q, s, Box()), value)
-        if solution.gap < best.gap:
-            best = solution
-        return value, s * t[0]
-
-    def stop(_: Vector) -> None:
-        if budget.exhausted or best.is_optimal(tol, problem.floor):
-            raise StopIteration
-
-    gap = np.inf
-    while True:  # its line search may give up early; another start from there may not
-        optimize.minimize(
-            value_and_gradient,
-            best.q[0],
-            jac=True,
-            method="L-BFGS-B",
-            bounds=optimize.Bounds(0.0, 1.0),
-            callback=stop,
-            options={"maxiter": 10**6, "maxfun": 10**7, "ftol": 0.0, "gtol": 0.0, "maxcor": 20},
-        )
-        if budget.exhausted or best.is_optimal(tol, problem.floor) or best.gap >= 0.9 * gap:
-            q = np.zeros((1, len(problem.weights)))
-            q[:, used] = best.q
-            return replace(best, q=q[:, problem.unlabeled])
-        gap = best.gap

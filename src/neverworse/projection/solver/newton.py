@@ -19,20 +19,23 @@ In coordinates that are not whitened the quadratic part is :math:`\tfrac12 z'Mz`
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from neverworse._budget import Budget
-from neverworse._typing import Matrix, Vector
-from neverworse.projection.label_sets import LabelSet
+from neverworse._conjugate_gradients import conjugate_gradients
+from neverworse._typing import Matrix
+from neverworse.projection.coordinates.matrix_free import MatrixFreeCoordinates
+from neverworse.projection.label_sets import Curvature, LabelSet
+from neverworse.projection.labels import rows_that_differ
 from neverworse.projection.solver.newton_system import (
-    Slope,
+    ROUGH,
+    NewtonSystem,
+    Step,
     line_search,
-    newton_step,
-    rows_that_differ,
 )
-from neverworse.projection.solver.problem import Hinges
+from neverworse.projection.solver.problem import DualSolution, Hinges, duality_gap, half_square
 from neverworse.projection.totals import Balance, Totals
 from neverworse.rows import blocks, map_in_threads
 
@@ -41,40 +44,10 @@ GROWTH = 5.0  # of σ, after each update of the soft labels that took at most ..
 EASY = 4  # ... this many Newton steps
 SLOW = 0.5  # an update of the soft labels that leaves more of the gap than this is slow
 PATIENCE = 10  # Newton steps without a smaller gradient, and slow updates in a row, at most
-ROUGH = 0.01  # relative accuracy down to which a sample of the rows may stand for all
 # What floating point numbers allow: σ for labels of one number and of coupled classes, ...
 LARGEST_SIGMA = (1e17, 1e13)
 FINEST = 1e-12  # ... the relative accuracy of a gradient, ...
 FINE = 1e-9  # ... and that beyond which a gradient that does not shrink never will
-
-
-@dataclass(frozen=True)
-class DualSolution:
-    """A dual point with the soft labels that prove how good it is."""
-
-    # (n_classes, rank): Σ s_j q_j k_j - l (times the inverse of M, if that is not the identity):
-    # the point that belongs to the soft labels. Its last coordinate is the multiplier of the
-    # totals, if these are restricted
-    z: Matrix
-    q: Matrix  # (n_classes, n): soft labels
-    gap: float  # duality gap of the pair, an upper bound of f(z) - min f
-    # Half the squared distance, ½‖z‖² (without the multiplier): what the soft labels minimise
-    value: float
-
-    def is_optimal(self, tol: float, floor: float) -> bool:
-        """Whether the gap is small against the value, or one of both cannot be told from zero."""
-        return is_optimal(self.gap, self.value, tol, floor)
-
-
-def is_optimal(gap: float, value: float, tol: float, floor: float) -> bool:
-    """Whether a gap is small against the value, or one of both cannot be told from zero."""
-    return gap <= max(tol * value, floor) or value <= floor
-
-
-def half_square(z: Matrix, totals: Totals | None) -> float:
-    """Return ½‖z‖², without the multiplier of the totals if there is one."""
-    direction = z if totals is None else z[:, :-1]
-    return 0.5 * float(np.vdot(direction, direction))
 
 
 class Metric:
@@ -88,16 +61,7 @@ class Metric:
         return z
 
     def solve(self, p: Matrix, near: Matrix, error: float) -> tuple[Matrix, float]:  # noqa: ARG002
-        """Return z with Mz = p, and what its inexactness adds to the duality gap.
-
-        Parameters
-        ----------
-        p : array
-        near : array
-            A guess.
-        error : float
-            How large the second may be.
-        """
+        """Return z with Mz = p, from a guess; and what that adds to the gap, at most `error`."""
         return p, 0.0
 
     def half_square(self, z: Matrix, p: Matrix, totals: Totals | None) -> float:  # noqa: ARG002
@@ -116,21 +80,67 @@ class Metric:
     ) -> Matrix:
         """Return a Newton step.
 
-        Parameters
-        ----------
-        newton, at
-            The problem, and where it is.
-        curve : array
-            Diagonal of M (only that of the multiplier counts where M is no diagonal).
-        sigma : float
-        gradient : array
-        accuracy : float
-            Relative size of the gradient to reach in the end.
-        reduction : float
-            By which factor the gradient has to shrink for that.
+        `curve` is the diagonal of M (where M is no diagonal, only that of the multiplier counts),
+        `accuracy` the relative size of the gradient to reach in the end, and `reduction` the factor
+        by which it has to shrink for that.
         """
-        hinges, rough = newton.hinges, accuracy >= ROUGH
-        return newton_step(hinges, newton.shape, at.soft, curve, sigma, gradient, rough)
+        hinges, shape = newton.hinges, newton.shape
+        free = np.flatnonzero(shape.is_free(at.soft) & (hinges.weights > 0.0))
+        if not free.size:
+            return -gradient / curve
+        inner = shape.at(free).inner(at.soft[:, free])
+        system = NewtonSystem(hinges, free, inner, curve, sigma, shape.is_coupled)
+        return (system.sampled() if accuracy >= ROUGH else system).solve(-gradient)
+
+
+FORCING = (0.1, 0.5)  # relative accuracy of iterated Newton steps: finest, and coarsest
+SMALLEST = 0.01  # of the squared length of a gradient that its inverse image has at least, about
+
+
+class MatrixFree(Metric):
+    """The metric of weights: products by passes over the rows, systems by conjugate gradients."""
+
+    def __init__(self, space: MatrixFreeCoordinates, budget: Budget) -> None:
+        self._space = space
+        self._budget = budget  # ends iterations, and is told about them
+
+    def matvec(self, z: Matrix) -> Matrix:
+        return self._space.matvec(z)
+
+    def solve(self, p: Matrix, near: Matrix, error: float) -> tuple[Matrix, float]:
+        solved = self._space.solve(p, error, near, lambda: self._budget.exhausted)
+        self._budget.n_passes += solved.n_products
+        return solved.x, self._space.half_error(solved.residual)
+
+    def half_square(self, z: Matrix, p: Matrix, totals: Totals | None) -> float:
+        """See `Metric`; far from the solution, where z does not belong to p, by the length of p."""
+        if totals is not None:
+            z, p = z[:, :-1], p[:, :-1]
+        return max(0.5 * float(np.vdot(z, p)), SMALLEST * half_square(p, None))
+
+    def step(
+        self,
+        newton: Newton,
+        at: Iterate,
+        curve: Matrix,
+        sigma: float,
+        gradient: Matrix,
+        accuracy: float,  # noqa: ARG002
+        reduction: float,
+    ) -> Matrix:
+        weights = newton.hinges.weights
+        curvature = Curvature.of(newton.shape, at.soft, weights, sigma)
+        finest, coarsest = FORCING
+        target = min(max(reduction, finest), coarsest) * float(np.linalg.norm(gradient))
+        solved = conjugate_gradients(
+            lambda z: self._space.curved(curvature, curve, z),
+            -gradient,
+            lambda residual: float(np.linalg.norm(residual)) <= target,
+            stop=lambda: self._budget.exhausted,
+        )
+        self._budget.n_passes += solved.n_products
+        self._budget.report("Newton step", len(weights))
+        return solved.x
 
 
 @dataclass
@@ -145,43 +155,29 @@ class Iterate:
     balance: Balance | None  # where the multiplier of the totals is, if these are restricted
 
 
+@dataclass(frozen=True)
+class Descent:
+    """How Newton's method ended for one centre and σ."""
+
+    steps: int
+    # Of the gradient, and of z
+    norm: float
+    size: float
+    value: float  # half the squared distance
+    noisy: bool  # whether rounding errors allow no more
+
+
+@dataclass(frozen=True)
 class Newton:
-    """Newton's method for the augmented Lagrangian of some rows.
+    """Newton's method for the augmented Lagrangian of some rows."""
 
-    Parameters
-    ----------
-    hinges : Hinges
-    linear : array like z
-        The vector l.
-    shape : LabelSet
-        Where the soft labels of these rows lie.
-    totals : Totals, optional
-        Restriction of the totals, in the units of the last coordinate.
-    floor : float
-        A value of at most this counts as zero.
-    budget : Budget
-        Newton steps and time.
-    metric : Metric, optional
-        The quadratic part; the identity if not given.
-    """
-
-    def __init__(
-        self,
-        hinges: Hinges,
-        linear: Matrix,
-        shape: LabelSet,
-        totals: Totals | None,
-        floor: float,
-        budget: Budget,
-        metric: Metric | None = None,
-    ) -> None:
-        self.hinges = hinges
-        self.linear = linear
-        self.shape = shape
-        self.totals = totals
-        self.floor = floor
-        self.budget = budget
-        self.metric = Metric() if metric is None else metric
+    hinges: Hinges
+    linear: Matrix  # the vector l
+    shape: LabelSet  # where the soft labels of these rows lie
+    totals: Totals | None  # restriction of the totals, in the units of the last coordinate
+    floor: float  # a value of at most this counts as zero
+    budget: Budget  # Newton steps and time
+    metric: Metric = field(default_factory=Metric)
 
     def start(self, z: Matrix, q: Matrix) -> Iterate:
         """Return where to start: at a dual point, with soft labels that need not belong to it."""
@@ -190,17 +186,9 @@ class Newton:
         return Iterate(z, self.hinges.scores(z), self.metric.matvec(z), q, primal, balance)
 
     def descend(self, at: Iterate, centre: Matrix, sigma: float, accuracy: float) -> Descent:
-        """Minimise the smoothed function with this centre and σ, in place.
+        """Minimise the smoothed function, in place, to an accuracy relative to the length of z.
 
-        Parameters
-        ----------
-        at : Iterate
-            Where to start, and where it ends.
-        centre : array
-            Where the proximal terms of the labels are centred; need not be allowed labels.
-        sigma : float
-        accuracy : float
-            Of the gradient, relative to the length of z.
+        The proximal terms are centred at labels that need not be allowed ones.
         """
         hinges, budget = self.hinges, self.budget
         soft = _nearest(self.shape, centre, sigma, at.scores)
@@ -229,35 +217,26 @@ class Newton:
                 self, at, curve, sigma, gradient, accuracy, reduction=accuracy * size / norm
             )
             change, rise = hinges.scores(step), self.metric.matvec(step)
-            slope = Slope(self.shape, centre, at.scores, change, sigma, hinges.weights, at.soft)
-            slope.at_zero = float(np.vdot(gradient, step))
-            slope.quadratic = float(np.vdot(step, rise))
+            quadratic, more = float(np.vdot(step, rise)), None
             if at.balance is not None:
-                curvature, slope.more = at.balance.along(at.z, step, sigma)
-                slope.quadratic += curvature
-            length = line_search(slope)
-            noisy = length == 0.0  # floating point sees no descent any more
-            rows, labels = slope.labels(length)
-            soft = at.soft
-            at.primal = at.primal + hinges.adjoint_some(rows, labels - soft[:, rows])
-            soft[:, rows] = labels
-            at.z, at.product = at.z + length * step, at.product + length * rise
-            change *= length
+                curvature, more = at.balance.along(at.z, step, sigma)
+                quadratic += curvature
+            scores = (centre, at.scores, change, at.soft)
+            slopes = (float(np.vdot(gradient, step)), quadratic, more)
+            found = line_search(Step(self.shape, *scores, sigma, hinges.weights, *slopes))
+            noisy = found.length == 0.0  # floating point sees no descent any more
+            rows, soft = found.rows, at.soft
+            at.primal = at.primal + hinges.adjoint_some(rows, found.labels - soft[:, rows])
+            soft[:, rows] = found.labels
+            at.z, at.product = at.z + found.length * step, at.product + found.length * rise
+            change *= found.length
             at.scores += change
 
     def paired(self, z: Matrix, q: Matrix, primal: Matrix, error: float) -> DualSolution:
-        """Return the point that belongs to soft labels, and how far the pair is from optimal.
+        """Return the point that belongs to soft labels q, and how far the pair is from optimal.
 
-        Parameters
-        ----------
-        z : array
-            A guess of the point (and the multiplier of the totals, which is kept).
-        q : array
-            Soft labels.
-        primal : array
-            Σ s_j q_j k_j - l.
-        error : float
-            What the inexactness of the point may add to the gap.
+        z is a guess of it (and the multiplier of the totals, which is kept), `primal` is
+        Σ s_j q_j k_j - l, and `error` is what the inexactness of the point may add to the gap.
         """
         totals, hinges = self.totals, self.hinges
         point, inexact = self.metric.solve(primal, z, error)
@@ -269,93 +248,47 @@ class Newton:
         gap += duality_gap(hinges.scores(point), q, hinges.weights, self.shape)
         return DualSolution(point, q, gap, value)
 
-    def recentre(self, at: Iterate, sigma: float) -> Matrix:
-        """Return the soft labels as a new centre, and move that of the totals."""
-        at.product = self.metric.matvec(at.z)
-        if at.balance is not None:
-            at.balance = at.balance.next(at.z, sigma)
-        return at.soft
+    def minimise(
+        self, z: Matrix, q: Matrix, tol: float, sigma: float = FIRST_SIGMA
+    ) -> DualSolution:
+        """Minimise f from the dual point `z` and the soft labels `q`, to a relative gap of `tol`.
+
+        A larger first σ is faster from a good start, slower from a poor one. When the budget ends,
+        the best pair so far is returned.
+        """
+        floor, budget = self.floor, self.budget
+        # Two classes that cannot be improved against each other tie in all rows, and restricted
+        # totals tie rows as well: then a large σ amplifies rounding errors, and finds no corners.
+        degenerate = self.shape.is_coupled or self.totals is not None
+        # Sums of all classes have curvature 1 beside σ: their ratio must leave digits.
+        largest = LARGEST_SIGMA[self.shape.is_coupled]
+        sigma *= max(1.0, len(q) / 2)  # scores are the smaller the more classes there are
+        at, centre = self.start(z, q), q
+        accuracy, patience = 0.1, PATIENCE
+        best: DualSolution | None = None
+        while True:
+            done = self.descend(at, centre, sigma, accuracy)
+            error = ROUGH * max(tol * done.value, floor)
+            solution = self.paired(at.z, at.soft, at.primal, error)
+            slow = best is not None and solution.gap > SLOW * best.gap
+            if best is None or solution.gap < best.gap or solution.value <= floor:
+                best = solution
+            patience = patience - 1 if slow else PATIENCE
+            budget.report("working set", len(self.hinges.weights), best.gap, best.value)
+            if best.is_optimal(tol, floor) or budget.exhausted or not patience:
+                return best
+            centre, at.product = at.soft, self.metric.matvec(at.z)
+            if at.balance is not None:
+                at.balance = at.balance.next(at.z, sigma)
+            if done.noisy and degenerate and done.norm > 10.0 * FINEST * done.size:
+                sigma = max(sigma / GROWTH**2, FIRST_SIGMA)
+            elif done.steps <= EASY:
+                sigma = min((GROWTH**2 if slow and done.steps <= 1 else GROWTH) * sigma, largest)
+            enough = 0.1 * solution.gap / max(solution.value, floor)
+            accuracy = max(min(0.1 * accuracy if slow else accuracy, enough), FINEST)
 
     def _primal(self, q: Matrix) -> Matrix:
         return self.hinges.adjoint(self.hinges.weights * q) - self.linear
-
-
-@dataclass(frozen=True)
-class Descent:
-    """How Newton's method ended for one centre and σ."""
-
-    steps: int
-    # Of the gradient, and of z
-    norm: float
-    size: float
-    value: float  # half the squared distance
-    noisy: bool  # whether rounding errors allow no more
-
-
-def minimise(
-    hinges: Hinges,
-    linear: Matrix,
-    z: Matrix,
-    q: Matrix,
-    *,
-    shape: LabelSet,
-    totals: Totals | None,
-    tol: float,
-    floor: float,
-    budget: Budget,
-    sigma: float = FIRST_SIGMA,
-    metric: Metric | None = None,
-) -> DualSolution:
-    """Minimise f, starting from the dual point `z` and the soft labels `q`.
-
-    Parameters
-    ----------
-    hinges, linear, shape, totals, floor, budget, metric
-        See `Newton`. When the budget ends, the best pair so far is returned.
-    z, q : arrays
-        Where to start.
-    tol : float
-        Duality gap at the end, relative to the value.
-    sigma : float
-        The first σ, for two classes. Larger is faster from a good start, slower from a poor one.
-    """
-    newton = Newton(hinges, linear, shape, totals, floor, budget, metric)
-    # Two classes that cannot be improved against each other tie in all rows, and restricted totals
-    # tie rows as well: then a large σ amplifies rounding errors instead of finding corners.
-    degenerate = shape.is_coupled or totals is not None
-    # Sums of all classes have curvature 1 beside σ: their ratio must leave digits.
-    largest = LARGEST_SIGMA[shape.is_coupled]
-    sigma *= max(1.0, len(q) / 2)  # scores are the smaller the more classes there are
-    at, centre = newton.start(z, q), q
-    accuracy, patience = 0.1, PATIENCE
-    best: DualSolution | None = None
-    while True:
-        done = newton.descend(at, centre, sigma, accuracy)
-        error = ROUGH * max(tol * done.value, floor)
-        solution = newton.paired(at.z, at.soft, at.primal, error)
-        slow = best is not None and solution.gap > SLOW * best.gap
-        if best is None or solution.gap < best.gap or solution.value <= floor:
-            best = solution
-        patience = patience - 1 if slow else PATIENCE
-        budget.report("working set", len(hinges.weights), best.gap, best.value)
-        if best.is_optimal(tol, floor) or budget.exhausted or not patience:
-            return best
-        centre = newton.recentre(at, sigma)
-        if done.noisy and degenerate and done.norm > 10.0 * FINEST * done.size:
-            sigma = max(sigma / GROWTH**2, FIRST_SIGMA)
-        elif done.steps <= EASY:
-            sigma = min((GROWTH**2 if slow and done.steps <= 1 else GROWTH) * sigma, largest)
-        enough = 0.1 * solution.gap / max(solution.value, floor)
-        accuracy = max(min(0.1 * accuracy if slow else accuracy, enough), FINEST)
-
-
-def duality_gap(t: Matrix, q: Matrix, s: Vector, shape: LabelSet) -> float:
-    """Return Σ s (q·t + max(-q·t)): every term says how far a soft label is from its corner."""
-    total = 0.0
-    for rows in blocks(t):  # so that nothing as long as t is made on the way
-        at = (q[:, rows] * t[:, rows]).sum(axis=0)
-        total += float(s[rows] @ (at + shape.at(rows).support(t[:, rows])))
-    return total
 
 
 def _nearest(shape: LabelSet, q: Matrix, sigma: float, t: Matrix) -> Matrix:

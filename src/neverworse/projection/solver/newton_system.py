@@ -3,15 +3,22 @@ r"""A Newton step: its linear system, and how far to go along it.
 .. math:: \Big( C + \sigma \sum_j s_j P_j \otimes k_j k_j' \Big) x = b
 
 P_j is the derivative of the nearest label of a row: the identity for the labels A_j that are
-inside their range and zero for the others; less A_j A_j' / |A_j| if sets are coupled, where what
-moves into one class leaves the others. Solved by the weights or by the rows, whichever are fewer,
-and by conjugate gradients if both are many.
+inside their range and zero for the others. If sets are coupled, what moves into one class leaves
+the others, and P_j is a sum over pairs of these labels, which makes the matrix that of a graph:
+
+.. math:: P_j = \frac1{|A_j|} \sum_{k < l \in A_j} (e_k - e_l)(e_k - e_l)' .
+
+The system is solved by the weights or by the rows, whichever are fewer, and by conjugate gradients
+if both are many.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from scipy import linalg
@@ -20,92 +27,47 @@ from scipy.linalg import lapack
 from neverworse._conjugate_gradients import conjugate_gradients
 from neverworse._typing import Indices, Mask, Matrix, Vector
 from neverworse.projection.coordinates import EPS, LARGEST_GRAM
-from neverworse.projection.label_sets import LabelSet
+from neverworse.projection.label_sets import Curvature, LabelSet
+from neverworse.projection.labels import rows_that_differ
 from neverworse.projection.solver.problem import FEW, Hinges
 from neverworse.rows import BLOCK, blocks, map_in_threads
 
-EQUATIONS_PER_UNKNOWN = 50  # that are enough to estimate the Newton matrix
-SMALL = 1e-4  # relative error that is allowed on the way: of large systems, and of working sets
+EQUATIONS_PER_UNKNOWN = 100  # that are enough to estimate the Newton matrix
+ROUGH = 0.01  # relative accuracy that will do on the way: of samples, rounds and large systems
 
 
-def newton_step(
-    hinges: Hinges,
-    shape: LabelSet,
-    soft: Matrix,
-    curve: Matrix,
-    sigma: float,
-    gradient: Matrix,
-    rough: bool,
-) -> Matrix:
-    """Solve for a Newton step.
+@dataclass(frozen=True)
+class NewtonSystem:
+    """The linear system of a Newton step; see the module."""
 
-    Parameters
-    ----------
-    hinges, shape
-    soft : array of shape (n_classes, n_rows)
-        The nearest labels.
-    curve : array of shape (n_classes, rank)
-        Diagonal of C.
-    sigma : float
-    gradient : array of shape (n_classes, rank)
-        -b
-    rough : bool
-        Whether a sample of the rows will do for the matrix.
-    """
-    free = np.flatnonzero(shape.is_free(soft) & (hinges.weights > 0.0))
-    if not free.size:
-        return -gradient / curve
-    inner = shape.at(free).inner(soft[:, free])
-    system = _System(hinges, free, inner, curve, sigma, shape.is_coupled)
-    return (system.sampled() if rough else system).solve(-gradient)
+    hinges: Hinges
+    indices: Indices  # the rows whose labels are free
+    inner: Mask  # (n_classes, n_indices): A_j
+    curve: Matrix  # (n_classes, rank): diagonal of C
+    sigma: float
+    is_coupled: bool
 
+    @cached_property
+    def weights(self) -> Vector:
+        return self.sigma * self.hinges.weights[self.indices]
 
-class _System:
-    """The Newton system; see the module.
+    @cached_property
+    def count(self) -> Indices:
+        return np.count_nonzero(self.inner, axis=0)
 
-    Parameters
-    ----------
-    hinges : Hinges
-    indices : array of int
-        The rows whose labels are free.
-    inner : boolean array of shape (n_classes, n_indices)
-        A_j.
-    curve : array of shape (n_classes, rank)
-    sigma : float
-    is_coupled : bool
-    """
+    @property
+    def equations(self) -> int:
+        return int(self.count.sum()) - self.is_coupled * len(self.indices)
 
-    def __init__(
-        self,
-        hinges: Hinges,
-        indices: Indices,
-        inner: Mask,
-        curve: Matrix,
-        sigma: float,
-        is_coupled: bool,
-    ) -> None:
-        self.hinges = hinges
-        self.indices = indices
-        self.inner = inner
-        self.curve = curve
-        self.sigma = sigma
-        self.is_coupled = is_coupled
-        self.weights = sigma * hinges.weights[indices]
-        self.count = inner.sum(axis=0)
-        self.equations = int(self.count.sum()) - is_coupled * len(indices)
-        # What every label of a row takes from all others that are inside.
-        self.share = self.weights / self.count if is_coupled else np.zeros(len(indices))
-
-    def sampled(self) -> _System:
+    def sampled(self) -> NewtonSystem:
         """Return an estimate of the system from some of the rows, if there are many."""
         factor = self.equations / (EQUATIONS_PER_UNKNOWN * self.curve.size)
         if factor <= 1.0:
             return self
         n = len(self.indices)
-        size = max(1, int(n / factor))
-        chosen = np.sort(np.random.default_rng(0).choice(n, size, replace=False))
-        indices, inner, sigma = self.indices[chosen], self.inner[:, chosen], self.sigma * n / size
-        return _System(self.hinges, indices, inner, self.curve, sigma, self.is_coupled)
+        chosen = np.unique(np.random.default_rng(0).integers(0, n, int(n / factor) + 1))
+        indices, inner = self.indices[chosen], self.inner[:, chosen]
+        return replace(self, indices=indices, inner=inner, sigma=self.sigma * n / len(chosen))
 
     def solve(self, right: Matrix) -> Matrix:
         """Solve by the rows if there are few, by the weights otherwise; iterate if it is large."""
@@ -117,41 +79,46 @@ class _System:
 
     def _matrix(self) -> Matrix:
         """Return the matrix of the system; its lower triangle is enough."""
-        n_classes, rank = self.curve.shape
-        matrix = np.zeros((n_classes, rank, n_classes, rank))
-        for k in range(n_classes):
-            matrix[k, :, k] = self._block(k)
-            for other in range(k if self.is_coupled else 0):
-                both = np.flatnonzero(self.inner[k] & self.inner[other])
-                matrix[k, :, other] = -self._gram(both, self.share[both])
-        square = matrix.reshape(n_classes * rank, n_classes * rank)
-        square.flat[:: len(square) + 1] += self.curve.ravel()
+        n, unknowns = len(self.indices), self.curve.size
+        # The parts are no larger than the rows that they are made of.
+        n_pieces = max(1, n * self.hinges.rank // max(4 * BLOCK, unknowns**2))
+        edges = np.linspace(0, n, n_pieces + 1).astype(int)
+        pieces = [slice(lo, hi) for lo, hi in pairwise(edges)]
+        found = self.hinges.map_taken(self.indices, pieces, self._part)
+        matrix = sum(found, np.zeros(2 * self.curve.shape))
+        square: Matrix = matrix.reshape(unknowns, unknowns)
+        square.flat[:: unknowns + 1] += self.curve.ravel()
         return square
 
-    def _block(self, k: int) -> Matrix:
-        """Return the part of the matrix that belongs to one class, without C."""
-        used = np.flatnonzero(self.inner[k])
-        return self._gram(used, (self.weights - self.share)[used])
-
-    def _gram(self, used: Indices, weights: Vector) -> Matrix:
-        """Return Σ w k k' over some rows, with weights that are not negative."""
-        n, rank = len(used), self.hinges.rank
-        edges = np.linspace(0, n, max(1, n * rank // (4 * BLOCK)) + 1).astype(int)
-        pieces = [slice(lo, hi) for lo, hi in pairwise(edges)]
-
-        def gram(piece: slice, rows: Matrix) -> Matrix:
-            rows = rows * np.sqrt(weights[piece])[:, None]
-            product: Matrix = rows.T @ rows
-            return product
-
-        found = self.hinges.map_taken(self.indices[used], pieces, gram)
-        return sum(found, np.zeros((rank, rank)))
+    def _part(self, piece: slice, rows: Matrix) -> Matrix:
+        """Return what some rows add to the matrix, of shape (n_classes, rank, n_classes, rank)."""
+        weights, inner = self.weights[piece], self.inner[:, piece]
+        if not self.is_coupled:
+            rows = rows * np.sqrt(weights)[:, None]
+            return (rows.T @ rows)[None, :, None]
+        rows = rows * np.sqrt(weights / self.count[piece])[:, None]
+        matrix = np.zeros(2 * self.curve.shape)
+        for k, other, used in _pairs(inner):
+            some = rows[used]
+            gram = some.T @ some
+            matrix[k, :, k] += gram
+            matrix[other, :, other] += gram
+            matrix[other, :, k] -= gram
+        return matrix
 
     def _solve_by_rows(self, right: Matrix) -> Matrix:
         """Write each P_j as a sum of squares of orthogonal contrasts between labels."""
         row, contrast = self._contrasts()
-        rows = self.hinges.take(self.indices)
-        rows = (rows * np.sqrt(self.weights)[:, None])[row]
+        rows, root = self.hinges.take(self.indices), np.sqrt(self.weights)
+        if not self.is_coupled and (self.curve == 1.0).all():
+            matrix = self.hinges.products(self.indices, rows)
+            matrix *= root
+            matrix *= root[:, None]
+            matrix.flat[:: len(matrix) + 1] += 1.0
+            multiplier = root * _solve(matrix, root * (rows @ right[0]))
+            plain: Matrix = right - multiplier @ rows
+            return plain
+        rows = (rows * root[:, None])[row]
         # The rows of B are contrast ⊗ row; so are those of B C⁻¹, one class after the other.
         matrix = np.eye(len(row))
         at_right = np.zeros(len(row))
@@ -170,8 +137,7 @@ class _System:
         For coupled classes 1 … m these are (1, -1, 0, …)/√2, (1, 1, -2, 0, …)/√6, and so on.
         """
         if not self.is_coupled:
-            label, alone = np.nonzero(self.inner)
-            return alone, np.eye(len(self.inner))[label]
+            return np.arange(len(self.indices)), np.ones((len(self.indices), 1))
         row, contrast = [], []
         place = np.where(self.inner, np.cumsum(self.inner, axis=0), 0)  # 1 … m, 0 if not inner
         for i in range(1, int(self.count.max())):
@@ -184,30 +150,43 @@ class _System:
 
     def _solve_iteratively(self, right: Matrix) -> Matrix:
         """Conjugate gradients, with the blocks of the single classes as preconditioner."""
-        rows, inner = self.hinges.take(self.indices), self.inner.astype(np.float64)
+        rows = self.hinges.take(self.indices)
+        curvature = Curvature(self.inner, self.weights, self.is_coupled)
         factors = []
-        for k, curve in enumerate(self.curve):
-            block = self._block(k)
+        for inner, curve in zip(self.inner, self.curve, strict=True):
+            own = self.weights * (1.0 - 1.0 / self.count if self.is_coupled else 1.0)
+            part = rows[inner] * np.sqrt(own[inner])[:, None]
+            block = part.T @ part
             block.flat[:: len(block) + 1] += curve
             factors.append(linalg.cho_factor(block, lower=True, check_finite=False))
-
-        def apply(x: Matrix) -> Matrix:
-            t = inner * (x @ rows.T)
-            moved = self.weights * t - inner * (self.share * t.sum(axis=0))
-            product: Matrix = self.curve * x + moved @ rows
-            return product
 
         def precondition(x: Matrix) -> Matrix:
             parts = zip(factors, x, strict=True)
             return np.array([linalg.cho_solve(f, part, check_finite=False) for f, part in parts])
 
-        enough = SMALL * float(np.linalg.norm(right))
+        enough = ROUGH * float(np.linalg.norm(right))
         return conjugate_gradients(
-            apply,
+            lambda x: self.curve * x + curvature(x @ rows.T) @ rows,
             right,
             lambda residual: float(np.linalg.norm(residual)) <= enough,
             precondition=precondition,
         ).x
+
+
+def _pairs(inner: Mask) -> Iterator[tuple[int, int, Indices]]:
+    """Yield pairs of classes, and the rows in which both labels are inside."""
+    row, label = np.nonzero(inner.T)
+    rows, codes = [], []
+    for apart in range(1, int(np.count_nonzero(inner, axis=0).max(initial=0))):
+        same = np.flatnonzero(row[apart:] == row[:-apart])
+        rows.append(row[same])
+        codes.append(label[same] * len(inner) + label[same + apart])
+    if rows:
+        code = np.concatenate(codes)
+        order = np.argsort(code, kind="stable")
+        at, code = np.concatenate(rows)[order], code[order]
+        for used in np.split(np.arange(len(code)), np.flatnonzero(np.diff(code)) + 1):
+            yield *divmod(int(code[used[0]]), len(inner)), at[used]
 
 
 def _solve(matrix: Matrix, right: Vector) -> Vector:
@@ -221,140 +200,106 @@ def _solve(matrix: Matrix, right: Vector) -> Vector:
     return solution
 
 
-class Slope:
-    """The derivative of the augmented Lagrangian along a step; it increases.
+class Found(NamedTuple):
+    """What is found at some length along a step."""
 
-    The soft labels at length a are the allowed ones nearest to q - σ (t + a · change).
+    length: float
+    slope: float  # the derivative of the augmented Lagrangian, which increases
+    # The rows whose labels differ from those at length 0, and these labels
+    rows: Indices
+    labels: Matrix
 
-    Parameters
-    ----------
-    shape : LabelSet
-    q, t, change : arrays
-    sigma : float
-        The number σ.
-    weights : array of shape (n_rows,)
-        In the derivative, soft labels are multiplied with weights · change.
-    soft : array
-        The soft labels at length 0.
-    """
 
-    def __init__(
-        self,
-        shape: LabelSet,
-        q: Matrix,
-        t: Matrix,
-        change: Matrix,
-        sigma: float,
-        weights: Vector,
-        soft: Matrix,
-    ) -> None:
-        self._shape = shape
-        self._q = q
-        self._t = t
-        self._change = change
-        self._sigma = sigma
-        self._weights = weights
-        self._soft = soft
-        self._between: tuple[Slope, Indices] | None = None
-        self._found: tuple[float, Indices, Matrix] | None = None
-        self.at_zero = 0.0
-        self.quadratic = 0.0
-        self.more: Callable[[float], float] | None = None
+@dataclass(frozen=True)
+class Step:
+    """A step along which scores change: labels are the allowed ones nearest to q - σ (t + a Δt)."""
 
-    def __call__(self, length: float) -> float:
-        """Return the derivative at some length."""
-        value = self.at_zero + length * self.quadratic
-        if length != 0.0:
-            value -= self._labels_part(length)
-        return value if self.more is None else value + self.more(length)
+    shape: LabelSet
+    # (n_classes, n_rows): the centre q, scores t, how they change, and labels at length a = 0
+    centre: Matrix
+    scores: Matrix
+    change: Matrix
+    soft: Matrix
+    sigma: float
+    weights: Vector  # (n_rows,): in the slope, labels are multiplied with weights · change
+    # Slope at length 0, curvature of the quadratic terms, and the slope of what else there is
+    at_zero: float
+    quadratic: float
+    more: Callable[[float], float] | None
+    rows: Indices | None = None  # which rows these are, if not all
 
-    def labels(self, length: float) -> tuple[Indices, Matrix]:
-        """Return the rows whose labels at some length differ from those at 0, and these labels."""
-        if self._found is None or self._found[0] != length:
-            self._labels_part(length)
-        assert self._found is not None
-        return self._found[1:]
-
-    def _labels_part(self, length: float) -> float:
-        """Return by how much Σ w·q differs from that at length 0.
+    def among(self, rows: Indices) -> Step:
+        """Return the step for some rows: those whose labels change at all.
 
         All points with the same nearest label form a convex set. So labels that are the same at
-        both ends of the step are the same all along, and only the others are looked at.
+        both ends of the step are the same all along.
         """
-        if self._between is not None and length < 1.0:
-            between, chosen = self._between
-            total, rows, labels = between._evaluate(length)
-            rows = chosen[rows]
-        else:
-            total, rows, labels = self._evaluate(length)
-        if length == 1.0 and FEW * len(rows) < len(self._weights):
-            between = Slope(
-                self._shape.at(rows),
-                self._q[:, rows],
-                self._t[:, rows],
-                self._change[:, rows],
-                self._sigma,
-                self._weights[rows],
-                self._soft[:, rows],
-            )
-            self._between = between, rows
-        self._found = length, rows, labels
-        return total
+        return replace(
+            self,
+            shape=self.shape.at(rows),
+            centre=self.centre[:, rows],
+            scores=self.scores[:, rows],
+            change=self.change[:, rows],
+            soft=self.soft[:, rows],
+            weights=self.weights[rows],
+            rows=rows,
+        )
 
-    def _evaluate(self, length: float) -> tuple[float, Indices, Matrix]:
-        """Return by how much Σ w·q differs from that at 0; the rows that do, and their labels."""
-
-        def part(block: slice) -> tuple[float, Indices, Matrix]:
-            change, soft = self._change[:, block], self._soft[:, block]
-            at = length * change
-            at += self._t[:, block]
-            at *= -self._sigma
-            at += self._q[:, block]
-            q = self._shape.at(block).project(at)
-            rows = rows_that_differ(q, soft)
-            labels = q[:, rows]
-            products = ((labels - soft[:, rows]) * change[:, rows]).sum(axis=0)
-            return float(self._weights[block][rows] @ products), rows + block.start, labels
-
-        parts = map_in_threads(part, blocks(self._change))
+    def at(self, length: float) -> Found:
+        """Return the slope and the labels at some length."""
+        value = self.at_zero + length * self.quadratic
+        if self.more is not None:
+            value += self.more(length)
+        if length == 0.0:
+            return Found(length, value, np.empty(0, np.intp), self.soft[:, :0])
+        parts = map_in_threads(partial(self._part, length), blocks(self.change))
         totals, rows, labels = zip(*parts, strict=True)
-        return sum(totals), np.concatenate(rows), np.concatenate(labels, axis=1)
+        differ = np.concatenate(rows)
+        if self.rows is not None:
+            differ = self.rows[differ]
+        return Found(length, value - sum(totals), differ, np.concatenate(labels, axis=1))
+
+    def _part(self, length: float, block: slice) -> tuple[float, Indices, Matrix]:
+        """Return by how much Σ w·q differs from that at 0; the rows that do, and their labels."""
+        change, soft = self.change[:, block], self.soft[:, block]
+        at = length * change
+        at += self.scores[:, block]
+        at *= -self.sigma
+        at += self.centre[:, block]
+        q = self.shape.at(block).project(at)
+        rows = rows_that_differ(q, soft)
+        labels = q[:, rows]
+        products = ((labels - soft[:, rows]) * change[:, rows]).sum(axis=0)
+        return float(self.weights[block][rows] @ products), rows + block.start, labels
 
 
-def rows_that_differ(a: Matrix, b: Matrix) -> Indices:
-    """Return the rows in which labels are not the same."""
-    return np.flatnonzero((a != b).any(axis=0))
-
-
-def line_search(slope: Slope) -> float:
-    """Return a step length at which most of the slope is gone (0 if there is none to begin with).
+def line_search(step: Step) -> Found:
+    """Return a length at which most of the slope is gone (0 if there is none to begin with).
 
     Newton's length is kept when it does. Otherwise the zero of the slope is bracketed and found by
     the Illinois variant of the secant rule.
     """
-    at_zero, at_one = slope(0.0), slope(1.0)
-    if at_zero >= 0.0:
-        return 0.0
-    if abs(at_one) <= 0.3 * abs(at_zero):
-        return 1.0
-    low, f_low, high, f_high = 0.0, at_zero, 1.0, at_one
-    while f_high < 0.0 and high < 1e6:
-        low, f_low, high = high, f_high, 2.0 * high
-        f_high = slope(high)
-    side = 0
+    low, high = step.at(0.0), step.at(1.0)
+    at_zero = low.slope
+    if at_zero >= 0.0 or abs(high.slope) <= 0.3 * abs(at_zero):
+        return low if at_zero >= 0.0 else high
+    if high.slope > 0.0 and FEW * len(high.rows) < len(step.weights):
+        step = step.among(high.rows)
+    while high.slope < 0.0 and high.length < 1e6:
+        low, high = high, step.at(2.0 * high.length)
+    f_low, f_high, side = low.slope, high.slope, 0
     for _ in range(30):
         if f_high <= f_low:
             break
-        length = low - f_low * (high - low) / (f_high - f_low)
-        value = slope(length)
-        if abs(value) <= 0.1 * abs(at_zero):
-            return length
-        if value < 0.0:
-            low, f_low = length, value
+        found = step.at(low.length - f_low * (high.length - low.length) / (f_high - f_low))
+        if abs(found.slope) <= 0.1 * abs(at_zero):
+            return found
+        if found.slope < 0.0:
+            low, f_low = found, found.slope
             f_high *= 0.5 if side < 0 else 1.0
             side = -1
         else:
-            high, f_high = length, value
+            high, f_high = found, found.slope
             f_low *= 0.5 if side > 0 else 1.0
             side = 1
-    return low or high
+    return low if low.length else high

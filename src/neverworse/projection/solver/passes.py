@@ -1,7 +1,9 @@
-"""Passes over all rows: functions of the rows of a chunk, wherever these are.
+r"""Passes over all rows: functions of the rows of a chunk, wherever these are.
 
-What a pass finds out about single rows stays where they are; sums, and a few rows that it names,
-come back.
+What a pass finds out about single rows stays where they are: soft labels :math:`q_j`. Sums come
+back, :math:`\sum_j s_j q_j k_j` and the duality gap :math:`\sum_j s_j (q_j \cdot t_j + \max_q (-q
+\cdot t_j))`, and rows for the next working set: those with the largest terms of the gap, and those
+whose scores :math:`t_j` are nearest to a kink, where another corner becomes the best one.
 """
 
 from __future__ import annotations
@@ -16,8 +18,6 @@ from neverworse._typing import AnyArray, Indices, Matrix, Vector
 from neverworse.projection.labels import Changes, RowLabels
 from neverworse.rows import Rows, RowWeigh, blocks, map_in_threads
 
-# The pass with the supervised weights
-
 
 @dataclass(frozen=True)
 class Scored:
@@ -30,20 +30,18 @@ class Scored:
     total: Vector
     sample: Matrix  # (n, n_columns): rows that were asked for
 
+    # What is asked where the rows are.
+
     def sums(self) -> tuple[Matrix, Vector]:
-        """Return what the pass added up."""
         return self.summed, self.total
 
     def all_scores(self) -> Matrix:
-        """Return the scores."""
         return self.scores
 
     def scores_at(self, indices: Indices) -> Matrix:
-        """Return the scores of some rows."""
         return self.scores[:, indices]
 
     def copies(self) -> Matrix:
-        """Return the rows that were asked for."""
         return self.sample
 
     def squared_sizes(self, labels: RowLabels) -> tuple[float, float]:
@@ -59,7 +57,6 @@ class Wanted:
     indices: Indices
 
     def at(self, rows: slice) -> Wanted:
-        """Return those of some rows."""
         lo, hi = np.searchsorted(self.indices, [rows.start, rows.stop])
         return Wanted(self.indices[lo:hi] - rows.start)
 
@@ -69,9 +66,7 @@ def score_supervised(
 ) -> Scored:
     """Make the pass with the supervised weights over some rows."""
     scores, summed, total = rows.scores_and_sum(coef, intercept, RowWeigh(_weigh, (labels,)))
-    sample = np.empty((0, rows.n_columns))
-    if len(wanted.indices):
-        sample = rows.take(wanted.indices)
+    sample = rows.take(wanted.indices) if len(wanted.indices) else np.empty((0, rows.n_columns))
     return Scored(scores, summed, total, sample)
 
 
@@ -82,9 +77,6 @@ def _weigh(scores: Matrix, labels: RowLabels) -> Matrix:
     near = labels.shape.project(labels.implied(scores))
     near = np.where(labels.hinge > 0.0, labels.hinge * near, 0.0)
     return np.concatenate([residual, near])
-
-
-# Passes at a dual point
 
 
 @dataclass(frozen=True)
@@ -120,13 +112,10 @@ class Candidates:
 
     def best(self, most: int) -> Candidates:
         """Return at most that many rows: half for their gap, the others for their margin."""
-        chosen = _chosen(self.gap, self.margin, most)
+        best = _chosen(self.gap, self.margin, most)
+        copies = None if self.rows is None else self.rows[best]
         return Candidates(
-            self.indices[chosen],
-            self.gap[chosen],
-            self.margin[chosen],
-            self.q[:, chosen],
-            None if self.rows is None else self.rows[chosen],
+            self.indices[best], self.gap[best], self.margin[best], self.q[:, best], copies
         )
 
 
@@ -141,12 +130,13 @@ class LabelPass:
     sums: tuple[Matrix, Vector] | None = None  # Σ s q x and Σ s q, if the pass has set the labels
 
     def findings(self) -> tuple[Candidates | None, float, tuple[Matrix, Vector] | None]:
-        """Return the rows that the pass names, and what it added up."""
         return self.candidates, self.gap, self.sums
 
+    def at(self, rows: slice) -> LabelPass:
+        return LabelPass(self.q[:, rows], 0.0, None)
+
     def labels_only(self) -> LabelPass:
-        """Return what the next pass needs."""
-        return LabelPass(self.q, self.gap, None)
+        return self.at(slice(None))
 
     def unlabeled_labels(self, labels: RowLabels, changes: Changes) -> Matrix:
         """Return the soft labels of the unlabeled rows, with some changes."""
@@ -195,7 +185,6 @@ def _look(rows: Rows, t: Matrix, q: Matrix, choice: Choice, labels: RowLabels) -
 def _look_at_block(
     t: Matrix, q: Matrix, labels: RowLabels, share: float, block: slice
 ) -> tuple[float, Candidates]:
-    """Return the gap of a block of rows, and its candidates."""
     labels = labels.at(block)
     counts = labels.hinge > 0.0
     t, q = np.where(counts, t[:, block], 0.0), q[:, block]
@@ -207,7 +196,6 @@ def _look_at_block(
 
 
 def _chosen(gap: Vector, margin: Vector, most: int) -> Indices:
-    """Return at most that many rows: half of them for their gap, the others for their margin."""
     if most >= len(gap):
         return np.arange(len(gap))
     first = np.flatnonzero(gap > 0.0)
@@ -219,10 +207,8 @@ def _chosen(gap: Vector, margin: Vector, most: int) -> Indices:
 
 def _smallest(x: Vector, most: int) -> Indices:
     """Return the places of the smallest numbers; sorting values is faster than sorting places."""
-    if most >= len(x):
-        return np.arange(len(x))
-    if most == 0:
-        return np.arange(0)
+    if not 0 < most < len(x):
+        return np.arange(min(most, len(x)))
     return np.flatnonzero(x <= np.partition(x, most - 1)[most - 1])[:most]
 
 

@@ -1,52 +1,50 @@
-"""The dual problem: what is minimised over soft labels, and the rows that it consists of.
+r"""The dual problem, the rows that it consists of, and its duality gap.
 
-Every unlabeled row is a hinge of the piecewise linear part: max(0, -k_j·z) for a label of one
-number. For several classes z has a row for each.
+Half the squared distance from the constraint set is a convex function of the soft labels q,
+
+.. math:: \tfrac12 \lVert z \rVert^2, \qquad z = \sum_j s_j q_j k_j - l, \qquad t_j = k_j \cdot z,
+
+and every unlabeled row j is a hinge of its dual: :math:`s_j \max_q (-q \cdot t_j)`, which is
+max(0, -t_j) for a label of one number. For several classes z has a row for each. The duality gap
+is a sum over rows, :math:`\sum_j s_j (q_j \cdot t_j + \max_q (-q \cdot t_j))`.
+
+The last function is the gradient descent of Krijthe and Loog, by L-BFGS-B: a slow reference.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import optimize
 
+from neverworse._budget import Budget
 from neverworse._typing import AnyArray, Indices, Mask, Matrix, Vector
-from neverworse.projection.coordinates.base import EPS, Coordinates, Result
-from neverworse.projection.label_sets import LabelSet
+from neverworse.projection.coordinates.base import EPS, LARGEST_GRAM, Coordinates
+from neverworse.projection.label_sets import Box, LabelSet
 from neverworse.projection.labels import Labels, implied_labels
 from neverworse.projection.solver.passes import Scored
 from neverworse.projection.totals import Totals
-from neverworse.rows import DenseRows
+from neverworse.rows import DenseRows, blocks
 
 FEW = 4  # taking one in this many rows is faster than reading all
+COLUMNS = 8  # by which rows are told apart, where these can tell
+ZERO = 8 * EPS  # a squared distance of so small a fraction of what is added up is zero
 
 
 class Hinges(ABC):
-    """Rows k_j in the coordinates of the dual, and weights s_j of their hinges.
+    """Rows k_j in the coordinates of the dual, and weights s_j of their hinges."""
 
-    Attributes
-    ----------
-    weights : array of shape (n_rows,)
-        s.
-    """
-
-    weights: Vector
-
-    @property
-    @abstractmethod
-    def rank(self) -> int:
-        """Length of z."""
-
-    @property
-    @abstractmethod
-    def taking_costs(self) -> float:
-        """What taking a row costs, in units of reading one."""
+    weights: Vector  # (n_rows,): s
+    taking_costs: float  # what taking a row costs, in units of reading one
+    rank: int  # length of z
+    map_taken: Callable[..., Iterable[Any]]  # of rows k with some indices, see `Rows`
 
     @abstractmethod
     def scores(self, z: Matrix) -> Matrix:
@@ -57,23 +55,13 @@ class Hinges(ABC):
         """Return Σ x_j k_j."""
 
     @abstractmethod
-    def map_taken(
-        self,
-        indices: Indices,
-        pieces: Sequence[slice],
-        function: Callable[[slice, Matrix], Result],
-    ) -> Iterable[Result]:
-        """Apply a function to pieces of the rows k with these indices, see `Rows`."""
-
     def take(self, indices: Indices) -> Matrix:
         """Return the rows k with these indices."""
-        taken = np.empty((len(indices), self.rank))
 
-        def place(piece: slice, rows: Matrix) -> None:
-            taken[piece] = rows
-
-        deque(self.map_taken(indices, [slice(0, len(indices))], place), maxlen=0)
-        return taken
+    def products(self, indices: Indices, rows: Matrix) -> Matrix:  # noqa: ARG002
+        """Return k_i·k_j of the rows with these indices, which are at hand."""
+        found: Matrix = rows @ rows.T
+        return found
 
     def adjoint_some(self, indices: Indices, x: Matrix) -> Matrix:
         """Return Σ s_j x_j k_j over the rows with these indices."""
@@ -85,19 +73,28 @@ class Hinges(ABC):
         return self.adjoint(every)
 
 
-@dataclass(frozen=True)
 class LoadedHinges(Hinges):
     """Rows in memory: small problems, samples and working sets."""
 
-    rows: DenseRows
-    weights: Vector
-
     taking_costs = FEW
 
-    @property
-    def rank(self) -> int:
-        """See `Hinges`."""
-        return self.rows.n_columns
+    def __init__(self, rows: Matrix, weights: Vector) -> None:
+        self.rows = DenseRows(rows)
+        self.weights = weights
+        self.rank = self.rows.n_columns
+        self.map_taken = self.rows.map_taken
+        self._products: Matrix | None = None
+
+    def products(self, indices: Indices, rows: Matrix) -> Matrix:
+        """See `Hinges`; those of all rows are kept if most are asked for."""
+        n = len(self.weights)
+        if self._products is None and 2 * len(indices) >= n <= LARGEST_GRAM:
+            every = self.rows.block(0, n)
+            self._products = every @ every.T
+        if self._products is None:
+            return super().products(indices, rows)
+        found: Matrix = self._products[np.ix_(indices, indices)]
+        return found
 
     def scores(self, z: Matrix) -> Matrix:
         return self.rows.scores(z, np.zeros(len(z)))
@@ -108,41 +105,22 @@ class LoadedHinges(Hinges):
     def take(self, indices: Indices) -> Matrix:
         return self.rows.take(indices)
 
-    def map_taken(
-        self,
-        indices: Indices,
-        pieces: Sequence[slice],
-        function: Callable[[slice, Matrix], Result],
-    ) -> Iterable[Result]:
-        return self.rows.map_taken(indices, pieces, function)
 
-
-@dataclass(frozen=True)
 class StreamedHinges(Hinges):
     """Rows whose coordinates are computed on the way: every verb is one pass over all of them.
 
-    Rows of weight zero, such as labeled ones, have no hinge: their scores are zero.
+    Rows of weight zero, such as labeled ones, have no hinge: their scores are zero. Taking rows
+    costs as much as a pass for as many as there are coordinates; where coordinates are as many as
+    very many columns, no row is taken.
     """
 
-    coordinates: Coordinates
-    weights: Vector
-
-    @cached_property
-    def _without_hinge(self) -> Indices:
-        return np.flatnonzero(self.weights == 0.0)
-
-    @property
-    def rank(self) -> int:
-        """See `Hinges`."""
-        return self.coordinates.rank
-
-    @property
-    def taking_costs(self) -> float:
-        """See `Hinges`: as much as a pass for as many rows as there are coordinates.
-
-        Where coordinates are as many as very many columns, no row is taken.
-        """
-        return max(FEW, self.rank) if self.coordinates.is_whitened else np.inf
+    def __init__(self, coordinates: Coordinates, weights: Vector) -> None:
+        self.coordinates = coordinates
+        self.weights = weights
+        self.rank = coordinates.rank
+        self.map_taken = coordinates.map_taken
+        self.taking_costs = max(FEW, self.rank) if coordinates.is_whitened else np.inf
+        self._without_hinge = np.flatnonzero(weights == 0.0)
 
     def scores(self, z: Matrix) -> Matrix:
         t = self.coordinates.scores(z)
@@ -152,68 +130,66 @@ class StreamedHinges(Hinges):
     def adjoint(self, x: Matrix) -> Matrix:
         return self.coordinates.adjoint(self.coordinates.rows.weighted_sum(x), x.sum(axis=1))
 
-    def map_taken(
-        self,
-        indices: Indices,
-        pieces: Sequence[slice],
-        function: Callable[[slice, Matrix], Result],
-    ) -> Iterable[Result]:
-        return self.coordinates.map_taken(indices, pieces, function)
+    def take(self, indices: Indices, copies: AnyArray | None = None) -> Matrix:
+        """Return rows k, perhaps from copies; in pieces, so that nothing is copied as a whole."""
+        taken = np.empty((len(indices), self.rank))
+
+        def place(piece: slice, rows: Matrix) -> None:
+            taken[piece] = rows
+
+        if copies is None:
+            deque(self.map_taken(indices, self._pieces(len(indices)), place), maxlen=0)
+        else:
+            for piece in self._pieces(len(indices)):
+                place(piece, self.coordinates.apply(copies[piece]))
+        return taken
 
     def load(
         self, indices: Indices, copies: AnyArray | None = None, factor: float = 1.0
     ) -> LoadedHinges:
-        """Return some of the rows in coordinates, with `factor` times their weights.
+        """Return some of the rows in coordinates, with `factor` times their weights."""
+        return LoadedHinges(self.take(indices, copies), factor * self.weights[indices])
 
-        Piece by piece, so that no second copy of them is ever in memory.
+    def groups(
+        self, indices: Indices, copies: AnyArray | None
+    ) -> tuple[Indices, Indices, AnyArray] | None:
+        """Return the first of each group of equal rows, the group of each, and all these rows.
 
-        Parameters
-        ----------
-        indices : array of int
-        copies : array of shape (n, n_columns), optional
-            These rows, if they are at hand.
-        factor : float
+        None if no two are equal, which a few columns tell most of the time.
         """
-        loaded = np.empty((len(indices), self.rank))
-
-        def place(piece: slice, rows: Matrix) -> None:
-            loaded[piece] = rows
-
-        pieces = self._pieces(len(indices))
         if copies is None:
-            deque(self.map_taken(indices, pieces, place), maxlen=0)
+            rows, pieces = self.coordinates.rows, self._pieces(len(indices))
+            few = rows.map_taken(indices, pieces, lambda _, taken: keys_of(taken, slice(COLUMNS)))
+            keys = np.concatenate([np.empty(0, np.uint64), *few])
         else:
-            for piece in pieces:
-                place(piece, self.coordinates.apply(copies[piece].astype(np.float64)))
-        return LoadedHinges(DenseRows(loaded), factor * self.weights[indices])
-
-    def keys(self, indices: Indices) -> NDArray[np.uint64]:
-        """Return numbers that tell rows apart, see `keys_of`."""
-        rows = self.coordinates.rows
-        found = rows.map_taken(indices, self._pieces(len(indices)), lambda _, taken: keys_of(taken))
-        return np.concatenate([np.empty(0, np.uint64), *found])
+            keys = keys_of(copies, slice(COLUMNS))
+        if len(np.unique(keys)) == len(keys):
+            return None
+        copies = self.coordinates.rows.take(indices) if copies is None else copies
+        keys += keys_of(copies, slice(COLUMNS, None))
+        _, first, group = np.unique(keys, return_index=True, return_inverse=True)
+        if len(first) == len(keys):
+            return None
+        return (first, group, copies) if np.array_equal(copies[first][group], copies) else None
 
     def _pieces(self, n: int) -> list[slice]:
         step = self.coordinates.rows.block_rows
         return [slice(lo, lo + step) for lo in range(0, n, step)]
 
 
-def keys_of(rows: AnyArray) -> NDArray[np.uint64]:
+def keys_of(rows: AnyArray, columns: slice = slice(None)) -> NDArray[np.uint64]:
     """Return a number for each row that is the same for equal rows, and seldom for others.
 
-    It is the sum of the words of a row, well mixed: whole numbers differ in few bits only.
+    It is the sum of the words in some columns, well mixed: whole numbers differ in few bits only.
     """
     n_columns = rows.shape[1]
     odd = 2 * np.random.default_rng(0).integers(2**62, size=(n_columns,)) + 1
     keys = np.zeros(len(rows), np.uint64)
-    for j in range(n_columns):  # nothing as large as the rows is made
+    for j in range(n_columns)[columns]:  # nothing as large as the rows is made
         words = (rows[:, j].astype(np.float64) + 0.0).view(np.uint64)
         words ^= words >> np.uint64(29)
         keys += words * np.uint64(odd[j])
     return keys
-
-
-ZERO = 8 * EPS  # a squared distance of so small a fraction of what is added up is zero
 
 
 @dataclass(frozen=True)
@@ -226,10 +202,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Projection:
-    r"""Half the squared distance from the constraint set, to be minimised over soft labels.
-
-    .. math:: \tfrac12 \lVert z \rVert^2, \qquad z = \sum_j s_j q_j k_j - l .
-    """
+    """Half the squared distance from the constraint set, to be minimised over soft labels."""
 
     # Of dual directions. The distance is Euclidean in them, unless they are not whitened
     coordinates: Coordinates
@@ -260,18 +233,12 @@ class Projection:
     def floor(self) -> float:
         """A squared distance (halved) that cannot be told from zero."""
         length = np.linalg.norm(self.linear) if self.length is None else self.length
-        size = float(length + np.sqrt(self.weights.sum()))
-        return ZERO * size**2
+        return ZERO * float(length + np.sqrt(self.weights.sum())) ** 2
 
     def start(self, indices: Indices | None = None) -> Matrix:
-        """Return the soft labels of some or all rows that would reproduce the supervised scores.
+        """Return the labels, allowed or not, that would reproduce the supervised scores.
 
-        Allowed or not.
-
-        Parameters
-        ----------
-        indices : array of int, optional
-            In increasing order.
+        Of all rows, or of some, in increasing order.
         """
         labels, rows = self.training_labels, self.coordinates.rows
         if indices is None:
@@ -281,12 +248,9 @@ class Projection:
         return implied_labels(scores, labels.target[:, indices], labels.width[indices])
 
     def with_totals(self, totals: Totals) -> Projection:
-        """Return the problem with totals restricted: one more coordinate, of unit length.
+        """Return the problem with the totals of weighted soft labels restricted.
 
-        Parameters
-        ----------
-        totals : Totals
-            Of the weighted soft labels.
+        They are one more coordinate, of unit length.
         """
         size = 1.0 / np.sqrt(self.weights.sum())
         return replace(
@@ -296,3 +260,85 @@ class Projection:
             first=np.column_stack([self.first, size * self.first_total]),
             totals=totals.scaled(size),
         )
+
+
+@dataclass(frozen=True)
+class DualSolution:
+    """A dual point with the soft labels that prove how good it is."""
+
+    # (n_classes, rank): Σ s_j q_j k_j - l (times the inverse of M, if that is not the identity).
+    # Its last coordinate is the multiplier of the totals, if these are restricted
+    z: Matrix
+    q: Matrix  # (n_classes, n): soft labels
+    gap: float  # duality gap of the pair: by how much the value may exceed the smallest, at most
+    # Half the squared distance, ½‖z‖² (without the multiplier): what the soft labels minimise
+    value: float
+
+    def is_optimal(self, tol: float, floor: float) -> bool:
+        """Whether the gap is small against the value, or one of both cannot be told from zero."""
+        return is_optimal(self.gap, self.value, tol, floor)
+
+
+def is_optimal(gap: float, value: float, tol: float, floor: float) -> bool:
+    """Whether a gap is small against the value, or one of both cannot be told from zero."""
+    return gap <= max(tol * value, floor) or value <= floor
+
+
+def half_square(z: Matrix, totals: Totals | None) -> float:
+    """Return ½‖z‖², without the multiplier of the totals if there is one."""
+    direction = z if totals is None else z[:, :-1]
+    return 0.5 * float(np.vdot(direction, direction))
+
+
+def duality_gap(t: Matrix, q: Matrix, s: Vector, shape: LabelSet) -> float:
+    """Return Σ s (q·t + max(-q·t)): every term says how far a soft label is from its corner."""
+    total = 0.0
+    for rows in blocks(t):  # so that nothing as long as t is made on the way
+        at = (q[:, rows] * t[:, rows]).sum(axis=0)
+        total += float(s[rows] @ (at + shape.at(rows).support(t[:, rows])))
+    return total
+
+
+def solve_lbfgs(problem: Projection, tol: float, budget: Budget) -> DualSolution:
+    """Minimise over soft labels in [0, 1], in whitened coordinates, by projected gradients.
+
+    As Krijthe and Loog describe it, started as they do from a half for every soft label, and here
+    run on until the duality gap is closed or no progress is made.
+    """
+    used = np.flatnonzero(problem.weights)
+    hinges = StreamedHinges(problem.coordinates, problem.weights).load(used)
+    s = hinges.weights
+    best = DualSolution(np.empty((1, 0)), np.full((1, len(s)), 0.5), np.inf, np.inf)
+
+    def value_and_gradient(labels: Vector) -> tuple[float, Vector]:
+        nonlocal best
+        budget.spend()
+        q = labels[None].copy()
+        z = hinges.adjoint(s * q) - problem.linear
+        t = hinges.scores(z)
+        value = half_square(z, None)
+        solution = DualSolution(z, q, duality_gap(t, q, s, Box()), value)
+        if solution.gap < best.gap:
+            best = solution
+        return value, s * t[0]
+
+    def stop(_: Vector) -> None:
+        if budget.exhausted or best.is_optimal(tol, problem.floor):
+            raise StopIteration
+
+    gap = np.inf
+    while True:  # its line search may give up early; another start from there may not
+        optimize.minimize(
+            value_and_gradient,
+            best.q[0],
+            jac=True,
+            method="L-BFGS-B",
+            bounds=optimize.Bounds(0.0, 1.0),
+            callback=stop,
+            options={"maxiter": 10**6, "maxfun": 10**7, "ftol": 0.0, "gtol": 0.0, "maxcor": 20},
+        )
+        if budget.exhausted or best.is_optimal(tol, problem.floor) or best.gap >= 0.9 * gap:
+            q = np.zeros((1, len(problem.weights)))
+            q[:, used] = best.q
+            return replace(best, q=q[:, problem.unlabeled])
+        gap = best.gap

@@ -23,12 +23,13 @@ It is found on a sample, which stands for the *change* from the labels at a = 0:
 rows is known from the pass that scores the rows. σ grows until no more rows are undecided than a
 working set holds, or what is left of the gap or of the distance is less than the sampling error.
 If the supervised weights are in the constraint set, the distance that is left is so small that the
-first working sets take it up, and the loop ends at a distance of zero.
+first working sets take it up, and the loop ends at a distance of zero. Where the second working set
+could hold all rows, they are all solved for at the start, roughly.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
@@ -38,21 +39,19 @@ from neverworse._budget import Budget
 from neverworse._typing import AnyArray, Indices, Matrix, Vector
 from neverworse.projection.label_sets import LabelSet
 from neverworse.projection.labels import Changes
-from neverworse.projection.solver.newton import (
-    FIRST_SIGMA,
-    GROWTH,
-    LARGEST_SIGMA,
-    ROUGH,
+from neverworse.projection.solver.newton import FIRST_SIGMA, GROWTH, LARGEST_SIGMA, Newton
+from neverworse.projection.solver.newton_system import ROUGH
+from neverworse.projection.solver.passes import Candidates, Choice, LabelPass, measure, soften
+from neverworse.projection.solver.problem import (
     DualSolution,
-    Newton,
+    Hinges,
+    LoadedHinges,
+    Projection,
+    StreamedHinges,
     duality_gap,
     half_square,
     is_optimal,
-    minimise,
 )
-from neverworse.projection.solver.newton_system import SMALL
-from neverworse.projection.solver.passes import Candidates, Choice, LabelPass, measure, soften
-from neverworse.projection.solver.problem import LoadedHinges, Projection, StreamedHinges, keys_of
 from neverworse.rows import add_pairs
 
 FEWEST_ROWS = 2000  # in a working set, or ...
@@ -65,14 +64,9 @@ FINE = 1e-14  # relative gap of working sets at the end: then weights do not dep
 
 
 def working_set_size(n_unknowns: int, rank: int, n_rows: int) -> int:
-    """Return how many rows the first working set and the sample have.
+    """Return how many of the rows the first working set and the sample have.
 
-    Parameters
-    ----------
-    n_unknowns, rank : int
-        Numbers in z, and in each of its rows.
-    n_rows : int
-        With a hinge.
+    Of the numbers in z there are `n_unknowns`, and `rank` for each class.
     """
     fitting = WORKING_BYTES // (8 * max(rank, 1))
     share = min(int(LARGEST_SHARE * n_rows), fitting)
@@ -80,7 +74,7 @@ def working_set_size(n_unknowns: int, rank: int, n_rows: int) -> int:
 
 
 def is_small(n_unknowns: int, rank: int, n_rows: int) -> bool:
-    """Whether a problem is solved as a whole, because the second working set would be all of it."""
+    """Whether a problem begins with all rows, because the second working set would have them."""
     return SET_GROWTH * working_set_size(n_unknowns, rank, n_rows) >= n_rows
 
 
@@ -95,12 +89,7 @@ def draw(weights: Vector, size: int) -> Indices:
 def solve(problem: Projection, tol: float, budget: Budget) -> DualSolution:
     """Minimise the distance over soft labels, those of the unlabeled rows, to a gap of `tol`.
 
-    Parameters
-    ----------
-    problem : Projection
-    tol : float
-    budget : Budget
-        When it ends, what was found so far is returned.
+    When the budget ends, what was found so far is returned.
     """
     return _Loop(problem, tol, budget).run()
 
@@ -112,24 +101,19 @@ class _State:
     z: Matrix  # the dual point; its last coordinate is the multiplier of the totals, if restricted
     primal: Matrix  # Σ s_j q_j k_j - l: z again, but for the totals in the last coordinate
     labels: Any  # soft labels of all rows, where the rows are: see `LabelPass`
-    candidates: Candidates  # for the next working set
-    gap: float
     changes: Changes  # soft labels of the last working set, which `labels` do not have yet
+    gap: float = np.inf
+    candidates: Candidates | None = None  # for the next working set
 
 
 @dataclass(frozen=True)
 class _WorkingSet:
     """Rows that are solved for."""
 
-    hinges: LoadedHinges
+    hinges: Hinges
     shape: LabelSet  # where their soft labels lie
     q: Matrix  # (n_classes, n): soft labels
-    # Where equal rows were merged: the row that stands for each of all
-    group: Indices | None = None
-
-    def adjoint(self) -> Matrix:
-        """Return Σ s_j q_j k_j."""
-        return self.hinges.adjoint(self.hinges.weights * self.q)
+    group: Indices | None = None  # where equal rows were merged: the row that stands for each
 
     def of_all(self, q: Matrix) -> Matrix:
         """Return soft labels for all rows, given those of the rows that differ."""
@@ -140,9 +124,7 @@ class _Loop:
     """Rounds of one working set and one pass."""
 
     def __init__(self, problem: Projection, tol: float, budget: Budget) -> None:
-        self.problem = problem
-        self.tol = tol
-        self.budget = budget
+        self.problem, self.tol, self.budget = problem, tol, budget
         self.hinges = StreamedHinges(problem.coordinates, problem.weights)
         self.n_rows = int(np.count_nonzero(problem.weights))
         self.rank = problem.coordinates.rank
@@ -150,12 +132,12 @@ class _Loop:
         self.most_loaded = SET_GROWTH * WORKING_BYTES // (8 * max(self.rank, 1))  # rows
 
     def run(self) -> DualSolution:
-        """Return the solution."""
         problem, budget = self.problem, self.budget
-        if is_small(problem.linear.size, self.rank, self.n_rows):
-            start = problem.shape.project(problem.start())
-            return self._solve_all(np.zeros_like(problem.linear), start)
-        state, before = self._first(), np.inf
+        if self.n_rows <= self.size:
+            return self._solve_all(*self._supervised(), self.tol)
+        small = is_small(problem.linear.size, self.rank, self.n_rows)
+        state = self._first_of_all() if small else self._first_of_sample()
+        before = np.inf
         while True:
             value = half_square(state.primal, problem.totals)
             if budget.exhausted or is_optimal(state.gap, value, self.tol, problem.floor):
@@ -163,9 +145,8 @@ class _Loop:
             if state.gap > ENOUGH * before:
                 self.size *= SET_GROWTH
             if self.size >= self.n_rows or self.size > self.most_loaded:
-                q = np.zeros((len(state.z), len(problem.weights)))
-                q[:, problem.unlabeled] = self._labels(state)
-                return self._solve_all(state.z, q)
+                q = self._every(self._labels(state))
+                return self._solve_all(state.z, q, self.tol, self._sigma(state))
             before = state.gap
             self._solve_working_set(state)
             value = half_square(state.primal, problem.totals)
@@ -176,24 +157,49 @@ class _Loop:
 
     # The start
 
-    def _first(self) -> _State:
+    def _supervised(self) -> tuple[Matrix, Matrix]:
+        """Return the point of the supervised weights, and the labels nearest to their scores."""
+        return np.zeros_like(self.problem.linear), self.problem.shape.project(self.problem.start())
+
+    def _first_of_all(self) -> _State:
+        """Return the state after solving for the labels of all rows, roughly."""
+        problem = self.problem
+        solved = self._solve_all(*self._supervised(), max(ROUGH, self.tol))
+        q = self._every(solved.q)
+        primal = self.hinges.adjoint(problem.weights * q) - problem.linear
+        labels = problem.coordinates.rows.scatter(LabelPass(q, 0.0, None))
+        n_free = int(np.count_nonzero(problem.shape.is_free(q) & (problem.weights > 0.0)))
+        self.size = max(FEWEST_ROWS, SET_GROWTH * n_free)
+        state = self._state(primal, solved.z, labels)
+        if not self.budget.exhausted:
+            self._measure(state)
+        return state
+
+    def _first_of_sample(self) -> _State:
         """Return the state after the proximal step on all rows."""
         problem = self.problem
         z, sigma = self._solve_sample()
         made = self._pass(soften, sigma * z, kept=(problem.labels, problem.scored))
         candidates, labels, _, sums = self._collected(made)
         primal = problem.coordinates.adjoint(*reduce(add_pairs, sums)) - problem.linear
-        point = primal
-        if problem.totals is not None:
-            point = np.column_stack([primal[:, :-1], z[:, -1]])
+        state = self._state(primal, z, labels)
         # Scores were those of another point, and say nothing about the gap.
-        return _State(point, primal, labels, candidates, np.inf, Changes.none(len(z)))
+        state.candidates = candidates
+        return state
+
+    def _state(self, primal: Matrix, z: Matrix, labels: Any) -> _State:
+        """Return the state of soft labels; of z nothing but the multiplier counts."""
+        point = primal
+        if self.problem.totals is not None:
+            point = np.column_stack([primal[:, :-1], z[:, -1]])
+        return _State(point, primal, labels, Changes.none(len(z)))
 
     def _solve_sample(self) -> tuple[Matrix, float]:
         """Return the minimum of the smoothed function on a sample, and its σ."""
-        problem = self.problem
-        chosen, sample = self._load_sample()
+        problem, at_hand = self.problem, self.problem.sample
+        chosen = draw(problem.weights, self.size) if at_hand is None else at_hand.indices
         n, factor = len(chosen), self.n_rows / len(chosen)
+        sample = self.hinges.load(chosen, None if at_hand is None else at_hand.rows, factor)
         shape, centre = problem.shape.at(chosen), problem.start(chosen)
         first = shape.project(centre)
         linear = problem.linear - problem.first + sample.adjoint(sample.weights * first)
@@ -201,7 +207,7 @@ class _Loop:
         at = newton.start(np.zeros_like(linear), first)
         rows = sample.rows.block(0, n)
         squares = np.einsum("ij,ij->i", rows, rows) * sample.weights**2
-        sigma, largest = 1.0, LARGEST_SIGMA[shape.is_coupled]
+        sigma, largest = GROWTH**2, LARGEST_SIGMA[shape.is_coupled]
         while True:
             newton.descend(at, centre, sigma, ROUGH)
             self.budget.report("sample", n)
@@ -215,36 +221,20 @@ class _Loop:
                 return at.z, sigma
             sigma *= GROWTH
 
-    def _load_sample(self) -> tuple[Indices, LoadedHinges]:
-        """Return rows at random, with weights that make them stand for all."""
-        at_hand = self.problem.sample
-        if at_hand is not None:
-            factor = self.n_rows / len(at_hand.indices)
-            return at_hand.indices, self.hinges.load(at_hand.indices, at_hand.rows, factor)
-        chosen = draw(self.problem.weights, self.size)
-        return chosen, self.hinges.load(chosen, factor=self.n_rows / len(chosen))
-
     # A round
 
     def _solve_working_set(self, state: _State) -> None:
         """Solve for the labels of some rows, all others fixed."""
         problem = self.problem
+        assert state.candidates is not None
         chosen = state.candidates.best(self.size)
         working = self._load(chosen.indices, chosen.q, chosen.rows)
-        own = working.adjoint()
-        solved = minimise(
-            working.hinges,
-            own - state.primal,
-            state.z,
-            working.q,
-            shape=working.shape,
-            totals=problem.totals,
-            tol=self._tolerance(state),
-            floor=SMALL * problem.floor,
-            budget=self.budget,
-            sigma=FIRST_SIGMA / np.sqrt(self._relative_gap(state)),  # the nearer, the larger
-        )
-        primal = state.primal - own + replace(working, q=solved.q).adjoint()
+        hinges = working.hinges
+        own = hinges.adjoint(hinges.weights * working.q)
+        newton = self._newton(working, own - state.primal, ROUGH * problem.floor)
+        tol, sigma = self._tolerance(state), self._sigma(state)
+        solved = newton.minimise(state.z, working.q, tol, sigma)
+        primal = state.primal - own + hinges.adjoint(hinges.weights * solved.q)
         allowed = problem.totals is None  # others may have to be approached first
         if allowed and half_square(primal, None) > half_square(state.primal, None):
             return  # these rows were solved for already, as well as a rough tolerance sees
@@ -252,35 +242,38 @@ class _Loop:
         state.z = solved.z
         state.changes = Changes(chosen.indices, working.of_all(solved.q))
         # Equal rows cost nothing: let the next working set have as many that differ.
-        distinct = self.size * len(chosen.indices) // len(working.hinges.weights)
+        distinct = self.size * len(chosen.indices) // len(hinges.weights)
         self.size = max(self.size, min(distinct, self.most_loaded))
 
-    def _load(self, indices: Indices, q: Matrix, rows: AnyArray | None) -> _WorkingSet:
+    def _load(self, indices: Indices, q: Matrix, copies: AnyArray | None) -> _WorkingSet:
         """Return rows with their soft labels; equal ones are merged, and their weights added."""
-        coordinates, shape = self.problem.coordinates, self.problem.shape
-        if coordinates.whitens_copies and shape.is_uniform:
-            keys = self.hinges.keys(indices) if rows is None else keys_of(rows)
-            _, first, group = np.unique(keys, return_index=True, return_inverse=True)
-            if len(first) < len(keys):
-                rows = coordinates.rows.take(indices) if rows is None else rows
-                if np.array_equal(rows[first][group], rows):
-                    return self._merged(indices, q, rows, first, group)
-        return _WorkingSet(self.hinges.load(indices, rows), shape.at(indices), q)
-
-    def _merged(
-        self, indices: Indices, q: Matrix, rows: AnyArray, first: Indices, group: Indices
-    ) -> _WorkingSet:
-        """Return one row for each group of equal ones, with their mean label."""
-        weights = self.problem.weights[indices]
+        hinges, shape = self.hinges, self.problem.shape
+        merges = self.problem.coordinates.whitens_copies and shape.is_uniform
+        found = hinges.groups(indices, copies) if merges else None
+        if found is None:
+            return _WorkingSet(hinges.load(indices, copies), shape.at(indices), q)
+        first, group, copies = found
+        weights = hinges.weights[indices]
         total = np.bincount(group, weights).astype(np.float64)
         mean = np.array([np.bincount(group, weights * share) / total for share in q])
-        loaded = replace(self.hinges.load(indices[first], rows[first]), weights=total)
-        shape = self.problem.shape.at(indices[first])
+        loaded = LoadedHinges(hinges.take(indices[first], copies[first]), total)
+        shape = shape.at(indices[first])
         return _WorkingSet(loaded, shape, shape.project(mean), group)
+
+    def _newton(self, working: _WorkingSet, linear: Matrix, floor: float) -> Newton:
+        totals, budget = self.problem.totals, self.budget
+        return Newton(working.hinges, linear, working.shape, totals, floor, budget)
 
     def _tolerance(self, state: _State) -> float:
         """Return the gap to which a working set is solved: no better than the round deserves."""
-        return max(SMALL * self._relative_gap(state) ** 2, min(0.1 * self.tol, FINE))
+        tol = ROUGH * self._relative_gap(state) ** 2
+        if ENOUGH * tol < self.tol:  # the round may well be the last
+            tol = min(tol, 0.1 * self.tol)
+        return max(tol, min(0.1 * self.tol, FINE))
+
+    def _sigma(self, state: _State) -> float:
+        """Return the first σ: the nearer, the larger."""
+        return FIRST_SIGMA / float(np.sqrt(self._relative_gap(state)))
 
     def _relative_gap(self, state: _State) -> float:
         """Return the gap relative to the value, at most one."""
@@ -325,25 +318,25 @@ class _Loop:
         found = rows.ask(LabelPass.unlabeled_labels, kept, known=(state.changes,))
         return found[0] if len(found) == 1 else np.concatenate(found, axis=1)
 
-    def _solve_all(self, z: Matrix, q: Matrix) -> DualSolution:
+    def _every(self, q: Matrix) -> Matrix:
+        """Return soft labels for all rows, given those of the unlabeled ones."""
+        every = np.zeros((len(q), len(self.problem.weights)))
+        every[:, self.problem.unlabeled] = q
+        return every
+
+    def _solve_all(
+        self, z: Matrix, q: Matrix, tol: float, sigma: float = FIRST_SIGMA
+    ) -> DualSolution:
         """Solve for the labels of all rows, which are loaded if they are not too many."""
         problem = self.problem
-        rows = np.flatnonzero(problem.weights)
-        loads = len(rows) <= self.most_loaded
-        working = self._load(rows, q[:, rows], None) if loads else None
-        solved = minimise(
-            self.hinges if working is None else working.hinges,
-            problem.linear,
-            z,
-            q if working is None else working.q,
-            shape=problem.shape if working is None else working.shape,
-            totals=problem.totals,
-            tol=self.tol,
-            floor=problem.floor,
-            budget=self.budget,
-        )
-        found = solved.q
-        if working is not None:
-            found = np.zeros_like(q)
-            found[:, rows] = working.of_all(solved.q)
-        return replace(solved, q=found[:, problem.unlabeled])
+        rows: Any = np.flatnonzero(problem.weights)
+        if len(rows) <= self.most_loaded:
+            working = self._load(rows, q[:, rows], None)
+        else:
+            rows = slice(None)
+            working = _WorkingSet(self.hinges, problem.shape, q)
+        newton = self._newton(working, problem.linear, problem.floor)
+        solved = newton.minimise(z, working.q, tol, sigma)
+        found = np.zeros_like(q)
+        found[:, rows] = working.of_all(solved.q)
+        return DualSolution(solved.z, found[:, problem.unlabeled], solved.gap, solved.value)
