@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom, binomtest
 
-from neverworse.estimators import _hypergeometric
-from neverworse.estimators._hypergeometric import _at_most, count_interval, count_intervals
+from neverworse.estimators import _class_prior
+from neverworse.estimators._class_prior import _at_most, count_interval, count_intervals
 
 LEVELS = (0.01, 0.5, 0.9371, 0.95, 0.999)
 
@@ -130,7 +130,7 @@ def test_sizes_that_must_add_up_tell_more():
 
 
 def _n_misses(truth, n_labeled, n_draws, monkeypatch):
-    monkeypatch.setattr(_hypergeometric, "count_interval", cache(count_interval))
+    monkeypatch.setattr(_class_prior, "count_interval", cache(count_interval))
     rng = np.random.default_rng(0)
     n_misses = 0
     for drawn in rng.multivariate_hypergeometric(truth, n_labeled, size=n_draws):

@@ -310,8 +310,15 @@ def test_no_time_at_all():
 
 @projected
 @pytest.mark.parametrize("fitted_before", [False, True])
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError("no"), MemoryError()])
-@pytest.mark.parametrize("at", ["Gram matrix", "working set", "certificate", "fit"])
+@pytest.mark.parametrize(
+    ("error", "at"),
+    [
+        (KeyboardInterrupt(), "Gram matrix"),
+        (MemoryError(), "working set"),
+        (KeyboardInterrupt(), "certificate"),
+        (RuntimeError("no"), "fit"),
+    ],
+)
 def test_interrupted_fits_leave_the_classifier_unfitted(classifier, fitted_before, error, at):
     X, y = make(n_classes=3)
     clf = classifier()
@@ -364,8 +371,7 @@ def test_quiet_is_quiet(classifier, n_classes, n, capfd):
 
 
 @projected
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("verbose", [True, 1, 5])
+@pytest.mark.parametrize(("n_classes", "verbose"), [(2, True), (3, 5)])
 def test_verbose_writes_a_line_for_every_stage(classifier, n_classes, verbose, capfd):
     X, y = make(n=20_000, n_classes=n_classes)
     recorder = Recorder()

@@ -102,13 +102,13 @@ def check_guarantee(reg, problem):
 def test_never_worse_for_the_exact_worst_targets(kind):
     rng = np.random.default_rng(list(kind.encode()))
     improved = 0
-    for _ in range(20):
+    for _ in range(10):
         problem = make_regression(kind, rng)
         for distance in distances(rng, problem.X.shape[1]):
             reg = problem.fit(distance=distance)
             check_guarantee(reg, problem)
             improved += reg.certificate_.guaranteed_improvement > 0
-    assert improved > 10  # the guarantee would be empty if nothing ever changed
+    assert improved > 5  # the guarantee would be empty if nothing ever changed
 
 
 @given(

@@ -11,8 +11,7 @@ from neverworse import (
     LeastSquaresClassifier,
     ProjectedLeastSquaresClassifier,
 )
-from neverworse.projection import coordinates
-from neverworse.projection.coordinates import kernel
+from neverworse.projection.coordinates import base
 from tests.projection.high_dimensions import worst_difference
 
 TOPICS = {
@@ -43,8 +42,8 @@ def partly(names, n_labeled):
 def path(request, monkeypatch):
     """Both paths for many columns."""
     if request.param == "conjugate gradients":
-        monkeypatch.setattr(kernel, "MOST_ROWS", 0)
-        monkeypatch.setattr(coordinates, "LARGEST_GRAM", 1000)
+        monkeypatch.setattr(base, "MOST_ROWS", 0)
+        monkeypatch.setattr(base, "LARGEST_GRAM", 1000)
     return request.param
 
 

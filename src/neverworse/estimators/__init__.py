@@ -29,6 +29,12 @@ from neverworse.estimators._input import (
     lazy_rows,
     refuse_chunks,
 )
+from neverworse.estimators._kernels import (
+    KERNEL_CONSTRAINTS,
+    KernelModel,
+    landmarks_of_all,
+    space_of_all,
+)
 from neverworse.estimators._known_labels import KnownLabels, check_weights, known_labels
 from neverworse.estimators._labels import (
     check_classes,
@@ -65,12 +71,14 @@ FITTED_PARTS = (Assumptions, Certificate, SoftLabels)
 
 __all__ = [
     "FITTED_PARTS",
+    "KERNEL_CONSTRAINTS",
     "Audit",
     "CallbackSupportMixin",
     "DelegatingClassifier",
     "FitInput",
     "ICLSClassifier",
     "IndicatorClassifier",
+    "KernelModel",
     "KnownLabels",
     "LabeledRows",
     "LeastSquaresClassifier",
@@ -102,6 +110,7 @@ __all__ = [
     "is_null",
     "known_labels",
     "label_array",
+    "landmarks_of_all",
     "lazy_rows",
     "native_dtype",
     "observed_fit",
@@ -109,6 +118,7 @@ __all__ = [
     "refuse_chunks",
     "scores_of",
     "shown_classes",
+    "space_of_all",
     "split_labels",
     "split_targets",
     "stored_weights",

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from neverworse._docs import documented_like
 from neverworse._typing import AnyArray, Matrix, Vector
 from neverworse.estimators._input import explains_conversion, lazy_on_dask
-from neverworse.estimators._linear import LinearModel, copy_input_checks
+from neverworse.estimators._linear import LinearModel, after_kernel, columns_coef
 from neverworse.projection import Box, Simplex
 
 
@@ -88,16 +88,15 @@ class LinearClassifier(ScoringClassifier, LinearModel):
         """
         return self._fit(X, y, sample_weight)
 
-    def to_sklearn(self) -> RidgeClassifier:
-        check_is_fitted(self, "coef_")
+    def to_sklearn(self) -> Any:
+        check_is_fitted(self, "intercept_")
         model = RidgeClassifier(fit_intercept=self.fit_intercept)
-        model.coef_, model.intercept_ = self.coef_.copy(), self.intercept_.copy()
+        model.coef_, model.intercept_ = columns_coef(self), self.intercept_.copy()
         model._label_binarizer = LabelBinarizer(pos_label=1, neg_label=-1).fit(self.classes_)
         if not hasattr(RidgeClassifier, "classes_"):  # before 1.9, a property of the binarizer
             model.classes_ = self.classes_
         model.n_iter_, model.solver_ = None, "cholesky"
-        copy_input_checks(self, model)
-        return model
+        return after_kernel(self, model)
 
 
 class IndicatorClassifier(LinearClassifier):

@@ -18,7 +18,15 @@ from neverworse.rows import ChunkedRows, Rows
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 # What predictions need of a fitted model; the rest may be as long as the training rows.
-_NEEDED = ("coef_", "intercept_", "classes_", "n_features_in_")
+_NEEDED = (
+    "coef_",
+    "intercept_",
+    "classes_",
+    "n_features_in_",
+    "dual_coef_",
+    "landmarks_",
+    "gamma_",
+)
 _ARGUMENTS = "X, y, sample_weight, bounds or a parameter"
 # How NumPy and Python begin to say that something is not a number, or that rows differ in length.
 _NOT_NUMBERS = ("could not convert", "setting an array element", "float() argument must be")
@@ -171,7 +179,7 @@ def lazy_on_dask(method: Method) -> Method:
 
     @wraps(method)
     def predict(self: Any, X: Any) -> Any:
-        if not is_dask(X) or not hasattr(self, "coef_"):
+        if not is_dask(X) or not hasattr(self, "intercept_"):
             return method(self, X)
         from neverworse.rows import map_rows
 

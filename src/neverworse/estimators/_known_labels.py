@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_consistent_length
 from neverworse._typing import AnyArray, Indices, Mask, Matrix, Vector
 from neverworse.estimators._input import LARGEST_WEIGHT, SMALLEST_WEIGHT, FitInput
 from neverworse.estimators._labels import split_labels
-from neverworse.projection import Box, Labels, Simplex
+from neverworse.projection import Assumptions, Box, Labels, Simplex, Task
 
 CLASS_WEIGHT: list[Any] = [StrOptions({"balanced"}), dict, None]
 # The square of what is narrower leaves too little room for what is computed from it.
@@ -33,6 +33,12 @@ class KnownLabels:
     counts: AnyArray | None = None
     # (n_classes,): what weights of labeled rows were multiplied by, see `class_weights`
     factors: Vector | None = None
+
+    @property
+    def assumptions(self) -> Assumptions:
+        """What is assumed about the labels if nothing is known about their totals."""
+        task: Task = "multiclass" if self.labels.shape.is_coupled else "binary"
+        return Assumptions(task=task, n_bounded=self.n_bounded)
 
 
 def known_labels(given: FitInput, missing_label: Any, class_weight: Any = None) -> KnownLabels:

@@ -11,9 +11,10 @@ from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from neverworse._docs import documented_like
-from neverworse._typing import Matrix, Vector
+from neverworse._typing import Indices, Matrix, Vector
 from neverworse.estimators._classifier import IndicatorClassifier
 from neverworse.estimators._input import FitInput
+from neverworse.estimators._kernels import KERNEL_CONSTRAINTS, KernelModel, spaces
 from neverworse.estimators._known_labels import CLASS_WEIGHT, known_labels
 from neverworse.estimators._linear import fit_least_squares
 from neverworse.projection import TrainingRows, column_moments, leave_one_out
@@ -24,7 +25,7 @@ GRID = np.logspace(-6, 2, 25)
 EQUAL = 1e-10
 
 
-class LabeledRowsClassifier(IndicatorClassifier):
+class LabeledRowsClassifier(KernelModel, IndicatorClassifier):
     """Base of classifiers that ignore unlabeled rows, and are fitted by `_fit_training`."""
 
     _reads_chunks: ClassVar[bool] = True
@@ -39,8 +40,8 @@ class LabeledRowsClassifier(IndicatorClassifier):
         self.classes_ = known.classes
 
     @abstractmethod
-    def _fit_training(self, training: TrainingRows) -> None:
-        """Fit to the labeled ones of checked rows."""
+    def _fit_training(self, training: TrainingRows, landmarks: Indices | None = None) -> None:
+        """Fit to the labeled ones of checked rows, with these landmarks of a kernel."""
 
 
 class LeastSquaresClassifier(LabeledRowsClassifier):
@@ -78,6 +79,24 @@ class LeastSquaresClassifier(LabeledRowsClassifier):
         The value that marks unlabeled rows in y. "auto": -1 among integers, NaN among floats, and
         any null value among objects; an error where that would be a guess. NaN, None or pd.NA: any
         null value, so that -1 may be a class.
+    kernel : {"linear", "rbf", "laplacian", "poly", "precomputed"} or callable, default="linear"
+        Scores are linear in X, or functions in the space of a kernel, with the squared norm of the
+        function in place of :math:`\lVert w \rVert^2`: by scikit-learn's name, or a function of two
+        rows. "precomputed": X is the kernel of all pairs of training rows, and of new rows with
+        the training rows in predictions. Kernels measure distances or angles between rows, so
+        scale the columns first.
+    gamma : float, "loo" or None, default=None
+        Of the kernels "rbf", "laplacian" and "poly". None: one over the number of columns. "loo":
+        the best of nine by exact leave-one-out on the labeled rows, together with the penalty.
+    degree : float, default=3
+        Of the kernel "poly".
+    coef0 : float, default=1
+        Of the kernel "poly": what is added to inner products.
+    n_components : int or None, default=None
+        None: no approximation, for at most 5,000 rows. A number: Nyström's approximation with this
+        number of rows as landmarks. Everything is then exact for the features that result.
+    random_state : int, RandomState instance or None, default=None
+        Which rows are landmarks.
 
     Attributes
     ----------
@@ -87,6 +106,12 @@ class LeastSquaresClassifier(LabeledRowsClassifier):
         The weights w.
     intercept_ : array of shape (1,) or (n_classes,)
         b - 0.5, so that ``X @ coef_.T + intercept_`` is the decision function.
+    dual_coef_ : array
+        With a kernel, in place of `coef_`: the weights of ``k(x, landmarks_)``.
+    landmarks_ : array of shape (n_landmarks, n_features)
+        With a kernel: rows of which scores are made (for "precomputed", their indices).
+    gamma_ : float or None
+        With a kernel: the gamma that was used.
     alpha_ : float
         The penalty that was used.
     n_features_in_ : int
@@ -114,6 +139,7 @@ class LeastSquaresClassifier(LabeledRowsClassifier):
         "fit_intercept": ["boolean"],
         "rcond": [Interval(Real, 0, 1, closed="left"), None],
         "missing_label": "no_validation",
+        **KERNEL_CONSTRAINTS,
     }
 
     def __init__(
@@ -124,15 +150,27 @@ class LeastSquaresClassifier(LabeledRowsClassifier):
         fit_intercept: bool = True,
         rcond: float | None = None,
         missing_label: Any = "auto",
+        kernel: Any = "linear",
+        gamma: float | str | None = None,
+        degree: float = 3,
+        coef0: float = 1,
+        n_components: int | None = None,
+        random_state: Any = None,
     ) -> None:
         self.alpha = alpha
         self.class_weight = class_weight
         self.fit_intercept = fit_intercept
         self.rcond = rcond
         self.missing_label = missing_label
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.n_components = n_components
+        self.random_state = random_state
 
-    def _fit_training(self, training: TrainingRows) -> None:
-        fit_least_squares(self, training, float(self.alpha), self.rcond)
+    def _fit_training(self, training: TrainingRows, landmarks: Indices | None = None) -> None:
+        fit_with_penalty(self, training, landmarks)
 
 
 @documented_like(LeastSquaresClassifier)
@@ -157,6 +195,7 @@ class LeastSquaresClassifierCV(LabeledRowsClassifier):
         Factors for the weights of labeled rows, as in `LeastSquaresClassifier`. Left-out rows are
         scored with these weights; "balanced" ones are those of all labeled rows.
     {fit_intercept, missing_label}
+    {kernel, gamma, degree, coef0, n_components, random_state}
 
     Attributes
     ----------
@@ -166,7 +205,12 @@ class LeastSquaresClassifierCV(LabeledRowsClassifier):
         The penalties that were tried.
     loo_brier_, loo_accuracy_ : arrays of shape (n_alphas,)
         Mean squared error (summed over the classes) and accuracy of the left-out scores.
-    {classes_, coef_, intercept_, n_features_in_, feature_names_in_}
+    gammas_ : array of shape (9,)
+        With ``gamma="loo"``: what was tried. The attributes above are then about the best gamma.
+    loo_gammas_ : array of shape (9,)
+        With ``gamma="loo"``: the loss of each, with its best penalty.
+    {classes_, coef_, intercept_, dual_coef_, landmarks_, gamma_, n_features_in_}
+    {feature_names_in_}
 
     See Also
     --------
@@ -194,6 +238,7 @@ class LeastSquaresClassifierCV(LabeledRowsClassifier):
         "class_weight": CLASS_WEIGHT,
         "fit_intercept": ["boolean"],
         "missing_label": "no_validation",
+        **KERNEL_CONSTRAINTS,
     }
 
     def __init__(
@@ -204,33 +249,92 @@ class LeastSquaresClassifierCV(LabeledRowsClassifier):
         class_weight: Any = None,
         fit_intercept: bool = True,
         missing_label: Any = "auto",
+        kernel: Any = "linear",
+        gamma: float | str | None = None,
+        degree: float = 3,
+        coef0: float = 1,
+        n_components: int | None = None,
+        random_state: Any = None,
     ) -> None:
         self.alphas = alphas
         self.scoring = scoring
         self.class_weight = class_weight
         self.fit_intercept = fit_intercept
         self.missing_label = missing_label
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.n_components = n_components
+        self.random_state = random_state
 
-    def _fit_training(self, training: TrainingRows) -> None:
-        alphas, (brier, accuracy) = left_out(self, training, _brier_and_accuracy)
-        loss = brier if self.scoring == "brier" else 1.0 - accuracy
-        fit_least_squares(self, training, best_alpha(alphas, loss, brier))
-        self.alphas_ = alphas
-        self.loo_brier_, self.loo_accuracy_ = brier, accuracy
+    def _fit_training(self, training: TrainingRows, landmarks: Indices | None = None) -> None:
+        self.alphas_, (self.loo_brier_, self.loo_accuracy_) = fit_by_leave_one_out(
+            self, training, landmarks, _brier_and_accuracy, self._losses
+        )
+
+    def _losses(self, found: Matrix) -> tuple[Vector, Vector]:
+        brier, accuracy = found
+        return (brier if self.scoring == "brier" else 1.0 - accuracy), brier
 
 
-def left_out(model: Any, training: TrainingRows, compare: Any) -> tuple[Vector, Any]:
+def fit_with_penalty(model: Any, training: TrainingRows, landmarks: Indices | None) -> None:
+    """Fit a model with a given penalty to the labeled rows."""
+    alpha = float(model.alpha)
+    if model.kernel != "linear" and model.gamma == "loo":
+        if model.rcond is not None:
+            raise ValueError("gamma='loo' takes no rcond. Set gamma to a number, or rcond to None.")
+        fit_by_leave_one_out(model, training, landmarks, squared_errors, only_loss, [alpha])
+        return
+    ((space, inside),) = spaces(model, training, landmarks)
+    fit_least_squares(model, inside, alpha, model.rcond, space)
+
+
+def fit_by_leave_one_out(
+    model: Any,
+    training: TrainingRows,
+    landmarks: Indices | None,
+    compare: Any,
+    losses_of: Any,
+    alphas: Any = None,
+) -> tuple[Vector, Any]:
+    """Fit a model to the labeled rows with the penalty (and the gamma) that leave-one-out chooses.
+
+    Returns the penalties that were tried, and for each what `compare` adds up over left-out rows,
+    per weight; `losses_of` turns that into losses, of which the first counts most.
+    """
+    best, tried = None, []
+    for space, inside in spaces(model, training, landmarks):
+        penalties, found = left_out(model, inside, compare, alphas)
+        losses = losses_of(found)
+        alpha = best_alpha(penalties, *losses)
+        loss = float(losses[0][penalties == alpha][0])
+        tried.append((space.gamma, loss))
+        if best is None or loss < best[0] - EQUAL * abs(best[0]):
+            best = loss, alpha, penalties, found, space, inside
+    assert best is not None
+    _, alpha, penalties, found, space, inside = best
+    fit_least_squares(model, inside, alpha, getattr(model, "rcond", None), space)
+    if len(tried) > 1:
+        model.gammas_, model.loo_gammas_ = map(np.array, zip(*tried, strict=True))
+    return penalties, found
+
+
+def left_out(
+    model: Any, training: TrainingRows, compare: Any, alphas: Any = None
+) -> tuple[Vector, Any]:
     """Return penalties, and for each what `compare` adds up over left-out rows, per weight.
 
-    The penalties are those of the model, or a grid in units of the columns if it has none.
+    The penalties are those given, or those of the model, or a grid in units of the columns.
     """
     rows, target, weights = training.labeled()
-    if model.alphas is None:
+    alphas = model.alphas if alphas is None else alphas
+    if alphas is None:
         sums = column_moments(rows, weights, model.fit_intercept)
         alphas = GRID * (sums.spread[sums.varies].mean() if sums.varies.any() else 1.0)
     else:
         alphas = check_array(
-            np.atleast_1d(model.alphas), ensure_2d=False, dtype=np.float64, input_name="alphas"
+            np.atleast_1d(alphas), ensure_2d=False, dtype=np.float64, input_name="alphas"
         )
         if alphas.ndim != 1 or (alphas < 0.0).any():
             raise ValueError("alphas must be a list of penalties that are not negative.")
@@ -251,6 +355,10 @@ def best_alpha(alphas: Vector, *losses: Vector) -> float:
         least = loss[usable].min()
         usable = usable[loss[usable] <= least + EQUAL * abs(least)]
     return float(alphas[usable].max())
+
+
+def only_loss(loss: Vector) -> tuple[Vector]:
+    return (loss,)
 
 
 def _brier_and_accuracy(scores: Vector, target: Matrix, weights: Vector) -> Matrix:

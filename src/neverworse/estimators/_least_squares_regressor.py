@@ -11,18 +11,24 @@ from sklearn.linear_model import LinearRegression
 from sklearn.utils.validation import check_is_fitted
 
 from neverworse._docs import documented_like
-from neverworse._typing import Vector
+from neverworse._typing import Indices, Vector
 from neverworse.estimators._classifier import LinearClassifier
 from neverworse.estimators._input import FitInput, explains_conversion, lazy_on_dask
+from neverworse.estimators._kernels import KERNEL_CONSTRAINTS, KernelModel
 from neverworse.estimators._known_targets import known_targets
 from neverworse.estimators._least_squares import (
     LeastSquaresClassifier,
     LeastSquaresClassifierCV,
-    best_alpha,
-    left_out,
+    fit_by_leave_one_out,
+    fit_with_penalty,
+    only_loss,
     squared_errors,
 )
-from neverworse.estimators._linear import LinearModel, copy_input_checks, fit_least_squares
+from neverworse.estimators._linear import (
+    LinearModel,
+    after_kernel,
+    columns_coef,
+)
 from neverworse.projection import Labels, TrainingRows, Weights
 
 
@@ -73,19 +79,18 @@ class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
         """
         return self._scores(X)
 
-    def to_sklearn(self) -> LinearRegression:
-        check_is_fitted(self, "coef_")
+    def to_sklearn(self) -> Any:
+        check_is_fitted(self, "intercept_")
         model = LinearRegression(fit_intercept=self.fit_intercept)
-        model.coef_, model.intercept_ = self.coef_.copy(), self.intercept_
-        copy_input_checks(self, model)
-        return model
+        model.coef_, model.intercept_ = columns_coef(self), self.intercept_
+        return after_kernel(self, model)
 
     def _set_weights(self, weights: Weights) -> None:
-        self.coef_ = weights.coef[0]
+        setattr(self, self._coef_name, weights.coef[0])
         self.intercept_ = float(weights.intercept[0]) + 0.0  # without intercept, it may be -0.0
 
 
-class LabeledRowsRegressor(LinearRegressor):
+class LabeledRowsRegressor(KernelModel, LinearRegressor):
     """Base of regressions that ignore rows without a target, fitted by `_fit_training`."""
 
     _skips_rows: ClassVar[bool] = True
@@ -101,8 +106,8 @@ class LabeledRowsRegressor(LinearRegressor):
         self._fit_training(TrainingRows(given.rows, labels))
 
     @abstractmethod
-    def _fit_training(self, training: TrainingRows) -> None:
-        """Fit to the labeled ones of checked rows."""
+    def _fit_training(self, training: TrainingRows, landmarks: Indices | None = None) -> None:
+        """Fit to the labeled ones of checked rows, with these landmarks of a kernel."""
 
 
 @documented_like(LeastSquaresClassifier)
@@ -126,6 +131,7 @@ class LeastSquaresRegressor(LabeledRowsRegressor):
     missing_label : scalar, default=np.nan
         The value that marks rows without a target in y. NaN, None or pd.NA: any null value. Unlike
         for classes, -1 is a target unless it is given here.
+    {kernel, gamma, degree, coef0, n_components, random_state}
 
     Attributes
     ----------
@@ -133,6 +139,7 @@ class LeastSquaresRegressor(LabeledRowsRegressor):
         The weights w.
     intercept_ : float
         b; zero without intercept.
+    {dual_coef_, landmarks_, gamma_}
     {alpha_, n_features_in_, feature_names_in_}
 
     See Also
@@ -163,14 +170,26 @@ class LeastSquaresRegressor(LabeledRowsRegressor):
         fit_intercept: bool = True,
         rcond: float | None = None,
         missing_label: Any = np.nan,
+        kernel: Any = "linear",
+        gamma: float | str | None = None,
+        degree: float = 3,
+        coef0: float = 1,
+        n_components: int | None = None,
+        random_state: Any = None,
     ) -> None:
         self.alpha = alpha
         self.fit_intercept = fit_intercept
         self.rcond = rcond
         self.missing_label = missing_label
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.n_components = n_components
+        self.random_state = random_state
 
-    def _fit_training(self, training: TrainingRows) -> None:
-        fit_least_squares(self, training, float(self.alpha), self.rcond)
+    def _fit_training(self, training: TrainingRows, landmarks: Indices | None = None) -> None:
+        fit_with_penalty(self, training, landmarks)
 
 
 @documented_like(LeastSquaresRegressor, LeastSquaresClassifierCV)
@@ -183,13 +202,15 @@ class LeastSquaresRegressorCV(LabeledRowsRegressor):
     Parameters
     ----------
     {alphas, fit_intercept, missing_label}
+    {kernel, gamma, degree, coef0, n_components, random_state}
 
     Attributes
     ----------
     {alpha_, alphas_}
     loo_mse_ : array of shape (n_alphas,)
         Mean squared error of the left-out predictions.
-    {coef_, intercept_, n_features_in_, feature_names_in_}
+    {gammas_, loo_gammas_, coef_, intercept_, dual_coef_, landmarks_, gamma_}
+    {n_features_in_, feature_names_in_}
 
     Examples
     --------
@@ -207,16 +228,33 @@ class LeastSquaresRegressorCV(LabeledRowsRegressor):
         "alphas": ["array-like", None],
         "fit_intercept": ["boolean"],
         "missing_label": "no_validation",
+        **KERNEL_CONSTRAINTS,
     }
 
     def __init__(
-        self, alphas: Any = None, *, fit_intercept: bool = True, missing_label: Any = np.nan
+        self,
+        alphas: Any = None,
+        *,
+        fit_intercept: bool = True,
+        missing_label: Any = np.nan,
+        kernel: Any = "linear",
+        gamma: float | str | None = None,
+        degree: float = 3,
+        coef0: float = 1,
+        n_components: int | None = None,
+        random_state: Any = None,
     ) -> None:
         self.alphas = alphas
         self.fit_intercept = fit_intercept
         self.missing_label = missing_label
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.n_components = n_components
+        self.random_state = random_state
 
-    def _fit_training(self, training: TrainingRows) -> None:
-        alphas, loss = left_out(self, training, squared_errors)
-        fit_least_squares(self, training, best_alpha(alphas, loss))
-        self.alphas_, self.loo_mse_ = alphas, loss
+    def _fit_training(self, training: TrainingRows, landmarks: Indices | None = None) -> None:
+        self.alphas_, self.loo_mse_ = fit_by_leave_one_out(
+            self, training, landmarks, squared_errors, only_loss
+        )

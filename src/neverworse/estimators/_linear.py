@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
+from sklearn.pipeline import make_pipeline
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -25,6 +26,7 @@ from neverworse.estimators._input import (
     lazy_rows,
     refuse_chunks,
 )
+from neverworse.estimators._kernels import LinearSpace, kernel_of, kernel_transformers
 from neverworse.projection import (
     NonFiniteError,
     Observer,
@@ -33,11 +35,13 @@ from neverworse.projection import (
     Weights,
     solve_least_squares,
 )
-from neverworse.rows import ChunkedRows, Rows, as_rows
+from neverworse.rows import ChunkedRows, Rows, as_rows, with_features
 
 __all__ = [
     "CallbackSupportMixin",
     "LinearModel",
+    "after_kernel",
+    "columns_coef",
     "copy_input_checks",
     "explained_overflow",
     "fit_least_squares",
@@ -68,6 +72,7 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[mis
     # What is subtracted from the intercept of the score when it is stored.
     _threshold: ClassVar[float]
 
+    kernel: Any = "linear"
     coef_: Matrix
     intercept_: Any
 
@@ -93,16 +98,28 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[mis
         return self
 
     def _checked_input(self, X: Any) -> Any:
+        precomputed = self.kernel == "precomputed"
         if self._reads_chunks and is_lazy(X):
+            if precomputed:
+                raise TypeError(
+                    "kernel='precomputed' needs the kernel matrix in memory: pass an array. For "
+                    "rows in files or in a cluster, name a kernel and set n_components."
+                )
             return lazy_rows(self, X, reset=True)
         refuse_chunks(self, X)
-        return validate_data(
+        X = validate_data(
             self,
             X,
             accept_sparse="csr",
             dtype=[np.float64, np.float32],
-            ensure_all_finite=self._skips_rows,
+            ensure_all_finite=self._skips_rows or self.kernel != "linear",
         )
+        if precomputed and X.shape[0] != X.shape[1]:
+            raise ValueError(
+                f"kernel='precomputed' needs the kernel of all pairs of training rows, a square "
+                f"matrix, but X has the shape {X.shape}."
+            )
+        return X
 
     @abstractmethod
     def _fit_rows(self, given: FitInput) -> None:
@@ -117,29 +134,40 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[mis
         estimator : sklearn estimator
             Fitted, with the same predictions, and the same `decision_function` and probabilities if
             it has them: a `RidgeClassifier`, `LogisticRegression`, `LinearDiscriminantAnalysis` or
-            `LinearRegression`. It knows nothing of neverworse, so that it can be used where that is
+            `LinearRegression`, after a transformer in a pipeline if there is a kernel. It knows
+            nothing of neverworse, so that it can be used where that is
             not installed.
         """
 
     @explains_conversion
     def _scores(self, X: Any) -> Vector:
-        """Return ``X @ coef_.T + intercept_``, with one row for each class if there are several."""
-        check_is_fitted(self, "coef_")
+        """Return ``X @ coef_.T + intercept_``, with one row for each class if there are several.
+
+        With a kernel, its values at the landmarks take the place of X, block by block.
+        """
+        check_is_fitted(self, "intercept_")
         if isinstance(X, Rows):
             rows = lazy_rows(self, X, reset=False)
         else:
             types = [np.float64, np.float32]
             rows = as_rows(validate_data(self, X, reset=False, accept_sparse="csr", dtype=types))
-        stored = stored_weights(self)
+        stored, kernel = stored_weights(self), kernel_of(self)
+        read = rows
+        if kernel is not None:
+            rows = with_features(rows, kernel)
         scores = rows.scores(stored.coef, stored.intercept - self._threshold)
-        if isinstance(rows, ChunkedRows) and not np.isfinite(scores).all():
-            explain_not_finite(rows)
+        if isinstance(read, ChunkedRows) and not np.isfinite(scores).all():
+            explain_not_finite(read)
         return scores if len(scores) > 1 else scores[0]
 
     def _set_weights(self, weights: Weights) -> None:
         """Store weights with a snapped intercept."""
-        self.coef_ = weights.coef
+        setattr(self, self._coef_name, weights.coef)
         self.intercept_ = weights.intercept - self._threshold
+
+    @property
+    def _coef_name(self) -> str:
+        return "coef_" if self.kernel == "linear" else "dual_coef_"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -198,19 +226,55 @@ def explained_overflow(X: Any, estimator_name: str) -> Iterator[None]:
 def stored_weights(model: LinearModel) -> Weights:
     """Return the weights of a fitted model; for a classifier, on targets coded 0 and 1."""
     intercept = np.atleast_1d(model.intercept_) + model._threshold
-    return Weights(np.atleast_2d(model.coef_), intercept)
+    return Weights(np.atleast_2d(getattr(model, model._coef_name)), intercept)
 
 
 def fit_least_squares(
-    model: Any, training: TrainingRows, alpha: float, rcond: float | None = None
-) -> None:
-    """Give a model the least squares weights of the labeled rows, and their penalty."""
+    model: Any,
+    training: TrainingRows,
+    alpha: float,
+    rcond: float | None = None,
+    space: LinearSpace | None = None,
+) -> Weights:
+    """Give a model the least squares weights of the labeled rows, and their penalty.
+
+    The rows are in the features of `space`, and so are the weights that are returned.
+    """
+    space = LinearSpace() if space is None else space
     rows, target, weights = training.labeled()
     solution = solve_least_squares(
-        rows, target, weights, alpha=alpha, fit_intercept=model.fit_intercept, rcond=rcond
-    )
-    model._set_weights(solution.snapped(model._threshold))
+        rows,
+        target,
+        weights,
+        alpha=alpha,
+        fit_intercept=model.fit_intercept,
+        rcond=rcond,
+        one_unit=space.one_unit,
+    ).snapped(model._threshold)
+    space.store(model, solution)
     model.alpha_ = alpha
+    return solution
+
+
+def columns_coef(model: Any) -> Vector:
+    """Return a copy of the weights of the columns that a plain linear model sees."""
+    stored: Vector = getattr(model, model._coef_name)
+    if model.kernel != "precomputed":
+        return stored.copy()
+    coef = np.zeros((*stored.shape[:-1], model.n_features_in_))
+    coef[..., model.landmarks_] = stored
+    return coef
+
+
+def after_kernel(fitted: Any, model: Any) -> Any:
+    """Return a plain linear model, after transformers if the fitted one has a kernel."""
+    if fitted.kernel in ("linear", "precomputed"):
+        copy_input_checks(fitted, model)
+        return model
+    transformers = kernel_transformers(fitted)
+    copy_input_checks(fitted, transformers[0])
+    model.n_features_in_ = len(fitted.landmarks_)
+    return make_pipeline(*transformers, model)
 
 
 def copy_input_checks(fitted: Any, model: Any) -> None:

@@ -100,6 +100,7 @@ class ProjectedLeastSquaresClassifier(ProjectedModel, IndicatorClassifier):
         Whether to write a line to stderr for every stage of the fit, with the rows that take part
         and, where these are known, passes, gap and an estimate of the time left. Callbacks of
         scikit-learn (1.9 or newer) see the same stages.
+    {kernel, gamma, degree, coef0, n_components, random_state}
 
     Attributes
     ----------
@@ -108,6 +109,7 @@ class ProjectedLeastSquaresClassifier(ProjectedModel, IndicatorClassifier):
         Projected weights.
     intercept_ : array of shape (1,) or (n_classes,)
         Their intercept less 0.5, so that ``X @ coef_.T + intercept_`` is the decision function.
+    {dual_coef_, landmarks_, gamma_}
     supervised_ : LeastSquaresClassifier or LeastSquaresClassifierCV
         The supervised baseline, fitted to the labeled rows.
     soft_labels_ : array of shape (n_unlabeled,) or (n_unlabeled, n_classes)
@@ -174,6 +176,12 @@ class ProjectedLeastSquaresClassifier(ProjectedModel, IndicatorClassifier):
         max_iter: int | None = None,
         max_time: float | None = None,
         verbose: int = 0,
+        kernel: Any = "linear",
+        gamma: float | str | None = None,
+        degree: float = 3,
+        coef0: float = 1,
+        n_components: int | None = None,
+        random_state: Any = None,
     ) -> None:
         self.distance = distance
         self.alpha = alpha
@@ -189,10 +197,18 @@ class ProjectedLeastSquaresClassifier(ProjectedModel, IndicatorClassifier):
         self.class_prior = class_prior
         self.prior_level = prior_level
         self.class_weight = class_weight
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.n_components = n_components
+        self.random_state = random_state
 
     def _fit_rows(self, given: FitInput) -> None:
         known = known_labels(given, self.missing_label, self.class_weight)
-        labels, assumptions = with_class_prior(known, self.class_prior, self.prior_level)
+        labels, assumptions = known.labels, known.assumptions
+        if self.class_prior is not None:
+            labels, assumptions = with_class_prior(known, self.class_prior, self.prior_level)
         if self.solver == "lbfgs" and (labels.shape.is_coupled or labels.totals is not None):
             raise ValueError(
                 "solver='lbfgs' is a reference for two classes without class_prior. Use "
@@ -213,13 +229,13 @@ class ProjectedLeastSquaresClassifier(ProjectedModel, IndicatorClassifier):
         Of shape (n_unlabeled,), the share of the second of two classes, or of shape
         (n_unlabeled, n_classes).
         """
-        check_is_fitted(self, "coef_")
+        check_is_fitted(self, "intercept_")
         return self._soft_labels_.to_array()
 
     @property
     def sparse_soft_labels_(self) -> sparse.csr_array:
         """The same as a sparse array of shape (n_unlabeled, 1) or (n_unlabeled, n_classes)."""
-        check_is_fitted(self, "coef_")
+        check_is_fitted(self, "intercept_")
         return self._soft_labels_.to_sparse()
 
 
@@ -236,11 +252,12 @@ class ICLSClassifier(ProjectedLeastSquaresClassifier):
     ----------
     {alpha, constraint_alpha, class_prior, prior_level, class_weight, fit_intercept, rcond}
     {missing_label, solver, tol, max_iter, max_time, verbose}
+    {kernel, gamma, degree, coef0, n_components, random_state}
 
     Attributes
     ----------
     {classes_, coef_, intercept_, supervised_, soft_labels_, sparse_soft_labels_, certificate_}
-    {n_iter_, n_features_in_, feature_names_in_}
+    {n_iter_, dual_coef_, landmarks_, gamma_, n_features_in_, feature_names_in_}
 
     References
     ----------
@@ -278,6 +295,12 @@ class ICLSClassifier(ProjectedLeastSquaresClassifier):
         max_iter: int | None = None,
         max_time: float | None = None,
         verbose: int = 0,
+        kernel: Any = "linear",
+        gamma: float | str | None = None,
+        degree: float = 3,
+        coef0: float = 1,
+        n_components: int | None = None,
+        random_state: Any = None,
     ) -> None:
         super().__init__(
             "labeled",
@@ -294,4 +317,10 @@ class ICLSClassifier(ProjectedLeastSquaresClassifier):
             max_iter=max_iter,
             max_time=max_time,
             verbose=verbose,
+            kernel=kernel,
+            gamma=gamma,
+            degree=degree,
+            coef0=coef0,
+            n_components=n_components,
+            random_state=random_state,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -15,8 +15,19 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from neverworse._typing import AnyArray, Indices, Matrix, Vector
 from neverworse.estimators._input import FitInput
+from neverworse.estimators._kernels import (
+    KERNEL_CONSTRAINTS,
+    KernelModel,
+    landmarks_of_all,
+    space_of_all,
+)
 from neverworse.estimators._least_squares import LeastSquaresClassifier
-from neverworse.estimators._linear import LinearModel, copy_input_checks, stored_weights
+from neverworse.estimators._linear import (
+    LinearModel,
+    copy_input_checks,
+    fit_least_squares,
+    stored_weights,
+)
 from neverworse.projection import (
     Assumptions,
     Certificate,
@@ -26,8 +37,15 @@ from neverworse.projection import (
     project,
 )
 
+INTERPOLATES = (
+    "alpha is 0 and the kernel has as many features as there are rows: least squares reproduces "
+    "any labels, so that the constraint set holds every function whose values on the unlabeled "
+    "rows are possible labels, and these rows say nothing else. Set alpha to 'loo' or to a "
+    "positive number."
+)
 
-class ProjectedModel(LinearModel):
+
+class ProjectedModel(KernelModel, LinearModel):
     """Base of estimators that project a supervised baseline on a constraint set."""
 
     _reads_chunks: ClassVar[bool] = True
@@ -46,7 +64,7 @@ class ProjectedModel(LinearModel):
     # The baselines: with a given penalty, and with one that leave-one-out chooses. And the
     # parameters that they share with the estimator.
     _baselines: ClassVar[tuple[Any, Any]]
-    _shared: ClassVar[tuple[str, ...]] = ("fit_intercept", "missing_label")
+    _shared: ClassVar[tuple[str, ...]] = ("fit_intercept", "missing_label", *KERNEL_CONSTRAINTS)
 
     distance: Any
     alpha: float | str
@@ -67,16 +85,28 @@ class ProjectedModel(LinearModel):
         """Fit the baseline, project it, and set the attributes."""
         distance = self._checked_distance()
         training = TrainingRows(given.rows, labels)
-        if not (isinstance(distance, str) and distance == "unlabeled"):
-            training = training.read_once()  # otherwise, the Gram matrix is another one
+        landmarks = landmarks_of_all(self, labels)
+        # Otherwise, the Gram matrix is another one.
+        once = not (isinstance(distance, str) and distance == "unlabeled")
+        if once and landmarks is None:
+            training = training.read_once()
         supervised = self._baseline()
-        supervised._fit_training(training)
+        supervised._fit_training(training, landmarks if self.n_components else None)
         copy_input_checks(self, supervised)
+        gamma, baseline = getattr(supervised, "gamma_", None), stored_weights(supervised)
+        space = space_of_all(self, training, gamma, landmarks)
+        if landmarks is not None:  # of all rows, where the baseline needs the labeled ones only
+            training = space.training(training)
+            training = training.read_once() if once else training
+            alpha = supervised.alpha_
+            baseline = fit_least_squares(supervised, training, alpha, self.rcond, space)
+            if space.interpolates(training) and not alpha:
+                warnings.warn(INTERPOLATES, stacklevel=2)
         same = self.constraint_alpha == "same"
         result = project(
             training,
-            stored_weights(supervised),
-            distance=distance,
+            baseline,
+            distance=space.points(distance),
             alpha=supervised.alpha_ if same else float(self.constraint_alpha),
             supervised_alpha=supervised.alpha_,
             fit_intercept=self.fit_intercept,
@@ -88,7 +118,7 @@ class ProjectedModel(LinearModel):
             max_time=self.max_time,
             observer=given.observer,
         )
-        certificate = result.certificate
+        certificate = replace(result.certificate, kernel=space.words())
         if not (certificate.converged or certificate.stopped_early):
             warnings.warn(
                 "The solver made no more progress at a relative duality gap of "
@@ -99,7 +129,7 @@ class ProjectedModel(LinearModel):
             )
         self.supervised_, self.certificate_ = supervised, certificate
         self.n_iter_ = max(1, result.n_iter)  # scikit-learn wants at least one
-        self._set_weights(result.weights)
+        space.store(self, result.weights)
         return result
 
     def _baseline(self) -> Any:

@@ -61,6 +61,7 @@ class ProjectedLeastSquaresRegressor(ProjectedModel, LinearRegressor):
         "exact" solves the dual, at the cost of a few passes over the rows. "lbfgs" runs L-BFGS-B
         on the unknown targets, as a slow reference.
     {tol, max_iter, max_time, verbose}
+    {kernel, gamma, degree, coef0, n_components, random_state}
 
     Attributes
     ----------
@@ -74,7 +75,7 @@ class ProjectedLeastSquaresRegressor(ProjectedModel, LinearRegressor):
         Targets of the unlabeled rows, in their order and within their bounds, for which least
         squares on all rows gives the projected weights. Most of them lie at one of their bounds;
         they are not predictions. Rows with equal bounds count as labeled, and are not included.
-    {certificate_, n_iter_, n_features_in_, feature_names_in_}
+    {certificate_, n_iter_, dual_coef_, landmarks_, gamma_, n_features_in_, feature_names_in_}
 
     See Also
     --------
@@ -154,6 +155,12 @@ class ProjectedLeastSquaresRegressor(ProjectedModel, LinearRegressor):
         max_iter: int | None = None,
         max_time: float | None = None,
         verbose: int = 0,
+        kernel: Any = "linear",
+        gamma: float | str | None = None,
+        degree: float = 3,
+        coef0: float = 1,
+        n_components: int | None = None,
+        random_state: Any = None,
     ) -> None:
         self.distance = distance
         self.alpha = alpha
@@ -167,6 +174,12 @@ class ProjectedLeastSquaresRegressor(ProjectedModel, LinearRegressor):
         self.max_time = max_time
         self.verbose = verbose
         self.target_bounds = target_bounds
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.n_components = n_components
+        self.random_state = random_state
 
     def _fit_rows(self, given: FitInput) -> None:
         targets = within_range(known_targets(given, self.missing_label), self.target_bounds)

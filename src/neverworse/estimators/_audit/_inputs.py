@@ -7,14 +7,13 @@ the classifiers: y need not have all of them, nor any label at all.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import is_regressor
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from neverworse._typing import AnyArray, Indices, Mask, Matrix, Vector
-from neverworse.estimators._audit._report import Response
 from neverworse.estimators._classifier import class_scores, has_class_scores
 from neverworse.estimators._input import checked_weights
 from neverworse.estimators._known_labels import KnownLabels, coded_labels
@@ -41,6 +40,7 @@ MAX_NAMED_CLASSES = 10
 # Tolerance for probabilities that should add up to one; they may be in single precision.
 SUM_TOLERANCE = 1e-4
 
+Response = Literal["predict_proba", "score", "error", "predict"]
 Models = dict[str, Any]  # the candidate and the baseline, under the names of the arguments
 
 

@@ -1,0 +1,384 @@
+r"""Kernels: features of which the linear path makes models that are not linear.
+
+Least squares in the space of a kernel is ridge regression on features. With the kernel matrix
+:math:`K = LL'` of some landmarks, the features of a row are :math:`k(x) L'^{-1}`, and a function
+with the coefficients β of these has the squared norm :math:`\lVert \beta \rVert^2` in the space
+of the kernel. If all rows are landmarks nothing is left out; fewer are Nyström's approximation.
+Everything else is the linear path: the baseline, leave-one-out, the projection, its certificate.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import linalg
+from scipy.linalg import lapack
+from scipy.spatial.distance import cdist
+from sklearn import config_context
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics.pairwise import pairwise_distances, pairwise_kernels
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from neverworse._typing import AnyArray, Indices, Matrix, Vector
+from neverworse.projection import EPS, LARGEST_GRAM, Labels, TrainingRows, Weights
+from neverworse.rows import FeatureMap, Rows, TrapezoidRows, with_features
+
+# What is tried for gamma="loo", in units of one over the mean (squared) distance between rows.
+GAMMAS = np.logspace(-2, 2, 9)
+MEASURED = 500  # rows whose distances give that unit
+# Asymmetry and negative eigenvalues of a kernel matrix up to this share of its largest element (or
+# of its largest eigenvalue) are rounding errors.
+ROUNDING = 1e-8
+# What landmarks leave of the kernel of another one, relative to the largest, if it adds nothing.
+NOTHING = 1e-13
+FAR = 100.0  # gamma ||x||² from which on squared distances are sums of squared differences
+INACCURATE = 1e-6  # rounding errors of predictions beyond which people are told
+
+KERNEL_CONSTRAINTS: dict[str, list[Any] | str] = {
+    "kernel": [StrOptions({"linear", "rbf", "laplacian", "poly", "precomputed"}), callable],
+    "gamma": [Interval(Real, 0, None, closed="neither"), StrOptions({"loo"}), None],
+    "degree": [Interval(Real, 0, None, closed="left")],
+    "coef0": [Interval(Real, None, None, closed="neither")],
+    "n_components": [Interval(Integral, 1, None, closed="left"), None],
+    "random_state": ["random_state"],
+}
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """The kernel between rows and landmarks, as a function of blocks of rows."""
+
+    metric: Any  # scikit-learn's name, or a callable
+    settings: dict[str, Any]  # of scikit-learn's function
+    landmarks: AnyArray  # rows; or the columns that they are, of a matrix computed beforehand
+
+    def __call__(self, block: Matrix) -> Matrix:
+        if self.metric == "precomputed":
+            return block[:, self.landmarks]
+        if not len(block):  # an empty chunk is not a mistake
+            return np.empty((0, len(self.landmarks)))
+        if self.is_far:  # ||x||² - 2 x·y + ||y||² would cancel
+            return np.exp(-self.settings["gamma"] * cdist(block, self.landmarks, "sqeuclidean"))
+        # What is not finite shows in sums, with words that say where it is.
+        with config_context(assume_finite=True), np.errstate(over="ignore", invalid="ignore"):
+            values: Matrix = pairwise_kernels(
+                block, self.landmarks, metric=self.metric, filter_params=True, **self.settings
+            )
+        return values
+
+    @cached_property
+    def is_far(self) -> bool:
+        if self.metric != "rbf":
+            return False
+        squares = np.einsum("ij,ij->i", self.landmarks, self.landmarks)
+        return bool(self.settings["gamma"] * float(squares.max(initial=0.0)) > FAR)
+
+
+class LinearSpace:
+    """The features are the columns of X."""
+
+    gamma: ClassVar[float | None] = None
+    one_unit: ClassVar[bool] = False  # whether lengths of columns can be compared
+
+    def interpolates(self, training: TrainingRows) -> bool:  # noqa: ARG002
+        return False
+
+    def training(self, training: TrainingRows) -> TrainingRows:
+        return training
+
+    def points(self, points: Any) -> Any:
+        return points
+
+    def store(self, model: Any, weights: Weights) -> None:
+        model._set_weights(weights)
+
+    def words(self) -> str:
+        return ""
+
+
+@dataclass(frozen=True)
+class FeatureSpace(LinearSpace):
+    """Features of a kernel and its landmarks."""
+
+    one_unit: ClassVar[bool] = True
+    kernel: Kernel
+    lower: Matrix  # (n_landmarks, n_landmarks): L
+    exact: bool  # whether all rows were to be landmarks
+    gamma: float | None = None  # type: ignore[misc]
+    of_landmarks: Rows | None = None  # features of all that were to be landmarks
+
+    def training(self, training: TrainingRows) -> TrainingRows:
+        """Return the same rows in these features."""
+        return TrainingRows(self._rows(training.rows), training.labels)
+
+    def _rows(self, rows: Rows) -> Rows:
+        if self.of_landmarks is not None and self.of_landmarks.n_rows == rows.n_rows:
+            return self.of_landmarks
+        return with_features(rows, self._map, keep=True)
+
+    @property
+    def _map(self) -> FeatureMap:
+        return FeatureMap(self.kernel, len(self.lower), self.lower)
+
+    def points(self, points: Any) -> Any:
+        """Return the features of points of a distance."""
+        return points if isinstance(points, str) else self._map(points)
+
+    def store(self, model: Any, weights: Weights) -> None:
+        """Give a model the weights of these features, as weights of the kernel's columns."""
+        model.landmarks_, model.gamma_ = self.kernel.landmarks, self.gamma
+        dual = self._map.coef_of_values(weights.coef)
+        largest = float(np.sum(self.lower**2, axis=1).max())  # value of the kernel
+        error = EPS * largest * float(np.abs(dual).sum(axis=1).max())
+        if error > INACCURATE:
+            warnings.warn(
+                f"Predictions may be off by {error:.0e}: the kernel hardly tells some rows apart, "
+                f"which get very different scores. Raise alpha, or gamma ({self.gamma}).",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        model._set_weights(Weights(dual, weights.intercept))
+
+    def interpolates(self, training: TrainingRows) -> bool:
+        """Whether there is a feature for every row (but for the intercept)."""
+        return len(self.lower) >= training.rows.n_rows - 1
+
+    def words(self) -> str:
+        """Return what the features are, for a certificate."""
+        metric = self.kernel.metric
+        name = metric if isinstance(metric, str) else getattr(metric, "__name__", "user's")
+        gamma = "" if self.gamma is None else f" (gamma {self.gamma:.4g})"
+        kernel = f"the {name} kernel{gamma}"
+        return kernel if self.exact else f"{len(self.lower):,} Nyström features of {kernel}"
+
+
+def kernel_of(model: Any) -> FeatureMap | None:
+    """Return the kernel between rows and the landmarks of a fitted model; None if it is linear."""
+    if model.kernel == "linear":
+        return None
+    kernel = Kernel(model.kernel, _settings(model, model.gamma_), model.landmarks_)
+    return FeatureMap(kernel, len(model.landmarks_))
+
+
+def _settings(model: Any, gamma: float | None) -> dict[str, Any]:
+    if not isinstance(model.kernel, str):
+        return {}
+    return {"gamma": gamma, "degree": model.degree, "coef0": model.coef0}
+
+
+def spaces(model: Any, training: TrainingRows, landmarks: Indices | None) -> Iterator[Any]:
+    """Yield the spaces of a model to choose from, each with labeled rows in its features.
+
+    Parameters
+    ----------
+    model : estimator
+    training : TrainingRows
+    landmarks : array of int or None
+        None: the labeled rows, of which the fit to them is a combination (or `n_components`).
+    """
+    if model.kernel == "linear":
+        yield LinearSpace(), training
+        return
+    labels = training.labels
+    known = np.flatnonzero(labels.weights_where(~labels.unlabeled) > 0.0)
+    rows, target, weights = training.labeled()
+    if model.n_components is None:  # rows without a weight would not be few
+        check_landmarks(model, len(known), "labeled")
+        rows, target = training.rows.some(known), labels.target[:, known]
+        weights = None if labels.weights is None else labels.weights[known]
+    if landmarks is None:
+        landmarks = drawn(model, known)
+    inside = TrainingRows(rows, Labels(target, np.zeros(target.shape[1]), weights))
+    at = training.rows.take(landmarks)
+    for gamma in _gammas(model, at):
+        space = feature_space(model, at, landmarks, gamma, exact=model.n_components is None)
+        yield space, space.training(inside)
+
+
+def drawn(model: Any, indices: Indices) -> Indices:
+    """Return landmarks among rows: all of them, or `n_components` at random."""
+    if model.n_components is None or model.n_components >= len(indices):
+        return indices
+    random = check_random_state(model.random_state)
+    return np.sort(random.choice(indices, model.n_components, replace=False))
+
+
+def space_of_all(
+    model: Any, training: TrainingRows, gamma: float | None, landmarks: Indices | None
+) -> LinearSpace:
+    """Return the space of functions of all rows; of a given gamma, where that has a meaning."""
+    if landmarks is None:
+        return LinearSpace()
+    at, exact = training.rows.take(landmarks), model.n_components is None
+    return feature_space(model, at, landmarks, gamma, exact)
+
+
+def landmarks_of_all(model: Any, labels: Labels) -> Indices | None:
+    """Return the landmarks of a model of all rows with a weight; None if it is linear."""
+    if model.kernel == "linear":
+        return None
+    used = np.arange(len(labels.width))
+    if labels.weights is not None:
+        used = np.flatnonzero(labels.weights > 0.0)
+    if model.n_components is None:
+        check_landmarks(model, len(used), "labeled and unlabeled")
+    elif model.n_components > len(used):
+        warnings.warn(
+            f"n_components={model.n_components} is more than the {len(used)} rows: all of them are "
+            "landmarks, and the fit is exact.",
+            stacklevel=2,
+        )
+    return drawn(model, used)
+
+
+def check_landmarks(model: Any, n: int, which: str) -> None:
+    """Refuse an (n_rows, n_rows) matrix that is too large."""
+    if n > LARGEST_GRAM:
+        raise ValueError(
+            f"kernel={model.kernel!r} takes an (n_rows, n_rows) matrix of {n:,} {which} rows, and "
+            f"{LARGEST_GRAM:,} are the most. Set n_components, for example to 500: Nyström's "
+            "approximation with so many of the rows as landmarks."
+        )
+
+
+def feature_space(
+    model: Any, at: Matrix, landmarks: Indices, gamma: float | None, exact: bool
+) -> FeatureSpace:
+    """Return the features of the kernel at these landmarks, those left out that add nothing.
+
+    Parameters
+    ----------
+    model : estimator
+    at : array of shape (n_landmarks, n_columns)
+        The rows that are landmarks.
+    landmarks : array of int
+        Their indices among all rows.
+    gamma : float or None
+    exact : bool
+        Whether all rows were to be landmarks.
+    """
+    points = landmarks if model.kernel == "precomputed" else at
+    settings = _settings(model, gamma)
+    matrix = Kernel(model.kernel, settings, points)(at)
+    factor, order = _pivoted_cholesky(matrix)
+    rank = factor.shape[1]
+    kernel = Kernel(model.kernel, settings, points[order[:rank]])
+    of_landmarks = TrapezoidRows(factor, order) if exact and matrix.any() else None
+    return FeatureSpace(kernel, factor[:rank], exact, gamma, of_landmarks)
+
+
+def _pivoted_cholesky(matrix: Matrix) -> tuple[Matrix, Indices]:
+    """Return the factor L of a kernel matrix, as many columns as its rank, and the order of rows.
+
+    The first rows of L, in that order, are a triangle, and all others are combinations of them.
+    """
+    largest = float(np.abs(matrix).max(initial=0.0))
+    if not np.isfinite(largest):
+        raise ValueError(
+            "The kernel of some rows is not finite. Look for NaN and infinity in X, or rescale its "
+            "columns, for example with sklearn.preprocessing.StandardScaler. With kernel='poly', "
+            "use a whole degree: other powers of negative numbers do not exist."
+        )
+    asymmetry = float(np.abs(matrix - matrix.T).max(initial=0.0))
+    if asymmetry > ROUNDING * largest:
+        i, j = np.unravel_index(np.abs(matrix - matrix.T).argmax(), matrix.shape)
+        raise ValueError(
+            f"The kernel matrix is not symmetric: rows {i} and {j} have {matrix[i, j]:.6g} and "
+            f"{matrix[j, i]:.6g}. Pass K(X, X); if it should be symmetric, (K + K.T) / 2."
+        )
+    diagonal = float(np.diag(matrix).max(initial=0.0))
+    lower, pivots, rank, _ = lapack.dpstrf(matrix, lower=1, tol=NOTHING * diagonal)
+    order, factor = pivots - 1, np.tril(lower)
+    if rank < len(matrix):
+        left = matrix[np.ix_(order[rank:], order[rank:])] - factor[rank:, :rank] @ (
+            factor[rank:, :rank].T
+        )
+        if float(np.abs(left).max(initial=0.0)) > ROUNDING * largest:
+            _raise_indefinite(matrix)
+    if not rank:  # the kernel is zero everywhere
+        return np.eye(len(matrix), 1), order
+    return factor[:, :rank], order
+
+
+def _raise_indefinite(matrix: Matrix) -> None:
+    values = linalg.eigvalsh(matrix)
+    raise ValueError(
+        f"The kernel matrix has negative eigenvalues, down to {values[0]:.4g} (the largest is "
+        f"{values[-1]:.4g}): it is not a matrix of inner products, and squared norms would be "
+        "negative. Use a positive semi-definite kernel, or set negative eigenvalues to zero: "
+        "values, V = np.linalg.eigh(K); K = (V * values.clip(0)) @ V.T."
+    )
+
+
+def _gammas(model: Any, at: Matrix) -> list[float | None]:
+    """Return what gamma may be."""
+    if not isinstance(model.kernel, str) or model.kernel == "precomputed":
+        if model.gamma is not None:
+            raise ValueError(
+                f"gamma={model.gamma!r} has no meaning for kernel={model.kernel!r}. Leave it out."
+            )
+        return [None]
+    if model.gamma is None:
+        return [1.0 / at.shape[1]]
+    if model.gamma != "loo":
+        return [float(model.gamma)]
+    few = at if len(at) <= MEASURED else at[np.linspace(0, len(at) - 1, MEASURED).astype(int)]
+    if model.kernel == "poly":
+        sizes = np.einsum("ij,ij->i", few, few)
+    else:
+        metric = "sqeuclidean" if model.kernel == "rbf" else "manhattan"
+        sizes = pairwise_distances(few, metric=metric)
+    mean = float(sizes.mean())
+    unit = 1.0 / mean if mean > 0.0 and np.isfinite(mean) else 1.0
+    return list(map(float, GAMMAS * unit))
+
+
+class KernelModel:
+    """What estimators with a kernel share; mixed into linear models."""
+
+    # Model files that were written before there were kernels have none of these.
+    kernel: Any = "linear"
+    gamma: Any = None
+    degree: float = 3
+    coef0: float = 1
+    n_components: int | None = None
+    random_state: Any = None
+    landmarks_: AnyArray
+    dual_coef_: Matrix
+    gamma_: float | None
+    gammas_: Vector
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "coef_" and "dual_coef_" in vars(self):
+            raise AttributeError(
+                f"A {type(self).__name__} with kernel={self.kernel!r} has no coef_: it is not "
+                "linear in X. Its scores are k(x, landmarks_) @ dual_coef_.T + intercept_."
+            )
+        return object.__getattribute__(self, name)  # once more, for its own words
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags
+
+
+def kernel_transformers(model: Any) -> list[Any]:
+    """Return scikit-learn's transformers from rows to their kernel with a model's landmarks."""
+    from sklearn.preprocessing import FunctionTransformer
+
+    at, kernel = model.landmarks_, _settings(model, model.gamma_)
+    if Kernel(model.kernel, kernel, at).is_far:
+        unit = np.full(at.shape[1], model.gamma_)
+        distances = FunctionTransformer(
+            cdist, kw_args={"XB": at, "metric": "sqeuclidean", "w": unit}
+        )
+        return [distances.fit(at), FunctionTransformer(np.negative), FunctionTransformer(np.exp)]
+    settings = {"Y": at, "metric": model.kernel, "filter_params": True}
+    return [FunctionTransformer(pairwise_kernels, kw_args=settings | kernel).fit(at)]
