@@ -1,7 +1,5 @@
 """Choice among models by distances: by hand, where it helps, and where it harms."""
 
-import pickle
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -9,7 +7,6 @@ import pytest
 import sklearn
 from scipy import sparse
 from sklearn.base import BaseEstimator, RegressorMixin, clone, is_classifier, is_regressor
-from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.metrics import accuracy_score
@@ -19,36 +16,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.utils._param_validation import InvalidParameterError
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from neverworse import LeastSquaresClassifier, audit
 from neverworse.methods import L2SVMClassifier, MetricModelSelection
 from neverworse.model_selection import LabeledKFold
-from tests.estimators.callbacks import Callback, interrupt
-from tests.estimators.test_labels import CODES, ENCODINGS
+from tests.estimators.callbacks import Callback
 
-DEFAULT_FAILURES = {
-    "check_classifiers_classes": "uses the classes -1 and +1, which the default refuses to guess"
-}
 CLASSIFIERS = [("strong", LogisticRegression(C=0.01)), ("weak", LogisticRegression(C=1.0))]
 REGRESSORS = [("strong", Ridge(100.0)), ("weak", Ridge(0.1))]
-
-
-@parametrize_with_checks(
-    [
-        MetricModelSelection(CLASSIFIERS, missing_label=np.nan),
-        MetricModelSelection(Ridge(), param_list=[{"alpha": 10.0}, {"alpha": 1.0}]),
-    ]
-)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
-
-
-@parametrize_with_checks(
-    [MetricModelSelection(CLASSIFIERS)], expected_failed_checks=lambda _: DEFAULT_FAILURES
-)
-def test_scikit_learn_checks_with_default_parameters(estimator, check):
-    check(estimator)
 
 
 def make(n_classes=2, n=120, d=4, n_labeled=24, seed=0):
@@ -354,17 +329,6 @@ def test_weights_are_routed():
 # Labels and data of all kinds
 
 
-@pytest.mark.parametrize("name", ENCODINGS)
-def test_label_conventions(name):
-    y, classes = ENCODINGS[name]
-    X = np.random.default_rng(3).normal(size=(30, 3)) + CODES[:, None]
-    clf = MetricModelSelection(CLASSIFIERS).fit(X, y)
-    assert clf.classes_.tolist() == classes
-    reference = MetricModelSelection(CLASSIFIERS).fit(X, CODES)
-    np.testing.assert_array_equal(clf.adjusted_distances_, reference.adjusted_distances_)
-    assert clf.predict(X).tolist() == [classes[k] for k in reference.predict(X)]
-
-
 MINUS_ONE = -1.0  # a target, unless it is said to be none
 
 
@@ -469,14 +433,6 @@ def test_search_for_the_method():
     assert search.best_estimator_.score(X, truth) > 0.7
 
 
-def test_pickle():
-    X, y, _ = make()
-    clf = MetricModelSelection(CLASSIFIERS).fit(X, y)
-    loaded = pickle.loads(pickle.dumps(clf))
-    np.testing.assert_array_equal(loaded.predict_proba(X), clf.predict_proba(X))
-    assert loaded.best_name_ == clf.best_name_
-
-
 def test_audit_of_the_choice():
     X, y, truth = make(n=300, n_labeled=30)
     clf = MetricModelSelection(CLASSIFIERS).fit(X, y)
@@ -503,44 +459,6 @@ def test_callback_may_stop_it():
     clf = MetricModelSelection(CLASSIFIERS).set_callbacks(stop).fit(X, y)
     assert clf.best_name_ == "strong"
     assert len(clf.estimators_) == 1
-
-
-def test_interrupted_fit_leaves_it_unfitted():
-    pytest.importorskip("sklearn.callback")
-    X, y, _ = make()
-    clf = MetricModelSelection(CLASSIFIERS).fit(X, y).set_callbacks(Callback(interrupt))
-    with pytest.raises(KeyboardInterrupt):
-        clf.fit(X, y)
-    with pytest.raises(NotFittedError):
-        clf.predict(X)
-
-
-def spoil(X, value):
-    X = X.copy()
-    X[-1, 0] = value
-    return X
-
-
-BAD_FITS = {
-    "NaN": ("contains NaN", lambda X, y: (spoil(X, np.nan), y, None)),
-    "no labels": ("no labeled row", lambda X, y: (X, np.full(len(y), np.nan), None)),
-    "one class": ("one class only", lambda X, y: (X, np.where(y == -1, None, "a"), None)),
-    "targets": ("continuous", lambda X, y: (X, y + 0.5, None)),
-    "y too short": ("inconsistent numbers", lambda X, y: (X, y[:-1], None)),
-    "negative weight": ("Negative values", lambda X, y: (X, y, np.full(len(y), -1.0))),
-    "weights of one class": ("of one class only", lambda X, y: (X, y, (y == 1).astype(float))),
-}
-
-
-@pytest.mark.parametrize("name", BAD_FITS)
-def test_bad_input_leaves_it_unfitted(name):
-    X, y, _ = make()
-    message, change = BAD_FITS[name]
-    clf = MetricModelSelection(CLASSIFIERS).fit(X, y)
-    with pytest.raises(ValueError, match=message):
-        clf.fit(*change(X, y))
-    with pytest.raises(NotFittedError):
-        clf.predict(X)
 
 
 @pytest.mark.parametrize(

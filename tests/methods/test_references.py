@@ -19,7 +19,6 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.semi_supervised import SelfTrainingClassifier
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils._param_validation import InvalidParameterError
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from neverworse import LeastSquaresClassifier, ProjectedLeastSquaresClassifier, audit
 from neverworse.methods import (
@@ -30,14 +29,11 @@ from neverworse.methods import (
     UpdatedSecondMomentClassifier,
 )
 from neverworse.model_selection import mask_labels
-from tests.estimators.test_labels import CODES, ENCODINGS, UNLABELED
-from tests.estimators.test_labels import X as ENCODED_X
+from tests.label_encodings import CODES, ENCODINGS, UNLABELED
+from tests.label_encodings import X as ENCODED_X
 
 BOTH = [SupervisedClassifier, OracleClassifier]
 both = pytest.mark.parametrize("reference", BOTH)
-DEFAULT_FAILURES = {
-    "check_classifiers_classes": "uses the classes -1 and +1, which the default does not guess"
-}
 
 
 def make(n_classes=2, n=150, d=4, n_labeled=20, seed=0):
@@ -48,24 +44,6 @@ def make(n_classes=2, n=150, d=4, n_labeled=20, seed=0):
     y = truth.copy()
     y[labeled[n_labeled:]] = -1
     return X, y, truth
-
-
-@parametrize_with_checks(
-    [
-        SupervisedClassifier(missing_label=np.nan),
-        OracleClassifier(DecisionTreeClassifier(random_state=0), missing_label=np.nan),
-    ]
-)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
-
-
-@parametrize_with_checks(
-    [SupervisedClassifier(GaussianNB()), OracleClassifier()],
-    expected_failed_checks=lambda _: DEFAULT_FAILURES,
-)
-def test_scikit_learn_checks_with_default_parameters(estimator, check):
-    check(estimator)
 
 
 # The labeled rows, and nothing else

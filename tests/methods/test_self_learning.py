@@ -1,6 +1,5 @@
 """Self-learning: what it converges to, how, and where that helps and hurts."""
 
-import pickle
 import tracemalloc
 import warnings
 from itertools import pairwise
@@ -23,15 +22,12 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils._param_validation import InvalidParameterError
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from neverworse import LeastSquaresClassifier, audit
 from neverworse.methods import L2SVMClassifier, SelfLearningClassifier
 from neverworse.methods._self_learning_trainers import RefittingTrainer
 from neverworse.model_selection import LabeledKFold
 from neverworse.rows import DenseRows
-from tests.estimators.test_labels import CODES, ENCODINGS, UNLABELED
-from tests.estimators.test_labels import X as ENCODED_X
 from tests.problems import KINDS, make_problem
 
 
@@ -74,29 +70,6 @@ def completed(clf, y):
     labels = y.copy()
     labels[y == -1] = clf.labels_
     return labels
-
-
-# scikit-learn's own checks
-
-
-@parametrize_with_checks(
-    [
-        SelfLearningClassifier(missing_label=np.nan),
-        SelfLearningClassifier(GaussianNB(), missing_label=np.nan),
-    ]
-)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
-
-
-@parametrize_with_checks(
-    [SelfLearningClassifier()],
-    expected_failed_checks=lambda _: {
-        "check_classifiers_classes": "uses the classes -1 and +1, which the default does not guess"
-    },
-)
-def test_scikit_learn_checks_with_default_parameters(estimator, check):
-    check(estimator)
 
 
 # What it converges to
@@ -563,15 +536,6 @@ def test_estimator_is_cloned_and_parameters_stay_untouched():
     assert repr(SelfLearningClassifier()) == "SelfLearningClassifier()"
 
 
-@pytest.mark.parametrize("estimator", [None, GaussianNB()])
-def test_pickle_round_trip(estimator):
-    X, y, _ = make()
-    clf = SelfLearningClassifier(estimator).fit(X, y)
-    loaded = pickle.loads(pickle.dumps(clf))
-    np.testing.assert_array_equal(loaded.predict_proba(X), clf.predict_proba(X))
-    np.testing.assert_array_equal(loaded.labels_, clf.labels_)
-
-
 # Row weights
 
 
@@ -648,19 +612,6 @@ def test_weights_are_routed_to_and_through_it():
 
 
 # Labels
-
-
-@pytest.mark.parametrize("name", ENCODINGS)
-@pytest.mark.parametrize("estimator", [None, GaussianNB()])
-def test_same_fit_whatever_the_encoding_of_labels(estimator, name):
-    y, classes = ENCODINGS[name]
-    reference = SelfLearningClassifier(estimator).fit(ENCODED_X, CODES)
-    clf = SelfLearningClassifier(estimator).fit(ENCODED_X, y)
-    assert clf.classes_.tolist() == clf.estimator_.classes_.tolist() == classes
-    np.testing.assert_array_equal(clf.predict_proba(ENCODED_X), reference.predict_proba(ENCODED_X))
-    assert clf.labels_.dtype == clf.classes_.dtype
-    assert clf.labels_.tolist() == [classes[code] for code in reference.labels_]
-    assert len(clf.labels_) == UNLABELED.sum()
 
 
 def test_other_markers():

@@ -3,8 +3,6 @@
 import pickle
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
 import sklearn
 from scipy import sparse
@@ -14,13 +12,10 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils._param_validation import InvalidParameterError
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from neverworse import LeastSquaresClassifier, audit
 from neverworse.methods import UpdatedSecondMomentClassifier
 from neverworse.model_selection import LabeledKFold
-from tests.estimators.test_labels import CODES, ENCODINGS
-from tests.estimators.test_labels import X as ENCODED_X
 
 
 def make(n_classes=2, n=150, d=5, n_labeled=20, seed=0):
@@ -49,21 +44,6 @@ def by_the_formula(X, y, s, n_classes, alpha=0.0, fit_intercept=True):
     second = ratio * E.T @ (s[:, None] * E) + alpha * np.eye(X.shape[1])
     W = np.linalg.solve(second, E[labeled].T @ (s_l[:, None] * (target - mean)))
     return W.T, mean - centre @ W
-
-
-@parametrize_with_checks([UpdatedSecondMomentClassifier(missing_label=np.nan)])
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
-
-
-@parametrize_with_checks(
-    [UpdatedSecondMomentClassifier()],
-    expected_failed_checks=lambda _: {
-        "check_classifiers_classes": "uses the classes -1 and +1, which the default does not guess"
-    },
-)
-def test_scikit_learn_checks_with_default_parameters(estimator, check):
-    check(estimator)
 
 
 # The formula
@@ -257,15 +237,6 @@ def test_parameters_pickle_and_search():
     assert search.fit(X, y).score(X, truth) > 0.7
 
 
-@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
-def test_frames(frame):
-    X, y, _ = make()
-    data = frame(dict(zip("abcde", X.T, strict=True)))
-    clf = UpdatedSecondMomentClassifier().fit(data, y)
-    assert clf.feature_names_in_.tolist() == list("abcde")
-    np.testing.assert_allclose(clf.coef_, UpdatedSecondMomentClassifier().fit(X, y).coef_)
-
-
 def test_sample_weight_is_routed():
     X, y, _ = make()
     s = np.linspace(0.1, 3.0, len(y))
@@ -278,15 +249,6 @@ def test_sample_weight_is_routed():
     np.testing.assert_allclose(pipeline[-1].coef_, expected.coef_, rtol=1e-9)
 
 
-@pytest.mark.parametrize("name", ENCODINGS)
-def test_same_fit_whatever_the_encoding_of_labels(name):
-    y, classes = ENCODINGS[name]
-    clf = UpdatedSecondMomentClassifier().fit(ENCODED_X, y)
-    assert clf.classes_.tolist() == classes
-    reference = UpdatedSecondMomentClassifier().fit(ENCODED_X, CODES)
-    np.testing.assert_array_equal(clf.coef_, reference.coef_)
-
-
 # Bad input
 
 
@@ -297,17 +259,8 @@ def spoiled(X, value):
 
 
 BAD_FITS = {
-    "NaN": ("contains NaN", lambda X, y: (spoiled(X, np.nan), y, None)),
-    "infinity": ("contains infinity", lambda X, y: (spoiled(X, np.inf), y, None)),
-    "overflow": ("so large .* Rescale the columns", lambda X, y: (spoiled(X, 1e200), y, None)),
-    "underflow": ("so small .* Rescale the column", lambda X, y: (X * 1e-200, y, None)),
-    "no label": ("no labeled row", lambda X, y: (X, np.full(len(y), np.nan), None)),
-    "one class": ("one class only", lambda X, y: (X, np.where(y == 0, "a", None), None)),
-    "y too short": ("inconsistent numbers", lambda X, y: (X, y[:-1], None)),
-    "targets": ("continuous", lambda X, y: (X, X[:, 0], None)),
-    "negative weight": ("Negative values", lambda X, y: (X, y, np.full(len(y), -1.0))),
-    "weights of one class": ("of one class only", lambda X, y: (X, y, (y == 1).astype(float))),
-    "strings": ("could not convert string", lambda X, y: (np.full(X.shape, "a"), y, None)),
+    "overflow": ("so large .* Rescale the columns", lambda X, y: (spoiled(X, 1e200), y)),
+    "underflow": ("so small .* Rescale the column", lambda X, y: (X * 1e-200, y)),
 }
 
 

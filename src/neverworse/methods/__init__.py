@@ -1,8 +1,16 @@
 """The methods that the projection is compared with, through the same interface."""
 
-from neverworse.methods import discriminant, null_category
+from neverworse.methods import discriminant
 from neverworse.methods._entropy import EntropyRegularizedLogisticRegression
+from neverworse.methods._laplacian import LaplacianLeastSquaresClassifier
 from neverworse.methods._metric_selection import MetricModelSelection
+from neverworse.methods._null_category import NullCategoryNoise, NullCategoryNoiseModel
+from neverworse.methods._null_category_inference import (
+    ActiveRows,
+    Approximation,
+    Posterior,
+    Process,
+)
 from neverworse.methods._references import HiddenLabels, OracleClassifier, SupervisedClassifier
 from neverworse.methods._self_learning import SelfLearningClassifier
 from neverworse.methods._updated_second_moment import UpdatedSecondMomentClassifier
@@ -15,7 +23,6 @@ from neverworse.methods.discriminant import (
     MomentConstrainedDiscriminantAnalysis,
     NearestMeanClassifier,
 )
-from neverworse.methods.null_category import NullCategoryNoiseModel
 from neverworse.methods.svm import (
     L2SVMClassifier,
     SafeSVMClassifier,
@@ -23,7 +30,11 @@ from neverworse.methods.svm import (
 )
 
 # Classes of which fitted models consist besides arrays: a model file may contain them.
-FITTED_PARTS = (HiddenLabels, *discriminant.FITTED_PARTS, *null_category.FITTED_PARTS)
+FITTED_PARTS = (
+    HiddenLabels,
+    *discriminant.FITTED_PARTS,
+    *(ActiveRows, Approximation, NullCategoryNoise, Posterior, Process),
+)
 
 __all__ = [
     "FITTED_PARTS",
@@ -33,6 +44,7 @@ __all__ = [
     "HiddenLabels",
     "ImplicitlyConstrainedDiscriminantAnalysis",
     "L2SVMClassifier",
+    "LaplacianLeastSquaresClassifier",
     "LikelihoodCertificate",
     "LinearDiscriminantClassifier",
     "MetricModelSelection",

@@ -1,38 +1,49 @@
-"""Logistic regression that prefers to be sure about unlabeled rows."""
+"""Logistic regression with a penalty on the entropy of its predictions for unlabeled rows."""
 
 from __future__ import annotations
 
-import warnings
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy import optimize, special
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
+from neverworse._budget import Budget
 from neverworse._docs import documented_like
-from neverworse._typing import AnyArray
+from neverworse._typing import AnyArray, Matrix, Vector
 from neverworse.estimators import (
     FitInput,
     ProjectedLeastSquaresClassifier,
     copy_input_checks,
     known_labels,
 )
-from neverworse.methods._base import LogOddsClassifier, Stages
-from neverworse.methods._entropy_objective import Descent, EntropyObjective, descend
-from neverworse.projection import Labels, TrainingRows, Weights
-from neverworse.rows import Rows
+from neverworse.methods._base import LogOddsClassifier, warn_not_converged, wide_moments
+from neverworse.projection import (
+    Coordinates,
+    MatrixFreeCoordinates,
+    NonFiniteError,
+    TrainingRows,
+    Weights,
+    whiten,
+)
+from neverworse.rows import Rows, single_threaded_blas
 
 # Stages before the last one only have to lead to its start.
 COARSE = 1e-3
+# With more columns, no n_columns × n_columns matrix is made: each column is only scaled.
+MANY_COLUMNS = 2000
+# The second derivative of the log loss is at most this much times the weighted Gram matrix.
+CURVATURE = 0.25
 
 
 @documented_like(ProjectedLeastSquaresClassifier)
 class EntropyRegularizedLogisticRegression(LogOddsClassifier):
-    r"""Logistic regression with minimum entropy on the unlabeled rows.
+    r"""Logistic regression with entropy regularization on the unlabeled rows.
 
     Minimises, over labeled rows i and unlabeled rows j,
 
@@ -41,9 +52,9 @@ class EntropyRegularizedLogisticRegression(LogOddsClassifier):
               \qquad H(p) = - \sum_k p_k \log p_k ,
 
     with the probabilities of logistic regression: one function :math:`w \cdot x + b` for two
-    classes, and one for each class in a softmax for more. The entropy is small where the classifier
-    is sure of a row's class, so the boundary moves to where unlabeled rows are few. That helps if
-    the classes are separated by such a region, and harms if they are not.
+    classes, and one for each class in a softmax for more. The entropy is small where predictions
+    are confident, so the boundary moves to where unlabeled rows are few. That helps if the classes
+    are separated by such a region, and hurts if they are not.
 
     J has local minima. Descent starts from logistic regression on the labeled rows, and λ grows to
     its final value in stages, each of which starts where the last one ended. There is no guarantee
@@ -53,8 +64,8 @@ class EntropyRegularizedLogisticRegression(LogOddsClassifier):
     ----------
     alpha : float, default=1.0
         Ridge penalty, the inverse of `C` in scikit-learn's `LogisticRegression`: not scaled by the
-        number of rows, and without the intercept. It has to be positive: without it, the entropy
-        vanishes as the weights grow without bound.
+        number of rows, and not applied to the intercept. It has to be positive: without it, the
+        entropy vanishes as the weights grow without bound.
     entropy_weight : float, default=1.0
         λ, how much an unlabeled row counts beside a labeled one. 0: logistic regression on the
         labeled rows only.
@@ -62,8 +73,8 @@ class EntropyRegularizedLogisticRegression(LogOddsClassifier):
         λ is doubled from stage to stage, and reaches `entropy_weight` in the last of them.
     {fit_intercept}
     tol : float, default=1e-6
-        Descent ends where the norm of the gradient is at most `tol` times the square root of 2J,
-        in coordinates in which the curvature of the log loss is about one.
+        Stop when the norm of the gradient is at most `tol` times the square root of 2J, in
+        coordinates in which the curvature of the log loss is about one.
     max_iter : int, default=1000
         Maximum number of iterations of L-BFGS in each stage.
     {missing_label, verbose}
@@ -79,14 +90,14 @@ class EntropyRegularizedLogisticRegression(LogOddsClassifier):
     supervised_ : EntropyRegularizedLogisticRegression
         Logistic regression on the labeled rows only. It has no `supervised_` of its own.
     objective_ : float
-        J at the weights.
+        J at the solution.
     objective_paths_ : list of arrays
         J after every iteration, of the fit to the labeled rows and of every stage. Within each, it
         never increases.
     n_iter_ : int
         Iterations of L-BFGS in all stages.
     converged_ : bool
-        Whether the gradient is as small as `tol` asks for.
+        Whether `tol` was reached.
     {n_features_in_, feature_names_in_}
 
     References
@@ -155,71 +166,201 @@ class EntropyRegularizedLogisticRegression(LogOddsClassifier):
 
     def _fit_rows(self, given: FitInput) -> None:
         known, rows = known_labels(given, self.missing_label), given.rows
-        stages = Stages(given.observer)
-        first = self._fit_labeled(TrainingRows(rows, known.labels), stages)
+        labels, budget = known.labels, Budget(None, None, given.observer, "iterations")
+        alone, target, s = TrainingRows(rows, labels).labeled()
+        s = np.ones(alone.n_rows) if s is None else s
+        weights = Weights.zero(np.empty((len(target), rows.n_columns)))
+        descents = self._anneal(self._objective(alone, target, s, 0.0 * s), weights, [0.0], budget)
         supervised = clone(self).set_params(entropy_weight=0.0)
-        supervised._set_descents([first], known.classes)
+        supervised._set_descents(descents, known.classes)
         copy_input_checks(self, supervised)
-        schedule = self._schedule(known.labels)
-        descents = [first, *self._anneal(rows, known.labels, first.weights, schedule, stages)]
         self.supervised_ = supervised
+        schedule, unlabeled = [], labels.weights_where(labels.unlabeled)
+        if self.entropy_weight > 0.0 and unlabeled.any():
+            schedule = [self.entropy_weight * 0.5**k for k in reversed(range(self.n_stages))]
+            labeled = labels.weights_where(~labels.unlabeled)
+            objective = self._objective(rows, labels.target, labeled, unlabeled)
+            descents += self._anneal(objective, descents[0].weights, schedule, budget)
         self._set_descents(descents, known.classes)
         if len(descents) <= len(schedule):  # a callback has stopped it
             self.converged_ = False
         elif not self.converged_:
-            warnings.warn(
-                f"L-BFGS ended after {descents[-1].n_iter} iterations in the last stage, before "
-                "the gradient was as small as tol asks for. Raise max_iter or tol, or rescale the "
-                "features.",
-                ConvergenceWarning,
-                stacklevel=2,
+            warn_not_converged(
+                f"L-BFGS stopped after {descents[-1].n_iter} iterations in the last stage, before "
+                "it reached tol. Raise max_iter or tol, or rescale the features."
             )
 
-    def _fit_labeled(self, training: TrainingRows, stages: Stages) -> Descent:
-        """Fit logistic regression to the labeled rows."""
-        rows, target, weights = training.labeled()
-        weights = np.ones(rows.n_rows) if weights is None else weights
-        objective = EntropyObjective(
-            rows, target, weights, np.zeros(rows.n_rows), float(self.alpha), self.fit_intercept
-        )
-        start = Weights.zero(np.empty((len(target), rows.n_columns)))
-        descent = descend(objective, start, 0.0, self.tol, self.max_iter)
-        stages.report("labeled rows only", descent.n_iter, int(np.count_nonzero(weights)))
-        return descent
-
-    def _schedule(self, labels: Labels) -> list[float]:
-        """Return the weight of the entropy in each stage; none if there is no entropy."""
-        if self.entropy_weight == 0.0 or not labels.weights_where(labels.unlabeled).any():
-            return []
-        return [self.entropy_weight * 0.5**k for k in reversed(range(self.n_stages))]
+    def _objective(
+        self, rows: Rows, target: Matrix, labeled: Vector, unlabeled: Vector
+    ) -> EntropyObjective:
+        alpha = float(self.alpha)
+        found = coordinates(rows, labeled + unlabeled, alpha, self.fit_intercept)
+        return EntropyObjective(found, target, labeled, unlabeled, alpha)
 
     def _anneal(
-        self, rows: Rows, labels: Labels, weights: Weights, schedule: list[float], stages: Stages
+        self, objective: EntropyObjective, weights: Weights, schedule: list[float], budget: Budget
     ) -> list[Descent]:
         """Minimise J for one weight of the entropy after another."""
         descents: list[Descent] = []
-        if not schedule:
-            return descents
-        labeled = labels.weights_where(~labels.unlabeled)
-        unlabeled = labels.weights_where(labels.unlabeled)
-        objective = EntropyObjective(
-            rows, labels.target, labeled, unlabeled, float(self.alpha), self.fit_intercept
-        )
-        n_rows = int(np.count_nonzero(labeled + unlabeled))
-        while len(descents) < len(schedule) and not stages.stopped:
-            entropy_weight = schedule[len(descents)]
+        n_rows = int(np.count_nonzero(objective.labeled + objective.unlabeled))
+        budget.n_iter = 0
+        for entropy_weight in schedule:
+            if budget.exhausted:
+                break
             tol = self.tol if entropy_weight == schedule[-1] else max(self.tol, COARSE)
             descents.append(descend(objective, weights, entropy_weight, tol, self.max_iter))
             weights = descents[-1].weights
-            n_iter = sum(descent.n_iter for descent in descents)
-            stages.report(f"entropy weight {entropy_weight:.3g}", n_iter, n_rows)
+            budget.n_iter += descents[-1].n_iter
+            stage = f"entropy weight {entropy_weight:.3g}"
+            budget.report(stage if entropy_weight else "labeled rows only", n_rows)
         return descents
 
     def _set_descents(self, descents: list[Descent], classes: AnyArray) -> None:
-        """Set what a fitted classifier has but its supervised counterpart."""
+        """Set all attributes except `supervised_`."""
         self._set_weights(descents[-1].weights)
         self.classes_ = classes
         self.objective_paths_ = [descent.path for descent in descents]
         self.objective_ = float(descents[-1].path[-1])
         self.n_iter_ = max(1, sum(descent.n_iter for descent in descents))
         self.converged_ = descents[-1].converged
+
+
+def coordinates(rows: Rows, weights: Vector, alpha: float, fit_intercept: bool) -> Coordinates:
+    """Return coordinates in which neither scales nor correlations of the columns slow descent."""
+    if rows.n_columns <= MANY_COLUMNS:
+        return whiten(rows, CURVATURE * weights, alpha, fit_intercept)
+    sums = wide_moments(rows, CURVATURE * weights, centre=fit_intercept)
+    return MatrixFreeCoordinates(
+        sums.rows,
+        CURVATURE * weights,
+        alpha,
+        sums.mean,
+        unit=1.0 / np.sqrt(sums.spread + alpha),
+        shifts=np.full(int(fit_intercept), 1.0 / np.sqrt(sums.total)),
+        restricted=False,
+        column_norms=np.sqrt(sums.raw),
+        idle=np.flatnonzero(~sums.varies),
+    )
+
+
+@dataclass(frozen=True)
+class EntropyObjective:
+    r"""Penalised log loss of labeled rows plus weighted entropy of unlabeled rows.
+
+    .. math:: J_\lambda(w, b) = - \sum_i s_i \log p_{y_i}(x_i) + \lambda \sum_j s_j H(p(u_j))
+              + \frac{\alpha}{2} \lVert w \rVert^2
+    """
+
+    coordinates: Coordinates
+    # (1, n_rows) for two classes, 0 or 1, or one-hot; anything finite where unlabeled
+    target: Matrix
+    # labeled, unlabeled: (n_rows,): weights of the rows in the log loss and in the entropy
+    labeled: Vector
+    unlabeled: Vector
+    alpha: float
+
+    @np.errstate(over="ignore", invalid="ignore")  # an overflow shows in the result
+    def evaluate(self, weights: Weights, entropy_weight: float) -> tuple[float, Vector]:
+        """Return J and its gradient over the coordinates, from one pass over the rows."""
+        rows = self.coordinates.rows
+        losses = np.empty(rows.n_rows)
+        derive = _two_classes if len(self.target) == 1 else _several_classes
+
+        def weigh(t: Vector, part: slice) -> Vector:
+            s, r = self.labeled[part], entropy_weight * self.unlabeled[part]
+            losses[part], slopes = derive(t, self.target[:, part], s, r)
+            return slopes
+
+        _, summed, total = rows.scores_and_sum(weights.coef, weights.intercept, weigh)
+        gradient = self.coordinates.adjoint(summed, total)
+        gradient += self.coordinates.adjoint_coef(self.alpha * weights.coef)
+        value = float(losses.sum() + 0.5 * self.alpha * np.sum(weights.coef**2))
+        if not (np.isfinite(value) and np.isfinite(gradient).all()):
+            raise NonFiniteError("the objective overflows")
+        return value, gradient
+
+
+def _two_classes(t: Vector, y: Vector, s: Vector, r: Vector) -> tuple[Vector, Vector]:
+    """Return s times the log loss plus r times the entropy for scores t, and the derivatives."""
+    p, q = special.expit(t), special.expit(-t)
+    size = np.abs(t)
+    rest = np.log1p(np.exp(-size))  # what the log loss of the likelier class is
+    loss = rest + np.maximum(t, 0.0) - y * t
+    entropy = rest + size * np.minimum(p, q)
+    return (s * loss + r * entropy)[0], s * (p - y) - r * t * p * q
+
+
+def _several_classes(t: Vector, y: Vector, s: Vector, r: Vector) -> tuple[Vector, Vector]:
+    """Return the same for one row of scores and of targets for each class."""
+    log_p = special.log_softmax(t, axis=0)
+    p = np.exp(log_p)
+    loss, entropy = -(y * log_p).sum(axis=0), -(p * log_p).sum(axis=0)
+    return s * loss + r * entropy, s * (p - y) - r * p * (log_p + entropy)
+
+
+@dataclass(frozen=True)
+class Descent:
+    """Where L-BFGS ended."""
+
+    weights: Weights
+    # (n_iter + 1,): the objective at the start and after every iteration; it never increases
+    path: Vector
+    converged: bool
+
+    @property
+    def n_iter(self) -> int:
+        return len(self.path) - 1
+
+
+@single_threaded_blas()  # for the short vectors of L-BFGS; passes over the rows have their threads
+def descend(
+    objective: EntropyObjective, start: Weights, entropy_weight: float, tol: float, max_iter: int
+) -> Descent:
+    """Minimise J from `start` on, until its gradient is at most `tol` times sqrt(2 J).
+
+    The gradient is measured in coordinates in which the curvature is about one, so that half of
+    its square is about what could still be gained.
+    """
+    shape = (len(start.coef), objective.coordinates.rank)
+    path: list[float] = []
+    at = np.zeros(shape)
+    last = 0.0, np.zeros(shape)
+
+    def value_and_gradient(z: Vector) -> tuple[float, Vector]:
+        nonlocal last
+        weights = start + objective.coordinates.to_weights(z.reshape(shape))
+        last = objective.evaluate(weights, entropy_weight)
+        return last[0], last[1].ravel()
+
+    def converged() -> bool:
+        return bool(np.linalg.norm(last[1]) <= tol * np.sqrt(2.0 * last[0]))
+
+    def note(_: Vector) -> None:
+        path.append(last[0])
+        if converged() or len(path) > max_iter:
+            raise StopIteration
+
+    value_and_gradient(at.ravel())
+    path.append(last[0])
+    # The line search may give up where another start from the same point would not.
+    while not converged() and len(path) <= max_iter:
+        before = path[-1]
+        at = optimize.minimize(
+            value_and_gradient,
+            at.ravel(),
+            jac=True,
+            method="L-BFGS-B",
+            callback=note,
+            options={
+                "maxiter": max_iter,
+                "maxfun": 100 * max_iter,
+                "ftol": 0.0,
+                "gtol": 0.0,
+                "maxcor": 20,
+            },
+        ).x
+        value_and_gradient(at)
+        if path[-1] >= before:
+            break
+    weights = start + objective.coordinates.to_weights(at.reshape(shape))
+    return Descent(weights, np.array(path), converged())

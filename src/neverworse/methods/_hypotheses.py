@@ -1,4 +1,4 @@
-"""What fitted candidates say about rows, how far apart that is, and whom to trust therefore."""
+"""Predictions of candidates, their distances, and which candidate the distances favor."""
 
 from __future__ import annotations
 
@@ -68,56 +68,60 @@ class Distances:
 
 
 @dataclass(frozen=True)
-class Hypotheses:
-    """How predictions of candidates are compared with targets and with each other."""
+class Targets:
+    """What candidates are fitted to and compared with, and how."""
 
     # (n_rows,): labels or targets, as candidates are fitted to them; anything where unlabeled
     y: AnyArray
-    truth: AnyArray  # (n_rows,) or (n_rows, n_classes): the same in the form of responses
     unlabeled: Mask  # (n_rows,)
     weights: Vector  # (n_rows,)
-    classes: AnyArray | None  # (n_classes,)
+    # responses to compare with: (n_rows, 1) targets, or (n_rows, n_classes) indicators of classes
+    truth: Matrix
+    classes: AnyArray | None  # (n_classes,), for classifiers
     response: str  # what candidates are asked for
 
-    def respond(self, name: str, fitted: Any, X: Any) -> AnyArray:
-        """Return what a fitted candidate says about all rows: numbers, codes or probabilities."""
-        given = np.asarray(getattr(fitted, self.response)(X))
-        if self.classes is None or self.response == "predict_proba":
-            given = given.astype(np.float64)
-            self._check(name, given)
-            return given
-        return predicted_codes(f"Candidate {name!r}", given, self.classes)
-
-    def distances(self, responses: list[AnyArray]) -> Distances:
-        """Return the distances of the responses to the targets and from each other."""
-        labeled = np.where(self.unlabeled, 0.0, self.weights)
-        unlabeled = np.where(self.unlabeled, self.weights, 0.0)
-        if not unlabeled.any():
-            unlabeled = labeled
-        return Distances(
-            np.array([self._distance(f, self.truth, labeled) for f in responses]),
-            self._matrix(responses, labeled),
-            self._matrix(responses, unlabeled),
-        )
-
-    def _matrix(self, responses: list[AnyArray], weights: Vector) -> Matrix:
-        matrix = np.zeros((len(responses), len(responses)))
-        for k, f in enumerate(responses):
-            for j, g in enumerate(responses[:k]):
-                matrix[k, j] = matrix[j, k] = self._distance(f, g, weights)
-        return matrix
-
-    def _distance(self, f: AnyArray, g: AnyArray, weights: Vector) -> float:
-        used = weights > 0.0
-        codes = self.classes is not None and self.response == "predict"
-        measure = disagreement if codes else root_mean_square
-        return measure(f[used], g[used], weights[used])
-
-    def _check(self, name: str, given: Vector) -> None:
-        if given.shape != self.truth.shape:
+    @classmethod
+    def of(
+        cls, candidates: Named, X: Any, y: Any, weights: Vector, distance: str, missing_label: Any
+    ) -> Targets:
+        """Check y, and decide what candidates are asked for."""
+        without = [name for name, e in candidates if not hasattr(e, "predict_proba")]
+        if not is_classifier(candidates[0][1]):
+            if distance == "predict_proba":
+                raise ValueError("distance='predict_proba' is for classifiers. Use 'auto'.")
+            marker = np.nan if is_auto(missing_label) else missing_label
+            target, unlabeled = split_targets(y, marker)
+            check_consistent_length(X, target)
+            if not weights[~unlabeled].any():
+                raise ValueError(
+                    "sample_weight is zero for all rows with a target. Raise some of it."
+                )
+            return cls(target, unlabeled, weights, target[:, None], None, "predict")
+        if distance == "predict_proba" and without:
             raise ValueError(
-                f"Candidate {name!r} gives {self.response} of shape {given.shape}, but "
-                f"{self.truth.shape} is needed."
+                "distance='predict_proba' needs predict_proba, which "
+                f"{', '.join(map(repr, without))} does not have. Use distance='predict'."
+            )
+        classes, codes, unlabeled = split_labels(y, missing_label)
+        check_consistent_length(X, codes)
+        check_weights(classes, codes, unlabeled, weights)
+        codes = codes.astype(np.intp)
+        response = "predict" if distance == "predict" or without else "predict_proba"
+        truth = np.eye(len(classes))[codes]
+        return cls(classes[codes], unlabeled, weights, truth, classes, response)
+
+    def respond(self, name: str, fitted: Any, X: Any) -> Matrix:
+        """Return what a fitted candidate says about all rows, in the form of `truth`."""
+        given = np.asarray(getattr(fitted, self.response)(X))
+        if self.response == "predict" and self.classes is not None:
+            codes = predicted_codes(f"Candidate {name!r}", given, self.classes)
+            return np.eye(len(self.classes))[codes]
+        given = given.astype(np.float64)
+        needed = self.truth.shape if self.classes is not None else self.truth.shape[:1]
+        if given.shape != needed:
+            raise ValueError(
+                f"Candidate {name!r} gives {self.response} of shape {given.shape}, but {needed} is "
+                "needed."
             )
         wrong = ~np.isfinite(given[self.weights > 0.0])
         if wrong.any():
@@ -125,49 +129,26 @@ class Hypotheses:
                 f"Candidate {name!r} predicts NaN or infinity for {wrong.sum()} rows, so that it "
                 "has no distance from the others. Leave it out, or rescale the features."
             )
+        return given.reshape(self.truth.shape)
 
+    def distances(self, responses: list[Matrix]) -> Distances:
+        """Return the distances of the responses to the targets and from each other."""
+        labeled = self._matrix([*responses, self.truth], ~self.unlabeled)
+        between = labeled[:-1, :-1]
+        if not self.weights[self.unlabeled].any():
+            return Distances(labeled[-1, :-1], between, between)
+        return Distances(labeled[-1, :-1], between, self._matrix(responses, self.unlabeled))
 
-def hypotheses(
-    candidates: Named, X: Any, y: Any, weights: Vector, distance: str, missing_label: Any
-) -> Hypotheses:
-    """Check y, and decide what candidates are asked for."""
-    without = [name for name, e in candidates if not hasattr(e, "predict_proba")]
-    if not is_classifier(candidates[0][1]):
-        if distance == "predict_proba":
-            raise ValueError("distance='predict_proba' is for classifiers. Use 'auto'.")
-        marker = np.nan if is_auto(missing_label) else missing_label
-        target, unlabeled = split_targets(y, marker)
-        check_consistent_length(X, target)
-        if not weights[~unlabeled].any():
-            raise ValueError("sample_weight is zero for all rows with a target. Raise some of it.")
-        return Hypotheses(target, target, unlabeled, weights, None, "predict")
-    if distance == "predict_proba" and without:
-        raise ValueError(
-            f"distance='predict_proba' needs predict_proba, which {', '.join(map(repr, without))} "
-            "does not have. Use distance='predict'."
-        )
-    classes, codes, unlabeled = split_labels(y, missing_label)
-    check_consistent_length(X, codes)
-    check_weights(classes, codes, unlabeled, weights)
-    labels = classes[codes.astype(np.intp)]
-    if distance == "predict" or without:
-        return Hypotheses(labels, codes, unlabeled, weights, classes, "predict")
-    one_hot = (codes[:, None] == np.arange(len(classes))).astype(np.float64)
-    return Hypotheses(labels, one_hot, unlabeled, weights, classes, "predict_proba")
-
-
-def root_mean_square(f: AnyArray, g: AnyArray, weights: Vector) -> float:
-    """Return the weighted root mean squared difference of two predictions.
-
-    For probabilities, squares are summed over the classes and halved: for two classes, this is the
-    difference of the probabilities of one of them.
-    """
-    squares = (f - g) ** 2
-    if squares.ndim > 1:
-        squares = 0.5 * squares.sum(axis=1)
-    return float(np.sqrt(weights @ squares / weights.sum()))
-
-
-def disagreement(f: AnyArray, g: AnyArray, weights: Vector) -> float:
-    """Return the weighted share of rows on which two predictions are different classes."""
-    return float(weights @ (f != g) / weights.sum())
+    def _matrix(self, responses: list[Matrix], rows: Mask) -> Matrix:
+        """Return root mean squared differences, or for classes the shares of different ones."""
+        used = rows & (self.weights > 0.0)
+        weights, taken = self.weights[used], [response[used] for response in responses]
+        squares = np.zeros((len(taken), len(taken)))
+        for k, f in enumerate(taken):
+            for j, g in enumerate(taken[:k]):
+                squares[k, j] = squares[j, k] = weights @ ((f - g) ** 2).sum(axis=1)
+        squares /= weights.sum()
+        if self.classes is None:
+            return np.sqrt(squares)
+        # Two different classes, or probabilities of two classes, are counted twice.
+        return 0.5 * squares if self.response == "predict" else np.sqrt(0.5 * squares)

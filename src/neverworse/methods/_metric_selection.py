@@ -1,4 +1,4 @@
-"""Choose among models by how much they differ where labels are missing."""
+"""Model selection by how much models differ where labels are missing."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from neverworse._budget import Budget
 from neverworse._docs import documented_like
-from neverworse._typing import AnyArray, Vector
+from neverworse._typing import AnyArray, Matrix, Vector
 from neverworse.estimators import (
     CallbackSupportMixin,
     PassesPredictionsOn,
@@ -25,14 +26,13 @@ from neverworse.estimators import (
     refuse_chunks,
     weights_for,
 )
-from neverworse.methods._base import Stages
-from neverworse.methods._hypotheses import Named, hypotheses
+from neverworse.methods._hypotheses import Named, Targets
 from neverworse.methods._references import SupervisedClassifier
 
 
 @documented_like(SupervisedClassifier)
 class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseComposition):  # type: ignore[misc]
-    r"""Choice among models by their differences on unlabeled rows.
+    r"""Model selection by the differences between models on unlabeled rows.
 
     Candidates :math:`h_0, h_1, \ldots`, ordered from simple to complex, are fitted to the labeled
     rows. Their distances :math:`\hat d(h_k, P)` to the targets are known on these rows only, and
@@ -48,8 +48,8 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
 
       .. math:: \hat d(h_l, P) \max_{k < l} \frac{d(h_k, h_l)}{\hat d(h_k, h_l)} .
 
-    Both take for granted that labeled and unlabeled rows come from the same distribution. Where
-    they do not, the choice may be worse than one without unlabeled rows.
+    Both assume that labeled and unlabeled rows come from the same distribution. If they do not, the
+    choice may be worse than one without unlabeled rows.
 
     Parameters
     ----------
@@ -84,8 +84,8 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
     best_name_ : str
         Its name, or its parameters.
     supervised_ : estimator
-        The candidate with the smallest distance to the targets on the labeled rows: what would
-        have been chosen without unlabeled rows.
+        The candidate with the smallest distance to the targets on the labeled rows: the choice
+        without unlabeled rows.
     estimators_ : list of estimators
         All candidates, fitted to the labeled rows.
     named_estimators_ : Bunch
@@ -198,7 +198,8 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
                 weights = weights_for((e for _, e in candidates), X, sample_weight)
             metadata = {} if weights is None else {"sample_weight": weights}
             with observed_fit(self, X, y, metadata, self.verbose) as observer:
-                self._choose(candidates, X, y, weights, Stages(observer))
+                budget = Budget(None, None, observer, "iterations")
+                self._choose(candidates, X, y, weights, budget)
         except BaseException:  # an interrupt from the keyboard too
             forget_fit(self)
             raise
@@ -251,10 +252,7 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
 
     def _candidates_to_fit(self) -> Named:
         """Return copies of the candidates with their names, after a check."""
-        if isinstance(self.estimators, list):
-            _check_list(self.estimators, self.param_list)
-        else:
-            _check_param_list(self.param_list)
+        _check_candidates(self.estimators, self.param_list)
         candidates = self._candidates()
         kinds = [
             "classifier" if is_classifier(e) else "regressor" if is_regressor(e) else "neither"
@@ -274,21 +272,22 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
         return copies
 
     def _choose(
-        self, candidates: Named, X: Any, y: Any, weights: Vector | None, stages: Stages
+        self, candidates: Named, X: Any, y: Any, weights: Vector | None, budget: Budget
     ) -> None:
         """Fit the candidates, measure distances, and set the attributes."""
         s = np.ones(_num_samples(X)) if weights is None else weights
-        compared = hypotheses(candidates, X, y, s, self.distance, self.missing_label)
+        compared = Targets.of(candidates, X, y, s, self.distance, self.missing_label)
         labeled = np.flatnonzero(~compared.unlabeled)
         X_labeled, y_labeled = _safe_indexing(X, labeled), compared.y[labeled]
         known = {} if weights is None else {"sample_weight": weights[labeled]}
         fitted: list[Any] = []
-        responses: list[AnyArray] = []
+        responses: list[Matrix] = []
         for name, estimator in candidates:
             fitted.append(estimator.fit(X_labeled, y_labeled, **known))
             responses.append(compared.respond(name, fitted[-1], X))
-            stages.report(f"candidate {name!r}", len(fitted), len(labeled))
-            if stages.stopped:
+            budget.n_iter = len(fitted)
+            budget.report(f"candidate {name!r}", len(labeled))
+            if budget.exhausted:
                 break
         distances = compared.distances(responses)
         best = distances.choose(self.method)
@@ -320,29 +319,27 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
         return tags
 
 
-def _check_list(estimators: Any, param_list: Any) -> None:
-    if param_list is not None:
+def _check_candidates(estimators: Any, param_list: Any) -> None:
+    if not isinstance(estimators, list):
+        if not param_list:
+            raise ValueError(
+                "estimators is one estimator: pass a list of parameters as param_list, from simple "
+                "to complex, or a list of (name, estimator) as estimators."
+            )
+        if not all(isinstance(params, Mapping) for params in param_list):
+            raise ValueError(
+                "param_list has to be a list of dicts, each with the parameters of one candidate. "
+                f"Got: {param_list!r}"
+            )
+    elif param_list is not None:
         raise ValueError(
             "param_list is for one estimator, but estimators is a list. Leave one of them out."
         )
-    if not estimators or not all(
+    elif not estimators or not all(
         isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str)
         for pair in estimators
     ):
         raise ValueError(
             "estimators has to be a list of (name, estimator), from simple to complex, with at "
             f"least one of them. Got: {estimators!r}"
-        )
-
-
-def _check_param_list(param_list: Any) -> None:
-    if not param_list:
-        raise ValueError(
-            "estimators is one estimator: pass a list of parameters as param_list, from simple to "
-            "complex, or a list of (name, estimator) as estimators."
-        )
-    if not all(isinstance(params, Mapping) for params in param_list):
-        raise ValueError(
-            "param_list has to be a list of dicts, each with the parameters of one candidate. "
-            f"Got: {param_list!r}"
         )

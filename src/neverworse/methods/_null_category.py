@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import warnings
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy import special
 from sklearn.base import BaseEstimator, _fit_context, clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
+from neverworse._budget import Budget
 from neverworse._docs import documented_like
 from neverworse._typing import AnyArray, Matrix, Vector
 from neverworse.estimators import (
@@ -26,9 +27,18 @@ from neverworse.estimators import (
     refuse_chunks,
     split_labels,
 )
-from neverworse.methods._base import LogOddsMixin, Stages, check_two_classes
-from neverworse.methods.null_category._process import BATCH, Data, Process, fit_process
-from neverworse.methods.null_category._propagation import NullCategoryNoise, checked_rates
+from neverworse.methods._base import LogOddsMixin, check_two_classes, warn_not_converged
+from neverworse.methods._null_category_inference import (
+    BATCH,
+    Data,
+    Evidence,
+    Process,
+    fit_process,
+)
+
+# Left of this, u plus its hazard is computed by a continued fraction with this number of terms;
+# to the right, the two do not cancel.
+TAIL, TERMS = -3.0, 60
 
 
 @documented_like(ProjectedLeastSquaresClassifier)
@@ -90,7 +100,7 @@ class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):
     supervised_ : NullCategoryNoiseModel
         The same model, fitted to the labeled rows only. It has no `supervised_` of its own.
     active_rows_ : array of shape (n_active, n_features)
-        All that predictions need of the rows.
+        The training rows that predictions are computed from.
     log_marginal_likelihood_ : float
         Approximate logarithm of the probability of all labels, and of the unlabeled rows not being
         null.
@@ -200,10 +210,12 @@ class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):
         try:
             refuse_chunks(self, X)
             X = validate_data(self, X, dtype=np.float64)
-            classes, sign = _signed_labels(y, self.missing_label)
+            classes, codes, unlabeled = split_labels(y, self.missing_label)
+            check_two_classes(classes)
+            sign = np.where(unlabeled, 0.0, 2.0 * codes - 1.0)
             check_consistent_length(X, sign)
             with observed_fit(self, X, y, {}, self.verbose) as observer:
-                self._fit_signs(X, sign, classes, Stages(observer))
+                self._fit_signs(X, sign, classes, Budget(None, None, observer, "iterations"))
         except BaseException:  # an interrupt from the keyboard too
             forget_fit(self)
             raise
@@ -219,34 +231,30 @@ class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):
             odds[rows] = self._noise_.log_odds(*self._process_.latent(X[rows]))
         return odds
 
-    def _fit_signs(self, X: Matrix, sign: Vector, classes: AnyArray, stages: Stages) -> None:
+    def _fit_signs(self, X: Matrix, sign: Vector, classes: AnyArray, budget: Budget) -> None:
         """Fit to labeled rows only, and to all rows."""
         noise = NullCategoryNoise(float(self.width), checked_rates(self.unlabeled_rates))
-        data = Data(X, sign, noise, int(self.max_active), self.tol, self.max_iter)
+        data = Data(X, sign, noise.evidence, int(self.max_active), self.tol, self.max_iter)
         labeled = sign != 0.0
-        alone = self._fit_process(data.take(labeled), stages)
+        alone = self._fit_process(data.take(labeled), budget)
         supervised = clone(self)
         supervised._set_fit(noise, alone, classes)
         copy_input_checks(self, supervised)
-        whole = alone if labeled.all() else self._fit_process(data, stages)
+        whole = alone if labeled.all() else self._fit_process(data, budget)
         self._set_fit(noise, whole, classes)
         self.supervised_ = supervised
         if not self.converged_:
-            warnings.warn(
+            warn_not_converged(
                 f"Expectation propagation ended after {self.n_iter_} iterations at a residual of "
-                f"{self.residual_:.1g}. Raise max_iter or tol, or choose another kernel or width.",
-                ConvergenceWarning,
-                stacklevel=2,
+                f"{self.residual_:.1g}. Raise max_iter or tol, or choose another kernel or width."
             )
 
-    def _fit_process(self, data: Data, stages: Stages) -> Process:
-        """Find the posterior, with a kernel that suits the data if none is given."""
-        kernel = None if self.kernel is None else clone(self.kernel)
+    def _fit_process(self, data: Data, budget: Budget) -> Process:
         rng = check_random_state(self.random_state)
-        return fit_process(kernel, data, bool(self.optimize), rng, stages)
+        return fit_process(self.kernel, data, bool(self.optimize), rng, budget)
 
     def _set_fit(self, noise: NullCategoryNoise, process: Process, classes: AnyArray) -> None:
-        """Set what a fitted classifier has but its supervised counterpart."""
+        """Set all attributes except `supervised_`."""
         found = process.approximation
         self._noise_, self._process_ = noise, process
         self.kernel_, self.active_rows_ = process.active.kernel, process.active.rows
@@ -261,8 +269,83 @@ class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):
         return tags
 
 
-def _signed_labels(y: Any, missing_label: Any) -> tuple[AnyArray, Vector]:
-    """Return the classes, and 1, -1 or 0 for rows of the second, the first or no class."""
-    classes, codes, unlabeled = split_labels(y, missing_label)
-    check_two_classes(classes)
-    return classes, np.where(unlabeled, 0.0, 2.0 * codes - 1.0)
+@dataclass(frozen=True)
+class NullCategoryNoise:
+    r"""Likelihood of labels and of unlabeled rows, as in `NullCategoryNoiseModel`.
+
+    A labeled row has the likelihood :math:`(1 - \gamma_\pm) p(\pm | f)`.
+    """
+
+    width: float  # a, the width of the null category
+    # the probabilities of rows of the first class (-) and of the second one (+) to be unlabeled.
+    # None: they are equal, and left out
+    rates: tuple[float, float] | None = None
+
+    def evidence(self, sign: Vector, mean: Vector, variance: Vector) -> Evidence:
+        """Return the normaliser for latent values distributed as N(mean, variance).
+
+        `sign` is 1 or -1 for rows of the two classes, 0 for unlabeled rows. Every row is a mixture
+        of both classes, in which a labeled row has only its own.
+        """
+        scale = np.sqrt(1.0 + variance)
+        u = self._arguments(mean, scale)
+        log_p = special.log_ndtr(u) + self._log_weights(sign)
+        share, hazard = special.expit(log_p - log_p[::-1]), _hazard(u)
+        first = share[1] * hazard[1] - share[0] * hazard[0]
+        second = share[0] * share[1] * hazard.sum(axis=0) ** 2
+        second -= np.sum(share * hazard * _excess(u, hazard), axis=0)
+        return Evidence(np.logaddexp(*log_p), first / scale, second / scale**2)
+
+    def log_odds(self, mean: Vector, variance: Vector) -> Vector:
+        """Return log p(+) - log p(-) for latent values distributed as N(mean, variance).
+
+        The null category does not occur, so these are the odds of the two classes.
+        """
+        minus, plus = special.log_ndtr(self._arguments(mean, np.sqrt(1.0 + variance)))
+        odds: Vector = plus - minus
+        return odds
+
+    def _arguments(self, mean: Vector, scale: Vector) -> Matrix:
+        return (np.stack([-mean, mean]) - 0.5 * self.width) / scale
+
+    def _log_weights(self, sign: Vector) -> Matrix:
+        rates = np.zeros(2) if self.rates is None else np.array(self.rates)
+        unlabeled = np.zeros(2) if self.rates is None else np.log(rates)
+        own = sign == np.array([[-1.0], [1.0]])
+        known = np.where(own, np.log1p(-rates)[:, None], -np.inf)
+        return np.where(sign == 0.0, unlabeled[:, None], known)
+
+
+def checked_rates(rates: Any) -> tuple[float, float] | None:
+    """Return the parameter `unlabeled_rates` of a classifier, or say what is wrong with it."""
+    if rates is None:
+        return None
+    try:
+        first, second = (float(rate) for rate in rates)
+    except (TypeError, ValueError):
+        first = second = np.nan
+    if not (0.0 < first < 1.0 and 0.0 < second < 1.0):
+        raise ValueError(
+            f"unlabeled_rates={rates!r} are not two numbers between 0 and 1: the probabilities of "
+            "rows of the first and of the second class to be unlabeled."
+        )
+    return first, second
+
+
+def _hazard(u: Vector) -> Vector:
+    """Return the normal density over the normal distribution function at u."""
+    hazard: Vector = np.sqrt(2.0 / np.pi) / special.erfcx(-u / np.sqrt(2.0))
+    return hazard
+
+
+def _excess(u: Vector, hazard: Vector) -> Vector:
+    """Return u + hazard, of which nothing but rounding errors would be left in the far tail."""
+    excess: Vector = u + hazard
+    tail = u < TAIL
+    if tail.any():
+        x = -u[tail]
+        fraction = x
+        for k in range(TERMS, 1, -1):
+            fraction = x + k / fraction
+        excess[tail] = 1.0 / fraction
+    return excess

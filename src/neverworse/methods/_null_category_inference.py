@@ -1,13 +1,18 @@
-"""Gaussian processes of which a few active rows carry all that rows have in common.
+"""Expectation propagation for Gaussian processes of which a few active rows carry the rest.
 
 Given the active rows Z, the latent values of all others are taken to be independent. With the
 Cholesky factor CC' = k(Z, Z), they are f = L'g + e, where g ~ N(0, I), L = C⁻¹ k(Z, X), and e is
 independent noise with what is left of the prior variances. Where all rows are active, e is zero
 and nothing is approximated. Memory and time grow linearly with the number of other rows.
+
+Every likelihood is replaced by a site exp(-½ τ h² + ν h) of h = L'g, such that taking one site out
+and the likelihood in leaves the moments of its latent value as they are. Sites are arrays of shape
+(2, n): the precisions τ and the shifts ν.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,19 +20,20 @@ import numpy as np
 from numpy.random import RandomState
 from scipy import linalg, optimize
 from scipy.spatial.distance import pdist
+from sklearn.base import clone
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
-from sklearn.utils import gen_batches
+from sklearn.utils import gen_batches, gen_even_slices
 
+from neverworse._budget import Budget
 from neverworse._typing import Indices, Mask, Matrix, Vector
-from neverworse.methods._base import Stages
-from neverworse.methods.null_category._propagation import (
-    Approximation,
-    Evidence,
-    NullCategoryNoise,
-    Sites,
-    propagate,
-)
+from neverworse.rows import map_in_threads
 
+# All sites move at once, by a part of the way that shrinks where steps turn around, and grows again
+# where they do not. (How far the moments are off says little: they may be more so on a good way.)
+SHRINK, GROW, SMALLEST = 0.5, 1.2, 0.01
+# Rows of a block at least, and the number of blocks at most, in passes over L.
+BLOCK, MAX_BLOCKS = 2048, 32
+TINY = float(np.finfo(np.float64).tiny)
 # Variance, relative to the largest one, at which a row has nothing to add to the active ones.
 NEGLIGIBLE = 1e-10
 # Rows whose covariances with the active ones are computed at once.
@@ -45,6 +51,119 @@ RANGE = 100.0
 STEP = 1e-3
 # When the search ends: gradient, and relative change of the value.
 SMALL_GRADIENT, SMALL_CHANGE = 1e-2, 1e-6
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Normalisers Z of likelihoods times Gaussians N(m, v): log Z and its derivatives over m."""
+
+    log_z: Vector
+    first: Vector
+    second: Vector
+
+
+# From labels (1, -1, or 0 where unlabeled), and means and variances without the sites of the rows.
+Likelihood = Callable[[Vector, Vector, Vector], Evidence]
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """The Gaussian posterior N(centre, (RR')⁻¹) of g."""
+
+    centre: Vector  # (m,)
+    inverse_root: Matrix  # (m, m): R⁻¹, lower triangular
+
+    @classmethod
+    def of(cls, sites: Matrix, factor: Matrix) -> Posterior:
+        """Combine sites with the prior, for L of shape (m, n)."""
+        precision, shift = sites
+        gram = sum(
+            map_in_threads(
+                lambda rows: (factor[:, rows] * precision[rows]) @ factor[:, rows].T,
+                _blocks(factor),
+            )
+        )
+        try:
+            root = linalg.cholesky(np.eye(len(factor)) + gram, lower=True, check_finite=False)
+        except linalg.LinAlgError:
+            # Beside the likelihoods, the prior precision is lost in rounding errors.
+            raise ValueError(
+                "The variances of the kernel are too large for working precision: the noise has "
+                "the variance 1. Choose a kernel with a smaller variance, or, if it is not "
+                "stationary, rescale the columns of X."
+            ) from None
+        inverse, _ = linalg.lapack.dtrtri(root, lower=1)
+        return cls(inverse.T @ (inverse @ (factor @ shift)), inverse)
+
+    def latent(self, factor: Matrix) -> tuple[Vector, Vector]:
+        """Return means and variances of h = L'g, for L of shape (m, n)."""
+
+        def variance(rows: slice) -> Vector:
+            spread = self.inverse_root @ factor[:, rows]
+            return np.einsum("ij,ij->j", spread, spread)
+
+        pieces = map_in_threads(variance, _blocks(factor))
+        return self.centre @ factor, np.concatenate(pieces)
+
+
+@dataclass(frozen=True)
+class Approximation:
+    """Where expectation propagation ended."""
+
+    posterior: Posterior
+    sites: Matrix
+    log_evidence: float  # approximate logarithm of the marginal likelihood
+    # by how much moments differ at most if a likelihood replaces its site: of means in units of the
+    # standard deviation, of variances relative to them
+    residual: float
+    n_iter: int
+    converged: bool
+
+
+def propagate(
+    factor: Matrix,
+    likelihood: Callable[[Vector, Vector], Evidence],
+    start: Matrix,
+    tol: float,
+    max_iter: int,
+) -> Approximation:
+    """Move the sites until they fit to the likelihoods.
+
+    A site never has a negative precision: where a likelihood widens the distribution of its latent
+    value, only the mean is matched, and the variance stays. That keeps every step well defined. L'L
+    is the prior covariance, for L of shape (m, n), and `tol` the largest residual.
+    """
+    prior = np.maximum(np.einsum("ij,ij->j", factor, factor), TINY)
+    sites, part, before, n_iter = start, 1.0, np.zeros_like(start), 0
+    while True:
+        posterior, (precision, shift) = Posterior.of(sites, factor), sites
+        centre, spread = posterior.latent(factor)
+        # Without its own site, no variance is larger than before all sites.
+        kept = np.maximum(1.0 - spread * precision, spread / prior)
+        mean, variance = (centre - spread * shift) / kept, spread / kept
+        evidence = likelihood(mean, variance)
+        second = np.minimum(evidence.second, 0.0)
+        left = 1.0 + variance * second  # of the variance
+        moved = (mean + variance * evidence.first - centre) / np.sqrt(np.maximum(spread, TINY))
+        residual = float(max(np.abs(moved).max(), np.abs(left / kept - 1.0).max()))
+        if residual <= tol or n_iter == max_iter:
+            break
+        step = np.stack([-second, evidence.first - mean * second]) / left - sites
+        turns = np.vdot(step, before) < 0.0
+        part = max(SHRINK * part, SMALLEST) if turns else min(GROW * part, 1.0)
+        sites, before, n_iter = sites + part * step, step, n_iter + 1
+    # The logarithm of the integral over all sites, scaled to their likelihoods.
+    widened = 1.0 + precision * variance
+    exponent = (shift**2 * variance + 2.0 * shift * mean - precision * mean**2) / widened
+    scales = evidence.log_z + 0.5 * (np.log(widened) - exponent)
+    half_log_det = -np.log(np.diag(posterior.inverse_root)).sum()
+    value = float(scales.sum() + 0.5 * (shift @ centre) - half_log_det)
+    return Approximation(posterior, sites, value, residual, n_iter, residual <= tol)
+
+
+def _blocks(factor: Matrix) -> list[slice]:
+    n_rows = factor.shape[1]
+    return list(gen_even_slices(n_rows, min(max(n_rows // BLOCK, 1), MAX_BLOCKS)))
 
 
 @dataclass(frozen=True)
@@ -101,7 +220,7 @@ class Data:
 
     X: Matrix  # (n, n_features)
     sign: Vector  # (n,): 1 and -1 for rows of the two classes, 0 for unlabeled rows
-    noise: NullCategoryNoise
+    likelihood: Likelihood
     max_active: int  # number of active rows at most
     # tol, max_iter: of expectation propagation
     tol: float
@@ -117,31 +236,29 @@ class Data:
             kernel, self.X[choose_active(kernel, self.X, self.sign != 0.0, self.max_active)]
         )
 
-    def process(self, active: ActiveRows, start: Sites | None = None) -> Process:
+    def process(self, active: ActiveRows, start: Matrix | None = None) -> Process:
         """Find the posterior, starting from where the labeled rows alone lead to.
 
         There may be several fixed points.
         """
         factor, own = active.factor(self.X)
         if start is None:
-            start = Sites.nothing(len(self.X))
-            labeled = np.flatnonzero(self.sign)
+            start, labeled = np.zeros((2, len(self.X))), np.flatnonzero(self.sign)
             if len(labeled) < len(self.X):
-                alone = self._propagate(
-                    factor[:, labeled],
-                    own[labeled],
-                    self.sign[labeled],
-                    Sites.nothing(len(labeled)),
+                start[:, labeled] = self._propagate(
+                    factor[:, labeled], own[labeled], self.sign[labeled], start[:, labeled]
                 ).sites
-                start.precision[labeled], start.shift[labeled] = alone.precision, alone.shift
         return Process(active, self._propagate(factor, own, self.sign, start))
 
-    def _propagate(self, factor: Matrix, own: Vector, sign: Vector, start: Sites) -> Approximation:
+    def _propagate(self, factor: Matrix, own: Vector, sign: Vector, start: Matrix) -> Approximation:
         # The variance that is a row's own acts as noise, and makes its likelihood flatter.
-        def likelihood(mean: Vector, variance: Vector) -> Evidence:
-            return self.noise.evidence(sign, mean, variance + own)
-
-        return propagate(factor, likelihood, start, self.tol, self.max_iter)
+        return propagate(
+            factor,
+            lambda mean, variance: self.likelihood(sign, mean, variance + own),
+            start,
+            self.tol,
+            self.max_iter,
+        )
 
 
 def choose_active(kernel: Any, X: Matrix, labeled: Mask, max_active: int) -> Indices:
@@ -201,16 +318,16 @@ def _finite(values: Any) -> Any:
 
 
 def fit_process(
-    kernel: Any, data: Data, optimize_kernel: bool, rng: RandomState, stages: Stages
+    kernel: Any, data: Data, optimize_kernel: bool, rng: RandomState, budget: Budget
 ) -> Process:
     """Choose parameters of the kernel and active rows, and find the posterior of all rows."""
     sample = data.take(sample_rows(data.sign != 0.0, max(SAMPLE, data.max_active), rng))
-    if kernel is None:
-        kernel = default_kernel(sample.X)
+    kernel = default_kernel(sample.X) if kernel is None else clone(kernel)
     if optimize_kernel and len(kernel.theta):
-        kernel = search(kernel, sample, stages)
+        kernel = search(kernel, sample, budget)
     found = data.process(sample.active(kernel))
-    stages.report("expectation propagation", found.approximation.n_iter, len(data.X))
+    budget.n_iter = found.approximation.n_iter
+    budget.report("expectation propagation", len(data.X))
     return found
 
 
@@ -233,7 +350,7 @@ def default_kernel(X: Matrix) -> Any:
     return rows_differ + ConstantKernel(BIAS, "fixed")
 
 
-def search(kernel: Any, data: Data, stages: Stages) -> Any:
+def search(kernel: Any, data: Data, budget: Budget) -> Any:
     """Return the kernel with the largest marginal likelihood on the way up."""
     seen: list[tuple[float, Any]] = []
 
@@ -241,12 +358,12 @@ def search(kernel: Any, data: Data, stages: Stages) -> Any:
         found, gradient = likelihood_and_gradient(kernel.clone_with_theta(theta), data)
         value = found.approximation.log_evidence
         seen.append((value, found.active.kernel))
-        stage = f"log marginal likelihood {value:.6g}"
-        stages.report(stage, found.approximation.n_iter, len(data.X))
+        budget.n_iter = found.approximation.n_iter
+        budget.report(f"log marginal likelihood {value:.6g}", len(data.X))
         return -value, -gradient
 
     def stop(_: Vector) -> None:
-        if stages.stopped:
+        if budget.exhausted:
             raise StopIteration
 
     optimize.minimize(

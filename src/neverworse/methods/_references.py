@@ -1,4 +1,4 @@
-"""What semi-supervised classifiers are compared with: fewer labels, and all of them."""
+"""References for experiments: a classifier with labeled rows only, and one with all labels."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class SupervisedClassifier(DelegatingClassifier):
 
     See Also
     --------
-    OracleClassifier : The other end of what labels can do.
+    OracleClassifier : Fitted to all rows with their true labels.
 
     Notes
     -----
@@ -115,12 +115,12 @@ class OracleClassifier(DelegatingClassifier):
     See Also
     --------
     HiddenLabels : One y for all classifiers of an experiment.
-    SupervisedClassifier : The other end of what labels can do.
+    SupervisedClassifier : Fitted to the labeled rows only.
 
     Notes
     -----
-    `sample_weight` is passed on to the classifier, whatever metadata that requests. As metadata,
-    `y_true` is requested without being asked.
+    `sample_weight` is passed on to the classifier, whatever metadata that requests. With metadata
+    routing, `y_true` is requested by default.
 
     Examples
     --------
@@ -235,7 +235,7 @@ class HiddenLabels:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """One number: how many rows there are."""
+        """The number of rows, in a tuple."""
         return self.y.shape
 
     @property

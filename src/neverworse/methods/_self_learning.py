@@ -1,4 +1,4 @@
-"""Self-learning: a classifier that labels the unlabeled rows and learns from what it said."""
+"""Self-learning: a classifier that labels the unlabeled rows and learns from these labels."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from neverworse._docs import documented_like
 from neverworse._typing import AnyArray, Vector
@@ -29,13 +29,14 @@ from neverworse.methods._self_learning_trainers import (
     StopReason,
     learn_from_itself,
     learn_least_squares,
+    learn_soft,
 )
 from neverworse.projection import Observer
 
 
 @documented_like(SupervisedClassifier, ProjectedLeastSquaresClassifier)
 class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):  # type: ignore[misc]
-    r"""Self-learning with hard labels, of any classifier.
+    r"""Self-learning: with hard labels of any classifier, or with soft labels of least squares.
 
     The classifier is fitted to the labeled rows, and labels all unlabeled rows. It is then fitted
     to all rows with these labels and labels the unlabeled rows again, until the labels stop
@@ -47,9 +48,14 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):  # typ
     ----------
     estimator : classifier or None, default=None
         Any classifier of scikit-learn, pipelines and searches included; X is passed on to it as it
-        is. None: ``LeastSquaresClassifier()``. For a `LeastSquaresClassifier` without
+        is. None: ``LeastSquaresClassifier()``. For a linear `LeastSquaresClassifier` without
         `class_weight`, the Gram matrix of all rows is computed once, and each retraining takes one
         pass over the rows.
+    labels : {"hard", "soft"}, default="hard"
+        "hard": the classes that the classifier predicts. "soft": for a `LeastSquaresClassifier`
+        (linear or with a kernel), the scores brought into [0, 1], or into the simplex of several
+        classes. Weights and soft labels then minimise the loss together, among *all* soft labels,
+        and the answer is unique: the optimistic counterpart of the projection.
     max_iter : int, default=100
         Maximum number of retrainings.
     {missing_label, verbose}
@@ -62,7 +68,9 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):  # typ
     supervised_ : classifier
         The supervised baseline, fitted to the labeled rows.
     labels_ : array of shape (n_unlabeled,)
-        Labels of the unlabeled rows, in their order.
+        Labels of the unlabeled rows, in their order (with soft labels, their largest shares).
+    soft_labels_ : array of shape (n_unlabeled,) or (n_unlabeled, n_classes)
+        With ``labels="soft"``: the share of the second of two classes, or of every class.
     n_iter_ : int
         Number of retrainings.
     stop_reason_ : {"converged", "cycle", "max_iter", "callback"}
@@ -70,8 +78,8 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):  # typ
         before, so that they would repeat forever; after `max_iter` retrainings; or because a
         callback asked for it.
     cycle_length_ : int or None
-        How many labelings would repeat forever: 1 if the labels have converged, at
-        least 2 in a cycle. None if it was stopped before that was known.
+        Number of labelings that would repeat forever: 1 if the labels have converged, at least 2
+        in a cycle. None if it was stopped before that was known.
     {n_features_in_, feature_names_in_}
 
     See Also
@@ -97,6 +105,10 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):  # typ
     in exact arithmetic self-learning of least squares converges, without cycles. It finds a local
     minimum of J among many, the one that the supervised weights lead to. Other classifiers, which
     do not minimise one function in both steps, may run in cycles.
+
+    With soft labels :math:`q_j \in [0, 1]`, J is convex in w and q together. Labeling by the
+    clipped scores is a projected gradient step on q that never overshoots. Steps are accelerated
+    here, and end when no label moves by more than 1e-6.
 
     `sample_weight` is passed on to the classifier, whatever metadata that requests.
 
@@ -127,6 +139,7 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):  # typ
 
     _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
         **DelegatingClassifier._parameter_constraints,
+        "labels": [StrOptions({"hard", "soft"})],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "verbose": ["verbose"],
     }
@@ -141,11 +154,13 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):  # typ
         self,
         estimator: Any = None,
         *,
+        labels: str = "hard",
         max_iter: int = 100,
         missing_label: Any = "auto",
         verbose: int = 0,
     ) -> None:
         self.estimator = estimator
+        self.labels = labels
         self.max_iter = max_iter
         self.missing_label = missing_label
         self.verbose = verbose
@@ -169,6 +184,8 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):  # typ
             with observed_fit(self, X, y, metadata, self.verbose) as observer:
                 learned = self._learn(estimator, X, y, weights, observer)
             self.labels_ = self.classes_[learned.codes]
+            if learned.soft is not None:
+                self.soft_labels_ = learned.soft
             self.n_iter_ = learned.n_iter
             self.stop_reason_, self.cycle_length_ = learned.stop_reason, learned.cycle_length
         self._warn_if_not_converged()
@@ -177,8 +194,15 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):  # typ
     def _learn(
         self, estimator: Any, X: Any, y: Any, weights: Vector | None, observer: Observer | None
     ) -> Learned:
+        if self.labels == "soft":
+            self.supervised_, self.estimator_, learned = learn_soft(
+                estimator, X, y, weights, self.missing_label, self.max_iter, observer
+            )
+            self.classes_ = self.supervised_.classes_
+            return learned
         # A subclass may do something else, and weights of classes change with the labels.
-        if type(estimator) is LeastSquaresClassifier and estimator.class_weight is None:
+        simple = type(estimator) is LeastSquaresClassifier and estimator.class_weight is None
+        if simple and estimator.kernel == "linear":
             found = learn_least_squares(
                 estimator, X, y, weights, self.missing_label, self.max_iter, observer
             )

@@ -22,7 +22,9 @@ from scipy import linalg
 from sklearn.base import clone
 from sklearn.utils.validation import validate_data
 
-from neverworse._typing import AnyArray, Vector
+from neverworse._accelerated_gradient import accelerated_gradient
+from neverworse._budget import Budget
+from neverworse._typing import AnyArray, Matrix, Vector
 from neverworse.estimators import (
     FitInput,
     KnownLabels,
@@ -31,10 +33,11 @@ from neverworse.estimators import (
     copy_input_checks,
     explained_overflow,
     known_labels,
+    landmarks_of_all,
     predicted_codes,
+    space_of_all,
     stored_weights,
 )
-from neverworse.methods._base import Stages
 from neverworse.projection import (
     EPS,
     GramCoordinates,
@@ -75,6 +78,7 @@ class Learned:
     stop_reason: StopReason
     # how many labelings repeat forever: one if the labels have converged. None if unknown
     cycle_length: int | None = None
+    soft: Vector | None = None  # soft labels, if these were learned
 
 
 # Without unlabeled rows the first fit is the fit to all rows.
@@ -86,21 +90,21 @@ def learn_from_itself(trainer: Trainer, max_iter: int, observer: Observer | None
 
     Of former labelings only hashes are kept.
     """
-    stages = Stages(observer)
+    budget = Budget(None, None, observer, "iterations")
     new = trainer.label()
     seen = {_digest(new): 0}
     for n_iter in range(1, max_iter + 1):
-        codes = new
+        codes, budget.n_iter = new, n_iter
         trainer.retrain()
         new = trainer.label()
         n_changed = int(np.count_nonzero(new != codes))
-        stages.report(f"retraining, then {n_changed:,} labels changed", n_iter, len(codes))
+        budget.report(f"retraining, then {n_changed:,} labels changed", len(codes))
         if not n_changed:
             return Learned(codes, n_iter, "converged", 1)
         before = seen.setdefault(_digest(new), n_iter)
         if before < n_iter:
             return Learned(codes, n_iter, "cycle", n_iter - before)
-        if stages.stopped:
+        if budget.exhausted:
             return Learned(codes, n_iter, "callback")
     return Learned(codes, max_iter, "max_iter")
 
@@ -175,6 +179,78 @@ def learn_least_squares(
     return supervised, retrained, learned
 
 
+SETTLED = 1e-6  # soft labels that move by less
+
+
+@single_threaded_blas()
+def learn_soft(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    weights: Vector | None,
+    missing_label: Any,
+    max_iter: int,
+    observer: Observer | None,
+) -> tuple[LeastSquaresClassifier, LeastSquaresClassifier, Learned]:
+    """Return copies of the estimator, fitted to the labeled rows and with the best soft labels."""
+    if type(estimator) is not LeastSquaresClassifier or estimator.class_weight is not None:
+        raise ValueError(
+            "labels='soft' minimises the squared loss over weights and soft labels together: "
+            "estimator has to be a LeastSquaresClassifier without class_weight."
+        )
+    settings = {"missing_label": missing_label}
+    supervised = clone(estimator).set_params(**settings).fit(X, y, sample_weight=weights)
+    first = supervised.decision_function(X) + 0.5
+    retrained = clone(estimator).set_params(**settings)
+    X = validate_data(retrained, X, accept_sparse="csr", dtype=[np.float64, np.float32])
+    known = known_labels(FitInput(as_rows(X), y, weights), missing_label)
+    labels, retrained.classes_ = known.labels, known.classes
+    training = TrainingRows(as_rows(X), labels)
+    gamma, landmarks = getattr(supervised, "gamma_", None), landmarks_of_all(estimator, labels)
+    space = space_of_all(estimator, training, gamma, landmarks)
+    rows, alpha = space.training(training).rows, float(supervised.alpha_)
+    whitening = whiten(rows, weights, alpha, estimator.fit_intercept)
+    shape, free = labels.shape, labels.unlabeled
+    s = np.ones(rows.n_rows) if weights is None else weights
+
+    def fitted(q: Matrix) -> Weights:
+        every = labels.target.copy()
+        every[:, free] = q
+        summed = whitening.rows.weighted_sum(s * every)
+        return whitening.to_weights(whitening.adjoint(summed, (s * every).sum(axis=1)))
+
+    def labeled_by(w: Weights) -> Matrix:
+        return shape.at(np.flatnonzero(free)).project(rows.scores(w.coef, w.intercept)[:, free])
+
+    q = shape.at(np.flatnonzero(free)).project(np.atleast_2d(first.T)[:, free])
+    budget, moved = Budget(max_iter, None, observer, "iterations"), np.inf
+
+    def step(ahead: Matrix) -> Matrix:
+        nonlocal moved
+        new = labeled_by(fitted(ahead))
+        moved = float(np.abs(new - ahead).max(initial=0.0))
+        budget.spend()
+        budget.report(f"soft labels moved by up to {moved:.1e}", int(np.count_nonzero(free)))
+        return new
+
+    q = accelerated_gradient(
+        q,
+        step=step,
+        extrapolate=lambda here, before, momentum: here + momentum * (here - before),
+        uphill=lambda ahead, new, here: bool(np.vdot(ahead - new, new - here) > 0.0),
+        stop=lambda _: budget.exhausted or moved <= SETTLED,
+    )
+    space.store(retrained, fitted(q).snapped(retrained._threshold))
+    retrained.alpha_ = alpha
+    codes = q.argmax(axis=0) if len(q) > 1 else (q[0] > 0.5).astype(np.intp)
+    soft = q.T if len(q) > 1 else q[0]
+    reason: StopReason = "max_iter" if budget.n_iter == max_iter else "callback"
+    learned = Learned(codes, budget.n_iter, reason, None, soft)
+    if moved <= SETTLED:
+        learned = Learned(codes, budget.n_iter, "converged", 1, soft)
+    return supervised, retrained, learned
+
+
 class SteppingTrainer:
     """Retrains least squares by a step in whitened coordinates."""
 
@@ -246,9 +322,6 @@ def _coordinates(
     values, vectors = linalg.eigh(sums.gram + alpha * np.eye(rows.n_columns))
     kept = values > supervised.rcond * max(values[-1], 0.0)
     basis = vectors[:, kept] / np.sqrt(values[kept])
-    offset = np.zeros(basis.shape[1])
-    if fit_intercept:
-        basis = np.column_stack([basis, np.zeros(len(basis))])
-        offset = np.append(offset, 1.0 / np.sqrt(sums.total))
-    idle = np.flatnonzero(~sums.varies)
-    return GramCoordinates(sums.rows, sums.mean, basis, offset, np.sqrt(sums.raw), idle)
+    offset, idle = np.zeros(basis.shape[1]), np.flatnonzero(~sums.varies)
+    found = GramCoordinates(sums.rows, sums.mean, basis, offset, np.sqrt(sums.raw), idle)
+    return found.with_total(1.0 / np.sqrt(sums.total)) if fit_intercept else found

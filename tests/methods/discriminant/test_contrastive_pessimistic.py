@@ -10,7 +10,7 @@ from mpmath import mp
 from neverworse import Certificate
 from neverworse.methods import ContrastivePessimisticDiscriminantAnalysis, LikelihoodCertificate
 from neverworse.methods.discriminant._contrastive_pessimistic import _certified, contrast
-from neverworse.methods.discriminant._sample import Family, Sample
+from neverworse.methods.discriminant._gaussian import Family, Sample
 from neverworse.rows import as_rows
 
 from .samples import make, most_likely, one_hot, responsibilities
@@ -193,18 +193,18 @@ def test_what_is_stopped_early_is_certified(limit, n_classes):
 
 def test_a_part_of_the_way_is_found_where_the_whole_way_is_no_improvement():
     X, y, _ = make(300, 4, 3, 30)
-    rows, target, family = as_rows(X), one_hot(y, 3).T, Family(False, 0.0, None)
-    known = y >= 0
-    labeled = Sample.of(as_rows(X[known]), target[:, known], np.ones(30), ~known[known])
-    sample = Sample.of(rows, target, np.ones(300), ~known)
-    supervised = family.most_likely(labeled.known, labeled).about(sample.centre)
+    target, family, known = one_hot(y, 3).T, Family(False, 0.0, None), y >= 0
+    labeled = Sample.of(as_rows(X[known]), target[:, known], np.ones(30), ~known[known], family)
+    supervised = labeled.most_likely(labeled.known)
     family = Family(False, 0.0, None, supervised.space)
+    sample = Sample.of(as_rows(X), target, np.ones(300), ~known, family)
+    supervised = supervised.about(sample.centre)
     lengths = set()
     for seed in range(20):  # labels at random, which are none of the pessimistic ones
         labels = np.random.default_rng(seed).dirichlet(np.full(3, 0.02 + seed / 20), 300).T
-        candidate = family.most_likely(sample.all_sums(labels), sample)
-        whole = contrast(candidate, supervised, sample, family)
-        model, proved = _certified(candidate, supervised, sample, family)
+        candidate = sample.most_likely(sample.all_sums(labels))
+        whole = contrast(candidate, supervised, sample)
+        model, proved = _certified(candidate, supervised, sample)
         assert proved.is_never_worse
         if model is not candidate:
             assert not whole.is_never_worse

@@ -5,7 +5,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from neverworse.methods import ImplicitlyConstrainedDiscriminantAnalysis
 from neverworse.methods.discriminant._constrained import LabeledLoss
-from neverworse.methods.discriminant._sample import Family, Sample
+from neverworse.methods.discriminant._gaussian import Family, Sample
 from neverworse.rows import as_rows
 
 from .samples import make, most_likely, one_hot, responsibilities
@@ -39,12 +39,13 @@ def test_the_derivative_is_that_of_finite_differences(family):
     X, y, _ = make(40, 3, 3, 15)
     s = np.linspace(0.5, 2.0, len(y))
     rows, unlabeled = as_rows(X), y < 0
+    target = one_hot(y, 3).T
     labeled = Sample.of(
-        as_rows(X[~unlabeled]), one_hot(y[~unlabeled], 3).T, s[~unlabeled], y[~unlabeled] < 0
+        as_rows(X[~unlabeled]), target[:, ~unlabeled], s[~unlabeled], y[~unlabeled] < 0, family
     )
-    sample = Sample.of(rows, one_hot(y, 3).T, s, unlabeled)
-    supervised = family.most_likely(labeled.known, labeled).about(sample.centre)
-    loss = LabeledLoss(supervised, sample, family)
+    sample = Sample.of(rows, target, s, unlabeled, family)
+    supervised = labeled.most_likely(labeled.known).about(sample.centre)
+    loss = LabeledLoss(supervised, sample)
     rng = np.random.default_rng(0)
     q = rng.dirichlet(np.ones(3), len(y)).T
     slopes = sample.scores(loss(sample.all_sums(q))[1]) * sample.free

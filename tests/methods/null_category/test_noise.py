@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from neverworse.methods.null_category._propagation import NullCategoryNoise
+from neverworse.methods._null_category import NullCategoryNoise
 from tests.methods.null_category.problems import integrated
 
 

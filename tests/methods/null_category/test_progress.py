@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF
 
 from neverworse.methods import NullCategoryNoiseModel
-from tests.estimators.callbacks import Callback, interrupt
+from tests.estimators.callbacks import Callback
 from tests.methods.null_category.problems import fixed, make
 
 
@@ -28,16 +28,6 @@ def test_callback_may_stop_the_search():
     whole = NullCategoryNoiseModel(kernel).fit(X, y)
     assert clf.log_marginal_likelihood_ < whole.log_marginal_likelihood_
     assert clf.predict_proba(X).shape == (60, 2)
-
-
-def test_interrupted_fit_leaves_it_unfitted():
-    pytest.importorskip("sklearn.callback")
-    X, y, _ = make()
-    clf = NullCategoryNoiseModel().fit(X, y).set_callbacks(Callback(interrupt))
-    with pytest.raises(KeyboardInterrupt):
-        clf.fit(X, y)
-    with pytest.raises(NotFittedError):
-        clf.predict(X)
 
 
 def test_too_few_iterations():

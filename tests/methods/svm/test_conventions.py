@@ -1,14 +1,9 @@
 """What all classifiers of neverworse have in common, for the support vector classifiers."""
 
-import pickle
-
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
 import sklearn
 from scipy import sparse
-from sklearn.base import clone, is_classifier
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
@@ -16,13 +11,11 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils._param_validation import InvalidParameterError
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from neverworse import audit
 from neverworse.methods import L2SVMClassifier, SafeSVMClassifier, TransductiveSVMClassifier
 from neverworse.model_selection import StratifiedLabeledKFold, labeled_scorer
-from tests.estimators.callbacks import Callback, interrupt
-from tests.estimators.test_labels import CODES, ENCODINGS
+from tests.estimators.callbacks import Callback
 from tests.methods.svm.problems import make
 
 VARIANTS = {
@@ -30,14 +23,6 @@ VARIANTS = {
     "switching": (TransductiveSVMClassifier, {}),
     "annealing": (TransductiveSVMClassifier, {"method": "annealing"}),
     "safe": (SafeSVMClassifier, {"n_samples": 4, "random_state": 0}),
-}
-DEFAULT_FAILURES = {
-    "check_classifiers_classes": "uses the classes -1 and +1, which the default refuses to guess"
-}
-OLD_FAILURES = {
-    f"check_sample_weight_equivalence_on_{kind}_data": "has three classes for everybody, in 1.6"
-    for kind in ("dense", "sparse")
-    if sklearn.__version__.startswith("1.6")
 }
 every_variant = pytest.mark.parametrize("variant", VARIANTS)
 semi_supervised = pytest.mark.parametrize("variant", ["switching", "annealing", "safe"])
@@ -48,41 +33,7 @@ def new(variant, **options):
     return cls(**{**given, **options})
 
 
-@parametrize_with_checks(
-    [new(variant, missing_label=np.nan) for variant in VARIANTS],
-    expected_failed_checks=lambda clf: {} if isinstance(clf, L2SVMClassifier) else OLD_FAILURES,
-)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
-
-
-@parametrize_with_checks(
-    [new(variant) for variant in VARIANTS if variant != "annealing"],
-    expected_failed_checks=lambda _: {**DEFAULT_FAILURES, **OLD_FAILURES},
-)
-def test_scikit_learn_checks_with_default_parameters(estimator, check):
-    check(estimator)
-
-
 # Parameters
-
-
-@every_variant
-def test_every_parameter_is_documented_and_validated(variant):
-    clf = new(variant)
-    for name in clf.get_params():
-        assert name in type(clf)._parameter_constraints
-        assert name in type(clf).__doc__
-
-
-@every_variant
-def test_fit_does_not_change_parameters(variant):
-    X, y, _ = make()
-    clf = new(variant, alpha=0.3)
-    before = clf.get_params()
-    assert clf.fit(X, y) is clf
-    assert clf.get_params() == before == clone(clf).get_params()
-    assert is_classifier(clf)
 
 
 @every_variant
@@ -138,20 +89,6 @@ def test_parameters_of_one_classifier_out_of_range(clf, name):
 # Labels
 
 
-@pytest.mark.parametrize("variant", ["supervised", "switching"])
-@pytest.mark.parametrize("name", ENCODINGS)
-def test_same_fit_whatever_the_encoding(variant, name):
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(len(CODES), 3)) + CODES[:, None]
-    y, expected = ENCODINGS[name]
-    reference, clf = new(variant).fit(X, CODES), new(variant).fit(X, y)
-    np.testing.assert_array_equal(clf.coef_, reference.coef_)
-    assert clf.classes_.tolist() == expected
-    assert clf.predict(X).tolist() == [expected[code] for code in reference.predict(X)]
-    if variant != "supervised":
-        assert clf.labels_.tolist() == [expected[code] for code in reference.labels_]
-
-
 @semi_supervised
 def test_more_than_two_classes_are_an_error_that_names_the_fix(variant):
     X, y, _ = make(n_classes=3)
@@ -171,19 +108,6 @@ def test_the_fix_for_more_than_two_classes(variant):
 
 
 # Input
-
-
-@every_variant
-@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
-def test_names_of_columns_are_kept(variant, frame):
-    X, y, _ = make()
-    data = frame(dict(zip("abcd", X.T, strict=True)))
-    clf = new(variant).fit(data, y)
-    assert clf.feature_names_in_.tolist() == list("abcd")
-    np.testing.assert_allclose(clf.coef_, new(variant).fit(X, y).coef_, rtol=1e-9)
-    supervised = getattr(clf, "supervised_", clf)
-    assert supervised.feature_names_in_.tolist() == list("abcd")
-    assert supervised.predict(data).shape == (120,)
 
 
 @every_variant
@@ -318,15 +242,6 @@ def test_fit_changes_nothing_in_a_sparse_matrix(variant, d):
 
 
 @every_variant
-def test_pickle_round_trip(variant):
-    X, y, _ = make()
-    clf = new(variant).fit(X, y)
-    loaded = pickle.loads(pickle.dumps(clf))
-    np.testing.assert_array_equal(loaded.decision_function(X), clf.decision_function(X))
-    assert vars(loaded).keys() == vars(clf).keys()
-
-
-@every_variant
 def test_plain_scikit_learn_classifier_with_the_same_weights(variant):
     X, y, _ = make()
     clf = new(variant).fit(X, y)
@@ -405,14 +320,3 @@ def test_callback_may_stop_it(variant):
     clf = new(variant).set_callbacks(Callback(lambda stage: True)).fit(X, y)
     assert not clf.converged_
     assert np.isfinite(clf.decision_function(X)).all()
-
-
-@every_variant
-def test_interrupted_fit_leaves_it_unfitted(variant):
-    pytest.importorskip("sklearn.callback")
-    X, y, _ = make()
-    clf = new(variant).fit(X, y).set_callbacks(Callback(interrupt))
-    with pytest.raises(KeyboardInterrupt):
-        clf.fit(X, y)
-    with pytest.raises(NotFittedError):
-        clf.predict(X)

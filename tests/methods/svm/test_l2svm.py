@@ -8,9 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
 from neverworse.methods import L2SVMClassifier
-from neverworse.methods._base import column_squares
-from neverworse.methods.svm import _systems
-from neverworse.methods.svm._systems import gram_of
+from neverworse.methods.svm import _l2svm, _newton
 from neverworse.rows import SparseRows, as_rows
 from tests.methods.svm.problems import make, objective
 
@@ -234,8 +232,8 @@ def test_conjugate_gradients_find_the_same(
     X[:, 3] += 50.0
     options = {"fit_intercept": fit_intercept, "penalise_intercept": penalise_intercept}
     exact = L2SVMClassifier(0.1, **options).fit(container(X), y)
-    monkeypatch.setattr(_systems, "MAX_COLUMNS", 0)
-    monkeypatch.setattr(_systems, "MAX_SPARSE_COLUMNS", 0)
+    monkeypatch.setattr(_l2svm, "MAX_COLUMNS", 0)
+    monkeypatch.setattr(_l2svm, "MAX_SPARSE_COLUMNS", 0)
     clf = L2SVMClassifier(0.1, **options).fit(container(X), y)
     assert clf.converged_
     np.testing.assert_allclose(clf.coef_, exact.coef_, rtol=1e-4, atol=1e-6)
@@ -277,6 +275,19 @@ def test_columns_that_no_labeled_row_has_are_not_looked_at_one_by_one(monkeypatc
     np.testing.assert_allclose(clf.coef_[0, held], reference.coef_[0], rtol=1e-4, atol=1e-6)
 
 
+def test_many_sparse_columns_stay_sparse_though_one_is_far_from_zero():
+    rng = np.random.default_rng(5)
+    X = sparse.random_array((200, 400), density=0.05, rng=rng, format="csr").toarray()
+    y = np.where(np.arange(200) < 120, X[:, :9].sum(axis=1) > np.median(X[:, :9].sum(axis=1)), -1)
+    X[:, 7] = 1e6 + rng.normal(size=200)
+    rows = as_rows(sparse.csr_array(X))
+    design, system = L2SVMClassifier()._prepare(rows, (y >= 0).astype(float))
+    assert design.rows is rows
+    assert isinstance(system, _newton.ConjugateSystem)
+    clf = L2SVMClassifier().fit(sparse.csr_array(X), y)
+    assert clf.objective_ == pytest.approx(L2SVMClassifier().fit(X, y).objective_, rel=1e-6)
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e200])
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
 def test_bad_values_in_many_columns(container, value):
@@ -289,24 +300,53 @@ def test_bad_values_in_many_columns(container, value):
 def test_dense_columns_far_from_zero_in_conjugate_gradients(monkeypatch):
     X, y, _ = make()
     reference = L2SVMClassifier().fit(X, y)
-    monkeypatch.setattr(_systems, "MAX_COLUMNS", 0)
+    monkeypatch.setattr(_l2svm, "MAX_COLUMNS", 0)
     clf = L2SVMClassifier().fit(np.c_[X + 1e7, np.full(len(y), 0.1)], y)
     np.testing.assert_allclose(clf.coef_[0, :-1], reference.coef_[0], rtol=1e-5)
     assert clf.coef_[0, -1] == 0.0
 
 
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize("n", [50, 4000])
-def test_sums_over_some_rows(container, n):
+def test_gram_matrix_of_some_rows(container, fit_intercept, n):
     rng = np.random.default_rng(3)
     X = np.where(rng.random((n, 100)) < 0.5, rng.normal(size=(n, 100)), 0.0)
-    chosen, weights = rng.permutation(n)[: n // 2 + n // 4], rng.random(n // 2 + n // 4)
-    gram, sums = gram_of(as_rows(container(X)), chosen, weights)
-    np.testing.assert_allclose(gram, (X[chosen].T * weights) @ X[chosen], rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(sums, weights @ X[chosen], rtol=1e-9, atol=1e-9)
-    all_weights = rng.random(n)
-    squares = column_squares(as_rows(container(X)), all_weights)
-    np.testing.assert_allclose(squares, all_weights @ X**2, rtol=1e-9)
+    weights = rng.random(n)
+    clf = L2SVMClassifier(fit_intercept=fit_intercept)
+    design, _ = clf._prepare(as_rows(container(X)), weights)
+    E = np.c_[X - weights @ X / weights.sum(), np.ones(n)] if fit_intercept else X
+    chosen = rng.permutation(n)[: n // 2 + n // 4]
+    gram = design.gram(chosen, weights[chosen])
+    np.testing.assert_allclose(gram, (E[chosen].T * weights[chosen]) @ E[chosen], atol=1e-9)
+    np.testing.assert_array_equal(design.gram(chosen[:0], weights[:0]), 0.0)
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_steps_are_exact_where_the_last_factor_is_corrected(monkeypatch, fit_intercept):
+    X = make(n=300, d=120)[0]
+    clf = L2SVMClassifier(0.1, fit_intercept=fit_intercept)
+    design, system = clf._prepare(as_rows(X), np.ones(300))
+    E, rng, factored = design.take(np.arange(300)), np.random.default_rng(0), []
+    factor = _newton._Factor
+    monkeypatch.setattr(_newton, "_Factor", lambda *given: factored.append(1) or factor(*given))
+    curvature = np.ones(300)
+    for n_changed in (0, 2, 3, 100, 3, 0):
+        curvature = curvature.copy()
+        curvature[rng.choice(300, n_changed, replace=False)] = rng.choice([0.0, 0.5, 2.0])
+        gradient = rng.normal(size=E.shape[1])
+        step = system.step(_newton.LocalModel(design, gradient, None, curvature, gradient))
+        expected = np.linalg.solve((E.T * curvature) @ E + np.diag(design.penalty), -gradient)
+        np.testing.assert_allclose(step, expected, rtol=1e-7, atol=1e-9 * np.abs(expected).max())
+    assert len(factored) == 2
+    # Nothing is left of the curvature: a correction would be wrong, and is not used.
+    gradient = np.append(np.ones(120), np.zeros(int(fit_intercept)))
+    some = np.flatnonzero(curvature)[:5]
+    design, system = clf._prepare(as_rows(X[some]), np.ones(5))
+    for curvature in (np.ones(5), np.zeros(5)):
+        model = _newton.LocalModel(design, gradient, None, curvature, gradient)
+        step = system.step(model)
+    np.testing.assert_allclose(step[:120], -10.0, rtol=1e-7)
 
 
 # How it ends

@@ -8,8 +8,8 @@ from neverworse.methods.discriminant._contrastive_pessimistic import (
     ContrastivePessimisticDiscriminantAnalysis,
     LikelihoodCertificate,
 )
-from neverworse.methods.discriminant._em import EMDiscriminantAnalysis
 from neverworse.methods.discriminant._gaussian import GaussianClasses, Precision, Subspace
+from neverworse.methods.discriminant._soft_labels import EMDiscriminantAnalysis
 from neverworse.methods.discriminant._supervised import (
     LinearDiscriminantClassifier,
     NearestMeanClassifier,

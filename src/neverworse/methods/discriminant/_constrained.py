@@ -11,24 +11,23 @@ from sklearn.utils._param_validation import StrOptions
 
 from neverworse._docs import documented_like
 from neverworse._typing import Matrix
-from neverworse.estimators import ProjectedLeastSquaresClassifier
 from neverworse.methods.discriminant._gaussian import (
     GaussianClasses,
+    Sample,
     SingularCovarianceError,
     Subspace,
+    mean_diagonal,
 )
-from neverworse.methods.discriminant._sample import Family, Sample
-from neverworse.methods.discriminant._semi_supervised import (
-    Problem,
-    SemiSupervisedDiscriminant,
+from neverworse.methods.discriminant._soft_labels import (
+    EMDiscriminantAnalysis,
     SoftLabelDiscriminant,
     descend,
 )
-from neverworse.methods.discriminant._supervised import LinearDiscriminantClassifier
+from neverworse.methods.discriminant._supervised import Problem, SemiSupervisedDiscriminant
 from neverworse.projection import EPS
 
 
-@documented_like(LinearDiscriminantClassifier)
+@documented_like(EMDiscriminantAnalysis)
 class MomentConstrainedDiscriminantAnalysis(SemiSupervisedDiscriminant):
     r"""Linear discriminant analysis whose total mean and covariance are those of all rows.
 
@@ -63,9 +62,7 @@ class MomentConstrainedDiscriminantAnalysis(SemiSupervisedDiscriminant):
 
     Attributes
     ----------
-    {classes_, coef_, intercept_, priors_, means_, covariance_, rank_}
-    supervised_ : LinearDiscriminantClassifier
-        The supervised baseline, fitted to the labeled rows.
+    {classes_, coef_, intercept_, priors_, means_, covariance_, rank_, supervised_}
     {n_features_in_, feature_names_in_}
 
     References
@@ -109,7 +106,7 @@ class MomentConstrainedDiscriminantAnalysis(SemiSupervisedDiscriminant):
         self.missing_label = missing_label
 
     def _move(self, problem: Problem) -> GaussianClasses:
-        start, sample, family = problem.start, problem.sample, problem.family
+        start, sample, family = problem.start, problem.sample, problem.sample.family
         shares = sample.known[:, 0] / sample.labeled_weight
         apart = start.means - shares @ start.means  # now from the centre of all rows, which is m
         if family.spherical:
@@ -152,7 +149,7 @@ def _extended(matrix: Matrix, basis: Matrix, inverse: Matrix) -> Matrix:
 _ROOTS = {"invariant": _invariant, "symmetric": _symmetric}
 
 
-@documented_like(LinearDiscriminantClassifier, ProjectedLeastSquaresClassifier)
+@documented_like(EMDiscriminantAnalysis)
 class ImplicitlyConstrainedDiscriminantAnalysis(SoftLabelDiscriminant):
     r"""Linear discriminant analysis with implicit constraints from unlabeled rows.
 
@@ -164,11 +161,10 @@ class ImplicitlyConstrainedDiscriminantAnalysis(SoftLabelDiscriminant):
               \mathcal N(x_i; \mu_{y_i}(q), \Sigma(q)) \right)
               - \frac{\alpha}{2} \sum_{i \text{ labeled}} s_i \operatorname{tr} \Sigma(q)^{-1} .
 
-    What the parameters of linear discriminant analysis have to do with moments of all rows need
-    not be spelled out, as in `MomentConstrainedDiscriminantAnalysis`: it is implied. The objective
-    is not concave; it is climbed by projected gradients from the probabilities that the supervised
-    classifier gives, up to a point that satisfies the Karush-Kuhn-Tucker conditions.
-    Nothing is guaranteed.
+    The constraints that `MomentConstrainedDiscriminantAnalysis` spells out are implied here. The
+    objective is not concave; projected gradients, from the probabilities of the supervised
+    classifier on, lead to a point that satisfies the Karush-Kuhn-Tucker conditions. Nothing is
+    guaranteed.
 
     Parameters
     ----------
@@ -182,19 +178,13 @@ class ImplicitlyConstrainedDiscriminantAnalysis(SoftLabelDiscriminant):
 
     Attributes
     ----------
-    {classes_, coef_, intercept_, priors_, means_, covariance_, rank_}
-    supervised_ : LinearDiscriminantClassifier
-        The supervised baseline, fitted to the labeled rows.
+    {classes_, coef_, intercept_, priors_, means_, covariance_, rank_, supervised_}
     soft_labels_ : array of shape (n_unlabeled,) or (n_unlabeled, n_classes)
         The soft labels q, as the share of the second of two classes, or of every class.
     log_likelihood_ : float
         The objective: the penalised log-likelihood of the labeled rows. At most that of the
         supervised classifier, which maximises it without constraints.
-    n_iter_ : int
-        Number of steps.
-    converged_ : bool
-        Whether `tol` was reached.
-    {n_features_in_, feature_names_in_}
+    {n_iter_, converged_, n_features_in_, feature_names_in_}
 
     References
     ----------
@@ -217,16 +207,15 @@ class ImplicitlyConstrainedDiscriminantAnalysis(SoftLabelDiscriminant):
     log_likelihood_: float
 
     def _move(self, problem: Problem) -> GaussianClasses:
-        sample, family, budget = problem.sample, problem.family, self._budget(problem.observer)
-        objective = LabeledLoss(problem.start, sample, family)
+        sample, budget = problem.sample, self._budget(problem.observer)
+        objective = LabeledLoss(problem.start, sample)
         smallest = self.tol * sample.labeled_weight
-        found = descend(objective, problem, lambda gap, _: gap <= smallest, budget)
-        converged, unlabeled = found.gap <= smallest, problem.labels.unlabeled
-        self._set_soft_labels(found.soft_labels, unlabeled, budget.n_iter, converged)
-        self._warn_unless_converged()
-        sums = sample.all_sums(found.soft_labels)
+        found, gap = descend(objective, problem, lambda gap, _: gap <= smallest, budget)
+        unlabeled = problem.labels.unlabeled
+        self._set_soft_labels(found.labels, unlabeled, budget.n_iter, gap <= smallest)
+        sums = sample.all_sums(found.labels)
         self.log_likelihood_ = -objective(sums)[0]
-        return family.most_likely(sums, sample)
+        return sample.most_likely(sums)
 
     def _keep(self, problem: Problem) -> None:
         super()._keep(problem)
@@ -247,9 +236,8 @@ class LabeledLoss:
     labeled rows.
     """
 
-    def __init__(self, supervised: GaussianClasses, sample: Sample, family: Family) -> None:
+    def __init__(self, supervised: GaussianClasses, sample: Sample) -> None:
         self._sample = sample
-        self._family = family
         self._counts = sample.known[:, 0]
         self._total = sample.labeled_weight
         self._means = supervised.means
@@ -259,7 +247,7 @@ class LabeledLoss:
     def __call__(self, sums: Matrix) -> tuple[float, Matrix]:
         """Return the loss, and its derivative with respect to the class sums."""
         sample, counts = self._sample, self._counts
-        model = self._family.most_likely(sums, sample)
+        model = sample.most_likely(sums)
         precision = model.precision.matrix
         apart = self._means - model.means
         scatter = self._scatter + (apart.T * counts) @ apart
@@ -268,7 +256,9 @@ class LabeledLoss:
         value -= float(counts @ np.log(model.priors))
         # Of the loss, with respect to the covariance, and to the means as far as these enter C.
         by_covariance = 0.5 * (self._total * precision - spread @ precision)
-        by_covariance = self._family.adjoint(by_covariance) / sample.total
+        if sample.family.spherical:  # its mean diagonal is that of W/N
+            by_covariance = mean_diagonal(by_covariance)
+        by_covariance /= sample.total
         by_means = -(counts[:, None] * apart) @ precision
         # W/N is the covariance of all rows less Σ n_k μ_k μ_k' / N, and μ_k = M_k / n_k.
         through_covariance = model.means @ by_covariance
@@ -276,6 +266,6 @@ class LabeledLoss:
         by_sums = by_means / shares[:, None] - 2.0 * through_covariance
         by_counts = np.sum(through_covariance * model.means, axis=1)
         by_counts -= np.sum(by_means * model.means, axis=1) / shares
-        if self._family.priors is None:
+        if sample.family.priors is None:
             by_counts -= counts / shares
         return value, np.column_stack([by_counts, by_sums])

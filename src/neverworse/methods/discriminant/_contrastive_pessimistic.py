@@ -9,15 +9,17 @@ import numpy as np
 
 from neverworse._docs import documented_like
 from neverworse._typing import Matrix, Vector
-from neverworse.estimators import ProjectedLeastSquaresClassifier
-from neverworse.methods.discriminant._gaussian import GaussianClasses, SingularCovarianceError
-from neverworse.methods.discriminant._sample import Family, Sample
-from neverworse.methods.discriminant._semi_supervised import (
-    Problem,
+from neverworse.methods.discriminant._gaussian import (
+    GaussianClasses,
+    Sample,
+    SingularCovarianceError,
+)
+from neverworse.methods.discriminant._soft_labels import (
+    EMDiscriminantAnalysis,
     SoftLabelDiscriminant,
     descend,
 )
-from neverworse.methods.discriminant._supervised import LinearDiscriminantClassifier
+from neverworse.methods.discriminant._supervised import Problem
 from neverworse.projection import (
     CHUNK,
     EPS,
@@ -43,6 +45,18 @@ class LikelihoodCertificate(Certificate):
 
     `duality_gap` is how much more the worst case could be improved at most, relative to the
     improvement.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from neverworse.methods import ContrastivePessimisticDiscriminantAnalysis
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 2, 100)
+    >>> X = rng.normal(size=(100, 2)) + y[:, None]
+    >>> y[20:] = -1
+    >>> certificate = ContrastivePessimisticDiscriminantAnalysis().fit(X, y).certificate_
+    >>> certificate.distance, certificate.holds
+    ('likelihood', True)
     """
 
     def _loss(self) -> str:
@@ -64,7 +78,7 @@ class LikelihoodCertificate(Certificate):
         return f"{labels} The solver {how}, at a {gap}; what is said above holds all the same."
 
 
-@documented_like(LinearDiscriminantClassifier, ProjectedLeastSquaresClassifier)
+@documented_like(EMDiscriminantAnalysis)
 class ContrastivePessimisticDiscriminantAnalysis(SoftLabelDiscriminant):
     r"""Linear discriminant analysis that is never less likely than the supervised one.
 
@@ -96,18 +110,12 @@ class ContrastivePessimisticDiscriminantAnalysis(SoftLabelDiscriminant):
 
     Attributes
     ----------
-    {classes_, coef_, intercept_, priors_, means_, covariance_, rank_}
-    supervised_ : LinearDiscriminantClassifier
-        The supervised baseline, fitted to the labeled rows.
+    {classes_, coef_, intercept_, priors_, means_, covariance_, rank_, supervised_}
     soft_labels_ : array of shape (n_unlabeled,) or (n_unlabeled, n_classes)
         The most pessimistic labels, as the share of the second of two classes, or of every class.
     certificate_ : LikelihoodCertificate
         What is proved about these parameters, compared with the supervised ones.
-    n_iter_ : int
-        Number of steps.
-    converged_ : bool
-        Whether `tol` was reached.
-    {n_features_in_, feature_names_in_}
+    {n_iter_, converged_, n_features_in_, feature_names_in_}
 
     References
     ----------
@@ -132,40 +140,40 @@ class ContrastivePessimisticDiscriminantAnalysis(SoftLabelDiscriminant):
     certificate_: LikelihoodCertificate
 
     def _move(self, problem: Problem) -> GaussianClasses:
-        start, sample, family = problem.start, problem.sample, problem.family
+        start, sample = problem.start, problem.sample
         budget = self._budget(problem.observer)
 
         def improvement(sums: Matrix) -> tuple[float, Matrix]:
-            model = family.most_likely(sums, sample)
-            better = family.log_likelihood(model, sums, sample)
-            return better - family.log_likelihood(start, sums, sample), model.linear - start.linear
+            model = sample.most_likely(sums)
+            better = sample.log_likelihood(model, sums) - sample.log_likelihood(start, sums)
+            return better, model.linear - start.linear
 
         def enough(gap: float, value: float) -> bool:
             return gap <= self.tol * value or value <= floor
 
-        floor = rounding_error(start, sample, family)
-        found = descend(improvement, problem, enough, budget)
-        saddle = family.most_likely(sample.all_sums(found.soft_labels), sample).stored()
-        model, proved = _certified(saddle, start, sample, family)
+        floor = rounding_error(start, sample)
+        found, _ = descend(improvement, problem, enough, budget)
+        saddle = sample.most_likely(sample.all_sums(found.labels)).stored()
+        model, proved = _certified(saddle, start, sample)
         # The descent bounds what any parameters guarantee from above, these do from below.
         gap = max(0.0, found.value + proved.worst)
         converged = gap <= max(self.tol * found.value, proved.bound, floor)
-        unlabeled = problem.labels.unlabeled
-        self._set_soft_labels(found.soft_labels, unlabeled, budget.n_iter, converged)
+        stopped_early = budget.exhausted and not converged
+        self._set_soft_labels(
+            found.labels, problem.labels.unlabeled, budget.n_iter, converged, not stopped_early
+        )
         self.certificate_ = self._certificate(
             proved,
             problem.labels,
             duality_gap=gap / found.value if found.value > 0.0 else float("inf"),
-            stopped_early=budget.exhausted and not converged,
+            stopped_early=stopped_early,
             moved=model is not start,
         )
-        if not (converged or self.certificate_.stopped_early):
-            self._warn_unless_converged()
         return self.supervised_._model_ if model is start else model
 
     def _keep(self, problem: Problem) -> None:
         super()._keep(problem)
-        proved = contrast(problem.start, problem.start, problem.sample, problem.family)
+        proved = contrast(problem.start, problem.start, problem.sample)
         self.certificate_ = self._certificate(proved, problem.labels)
 
     def _certificate(
@@ -235,7 +243,7 @@ class Contrast:
 
 
 def _certified(
-    saddle: GaussianClasses, start: GaussianClasses, sample: Sample, family: Family
+    saddle: GaussianClasses, start: GaussianClasses, sample: Sample
 ) -> tuple[GaussianClasses, Contrast]:
     """Return classes that are never worse than the supervised ones, and the proof.
 
@@ -245,22 +253,20 @@ def _certified(
     for part in STEP_FRACTIONS:
         try:
             model = saddle if part == 1.0 else start.between(saddle, part).stored()
-            proved = contrast(model, start, sample, family)
+            proved = contrast(model, start, sample)
         except SingularCovarianceError:
             continue
         if proved.is_never_worse:
             return model, proved
-    return start, contrast(start, start, sample, family)
+    return start, contrast(start, start, sample)
 
 
-def contrast(
-    model: GaussianClasses, baseline: GaussianClasses, sample: Sample, family: Family
-) -> Contrast:
+def contrast(model: GaussianClasses, baseline: GaussianClasses, sample: Sample) -> Contrast:
     """Compare classes with a baseline, both about the centre of the sample."""
     of_baseline = sample.scores(baseline.linear)
-    shared_baseline = family.shared(baseline, sample)
+    shared_baseline = sample.shared(baseline)
     known_baseline = float(np.vdot(baseline.linear, sample.known)) + shared_baseline
-    error = rounding_error(baseline, sample, family)
+    error = rounding_error(baseline, sample)
     range_of_baseline = (
         -known_baseline - _total(sample.free, of_baseline.max(axis=0)) - error,
         -known_baseline - _total(sample.free, of_baseline.min(axis=0)) + error,
@@ -269,11 +275,11 @@ def contrast(
         return Contrast(0.0, 0.0, 0.0, range_of_baseline)
     step = model.linear - baseline.linear
     gain = sample.scores(step)
-    known = float(np.vdot(step, sample.known)) + family.shared(model, sample) - shared_baseline
+    known = float(np.vdot(step, sample.known)) + sample.shared(model) - shared_baseline
     return Contrast(
         worst=-known - _total(sample.free, gain.min(axis=0)),
         best=-known - _total(sample.free, gain.max(axis=0)),
-        bound=rounding_error(model, sample, family) + error,
+        bound=rounding_error(model, sample) + error,
         baseline=range_of_baseline,
     )
 
@@ -285,7 +291,7 @@ def _total(weights: Vector, terms: Vector) -> float:
     return math.fsum(float(weights[i : i + CHUNK] @ counted[i : i + CHUNK]) for i in starts)
 
 
-def rounding_error(model: GaussianClasses, sample: Sample, family: Family) -> float:
+def rounding_error(model: GaussianClasses, sample: Sample) -> float:
     """Return a bound of the rounding errors in the loss of the model, for any labeling.
 
     Factoring a covariance of d columns is exact for one that is off by (d + 4) ε, relative to the
@@ -297,7 +303,7 @@ def rounding_error(model: GaussianClasses, sample: Sample, family: Family) -> fl
     precision, total, d = model.precision, sample.total, len(sample.offset)
     root, sizes, means = math.sqrt(total), np.abs(precision.matrix), np.abs(model.means)
     centre, lengths = np.abs(sample.centre), np.sqrt(sample.raw)
-    penalty = total * family.alpha * float(np.trace(precision.matrix))
+    penalty = total * sample.family.alpha * float(np.trace(precision.matrix))
     priors = total * float(np.abs(np.log(model.priors)).max())
     # Σ (x - c)'P(x - c) and N μ'Pμ, with their errors from the factorisation.
     spread = float(np.vdot(precision.matrix, sample.scatter))

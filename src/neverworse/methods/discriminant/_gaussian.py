@@ -1,4 +1,4 @@
-"""Gaussian classes with a common covariance: parameters, scores and densities.
+"""Gaussian classes with a common covariance: parameters, scores, densities and likelihood.
 
 With rows measured from a centre c and the precision P = Σ⁻¹, the logarithm of the joint density of
 a row x and the class k is
@@ -12,11 +12,17 @@ linear scores, and sums of the shared term need only the scatter matrix of the r
 Where rows do not vary within their classes in some direction, Gaussian classes have no density. As
 in scikit-learn's `LinearDiscriminantAnalysis`, such directions are left out: the density is that of
 the coordinates of the rows in all others.
+
+*Class sums* are arrays of shape (n_classes, 1 + n_columns): for each class the weight of its rows,
+and the weighted sum of these rows measured from their common centre. A soft label counts for every
+class by its share. Together with the scatter matrix of all rows, on which labels have no influence,
+they are all that maximum likelihood depends on.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -24,8 +30,8 @@ import numpy as np
 from scipy import linalg
 from scipy.linalg import lapack
 
-from neverworse._typing import Matrix, Vector
-from neverworse.projection import Weights
+from neverworse._typing import Mask, Matrix, Vector
+from neverworse.projection import Weights, moments
 from neverworse.rows import Rows
 
 # A variance within the classes is zero if it is at most this part of the total variance: less
@@ -33,6 +39,9 @@ from neverworse.rows import Rows
 SMALLEST_VARIANCE = 1e-10
 # A reciprocal condition number that leaves no digits.
 SMALLEST_RCOND = 1e-13
+# Columns whose sum of squares exceeds that about their mean by more than this factor are shifted:
+# inverting their covariance would magnify the digits that are lost.
+MAX_OFFSET_RATIO = 1e4
 
 
 class SingularCovarianceError(ValueError):
@@ -83,7 +92,6 @@ class Subspace:
 
     @property
     def rank(self) -> int:
-        """How many directions there are."""
         return self.basis.shape[1]
 
 
@@ -203,3 +211,127 @@ def uncentred(linear: Matrix, centre: Vector) -> Weights:
     """Return linear functions of rows that are measured from a centre, as ones of the rows."""
     coef = linear[:, 1:]
     return Weights(coef, linear[:, 0] - coef @ centre)
+
+
+def mean_diagonal(matrix: Matrix) -> Matrix:
+    """Return the multiple of the identity with the same trace."""
+    return np.diag(np.full(len(matrix), np.trace(matrix) / len(matrix)))
+
+
+@dataclass(frozen=True)
+class Family:
+    r"""Which Gaussian classes are looked for, and by which penalised likelihood.
+
+    For class sums with the weights :math:`n_k`, the total N and the scatter matrix W within the
+    classes, it is
+
+    .. math:: \sum_k n_k \log \pi_k - \tfrac N2 \log \det (2 \pi \Sigma)
+              - \tfrac12 \operatorname{tr} \Sigma^{-1} (W + N \alpha I) ,
+
+    largest for the class means, the shares of the classes and Σ = W/N + αI (or, of matrices that
+    are a multiple of the identity, for the mean of its diagonal).
+    """
+
+    spherical: bool  # whether Σ is a multiple of the identity
+    alpha: float  # penalty
+    priors: Vector | None  # (n_classes,): fixed probabilities of the classes; estimated if None
+    # to which densities are restricted; if None, to the directions in which there is variance
+    space: Subspace | None = None
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Weighted rows, some of a known class, and the likelihood of Gaussian classes on them."""
+
+    rows: Rows  # shifted where that was needed for accuracy
+    offset: Vector  # (n_columns,): mean of `rows`, after their shift
+    total: float  # sum of the weights
+    scatter: Matrix  # (n_columns, n_columns): weighted sum of (x - centre)(x - centre)'
+    raw: Vector  # (n_columns,): weighted sum of squares of `rows`: the size of what was added up
+    varies: Mask  # (n_columns,): false for constant columns
+    known: Matrix  # (n_classes, 1 + n_columns): class sums of the labeled rows
+    free: Vector  # (n_rows,): weights of the unlabeled rows; zero for the labeled ones
+    family: Family
+
+    @classmethod
+    def of(
+        cls, rows: Rows, target: Matrix, weights: Vector, unlabeled: Mask, family: Family
+    ) -> Sample:
+        """Add up the rows; the target is one-hot or of the second class, anything if unlabeled."""
+        target = target if len(target) > 1 else np.concatenate([1.0 - target, target])
+        sums = moments(rows, weights, centre=True)
+        far = sums.raw > MAX_OFFSET_RATIO * np.diag(sums.gram)
+        if rows.shift is None and np.any(far, where=sums.varies):
+            sums = moments(rows.shifted(sums.mean), weights, centre=True)
+        free = np.where(unlabeled, weights, 0.0)
+        sample = cls(
+            sums.rows, sums.mean, sums.total, sums.gram, sums.raw, sums.varies, target, free, family
+        )
+        return replace(sample, known=sample.sums(target * np.where(unlabeled, 0.0, weights)))
+
+    @property
+    def centre(self) -> Vector:
+        """Mean of all rows."""
+        shift = self.rows.shift
+        return self.offset if shift is None else self.offset + shift
+
+    @property
+    def labeled_weight(self) -> float:
+        """Sum of the weights of the labeled rows."""
+        return float(self.known[:, 0].sum())
+
+    def sums(self, weights: Matrix) -> Matrix:
+        """Return the class sums for weights of shape (n_classes, n_rows)."""
+        return self._centred(self.rows.weighted_sum(weights), weights.sum(axis=1))
+
+    def all_sums(self, soft_labels: Matrix) -> Matrix:
+        """Return the class sums of all rows for soft labels of shape (n_classes, n_rows)."""
+        return self.known + self.sums(self.free * soft_labels)
+
+    def scores(self, linear: Matrix) -> Matrix:
+        """Return linear functions of the rows, measured from the centre."""
+        weights = uncentred(linear, self.centre)
+        return self.rows.scores(weights.coef, weights.intercept)
+
+    def scores_and_sums(
+        self, linear: Matrix, weigh: Callable[[Vector, slice], Vector]
+    ) -> tuple[Matrix, Matrix]:
+        """Return the scores t and the class sums for the weights weigh(t), in one pass."""
+        weights = uncentred(linear, self.centre)
+        t, summed, total = self.rows.scores_and_sum(weights.coef, weights.intercept, weigh)
+        return t, self._centred(summed, np.asarray(total))
+
+    def _centred(self, summed: Matrix, total: Vector) -> Matrix:
+        centred = summed - total[:, None] * self.offset
+        centred[:, ~self.varies] = 0.0  # nothing but rounding errors
+        return np.column_stack([total, centred])
+
+    def most_likely(self, sums: Matrix) -> GaussianClasses:
+        """Return the classes of maximum penalised likelihood, for class sums of all rows."""
+        counts, summed = sums[:, 0], sums[:, 1:]
+        means = summed / counts[:, None]
+        halves = summed / np.sqrt(counts)[:, None]
+        covariance, family = (self.scatter - halves.T @ halves) / self.total, self.family
+        if family.spherical:
+            covariance = mean_diagonal(covariance)
+        if family.alpha > 0.0:
+            covariance[np.diag_indices_from(covariance)] += family.alpha
+        priors = counts / counts.sum() if family.priors is None else family.priors
+        space = family.space
+        if space is None:
+            # Spherical, all columns have one unit: none is small on its own.
+            totals = mean_diagonal(self.scatter) if family.spherical else self.scatter
+            least = np.diag(totals) / self.total
+            space = Subspace.of(covariance, np.maximum(least, np.diag(covariance)))
+        return GaussianClasses(priors, means, covariance, self.centre, space)
+
+    def log_likelihood(self, model: GaussianClasses, sums: Matrix) -> float:
+        """Return the penalised log-likelihood of classes, for class sums of all rows."""
+        return float(np.vdot(model.linear, sums)) + self.shared(model)
+
+    def shared(self, model: GaussianClasses) -> float:
+        """Return the part of the penalised log-likelihood that labels have no influence on."""
+        precision = model.precision.matrix
+        penalty = self.family.alpha * float(np.trace(precision))
+        spread = float(np.vdot(precision, self.scatter))
+        return self.total * (model.constant - 0.5 * penalty) - 0.5 * spread

@@ -1,4 +1,4 @@
-r"""What the semi-supervised discriminant classifiers share: the baseline, and soft labels.
+r"""Soft labels of unlabeled rows, by expectation maximisation or by projected gradients.
 
 The soft labels :math:`q_j` of the rows lie in the simplex, and enter the class sums z linearly,
 
@@ -16,29 +16,32 @@ above its minimum; where it is zero, the Karush-Kuhn-Tucker conditions hold.
 from __future__ import annotations
 
 import math
-import warnings
-from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy import special
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 
 from neverworse._accelerated_gradient import accelerated_gradient
 from neverworse._budget import Budget
+from neverworse._docs import documented_like
 from neverworse._typing import Mask, Matrix, Vector
-from neverworse.estimators import copy_input_checks
-from neverworse.methods.discriminant._gaussian import GaussianClasses, SingularCovarianceError
-from neverworse.methods.discriminant._sample import Family, Sample, one_hot
-from neverworse.methods.discriminant._supervised import (
-    DiscriminantClassifier,
-    LinearDiscriminantClassifier,
+from neverworse.estimators import ProjectedLeastSquaresClassifier
+from neverworse.methods._base import warn_not_converged
+from neverworse.methods.discriminant._gaussian import (
+    GaussianClasses,
+    Sample,
+    SingularCovarianceError,
 )
-from neverworse.projection import Labels, Observer, Simplex, TrainingRows
+from neverworse.methods.discriminant._supervised import (
+    LinearDiscriminantClassifier,
+    Problem,
+    SemiSupervisedDiscriminant,
+)
+from neverworse.projection import Observer, Simplex
 
 # The bound of the curvature decays with each step, by more where a step met much less curvature,
 # and grows where it was exceeded; beyond a total growth, curvature was not the problem.
@@ -49,63 +52,6 @@ MAX_IDLE_STEPS = 100  # without a smaller value or gap
 
 # Value and derivative at class sums.
 Objective = Callable[[Matrix], tuple[float, Matrix]]
-
-
-@dataclass(frozen=True)
-class Problem:
-    """What a semi-supervised fit starts from."""
-
-    start: GaussianClasses  # the supervised ones, about the centre of the sample
-    sample: Sample  # all rows
-    family: Family
-    labels: Labels
-    observer: Observer | None
-
-    @property
-    def posteriors(self) -> Matrix:
-        """Probabilities of the classes by the supervised parameters, (n_classes, n_rows)."""
-        return posteriors(self.sample.scores(self.start.linear))
-
-
-class SemiSupervisedDiscriminant(DiscriminantClassifier):
-    """Base of discriminant classifiers that start from the supervised one."""
-
-    supervised_: LinearDiscriminantClassifier
-
-    def _fit_training(
-        self, training: TrainingRows, family: Family, observer: Observer | None
-    ) -> GaussianClasses:
-        supervised = LinearDiscriminantClassifier(
-            covariance=self.covariance,
-            priors=self.priors,
-            alpha=self.alpha,
-            missing_label=self.missing_label,
-        )
-        start = supervised._fit_training(training, family)
-        supervised._set_model(start)
-        supervised.classes_ = self.classes_
-        copy_input_checks(self, supervised)
-        self.supervised_ = supervised
-        labels = training.labels
-        weights = self._row_weights(labels)
-        sample = Sample.of(training.rows, one_hot(labels), weights, labels.unlabeled)
-        centred, family = start.about(sample.centre), replace(family, space=start.space)
-        problem = Problem(centred, sample, family, labels, observer)
-        if not sample.free.any():
-            self._keep(problem)
-            return start
-        return self._move(problem)
-
-    def _row_weights(self, labels: Labels) -> Vector:
-        """Return the weights of all rows in the likelihood."""
-        return np.ones(len(labels.width)) if labels.weights is None else labels.weights
-
-    @abstractmethod
-    def _move(self, problem: Problem) -> GaussianClasses:
-        """Return the classes that all rows give, and set the attributes of the method."""
-
-    def _keep(self, problem: Problem) -> None:
-        """Set the attributes of the method where no unlabeled row has a weight."""
 
 
 class SoftLabelDiscriminant(SemiSupervisedDiscriminant):
@@ -148,76 +94,205 @@ class SoftLabelDiscriminant(SemiSupervisedDiscriminant):
         return Budget(self.max_iter, self.max_time, observer, "iterations")
 
     def _set_soft_labels(
-        self, soft_labels: Matrix, unlabeled: Mask, n_iter: int, converged: bool
+        self, soft_labels: Matrix, unlabeled: Mask, n_iter: int, converged: bool, warn: bool = True
     ) -> None:
         """Set what was found, for soft labels of shape (n_classes, n_rows)."""
         found = soft_labels[:, unlabeled]
         self.soft_labels_ = found[1].copy() if len(found) == 2 else np.ascontiguousarray(found.T)
         self.n_iter_ = max(1, n_iter)  # scikit-learn wants at least one
         self.converged_ = converged
+        if warn and not converged:
+            warn_not_converged(
+                f"{type(self).__name__} has not converged after {self.n_iter_} steps. Raise "
+                "max_iter, max_time or tol; if that does not help, rescale the features."
+            )
 
     def _keep(self, problem: Problem) -> None:
         self._set_soft_labels(problem.posteriors, problem.labels.unlabeled, 1, True)
 
-    def _warn_unless_converged(self) -> None:
-        if not self.converged_:
-            warnings.warn(
-                f"{type(self).__name__} has not converged after {self.n_iter_} steps. Raise "
-                "max_iter, max_time or tol; if that does not help, rescale the features.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+
+@documented_like(LinearDiscriminantClassifier, ProjectedLeastSquaresClassifier)
+class EMDiscriminantAnalysis(SoftLabelDiscriminant):
+    r"""Linear discriminant analysis with unlabeled rows, by expectation maximisation.
+
+    Maximises the likelihood of what is known: labeled rows with their classes, unlabeled rows
+    without,
+
+    .. math:: \sum_{i \text{ labeled}} s_i \log \left( \pi_{y_i}
+              \mathcal N(x_i; \mu_{y_i}, \Sigma) \right)
+              + \lambda \sum_{j \text{ unlabeled}} s_j \log \sum_k \pi_k
+              \mathcal N(x_j; \mu_k, \Sigma)
+              - \frac{\alpha}{2} N \operatorname{tr} \Sigma^{-1} ,
+
+    with N the sum of all weights :math:`s_i` and :math:`\lambda s_j`. Every step replaces the
+    missing labels by the probabilities of the classes, and the parameters by those of maximum
+    likelihood for these soft labels. The likelihood never decreases, and converges to a local
+    maximum.
+
+    More likely rows need not mean better predictions: where the classes are not Gaussian, the
+    unlabeled rows outvote the labels, and the classifier can become much worse than the supervised
+    one. Nothing here is guaranteed.
+
+    Parameters
+    ----------
+    unlabeled_weight : float, default=1.0
+        λ, how much an unlabeled row counts. Zero gives the supervised classifier.
+    {covariance, priors, alpha, missing_label}
+    tol : float, default=1e-6
+        Stop when a step raises the log-likelihood by at most this for each unit of weight.
+    max_iter : int or None, default=1000
+        Maximum number of steps.
+    {max_time, verbose}
+
+    Attributes
+    ----------
+    {classes_, coef_, intercept_, priors_, means_, covariance_, rank_}
+    supervised_ : LinearDiscriminantClassifier
+        The supervised baseline, fitted to the labeled rows. The fit starts from it.
+    soft_labels_ : array of shape (n_unlabeled,) or (n_unlabeled, n_classes)
+        Probabilities of the unlabeled rows to be in the second of two classes, or in every class.
+    log_likelihood_ : float
+        The objective at the end.
+    log_likelihoods_ : array of shape (n_iter_ + 1,)
+        The objective at the start and after every step; it never decreases.
+    n_iter_ : int
+        Number of steps.
+    converged_ : bool
+        Whether `tol` was reached.
+    {n_features_in_, feature_names_in_}
+
+    References
+    ----------
+    A. P. Dempster, N. M. Laird and D. B. Rubin, "Maximum likelihood from incomplete data via the EM
+    algorithm", Journal of the Royal Statistical Society B 39 (1977), 1-38.
+
+    G. J. McLachlan, "Estimating the linear discriminant function from initial samples containing a
+    small number of unclassified observations", Journal of the American Statistical Association 72
+    (1977), 403-406.
+
+    K. Nigam, A. K. McCallum, S. Thrun and T. Mitchell, "Text classification from labeled and
+    unlabeled documents using EM", Machine Learning 39 (2000), 103-134.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from neverworse.methods import EMDiscriminantAnalysis
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.integers(0, 2, 500)
+    >>> X = rng.normal(size=(500, 2)) + 2 * truth[:, None]
+    >>> y = np.where(np.arange(500) < 8, truth, -1)
+    >>> clf = EMDiscriminantAnalysis().fit(X, y)
+    >>> print(f"{clf.supervised_.score(X, truth):.3f} becomes {clf.score(X, truth):.3f}")
+    0.924 becomes 0.946
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
+        **SoftLabelDiscriminant._parameter_constraints,
+        "unlabeled_weight": [Interval(Real, 0, None, closed="left")],
+    }
+
+    log_likelihood_: float
+    log_likelihoods_: Vector
+
+    def __init__(
+        self,
+        unlabeled_weight: float = 1.0,
+        *,
+        covariance: str = "full",
+        priors: Any = None,
+        alpha: float = 0.0,
+        missing_label: Any = "auto",
+        tol: float = 1e-6,
+        max_iter: int | None = 1000,
+        max_time: float | None = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            covariance=covariance,
+            priors=priors,
+            alpha=alpha,
+            missing_label=missing_label,
+            tol=tol,
+            max_iter=max_iter,
+            max_time=max_time,
+            verbose=verbose,
+        )
+        self.unlabeled_weight = unlabeled_weight
+
+    def _move(self, problem: Problem) -> GaussianClasses:
+        sample, budget = problem.sample, self._budget(problem.observer)
+        n_unlabeled = int(np.count_nonzero(sample.free))
+        model, path = problem.start, [-np.inf]
+        while True:
+            scores, sums, likelihood = _expect(model, sample)
+            path.append(likelihood)
+            converged = likelihood - path[-2] <= self.tol * sample.total
+            budget.report("expectation maximisation", n_unlabeled)
+            if converged or not budget.spend():
+                break
+            model = sample.most_likely(sums)
+        self._set_soft_labels(
+            special.softmax(scores, axis=0), problem.labels.unlabeled, budget.n_iter, converged
+        )
+        self._set_likelihoods(path[1:])
+        return model
+
+    def _keep(self, problem: Problem) -> None:
+        super()._keep(problem)
+        self._set_likelihoods([self.supervised_.log_likelihood_])
+
+    def _set_likelihoods(self, path: list[float]) -> None:
+        self.log_likelihoods_ = np.array(path)
+        self.log_likelihood_ = path[-1]
 
 
-def posteriors(scores: Matrix) -> Matrix:
-    """Return the probabilities of the classes, for scores of shape (n_classes, n_rows)."""
-    probabilities: Matrix = special.softmax(scores, axis=0)
-    return probabilities
+def _expect(model: GaussianClasses, sample: Sample) -> tuple[Matrix, Matrix, float]:
+    """Return the scores, the class sums for their probabilities, and the log-likelihood."""
+    evidence = np.zeros(sample.rows.n_rows)
 
+    def weigh(t: Matrix, rows: slice) -> Matrix:
+        evidence[rows] = special.logsumexp(t, axis=0)
+        weights: Matrix = sample.free[rows] * np.exp(t - evidence[rows])
+        return weights
 
-@dataclass(frozen=True)
-class Descent:
-    """Soft labels, and how good they are."""
-
-    soft_labels: Matrix  # (n_classes, n_rows): of labeled rows, anything
-    value: float
-    gap: float
+    scores, sums = sample.scores_and_sums(model.linear, weigh)
+    known = sample.log_likelihood(model, sample.known)
+    return scores, sample.known + sums, known + float(sample.free @ evidence)
 
 
 def descend(
     objective: Objective, problem: Problem, enough: Callable[[float, float], bool], budget: Budget
-) -> Descent:
+) -> tuple[Point, float]:
     """Minimise a smooth function of the class sums, from the supervised probabilities on.
 
-    It ends where ``enough(gap, value)`` says so, or with the budget.
+    It ends where ``enough(gap, value)`` says so, or with the budget. Returns the end and its gap.
     """
-    run, q = _Run(objective, problem.sample, enough, budget), problem.posteriors
-    start = _Point.at(objective, q, problem.sample.all_sums(q))
+    q, sample = problem.posteriors, problem.sample
+    start = Point.at(objective, q, sample.all_sums(q))
+    run = _Run(objective, sample, enough, budget, start)
     end = accelerated_gradient(
-        run.begin(start),
+        start,
         step=run.step,
         extrapolate=run.extrapolate,
         uphill=lambda ahead, new, here: bool(np.vdot(ahead.slopes, new.sums - here.sums) > 0.0),
         worse=lambda new, here: new.value > here.value + run.rounding,
         stop=run.stop,
     )
-    gaps = _gaps(end.labels, problem.sample.scores(end.slopes))
-    return Descent(end.labels, end.value, float(problem.sample.free @ gaps))
+    return end, float(sample.free @ _gaps(end.labels, sample.scores(end.slopes)))
 
 
 @dataclass(frozen=True)
-class _Point:
+class Point:
     """Labels with their class sums, and value and derivative there."""
 
-    labels: Matrix
+    labels: Matrix  # (n_classes, n_rows): of labeled rows, anything
     sums: Matrix
     value: float
     slopes: Matrix
 
     @classmethod
-    def at(cls, objective: Objective, labels: Matrix, sums: Matrix) -> _Point:
-        value, slopes = objective(sums)
-        return cls(labels, sums, value, slopes)
+    def at(cls, objective: Objective, labels: Matrix, sums: Matrix) -> Point:
+        return cls(labels, sums, *objective(sums))
 
 
 class _Run:
@@ -229,23 +304,20 @@ class _Run:
         sample: Sample,
         enough: Callable[[float, float], bool],
         budget: Budget,
+        start: Point,
     ) -> None:
         self._objective, self._sample = objective, sample
         self._enough, self._budget = enough, budget
         self._n_unlabeled = int(np.count_nonzero(sample.free))
-        self._curvature = self._first = 1.0
+        # Such that the label that changes most changes by about one.
+        t = sample.scores(start.slopes)[:, sample.free > 0.0]
+        self._curvature = float(np.ptp(t, axis=0).max()) or 1.0
+        self._largest = MAX_TOTAL_GROWTH * self._curvature
         self._gap = self._smallest_gap = self._value = math.inf
         self._idle, self._ended = 0, False
         self.rounding = VALUE_ROUNDING * sample.total
 
-    def begin(self, start: _Point) -> _Point:
-        """Bound the curvature such that the label that changes most changes by about one."""
-        t = self._sample.scores(start.slopes)[:, self._sample.free > 0.0]
-        largest = float(np.ptp(t, axis=0).max())
-        self._curvature = self._first = largest if largest > 0.0 else 1.0
-        return start
-
-    def stop(self, here: _Point) -> bool:
+    def stop(self, here: Point) -> bool:
         """Whether the budget is used up, or steps make no more progress."""
         progress = here.value < self._value - self.rounding
         progress = progress or self._gap < 0.9 * self._smallest_gap
@@ -253,26 +325,31 @@ class _Run:
         self._idle = 0 if progress else self._idle + 1
         return self._ended or self._idle > MAX_IDLE_STEPS
 
-    def step(self, ahead: _Point) -> _Point | None:
+    def step(self, ahead: Point) -> Point | None:
         """Return the end of a step; None if the gap is small enough, or the budget is used up."""
-        step = _Step(self._sample, ahead, self._curvature)
-        self._gap = step.gap
-        self._budget.report("soft labels", self._n_unlabeled, step.gap, abs(ahead.value))
-        if self._enough(step.gap, ahead.value):
+        labels, change, square, self._gap = self._heading(ahead)
+        self._budget.report("soft labels", self._n_unlabeled, self._gap, abs(ahead.value))
+        if self._enough(self._gap, ahead.value):
             return None
         if not self._budget.spend():
             self._ended = True
             return None
-        new = step.end(self._objective)
-        while not step.fits(new) and self._curvature < MAX_TOTAL_GROWTH * self._first:
+        while True:
+            new = Point.at(self._objective, labels, ahead.sums + change)
+            turned = float(np.vdot(new.slopes - ahead.slopes, change))
+            met = turned / square if square > 0.0 else 0.0
+            # By the values, or by the derivatives where values are too close to be compared.
+            along = float(np.vdot(ahead.slopes, change))
+            bound = ahead.value + along + 0.5 * self._curvature * square
+            if new.value <= bound or met <= self._curvature or self._curvature >= self._largest:
+                break
             self._curvature *= CURVATURE_GROWTH
-            step = _Step(self._sample, ahead, self._curvature)
-            new = step.end(self._objective)
-        met = max(MAX_CURVATURE_DROP * self._curvature, step.curvature_to(new))
+            labels, change, square, _ = self._heading(ahead)
+        met = max(MAX_CURVATURE_DROP * self._curvature, met)
         self._curvature = min(CURVATURE_DECAY * self._curvature, met)
         return new
 
-    def extrapolate(self, here: _Point, before: _Point, momentum: float) -> _Point:
+    def extrapolate(self, here: Point, before: Point, momentum: float) -> Point:
         """Return a point on the line from the one before through this one.
 
         Labels there may lie outside of the simplex. If they do so by too much for a likelihood to
@@ -283,53 +360,29 @@ class _Run:
             return here
         labels = here.labels + momentum * (here.labels - before.labels)
         try:
-            return _Point.at(self._objective, labels, sums)
+            return Point.at(self._objective, labels, sums)
         except SingularCovarianceError:
             return here
 
+    def _heading(self, start: Point) -> tuple[Matrix, Matrix, float, float]:
+        """Return where labels are heading, by one pass over the rows.
 
-class _Step:
-    """Where labels are heading, and the gap where they come from, by one pass over the rows."""
-
-    def __init__(self, sample: Sample, start: _Point, curvature: float) -> None:
-        free, simplex, q = sample.free, Simplex(), start.labels
-        gaps, squares = np.empty(len(free)), np.empty(len(free))
-        self._labels = np.empty_like(q)
+        Also by how much the class sums change, the square of the change of the labels, and the gap
+        where they come from.
+        """
+        free, simplex, q = self._sample.free, Simplex(), start.labels
+        gaps, squares, labels = np.empty(len(free)), np.empty(len(free)), np.empty_like(q)
 
         def weigh(t: Matrix, rows: slice) -> Matrix:
-            here = q[:, rows]
-            nearest = simplex.project(here - t / curvature)
-            move = nearest - here
-            gaps[rows] = _gaps(here, t)
+            labels[:, rows] = simplex.project(q[:, rows] - t / self._curvature)
+            move = labels[:, rows] - q[:, rows]
+            gaps[rows] = _gaps(q[:, rows], t)
             squares[rows] = np.sum(move**2, axis=0)
-            self._labels[:, rows] = nearest
             weights: Matrix = free[rows] * move
             return weights
 
-        _, change = sample.scores_and_sums(start.slopes, weigh)
-        self._start, self._change, self._curvature = start, change, curvature
-        self._square = float(free @ squares)
-        self.gap = float(free @ gaps)
-
-    def end(self, objective: Objective) -> _Point:
-        """Return where the step ends."""
-        return _Point.at(objective, self._labels, self._start.sums + self._change)
-
-    def fits(self, end: _Point) -> bool:
-        """Whether the curvature up to the end is bounded as assumed.
-
-        By the values, or by the derivatives where values are too close to be compared.
-        """
-        start = self._start
-        along = float(np.vdot(start.slopes, self._change))
-        if end.value <= start.value + along + 0.5 * self._curvature * self._square:
-            return True
-        return self.curvature_to(end) <= self._curvature
-
-    def curvature_to(self, end: _Point) -> float:
-        """Return the curvature up to the end."""
-        change = float(np.vdot(end.slopes - self._start.slopes, self._change))
-        return change / self._square if self._square > 0.0 else 0.0
+        _, change = self._sample.scores_and_sums(start.slopes, weigh)
+        return labels, change, float(free @ squares), float(free @ gaps)
 
 
 def _gaps(labels: Matrix, scores: Matrix) -> Vector:

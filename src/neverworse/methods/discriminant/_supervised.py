@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy import special
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from neverworse._docs import documented_like
-from neverworse._typing import Matrix, Vector
+from neverworse._typing import AnyArray, Matrix, Vector
 from neverworse.estimators import (
     FitInput,
     LeastSquaresClassifier,
@@ -22,13 +24,16 @@ from neverworse.estimators import (
 )
 from neverworse.methods._base import LogOddsClassifier
 from neverworse.methods.discriminant._gaussian import (
+    Family,
     GaussianClasses,
+    Sample,
     SingularCovarianceError,
     uncentred,
 )
-from neverworse.methods.discriminant._sample import Family, Sample, checked_priors, one_hot
 from neverworse.projection import Labels, Observer, TrainingRows
 from neverworse.rows import as_rows, single_threaded_blas
+
+SUM_TOLERANCE = 1e-8  # for probabilities that should add up to one
 
 
 class DiscriminantClassifier(LogOddsClassifier):
@@ -84,7 +89,7 @@ class DiscriminantClassifier(LogOddsClassifier):
     @single_threaded_blas()
     def _fit_rows(self, given: FitInput) -> None:
         known = known_labels(given, self.missing_label)
-        priors = checked_priors(self.priors, known.classes)
+        priors = _checked_priors(self.priors, known.classes)
         family = Family(self.covariance == "spherical", float(self.alpha), priors)
         self.classes_ = known.classes
         try:
@@ -115,6 +120,27 @@ class DiscriminantClassifier(LogOddsClassifier):
         self.covariance_ = model.covariance
         self.rank_ = model.space.rank
         self._model_ = model
+
+
+def _checked_priors(priors: Any, classes: AnyArray) -> Vector | None:
+    """Return the parameter `priors` as an array, or None if they are to be estimated."""
+    if priors is None:
+        return None
+    n_classes = len(classes)
+    if isinstance(priors, str):
+        return np.full(n_classes, 1.0 / n_classes)
+    given = np.asarray(priors, dtype=np.float64)
+    if given.shape != (n_classes,):
+        raise ValueError(
+            f"priors has shape {given.shape}, but y has {n_classes} classes "
+            f"({', '.join(map(str, classes))}): give one probability for each, in this order."
+        )
+    if not (given > 0.0).all() or abs(given.sum() - 1.0) > SUM_TOLERANCE:
+        raise ValueError(
+            f"priors={given.tolist()} are not probabilities of classes that occur: they have to be "
+            "positive, and add up to 1."
+        )
+    return given / given.sum()
 
 
 @documented_like(LeastSquaresClassifier)
@@ -206,10 +232,9 @@ class LinearDiscriminantClassifier(DiscriminantClassifier):
     ) -> GaussianClasses:
         rows, target, weights = training.labeled()
         weights = np.ones(rows.n_rows) if weights is None else weights
-        labeled = Labels(target, np.zeros(rows.n_rows), weights)
-        sample = Sample.of(rows, one_hot(labeled), weights, labeled.unlabeled)
-        model = family.most_likely(sample.known, sample).stored()
-        self.log_likelihood_ = family.log_likelihood(model, sample.known, sample)
+        sample = Sample.of(rows, target, weights, np.zeros(rows.n_rows, bool), family)
+        model = sample.most_likely(sample.known).stored()
+        self.log_likelihood_ = sample.log_likelihood(model, sample.known)
         return model
 
 
@@ -255,3 +280,58 @@ class NearestMeanClassifier(LinearDiscriminantClassifier):
         super().__init__(
             covariance="spherical", priors="uniform", alpha=alpha, missing_label=missing_label
         )
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a semi-supervised fit starts from."""
+
+    start: GaussianClasses  # the supervised ones, about the centre of the sample
+    sample: Sample  # all rows
+    labels: Labels
+    observer: Observer | None
+
+    @property
+    def posteriors(self) -> Matrix:
+        """Probabilities of the classes by the supervised parameters, (n_classes, n_rows)."""
+        probabilities: Matrix = special.softmax(self.sample.scores(self.start.linear), axis=0)
+        return probabilities
+
+
+class SemiSupervisedDiscriminant(DiscriminantClassifier):
+    """Base of discriminant classifiers that start from the supervised one."""
+
+    supervised_: LinearDiscriminantClassifier
+    unlabeled_weight: float = 1.0  # of an unlabeled row in the likelihood
+
+    def _fit_training(
+        self, training: TrainingRows, family: Family, observer: Observer | None
+    ) -> GaussianClasses:
+        supervised = LinearDiscriminantClassifier(
+            covariance=self.covariance,
+            priors=self.priors,
+            alpha=self.alpha,
+            missing_label=self.missing_label,
+        )
+        start = supervised._fit_training(training, family)
+        supervised._set_model(start)
+        supervised.classes_ = self.classes_
+        copy_input_checks(self, supervised)
+        self.supervised_ = supervised
+        labels = training.labels
+        weights = np.ones(len(labels.width)) if labels.weights is None else labels.weights
+        weights = np.where(labels.unlabeled, self.unlabeled_weight * weights, weights)
+        family = replace(family, space=start.space)
+        sample = Sample.of(training.rows, labels.target, weights, labels.unlabeled, family)
+        problem = Problem(start.about(sample.centre), sample, labels, observer)
+        if not sample.free.any():
+            self._keep(problem)
+            return start
+        return self._move(problem)
+
+    @abstractmethod
+    def _move(self, problem: Problem) -> GaussianClasses:
+        """Return the classes that all rows give, and set the attributes of the method."""
+
+    def _keep(self, problem: Problem) -> None:
+        """Set the attributes of the method where no unlabeled row has a weight."""

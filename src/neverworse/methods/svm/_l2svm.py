@@ -1,32 +1,47 @@
-"""The supervised support vector classifier with squared hinge loss."""
+"""The supervised support vector classifier, and what the semi-supervised ones share with it."""
 
 from __future__ import annotations
 
-import warnings
+from abc import abstractmethod
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from neverworse._budget import Budget
 from neverworse._docs import documented_like
-from neverworse._typing import Vector
+from neverworse._typing import AnyArray, Indices, Mask, Vector
 from neverworse.estimators import (
     FitInput,
     KnownLabels,
     LinearClassifier,
     ProjectedLeastSquaresClassifier,
+    copy_input_checks,
     known_labels,
+    stored_weights,
 )
-from neverworse.methods.svm._newton import Design, Hinges, System, minimise
-from neverworse.methods.svm._systems import choose, prepare
-from neverworse.projection import Observer, Weights
-from neverworse.rows import Rows
+from neverworse.methods._base import check_two_classes, warn_not_converged, wide_moments
+from neverworse.methods.svm._newton import (
+    ConjugateSystem,
+    Design,
+    GramSystem,
+    Objective,
+    Solution,
+    System,
+    minimise,
+)
+from neverworse.projection import Observer, Weights, moments
+from neverworse.rows import Rows, SparseRows
 
+# With more columns than this, Newton steps by conjugate gradients are faster than with the matrix:
+# of dense rows, of dense rows that are fewer than their columns, and of sparse rows.
+MAX_COLUMNS, MAX_WIDE_COLUMNS, MAX_SPARSE_COLUMNS = 3000, 1000, 300
 # Labeled rows are copied if there are more than this many times as many rows.
 MIN_UNUSED_RATIO = 10
+# The tolerance of solutions that are only stages on the way to others.
+COARSE_TOL = 1e-6
 
 
 class SVMClassifier(LinearClassifier):
@@ -54,9 +69,27 @@ class SVMClassifier(LinearClassifier):
     n_iter_: int
 
     def _prepare(self, rows: Rows, weights: Vector) -> tuple[Design, System]:
-        return prepare(
-            rows, weights, float(self.alpha), self.fit_intercept, self.penalise_intercept
-        )
+        """Check the rows, centre them, and choose how Newton steps are solved for.
+
+        The weights are those of the loss: the curvature at scores of zero.
+        """
+        centred = self.fit_intercept and not self.penalise_intercept
+        penalty = np.full(rows.n_columns + self.fit_intercept, float(self.alpha))
+        if centred:
+            penalty[-1] = 0.0
+        most = MAX_COLUMNS if rows.n_rows >= rows.n_columns else MAX_WIDE_COLUMNS
+        most = MAX_SPARSE_COLUMNS if isinstance(rows, SparseRows) else most
+        full = moments(rows, weights, centred) if rows.n_columns <= most else None
+        sums = full or wide_moments(rows, weights, centred)
+        absent = weights == 0.0 if not weights.all() else None
+        design = Design(sums.rows, sums.mean, np.flatnonzero(~sums.varies), penalty, absent)
+        if full is None:
+            return design, ConjugateSystem()
+        gram = full.gram
+        if self.fit_intercept:
+            crossed = np.zeros(rows.n_columns) if centred else rows.weighted_sum(weights)
+            gram = np.block([[gram, crossed[:, None]], [crossed, full.total]])
+        return design, GramSystem(gram, weights)
 
     def _scaled(self, weights: Vector) -> Vector:
         """Return weights of rows in a loss that is their sum or their mean."""
@@ -74,11 +107,9 @@ class SVMClassifier(LinearClassifier):
             reason = "made no more progress before it converged. Raise tol or alpha"
         else:
             return  # stopped by a callback
-        warnings.warn(
+        warn_not_converged(
             f"The solver {reason}, or rescale the features, for example with "
-            "sklearn.preprocessing.StandardScaler.",
-            ConvergenceWarning,
-            stacklevel=2,
+            "sklearn.preprocessing.StandardScaler."
         )
 
 
@@ -96,8 +127,8 @@ class L2SVMClassifier(SVMClassifier):
 
     with ``scaling="sum"``; with ``scaling="mean"`` the second term is divided by
     :math:`\sum_i s_i`. With ``penalise_intercept=True`` the first term is
-    :math:`\frac{\alpha}{2} (\lVert w \rVert^2 + b^2)`. More than two classes have one such problem
-    each, their rows against all others.
+    :math:`\frac{\alpha}{2} (\lVert w \rVert^2 + b^2)`. With more than two classes, one such problem
+    is solved for each class against the rest.
 
     Unlabeled rows are ignored: this is the supervised counterpart of `TransductiveSVMClassifier`
     and `SafeSVMClassifier`. It is solved by Newton's method on the rows within the margin, with
@@ -105,8 +136,8 @@ class L2SVMClassifier(SVMClassifier):
     columns that differ by many orders of magnitude do no harm to the solver (but the penalty
     depends on them: standardise the columns if it should not).
 
-    There are no probabilities. For calibrated ones, fit scikit-learn's `CalibratedClassifierCV` to
-    the labeled rows: it knows no unlabeled ones, and takes their marker for a class.
+    There is no `predict_proba`. For calibrated probabilities, fit scikit-learn's
+    `CalibratedClassifierCV` to the labeled rows only: it takes the marker of others for a class.
 
     Parameters
     ----------
@@ -123,7 +154,7 @@ class L2SVMClassifier(SVMClassifier):
         of `LinearSVC`.
     tol : float, default=1e-12
         Stop when a Newton step promises less than this fraction of the objective. Close to the
-        solution Newton's method is exact, so that little time can be saved with a larger one.
+        solution Newton's method is exact, so a larger value saves little time.
     max_iter : int, default=1000
         Maximum number of Newton steps, for each class.
     {missing_label, verbose}
@@ -139,9 +170,9 @@ class L2SVMClassifier(SVMClassifier):
     objective_ : float, or array of shape (n_classes,)
         The minimum that was found.
     n_iter_ : int
-        Newton steps; the most that a class took.
+        Number of Newton steps; of several classes, the largest.
     converged_ : bool
-        Whether the minimum was reached, for all classes.
+        Whether `tol` was reached, for all classes.
     {n_features_in_, feature_names_in_}
 
     See Also
@@ -196,14 +227,14 @@ class L2SVMClassifier(SVMClassifier):
         targets = labels.target
         used = np.flatnonzero(weights)
         if MIN_UNUSED_RATIO * len(used) < rows.n_rows:
-            rows, weights, targets = choose(rows, used), weights[used], targets[:, used]
+            rows, weights, targets = rows.some(used), weights[used], targets[:, used]
         design, system = self._prepare(rows, weights)
         solutions, n_iter = [], 0
         for target in targets:
             budget = Budget(self.max_iter, None, observer)
-            hinges = Hinges(weights * target, weights * (1.0 - target))
+            objective = Objective(design, weights * target, weights * (1.0 - target))
             solutions.append(
-                minimise(design, hinges, system.fresh(), budget, self.tol, stage="Newton step")
+                minimise(objective, system.fresh(), budget, self.tol, stage="Newton step")
             )
             n_iter = max(n_iter, budget.n_iter)
         found = [design.weights(solution.parameters) for solution in solutions]
@@ -213,3 +244,139 @@ class L2SVMClassifier(SVMClassifier):
         values = [solution.value for solution in solutions]
         self.objective_ = np.array(values) if len(values) > 1 else values[0]
         self._set_end(all(solution.converged for solution in solutions), n_iter, budget)
+
+
+@dataclass(frozen=True)
+class PartlyLabeled:
+    r"""The objective of the weights, once the unlabeled rows are given soft labels p.
+
+    .. math::
+
+        \frac{\alpha}{2} \lVert w \rVert^2 + \sum_i c_i \ell(y_i f_i)
+        + v \sum_j c_j \left( p_j \ell(f_j) + (1 - p_j) \ell(-f_j) \right),
+        \qquad \ell(t) = \tfrac12 \max(0, 1 - t)^2
+    """
+
+    labeled: Objective  # of the labeled rows: all others have no weight
+    system: System
+    unlabeled: Indices  # the unlabeled rows that have a weight
+    costs: Vector  # (n_unlabeled,): their weights c
+    start: Solution  # the supervised weights
+    tol: float
+    budget: Budget
+
+    def solve(
+        self, soft: Vector, weight: float, start: Solution | None, rough: float = 0.0
+    ) -> Solution:
+        """Return the best weights for soft labels p and the weight v of the unlabeled rows.
+
+        If they are only a stage on the way to others, `rough` is a larger tolerance for them.
+        """
+        found = minimise(
+            self._divided(soft, weight), self.system, self.budget, max(self.tol, rough), start
+        )
+        return replace(found, value=weight * found.value)
+
+    def value(self, solution: Solution, soft: Vector, weight: float) -> float:
+        """Return the objective of a solution that was found for other labels or weights."""
+        return weight * self._divided(soft, weight).value(solution)
+
+    def _divided(self, soft: Vector, weight: float) -> Objective:
+        """Return the objective divided by v.
+
+        It changes with v in the penalty and the few labeled rows only, so that the system
+        remembers what it knows of the unlabeled rows.
+        """
+        design, positive, negative = (
+            self.labeled.design,
+            self.labeled.positive / weight,
+            self.labeled.negative / weight,
+        )
+        positive[self.unlabeled] = self.costs * soft
+        negative[self.unlabeled] = self.costs * (1.0 - soft)
+        return Objective(replace(design, penalty=design.penalty / weight), positive, negative)
+
+    def scores(self, solution: Solution) -> Vector:
+        """Return the scores of the unlabeled rows."""
+        return solution.scores[self.unlabeled]
+
+    def preference(self, scores: Vector) -> Vector:
+        """Return how much more a positive label of each unlabeled row costs than a negative one."""
+        up, down = np.maximum(1.0 - scores, 0.0), np.maximum(1.0 + scores, 0.0)
+        return 0.5 * self.costs * (up - down) * (up + down)
+
+
+class SemiSupervisedSVM(SVMClassifier):
+    """Base of classifiers for two classes that give labels to the unlabeled rows."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
+        **SVMClassifier._parameter_constraints,
+        "unlabeled_weight": [Interval(Real, 0, None, closed="neither")],
+        "positive_fraction": [Interval(Real, 0, 1, closed="both"), None],
+    }
+
+    unlabeled_weight: float
+    positive_fraction: float | None
+    supervised_: L2SVMClassifier
+    labels_: AnyArray
+
+    def _fit_rows(self, given: FitInput) -> None:
+        known, rows = known_labels(given, self.missing_label), given.rows
+        check_two_classes(known.classes)
+        budget = Budget(self.max_iter, None, given.observer)
+        shared = "alpha scaling fit_intercept penalise_intercept tol max_iter missing_label"
+        supervised = L2SVMClassifier(**{name: getattr(self, name) for name in shared.split()})
+        supervised._fit_known(rows, known, None)
+        copy_input_checks(self, supervised)
+        budget.report("supervised SVM", int(np.count_nonzero(~known.labels.unlabeled)))
+        self.classes_, self.supervised_ = known.classes, supervised
+        unlabeled = known.labels.unlabeled
+        used = known.labels.weights_where(unlabeled) > 0.0
+        codes = np.zeros(rows.n_rows, np.intp)
+        if used.any():
+            problem = self._problem(rows, known, used, budget)
+            found, codes[used] = self._fit_partly(problem, self._share(known))
+        else:
+            found = stored_weights(supervised)
+            self.converged_, self.n_iter_ = supervised.converged_, supervised.n_iter_
+            self._keep_supervised()
+        self._set_weights(found)
+        others = np.flatnonzero(unlabeled & ~used)
+        if others.size:
+            codes[others] = rows.scores(found.coef, found.intercept)[0, others] > 0.0
+        self.labels_ = known.classes[codes[unlabeled]]
+
+    @abstractmethod
+    def _fit_partly(self, problem: PartlyLabeled, share: float) -> tuple[Weights, Mask]:
+        """Return weights, and which of the unlabeled rows are positive; set the attributes."""
+
+    @abstractmethod
+    def _keep_supervised(self) -> None:
+        """Set the attributes of the method if there are no unlabeled rows."""
+
+    def _problem(
+        self, rows: Rows, known: KnownLabels, unlabeled: Mask, budget: Budget
+    ) -> PartlyLabeled:
+        labels = known.labels
+        weights = self._scaled(labels.weights_where(~labels.unlabeled))
+        where = np.flatnonzero(unlabeled)
+        costs = self._scaled(labels.weights_where(unlabeled)[where])
+        full = weights / float(self.unlabeled_weight)  # the form that `PartlyLabeled` solves
+        full[where] = costs
+        design, system = self._prepare(rows, full)
+        labeled = Objective(design, weights * labels.target[0], weights * (1.0 - labels.target[0]))
+        parameters = design.parameters(stored_weights(self.supervised_))
+        start = Solution.of(parameters, design.scores(parameters))
+        return PartlyLabeled(labeled, system, where, costs, start, self.tol, budget)
+
+    def _share(self, known: KnownLabels) -> float:
+        """Return the share of positive rows among the unlabeled ones."""
+        if self.positive_fraction is not None:
+            return float(self.positive_fraction)
+        labels = known.labels
+        return float(labels.target[0, labels.weights_where(~labels.unlabeled) > 0.0].mean())
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags

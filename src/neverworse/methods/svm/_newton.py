@@ -8,22 +8,33 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
+from scipy import linalg
+from scipy.linalg import lapack
 
 from neverworse._budget import Budget
+from neverworse._conjugate_gradients import conjugate_gradients
 from neverworse._typing import Indices, Mask, Matrix, Vector
 from neverworse.projection import EPS, Weights
-from neverworse.rows import Rows, single_threaded_blas
+from neverworse.rows import N_PARTS, Rows, SparseRows, map_in_threads, single_threaded_blas
 
+# The Gram matrix is corrected where that takes fewer rows than to add it up again; a solution with
+# its factor where these are at most this share of the columns, and as long as it is so accurate.
+MAX_CHANGED_SHARE, MAX_CORRECTED_SHARE, MAX_ERROR = 0.5, 0.06, 1e-8
+# A factor of the Gram matrix is good enough as long as its condition number (columns brought to
+# equal length) leaves some digits. Beyond, orthogonal factors of the rows, unless there are many.
+MIN_RCOND, MAX_QR_SIZE = 1e-10, 2**22
+MAX_ACTIVE_SHARE = 0.7  # up to which a sparse matrix is cut down to the rows with curvature
+# To which fraction conjugate gradients lower the residual. Steps beyond the first few are nearly at
+# the optimum, where an inexact one would only be taken again.
+FIRST_ACCURACY, ACCURACY, N_FIRST = 0.03, 1e-4, 3
 # Where rounding errors end the descent, it has converged if so little was left to gain.
 NEGLIGIBLE_GAIN = 1e-8
 # A step may be so short that it lowers the objective by less than a rounding error, and still bring
 # a row into the margin that makes room for the next one. How many such steps are taken in a row:
 MAX_IDLE_STEPS = 30
-# The line search stops when the slope has fallen to this fraction.
-SLOPE_REDUCTION = 1e-6
+SLOPE_REDUCTION = 1e-6  # to which the line search lowers the slope
 
 
 @dataclass(frozen=True)
@@ -31,17 +42,15 @@ class Design:
     """Scores as a linear function of parameters: the weights, and an intercept behind them.
 
     The parameters refer to centred rows, which makes the intercept nearly independent of the
-    weights. The penalty is that of the weights of the rows as they are: centring does not change
-    it, because rows are centred only if the intercept is not penalised.
+    weights. That does not change the penalty: only if the intercept has none, rows are centred.
     """
 
     rows: Rows  # perhaps shifted
     centre: Vector  # (n_columns,): subtracted from the rows, by algebra
     idle: Indices  # columns in which no row differs from the centre: exactly zero once centred
-    penalty: Vector  # (n_parameters,): the penalty is ½ Σ penalty · parameter²
-    fit_intercept: bool
-    # (n_rows,): rows without weight, whose scores are of no interest and may be anything
-    absent: Mask | None
+    # (n_parameters,): the penalty is ½ Σ penalty · parameter². Without intercept, n_columns long
+    penalty: Vector
+    absent: Mask | None  # (n_rows,): rows without weight, whose scores may be anything
 
     def scores(self, parameters: Vector) -> Vector:
         """Return the scores of all rows; zero for rows without weight."""
@@ -51,237 +60,341 @@ class Design:
             scores[self.absent] = 0.0
         return scores
 
-    def adjoint(self, slope: Vector) -> Vector:
-        """Return the derivative by the parameters, given that by the scores."""
-        return self.gather(self.rows.weighted_sum(slope), float(slope.sum()))
-
     def gather(self, weighted_sum: Vector, total: float) -> Vector:
         """Return the sum over centred rows, given the sum over rows and that of the weights."""
-        if not self.fit_intercept:
-            return weighted_sum
         centred = weighted_sum - total * self.centre
         centred[self.idle] = 0.0
-        return np.append(centred, total)
+        return np.append(centred, total)[: len(self.penalty)]
 
-    def weights(self, parameters: Vector) -> Weights:
-        """Return the weights for rows that are neither shifted nor centred."""
-        if not self.fit_intercept:
-            return Weights(parameters[None], np.zeros(1))
-        coef = parameters[None, :-1]
-        intercept = parameters[-1] - coef @ self.centre
-        shift = self.rows.shift
-        return Weights(coef, intercept if shift is None else intercept - coef @ shift)
+    def gram(self, indices: Indices, weights: Vector) -> Matrix:
+        """Return the weighted sum of xx' over some of the centred rows."""
+        root = np.sqrt(weights)
 
-    def parameters(self, weights: Weights) -> Vector:
-        """Return the parameters that belong to weights."""
-        if not self.fit_intercept:
-            return weights.coef[0]
-        origin = self.centre if self.rows.shift is None else self.centre + self.rows.shift
-        return np.append(weights.coef[0], weights.intercept + weights.coef @ origin)
+        def part(blocks: list[slice]) -> Matrix:
+            total = np.zeros((len(self.penalty), len(self.penalty)))
+            for these in blocks:
+                block = self.take(indices[these]) * root[these, None]
+                total += block.T @ block
+            return total
+
+        size = self.rows.block_rows
+        blocks = [slice(lo, lo + size) for lo in range(0, max(len(indices), 1), size)]
+        n_parts = min(N_PARTS, len(blocks))  # a matrix for each; there may be many blocks
+        parts = map_in_threads(part, [blocks[k::n_parts] for k in range(n_parts)])
+        return sum(parts[1:], parts[0])
 
     def take(self, indices: Indices) -> Matrix:
         """Return some of the centred rows, with a one for the intercept behind them."""
         taken = self.rows.take(indices)
-        if not self.fit_intercept:
-            return taken
         taken -= self.centre
         taken[:, self.idle] = 0.0
-        return np.column_stack([taken, np.ones(len(taken))])
+        if len(self.penalty) > taken.shape[1]:
+            taken = np.column_stack([taken, np.ones(len(taken))])
+        return taken
 
-    def with_rows(self, rows: Rows) -> Design:
-        """Return the same for some of the rows, all of which have a weight."""
-        return replace(self, rows=rows, absent=None)
+    @property
+    def _origin(self) -> Vector:
+        return self.centre if self.rows.shift is None else self.centre + self.rows.shift
+
+    def weights(self, parameters: Vector) -> Weights:
+        """Return the weights for rows that are neither shifted nor centred."""
+        d = self.rows.n_columns
+        coef = parameters[None, :d]
+        return Weights(coef, parameters[d:].sum() - coef @ self._origin)
+
+    def parameters(self, weights: Weights) -> Vector:
+        """Return the parameters that belong to weights."""
+        intercept = weights.intercept + weights.coef @ self._origin
+        return np.append(weights.coef[0], intercept)[: len(self.penalty)]
 
 
 @dataclass(frozen=True)
-class Margins:
-    """Scores, as their distances from 1 and from -1.
+class Solution:
+    """Where the solver is, or has ended: parameters with their scores.
 
-    Where the penalty is tiny next to the squares of the columns, rows may be so close to the margin
-    that the difference is less than the rounding error of a score; and yet this difference, times
-    the row, is what balances the penalty. Distances have digits for it, scores have not.
+    The scores are there as distances from 1 and from -1. If the penalty is tiny next to the squares
+    of the columns, what is missing to the margin may be less than the rounding error of a score;
+    and yet this, times the row, is what balances the penalty.
     """
 
+    parameters: Vector  # see `Design`
     up: Vector  # (n_rows,): 1 - score: how much is missing to the margin of positive rows
     down: Vector  # (n_rows,): 1 + score: how much is missing to the margin of negative rows
+    value: float = float("nan")  # of the objective
+    converged: bool = False
 
     @classmethod
-    def of(cls, scores: Vector) -> Margins:
-        """Return the margins of scores."""
-        return cls(1.0 - scores, 1.0 + scores)
+    def of(cls, parameters: Vector, scores: Vector) -> Solution:
+        return cls(parameters, 1.0 - scores, 1.0 + scores)
 
-    def moved(self, length: float, change: Vector) -> Margins:
-        """Return the margins once the scores have changed."""
+    def moved(self, length: float, step: Vector, change: Vector) -> Solution:
         moved = length * change
-        return Margins(self.up - moved, self.down + moved)
+        return Solution(self.parameters + length * step, self.up - moved, self.down + moved)
 
     @property
     def scores(self) -> Vector:
-        """The scores."""
         return 0.5 * (self.down - self.up)
-
-
-@dataclass(frozen=True)
-class Hinges:
-    r"""The loss of scores f, each with a margin above, below, or on both sides.
-
-    .. math:: \frac12 \sum_i p_i \max(0, 1 - f_i)^2 + n_i \max(0, 1 + f_i)^2
-    """
-
-    # positive, negative: (n_rows,): the weights p and n. A row with a known label has one of them,
-    # and no weight if both are zero; a row with a soft label has both
-    positive: Vector
-    negative: Vector
-
-    def value(self, margins: Margins) -> float:
-        """Return the loss."""
-        up, down = np.maximum(margins.up, 0.0), np.maximum(margins.down, 0.0)
-        # A row without weight may have a score whose square overflows: multiply one by one.
-        loss = np.vdot(self.positive * up, up) + np.vdot(self.negative * down, down)
-        return 0.5 * float(loss)
-
-    def slope(self, margins: Margins) -> Vector:
-        """Return the derivative of the loss, for each score."""
-        up, slope = np.maximum(margins.up, 0.0), np.maximum(margins.down, 0.0)
-        up *= self.positive
-        slope *= self.negative
-        slope -= up
-        return slope
-
-    def curvature(self, margins: Margins) -> Vector:
-        """Return the second derivative of the loss, for each score; zero beyond the margin."""
-        return self.positive * (margins.up > 0.0) + self.negative * (margins.down > 0.0)
 
 
 @dataclass(frozen=True)
 class LocalModel:
     """The quadratic function that the objective is, as long as no row crosses its margin."""
 
+    design: Design
     parameters: Vector  # (n_parameters,): where this is
-    penalty: Vector  # (n_parameters,)
     # slope, curvature: (n_rows,): first and second derivative of the loss by each score
     slope: Vector
     curvature: Vector
     gradient: Vector  # (n_parameters,): first derivative of the objective
 
-    @classmethod
-    def at(cls, parameters: Vector, margins: Margins, design: Design, hinges: Hinges) -> LocalModel:
-        """Return the model of the objective at some parameters and their margins."""
-        slope, curvature = hinges.slope(margins), hinges.curvature(margins)
-        gradient = design.adjoint(slope) + design.penalty * parameters
-        return cls(parameters, design.penalty, slope, curvature, gradient)
-
-    @cached_property
+    @cached_property  # the rows within their margin
     def active(self) -> Indices:
-        """The rows within their margin."""
         return np.flatnonzero(self.curvature > 0.0)
 
 
-class System(Protocol):
-    """Solves for Newton steps, and remembers what helps with the next one.
+@dataclass(frozen=True)
+class Objective:
+    r"""The loss of scores f, each with a margin above, below, or on both sides, and the penalty.
 
-    Columns whose scales differ by many orders of magnitude are brought to one scale, which changes
-    the way to the solution and not the solution.
+    .. math:: \frac12 \sum_i p_i \max(0, 1 - f_i)^2 + n_i \max(0, 1 + f_i)^2
     """
 
-    def step(self, model: LocalModel) -> Vector:
-        """Return the way to the minimum of the model."""
+    design: Design
+    # positive, negative: (n_rows,): the weights p and n. A row with a known label has one of them,
+    # and no weight if both are zero; a row with a soft label has both
+    positive: Vector
+    negative: Vector
 
-    def fresh(self) -> System:
-        """Return the system as it was in the beginning, when all rows had curvature."""
+    def value(self, at: Solution) -> float:
+        up, down = np.maximum(at.up, 0.0), np.maximum(at.down, 0.0)
+        # A row without weight may have a score whose square overflows: multiply one by one.
+        loss = np.vdot(self.positive * up, up) + np.vdot(self.negative * down, down)
+        penalty = np.vdot(self.design.penalty * at.parameters, at.parameters)
+        return 0.5 * float(loss + penalty)
 
+    def model(self, at: Solution) -> LocalModel:
+        design, slope = self.design, self._slope(at)
+        gradient = design.gather(design.rows.weighted_sum(slope), float(slope.sum()))
+        gradient += design.penalty * at.parameters
+        return LocalModel(design, at.parameters, slope, self._curvature(at), gradient)
 
-@dataclass(frozen=True)
-class Solution:
-    """Where the solver ended."""
+    def minimum_along(self, step: Vector, start: Solution) -> Solution:
+        """Return the zero of the derivative along a step, which is piecewise linear.
 
-    parameters: Vector  # see `Design`
-    margins: Margins  # of all rows
-    value: float  # of the objective
-    converged: bool = False
+        Newton's method finds it in finitely many iterations, inside a bracket that shrinks.
+        """
+        change, penalised = self.design.scores(step), self.design.penalty * step
+        constant, linear = float(penalised @ start.parameters), float(penalised @ step)
+        steepest = abs(constant + float(np.vdot(self._slope(start), change)))
+        low, high, length = 0.0, np.inf, 1.0
+        for _ in range(100):
+            at = start.moved(length, step, change)
+            first = constant + length * linear + float(np.vdot(self._slope(at), change))
+            if abs(first) <= SLOPE_REDUCTION * steepest:
+                break
+            second = linear + float(np.vdot(self._curvature(at) * change, change))
+            low, high = (length, high) if first < 0.0 else (low, length)
+            length = length - first / second if second > 0.0 else np.inf
+            if not low < length < high:
+                length = 0.5 * (low + high) if high < np.inf else 2.0 * low
+        at = start.moved(length, step, change)
+        return replace(at, value=self.value(at))
+
+    def _slope(self, at: Solution) -> Vector:
+        """Return the derivative of the loss, for each score."""
+        up, slope = np.maximum(at.up, 0.0), np.maximum(at.down, 0.0)
+        up *= self.positive
+        slope *= self.negative
+        slope -= up
+        return slope
+
+    def _curvature(self, at: Solution) -> Vector:
+        """Return the second derivative of the loss, for each score; zero beyond the margin."""
+        return self.positive * (at.up > 0.0) + self.negative * (at.down > 0.0)
 
 
 @single_threaded_blas()
 def minimise(
-    design: Design,
-    hinges: Hinges,
+    objective: Objective,
     system: System,
     budget: Budget,
     tol: float,
     start: Solution | None = None,
     stage: str | None = None,
 ) -> Solution:
-    """Minimise the loss of the hinges plus the penalty of the design.
+    """Minimise the objective, until a step promises less than `tol` of it.
 
     On each set of rows within the margin the objective is quadratic. A step goes towards its
-    minimum, as far as the objective decreases; it is the last one if the set stays the same. This
-    happens after a finite number of steps, and a handful in practice.
+    minimum, as far as the objective decreases; it is the last one if the set stays the same.
 
-    The system may come from an earlier call for the same design, the start from other hinges. It
-    ends when a step promises less than `tol` of the objective. Steps are reported if they have a
-    name, `stage`.
+    System and start may come from an earlier call, with other weights of the rows. Steps are
+    reported if they have a name, `stage`.
     """
-    n_rows = design.rows.n_rows
+    n_rows = objective.design.rows.n_rows
     if start is None:
-        parameters, margins = np.zeros(len(design.penalty)), Margins.of(np.zeros(n_rows))
-    else:
-        parameters, margins = start.parameters, start.margins
-    value = objective(design, hinges, parameters, margins)
+        start = Solution.of(np.zeros(len(objective.design.penalty)), np.zeros(n_rows))
+    at = replace(start, value=objective.value(start), converged=False)
     idle = 0
     while True:
-        model = LocalModel.at(parameters, margins, design, hinges)
+        model = objective.model(at)
         step = system.step(model)
         promise = -0.5 * float(model.gradient @ step)
         if stage is not None:
-            budget.report(stage, n_rows, promise, value)
-        if abs(promise) <= tol * value:
-            return Solution(parameters, margins, value, True)
+            budget.report(stage, n_rows, promise, at.value)
+        if abs(promise) <= tol * at.value:
+            return replace(at, converged=True)
         if not budget.spend():
-            return Solution(parameters, margins, value)
-        change = design.scores(step)
-        length = _length(design, hinges, parameters, margins, step, change)
-        moved = parameters + length * step, margins.moved(length, change)
-        lower = objective(design, hinges, *moved)
-        idle = 0 if lower < value else idle + 1
-        if idle > MAX_IDLE_STEPS or not lower <= value * (1.0 + 8.0 * EPS):
-            return Solution(parameters, margins, value, abs(promise) <= NEGLIGIBLE_GAIN * value)
-        (parameters, margins), value = moved, lower
+            return at
+        moved = objective.minimum_along(step, at)
+        idle = 0 if moved.value < at.value else idle + 1
+        if idle > MAX_IDLE_STEPS or not moved.value <= at.value * (1.0 + 8.0 * EPS):
+            return replace(at, converged=abs(promise) <= NEGLIGIBLE_GAIN * at.value)
+        at = moved
 
 
-def objective(design: Design, hinges: Hinges, parameters: Vector, margins: Margins) -> float:
-    """Return the loss of the margins plus the penalty of the parameters."""
-    penalty = 0.5 * float(np.vdot(design.penalty * parameters, parameters))
-    return penalty + hinges.value(margins)
+class GramSystem:
+    """Solves for Newton steps with the Gram matrix of the rows with curvature, and its factor.
 
-
-def _length(
-    design: Design,
-    hinges: Hinges,
-    parameters: Vector,
-    margins: Margins,
-    step: Vector,
-    change: Vector,
-) -> float:
-    """Return how far to go: to the zero of the derivative, which is piecewise linear.
-
-    Newton's method finds it in finitely many iterations, inside a bracket that shrinks.
+    Few rows enter or leave the margin in a step. As long as these are much fewer than the columns,
+    the solution is corrected for them; beyond, the matrix is, and factored again. Columns whose
+    scales differ by many orders of magnitude are brought to one scale, which changes the way to the
+    solution and not the solution.
     """
-    penalised = design.penalty * step
-    constant, linear = float(penalised @ parameters), float(penalised @ step)
 
-    def derivatives(length: float) -> tuple[float, float]:
-        at = margins.moved(length, change)
-        first = constant + length * linear + float(np.vdot(hinges.slope(at), change))
-        return first, linear + float(np.vdot(hinges.curvature(at) * change, change))
+    def __init__(self, gram: Matrix, curvature: Vector) -> None:
+        self._start = gram, curvature
+        self._gram, self._curvature = gram, curvature
+        self._factor: tuple[Vector, _Factor] | None = None  # of this penalty
 
-    steepest = abs(constant + float(np.vdot(hinges.slope(margins), change)))
-    low, high, length = 0.0, np.inf, 1.0
-    for _ in range(100):
-        first, second = derivatives(length)
-        if abs(first) <= SLOPE_REDUCTION * steepest:
-            break
-        low, high = (length, high) if first < 0.0 else (low, length)
-        length = length - first / second if second > 0.0 else np.inf
-        if not low < length < high:
-            length = 0.5 * (low + high) if high < np.inf else 2.0 * low
-    return length
+    def fresh(self) -> GramSystem:
+        """Return the system as it was in the beginning, when all rows had curvature."""
+        return GramSystem(*self._start)
+
+    def step(self, model: LocalModel) -> Vector:
+        """Return the way to the minimum of the model."""
+        penalty = model.design.penalty
+        if self._factor is not None and np.array_equal(penalty, self._factor[0]):
+            step = self._corrected(model, self._factor[1])
+            if step is not None:
+                return step
+        self._update(model)
+        factor = _Factor(self._gram + np.diag(penalty), penalty)
+        self._factor = penalty, factor
+        if factor.is_accurate or len(model.active) * len(penalty) > MAX_QR_SIZE:
+            return factor.solve(-model.gradient)
+        return _orthogonal_step(model, factor.scale)
+
+    def _corrected(self, model: LocalModel, factor: _Factor) -> Vector | None:
+        """Solve with the factor of another set of rows, by Woodbury's formula, if that is exact."""
+        difference = model.curvature - self._curvature
+        changed, gradient = np.flatnonzero(difference), model.gradient
+        if not factor.is_accurate or len(changed) > MAX_CORRECTED_SHARE * len(gradient):
+            return None
+        weights, rows = difference[changed], model.design.take(changed)
+        solved, step = factor.solve(rows.T), factor.solve(-gradient)
+        inner = np.diag(1.0 / weights) + rows @ solved
+        step -= solved @ linalg.lstsq(inner, rows @ step, check_finite=False)[0]
+        residual = self._gram @ step + rows.T @ (weights * (rows @ step))
+        residual += model.design.penalty * step + gradient
+        error = np.linalg.norm(factor.scale * residual)
+        return step if error <= MAX_ERROR * np.linalg.norm(factor.scale * gradient) else None
+
+    def _update(self, model: LocalModel) -> None:
+        difference = model.curvature - self._curvature
+        changed = np.flatnonzero(difference)
+        if len(changed) < MAX_CHANGED_SHARE * len(model.active):
+            for sign in (1.0, -1.0):
+                these = changed[sign * difference[changed] > 0.0]
+                gram = model.design.gram(these, np.abs(difference[these]))
+                self._gram = self._gram + sign * gram
+        else:
+            self._gram = model.design.gram(model.active, model.curvature[model.active])
+        self._curvature = model.curvature
+
+
+class _Factor:
+    """A triangular factor of a positive definite matrix, with columns brought to one scale.
+
+    The matrix is overwritten. Its diagonal is at least `smallest`, up to rounding errors.
+    """
+
+    def __init__(self, matrix: Matrix, smallest: Vector) -> None:
+        diagonal = np.maximum(np.diag(matrix), smallest)
+        diagonal[diagonal == 0.0] = 1.0  # the intercept, where no row has curvature
+        self.scale = 1.0 / np.sqrt(diagonal)
+        matrix *= np.outer(self.scale, self.scale)
+        # Where floating point does not see the penalty, columns that depend on each other make the
+        # matrix singular, or worse. What is added is not more than its rounding errors.
+        added, failed = 0.0, True
+        while failed:
+            matrix[np.diag_indices_from(matrix)] = 1.0 + added
+            self._triangle, failed = lapack.dpotrf(matrix, lower=0)
+            added = max(10.0 * added, len(matrix) * EPS)
+        rcond, _ = lapack.dpocon(self._triangle, np.abs(matrix).sum(axis=0).max(), uplo="U")
+        self.is_accurate = rcond > MIN_RCOND
+
+    def solve(self, right: Vector) -> Vector:
+        solution, _ = lapack.dpotrs(self._triangle, (self.scale * right.T).T, lower=0)
+        solved: Vector = (self.scale * solution.T).T
+        return solved
+
+
+def _orthogonal_step(model: LocalModel, scale: Vector) -> Vector:
+    """Solve as a least squares problem, which does not square the condition number.
+
+    The step brings each active row to its margin, and the parameters to zero, as far as possible.
+    """
+    root = np.sqrt(model.curvature[model.active])
+    block = model.design.take(model.active) * root[:, None]
+    penalties = np.sqrt(model.design.penalty)
+    matrix = np.vstack([block, np.diag(penalties)]) * scale
+    target = np.concatenate([-model.slope[model.active] / root, -penalties * model.parameters])
+    solution = linalg.lstsq(matrix, target, cond=EPS, lapack_driver="gelsy", check_finite=False)[0]
+    step: Vector = scale * solution
+    return step
+
+
+class ConjugateSystem:
+    """The same by conjugate gradients, preconditioned with the diagonal: no matrix is formed."""
+
+    def __init__(self) -> None:
+        self._n_steps = 0
+
+    def fresh(self) -> ConjugateSystem:
+        return ConjugateSystem()
+
+    def step(self, model: LocalModel) -> Vector:
+        self._n_steps += 1
+        accuracy = FIRST_ACCURACY if self._n_steps <= N_FIRST else ACCURACY
+        design, curvature = model.design, model.curvature
+        most = MAX_ACTIVE_SHARE * design.rows.n_rows
+        if isinstance(design.rows, SparseRows) and len(model.active) <= most:
+            design = replace(design, rows=design.rows.some(model.active), absent=None)
+            curvature = curvature[model.active]
+        centre, total = design.centre, float(curvature.sum())
+        squares = design.rows.squares(curvature)
+        squares -= centre * (2.0 * design.rows.weighted_sum(curvature) - total * centre)
+        diagonal = np.append(np.maximum(squares, 0.0), total)[: len(design.penalty)]
+        diagonal += design.penalty
+        diagonal[diagonal == 0.0] = 1.0  # the intercept, where no row has curvature
+
+        def product(direction: Vector) -> Vector:
+            weights = design.weights(direction)
+            _, summed, total = design.rows.scores_and_sum(
+                weights.coef, weights.intercept, lambda scores, rows: curvature[rows] * scores
+            )
+            return design.gather(summed[0], float(total[0])) + design.penalty * direction
+
+        def square(residual: Vector) -> float:
+            return float(residual @ (residual / diagonal))
+
+        smallest = accuracy**2 * square(model.gradient)
+        return conjugate_gradients(
+            product,
+            -model.gradient,
+            lambda residual: square(residual) <= smallest,
+            precondition=lambda residual: residual / diagonal,
+        ).x
+
+
+System = GramSystem | ConjugateSystem

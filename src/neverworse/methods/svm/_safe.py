@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval
 from neverworse._docs import documented_like
 from neverworse._typing import AnyArray, Mask, Vector
 from neverworse.estimators import stored_weights
-from neverworse.methods.svm._semi_supervised import PartlyLabeled, SemiSupervisedSVM
+from neverworse.methods.svm._l2svm import PartlyLabeled, SemiSupervisedSVM
 from neverworse.methods.svm._transductive import TransductiveSVMClassifier, label_shares
 from neverworse.projection import Weights
 
@@ -65,13 +65,13 @@ class SafeSVMClassifier(SemiSupervisedSVM):
     positive_fraction : float or None, default=None
         The share of unlabeled rows of the second class. None: the share among the labeled rows.
     fraction_tolerance : float, default=0.05
-        How much the share of separators may differ from it.
+        How far the share of positive rows of a separator may be from it.
     n_samples : int, default=100
         How many local minima are looked for.
     n_separators : int, default=10
         How many of them are kept.
     risk : float, default=3.0
-        The factor :math:`\lambda`: how much worse it is to lose a row than it is good to gain one.
+        The factor :math:`\lambda`: how much a lost row counts compared with a gained one.
     {scaling}
     {fit_intercept, penalise_intercept, tol}
     max_iter : int, default=100000
@@ -98,7 +98,7 @@ class SafeSVMClassifier(SemiSupervisedSVM):
         The value of the chosen labels, as a share of the (weighted) unlabeled rows. Never negative.
     {supervised_, n_iter_}
     converged_ : bool
-        Whether all separators were found, and the last SVM was trained to the end.
+        Whether all separators were found, and the last SVM has converged.
     {n_features_in_, feature_names_in_}
 
     See Also
@@ -188,7 +188,7 @@ class SafeSVMClassifier(SemiSupervisedSVM):
         weights, converged = stored_weights(self.supervised_), self.supervised_.converged_
         if improvement > 0.0:
             last = problem.solve(positive.astype(np.float64), weight, problem.start)
-            weights, converged = problem.design.weights(last.parameters), last.converged
+            weights, converged = problem.labeled.design.weights(last.parameters), last.converged
         else:
             positive = supervised
         converged = converged and not problem.budget.exhausted

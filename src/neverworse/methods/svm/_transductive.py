@@ -14,9 +14,13 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from neverworse._docs import documented_like
 from neverworse._typing import Indices, Mask, Matrix, Vector
-from neverworse.methods.svm._l2svm import L2SVMClassifier
+from neverworse.methods.svm._l2svm import (
+    COARSE_TOL,
+    L2SVMClassifier,
+    PartlyLabeled,
+    SemiSupervisedSVM,
+)
 from neverworse.methods.svm._newton import Solution
-from neverworse.methods.svm._semi_supervised import COARSE_TOL, PartlyLabeled, SemiSupervisedSVM
 from neverworse.projection import EPS, Weights
 
 # A share times a number of rows is a whole number up to rounding errors.
@@ -52,8 +56,8 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
     ``penalise_intercept=True`` the first term is
     :math:`\frac{\alpha}{2} (\lVert w \rVert^2 + b^2)`.
 
-    The classes are assumed to be clusters: no class boundary where there are many rows. Where they
-    are not, the classifier may be much worse than its supervised counterpart, and nothing tells.
+    The classes are assumed to be clusters: no class boundary where there are many rows. If they are
+    not, the classifier may be much worse than its supervised counterpart, without any sign of it.
     There are many local minima, and one of them is found by
 
     - "switching": the supervised SVM labels the unlabeled rows. Then their weight v grows from
@@ -65,9 +69,9 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
       temperature T falls from 10 v by factors of 1.5, until the labels are hard. They are then
       switched as above at the full weight.
 
-    There are no probabilities. For calibrated ones, wrap the fitted classifier in scikit-learn's
-    `FrozenEstimator` and `CalibratedClassifierCV`, and fit that to labeled rows (best to some that
-    were held back): it knows no unlabeled ones, and takes their marker for a class.
+    There is no `predict_proba`. For calibrated probabilities, wrap the fitted classifier in
+    scikit-learn's `FrozenEstimator` and `CalibratedClassifierCV`, and fit that to labeled rows,
+    preferably held-out ones: it takes the marker of unlabeled rows for a class.
 
     Parameters
     ----------
@@ -80,7 +84,7 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
         The share of unlabeled rows of the second class; each row counts once, whatever its weight.
         None: the share among the labeled rows.
     positive_rounding : {"score", "svmlin"}, default="score"
-        What happens where the share leaves no whole number of rows. "score": the row in question
+        What happens if the share is not a whole number of rows. "score": the row in question
         gets the label of its supervised score. "svmlin": it is positive, as in SVMlin. There the
         rows with a larger supervised score than the :math:`\lfloor (1 - r) n_u \rfloor`-th
         smallest one are positive, for a share r of :math:`n_u` unlabeled rows; none of those with
@@ -117,7 +121,7 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
     supervised_ : L2SVMClassifier
         The supervised counterpart, with the same penalty and scaling.
     n_iter_ : int
-        Newton steps in total.
+        Number of Newton steps, in total.
     converged_ : bool
         Whether the last SVM was trained to the end, and no switch of labels improves it.
     {n_features_in_, feature_names_in_}
@@ -214,7 +218,7 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
         self.objective_ = problem.value(run.solution, run.positive.astype(np.float64), weight)
         ended = run.solution.converged and not problem.budget.exhausted
         self._set_end(ended, problem.budget.n_iter, problem.budget)
-        return problem.design.weights(run.solution.parameters), run.positive
+        return problem.labeled.design.weights(run.solution.parameters), run.positive
 
     def _keep_supervised(self) -> None:
         self.history_ = np.empty((0, 2))
