@@ -345,6 +345,10 @@ def test_summary_says_what_is_known():
     audit, _, _, _, truth = learned("brier")
     assert "Undecided" in audit.summary()
     assert "more are likely to decide" in audit.summary()
+    row = audit.next()
+    audit.record(row, truth[row])
+    assert "Undecided: after 1 label, it is open" in audit.summary()
+    assert "of which 1 has been labeled" in audit.summary()
     labeled_until_decided(audit, truth)
     assert audit.summary().startswith("Not worse: with probability 0.95, the Brier score")
 
@@ -401,5 +405,6 @@ def test_what_cannot_be_audited_is_refused():
     for (base, other, rows, settings), error, words in cases:
         with pytest.raises(error, match=words):
             SequentialAudit(base, other, rows, **settings)
-    with pytest.raises(ValueError, match="at least 1"):
-        SequentialAudit(baseline, candidate, X).next(0)
+    for n in (0, 2.5):
+        with pytest.raises(ValueError, match="a whole number, at least 1"):
+            SequentialAudit(baseline, candidate, X).next(n)

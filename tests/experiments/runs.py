@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import tempfile
 
@@ -40,3 +41,12 @@ def timing():
         patch.setattr(_experiments, "LARGE_SIZES", (2048,))
         patch.setattr(_experiments, "LARGE_REPEATS", 1)
         return reproduce("timing", repeats=2, datasets=["WDBC"], out=folder, jobs=1, quiet=True)
+
+
+def only(found, experiment):
+    """What came out of one of several experiments."""
+    parts = ("measurements", "summaries", "guarantees")
+    kept = {
+        part: {k: v for k, v in getattr(found, part).items() if k == experiment} for part in parts
+    }
+    return dataclasses.replace(found, **kept)

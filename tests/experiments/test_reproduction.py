@@ -4,6 +4,7 @@ import pytest
 
 from neverworse.datasets import DataNotFoundError
 from neverworse.experiments import reproduce
+from tests.experiments import runs
 
 
 @pytest.mark.parametrize(
@@ -24,9 +25,9 @@ def test_what_there_is_not(tmp_path, settings, message):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_small_run(tmp_path):
-    found = reproduce("table", datasets=["WDBC"], repeats=2, out=tmp_path, jobs=1)
-    assert list(found.measurements) == ["table"]
+def test_a_small_run():
+    found = runs.small()
+    assert list(found.measurements) == ["robustness", "table"]
     assert len(found.measurements["table"]) == 2 * 10 * 7
     assert found.guarantees["table"]["fits"] == 20
     assert found.guarantees["table"]["higher"] == 0

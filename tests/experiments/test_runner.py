@@ -35,12 +35,12 @@ def quick(repeats, **settings):
 
 def test_any_number_of_processes_and_interruptions(tmp_path, said):
     """The same bits from one process, from two, and from a run that goes on where another was."""
-    alone = run(quick(6), tmp_path / "alone", jobs=1, say=said.append)
-    together = run(quick(6), tmp_path / "together", jobs=2, say=said.append)
+    alone = run(quick(3), tmp_path / "alone", jobs=1, say=said.append)
+    together = run(quick(3), tmp_path / "together", jobs=2, say=said.append)
     run(quick(1), tmp_path / "resumed", jobs=1, say=said.append)
-    resumed = run(quick(6), tmp_path / "resumed", jobs=2, say=said.append)
+    resumed = run(quick(3), tmp_path / "resumed", jobs=2, say=said.append)
     assert alone == together == resumed
-    assert list(alone["robustness"]["WDBC"]) == [0, 1, 2, 3, 4, 5]
+    assert list(alone["robustness"]["WDBC"]) == [0, 1, 2]
     assert not said
 
 

@@ -7,10 +7,17 @@ for training.
 """
 
 from neverworse.estimators import Audit
-from neverworse.evidence.blend import MovedClassifier
-from neverworse.evidence.candidates import CodedClassifier
+from neverworse.evidence.candidates import (
+    CodedClassifier,
+    MovedClassifier,
+    default_candidates,
+    fit_to_rows,
+    labeled_folds,
+    moved,
+    out_of_fold,
+)
 from neverworse.evidence.comparisons import AuditResult
-from neverworse.evidence.confident_step import Evidence
+from neverworse.evidence.confident_step import Evidence, find_step
 from neverworse.evidence.design import LabelSuggestions, suggest_labels
 from neverworse.evidence.safe_stacking import FEWEST_LABELS, SafeStackingClassifier
 from neverworse.evidence.sequential_audit import SequentialAudit
@@ -26,5 +33,11 @@ __all__ = [
     "LabelSuggestions",
     "SafeStackingClassifier",
     "SequentialAudit",
+    "default_candidates",
+    "find_step",
+    "fit_to_rows",
+    "labeled_folds",
+    "moved",
+    "out_of_fold",
     "suggest_labels",
 ]

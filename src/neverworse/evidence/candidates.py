@@ -1,11 +1,14 @@
-"""Candidates of all kinds: which rows they are fitted to, and the scores that they give.
+"""Candidates of all kinds: how they are fitted, compared on unseen labels, and moved towards.
 
 Semi-supervised candidates get all rows, with a marker where the label is missing; all others get
-the labeled rows only.
+the labeled rows only. Fold by fold, they are compared on labels that they have not seen.
 """
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
+from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
@@ -14,15 +17,20 @@ from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.semi_supervised import SelfTrainingClassifier
+from sklearn.utils import _safe_indexing
 from sklearn.utils.metadata_routing import get_routing_for_object
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import has_fit_parameter
 
 from neverworse._typing import AnyArray, Indices, Matrix, Vector
-from neverworse.estimators import ICLSClassifier, LabeledRows, scores_of
+from neverworse.estimators import ICLSClassifier, LabeledRows, class_scores, scores_of
+from neverworse.evidence.confident_step import OutOfFold
 from neverworse.methods import SelfLearningClassifier
+from neverworse.projection import Box, Simplex
 
 Named = list[tuple[str, Any]]  # classifiers with their names
 Response = Literal["predict_proba", "score"]
@@ -61,7 +69,9 @@ def check_candidates(candidates: Any) -> None:
 
 def check_classifier(subject: str, estimator: Any) -> None:
     """Check that an estimator, fitted or not, is a classifier that has probabilities."""
-    if isinstance(estimator, type) or not is_classifier(estimator):
+    if isinstance(estimator, type) or not (
+        hasattr(estimator, "predict") and is_classifier(estimator)
+    ):
         raise ValueError(
             f"{subject} is no classifier: {estimator!r}. Pass an object such as "
             "LogisticRegression()."
@@ -77,38 +87,37 @@ def check_classifier(subject: str, estimator: Any) -> None:
 def fit_to_rows(name: str, estimator: Any, rows: LabeledRows) -> Any:
     """Return a copy of a classifier, fitted to the rows that it can learn from.
 
-    Parameters
-    ----------
-    name : str
-        For messages.
-    estimator : classifier
-        A classifier of neverworse, or one that contains such a one, gets all rows, with null values
-        as markers; so does one of `sklearn.semi_supervised`, with -1. All others get the labeled
-        rows.
-    rows : LabeledRows
-        Weights of rows are passed on to those that take them.
+    A classifier of neverworse, or one that contains such a one, gets all rows, with null values as
+    markers; so does one of `sklearn.semi_supervised`, with -1. All others get the labeled rows.
+    Weights of rows are passed on to those that take them. The name is for messages.
     """
+    try:
+        model = _fitted(estimator, rows)
+    except Exception as error:
+        error.add_note(f"This happened when {name} ({type(estimator).__name__}) was fitted.")
+        raise
+    if np.sort(np.asarray(model.classes_)).tolist() != rows.classes.tolist():
+        raise ValueError(
+            f"{name} ({type(estimator).__name__}) has the classes "
+            f"{np.asarray(model.classes_).tolist()}, but the labels have {rows.classes.tolist()}. "
+            "If one of them marks unlabeled rows, wrap the classifier in "
+            "neverworse.methods.SupervisedClassifier."
+        )
+    return model
+
+
+def _fitted(estimator: Any, rows: LabeledRows) -> Any:
     settings = estimator.get_params()
     markers = [key for key in settings if key.split("__")[-1] == "missing_label"]
     if markers:
         labels = rows.classes[rows.codes].astype(object)
         labels[rows.unlabeled] = None
         model = clone(estimator).set_params(**dict.fromkeys(markers, np.nan))
-        model.fit(rows.X, labels, **weights_of_rows(model, rows.weights))
-    elif any(_takes_minus_one(part) for part in (estimator, *settings.values())):
-        model = CodedClassifier(clone(estimator)).fit(rows)
-    else:
-        known = rows.labeled()
-        model = clone(estimator)
-        weights = weights_of_rows(model, known.weights)
-        model.fit(known.X, rows.classes[known.codes], **weights)
-    if np.sort(np.asarray(model.classes_)).tolist() != rows.classes.tolist():
-        raise ValueError(
-            f"{name} ({type(estimator).__name__}) has the classes {list(model.classes_)}, but the "
-            f"labels have {rows.classes.tolist()}. If one of them marks unlabeled rows, wrap the "
-            "classifier in neverworse.methods.SupervisedClassifier."
-        )
-    return model
+        return model.fit(rows.X, labels, **_weights_of(model, rows.weights))
+    if any(_takes_minus_one(part) for part in (estimator, *settings.values())):
+        return CodedClassifier(clone(estimator)).fit(rows)
+    known, model = rows.labeled(), clone(estimator)
+    return model.fit(known.X, rows.classes[known.codes], **_weights_of(model, known.weights))
 
 
 def _takes_minus_one(part: Any) -> bool:
@@ -116,7 +125,7 @@ def _takes_minus_one(part: Any) -> bool:
     return type(part).__module__.startswith("sklearn.semi_supervised")
 
 
-def weights_of_rows(estimator: Any, weights: Vector | None) -> dict[str, Vector]:
+def _weights_of(estimator: Any, weights: Vector | None) -> dict[str, Vector]:
     """Return the weights of rows as arguments of `fit`; none if the estimator takes none."""
     if weights is None:
         return {}
@@ -133,15 +142,7 @@ def weights_of_rows(estimator: Any, weights: Vector | None) -> dict[str, Vector]
 class CodedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier that is fitted to codes of classes, with -1 for unlabeled rows.
 
-    Parameters
-    ----------
-    estimator : classifier
-
-    Attributes
-    ----------
-    classes_ : array of shape (n_classes,)
-    estimator_ : classifier
-        Fitted; its classes are the positions in `classes_`.
+    The fitted one is `estimator_`, whose classes are the positions in `classes_`.
     """
 
     classes_: AnyArray
@@ -152,7 +153,7 @@ class CodedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, rows: LabeledRows) -> CodedClassifier:
         """Fit the classifier to labeled and unlabeled rows."""
         codes = np.where(rows.unlabeled, -1, rows.codes)
-        weights = weights_of_rows(self.estimator, rows.weights)
+        weights = _weights_of(self.estimator, rows.weights)
         self.estimator_ = clone(self.estimator).fit(rows.X, codes, **weights)
         self.classes_ = rows.classes[np.asarray(self.estimator_.classes_, dtype=np.intp)]
         return self
@@ -167,21 +168,23 @@ class CodedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def scores_of_model(name: str, model: Any, X: Any, response: Response, n_rows: int) -> Matrix:
-    """Return checked scores, one row for each class, or one for the second of two.
-
-    Parameters
-    ----------
-    name : str
-        For messages.
-    model : fitted classifier
-    X : anything that it accepts
-    response : {"predict_proba", "score"}
-    n_rows : int
-        The number of rows of X.
-    """
+    """Return checked scores, one row for each class, or one for the second of two."""
     classes = np.sort(np.asarray(model.classes_))
     used = np.ones(n_rows, bool)
     return np.atleast_2d(scores_of(name, model, X, response, classes, used))
+
+
+def responses(name: str, model: Any, X: Any, loss: str, classes: AnyArray) -> AnyArray:
+    """Return codes of predicted classes, or probabilities with a column for each class."""
+    if loss == "brier":
+        n_rows = len(model.predict_proba(X))
+        scores = scores_of_model(name, model, X, "predict_proba", n_rows)
+        return scores.T if len(scores) > 1 else np.column_stack([1.0 - scores[0], scores[0]])
+    predicted = np.asarray(model.predict(X))
+    codes: Indices = np.minimum(np.searchsorted(classes, predicted), len(classes) - 1)
+    if (classes[codes] != predicted).any():
+        raise ValueError(f"{name!r} predicts classes that are not in its classes_.")
+    return codes
 
 
 def targets(codes: Indices, n_classes: int) -> Matrix:
@@ -189,3 +192,208 @@ def targets(codes: Indices, n_classes: int) -> Matrix:
     if n_classes == 2:
         return codes[None, :].astype(np.float64)
     return np.eye(n_classes)[:, codes]
+
+
+def labeled_folds(rows: LabeledRows, given: Any, random_state: Any) -> list[Indices]:
+    """Return the labeled rows of each fold, as positions among all rows.
+
+    Folds are given as an int, a splitter or an iterable; the random state is for a number of them.
+    """
+    labeled = np.flatnonzero(~rows.unlabeled)
+    codes = rows.codes[labeled]
+    if isinstance(given, Integral):
+        cv = StratifiedKFold(given, shuffle=True, random_state=random_state)
+    else:
+        cv = check_cv(given, codes, classifier=True)
+    with warnings.catch_warnings():
+        # A class with fewer rows than folds is in every fit nevertheless, as is checked below.
+        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+        folds = [test for _, test in cv.split(_safe_indexing(rows.X, labeled), codes)]
+    tested = np.bincount(np.concatenate(folds), minlength=len(labeled))
+    if not tested.all():
+        raise ValueError(
+            f"cv={given!r} never tests {np.sum(tested == 0)} of the {len(labeled)} labeled "
+            "rows. Pass a splitter that tests every row, such as StratifiedKFold."
+        )
+    for number, fold in enumerate(folds, start=1):
+        left = np.bincount(np.delete(codes, fold), minlength=len(rows.classes))
+        if not left.all():
+            raise ValueError(
+                f"Fold {number} of {len(folds)} has all labels of the class "
+                f"{rows.classes.tolist()[int(np.argmin(left))]!r}, so that no classifier can be "
+                "fitted without it. Label more rows of that class, or pass another cv."
+            )
+    return [labeled[fold] for fold in folds]
+
+
+def out_of_fold(
+    named: Named,
+    rows: LabeledRows,
+    folds: list[Indices],
+    fit: Callable[[LabeledRows], list[Any]],
+    response: Response,
+) -> OutOfFold:
+    """Fit everything without the labels of each fold, and compare on them.
+
+    `named` has the baseline first. `folds` are positions of labeled rows, each in one of them or
+    more. `fit` returns all classifiers, fitted to rows of which some have hidden labels.
+    """
+    labeled = np.flatnonzero(~rows.unlabeled)
+    unlabeled = np.flatnonzero(rows.unlabeled)
+    n, k = len(labeled), len(named) - 1
+    products, squares = np.zeros((n, k)), np.zeros((n, k))
+    gram, tested = np.zeros((k, k)), np.zeros(n)
+    n_tested = sum(map(len, folds))
+    for number, fold in enumerate(folds, start=1):
+        hidden = rows.unlabeled.copy()
+        hidden[fold] = True
+        seen = LabeledRows(rows.X, rows.classes, rows.codes, hidden, rows.weights)
+        try:
+            models = fit(seen)
+        except Exception as failure:
+            failure.add_note(
+                f"This was fold {number} of {len(folds)}, whose {len(fold)} labels were hidden. A "
+                "candidate has to bear fits to fewer labels: leave it out, or label more rows."
+            )
+            raise
+        g, t = _compared(named, models, rows.X, fold, response)
+        error = targets(rows.codes[fold], len(rows.classes)) - g
+        at = np.searchsorted(labeled, fold)
+        products[at] += np.einsum("cn,kcn->nk", error, t)
+        squares[at] += np.einsum("kcn,kcn->nk", t, t)
+        tested[at] += 1.0
+        where = unlabeled if len(unlabeled) else fold
+        if len(unlabeled):
+            t = _compared(named, models, rows.X, unlabeled, response)[1]
+        weights = np.ones(len(where)) if rows.weights is None else rows.weights[where]
+        share = len(fold) / n_tested / weights.sum()
+        gram += share * np.einsum("n,kcn,lcn->kl", weights, t, t, optimize=True)
+    return OutOfFold(
+        [name for name, _ in named[1:]],
+        products / tested[:, None],
+        squares / tested[:, None],
+        gram,
+        len(unlabeled),
+        None if rows.weights is None else rows.weights[labeled],
+    )
+
+
+def _compared(
+    named: Named, models: list[Any], X: Any, where: Indices, response: Response
+) -> tuple[Matrix, AnyArray]:
+    """Return scores of the baseline on some rows, and differences of all candidates from it."""
+    X = _safe_indexing(X, where)
+    g, *others = (
+        scores_of_model(called(name), model, X, response, len(where))
+        for (name, _), model in zip(named, models, strict=True)
+    )
+    return g, np.stack(others) - g
+
+
+def called(name: str) -> str:
+    """Return what messages call a classifier."""
+    return name if name == BASELINE else f"candidate {name!r}"
+
+
+def moved(baseline: Any, candidates: Named, steps: Vector, response: Response) -> Any:
+    """Return the baseline moved by steps; the baseline itself where all steps are zero.
+
+    All are fitted. Steps are not negative, with a sum of at most 1.
+    """
+    taken = [(*each, float(a)) for each, a in zip(candidates, steps, strict=True) if a > 0.0]
+    if not taken:
+        return baseline
+    names, models, sizes = zip(*taken, strict=True)
+    return MovedClassifier(baseline, list(zip(names, models, strict=True)), list(sizes), response)
+
+
+def _has_scores(self: MovedClassifier) -> bool:
+    return self.response == "score"
+
+
+class MovedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    r"""A fitted classifier, moved towards others: :math:`g + \sum_k a_k (c_k - g)`.
+
+    It is made of fitted classifiers, and is not to be fitted. Steps are positive, with a sum of at
+    most 1. Probabilities are moved, or scores on targets coded 0 and 1; of linear classifiers of
+    neverworse, moved scores are linear again, with `coef_` and `intercept_`.
+    """
+
+    def __init__(
+        self, baseline: Any, candidates: Named, steps: list[float], response: Response
+    ) -> None:
+        self.baseline = baseline
+        self.candidates = candidates
+        self.steps = steps
+        self.response = response
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    @property
+    def classes_(self) -> AnyArray:
+        """The classes in sorted order."""
+        return np.sort(np.asarray(self.baseline.classes_))
+
+    @property
+    def n_features_in_(self) -> int:
+        """The number of columns of X."""
+        return self.baseline.n_features_in_
+
+    @property
+    def feature_names_in_(self) -> AnyArray:
+        """Names of the columns of X."""
+        return self.baseline.feature_names_in_
+
+    @property
+    def coef_(self) -> Matrix:
+        """Weights of the columns."""
+        return self._linear("coef_")
+
+    @property
+    def intercept_(self) -> Vector:
+        """What is added to the weighted columns."""
+        return self._linear("intercept_")
+
+    def predict(self, X: Any) -> AnyArray:
+        """Return the class of each row: the one with the largest score."""
+        return self.classes_[self._scores(X).argmax(axis=1)]
+
+    def predict_proba(self, X: Any) -> Matrix:
+        """Return probabilities: the moved ones, or those nearest to the moved scores."""
+        scores = self._scores(X)
+        if self.response == "predict_proba":
+            return scores
+        if scores.shape[1] > 2:
+            return Simplex().project(scores.T).T
+        second = Box().project(scores[:, 1])
+        return np.column_stack([1.0 - second, second])
+
+    @available_if(_has_scores)  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> Vector:
+        """Return the moved scores, less one half; for several classes, a column for each."""
+        scores = self._scores(X) - 0.5
+        return scores if scores.shape[1] > 2 else scores[:, 1]
+
+    def _scores(self, X: Any) -> Matrix:
+        """Return the moved scores, a column for each class."""
+        scores = (1.0 - sum(self.steps)) * self._scores_of(self.baseline, X)
+        for (_, model), step in zip(self.candidates, self.steps, strict=True):
+            scores += step * self._scores_of(model, X)
+        return scores
+
+    def _scores_of(self, model: Any, X: Any) -> Matrix:
+        if self.response == "score":
+            return class_scores(model, X)
+        order = np.argsort(model.classes_, kind="stable")
+        return np.asarray(model.predict_proba(X), dtype=np.float64)[:, order]
+
+    def _linear(self, name: str) -> AnyArray:
+        """Return the moved weights or intercepts, if all classifiers have them."""
+        if self.response != "score":
+            raise AttributeError(f"moved probabilities are not linear, so there is no {name}")
+        models = (self.baseline, *(model for _, model in self.candidates))
+        # A classifier that hands its rows on has the weights inside.
+        parts = [getattr(getattr(m, "estimator_", m), name) for m in models]
+        sizes = [1.0 - sum(self.steps), *self.steps]
+        return np.sum([a * np.asarray(part) for a, part in zip(sizes, parts, strict=True)], axis=0)

@@ -1,4 +1,4 @@
-"""Two classifiers on unlabeled rows: which rows tell them apart, and what their labels show.
+"""Fitted classifiers on unlabeled rows: which rows tell them apart, and what their labels show.
 
 Labels are fixed, and unknown; chance is only in the order in which rows are drawn. Labels count
 in that order, whenever they come in, so that it does not matter which of the rows were easy.
@@ -6,16 +6,25 @@ in that order, whenever they come in, so that it does not matter which of the ro
 
 from __future__ import annotations
 
+import hashlib
 import math
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
 
-from neverworse._typing import Indices, Mask, Matrix
-from neverworse.evidence.e_processes import DrawnWithoutReplacement, DrawnWithReplacement
+from neverworse._typing import AnyArray, Indices, Mask, Matrix
+from neverworse.evidence.candidates import Named, check_classifier
+from neverworse.evidence.e_processes import (
+    DrawnWithoutReplacement,
+    DrawnWithReplacement,
+    first_that,
+)
 
 NOT_WORSE, WORSE, UNDECIDED = "candidate is not worse", "candidate is worse", "undecided"
 
@@ -25,12 +34,6 @@ MOST_REPEATS = 100_000
 PRIOR_DRAWS = 10
 # Probabilities that differ by less are equal, but for rounding.
 SAME = 1e-12
-
-
-def random_order(seed: int, n_rows: int) -> list[int]:
-    """Return rows in random order, the same in every version of Python and NumPy."""
-    draw = random.Random(seed).random
-    return np.argsort([draw() for _ in range(n_rows)], kind="stable").tolist()
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,19 @@ class AuditResult:
         Rows on which the two differ; only their labels matter.
     n_counted : int
         Draws whose label has been counted. With the Brier score, a row may be drawn repeatedly.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.dummy import DummyClassifier
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from neverworse import SequentialAudit
+    >>> X, y = np.arange(40.0)[:, None], np.repeat([0, 1], 20)
+    >>> always = DummyClassifier(strategy="most_frequent").fit(X, y)
+    >>> question = SequentialAudit(always, LogisticRegression().fit(X, y), X, random_state=0)
+    >>> result = question.results_["candidate"]
+    >>> result.verdict, result.n_differing
+    ('undecided', 20)
     """
 
     verdict: str
@@ -65,26 +81,20 @@ class AuditResult:
 
 
 class Comparison(ABC):
-    """A candidate against the baseline.
+    """A candidate against the baseline: verdict and interval are wrong with probability `delta`."""
 
-    Parameters
-    ----------
-    delta : float
-        Probability with which the verdict may be wrong, and the interval may fail.
-
-    Attributes
-    ----------
-    differs : boolean array of shape (n_rows,)
-        Rows on which the two differ.
-    n_differing : int
-    verdict : str
-    """
+    _process: Any  # the evidence of labels that were counted
 
     def __init__(self, differs: Mask, delta: float) -> None:
         self.differs = differs
         self.n_differing = int(np.count_nonzero(differs))
         self.log_threshold = math.log(1.0 / delta)
         self.verdict = UNDECIDED if self.n_differing else NOT_WORSE
+
+    @property
+    def n_counted(self) -> int:
+        """The number of draws whose label was counted."""
+        return self._process.n_drawn
 
     def n_open(self, asked: Collection[int]) -> int:
         """Return how many rows matter that have not been asked for."""
@@ -97,11 +107,6 @@ class Comparison(ABC):
     @abstractmethod
     def count(self, labels: Mapping[int, int]) -> None:
         """Count the labels of drawn rows, up to the first one without."""
-
-    @property
-    @abstractmethod
-    def n_counted(self) -> int:
-        """The number of draws whose label was counted."""
 
     @property
     @abstractmethod
@@ -119,14 +124,8 @@ class Comparison(ABC):
 
     def result(self, asked: Collection[int]) -> AuditResult:
         """Return what is known so far."""
-        return AuditResult(
-            self.verdict,
-            self.interval,
-            self.step,
-            self.forecast(asked),
-            self.n_differing,
-            self.n_counted,
-        )
+        found = self.verdict, self.interval, self.step, self.forecast(asked)
+        return AuditResult(*found, self.n_differing, self.n_counted)
 
     @abstractmethod
     def numbers(self) -> list[float]:
@@ -138,16 +137,8 @@ class ErrorComparison(Comparison):
 
     A label shows that the candidate is right (1), that the baseline is right (0), or, with more
     than two classes, neither (½). The candidate has no more errors than the baseline exactly if
-    these numbers add up to at least half the number of rows.
-
-    Parameters
-    ----------
-    baseline, candidate : arrays of int, of shape (n_rows,)
-        Codes of the predicted classes.
-    n_classes : int
-    order : sequence of int
-        All rows in random order.
-    delta : float
+    these numbers add up to at least half the number of rows. Classifiers are given by codes of the
+    classes that they predict, and the order is a random one of all rows.
     """
 
     def __init__(
@@ -184,11 +175,6 @@ class ErrorComparison(Comparison):
                     self.verdict = WORSE
 
     @property
-    def n_counted(self) -> int:
-        """See `Comparison.n_counted`."""
-        return self._process.n_drawn
-
-    @property
     def interval(self) -> tuple[float, float]:
         """See `Comparison.interval`."""
         m, n = self.n_differing, len(self._baseline)
@@ -208,8 +194,8 @@ class ErrorComparison(Comparison):
     def numbers(self) -> list[float]:
         """See `Comparison.numbers`."""
         positions = np.arange(1, len(self._baseline) + 1)
-        moments = [float(codes @ positions) for codes in (self._baseline, self._candidate)]
-        return [float(self.n_differing), *moments]
+        codes = self._baseline, self._candidate
+        return [float(self.n_differing), *(float(each @ positions) for each in codes)]
 
 
 class BrierComparison(Comparison):
@@ -219,15 +205,8 @@ class BrierComparison(Comparison):
     class y by :math:`a^2 \lVert t \rVert^2 - 2a (t_y - t \cdot g)`. Only :math:`t_y` is unknown;
     it lies between the smallest and the largest entry of t. Drawn with probabilities in proportion
     to that range, with replacement, its position in the range is a number between 0 and 1 whose
-    mean θ gives the sum over all rows: one unknown for every step a.
-
-    Parameters
-    ----------
-    baseline, candidate : arrays of shape (n_rows, n_classes)
-        Probabilities.
-    seed : str
-        Of the draws.
-    delta : float
+    mean θ gives the sum over all rows: one unknown for every step a. Classifiers are given by their
+    probabilities, with a column for each class.
     """
 
     def __init__(self, baseline: Matrix, candidate: Matrix, seed: str, delta: float) -> None:
@@ -278,15 +257,10 @@ class BrierComparison(Comparison):
             self.verdict = NOT_WORSE if high <= 0.0 else WORSE if low > 0.0 else UNDECIDED
 
     @property
-    def n_counted(self) -> int:
-        """See `Comparison.n_counted`."""
-        return self._process.n_drawn
-
-    @property
     def interval(self) -> tuple[float, float]:
         """See `Comparison.interval`."""
         low, high = self._bounds()
-        return self._change(1.0, high), self._change(1.0, low)
+        return self._change(high), self._change(low)
 
     @property
     def step(self) -> float:
@@ -307,10 +281,9 @@ class BrierComparison(Comparison):
         low = max(self._process.low, certain)
         return low, max(low, min(self._process.high, certain + max(missing, 0.0)))
 
-    def _change(self, step: float, theta: float) -> float:
-        """Return the change of the loss per row."""
-        gain = self._offset + self._range * theta
-        return self._scale * (step**2 * self._squares - 2.0 * step * gain)
+    def _change(self, theta: float) -> float:
+        """Return the change of the loss per row, all the way to the candidate."""
+        return self._scale * (self._squares - 2.0 * (self._offset + self._range * theta))
 
     def forecast(self, asked: Collection[int]) -> int:
         """See `Comparison.forecast`."""
@@ -329,10 +302,7 @@ class BrierComparison(Comparison):
         high = 1
         while not enough(high) and high < MOST_REPEATS:
             high *= 2
-        low = high // 2
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if enough(middle) else (middle, high)
+        high = first_that(enough, high // 2, high)
         shares = np.minimum(self._ranges / self._range, 1.0 - SAME)
         shares[list(asked)] = 0.0
         new = -np.expm1(high * np.log1p(-shares))
@@ -341,3 +311,101 @@ class BrierComparison(Comparison):
     def numbers(self) -> list[float]:
         """See `Comparison.numbers`."""
         return [float(self.n_differing), self._squares, self._offset, self._range]
+
+
+def named_candidates(candidate: Any) -> Named:
+    """Return the candidates with their names."""
+    pairs = list(candidate) if isinstance(candidate, (list, tuple)) else [("candidate", candidate)]
+    if not pairs or not all(isinstance(p, tuple) and len(p) == 2 for p in pairs):
+        raise ValueError("candidate has to be a classifier, or a list of (name, classifier).")
+    names = [name for name, _ in pairs]
+    if len(set(names)) < len(names) or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"Names of candidates have to be different strings. Got: {names!r}")
+    return pairs
+
+
+def check_fitted(name: str, model: Any, loss: str) -> None:
+    """Check that a classifier is fitted, and has what its loss takes."""
+    if loss == "brier":
+        check_classifier(f"The classifier {name!r}", model)
+    if not hasattr(model, "predict") or isinstance(model, type):
+        raise ValueError(f"{name!r} is no fitted classifier: {model!r}.")
+    if hasattr(model, "fit"):
+        check_is_fitted(model)
+    if not hasattr(model, "classes_"):
+        raise ValueError(f"{name!r} ({type(model).__name__}) has no classes_: is it a classifier?")
+
+
+def shared_classes(baseline: Any, candidates: Named) -> AnyArray:
+    """Return the classes, which all classifiers have to share."""
+    classes = np.sort(np.asarray(baseline.classes_))
+    for name, model in candidates:
+        if np.sort(np.asarray(model.classes_)).tolist() != classes.tolist():
+            raise ValueError(
+                f"{name!r} has the classes {np.asarray(model.classes_).tolist()}, but the baseline "
+                f"has {classes.tolist()}. Both have to be fitted to the same classes."
+            )
+    return classes
+
+
+def digest(X: Any) -> str:
+    """Return a fingerprint of rows: their values, types and order."""
+    found = hashlib.blake2b(digest_size=16)
+    for part in _parts(X):
+        values = np.asarray(part)
+        found.update(f"{values.shape} {values.dtype.kind}".encode())
+        if values.dtype.kind in "OUST":
+            found.update("\x1f".join(map(str, values.ravel().tolist())).encode())
+        else:
+            found.update(np.ascontiguousarray(values).tobytes())
+    return found.hexdigest()
+
+
+def _parts(X: Any) -> Iterable[Any]:
+    """Return the arrays of which rows consist."""
+    if sparse.issparse(X):
+        rows = X.tocsr()
+        return rows.data, rows.indices, rows.indptr, rows.shape
+    if hasattr(X, "columns"):
+        return list(map(str, X.columns)), *(X[column] for column in X.columns)
+    if hasattr(X, "n_rows"):  # rows in files: by their size, and by what the classifiers say
+        return ((X.n_rows, X.n_columns),)
+    return (X,)
+
+
+def checked_answers(
+    rows: AnyArray,
+    labels: AnyArray,
+    classes: AnyArray,
+    asked: Container[int],
+    given: Mapping[int, int],
+) -> dict[int, int]:
+    """Return codes of labels by row, which have to be `asked` and agree with those `given`."""
+    if rows.shape != labels.shape or rows.ndim != 1:
+        raise ValueError(f"There are {rows.size} rows, but {labels.size} labels.")
+    if rows.size and rows.dtype.kind not in "iu":
+        raise ValueError("rows have to be integers: positions in X_unlabeled.")
+    code_of = {value: code for code, value in enumerate(classes.tolist())}
+    answers: dict[int, int] = {}
+    for row, label in zip(rows.tolist(), labels.tolist(), strict=True):
+        if row not in asked:
+            raise ValueError(
+                f"Row {row} was not asked for. Only rows that the audit draws at random may "
+                "count: labels of rows that people choose would void its guarantee. Label the "
+                "rows that next() returns; others may be used to refit the classifiers."
+            )
+        if label not in code_of:
+            raise ValueError(
+                f"Row {row} has the label {label!r}, which is none of the classes that the "
+                f"classifiers know: {', '.join(map(repr, code_of))}."
+            )
+        code = code_of[label]
+        known = answers.get(row, given.get(row, code))
+        if known != code:
+            raise ValueError(
+                f"Row {row} has the label {label!r}, but was given "
+                f"{classes.tolist()[known]!r} before. If that was a mistake, take it back "
+                "with withdraw() first."
+            )
+        answers[row] = code
+    return answers

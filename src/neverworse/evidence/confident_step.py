@@ -2,181 +2,180 @@
 
 Moving scores g by a step towards candidates, g + Σ aₖ tₖ, changes the squared loss by
 a'Ga - 2a'b per row, where G holds the mean products of the differences t, and b the mean of
-t·(y - g). G takes no labels. Of b, out-of-fold rows give an estimate and a confidence region;
-the step makes the most of its worst case.
+t·(y - g). G takes no labels. Of b, out-of-fold rows give an estimate, and a lower confidence bound
+in one direction: towards one candidate, or towards a blend of them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from scipy import linalg, optimize, special
 
-from neverworse._typing import Matrix, Vector
+from neverworse._typing import Indices, Matrix, Vector
 from neverworse._words import card, count, number
 
 # A candidate that differs from the baseline by less (mean square) is the same one, rounded.
 SAME = 1e-20
-# Variances are raised by this share of the mean one, where some candidates are nearly the same.
+# Squares are raised by this share of the mean one, where some candidates are nearly the same.
 JITTER = 1e-9
+N_ORDERS = 10  # in which rows are gone through to find a blend
+N_PARTS = 20  # of rows after which its weights are found anew
+LARGE = 1e4  # weight of the constraint Σa ≤ 1, relative to the size of the differences
 
 
 @dataclass(frozen=True)
 class OutOfFold:
     """What folds say about candidates: everything that a step depends on.
 
-    Attributes
-    ----------
-    names : list of str
-    products : array of shape (n_labeled, n_candidates)
-        t·(y - g) of each labeled row, by models that have not seen its label.
-    gram : array of shape (n_candidates, n_candidates)
-        Mean products of the differences, over the rows that the statement is about.
-    n_unlabeled : int
-        How many rows these are; 0 if it is about new rows.
-    weights : array of shape (n_labeled,) or None
-    controls : array of shape (n_labeled, n_candidates) or None
-        t·(p - g), with a prediction p of the label in place of the label.
-    control_means : array of shape (n_candidates,) or None
-        Their means over the unlabeled rows, where no label is needed.
+    `products` and `squares` are t·(y - g) and t·t of each labeled row and candidate, by models that
+    have not seen its label; `gram` has the mean products of the differences t, over the unlabeled
+    rows. Without any, everything is about new rows.
     """
 
     names: list[str]
     products: Matrix
+    squares: Matrix
     gram: Matrix
     n_unlabeled: int
     weights: Vector | None = None
-    controls: Matrix | None = None
-    control_means: Vector | None = None
 
-    def estimate(self) -> tuple[Vector, Matrix, int]:
-        """Return the estimate of b, its covariance, and the degrees of freedom of the latter."""
+    def sample(self, *, control_variate: bool = False) -> Sample:
+        """Return numbers of which b is the mean; with control variates, of a smaller variance."""
         n = len(self.products)
         s = np.ones(n) if self.weights is None else self.weights / self.weights.mean()
-        values, shift, n_fitted = self.products, np.zeros(len(self.names)), 1
-        if self.controls is not None and self.control_means is not None:
-            slopes = _slopes(values, self.controls, s)
-            values, shift = values - slopes * self.controls, slopes * self.control_means
-            n_fitted = 2
-        mean = s @ values / n
-        spread = s[:, None] * (values - mean)
-        variance = 1.0 / n + (1.0 / self.n_unlabeled if self.n_unlabeled else 0.0)
-        return mean + shift, variance * (spread.T @ spread) / (n - n_fitted), n - n_fitted
+        if not (control_variate and self.n_unlabeled):
+            return Sample(self.products, s, self.gram, n - 1, self.n_unlabeled)
+        centred = self.squares - s @ self.squares / n
+        spread = s @ centred**2
+        slopes = s @ (centred * self.products) / np.where(spread > 0.0, spread, 1.0)
+        values = self.products - slopes * (self.squares - np.diag(self.gram))
+        return Sample(values, s, self.gram, n - 2, self.n_unlabeled)
 
 
-def _slopes(values: Matrix, controls: Matrix, s: Vector) -> Vector:
-    """Return by how much the values change with their controls, by least squares."""
-    centred = controls - s @ controls / len(s)
-    squares = s @ centred**2
-    varies = squares > 0.0
-    covariance = s @ (centred * (values - s @ values / len(s)))
-    return np.where(varies, covariance / np.where(varies, squares, 1.0), 0.0)
+@dataclass(frozen=True)
+class Sample:
+    """Rows of numbers, one for each candidate, whose mean estimates b."""
+
+    values: Matrix
+    s: Vector  # weights of rows; their mean is 1
+    gram: Matrix
+    df: int  # degrees of freedom of variances
+    n_unlabeled: int
+
+    @property
+    def mean(self) -> Vector:
+        """The estimate of b."""
+        return self.s @ self.values / len(self.s)
+
+    @property
+    def spread(self) -> Matrix:
+        """Weighted deviations of the rows from their mean."""
+        return self.s[:, None] * (self.values - self.mean)
+
+    def variance(self, own: Any, others: Any) -> Any:
+        """Return the variance of a mean of labeled rows less that of unlabeled ones.
+
+        Both are given by the sums of squared deviations that labeled rows would have.
+        """
+        return own / len(self.s) / self.df + others / self.df / (self.n_unlabeled or np.inf)
+
+    def bound(self, b: Any, variance: Any, delta: float) -> Any:
+        """Return lower confidence bounds, by Student's distribution."""
+        return b - special.stdtrit(self.df, 1.0 - delta) * np.sqrt(variance)
 
 
-def best_step(b: Vector, covariance: Matrix, gram: Matrix, df: int, delta: float) -> Vector:
-    """Return a step towards one candidate: the one whose worst case improves most.
+@dataclass(frozen=True)
+class Direction:
+    """One way to move, with what is known about it."""
 
-    Each candidate has a lower confidence bound of b at level δ/k, so that all of them hold
-    together.
+    weights: Vector  # of the candidates, with the sum 1; steps are multiples
+    square: float  # mean square of the move
+    b: float  # the estimate of the mean of (move)·(y - g)
+    low: float  # its lower confidence bound
 
-    Parameters
-    ----------
-    b, covariance, gram : arrays
-        For k candidates.
-    df : int
-        Degrees of freedom of the covariance.
-    delta : float
-        Probability with which the statement may fail.
+    @property
+    def step(self) -> float:
+        """The multiple that makes the worst change, a²·square - 2a·low, smallest."""
+        if self.low <= 0.0 or self.square <= SAME:
+            return 0.0
+        return min(self.low / self.square, 1.0)
+
+    def change(self, b: float) -> float:
+        """Return the change of the loss per row by the step, if b is what is given."""
+        return self.step * (self.step * self.square - 2.0 * b)
+
+
+def best_direction(sample: Sample, delta: float) -> Direction:
+    """Return the best of the ways towards one candidate.
+
+    Each has a lower confidence bound at level δ/k, so that all of them hold together.
     """
-    low = lower_bounds(b, covariance, df, delta)
-    squares = np.diag(gram)
-    usable = squares > SAME
-    sizes = np.clip(low / np.where(usable, squares, 1.0), 0.0, 1.0) * usable
-    gains = sizes * (2.0 * low - sizes * squares)
-    steps = np.zeros(len(b))
-    best = int(np.argmax(gains))
-    if gains[best] > 0.0:
-        steps[best] = sizes[best]
-    return steps
+    squares, b, low = np.diag(sample.gram), sample.mean, lower_bounds(sample, delta)
+    each = np.eye(len(b))
+    found = [Direction(each[k], float(squares[k]), b[k], low[k]) for k in range(len(b))]
+    return min(found, key=lambda one: one.change(one.low))
 
 
-def lower_bounds(b: Vector, covariance: Matrix, df: int, delta: float) -> Vector:
-    """Return lower confidence bounds of b that hold together, by Student's distribution."""
-    quantile = special.stdtrit(df, 1.0 - delta / len(b))
-    return b - quantile * np.sqrt(np.diag(covariance))
+def lower_bounds(sample: Sample, delta: float) -> Vector:
+    """Return lower confidence bounds of b for all candidates, which hold together."""
+    sums = np.sum(sample.spread**2, axis=0)
+    return sample.bound(sample.mean, sample.variance(sums, sums), delta / len(sums))
 
 
-def joint_step(b: Vector, covariance: Matrix, gram: Matrix, delta: float) -> Vector:
-    """Return the steps a ≥ 0, Σa ≤ 1 with the least a'Ga - 2b'a + 2κ √(a'Va), κ² = χ²(k, 1-δ).
+def joint_direction(sample: Sample, delta: float) -> Direction:
+    r"""Return the way towards a blend of the candidates, whose weights are found row by row.
 
-    The last term is the worst case over the confidence ellipsoid of b. It is zero at a = 0, so
-    any steps with a negative value are safe, however exactly they were found.
-
-    Parameters
-    ----------
-    b, covariance, gram, delta
-        As in `best_step`; V is the covariance.
+    Rows are gone through in a random order. The weights :math:`w_i` of a row are those that look
+    best on rows before it, so that :math:`w_i \cdot (d_i - b)` are differences of a martingale: the
+    mean of :math:`w_i \cdot d_i` estimates :math:`\bar w \cdot b` without any bias, however the
+    weights were chosen, and its variance is the mean of their squares. The blend is
+    :math:`\bar w`. Of several orders, the mean is taken; its variance is not larger than the mean.
     """
-    k = len(b)
-    kappa = float(np.sqrt(special.chdtri(k, delta)))
-    usable = np.diag(gram) > SAME
-    steps = np.zeros(k)
-    if not usable.any():
-        return steps
-    b, gram = b[usable], gram[np.ix_(usable, usable)]
-    v = covariance[np.ix_(usable, usable)]
-    v = v + JITTER * np.trace(v) / len(b) * np.eye(len(b))
-    start = _best_ray(b, v, gram, kappa)
-    if start.any():
-        steps[usable] = _descend(start, b, v, gram, kappa)
-    return steps
+    n = len(sample.values)
+    orders = np.random.default_rng(0).permuted(np.tile(np.arange(n), (N_ORDERS, 1)), axis=1)
+    followed = np.array([_followed(sample, order) for order in orders])
+    each = np.mean(followed, axis=0)
+    weights = sample.s @ each / n
+    own = np.einsum("mnk,nk->mn", followed, sample.spread)
+    variance = sample.variance(np.sum(own**2) / N_ORDERS, np.sum((sample.spread @ weights) ** 2))
+    b = float(sample.s @ np.einsum("nk,nk->n", each, sample.values)) / n
+    low = float(sample.bound(b, variance, delta))
+    return Direction(weights, float(weights @ sample.gram @ weights), b, low)
 
 
-def worst_case(a: Vector, b: Vector, v: Matrix, gram: Matrix, kappa: float) -> float:
-    """Return the largest change of the loss per row while b lies in the confidence region."""
-    return float(a @ gram @ a - 2.0 * (b @ a) + 2.0 * kappa * np.sqrt(max(float(a @ v @ a), 0.0)))
+def _followed(sample: Sample, order: Indices) -> Matrix:
+    """Return for each row the weights that look best on rows before it.
 
-
-def _best_ray(b: Vector, v: Matrix, gram: Matrix, kappa: float) -> Vector:
-    """Return a start along the direction u ≥ 0 with the largest b'u / √(u'Vu); zeros if ≤ κ.
-
-    That direction minimises u'Vu/2 - b'u over u ≥ 0. If even there the confidence region reaches
-    zero, no steps have a negative worst case.
+    At first, all candidates have the same: as if as many rows as there are candidates had shown
+    that to be best. Where none looks better than the baseline, the weights stay as they are.
     """
-    if not v.any():
-        u = np.maximum(b, 0.0)
-    else:
-        factor = linalg.cholesky(v)
-        u = optimize.nnls(factor, linalg.solve_triangular(factor, b, trans=1))[0]
-    gain = float(b @ u - kappa * np.sqrt(u @ v @ u))
-    if gain <= 0.0:
-        return np.zeros(len(b))
-    return u * min(gain / float(u @ gram @ u), 1.0 / float(u.sum()))
+    n, k = sample.values.shape
+    found, weights = np.empty((n, k)), np.full(k, 1.0 / k)
+    total, seen = sample.gram.sum(axis=1), float(k)
+    for rows in np.array_split(order, min(n, N_PARTS)):
+        best = best_weights(sample.gram, total / seen)
+        weights = best / best.sum() if best.any() else weights
+        found[rows] = weights
+        total = total + sample.s[rows] @ sample.values[rows]
+        seen += float(sample.s[rows].sum())
+    return found
 
 
-def _descend(start: Vector, b: Vector, v: Matrix, gram: Matrix, kappa: float) -> Vector:
-    """Return the best steps found from a start with a negative worst case."""
-    scale = -worst_case(start, b, v, gram, kappa)
-
-    def value(a: Vector) -> tuple[float, Vector]:
-        root = np.sqrt(max(float(a @ v @ a), float(np.finfo(float).tiny)))
-        gradient = 2.0 * (gram @ a - b + kappa * (v @ a) / root)
-        return worst_case(a, b, v, gram, kappa) / scale, gradient / scale
-
-    found = optimize.minimize(
-        value,
-        start,
-        jac=True,
-        method="SLSQP",
-        bounds=[(0.0, 1.0)] * len(b),
-        constraints=optimize.LinearConstraint(np.ones((1, len(b))), -np.inf, 1.0),
-        options={"ftol": 1e-12, "maxiter": 500},
-    ).x
-    found = np.where(found > 1e-9, found, 0.0)
-    found /= max(1.0, float(found.sum()))
-    better = worst_case(found, b, v, gram, kappa) < worst_case(start, b, v, gram, kappa)
-    return found if better else start
+def best_weights(gram: Matrix, b: Vector) -> Vector:
+    """Return the weights a ≥ 0, Σa ≤ 1 with the least a'Ga - 2b'a."""
+    k, size = len(b), float(np.trace(gram))
+    if size <= SAME:
+        return np.zeros(k)
+    factor = linalg.cholesky(gram + JITTER * size / k * np.eye(k))
+    aim = linalg.solve_triangular(factor, b, trans=1)
+    found = optimize.nnls(factor, aim)[0]
+    if found.sum() > 1.0:
+        heavy = LARGE * np.sqrt(size)
+        found = optimize.nnls(np.vstack([factor, np.full(k, heavy)]), np.append(aim, heavy))[0]
+    return found / max(1.0, float(found.sum()))
 
 
 @dataclass(frozen=True)
@@ -215,6 +214,20 @@ class Evidence:
         Without unlabeled rows, the statement is about new rows from the same distribution.
     assumptions : tuple of str
         What the statement takes for granted.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from neverworse import SafeStackingClassifier
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(200, 1))
+    >>> y = np.where(np.arange(200) < 60, np.abs(X[:, 0]) < 0.5, -1)  # least squares cannot do that
+    >>> candidates = [("tree", DecisionTreeClassifier(max_depth=2, random_state=0))]
+    >>> evidence = SafeStackingClassifier(candidates=candidates, random_state=0).fit(X, y).evidence_
+    >>> evidence.chosen
+    ['tree']
+    >>> bool(evidence.largest_change < 0)
+    True
     """
 
     names: list[str]
@@ -291,43 +304,26 @@ class Evidence:
         return card(title, colour, self.summary(), numbers)
 
 
-def confident_step(
-    found: OutOfFold, level: float, combine: str, loss: str, differences: Matrix
+def find_step(
+    found: OutOfFold, level: float, combine: str, control_variate: bool, loss: str
 ) -> Evidence:
-    """Return the step that out-of-fold rows allow, with the evidence for it.
-
-    Parameters
-    ----------
-    found : OutOfFold
-    level : float
-        Probability of the statement.
-    combine : {"best", "joint"}
-    loss : str
-        What the loss is called.
-    differences : array of shape (n_labeled, n_candidates)
-        See `Evidence`.
-    """
-    b, covariance, df = found.estimate()
-    delta, gram = 1.0 - level, found.gram
-    if combine == "best":
-        steps = best_step(b, covariance, gram, df, delta)
-        kappa = float(special.stdtrit(df, 1.0 - delta / len(b)))
-    else:
-        steps = joint_step(b, covariance, gram, delta)
-        kappa = float(np.sqrt(special.chdtri(len(b), delta)))
+    """Return the step that out-of-fold rows allow at a level, with the evidence for it."""
+    sample, delta = found.sample(control_variate=control_variate), 1.0 - level
+    direction = (best_direction if combine == "best" else joint_direction)(sample, delta)
+    products = sample.spread.T @ sample.spread
     return Evidence(
         names=found.names,
-        steps=steps,
-        estimates=b,
-        covariance=covariance,
-        lower_bounds=lower_bounds(b, covariance, df, delta),
-        gram=gram,
-        expected_change=float(steps @ gram @ steps - 2.0 * (b @ steps)),
-        largest_change=worst_case(steps, b, covariance, gram, kappa),
-        differences=differences,
+        steps=direction.step * direction.weights,
+        estimates=sample.mean,
+        covariance=sample.variance(products, products),
+        lower_bounds=lower_bounds(sample, delta),
+        gram=found.gram,
+        expected_change=direction.change(direction.b),
+        largest_change=direction.change(direction.low),
+        differences=found.squares - 2.0 * found.products,
         level=level,
         combine=combine,
-        control_variate=found.controls is not None,
+        control_variate=control_variate and found.n_unlabeled > 0,
         loss=loss,
         n_labeled=len(found.products),
         n_unlabeled=found.n_unlabeled,

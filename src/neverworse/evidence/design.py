@@ -45,6 +45,15 @@ class LabelSuggestions:
         What is to be lowered: the part of that error that comes from having few labels.
     alpha : float
         The ridge penalty.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from neverworse import suggest_labels
+    >>> X = np.linspace(-1, 1, 21)[:, None]
+    >>> y = np.where(np.arange(21) == 9, 0, np.where(np.arange(21) == 11, 1, -1))
+    >>> suggest_labels(X, y, 2).rows  # the ends say most about a line
+    array([ 0, 20])
     """
 
     rows: Indices

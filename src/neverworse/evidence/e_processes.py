@@ -12,6 +12,8 @@ is 1 if ν is the mean. Everything is computed in logarithms.
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,22 +27,8 @@ FINEST = 500  # sums that a forecast looks at; it is rough anyway
 class DrawnWithoutReplacement:
     """Evidence about the sum of numbers 0, ½ or 1 in a finite population.
 
-    Parameters
-    ----------
-    size : int
-        How many numbers there are.
-    unit : {0.5, 1.0}
-        1 if all of them are 0 or 1.
-    log_threshold : float
-        When evidence is enough: log(1/δ).
-
-    Attributes
-    ----------
-    n_drawn : int
-    total : float
-        Sum of the numbers drawn.
-    low, high : float
-        Confidence sequence for the sum of all: holds at all times together, with probability 1 - δ.
+    There are `size` numbers, multiples of `unit`. Evidence is enough at `log_threshold`, log(1/δ).
+    The sum of all lies between `low` and `high`, at all times together, with probability 1 - δ.
     """
 
     def __init__(self, size: int, unit: float, log_threshold: float) -> None:
@@ -111,27 +99,13 @@ class DrawnWithoutReplacement:
             ahead += _log_falling(rest - (sums - self.total), (1.0 - share) * more)
             return _log_ratio(ahead[side], ahead[at_null]) >= self.log_threshold
 
-        low, high = 0, rest
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if enough(middle) else (middle, high)
-        return high
+        return first_that(enough, 0, rest)
 
 
 class DrawnWithReplacement:
     """Evidence about the mean of independent numbers between 0 and 1, by a Beta(½, ½) mixture.
 
-    Parameters
-    ----------
-    log_threshold : float
-        When evidence is enough: log(1/δ).
-
-    Attributes
-    ----------
-    n_drawn : int
-    total : float
-    low, high : float
-        Confidence sequence for the mean.
+    The mean lies between `low` and `high`, at all times together, with probability 1 - δ.
     """
 
     def __init__(self, log_threshold: float) -> None:
@@ -172,6 +146,20 @@ class DrawnWithReplacement:
             low = 0.0 if excess(0.0) < 0.0 else optimize.brentq(excess, 0.0, middle, xtol=1e-12)
             high = 1.0 if excess(1.0) < 0.0 else optimize.brentq(excess, middle, 1.0, xtol=1e-12)
         return low, high
+
+
+def first_that(enough: Callable[[int], bool], low: int, high: int) -> int:
+    """Return the first number above `low` that is enough, by bisection; at most `high`."""
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+def random_order(seed: int, n_rows: int) -> list[int]:
+    """Return rows in random order, the same in every version of Python and NumPy."""
+    draw = random.Random(seed).random
+    return np.argsort([draw() for _ in range(n_rows)], kind="stable").tolist()
 
 
 def _log_coin(mean: Vector, x: float) -> Vector:

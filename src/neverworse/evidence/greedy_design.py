@@ -39,22 +39,14 @@ class PerRow:
 class Design:
     """Rows with the matrices of a design, in coordinates in which A is the identity.
 
-    Attributes
-    ----------
-    rows : Rows
-    transform, shift : arrays
-        ``row @ transform + shift`` are the coordinates of a row; the intercept is among them.
-    moment : array
-        M in these coordinates, a diagonal.
-    weights : PerRow
-        Of the rows that may be picked; zero for others.
+    ``row @ transform + shift`` are the coordinates of a row; the intercept is among them.
     """
 
     rows: Rows
     transform: Matrix
     shift: Vector
-    moment: Vector
-    weights: PerRow
+    moment: Vector  # M in these coordinates, a diagonal
+    weights: PerRow  # of the rows that may be picked; zero for others
 
 
 @dataclass(frozen=True)

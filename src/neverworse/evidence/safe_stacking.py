@@ -27,19 +27,21 @@ from neverworse.estimators import (
     has_class_scores,
     refuse_chunks,
 )
-from neverworse.evidence.blend import moved
 from neverworse.evidence.candidates import (
     BASELINE,
     Named,
     Response,
+    called,
     check_candidates,
     check_classifier,
     default_candidates,
     fit_to_rows,
+    labeled_folds,
+    moved,
+    out_of_fold,
     scores_of_model,
 )
-from neverworse.evidence.confident_step import Evidence, confident_step
-from neverworse.evidence.cross_fitting import called, labeled_folds, out_of_fold
+from neverworse.evidence.confident_step import Evidence, find_step
 
 FEWEST_LABELS = 10  # labeled rows; with fewer, a mean is not nearly normal
 _LOSS = {"predict_proba": "Brier score", "score": "squared loss of the scores"}
@@ -50,9 +52,9 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
 
     Candidates of any kind are compared with a baseline on labeled rows whose labels they have not
     seen. The scores of the baseline :math:`g` are moved towards those of the candidates
-    :math:`c_k`, to :math:`g + \sum_k a_k (c_k - g)`, with the steps that make the most of the
-    *worst case* within a confidence region. Where no candidate is shown to be better, the steps
-    are zero and the model is the baseline, exactly.
+    :math:`c_k`, to :math:`g + \sum_k a_k (c_k - g)`, by the step whose proved improvement, a
+    confidence bound, is largest. Where no candidate is shown to be better, the steps are zero and
+    the model is the baseline, exactly.
 
     Under the assumptions in `evidence_`, the Brier score of the model on the unlabeled rows is not
     larger than that of the baseline, with a probability of at least `level` in large samples. That
@@ -69,13 +71,13 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
         rows only. None: ICLS, self-learning, logistic regression, a random forest, and
         scikit-learn's self-training of logistic regression.
     level : float, default=0.95
-        Probability of the statement, between 0 and 1.
+        Probability of the statement, at least 0.5 and below 1.
     cv : int, splitter or iterable, default=5
         How labeled rows are divided into folds. An integer: the number of stratified folds. In
         each, the labels of the fold are hidden, and everything is fitted again.
-    combine : {"best", "joint"}, default="best"
-        "best": a step towards one candidate, the one that is shown to improve most. "joint": steps
-        towards several at once, in a confidence region for all of them.
+    combine : {"best", "joint"}, default="joint"
+        "joint": a step towards a blend of the candidates, whose weights follow from the labels too.
+        "best": a step towards one candidate, the one that is shown to improve most.
     control_variate : bool, default=False
         Whether the mean of the candidates' scores stands in for labels on unlabeled rows, with what
         it gets wrong estimated on labeled ones (prediction-powered inference). It narrows the
@@ -146,7 +148,7 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
     _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
         "baseline": [HasMethods(["fit", "predict"]), None],
         "candidates": [list, None],
-        "level": [Interval(Real, 0, 1, closed="neither")],
+        "level": [Interval(Real, 0.5, 1, closed="left")],
         "cv": ["cv_object"],
         "combine": [StrOptions({"best", "joint"})],
         "control_variate": ["boolean"],
@@ -172,7 +174,7 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
         *,
         level: float = 0.95,
         cv: Any = 5,
-        combine: str = "best",
+        combine: str = "joint",
         control_variate: bool = False,
         response: str = "auto",
         missing_label: Any = "auto",
@@ -292,16 +294,15 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
         names = [name for name, _ in named[1:]]
         models = self._fit_all(named, rows)
         self.response_ = self._response(models)
-        found, differences = out_of_fold(
+        found = out_of_fold(
             named,
             rows,
             labeled_folds(rows, self.cv, self.random_state),
             lambda seen: self._fit_all(named, seen),
             self.response_,
-            self.control_variate,
         )
-        evidence = confident_step(
-            found, self.level, self.combine, _LOSS[self.response_], differences
+        evidence = find_step(
+            found, self.level, self.combine, self.control_variate, _LOSS[self.response_]
         )
         candidates = list(zip(names, models[1:], strict=True))
         model = moved(models[0], candidates, evidence.steps, self.response_)

@@ -12,16 +12,7 @@ from sklearn.utils import check_random_state
 from neverworse._files import write_whole
 from neverworse._typing import Indices
 from neverworse._words import count, number
-from neverworse.evidence.audited_models import (
-    check_fitted,
-    checked_answers,
-    digest,
-    named_candidates,
-    responses,
-    shared_classes,
-)
-from neverworse.evidence.blend import moved
-from neverworse.evidence.candidates import BASELINE
+from neverworse.evidence.candidates import BASELINE, moved, responses
 from neverworse.evidence.comparisons import (
     MOST_REPEATS,
     NOT_WORSE,
@@ -31,8 +22,13 @@ from neverworse.evidence.comparisons import (
     BrierComparison,
     Comparison,
     ErrorComparison,
-    random_order,
+    check_fitted,
+    checked_answers,
+    digest,
+    named_candidates,
+    shared_classes,
 )
+from neverworse.evidence.e_processes import random_order
 
 FORMAT = "neverworse sequential audit"
 VERSION = 1
@@ -173,8 +169,8 @@ class SequentialAudit:
         rows : array of int
             Positions in `X_unlabeled`. Fewer than `n` if no more labels matter.
         """
-        if n < 1:
-            raise ValueError(f"n={n} has to be at least 1.")
+        if n < 1 or n != int(n):
+            raise ValueError(f"n={n!r} has to be a whole number, at least 1.")
         open_rows = [row for row in self._asked if row not in self._labels][:n]
         undecided = [name for name, c in self._comparisons.items() if c.verdict == UNDECIDED]
         undecided = undecided or list(self._comparisons)  # more labels narrow the intervals
@@ -299,13 +295,13 @@ class SequentialAudit:
         told = {
             NOT_WORSE: f"Not worse: {likely} not {higher}.",
             WORSE: f"Worse: {likely} {higher}.",
-            UNDECIDED: f"Undecided: the {self.n_labels_:,} labels so far leave open whether the "
+            UNDECIDED: f"Undecided: after {count(self.n_labels_, 'label')}, it is open whether the "
             f"{loss} of {who} is {higher}.",
         }[result.verdict]
         text = (
             f"{told} A two-sided interval of the same probability for the difference reaches from "
             f"{number(low)} to {number(high)}. The two differ on {count(m, 'row')}, of which "
-            f"{self.n_labels_:,} have been labeled."
+            f"{self.n_labels_:,} {'has' if self.n_labels_ == 1 else 'have'} been labeled."
         )
         if result.verdict == UNDECIDED:
             text += f" About {self.expected_labels_:,} more are likely to decide."

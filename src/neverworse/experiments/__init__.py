@@ -1,6 +1,7 @@
 """The experiments of the paper, beside what was published."""
 
 from neverworse.experiments._analysis import count_marks, is_tested, published, table, tidy
+from neverworse.experiments._evidence import sentence as evidence_sentence
 from neverworse.experiments._experiments import (
     EXPERIMENTS,
     draw_cross_validation,
@@ -33,6 +34,7 @@ __all__ = [
     "count_marks",
     "draw_cross_validation",
     "draw_labeled",
+    "evidence_sentence",
     "guarantee_holds",
     "guarantee_sentences",
     "is_tested",

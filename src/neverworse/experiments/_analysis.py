@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
 from neverworse._typing import AnyArray, Vector
-from neverworse.experiments._experiments import Plan
-from neverworse.experiments._methods import METHODS, PROTOCOLS, Protocol
+from neverworse.experiments._methods import METHODS, Protocol
 
 BETTER, WORSE = "better", "worse"
 LEVEL = 0.05  # family-wise
@@ -33,35 +31,6 @@ def published() -> dict[str, Any]:
     content = files("neverworse.experiments").joinpath("published.json").read_text("utf-8")
     numbers: dict[str, Any] = json.loads(content)
     return numbers
-
-
-@dataclass(frozen=True)
-class Results:
-    """What came out of the experiments: see `neverworse.experiments.Reproduction`."""
-
-    plan: Plan
-    correction: str
-    measurements: dict[str, pd.DataFrame]
-    summaries: dict[str, pd.DataFrame]
-    guarantees: dict[str, dict[str, float]]
-
-    @classmethod
-    def of(cls, plan: Plan, correction: str, measurements: dict[str, pd.DataFrame]) -> Self:
-        """Compute the numbers of the paper's figures and table from all measurements."""
-        protocol = PROTOCOLS[plan.protocol]
-        summarisers = {
-            "robustness": robustness,
-            "curves": curves,
-            "table": lambda found: compare_table(table(found, protocol, correction)),
-            "timing": timing,
-        }
-        return cls(
-            plan,
-            correction,
-            measurements,
-            {name: summarisers[name](found) for name, found in measurements.items()},
-            {k: guarantee(found) for k, found in measurements.items() if "training_loss" in found},
-        )
 
 
 def tidy(results: dict[str, Any]) -> pd.DataFrame:

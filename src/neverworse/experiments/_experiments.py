@@ -1,4 +1,4 @@
-"""The four experiments of the paper: which rows they draw, what they fit and what they measure."""
+"""The experiments: which rows they draw, what they fit and what they measure."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 
 from neverworse._typing import AnyArray, Matrix
 from neverworse.datasets import PAPER_DATASETS, make_two_gaussians
+from neverworse.experiments import _evidence
 from neverworse.experiments._methods import METHODS, Method, Protocol, Truncation
 from neverworse.methods import HiddenLabels
 
@@ -37,21 +38,22 @@ LARGE_REPEATS = 1
 
 @dataclass(frozen=True)
 class Experiment:
-    """An experiment of the paper.
+    """An experiment.
 
     ``run(data, protocol, rng, repeat)`` returns the records of one repeat: dictionaries with the
     method, what was varied, and what was measured.
     """
 
     name: str
-    title: str  # what it is in the paper
+    title: str  # what it is in the paper, if it is there
     methods: Sequence[str]
     datasets: Sequence[str]
-    repeats: int  # as published
+    repeats: int  # as published, or as many as make sense
     run: Callable[[Data, Protocol, np.random.Generator, int], list[Record]]
     rounds: int  # how often each method is fitted in a repeat, about
     prepare: Callable[[Matrix, Protocol], Matrix] = lambda X, _: X  # once, for all repeats
     alone: bool = False  # time is measured, so that repeats must not run beside each other
+    published: bool = True  # whether it is in the paper
 
 
 @dataclass(frozen=True)
@@ -291,6 +293,16 @@ _ALL = (
     ),
     Experiment(
         "timing", "Training time", TIMING_METHODS, (TWO_GAUSSIANS,), 10, _timing, 200, alone=True
+    ),
+    Experiment(
+        "evidence",
+        "Beyond the paper: evidence",
+        (),  # methods of its own
+        PAPER_DATASETS,
+        20,
+        lambda data, _, rng, __: _evidence.measure(*data, rng),
+        rounds=60,
+        published=False,
     ),
 )
 EXPERIMENTS = {experiment.name: experiment for experiment in _ALL}

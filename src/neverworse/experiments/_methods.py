@@ -33,41 +33,20 @@ GINV_CUTOFF = 2.0**-26
 
 @dataclass(frozen=True)
 class Protocol:
-    """What the text of the paper and its code do differently.
-
-    Attributes
-    ----------
-    name : {"code", "text"}
-    cutoff : float or None
-        Directions of the rows whose singular value in the Gram matrix is at most this fraction of
-        the largest are left out of least squares. None: it is solved exactly.
-    svm_alpha : float
-        Penalty of the support vector machines.
-    svm_scaling : {"sum", "mean"}
-        Of the loss of the transductive machine. The supervised one always has the sum.
-    positive_rounding : {"score", "svmlin"}
-        Of the number of positive rows of the transductive machine.
-    principal_components : bool
-        Whether the robustness experiment starts with those that hold 99 % of the variance.
-    fewest_labels, fewest_labels_in_folds : int
-        Labeled rows at least: in robustness and learning curves, and in cross-validation.
-    largest_size : int
-        Unlabeled rows at most in the learning curves.
-    pooled_folds : bool
-        Whether the error of a cross-validation is that of all rows together, or the mean of the
-        errors of the folds.
-    """
+    """What the text of the paper and its code do differently."""
 
     name: str
+    # Directions of the rows whose singular value in the Gram matrix is at most this fraction of the
+    # largest are left out of least squares. None: it is solved exactly.
     cutoff: float | None
-    svm_alpha: float
-    svm_scaling: str
-    positive_rounding: str
-    principal_components: bool
-    fewest_labels: int
+    svm_alpha: float  # penalty of the support vector machines
+    svm_scaling: str  # "sum" or "mean" of the losses of the transductive one
+    positive_rounding: str  # of the number of its positive rows: "score" or "svmlin"
+    principal_components: bool  # whether robustness starts with those of 99 % of the variance
+    fewest_labels: int  # in robustness and learning curves
     fewest_labels_in_folds: int
-    largest_size: int
-    pooled_folds: bool
+    largest_size: int  # unlabeled rows in the learning curves
+    pooled_folds: bool  # whether errors are those of all rows together, or means over folds
 
     def n_labeled(self, n_features: int) -> int:
         """Return the number of labeled rows for robustness and learning curves."""
@@ -126,19 +105,10 @@ class DesignMatrix(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 class Truncation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Keep the directions that a truncated pseudo-inverse of the Gram matrix keeps.
 
-    Least squares on what is kept of the rows is least squares with that pseudo-inverse. Rows are
-    not changed at all where every direction is kept.
-
-    Parameters
-    ----------
-    cutoff : float
-        Directions are kept if their singular value in the Gram matrix of the design matrix, with
-        its column of ones, is more than this fraction of the largest.
-
-    Attributes
-    ----------
-    directions_ : array of shape (n_features, n_kept), or None
-        None if all are kept.
+    Those are the ones whose singular value in the Gram matrix of the design matrix, with its column
+    of ones, is more than `cutoff` times the largest. Least squares on what is kept of the rows is
+    least squares with that pseudo-inverse. Where every direction is kept, rows are not changed at
+    all, and `directions_` is None.
     """
 
     def __init__(self, cutoff: float) -> None:
@@ -171,7 +141,7 @@ class Method:
     loss: Literal["quadratic", "hinge"]  # of scores for targets 0 and 1, or the squared hinge
     make: Callable[[Protocol], Any]  # returns an unfitted classifier
     counterpart: str  # the supervised method that it is compared with, which may be itself
-    uses_unlabeled: bool = True
+    uses_unlabeled: bool
 
     def losses(self, model: Any, X: Matrix, y: AnyArray) -> Vector:
         """Return the loss of every row with its true label, 0 or 1."""
@@ -231,23 +201,15 @@ def _around_supervised(wrapper: Callable[[Any], Any]) -> Callable[[Protocol], An
 
 
 METHODS = {
-    method.name: method
-    for method in (
-        Method(
-            "Supervised",
-            "quadratic",
-            _around_supervised(SupervisedClassifier),
-            "Supervised",
-            uses_unlabeled=False,
-        ),
-        Method(
-            "Self-Learning", "quadratic", _around_supervised(SelfLearningClassifier), "Supervised"
-        ),
-        Method("USM", "quadratic", _usm, "Supervised"),
-        Method("ICLS", "quadratic", _icls, "Supervised"),
-        Method("Projection", "quadratic", _projection, "Supervised"),
-        Method("Oracle", "quadratic", _around_supervised(OracleClassifier), "Supervised"),
-        Method("SVM", "hinge", _svm, "SVM", uses_unlabeled=False),
-        Method("TSVM", "hinge", _tsvm, "SVM"),
+    name: Method(name, "hinge" if "SVM" in name else "quadratic", make, counterpart, uses_unlabeled)
+    for name, make, counterpart, uses_unlabeled in (
+        ("Supervised", _around_supervised(SupervisedClassifier), "Supervised", False),
+        ("Self-Learning", _around_supervised(SelfLearningClassifier), "Supervised", True),
+        ("USM", _usm, "Supervised", True),
+        ("ICLS", _icls, "Supervised", True),
+        ("Projection", _projection, "Supervised", True),
+        ("Oracle", _around_supervised(OracleClassifier), "Supervised", True),
+        ("SVM", _svm, "SVM", False),
+        ("TSVM", _tsvm, "SVM", True),
     )
 }

@@ -4,20 +4,34 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 import joblib
+import pandas as pd
 
 from neverworse.datasets import PAPER_DATASETS, DataNotFoundError, load_paper_dataset
-from neverworse.experiments._analysis import Results, tidy
+from neverworse.experiments import _evidence
+from neverworse.experiments._analysis import (
+    compare_table,
+    curves,
+    guarantee,
+    robustness,
+    table,
+    tidy,
+    timing,
+)
 from neverworse.experiments._experiments import EXPERIMENTS, Plan
 from neverworse.experiments._methods import PROTOCOLS, Protocol
 from neverworse.experiments._runner import run
 
 AVAILABLE = "available"
+IN_PAPER = [name for name, experiment in EXPERIMENTS.items() if experiment.published]
 
 
-class Reproduction(Results):
+@dataclass(frozen=True)
+class Reproduction:
     """What came out of the experiments.
 
     Attributes
@@ -36,7 +50,39 @@ class Reproduction(Results):
         exceeded that of the supervised weights that it projects: "fits", "higher" and
         "largest_ratio"; and that of the classifier Supervised: "higher_than_supervised" and
         "largest_ratio_to_supervised".
+
+    Examples
+    --------
+    >>> from neverworse.experiments import reproduce
+    >>> done = reproduce("table", datasets="available", repeats=2)  # doctest: +SKIP
+    >>> done.summaries["table"].head()  # doctest: +SKIP
+    >>> done.save("neverworse-reproduction")  # doctest: +SKIP
     """
+
+    plan: Plan
+    correction: str
+    measurements: dict[str, pd.DataFrame]
+    summaries: dict[str, pd.DataFrame]
+    guarantees: dict[str, dict[str, float]]
+
+    @classmethod
+    def of(cls, plan: Plan, correction: str, measurements: dict[str, pd.DataFrame]) -> Self:
+        """Compute the numbers of the paper's figures and table from all measurements."""
+        protocol = PROTOCOLS[plan.protocol]
+        summarisers = {
+            "robustness": robustness,
+            "curves": curves,
+            "table": lambda found: compare_table(table(found, protocol, correction)),
+            "timing": timing,
+            "evidence": _evidence.summarised,
+        }
+        return cls(
+            plan,
+            correction,
+            measurements,
+            {name: summarisers[name](found) for name, found in measurements.items()},
+            {k: guarantee(found) for k, found in measurements.items() if "training_loss" in found},
+        )
 
     @property
     def protocol(self) -> Protocol:
@@ -48,17 +94,8 @@ class Reproduction(Results):
     ) -> list[Path]:
         """Write measurements, summaries, figures, tables and ``report.html`` into a folder.
 
-        Parameters
-        ----------
-        out : path
-            The folder; made if need be.
-        command, took : str, optional
-            What was typed, and how long it took, for the report.
-
-        Returns
-        -------
-        paths : list of Path
-            What was written; the report last.
+        The folder is made if need be. What was typed, and how long it took, are for the report.
+        Returns the paths of what was written, the report last.
         """
         # Not before it is needed: to run experiments and count takes no matplotlib.
         from neverworse.experiments.report import save
@@ -87,7 +124,8 @@ def reproduce(
 
     Parameters
     ----------
-    experiments : "all", or one or more of "robustness", "curves", "table" and "timing"
+    experiments : "all", or one or more of "robustness", "curves", "table", "timing" and "evidence"
+        "all" are those of the paper. "evidence" is about safe stacking and the sequential audit.
     datasets : sequence of str, or "available", optional
         Names of data sets; those of the paper if not given. "available": those that are found.
         Learning curves are drawn for three of them only, and the timing is of artificial data.
@@ -112,9 +150,16 @@ def reproduce(
     Returns
     -------
     reproduction : Reproduction
+
+    Examples
+    --------
+    >>> from neverworse.experiments import reproduce
+    >>> done = reproduce("robustness", datasets=["WDBC"], repeats=5)  # doctest: +SKIP
+    >>> done.guarantees["robustness"]["higher"]  # doctest: +SKIP
+    0
     """
     plan = Plan(
-        _chosen("experiment", experiments, list(EXPERIMENTS)),
+        _chosen("experiment", experiments, list(EXPERIMENTS), IN_PAPER),
         _chosen_datasets(datasets, data_home),
         _positive("repeats", repeats),
         _chosen("protocol", protocol, list(PROTOCOLS))[0],
@@ -132,10 +177,12 @@ def reproduce(
     return Reproduction.of(plan, correction, {k: tidy(v) for k, v in results.items() if v})
 
 
-def _chosen(what: str, wanted: str | Sequence[str], known: Sequence[str]) -> list[str]:
-    """Return the known names that are wanted, in their own order."""
+def _chosen(
+    what: str, wanted: str | Sequence[str], known: Sequence[str], all_of: Sequence[str] = ()
+) -> list[str]:
+    """Return the known names that are wanted, in their own order; "all" may mean some of them."""
     if wanted == "all":
-        return list(known)
+        return list(all_of or known)
     names = [wanted] if isinstance(wanted, str) else list(wanted)
     unknown = [name for name in names if name not in known]
     if unknown or not names:

@@ -20,7 +20,7 @@ def drawings():
 def test_there_are_figures_of_what_was_run(drawings):
     assert list(drawings) == ["figure1", "robustness", "robustness-test"]
     assert list(figures.draw(runs.timing())) == ["timing"]
-    assert figures.draw(runs.small(("table",), 1)) == {}
+    assert figures.draw(runs.only(runs.small(), "table")) == {}
 
 
 @pytest.mark.parametrize("rows", ["training", "test"])

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from neverworse.experiments import Reproduction
-from neverworse.experiments.report import page
+from neverworse.experiments import report as page
 from tests.experiments import runs
 
 WORDS = {"dataset", "method"}

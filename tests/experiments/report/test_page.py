@@ -6,13 +6,12 @@ from html.parser import HTMLParser
 import pandas as pd
 import pytest
 
-from neverworse.experiments import Reproduction
+from neverworse.experiments import Reproduction, report
 from neverworse.experiments._analysis import compare_table, published
 from neverworse.experiments._experiments import Plan
 from neverworse.experiments._findings import guarantee_sentences
-from neverworse.experiments.report import page as report
+from neverworse.experiments.report import Circumstances, write_report
 from neverworse.experiments.report.figures import draw
-from neverworse.experiments.report.page import Circumstances, write_report
 from tests.experiments import runs
 
 VOID = {"meta", "link", "img"}
@@ -218,5 +217,5 @@ def test_the_known_exception_is_explained():
 
 def test_large_figures_are_pixels(monkeypatch):
     monkeypatch.setattr(report, "LARGEST_SVG", 10)
-    read = page(runs.small(("robustness",), 2))
+    read = page(runs.only(runs.small(), "robustness"))
     assert all(image["src"].startswith("data:image/png;base64,") for image in read.images)

@@ -8,7 +8,7 @@ import pytest
 
 from neverworse.experiments import _findings
 from neverworse.experiments._analysis import compare_table, published
-from neverworse.experiments.report.tables import mean_and_sd, signed, to_latex, to_markdown
+from neverworse.experiments.report import mean_and_sd, signed, to_latex, to_markdown
 from tests.experiments import runs
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import io
 import textwrap
 import zlib
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 import numpy as np
@@ -19,7 +18,10 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from neverworse._palette import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY
 from neverworse._typing import Vector
 from neverworse._words import count
-from neverworse.experiments._analysis import Results, published, ratios
+from neverworse.experiments._analysis import published, ratios
+
+if TYPE_CHECKING:
+    from neverworse.experiments._reproduction import Reproduction
 
 PAPER_METHODS = ("Self-Learning", "Projection", "TSVM")
 ROBUSTNESS_METHODS = ("Self-Learning", "ICLS", "Projection", "TSVM")
@@ -61,20 +63,18 @@ class Drawing:
     description: str
 
 
-def draw(results: Results) -> dict[str, Drawing]:
+def draw(results: Reproduction) -> dict[str, Drawing]:
     """Draw all figures for which something was measured, by the names of their files."""
-    makers: list[tuple[str, str, Callable[[Results], Drawing]]] = [
-        ("figure1", "robustness", lambda r: draw_figure_one(r.measurements["robustness"])),
-        ("robustness", "robustness", lambda r: draw_robustness(r.measurements["robustness"])),
-        (
-            "robustness-test",
-            "robustness",
-            lambda r: draw_robustness(r.measurements["robustness"], "test"),
-        ),
-        ("curves", "curves", lambda r: draw_curves(r.summaries["curves"])),
-        ("timing", "timing", lambda r: draw_timing(r.summaries["timing"])),
-    ]
-    return {name: make(results) for name, of, make in makers if of in results.measurements}
+    found = {}
+    if "robustness" in results.measurements:
+        measured = results.measurements["robustness"]
+        found["figure1"] = draw_figure_one(measured)
+        found["robustness"] = draw_robustness(measured)
+        found["robustness-test"] = draw_robustness(measured, "test")
+    for name, make in (("curves", draw_curves), ("timing", draw_timing)):
+        if name in results.summaries:
+            found[name] = make(results.summaries[name])
+    return found
 
 
 def draw_figure_one(measurements: pd.DataFrame) -> Drawing:
@@ -89,8 +89,8 @@ def draw_figure_one(measurements: pd.DataFrame) -> Drawing:
         ax.set_title(method, size=9, pad=10)
     axes[-1].set_xticks(range(len(names)), names, size=7, rotation=45, ha="right")
     _label(figure, found, "training")
-    return Drawing(
-        _settle(figure),
+    return _drawing(
+        figure,
         "Figure 1: robustness, in the paper's form",
         f"A panel for each of {', '.join(PAPER_METHODS)}, with a point for every repeat on each of "
         f"{count(len(names), 'data set')}: {_described(found, 'training')}",
@@ -111,8 +111,8 @@ def draw_robustness(measurements: pd.DataFrame, rows: str = "training") -> Drawi
         ax.set_title(name, size=9, pad=10)  # above the numbers of points that are cut off
     _remove_unused(axes, len(names))
     _label(figure, found, rows)
-    return Drawing(
-        _settle(figure),
+    return _drawing(
+        figure,
         f"Robustness on {PLACES[rows]}, data set by data set"
         + ("" if rows == "training" else " (not shown in the paper)"),
         f"A panel for each of {count(len(names), 'data set')}, with a point for every repeat and "
@@ -220,8 +220,8 @@ def draw_curves(summary: pd.DataFrame) -> Drawing:
         frameon=False,
         handlelength=3.2,
     )
-    return Drawing(
-        _settle(figure),
+    return _drawing(
+        figure,
         "Figure 2: learning curves",
         f"Curves of {', '.join(CURVE_METHODS)} on {', '.join(names)}: classification error "
         "(top) and quadratic loss (bottom) on test rows, for growing numbers of unlabeled rows. "
@@ -303,8 +303,8 @@ def draw_timing(summary: pd.DataFrame) -> Drawing:
         ncols=2,
     )
     last = summary[summary["method"] == "Projection"].iloc[-1]
-    return Drawing(
-        _settle(figure),
+    return _drawing(
+        figure,
         "Training time",
         "Training time relative to the supervised counterpart, on logarithmic axes. At "
         f"{last['n_unlabeled']:,} unlabeled rows Projection takes {last['ratio']:.3g} times as "
@@ -312,14 +312,11 @@ def draw_timing(summary: pd.DataFrame) -> Drawing:
     )
 
 
-def _settle(figure: Figure) -> Figure:
-    """Place all parts of a figure for good.
-
-    Otherwise they are placed anew each time it is drawn, and not quite in the same places.
-    """
+def _drawing(figure: Figure, title: str, description: str) -> Drawing:
+    """Place all parts of a figure for good: otherwise that is done anew each time it is drawn."""
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
-    return figure
+    return Drawing(figure, title, description)
 
 
 def _remove_unused(axes: Any, n_used: int) -> None:
