@@ -8,7 +8,7 @@ from sklearn.datasets import load_breast_cancer
 
 from neverworse.datasets import DataNotFoundError, load_paper_dataset, user_cache
 from neverworse.datasets import _sources as sources
-from neverworse.datasets._paper import FACTS
+from neverworse.datasets._loaders import FACTS
 from neverworse.datasets._sources import find, read_csv
 from tests.datasets.data import DATA, needs_data
 

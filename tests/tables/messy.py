@@ -379,7 +379,7 @@ def hollow():
 
 
 def free_text():
-    """A sentence in every row, which nothing is made of, and people are told."""
+    """A sentence in every row, which is not used, and people are told."""
     made = _Maker(18, classes=("fine", "angry"))
     words = ["late", "box", "broken", "thanks", "quick", "rude", "lovely", "never", "again"]
     made.add(

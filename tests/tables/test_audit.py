@@ -166,7 +166,7 @@ def test_the_certificate_is_what_the_audit_finds():
 @pytest.mark.parametrize(
     ("candidate", "options", "said"),
     [
-        (LinearRegression().fit(X[["a"]], TWO), {}, "LinearRegression is no classifier"),
+        (LinearRegression().fit(X[["a"]], TWO), {}, "LinearRegression is not a classifier"),
         (LogisticRegression().fit(X[["a"]], THREE), {}, "candidate has the classes 0, 1 and 2|'0'"),
         (RidgeClassifier().fit(X[["a"]], TWO), {}, r"RidgeClassifier\) has .* --response error"),
         (None, {"ignored": ("twn",)}, r"no column 'twn' for --drop. Did you mean 'town'\?"),

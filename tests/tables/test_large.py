@@ -5,7 +5,9 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +26,7 @@ from neverworse.tables import (
     table_files,
 )
 from neverworse.tables._classifier import PreparedRows
+from neverworse.tables.reading import large
 from tests.study.fits import fitted, table
 
 
@@ -84,7 +87,7 @@ def test_the_model_is_the_one_in_memory(stored, weight):
     np.testing.assert_array_equal(away.model.predict(rows), here.model.predict(rows))
 
 
-@pytest.mark.parametrize("suffix", ["parquet", "csv", "csv.gz"])
+@pytest.mark.parametrize("suffix", ["parquet", "csv.gz"])
 def test_command_gives_the_same_results(tmp_path, suffix, capsys):
     rows, path = table().drop_columns("weight"), tmp_path / f"rows.{suffix}"
     if suffix == "parquet":
@@ -93,7 +96,7 @@ def test_command_gives_the_same_results(tmp_path, suffix, capsys):
         with pa.output_stream(path, compression="detect") as file:
             csv.write_csv(rows, file)
     words = ["fit", str(path), "--target", "class", "--id", "name", "--no-curves", "--quiet"]
-    words += ["--model", "projected"]
+    words += ["--model", "projected", "--candidates", "none"]
     found = []
     for more in ([], ["--memory", "0.000001"]):
         out = tmp_path / f"out{len(more)}"
@@ -193,3 +196,26 @@ def test_unlabeled_rows_of_another_table_need_memory(tmp_path, capsys):
     more = ["--target", "class", "--memory", "0.000001", "--out", str(tmp_path / "out")]
     assert main([*words, *more]) == 2
     assert "--unlabeled does not support" in capsys.readouterr().err
+
+
+def test_free_memory_of_windows(monkeypatch):
+    class Kernel:
+        @staticmethod
+        def GlobalMemoryStatusEx(status):  # noqa: N802
+            assert bytes(status)[:4] == (64).to_bytes(4, "little")  # its size, in bytes
+            status[:] = [64 | 37 << 32, 16 << 30, 9 << 30, 0, 0, 0, 0, 0]
+
+    class Libraries:
+        kernel32 = Kernel
+
+    monkeypatch.setattr("ctypes.windll", Libraries, raising=False)
+    monkeypatch.setattr("neverworse.tables.reading.large.sys.platform", "win32")
+    assert large._free_memory() == 9 << 30
+
+
+def test_free_memory_without_proc(monkeypatch):
+    monkeypatch.setattr(Path, "open", lambda *_, **__: io.StringIO("MemTotal: 1 kB\n"))
+    pages = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 1000}
+    monkeypatch.setattr(os, "sysconf", pages.get, raising=False)
+    monkeypatch.setattr("neverworse.tables.reading.large.sys.platform", "darwin")
+    assert large._free_memory() == 0.5 * 4096 * 1000

@@ -31,4 +31,4 @@ def test_tables_that_are_refused(name, tmp_path, capsys):
     assert planned(name, tmp_path) == 4
     shown = capsys.readouterr()
     assert TABLES[name].refused in shown.err
-    assert ("nothing: cannot be read" in shown.out) == (name != "same_names")
+    assert ("not used: cannot be read" in shown.out) == (name != "same_names")

@@ -143,7 +143,7 @@ def test_other_columns_and_new_levels_are_noticed(model, tmp_path):
     assert noticed.new_levels == {"city": {"new": 4}, "code": {"3": 1, "(missing)": 1}}
     first, second, third = noticed.sentences()
     assert first == "2 columns were ignored: 'extra', 'more'."
-    assert second.startswith("Column 'code' has values that the model does not know, in 2 rows: ")
+    assert second.startswith("Column 'code' has values that the model has not seen, in 2 rows: ")
     assert "'new'" in third
 
 

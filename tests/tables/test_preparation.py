@@ -267,16 +267,19 @@ def test_dates_with_and_without_zone_or_time_agree():
         ([dt.date(2024, 1, 1)] * 12, "has the same value in all rows"),
         ([decimal.Decimal(1)] * 12, "has the same value in all rows"),
         ([dt.timedelta(1)] * 12, "has the same value in all rows"),
-        (list(TWELVE), "numbers the rows (to keep it in results: --id)"),
-        ([k + 1000 for k in reversed(TWELVE)], "numbers the rows (to keep it in results: --id)"),
+        (list(TWELVE), "numbers the rows (to keep it in the results: --id)"),
+        (
+            [k + 1000 for k in reversed(TWELVE)],
+            "numbers the rows (to keep it in the results: --id)",
+        ),
         (
             np.random.default_rng(0).permutation(12),
-            "numbers the rows (to keep it in results: --id)",
+            "numbers the rows (to keep it in the results: --id)",
         ),
         ([f"text {k}" for k in TWELVE], "text, with 12 different values in 12 rows"),
-        ([{"b": k} for k in TWELVE], "holds values of the type struct<b: int64>"),
-        ([[k] for k in TWELVE], "holds values of the type list<item: int64>"),
-        ([b"x"] * 12, "holds values of the type binary"),
+        ([{"b": k} for k in TWELVE], "holds values of type struct<b: int64>"),
+        ([[k] for k in TWELVE], "holds values of type list<item: int64>"),
+        ([b"x"] * 12, "holds values of type binary"),
     ],
 )
 def test_columns_without_use(values, note):
@@ -319,20 +322,26 @@ def test_dates_in_another_order_are_read():
 @pytest.mark.parametrize(
     ("values", "look"),
     [
-        ([5, 6, 7, -999, 8, -999], "2 rows have -999, far from all others. If it marks missing"),
-        ([5.5, 6.0, 99999.0, 99999.0], "2 rows have 99999, far from all others."),
-        ([20240131, 20240201, 20241130, 20240505], "These numbers may be dates without marks."),
+        (
+            [5, 6, 7, -999, 8, -999],
+            "2 rows have -999, far from all other values. If it marks missing",
+        ),
+        ([5.5, 6.0, 99999.0, 99999.0], "2 rows have 99999, far from all other values."),
+        ([20240131, 20240201, 20241130, 20240505], "These numbers may be dates."),
         ([1.0, None, None, None, 2.0], "60 % of the rows have no value. Find out why"),
-        (["a", "b", "A", "b"], "'a' and 'A' are two levels: spell them alike if not."),
+        (
+            ["a", "b", "A", "b"],
+            "'a' and 'A' count as two levels. If they are one, spell them alike.",
+        ),
         ([f"L{k}" for k in range(40)] * 3, "40 different values: the 30 most frequent ones count"),
-        ([f"text {k}" for k in TWELVE], "12 different texts in 12 rows: nothing is made of them."),
+        ([f"text {k}" for k in TWELVE], "12 different texts in 12 rows, so they are not used."),
         (
             list(TWELVE),
-            "It numbers the rows, so nothing is made of it. To keep it in results: --id",
+            "It numbers the rows, so it is not used. To keep it in the results: --id",
         ),
-        ([7.0] * 12, "All rows have the same value, so nothing is made of it."),
-        ([None] * 12, "No row has a value, so nothing is made of it."),
-        ([[k] for k in TWELVE], "Nothing is made of values of the type list<item: int64>"),
+        ([7.0] * 12, "All rows have the same value, so it is not used."),
+        ([None] * 12, "No row has a value, so it is not used."),
+        ([[k] for k in TWELVE], "Values of type list<item: int64> are not used"),
     ],
 )
 def test_what_people_should_look_at(values, look):
@@ -389,7 +398,7 @@ def test_categories_and_columns_to_leave_out():
         [0, 1],
         [0, 0],
     ]
-    assert one_column([1, 2] * 6, drop=["a"])[1].note == "as asked for"
+    assert one_column([1, 2] * 6, drop=["a"])[1].note == "as requested"
     for option in ("categorical", "drop"):
         with pytest.raises(TableError, match=rf"no column 'othr' for --{option}. Did you mean"):
             one_column([1, 2] * 6, **{option: ["othr"]})
@@ -405,7 +414,7 @@ def test_infinite_numbers(value):
 
 def test_huge_numbers():
     values = np.array([1e300, -1e300, 3.0, 5.0])
-    with pytest.raises(TableError, match="too large for their squares to be computed"):
+    with pytest.raises(TableError, match="too large to be squared"):
         one_column(values)
     _, _, features = one_column(values * 1e-160)
     assert np.isfinite(features).all()
@@ -445,14 +454,14 @@ def test_columns_that_are_missing_later():
         preparation.transform(frame().drop(columns=["number", "whole"]))
 
 
-def test_ten_thousand_columns(monkeypatch):
+def test_thousands_of_columns(monkeypatch):
     rng = np.random.default_rng(0)
-    values = rng.normal(size=(20, 10_000))
-    wide = pa.table({f"c{k}": values[:, k] for k in range(10_000)})
+    values = rng.normal(size=(20, 3_000))
+    wide = pa.table({f"c{k}": values[:, k] for k in range(3_000)})
     np.testing.assert_allclose(TablePreparation().fit_transform(wide).std(axis=0), 1.0)
-    monkeypatch.setattr("neverworse.tables.preparation.features.MAX_FEATURES", 9_999)
+    monkeypatch.setattr("neverworse.tables.preparation.features.MAX_FEATURES", 2_999)
     with pytest.raises(
-        TableError, match=r"10,000 columns would make 10,000 features, more than 9,999"
+        TableError, match=r"3,000 columns would make 3,000 features, more than 2,999"
     ):
         TablePreparation().fit(wide)
 
@@ -472,7 +481,9 @@ def test_a_data_frame_with_values_of_several_types():
 @pytest.mark.parametrize("large", [2**70, 10**400])
 @pytest.mark.parametrize("form", [dict, lambda table: pd.DataFrame(table, dtype=object)])
 def test_integers_beyond_64_bits(form, large):
-    with pytest.raises(TableError, match=r"integers beyond 64 bits\. Turn it into numbers or text"):
+    with pytest.raises(
+        TableError, match=r"integers beyond 64 bits\. Convert it to numbers or text"
+    ):
         TablePreparation().fit(form({"a": [1, large, 3], "b": [1.0, 2.0, 4.0]}))
 
 
@@ -527,6 +538,6 @@ def test_any_table_is_prepared_or_refused(some, others):
 def test_numbers_that_look_like_ids_are_to_be_looked_at(numbers, flagged):
     values = np.random.default_rng(0).permutation(list(numbers))
     prepared = TablePreparation().fit({"visit": values, "x": np.arange(len(values)) % 3.0})
-    said = "The numbers differ from row to row. If they only name the rows: --id 'visit'"
+    said = "The numbers differ from row to row. If they only identify the rows: --id 'visit'"
     assert prepared.plans_[0].kind == ("number" if len(values) != 28 else "dropped")
     assert prepared.plans_[0].look.startswith(said) == flagged

@@ -7,8 +7,10 @@ import gzip
 import io
 import json
 import os
+import sys
 import threading
 import zipfile
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -21,6 +23,7 @@ from hypothesis import strategies as st
 from pyarrow import ipc, parquet
 
 from neverworse.tables import ReadOptions, TableError, read_table, stream_batches, table_files
+from tests.cli.tables import needs_any_name
 from tests.tables.files import (
     CSV,
     FILES,
@@ -90,6 +93,7 @@ def test_every_format_in_batches(tmp_path, name):
     assert values(table) == {name: values(TABLE)[name] for name in ("visit", "dose")}
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="Windows has no such pipes")
 @pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.csv.xz", "t.parquet", "t.json"])
 def test_a_pipe_with_a_name_is_read_once(tmp_path, name):
     path = tmp_path / "pipe"
@@ -112,7 +116,7 @@ def test_folder_and_files(tmp_path):
         (tmp_path / name).write_bytes(FILES["t.parquet" if name.endswith("parquet") else "t.csv"])
     (tmp_path / "README").write_text("no table")
     files = table_files([str(tmp_path)])
-    assert [file.path[len(str(tmp_path)) + 1 :] for file in files] == [
+    assert [Path(file.path).relative_to(tmp_path).as_posix() for file in files] == [
         "b.csv",
         "below/a.parquet",
         "x.parquet/c.csv",
@@ -120,6 +124,7 @@ def test_folder_and_files(tmp_path):
     assert values(read_table(files, ReadOptions()))["age"] == values(TABLE)["age"] * 3
 
 
+@needs_any_name
 def test_names_of_files_may_be_anything(tmp_path):
     for name in (b"with space.csv", b"\xff\xfe.csv", "☃\n.csv".encode(), b"-dash.csv"):
         path = tmp_path / os.fsdecode(name)
@@ -144,7 +149,7 @@ def test_numbers_in_one_file_and_dates_in_another_are_text(read):
 
 def test_types_that_do_not_go_together(read):
     one, two = ('{"a": 1, "b": {"c": 2}}', '{"a": 1, "b": 3}')
-    with pytest.raises(TableError, match="'b' hold values of kinds that do not go together"):
+    with pytest.raises(TableError, match="'b' holds values of types that do not go together"):
         read(one, two, name="t.jsonl")
 
 
@@ -166,6 +171,7 @@ def test_other_columns(read, second, said):
         read("a,b\n1,2\n", second)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="not everybody may make links on Windows")
 def test_the_same_file_twice(tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes(CSV)
@@ -283,7 +289,7 @@ def test_rows_that_are_too_long(read):
 
 
 def test_a_delimiter_that_was_named_wrongly(read):
-    with pytest.raises(TableError, match=r"Perhaps the delimiter is another: --delimiter ';'"):
+    with pytest.raises(TableError, match=r"Perhaps the delimiter is wrong: --delimiter ';'"):
         read("a;b\n1;2\n1,5;2\n", delimiter=",")
 
 
@@ -311,7 +317,7 @@ def test_a_header_only(read):
 def test_a_very_long_cell(read):
     table = read(f"a,b\n1,{'x' * 300_000}\n")
     assert len(table.column("b")[0].as_py()) == 300_000
-    with pytest.raises(TableError, match="has no names of columns"):
+    with pytest.raises(TableError, match="has no column names"):
         read(f"a,{'x' * 300_000}\n1,2\n")
 
 
@@ -394,8 +400,9 @@ def test_json_nested_without_end_is_refused_before_it_is_parsed(read, content):
             read(data, name=name)
 
 
-def test_brackets_in_text_are_no_depth(read):
-    rows = [{"a": "[" * 500, "b": k, "c": '\\"' + "{" * 500} for k in range(20_000)]
+def test_brackets_in_text_are_no_depth(read, monkeypatch):
+    monkeypatch.setattr("neverworse.tables.reading.tables.JSON_BYTES", 1 << 18)  # several blocks
+    rows = [{"a": "[" * 500, "b": k, "c": '\\"' + "{" * 500} for k in range(2_000)]
     table = read("\n".join(map(json.dumps, rows)), name="t.jsonl")
     assert table.to_pylist() == rows
     assert read(json.dumps(rows), name="t.json").to_pylist() == rows
@@ -437,7 +444,7 @@ def test_cells_of_many_kinds(read, tmp_path):
 
 def test_a_workbook_without_a_table(read, tmp_path):
     openpyxl.Workbook().save(tmp_path / "t.xlsx")
-    with pytest.raises(TableError, match=r"has nothing in this sheet. Name another: --sheet NAME"):
+    with pytest.raises(TableError, match=r"has an empty sheet. Name another: --sheet NAME"):
         read((tmp_path / "t.xlsx").read_bytes(), name="t.xlsx")
 
 
@@ -470,7 +477,7 @@ def test_damaged_files_are_refused_or_read(read, name):
 
 
 @given(st.binary(min_size=1, max_size=200) | st.text(min_size=1, max_size=200).map(str.encode))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_any_bytes_are_a_table_or_refused(tmp_path_factory, content):
     path = tmp_path_factory.getbasetemp() / f"any-{os.getpid()}"
     path.write_bytes(content)
@@ -486,7 +493,7 @@ def test_any_bytes_are_a_table_or_refused(tmp_path_factory, content):
         (b"\x93NUMPY\x01", "is a NumPy array"),
         (b"SQLite format 3\x00", "is an SQLite database"),
         (b"\x80\x05\x95", "is a pickle"),
-        (b"\x00\x01\x02", "is no text and no format that is known here"),
+        (b"\x00\x01\x02", "is neither text nor a known format"),
         (zipped({"a.csv": b"a\n1\n", "b.csv": b"a\n2\n"}), "holds 2 files. Unpack it"),
         (zipped({"t.csv": CSV}, zipfile.ZIP_STORED)[:-30], "is damaged or incomplete"),
     ],
@@ -547,7 +554,7 @@ def test_a_file_that_changes_while_it_is_read(tmp_path):
     batches = stream_batches(file, ReadOptions(), {"a": pa.float64()}, lambda *_: None)
     next(batches)
     os.utime(path, ns=(1, 1))
-    with pytest.raises(TableError, match=r"changed while it was read. Run this again"):
+    with pytest.raises(TableError, match=r"changed while it was being read. Run this again"):
         list(batches)
 
 

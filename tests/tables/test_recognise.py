@@ -114,7 +114,7 @@ def test_a_date_that_may_be_two_is_not_guessed():
 def test_thousands_are_no_decimals():
     reading, parsed, look = read(["1,892", "364", "3,046"])
     assert (reading.words, parsed) == ("numbers, thousands ','", [1892, 364, 3046])
-    assert "'1,892' is read as 1892. If its mark means the other thing: --decimal ','." in look
+    assert "'1,892' is read as 1892. If that is wrong: --decimal ','." in look
     # Where other columns tell, there is no doubt.
     assert read(["1,892", "364"], decimal=".")[1:] == ([1892, 364], "")
     assert read(["1,892", "364"], decimal=",")[1:] == ([1.892, 364], "")

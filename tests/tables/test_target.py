@@ -59,8 +59,8 @@ def test_a_class_that_looks_like_no_label(marker):
     with pytest.raises(TableError) as caught:
         target(["a", marker, "b"])
     assert str(caught.value) == (
-        f"Column 'y' has no empty cell, but the value {marker!r}. If it marks rows without a "
-        f"label: --missing-label={marker}. If it is a class, say that only empty cells do: "
+        f"Column 'y' has no empty cell, but the value {marker!r}. If it marks unlabeled "
+        f"rows: --missing-label={marker}. If it is a class, and only empty cells are unlabeled: "
         "--missing-label=''."
     )
     assert len(target(["a", marker, "b", None]).classes) == 3  # there are empty cells: it is one
@@ -77,7 +77,7 @@ def test_a_class_that_looks_like_no_label(marker):
             [f"P{k}" for k in range(30)],
             "30 different values in 30 labeled rows: it looks like an id",
         ),
-        ([k / 7 for k in range(30)], "it looks like a number, not like a class"),
+        ([k / 7 for k in range(30)], "it looks like a number, not a class"),
         ([k for k in range(300) for _ in range(3)], "300 different values in 900 labeled rows"),
     ],
 )
@@ -90,8 +90,8 @@ def test_a_column_that_is_not_there():
     table = pa.table({"Diagnosis ": ["a"], "age": [1]})
     with pytest.raises(TableError, match=r"no column 'diagnosis' for --target. Did you mean 'Diag"):
         read_target(table, "diagnosis")
-    with pytest.raises(TableError, match=r"There are: 'Diagnosis ', 'age'."):
+    with pytest.raises(TableError, match=r"There are 'Diagnosis ', 'age'."):
         read_target(table, "zzzzz")
     one = pa.table({"a;b;c": ["1;2;3"]})
-    with pytest.raises(TableError, match=r"all of the table is in one column.*--delimiter ';'"):
+    with pytest.raises(TableError, match=r"the whole table is one column.*--delimiter ';'"):
         read_target(one, "b")

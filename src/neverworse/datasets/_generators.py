@@ -91,6 +91,13 @@ def make_g241d(
     ----------
     .. [1] Chapelle, O., Schölkopf, B. and Zien, A. (2006). Semi-Supervised Learning. MIT Press,
            chapter 21.
+
+    Examples
+    --------
+    >>> from neverworse.datasets import make_g241d
+    >>> X, y = make_g241d(random_state=0)
+    >>> X.shape
+    (1500, 241)
     """
     _check_size("n_samples", n_samples, 1)
     rng = check_random_state(random_state)
@@ -223,6 +230,13 @@ def make_neutral(n_samples: int = 500, *, random_state: Any = None) -> tuple[Mat
     .. [1] Ben-David, S., Lu, T. and Pál, D. (2008). Does unlabeled data provably help? Worst-case
            analysis of the sample complexity of semi-supervised learning. Conference on Learning
            Theory, 33-44.
+
+    Examples
+    --------
+    >>> from neverworse.datasets import make_neutral
+    >>> X, y = make_neutral(random_state=0)
+    >>> X.shape
+    (500, 2)
     """
     _check_size("n_samples", n_samples, 1)
     rng = check_random_state(random_state)
@@ -262,6 +276,13 @@ def make_misleading(n_samples: int = 500, *, random_state: Any = None) -> tuple[
     ----------
     .. [1] Cozman, F. G., Cohen, I. and Cirelo, M. C. (2003). Semi-supervised learning of mixture
            models. International Conference on Machine Learning, 99-106.
+
+    Examples
+    --------
+    >>> from neverworse.datasets import make_misleading
+    >>> X, y = make_misleading(random_state=0)
+    >>> X.shape
+    (500, 2)
     """
     _check_size("n_samples", n_samples, 1)
     rng = check_random_state(random_state)

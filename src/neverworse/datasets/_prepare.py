@@ -94,21 +94,11 @@ def read_facts() -> dict[str, Facts]:
 
 @dataclass(frozen=True)
 class Raw:
-    """Data as a source has them, before anything is prepared.
+    """Data as a source has them, before anything is prepared."""
 
-    Attributes
-    ----------
-    values : array of shape (n_rows, n_columns)
-        One column for each of `Facts.columns`; NaN where a value is missing.
-    labels : array of str of shape (n_rows,)
-        The raw codes of the classes.
-    splits : dict
-        The official splits of the book, if the source has them.
-    """
-
-    values: Matrix
-    labels: AnyArray
-    splits: dict[str, Indices] = field(default_factory=dict)
+    values: Matrix  # one column for each of `Facts.columns`; NaN where a value is missing
+    labels: AnyArray  # the raw codes of the classes, as text
+    splits: dict[str, Indices] = field(default_factory=dict)  # of the book, if the source has them
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,14 @@ class DataNotFoundError(OSError):
     ----------
     tried : tuple of (str, str)
         Every source, and why it was of no use.
+
+    Examples
+    --------
+    >>> from neverworse.datasets import DataNotFoundError
+    >>> raise DataNotFoundError("There is no file a.csv.", (("a.csv", "it does not exist"),))
+    Traceback (most recent call last):
+        ...
+    neverworse.datasets._sources.DataNotFoundError: There is no file a.csv.
     """
 
     def __init__(self, message: str, tried: tuple[tuple[str, str], ...] = ()) -> None:
@@ -81,18 +89,10 @@ def find(facts: Facts, data_home: Any, download_if_missing: bool) -> Found[Prepa
 def first_that_has_it(
     name: str, sources: Iterable[tuple[str, Callable[[], T]]], file: str, what_helps: str
 ) -> Found[T]:
-    """Return what the first source gives that does not fail.
+    """Return what the first source gives that does not fail; sources have a name and a reader.
 
-    Parameters
-    ----------
-    name : str
-        Name of the data set.
-    sources : iterable of (str, callable)
-        The name of each, and what reads the data there.
-    file : str
-        The file that the user could put somewhere.
-    what_helps : str
-        What else helps if none has them: a sentence without its full stop.
+    `file` is what the user could put somewhere, and `what_helps` what else helps: a sentence
+    without its full stop.
     """
     tried: list[tuple[str, str]] = []
     for source, read in sources:
@@ -128,14 +128,14 @@ def user_cache() -> Path:
     """
     # The specification says that a relative path is to be ignored.
     chosen = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    if chosen.is_absolute():
-        return chosen / "neverworse"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "neverworse"
-    if sys.platform == "win32":
-        local = os.environ.get("LOCALAPPDATA")
-        return (Path(local) if local else Path.home() / "AppData" / "Local") / "neverworse"
-    return Path.home() / ".cache" / "neverworse"
+    if not chosen.is_absolute():
+        if sys.platform == "darwin":
+            chosen = Path.home() / "Library" / "Caches"
+        elif sys.platform == "win32":
+            chosen = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+        else:
+            chosen = Path.home() / ".cache"
+    return chosen / "neverworse"
 
 
 def data_folders(data_home: Any) -> list[Path]:

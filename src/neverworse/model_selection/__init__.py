@@ -6,7 +6,6 @@ from neverworse.model_selection._learning_curves import (
     unlabeled_learning_curve,
 )
 from neverworse.model_selection._mask import mask_labels
-from neverworse.model_selection._scorer import labeled_scorer
 from neverworse.model_selection._split import (
     GroupLabeledKFold,
     LabeledKFold,
@@ -15,7 +14,7 @@ from neverworse.model_selection._split import (
     StratifiedGroupLabeledKFold,
     StratifiedLabeledKFold,
 )
-from neverworse.model_selection._with_unlabeled_rows import WithUnlabeledRows
+from neverworse.model_selection._wrappers import WithUnlabeledRows, labeled_scorer
 
 __all__ = [
     "GroupLabeledKFold",

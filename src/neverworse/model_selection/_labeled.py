@@ -116,7 +116,7 @@ class LabeledSplitter(BaseCrossValidator):  # type: ignore[misc]
         y : array-like of shape (n_rows,)
             Labels, or targets of a regression, with a marker where there is none.
         groups : array-like of shape (n_rows,), optional
-            Group of each row. Those of unlabeled rows are not looked at.
+            Group of each row. Those of unlabeled rows are ignored.
 
         Yields
         ------
@@ -125,11 +125,10 @@ class LabeledSplitter(BaseCrossValidator):  # type: ignore[misc]
         test : array
             Positions of the labeled rows of this fold, ascending.
         """
-        name = type(self).__name__
         if y is None:
             raise ValueError(
-                f"{name} needs y to know which rows are labeled, but y is None. Pass the labels, "
-                "with a marker such as -1 where there is none."
+                f"{type(self).__name__} needs y to know which rows are labeled, but y is None. "
+                "Pass the labels, with a marker such as -1 where there is none."
             )
         n_rows = _num_samples(y)
         if _num_samples(X) != n_rows:
@@ -152,7 +151,7 @@ class LabeledSplitter(BaseCrossValidator):  # type: ignore[misc]
         group_codes = self._group_codes(groups, labeled, n_rows)
         folds = list(self._for_labeled_rows().split(labeled, codes, group_codes))
         if not is_continuous(known):
-            self._check_training_folds(folds, classes, codes)
+            self._check_training_folds([train for train, _ in folds], classes, codes)
         return _with_unlabeled_rows([labeled[test] for _, test in folds], n_rows)
 
     def _check_strata(self, known: AnyArray, classes: AnyArray, codes: Indices) -> None:
@@ -196,7 +195,7 @@ class LabeledSplitter(BaseCrossValidator):  # type: ignore[misc]
         return codes
 
     def _check_training_folds(
-        self, folds: list[tuple[Indices, Indices]], classes: AnyArray, codes: Indices
+        self, trains: list[Indices], classes: AnyArray, codes: Indices
     ) -> None:
         """Raise if a training fold has labels of one class only: nothing could be fitted to it."""
         if len(classes) == 1:
@@ -204,24 +203,18 @@ class LabeledSplitter(BaseCrossValidator):  # type: ignore[misc]
                 f"All labeled rows of y are of class {_shown(classes, 0)}. Label rows of another "
                 "class as well."
             )
-        for number, (train, _) in enumerate(folds, start=1):
+        for number, train in enumerate(trains, start=1):
             if np.ptp(codes[train]) == 0:
+                ways = ["pass shuffle=True"] if getattr(self, "shuffle", True) is False else []
+                ways += [] if self._stratified else [f"use {self._counterpart}"]
+                # Not fewer folds: the smaller the test folds, the more labels are left to train.
+                ways += ["raise n_splits so that test folds get smaller"]
+                advice, where = ", ".join(ways), " in other groups" if self._grouped else ""
                 raise ValueError(
-                    f"In split {number} of {len(folds)}, the labeled training rows would all be of "
-                    f"class {_shown(classes, codes[train[0]])}. {self._ways_out()}"
+                    f"In split {number} of {len(trains)}, the labeled training rows would all be "
+                    f"of class {_shown(classes, codes[train[0]])}. {advice[0].upper()}{advice[1:]}"
+                    f", or label more rows of the other classes{where}."
                 )
-
-    def _ways_out(self) -> str:
-        ways = []
-        if getattr(self, "shuffle", True) is False:
-            ways.append("pass shuffle=True")
-        if not self._stratified:
-            ways.append(f"use {self._counterpart}")
-        # Not fewer folds: the smaller the test folds, the more labels are left for training.
-        ways.append("raise n_splits so that test folds get smaller")
-        text = ", ".join(ways)
-        where = " in other groups" if self._grouped else ""
-        return f"{text[0].upper()}{text[1:]}, or label more rows of the other classes{where}."
 
     def __repr__(self) -> str:
         """Show what differs from the defaults, as estimators do."""

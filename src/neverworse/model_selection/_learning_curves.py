@@ -18,8 +18,8 @@ from neverworse._docs import documented_like
 from neverworse._typing import Indices, Matrix
 from neverworse.estimators import weights_for
 from neverworse.model_selection._labeled import is_continuous, labeled_rows, shuffled_strata
-from neverworse.model_selection._scorer import labeled_scorer
 from neverworse.model_selection._split import LabeledKFold, StratifiedLabeledKFold
+from neverworse.model_selection._wrappers import labeled_scorer
 
 LARGEST_SEED = 2**31 - 1
 Rows = Literal["unlabeled", "labeled"]
@@ -45,6 +45,18 @@ class LearningCurve:
     n_tests : array of shape (n_splits,)
         Test rows in each split.
     n_repeats : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from neverworse import ProjectedLeastSquaresClassifier
+    >>> from neverworse.model_selection import unlabeled_learning_curve
+    >>> X = np.random.default_rng(0).normal(size=(60, 2))
+    >>> y = np.where(np.arange(60) < 20, X[:, 0] > 0, -1)
+    >>> clf = ProjectedLeastSquaresClassifier()
+    >>> curve = unlabeled_learning_curve(clf, X, y, unlabeled_sizes=[0, 40], random_state=0)
+    >>> curve.rows, curve.test_scores.shape == (2, len(curve.n_tests))
+    ('unlabeled', True)
     """
 
     rows: Rows
@@ -86,14 +98,14 @@ def unlabeled_learning_curve(
         Labels, or targets of a regression, with a marker where there is none.
     unlabeled_sizes : array-like, default=None
         Integers: numbers of unlabeled rows, 0 included. Floats: shares, above 0 and at most 1, of
-        those that are there. None: all of them, and five times half as many.
+        those that are there. None: all of them, a half, a quarter, and so on down to 1/32.
     cv : int, splitter, iterable or None, default=None
         An integer is a number of folds, None is 5: of `StratifiedLabeledKFold`, or of
         `LabeledKFold` for a regression, shuffled anew in every repeat. With anything else,
         unlabeled rows train only where the splitter puts them in the training fold, and are never
         scored.
     n_repeats : int, default=5
-        How often all folds are scored, with new random subsets.
+        Number of times that all folds are scored, with new random subsets each time.
     groups : array-like of shape (n_rows,), optional
         Passed to the splitter.
     scoring : str, callable, list, tuple, dict or None, default=None
@@ -105,7 +117,7 @@ def unlabeled_learning_curve(
     random_state : int, RandomState or None, default=None
         Seed. With an int, all estimators get the same folds and the same subsets.
     n_jobs : int, default=None
-        How many fits run at the same time, as in scikit-learn.
+        Number of parallel jobs, as in scikit-learn.
 
     Returns
     -------
@@ -169,8 +181,8 @@ def labeled_learning_curve(
     {estimator, X, y}
     labeled_sizes : array-like, default=None
         Integers: numbers of labeled rows, at least one for each class. Floats: shares, above 0
-        and at most 1, of those in the smallest training fold. None: all of them, and four times
-        half as many.
+        and at most 1, of those in the smallest training fold. None: all of them, a half, a
+        quarter, and so on down to 1/16.
     {cv, n_repeats, groups, scoring, sample_weight, missing_label, random_state, n_jobs}
 
     Returns
@@ -234,7 +246,7 @@ class _Run:
     def splits(self, cv: Any, groups: Any, n_repeats: int, random_state: Any) -> Iterator[_Split]:
         """Yield all splits of all repeats."""
         if n_repeats < 1:
-            raise ValueError(f"n_repeats={n_repeats} must be 1 at least.")
+            raise ValueError(f"n_repeats={n_repeats} must be at least 1.")
         rng = check_random_state(random_state)
         n_rows = _num_samples(self.X)
         unlabeled = np.setdiff1d(np.arange(n_rows), self.labeled, assume_unique=True)
@@ -300,15 +312,43 @@ class _Run:
         )
 
     def _sizes(self, rows: Rows, sizes: Any, largest: int) -> Indices:
-        """Return how many rows there are to be, given how many the smallest training fold has."""
+        """Return numbers of rows in ascending order, from numbers, shares of `largest`, or None.
+
+        The largest is how many such rows the smallest training fold has.
+        """
         if rows == "unlabeled" and largest == 0:
             raise ValueError(
-                "There are no unlabeled rows in training, so that there is nothing to grow. Pass "
+                "There are no unlabeled rows in training, so there is nothing to vary. Pass "
                 "unlabeled rows too, marked in y, or use labeled_learning_curve."
             )
-        # By default, each is twice as many as the one before.
         smallest, n_default = (0, 6) if rows == "unlabeled" else (int(self.strata.max()) + 1, 5)
-        return _chosen_sizes(f"{rows}_sizes", sizes, smallest, largest, n_default)
+        if largest < smallest:
+            raise ValueError(
+                f"The smallest training fold has {largest} labeled rows, fewer than the {smallest} "
+                "classes. Label more rows, or use more folds: they leave more rows for training."
+            )
+        name, given = f"{rows}_sizes={sizes!r}", np.asarray(sizes)
+        if sizes is None:
+            given = 0.5 ** np.arange(n_default)
+        if given.ndim != 1 or not given.size or given.dtype.kind not in "iuf":
+            raise ValueError(
+                f"{name} must be a list of numbers of rows (integers) or of shares of the rows "
+                "(floats)."
+            )
+        if given.dtype.kind == "f":
+            if not ((given > 0.0) & (given <= 1.0)).all():
+                raise ValueError(
+                    f"{name} has floats, which are shares of the {largest} rows that there are, "
+                    "above 0 and at most 1. For numbers of rows, pass integers."
+                )
+            given = np.maximum(max(1, smallest), np.round(given * largest))
+        elif not ((given >= smallest) & (given <= largest)).all():
+            why = " (one labeled row for each class)" if smallest else ""
+            raise ValueError(
+                f"{name} must be from {smallest}{why} to {largest}, which is how many such rows "
+                "the smallest training fold has."
+            )
+        return np.unique(given).astype(np.intp)
 
     def _fit_and_score(self, train: Indices, test: Indices) -> tuple[Any, float]:
         model = clone(self.estimator)
@@ -328,38 +368,6 @@ class _Run:
         if isinstance(self.scorers, dict):
             return {name: score(scorer) for name, scorer in self.scorers.items()}, seconds
         return score(self.scorers), seconds
-
-
-def _chosen_sizes(name: str, sizes: Any, smallest: int, largest: int, n_default: int) -> Indices:
-    """Return numbers of rows in ascending order, from numbers, shares of `largest`, or None."""
-    if largest < smallest:
-        raise ValueError(
-            f"The smallest training fold has {largest} labeled rows, fewer than the {smallest} "
-            "classes. Label more rows, or use more folds: they leave more rows for training."
-        )
-    if sizes is None:
-        shares = 0.5 ** np.arange(n_default)
-        return np.unique(np.maximum(max(1, smallest), np.round(shares * largest))).astype(np.intp)
-    given = np.asarray(sizes)
-    if given.ndim != 1 or not given.size or given.dtype.kind not in "iuf":
-        raise ValueError(
-            f"{name}={sizes!r} must be a list of numbers of rows (integers) or of shares of the "
-            "rows (floats)."
-        )
-    if given.dtype.kind == "f":
-        if not ((given > 0.0) & (given <= 1.0)).all():
-            raise ValueError(
-                f"{name}={sizes!r} has floats, which are shares of the {largest} rows that there "
-                "are, above 0 and at most 1. For numbers of rows, pass integers."
-            )
-        given = np.maximum(max(1, smallest), np.round(given * largest))
-    elif not ((given >= smallest) & (given <= largest)).all():
-        why = "one labeled row for each class" if smallest else "0"
-        raise ValueError(
-            f"{name}={sizes!r} must be from {smallest} ({why}) to {largest}, which is how many "
-            "such rows the smallest training fold has."
-        )
-    return np.unique(given).astype(np.intp)
 
 
 def stratified_order(strata: Indices, rng: np.random.RandomState) -> Indices:

@@ -1,4 +1,4 @@
-"""Hide labels: what to do to a labeled data set to see how a method does with few labels."""
+"""Hide labels of a labeled data set, to see how a method does with few of them."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def mask_labels(
     n_labeled : int, optional
         How many rows keep their label. Pass this or `fraction`.
     fraction : float, optional
-        Which share of the labeled rows keep their label, rounded to whole rows.
+        Share of the labeled rows that keep their label, rounded to whole rows.
     stratify : None, True or array-like of shape (n_rows,), default=None
         Whether to keep the share of each class (True) or of each value in an array, as nearly
-        as whole rows allow. Each class or value keeps one row at least. None draws rows
+        as whole rows allow. Each class or value keeps at least one row. None draws rows
         without regard to their labels.
     random_state : int, RandomState or None, default=None
         Seed. An int hides the same labels in every call.
@@ -160,7 +160,7 @@ def _numbers_to_keep(n_keep: int, sizes: Indices, rng: np.random.RandomState) ->
     if n_keep < len(sizes):
         raise ValueError(
             f"{n_keep} labels are to be kept, fewer than the {len(sizes)} classes or values to "
-            f"stratify by, each of which keeps one. Keep {len(sizes)} at least, or pass "
+            f"stratify by, each of which keeps one. Keep at least {len(sizes)}, or pass "
             "stratify=None."
         )
     # In units of 1 / sum(sizes), in which everything is an integer and ties are ties.

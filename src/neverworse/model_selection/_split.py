@@ -77,7 +77,7 @@ class LabeledKFold(_KFoldSplitter):
 
     Notes
     -----
-    If y has classes, every training fold must have labeled rows of two of them at least; otherwise
+    If y has classes, every training fold must have labeled rows of at least two of them; otherwise
     `split` raises. Where y is continuous, as in a regression, there is no such condition.
 
     Examples
@@ -135,14 +135,14 @@ class StratifiedLabeledKFold(_KFoldSplitter):
 class RepeatedLabeledKFold(_RepeatedSplitter):
     """`LabeledKFold` several times, shuffled differently each time.
 
-    With few labels, one split into folds says little: which rows happen to be tested together
-    decides much of the score. Repetitions average over that.
+    With few labels, the score depends much on which rows happen to be in the same fold. Repeats
+    average over that.
 
     Parameters
     ----------
     {n_splits}
     n_repeats : int, default=10
-        How many times the labeled rows are split into folds.
+        Number of times that the labeled rows are split into folds.
     random_state : int, RandomState or None, default=None
         Seed of the shuffles. An int gives the same folds in every call of `split`.
     {missing_label}

@@ -142,11 +142,8 @@ class CertificateDisplay(Display):
             ax.plot([(self.best_case + self.worst_case) / 2], [0], "o", color=GREY, markersize=10)
         else:
             colour = BLUE if self.certificate.holds else ORANGE
-            ax.barh(
-                0,
-                width,
-                **{"left": self.best_case, "height": BAR, "color": colour, **(bar_kw or {})},
-            )
+            bar = {"left": self.best_case, "height": BAR, "color": colour}
+            ax.barh(0, width, **{**bar, **(bar_kw or {})})
         self._name_ends(ax)
         ax.set_xlabel(self._axis_name())
         if title:
@@ -197,7 +194,7 @@ class CertificateDisplay(Display):
         size = f"between {number(low)} and {number(high)}"
         if number(low) == number(high):
             size = number(low)
-        return f"change of the {loss}, {over}\n(that of {whose} is {size})"
+        return f"change in the {loss}, {over}\n(that of {whose} is {size})"
 
     def _draw_sides(self, ax: Axes) -> None:
         """Draw the line at zero, and say what is on either side of it."""
@@ -213,20 +210,12 @@ class CertificateDisplay(Display):
         left, right = ax.get_xlim()
         ax.axvspan(left, 0.0, color=BLUE, alpha=0.06, linewidth=0.0)
         ax.axvspan(0.0, right, color=ORANGE, alpha=0.08, linewidth=0.0)
+        look: dict[str, Any] = {"textcoords": "offset points", "va": "top", "fontsize": "small"}
         for text, shift, side in (
             (f"← better than {baseline}", -6, "right"),
             ("worse →", 6, "left"),
         ):
-            ax.annotate(
-                text,
-                (0.0, 0.96),
-                (shift, 0),
-                textcoords="offset points",
-                ha=side,
-                va="top",
-                alpha=0.7,
-                fontsize="small",
-            )
+            ax.annotate(text, (0.0, 0.96), (shift, 0), ha=side, alpha=0.7, **look)
         ax.set_yticks([])
         ax.spines[["left", "right", "top"]].set_visible(False)
 
@@ -234,33 +223,23 @@ class CertificateDisplay(Display):
         from matplotlib.patheffects import withStroke
 
         left, right = ax.get_xlim()
-        if self._is_same:
-            ends = [((self.best_case + self.worst_case) / 2, "no difference", "center")]
-        elif self.worst_case - self.best_case <= POINT * (right - left):
-            middle = (self.best_case + self.worst_case) / 2
-            ends = [(middle, _change(middle), "center")]
+        share = (self.worst_case - self.best_case) / (right - left)
+        middle = (self.best_case + self.worst_case) / 2
+        if self._is_same or share <= POINT:
+            ends = [(middle, "no difference" if self._is_same else _change(middle), "center")]
         else:
-            # The texts grow away from each other, so that a short bar does not make them overlap.
+            # The texts beside a short bar grow away from each other, so that they do not overlap.
+            first, last = ("left", "right") if share > 0.5 else ("right", "left")
             ends = [
-                (self.best_case, f"at best\n{_change(self.best_case)}", "right"),
-                (self.worst_case, f"at worst\n{_change(self.worst_case)}", "left"),
+                (self.best_case, f"at best\n{_change(self.best_case)}", first),
+                (self.worst_case, f"at worst\n{_change(self.worst_case)}", last),
             ]
-            if self.worst_case - self.best_case > 0.5 * (right - left):
-                ends = [(x, text, "left" if side == "right" else "right") for x, text, side in ends]
+        # The line at zero may run through the text.
+        halo = [withStroke(linewidth=3.0, foreground=ax.get_facecolor())]
+        look: dict[str, Any] = {"textcoords": "offset points", "va": "top", "fontsize": "small"}
+        look |= {"linespacing": 1.3, "path_effects": halo, "zorder": 4}
         for x, text, side in ends:
-            ax.annotate(
-                text,
-                (x, -BAR / 2),
-                (0, -5),
-                textcoords="offset points",
-                ha=side,
-                va="top",
-                fontsize="small",
-                linespacing=1.3,
-                # The line at zero may run through the text.
-                path_effects=[withStroke(linewidth=3.0, foreground=ax.get_facecolor())],
-                zorder=4,
-            )
+            ax.annotate(text, (x, -BAR / 2), (0, -5), ha=side, **look)
 
 
 def _change(difference: float) -> str:

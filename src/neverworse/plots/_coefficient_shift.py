@@ -98,7 +98,8 @@ class CoefficientShiftDisplay(Display):
         if not (hasattr(step, "coef_") and hasattr(getattr(step, "supervised_", None), "coef_")):
             raise TypeError(
                 "CoefficientShiftDisplay needs an estimator with coef_ and supervised_.coef_, such "
-                f"as ProjectedLeastSquaresClassifier, but got a {type(step).__name__}."
+                "as ProjectedLeastSquaresClassifier without a kernel, but got a "
+                f"{type(step).__name__}."
             )
         projected = np.atleast_2d(step.coef_)
         supervised = np.atleast_2d(step.supervised_.coef_)
@@ -139,7 +140,7 @@ class CoefficientShiftDisplay(Display):
         ax : matplotlib Axes, optional
             Where to draw; a new figure if not given.
         max_features : int or None, default=20
-            So many features that moved most; None for all.
+            Number of features to show, those that moved most; None for all.
         point_kw, line_kw : dict, optional
             What to draw differently: passed to matplotlib's `plot` for the points, and to `hlines`
             for the lines between them.
@@ -147,7 +148,7 @@ class CoefficientShiftDisplay(Display):
             Whether to explain the points.
         """
         if max_features is not None and max_features < 1:
-            raise ValueError(f"max_features={max_features} must be 1 at least, or None for all.")
+            raise ValueError(f"max_features={max_features} must be at least 1, or None for all.")
         order = self._order(max_features)
         ax = self._axes(ax, (6.4, 1.4 + 0.28 * len(order)))
         places = np.arange(len(order))
@@ -193,7 +194,7 @@ def _chosen_class(step: Any, target_class: Any, shifts: Vector) -> tuple[int, st
         row = int(shifts.argmax())
         return row, str(known[row] if len(shifts) > 1 else known[1])
     if target_class not in known:
-        raise ValueError(f"target_class={target_class!r} is none of the classes: {known}.")
+        raise ValueError(f"target_class={target_class!r} is not one of the classes: {known}.")
     if len(shifts) > 1:
         return known.index(target_class), str(target_class)
     if target_class != known[1]:

@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from neverworse._docs import documented_like
 from neverworse._palette import BLUE, GREEN, GREY, ORANGE, SKY
-from neverworse._typing import Matrix, Vector
-from neverworse.estimators import ProjectedLeastSquaresClassifier
+from neverworse._typing import Mask, Matrix, Vector
+from neverworse.estimators import (
+    LinearClassifier,
+    ProjectedLeastSquaresClassifier,
+    checked_weights,
+    split_labels,
+    stored_weights,
+)
 from neverworse.plots._drawing import Display, legend_above
-from neverworse.plots._weight_plane import WeightPlane, as_point, weight_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 INVISIBLE = 1e-6  # as a share of the size of the constraint set
+# Rows closer to a line than this (columns brought to equal length) determine one weight, not two.
+SMALLEST_SINGULAR_VALUE = 1e-12
+# Directions whose angles differ by no more than the rounding of an arc tangent are one direction.
+SAME_ANGLE = 8 * float(np.finfo(np.float64).eps)
 
 
 @documented_like(Display)
@@ -137,16 +148,8 @@ class ConstraintSetDisplay(Display):
             Whether to explain the parts in a legend.
         """
         ax = self._axes(ax)
-        ax.fill(
-            *self.constraint_set.T,
-            **{
-                "facecolor": SKY + "40",
-                "edgecolor": BLUE,
-                "linewidth": 1.0,
-                "label": "constraint set",
-                **(set_kw or {}),
-            },
-        )
+        area = {"facecolor": SKY + "40", "edgecolor": BLUE, "linewidth": 1.0}
+        ax.fill(*self.constraint_set.T, **{**area, "label": "constraint set", **(set_kw or {})})
         if not self._same_point:
             self._draw_distance(ax, ellipse_kw or {})
         self._draw_points(ax, point_kw or {})
@@ -166,28 +169,12 @@ class ConstraintSetDisplay(Display):
         """Draw the ellipse of equal distance, and the way to the projected weights."""
         ellipse = equidistant(self.supervised, self.projected, self.metric)
         if ellipse is not None:
-            ax.plot(
-                *ellipse.T,
-                **{
-                    "color": GREY,
-                    "linewidth": 1.0,
-                    "linestyle": (0, (4, 3)),
-                    "label": "equal distance",
-                    **ellipse_kw,
-                },
-            )
-        ax.annotate(
-            "",
-            xy=tuple(self.projected),
-            xytext=tuple(self.supervised),
-            arrowprops={
-                "arrowstyle": "-|>",
-                "color": "black",
-                "linewidth": 1.2,
-                "shrinkA": 4,
-                "shrinkB": 4,
-            },
-        )
+            line = {"color": GREY, "linewidth": 1.0, "linestyle": (0, (4, 3))}
+            ax.plot(*ellipse.T, **{**line, "label": "equal distance", **ellipse_kw})
+        arrow: dict[str, Any] = {"arrowstyle": "-|>", "color": "black", "linewidth": 1.2}
+        arrow |= {"shrinkA": 4, "shrinkB": 4}
+        start, end = tuple(self.supervised), tuple(self.projected)
+        ax.annotate("", xy=end, xytext=start, arrowprops=arrow)
 
     def _draw_points(self, ax: Axes, point_kw: dict[str, Any]) -> None:
         if self._same_point:
@@ -199,21 +186,10 @@ class ConstraintSetDisplay(Display):
             ]
         if self.oracle is not None:
             points.append(("oracle", self.oracle, "^", GREEN))
+        look = {"markersize": 8, "markeredgecolor": "white", "markeredgewidth": 0.8, "zorder": 3}
         for name, point, marker, colour in points:
-            ax.plot(
-                *point,
-                **{
-                    "marker": marker,
-                    "markersize": 8,
-                    "markeredgecolor": "white",
-                    "markeredgewidth": 0.8,
-                    "color": colour,
-                    "linestyle": "none",
-                    "zorder": 3,
-                    "label": name,
-                    **point_kw,
-                },
-            )
+            own = {"marker": marker, "color": colour, "linestyle": "none", "label": name}
+            ax.plot(*point, **{**look, **own, **point_kw})
 
 
 def equidistant(centre: Vector, through: Vector, metric: Matrix) -> Matrix | None:
@@ -231,3 +207,193 @@ def equidistant(centre: Vector, through: Vector, metric: Matrix) -> Matrix | Non
     circle = radius * np.array([np.cos(angles), np.sin(angles)])
     points: Matrix = centre + np.linalg.solve(triangle.T, circle).T
     return points
+
+
+@dataclass(frozen=True)
+class WeightPlane:
+    """Training rows of a classifier that has two weights."""
+
+    design: Matrix  # what the two multiply: two features, or one feature and ones
+    unlabeled: Mask
+    target: Vector  # 0 or 1; zero where `unlabeled`
+    row_weights: Vector  # not negative; zero for rows that do not take part
+    penalty: Vector  # ridge penalty of each weight
+
+    @classmethod
+    def of(
+        cls, estimator: ProjectedLeastSquaresClassifier, X: Any, y: Any, sample_weight: Any
+    ) -> WeightPlane:
+        """Check that X and y are what the classifier was fitted to, as far as can be seen."""
+        _check_estimator(estimator)
+        X = validate_data(estimator, X, reset=False, accept_sparse="csr", dtype=np.float64)
+        design: Matrix = X.toarray() if hasattr(X, "toarray") else X
+        if estimator.fit_intercept:
+            design = np.column_stack([design, np.ones(len(design))])
+        _, target, unlabeled = split_labels(y, estimator.missing_label)
+        check_consistent_length(design, target)
+        weights = checked_weights(sample_weight, len(design))
+        n_labeled = int(np.count_nonzero(weights[~unlabeled]))
+        n_unlabeled = int(np.count_nonzero(weights[unlabeled]))
+        certificate = estimator.certificate_
+        if (n_labeled, n_unlabeled) != (certificate.n_labeled, certificate.n_unlabeled):
+            raise ValueError(
+                f"X and y have {n_labeled:,} labeled and {n_unlabeled:,} unlabeled rows, but the "
+                f"classifier was fitted to {certificate.n_labeled:,} and "
+                f"{certificate.n_unlabeled:,}. Pass the rows, labels and sample weights that it "
+                "was fitted to."
+            )
+        if certificate.rows == "unlabeled":
+            # The transductive constraint set is made of the unlabeled rows alone.
+            weights = np.where(unlabeled, weights, 0.0)
+        penalty = np.full(2, certificate.penalty)
+        if estimator.fit_intercept:
+            penalty[1] = 0.0
+        plane = cls(design, unlabeled, target, weights, penalty)
+        _, triangle = plane._factors
+        lengths = np.linalg.norm(triangle, axis=0)
+        values = np.linalg.svd(triangle / np.where(lengths > 0, lengths, 1.0), compute_uv=False)
+        if values[-1] <= SMALLEST_SINGULAR_VALUE:
+            raise ValueError(
+                "The weight space must have two dimensions, but the rows of X all lie on a line "
+                "through the origin (or their feature is constant), so they determine only one."
+            )
+        return plane
+
+    def least_squares(self, soft_labels: Vector) -> Vector:
+        """Return what least squares on all rows gives for soft labels of the unlabeled ones."""
+        rows, triangle = self._factors
+        target = self.target.copy()
+        target[self.unlabeled] = soft_labels
+        return np.asarray(np.linalg.solve(triangle, target @ rows), dtype=np.float64)
+
+    def constraint_set(self) -> Matrix:
+        """Return the corners of the set of weights that some soft labels give, around it."""
+        rows, triangle = self._factors
+        start = self.target @ rows
+        vertices = zonotope_vertices(start, rows[self.unlabeled])
+        return np.asarray(np.linalg.solve(triangle, vertices.T).T, dtype=np.float64)
+
+    def metric_of(self, estimator: ProjectedLeastSquaresClassifier) -> Matrix:
+        """Return the matrix of the distance in which the classifier was projected."""
+        distance = estimator.distance
+        if not isinstance(distance, str):
+            points = np.asarray(distance, dtype=np.float64)
+            if estimator.fit_intercept:
+                points = np.column_stack([points, np.ones(len(points))])
+        elif distance == "euclidean":
+            points = np.eye(2)
+        elif distance == "labeled":
+            points = self.design * np.sqrt(np.where(self.unlabeled, 0.0, self.row_weights))[:, None]
+        else:  # all rows of the constraint set
+            _, points = self._factors
+        metric: Matrix = points.T @ points
+        return metric
+
+    def oracle_of(self, estimator: ProjectedLeastSquaresClassifier, y_true: Any) -> Vector:
+        """Return the weights of least squares on all rows with their true labels."""
+        classes, target, missing = split_labels(y_true, estimator.missing_label)
+        check_consistent_length(self.design, target)
+        if missing.any():
+            raise ValueError(
+                f"y_true has {int(missing.sum()):,} rows without a label. The oracle is least "
+                "squares on all rows with their true labels, so it needs every one."
+            )
+        if not np.array_equal(classes, estimator.classes_):
+            raise ValueError(
+                f"y_true has the classes {classes.tolist()}, but the classifier was fitted to "
+                f"{estimator.classes_.tolist()}."
+            )
+        differs = (target != self.target) & ~self.unlabeled
+        if differs.any():
+            raise ValueError(
+                f"y_true contradicts y in {int(differs.sum()):,} labeled rows. The labels of "
+                "labeled rows are taken as true."
+            )
+        return self.least_squares(target[self.unlabeled])
+
+    @cached_property
+    def _factors(self) -> tuple[Matrix, Matrix]:
+        """Rows S Q and triangle R with H = R'R and w(q) = R⁻¹ Q'S(y, q).
+
+        Orthogonal factors keep the digits of a feature far from zero, which H would square away.
+        """
+        root = np.sqrt(self.row_weights)
+        stacked = np.vstack([self.design * root[:, None], np.diag(np.sqrt(self.penalty))])
+        orthogonal, triangle = np.linalg.qr(stacked)
+        return orthogonal[: len(root)] * root[:, None], triangle
+
+
+def _check_estimator(estimator: Any) -> None:
+    """Raise unless it is a fitted projected classifier with two weights, the intercept included."""
+    if not isinstance(estimator, ProjectedLeastSquaresClassifier):
+        raise TypeError(
+            "ConstraintSetDisplay shows a ProjectedLeastSquaresClassifier or an ICLSClassifier, "
+            f"but got a {type(estimator).__name__}. If it is the last step of a pipeline, pass "
+            "that step, and X as the steps before it leave it."
+        )
+    check_is_fitted(estimator)
+    assumed = estimator.certificate_.assumptions
+    if assumed.task != "binary":
+        raise ValueError(
+            f"ConstraintSetDisplay shows classifiers of two classes, but this one has "
+            f"{len(estimator.classes_)}, with weights for each of them."
+        )
+    if estimator.kernel != "linear":
+        raise ValueError(
+            "ConstraintSetDisplay shows the weights of linear classifiers, and this one has a "
+            "kernel. For rows of two columns, sklearn.inspection.DecisionBoundaryDisplay shows it."
+        )
+    if assumed.n_bounded or assumed.class_prior:
+        raise ValueError(
+            "ConstraintSetDisplay shows the constraint set of all labelings, but this classifier "
+            "was fitted with label_bounds or class_prior, which make it smaller. Fit it without."
+        )
+    n_features = estimator.n_features_in_
+    if n_features + bool(estimator.fit_intercept) == 2:
+        return
+    features = "1 feature" if n_features == 1 else f"{n_features} features"
+    intercept = "an intercept" if estimator.fit_intercept else "no intercept"
+    raise ValueError(
+        f"The weight space must have two dimensions, but this classifier has {features} and "
+        f"{intercept}. Fit it to two features with fit_intercept=False, or to one feature with "
+        "fit_intercept=True."
+    )
+
+
+def as_point(classifier: LinearClassifier) -> Vector:
+    """Return the two weights of a classifier, the intercept last."""
+    weights = stored_weights(classifier)
+    return np.append(weights.coef, weights.intercept)[:2]
+
+
+def weight_names(estimator: ProjectedLeastSquaresClassifier) -> tuple[str, str]:
+    """Return the names of the two weights."""
+    features = getattr(estimator, "feature_names_in_", ("x1", "x2"))
+    if estimator.fit_intercept:
+        return f"weight of {features[0]}", "intercept"
+    return f"weight of {features[0]}", f"weight of {features[1]}"
+
+
+def zonotope_vertices(start: Vector, generators: Matrix) -> Matrix:
+    """Return the corners of the polygon {start + Σ q_j g_j : 0 ≤ q_j ≤ 1}, counterclockwise.
+
+    The polygon's edges are the generators g_j and their opposites, sorted by angle, so its corners
+    are cumulative sums: exact, at the price of a sort. The first is the lowest corner (of two, the
+    left one). There are two corners if all generators are parallel, and one if all are zero.
+    """
+    edges = generators[generators.any(axis=1)]
+    # Flipping a generator and moving the start by it describes the same set (q_j becomes 1 - q_j).
+    # With all of them pointing up, the start is the lowest corner.
+    down = (edges[:, 1] < 0) | ((edges[:, 1] == 0) & (edges[:, 0] < 0))
+    lowest = start + edges[down].sum(axis=0)
+    edges = np.where(down[:, None], -edges, edges)
+    if not len(edges):
+        return np.atleast_2d(lowest)
+    angles = np.arctan2(edges[:, 1], edges[:, 0])
+    order = np.argsort(angles)
+    first_of_angle = np.flatnonzero(np.diff(angles[order], prepend=-1.0) > SAME_ANGLE)
+    edges = np.add.reduceat(edges[order], first_of_angle)
+    right = np.vstack([np.zeros(2), np.cumsum(edges, axis=0)])
+    # A zonotope is symmetric about its centre: the left side is the right one, turned by 180°.
+    left = right[-1] - right[1:-1]
+    return np.vstack([lowest + right, lowest + left])

@@ -53,15 +53,8 @@ def ink() -> str:
 
 def legend_above(ax: Axes, **changes: Any) -> None:
     """Explain the parts above the axes: inside, there is no place that never hides a point."""
-    look = {
-        "loc": "lower center",
-        "bbox_to_anchor": (0.5, 1.0),
-        "ncols": 3,
-        "columnspacing": 1.2,
-        "handlelength": 1.6,
-        "fontsize": "small",
-        "frameon": False,
-    }
+    look = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "ncols": 3, "frameon": False}
+    look |= {"columnspacing": 1.2, "handlelength": 1.6, "fontsize": "small"}
     ax.legend(**{**look, **changes})
 
 

@@ -234,27 +234,16 @@ class UnlabeledLearningCurveDisplay(Display):
         self.lines_ = []
         for label, scores, colour, marker, style in lines:
             mean, spread = sign * scores.mean(axis=1), scores.std(axis=1)
-            look: dict[str, Any] = {
-                "color": colour,
-                "marker": marker,
-                "linestyle": style,
-                "label": label,
-            }
-            look |= line_kw or {}
+            look: dict[str, Any] = {"color": colour, "marker": marker, "linestyle": style}
+            look |= {"label": label, **(line_kw or {})}
             if std_display_style == "errorbar":
-                drawn = ax.errorbar(
-                    self.sizes, mean, spread, **{"capsize": 3, **look, **(errorbar_kw or {})}
-                )
-                self.lines_.append(drawn.lines[0])
+                look = {"capsize": 3, **look, **(errorbar_kw or {})}
+                self.lines_.append(ax.errorbar(self.sizes, mean, spread, **look).lines[0])
                 continue
             self.lines_ += ax.plot(self.sizes, mean, **look)
             if std_display_style == "fill_between":
-                ax.fill_between(
-                    self.sizes,
-                    mean - spread,
-                    mean + spread,
-                    **{"color": colour, "alpha": 0.12, "linewidth": 0.0, **(fill_between_kw or {})},
-                )
+                band = {"color": colour, "alpha": 0.12, "linewidth": 0.0, **(fill_between_kw or {})}
+                ax.fill_between(self.sizes, mean - spread, mean + spread, **band)
         self._label_axes(ax, score_name)
         if legend and len(lines) > 1:
             legend_above(ax)
@@ -267,7 +256,7 @@ class UnlabeledLearningCurveDisplay(Display):
             ax.set_xscale("log")
             ax.set_xticks(self.sizes, [f"{size:,}" for size in self.sizes])
             ax.xaxis.set_minor_locator(NullLocator())
-        ax.set_xlabel(f"{self.rows} rows in training")
+        ax.set_xlabel(f"{self.rows} training rows")
         ax.set_ylabel(f"{score_name or self.score_name or 'Score'} on held-out rows")
 
 

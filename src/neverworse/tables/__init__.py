@@ -1,6 +1,5 @@
 """Tables: files of rows with named columns of many types, and the features that they become."""
 
-from neverworse.tables._audit import audit_table, reading_of
 from neverworse.tables._classifier import (
     DecidedClassifier,
     TableClassifier,
@@ -20,88 +19,53 @@ from neverworse.tables._errors import (
     nearest,
 )
 from neverworse.tables._model_file import LoadedModel, load_any_model, load_model, save_model
-from neverworse.tables._predict import (
+from neverworse.tables._saved import (
     Noticed,
+    audit_table,
     id_texts,
     predict_batches,
+    reading_of,
     with_names,
     write_csv,
     write_json_lines,
     write_parquet,
 )
 from neverworse.tables.preparation.features import TablePreparation
-from neverworse.tables.preparation.plan import ColumnPlan, check_readable
-from neverworse.tables.preparation.plan_file import (
+from neverworse.tables.preparation.plan import ColumnPlan, check_readable, describe
+from neverworse.tables.preparation.recognise import (
     KINDS,
+    DateOrder,
     PlanError,
-    describe,
+    found_options,
     read_plan,
     text_columns,
 )
-from neverworse.tables.preparation.recognise import DateOrder, found_options
-from neverworse.tables.preparation.target import Target, count_labels, read_target
-from neverworse.tables.preparation.values import coded, find_column, row_weights
+from neverworse.tables.preparation.values import (
+    Target,
+    coded,
+    count_labels,
+    find_column,
+    read_target,
+    row_weights,
+)
+from neverworse.tables.reading.delimited import ReadOptions
 from neverworse.tables.reading.files import TableFile, printable
 from neverworse.tables.reading.large import StoredTable, is_large, store
-from neverworse.tables.reading.options import ReadOptions
 from neverworse.tables.reading.tables import read_table, stacked, stream_batches, table_files
 
 # Classes of which fitted models consist besides estimators and arrays: none of this room.
 FITTED_PARTS: tuple[type, ...] = ()
 
-__all__ = [
-    "FITTED_PARTS",
-    "KINDS",
-    "ColumnPlan",
-    "DateOrder",
-    "DecidedClassifier",
-    "LoadedModel",
-    "ModelFileError",
-    "Noticed",
-    "PlanError",
-    "ReadOptions",
-    "StoredTable",
-    "TableClassifier",
-    "TableError",
-    "TableFile",
-    "TablePreparation",
-    "Target",
-    "UnreadableColumnsError",
-    "audit_table",
-    "believing",
-    "calibrated",
-    "calibration_scores",
-    "check_readable",
-    "coded",
-    "count_labels",
-    "describe",
-    "find_column",
-    "fitted_features",
-    "found_options",
-    "grouped",
-    "id_texts",
-    "in_options",
-    "is_large",
-    "listed",
-    "load_any_model",
-    "load_model",
-    "nearest",
-    "outputs",
-    "predict_batches",
-    "printable",
-    "read_plan",
-    "read_table",
-    "read_target",
-    "reading_of",
-    "row_weights",
-    "save_model",
-    "stacked",
-    "store",
-    "stream_batches",
-    "table_files",
-    "text_columns",
-    "with_names",
-    "write_csv",
-    "write_json_lines",
-    "write_parquet",
-]
+__all__ = ["FITTED_PARTS"]
+__all__ += ["DecidedClassifier", "TableClassifier", "calibrated", "calibration_scores"]
+__all__ += ["fitted_features", "outputs"]
+__all__ += ["ModelFileError", "TableError", "UnreadableColumnsError", "believing", "grouped"]
+__all__ += ["in_options", "listed", "nearest"]
+__all__ += ["LoadedModel", "load_any_model", "load_model", "save_model"]
+__all__ += ["Noticed", "audit_table", "id_texts", "predict_batches", "reading_of", "with_names"]
+__all__ += ["TablePreparation", "write_csv", "write_json_lines", "write_parquet"]
+__all__ += ["ColumnPlan", "check_readable", "describe"]
+__all__ += ["KINDS", "DateOrder", "PlanError", "found_options", "read_plan", "text_columns"]
+__all__ += ["Target", "coded", "count_labels", "find_column", "read_target", "row_weights"]
+__all__ += ["ReadOptions", "StoredTable", "TableFile", "is_large", "printable", "store"]
+__all__ += ["read_table", "stacked", "stream_batches", "table_files"]

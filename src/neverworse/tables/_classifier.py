@@ -15,17 +15,12 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from neverworse._typing import AnyArray, Indices, Matrix, Vector
-from neverworse.estimators import (
-    ProjectedLeastSquaresClassifier,
-    class_scores,
-    has_class_scores,
-)
+from neverworse.estimators import ProjectedLeastSquaresClassifier, class_scores, has_class_scores
 from neverworse.projection import Certificate
 from neverworse.rows import ChunkedRows, DenseRows, Rows, Verb, read_ahead
 from neverworse.tables.preparation.features import TablePreparation, takes_tables
 from neverworse.tables.preparation.recognise import DateOrder
-from neverworse.tables.preparation.target import Target, read_target
-from neverworse.tables.preparation.values import as_table
+from neverworse.tables.preparation.values import Target, as_table, read_target
 from neverworse.tables.reading.large import StoredTable
 
 
@@ -113,13 +108,9 @@ class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         table = as_table(X)
         if table.num_rows != len(target.codes):
             raise ValueError(f"X has {table.num_rows} rows, but y has {len(target.codes)}.")
-        preparation = TablePreparation(
-            categorical=self.categorical,
-            drop=self.drop,
-            columns=self.columns,
-            decimal=self.decimal,
-            dates=self.dates,
-        )
+        reading = self.get_params(deep=False)
+        del reading["estimator"]
+        preparation = TablePreparation(**reading)
         features = fitted_features(preparation, table)
         classifier = self._classifier()
         if sample_weight is None:
@@ -134,28 +125,24 @@ class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> AnyArray:
         """Return the classes of the rows of a table."""
-        check_is_fitted(self, "estimator_")
-        codes = self.estimator_.predict(self.preparation_.transform(X))
+        codes = self._fitted().predict(self.preparation_.transform(X))
         predicted: AnyArray = self.classes_[codes.astype(np.intp)]
         return predicted
 
     @available_if(_has("predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Matrix:
         """Return probabilities of the classes: the scores, brought into range."""
-        check_is_fitted(self, "estimator_")
-        return self.estimator_.predict_proba(self.preparation_.transform(X))
+        return self._fitted().predict_proba(self.preparation_.transform(X))
 
     @available_if(_has("decision_function"))  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Vector:
         """Return the scores of the rows as the classifier gives them."""
-        check_is_fitted(self, "estimator_")
-        return self.estimator_.decision_function(self.preparation_.transform(X))
+        return self._fitted().decision_function(self.preparation_.transform(X))
 
     @property
     def certificate_(self) -> Certificate:
         """What is proved about the classifier against the supervised one."""
-        check_is_fitted(self, "estimator_")
-        certificate: Certificate = self.estimator_.certificate_
+        certificate: Certificate = self._fitted().certificate_
         # The classifier of the features knows classes by number only.
         prior = tuple(
             (self._named(code), low, high)
@@ -176,11 +163,13 @@ class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def supervised(self) -> TableClassifier:
         """Return the supervised model of the same features, which this one is never worse than."""
-        check_is_fitted(self, "estimator_")
-        baseline = copy(self)
-        inside = self.baseline_ if hasattr(self, "baseline_") else self.estimator_.supervised_
-        baseline.estimator_ = inside
+        fitted, baseline = self._fitted(), copy(self)
+        baseline.estimator_ = self.baseline_ if hasattr(self, "baseline_") else fitted.supervised_
         return baseline
+
+    def _fitted(self) -> Any:
+        check_is_fitted(self, "estimator_")
+        return self.estimator_
 
     def _classifier(self) -> Any:
         if self.estimator is None:

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from typing import Literal
 
 MAX_NAMED = 5
-AGAIN = "Fetch it again from where it came, or fit the model again."
+AGAIN = "Get the file again, or fit the model again."
 # Arguments of estimators, and what the command line calls them.
 VALUES = {
     "response": ("--response", ("auto", "predict_proba", "score", "error")),
@@ -40,6 +40,13 @@ class TableError(ValueError):
         The column that is meant.
     row : int, optional
         The row that is meant, counted from 0.
+
+    Examples
+    --------
+    >>> from neverworse.tables import TableError
+    >>> error = TableError("'12,5' is no number", "Pass decimal=','.", column="age", row=6)
+    >>> str(error), error.code
+    ("'12,5' is no number in row 7. Pass decimal=','.", 'value')
     """
 
     def __init__(
@@ -62,7 +69,15 @@ class TableError(ValueError):
 
 
 class UnreadableColumnsError(TableError):
-    """Several columns that cannot be read; `errors` has one error for each."""
+    """Several columns that cannot be read; `errors` has one error for each.
+
+    Examples
+    --------
+    >>> from neverworse.tables import TableError, UnreadableColumnsError
+    >>> errors = [TableError("Bad dates.", column="born"), TableError("Bad sums.", column="sum")]
+    >>> [error.column for error in UnreadableColumnsError(errors).errors]
+    ['born', 'sum']
+    """
 
     def __init__(self, errors: Sequence[TableError]) -> None:
         said = "".join(f"\n- {error}" for error in errors)
@@ -71,7 +86,16 @@ class UnreadableColumnsError(TableError):
 
 
 class ModelFileError(ValueError):
-    """A model file that is refused; the message says why, and what to do."""
+    """A model file that is refused; the message says why, and what to do.
+
+    Examples
+    --------
+    >>> from neverworse.tables import load_model
+    >>> load_model("nothing.skops")
+    Traceback (most recent call last):
+        ...
+    neverworse.tables._errors.ModelFileError: ...
+    """
 
 
 @contextmanager
@@ -103,7 +127,7 @@ def believing(what: str, *others: type[Exception]) -> Iterator[None]:
         raise
     except Exception as error:
         raise ModelFileError(
-            f"{what}: what the file says does not go together ({type(error).__name__}). {AGAIN}"
+            f"{what}: its contents are inconsistent ({type(error).__name__}). {AGAIN}"
         ) from error
 
 
@@ -152,4 +176,4 @@ def nearest(name: str, names: Iterable[str]) -> str:
     close = get_close_matches(name.casefold().strip(), spelled, n=1, cutoff=0.6)
     if close:
         return f"Did you mean {spelled[close[0]]!r}?"
-    return f"There are: {listed(every, 12)}." if every else "It has no columns."
+    return f"There are {listed(every, 12)}." if every else "It has no columns."

@@ -25,13 +25,7 @@ from neverworse import __version__
 from neverworse._extras import install
 from neverworse._files import write_whole
 from neverworse.tables._errors import AGAIN, ModelFileError, listed, refusing
-from neverworse.tables._trusted import (
-    check_encoders,
-    checked_tree,
-    nodes_with_file,
-    our_classes,
-    trusted_types,
-)
+from neverworse.tables._trusted import check_encoders, checked_tree, is_trusted, nodes_with_file
 
 FORMAT = 1
 ARRAY = b"\x93NUMPY"  # how a file of an array begins
@@ -60,6 +54,21 @@ class LoadedModel:
         Of the file.
     notes : tuple of str
         Sentences for people: what is not as it was where the model was saved.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pyarrow as pa
+    >>> from neverworse.tables import TableClassifier, load_model, save_model
+    >>> table = pa.table({"age": [20, 30, 40, 50]})
+    >>> clf = TableClassifier().fit(table, ["young", "young", None, "old"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     digest = save_model(clf, f"{folder}/model.skops", facts={"made": "here"})
+    ...     loaded = load_model(f"{folder}/model.skops")
+    >>> loaded.facts, loaded.sha256 == digest
+    ({'made': 'here'}, True)
+    >>> print(loaded.model.predict(table))
+    ['young' 'young' 'young' 'old']
     """
 
     model: Any
@@ -96,11 +105,21 @@ def save_model(
     ------
     ModelFileError
         If the model contains something with which it could not be opened again.
+
+    Examples
+    --------
+    See `LoadedModel`, which is what `load_model` returns.
+
+    >>> from sklearn.preprocessing import FunctionTransformer
+    >>> from neverworse.tables import save_model
+    >>> save_model(FunctionTransformer(print), "model.skops", facts={})
+    Traceback (most recent call last):
+        ...
+    neverworse.tables._errors.ModelFileError: ...
     """
     name = f"This {type(model).__name__} cannot be saved"
     skops = _skops()
-    our_classes()  # before errors are turned into those of a file
-    with refusing(name, f"{name}: skops cannot write, or not read again, what it contains."):
+    with refusing(name, f"{name}: skops cannot write what it contains, or not read it again."):
         members = unzipped(skops.dumps(model))
         tree = checked_tree(json.loads(members[SCHEMA]), compiled=compiled)
         members = _canonical(tree, members)
@@ -126,6 +145,12 @@ def load_model(path: str | Path, *, compiled: bool = False) -> LoadedModel:
     path : str or Path
     compiled : bool
         Whether to accept models that predict with compiled code, see `load_any_model`.
+
+    Examples
+    --------
+    >>> from neverworse.tables import load_model
+    >>> loaded = load_model("neverworse-fit/model.skops")  # doctest: +SKIP
+    >>> loaded.model.predict(table)  # doctest: +SKIP
     """
     return _load(Path(path), compiled, ours=True)
 
@@ -151,17 +176,16 @@ def _load(path: Path, compiled: bool, *, ours: bool) -> LoadedModel:
     with refusing(refused, damaged):
         members = unzipped(contents)
     if SCHEMA not in members:
-        raise ModelFileError(f"{path} is a zip archive, but no model of skops. {WITH_SKOPS}")
+        raise ModelFileError(f"{path} is a zip archive, but not a model of skops. {WITH_SKOPS}")
     if ours and FACTS not in members:
         raise ModelFileError(
-            f"{path} was not written by neverworse, so it is not known what tables it is for. "
-            "Give the model.skops that neverworse fit has written."
+            f"{path} was not written by neverworse, so it is unknown which tables it is for. "
+            "Give the model.skops that neverworse fit wrote."
         )
     _skops()
-    our_classes()  # before errors are turned into those of a file
     facts: dict[str, Any] = {}
     notes: tuple[str, ...] = ()
-    unknown = f"what it describes is no model. {WITH_SKOPS}"
+    unknown = f"it does not describe a model. {WITH_SKOPS}"
     if FACTS in members:
         with refusing(refused, f"{refused}: its {FACTS} is not what neverworse writes. {AGAIN}"):
             document = _unsealed(members)
@@ -173,7 +197,7 @@ def _load(path: Path, compiled: bool, *, ours: bool) -> LoadedModel:
         tree = checked_tree(json.loads(members[SCHEMA]), compiled=compiled)
         model = _build(tree, members, compiled)
         if not hasattr(model, "predict"):
-            raise ModelFileError(f"a {type(model).__name__} predicts nothing. {WITH_SKOPS}")
+            raise ModelFileError(f"a {type(model).__name__} has no method predict. {WITH_SKOPS}")
     return LoadedModel(model, facts, _sha256(contents), notes)
 
 
@@ -185,7 +209,7 @@ def _skops() -> ModuleType:
         from packaging.version import Version
     except ImportError:
         raise ModelFileError(
-            f"Model files need skops, not installed here. {install('tables')}"
+            f"Model files need skops, which is not installed. {install('tables')}"
         ) from None
     if Version(skops.__version__) < Version(OLDEST_SKOPS):
         raise ModelFileError(
@@ -209,30 +233,30 @@ def _build(tree: dict[str, Any], members: dict[str, bytes], compiled: bool = Fal
 
     protocol = tree.get("protocol")
     if type(protocol) is not int or protocol < OLDEST_PROTOCOL:
-        raise ModelFileError(f"it is of an old skops. {WITH_SKOPS}")
+        raise ModelFileError(f"it was written by an old skops. {WITH_SKOPS}")
     if protocol > PROTOCOL:
-        raise ModelFileError("it is of a newer skops. Run: pip install --upgrade skops")
+        raise ModelFileError("it was written by a newer skops. Run: pip install --upgrade skops")
     files = {node["file"] for node in nodes_with_file(tree)}
     if not files <= members.keys():
         raise ModelFileError(f"a part of it is missing. {AGAIN}")
     # NumPy opens other formats as well, one of which is a zip archive of any size.
     if not all(members[name].startswith(ARRAY) for name in files):
-        raise ModelFileError(f"a part of it is no array. {AGAIN}")
+        raise ModelFileError(f"a part of it is not an array. {AGAIN}")
     # skops reads what was checked, and nothing else that the file may contain.
     archive = zipped(
         {SCHEMA: json.dumps(tree).encode()} | {name: members[name] for name in sorted(files)}
     )
-    trusted = trusted_types(compiled=compiled)
     skops = _skops()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of other versions of scikit-learn: a note says so once
-        unknown = sorted(set(skops.get_untrusted_types(data=archive)) - trusted)
+        asked = skops.get_untrusted_types(data=archive)
+        unknown = sorted(name for name in asked if not is_trusted(name, compiled=compiled))
         if unknown:
             raise ModelFileError(
-                f"it contains {listed(unknown)}, of which it is not known what they do. Use "
+                f"it contains {listed(unknown)}, which may do anything. Use "
                 "estimators of scikit-learn and neverworse only."
             )
-        model = skops.loads(archive, trusted=sorted(trusted))
+        model = skops.loads(archive, trusted=asked)
     check_encoders(model)
     return model
 
@@ -260,7 +284,7 @@ def _unsealed(members: dict[str, bytes]) -> dict[str, Any]:
     facts = document["facts"]
     no_features = facts.get("no_features", []) if isinstance(facts, dict) else None
     if not (isinstance(no_features, list) and all(isinstance(name, str) for name in no_features)):
-        raise ModelFileError(f"its facts are not in order. {AGAIN}")
+        raise ModelFileError(f"its facts are malformed. {AGAIN}")
     return document
 
 
@@ -297,23 +321,23 @@ def read_file(path: Path) -> bytes:
     if not path.exists():
         raise ModelFileError(f"There is no file {path}. Check the name and the folder.")
     if not path.is_file():
-        raise ModelFileError(f"{path} is no ordinary file. Give the file itself.")
+        raise ModelFileError(f"{path} is not a regular file. Give the file itself.")
     if path.stat().st_size > MAX_BYTES:
-        raise ModelFileError(f"{path} is larger than {MAX_BYTES // 2**30} GiB, as no model is.")
+        raise ModelFileError(f"{path} is larger than {MAX_BYTES // 2**30} GiB, which no model is.")
     contents = path.read_bytes()
     if not contents:
         raise ModelFileError(f"{path} is empty. {AGAIN}")
     if contents.startswith(PICKLE):
         raise ModelFileError(
-            f"{path} is a pickle, of pickle or joblib. It could run anything when it is opened, so "
-            f"it was not opened. {WITH_SKOPS}"
+            f"{path} is a pickle, of pickle or joblib. Opening it could run any code, so it was "
+            f"not opened. {WITH_SKOPS}"
         )
     if contents.startswith(COMPRESSED):
         raise ModelFileError(
             f"{path} is compressed, perhaps a pickle of joblib; it was not opened. {WITH_SKOPS}"
         )
     if not contents.startswith(b"PK"):
-        raise ModelFileError(f"{path} is no model file, which is a zip archive. {WITH_SKOPS}")
+        raise ModelFileError(f"{path} is not a model file, which is a zip archive. {WITH_SKOPS}")
     return contents
 
 
@@ -323,7 +347,7 @@ def unzipped(contents: bytes) -> dict[str, bytes]:
         members = archive.infolist()
         names = [member.filename for member in members]
         if len(set(names)) < len(names):
-            raise ModelFileError("two of its members have the same name, as skops never writes.")
+            raise ModelFileError("two of its members have the same name, which skops never writes.")
         for member in members:
             _check_member(member)
         if sum(member.file_size for member in members) > MAX_BYTES:
@@ -333,7 +357,7 @@ def unzipped(contents: bytes) -> dict[str, bytes]:
 
 def _check_member(member: ZipInfo) -> None:
     if not member.filename.isprintable() or {"/", "\\", ":"} & set(member.filename):
-        raise ModelFileError("a member has a path for a name, as skops never writes.")
+        raise ModelFileError("a member has a path for a name, which skops never writes.")
     # The other methods unpack all of a member at once, however large it turns out to be.
     if member.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
         raise ModelFileError(f"{member.filename} is compressed in a way that skops does not use.")

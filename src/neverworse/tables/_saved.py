@@ -1,4 +1,4 @@
-"""Predict the rows of tables of any size, and write them, a batch at a time."""
+"""What saved models are used for: predictions, a batch of rows at a time, and audits of tables."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -13,17 +15,35 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv, parquet
 
+from neverworse._typing import AnyArray
 from neverworse._words import count
+from neverworse.estimators import Audit, audit
 from neverworse.tables._classifier import TableClassifier, outputs
-from neverworse.tables._errors import TableError, believing, listed, no_column
+from neverworse.tables._errors import (
+    ModelFileError,
+    TableError,
+    believing,
+    in_options,
+    listed,
+    no_column,
+)
 from neverworse.tables.preparation.features import TablePreparation
-from neverworse.tables.preparation.plan_file import text_columns
-from neverworse.tables.preparation.values import as_text, check_columns
+from neverworse.tables.preparation.recognise import text_columns
+from neverworse.tables.preparation.values import (
+    as_text,
+    check_columns,
+    check_known,
+    find_column,
+    label_texts,
+    numbers,
+    row_weights,
+)
+from neverworse.tables.reading.delimited import TEXT, ReadOptions, is_text, spells_number
 from neverworse.tables.reading.files import TableFile
-from neverworse.tables.reading.options import TEXT, ReadOptions, is_text
 from neverworse.tables.reading.tables import check_unique, stream_batches
 
 USING = "The model cannot predict these rows"
+AUDITING = "A model cannot predict this table"
 MAX_LEVELS = 1000  # that are told apart among new ones
 # What spreadsheets take for the beginning of a formula, unless all of it is a number.
 FORMULA = r"^[=+\-@\t\r]"
@@ -51,9 +71,9 @@ class Noticed:
             n_rows = sum(levels.values())
             most = [level for level, _ in levels.most_common(3)]
             yield (
-                f"Column {name!r} has values that the model does not know, in "
+                f"Column {name!r} has values that the model has not seen, in "
                 f"{count(n_rows, 'row')}: {listed(most)}{' ...' if len(levels) > 3 else ''}. They "
-                "count as its rare levels or, if it had none, as its most frequent one."
+                "count as its rare levels or, if there were none, as its most frequent one."
             )
 
 
@@ -182,50 +202,181 @@ def write_csv(batches: Iterator[pa.Table], file: Any, *, keep_formulas: bool = F
     Text that a spreadsheet would run as a formula gets an apostrophe before it, which makes text of
     it there, unless formulas are to be kept.
     """
-    first, rest = _first(batches if keep_formulas else map(without_formulas, batches))
-    with csv.CSVWriter(file, first.schema) as writer:
-        for batch in rest:
-            writer.write(batch)
-
-
-def without_formulas(table: pa.Table) -> pa.Table:
-    """Return a table with an apostrophe before text, in names as well, that is a formula."""
-    names = _quoted(pa.array(table.column_names, pa.string())).to_pylist()
-    columns = [_quoted(c) if pa.types.is_string(c.type) else c for c in table.columns]
-    return pa.table(columns, names)
-
-
-def _quoted(column: Any) -> Any:
-    formula = pc.match_substring_regex(column, FORMULA)
-    number = pc.match_substring_regex(column, NUMBER)
-    quote = pc.binary_join_element_wise("'", column, "")
-    return pc.if_else(pc.and_not(formula, number), quote, column)
+    _write(csv.CSVWriter, batches if keep_formulas else map(without_formulas, batches), file)
 
 
 def write_parquet(batches: Iterator[pa.Table], file: Any) -> None:
     """Write rows as Parquet."""
-    first, rest = _first(batches)
-    with parquet.ParquetWriter(file, first.schema) as writer:
-        for batch in rest:
-            writer.write(batch)
+    _write(parquet.ParquetWriter, batches, file)
 
 
 def write_json_lines(batches: Iterator[pa.Table], file: Any) -> None:
     """Write each row as a JSON object."""
-    for batch in _first(batches)[1]:
+    for batch in _alike(batches)[1]:
         lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in batch.to_pylist())
         file.write("".join(lines).encode())
 
 
-def _first(batches: Iterator[pa.Table]) -> tuple[pa.Table, Iterator[pa.Table]]:
-    """Return the first batch, whose columns all have, and all of them."""
+def _write(kind: Any, batches: Iterator[pa.Table], file: Any) -> None:
+    schema, alike = _alike(batches)
+    with kind(file, schema) as writer:
+        for batch in alike:
+            writer.write(batch)
+
+
+def _alike(batches: Iterator[pa.Table]) -> tuple[pa.Schema, Iterator[pa.Table]]:
+    """Return the columns of the first batch, and all batches with these."""
     first = next(batches, None)
     if first is None:
         raise TableError("The table has no rows.")
-    return first, _chained(first, batches)
+    return first.schema, chain([first], (batch.cast(first.schema) for batch in batches))
 
 
-def _chained(first: pa.Table, rest: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    yield first
-    for batch in rest:
-        yield batch.cast(first.schema)
+def without_formulas(table: pa.Table) -> pa.Table:
+    """Return a table with an apostrophe before text, in names as well, that is a formula."""
+
+    def quoted(column: Any) -> Any:
+        formula = pc.match_substring_regex(column, FORMULA)
+        number = pc.match_substring_regex(column, NUMBER)
+        quote = pc.binary_join_element_wise("'", column, "")
+        return pc.if_else(pc.and_not(formula, number), quote, column)
+
+    names = quoted(pa.array(table.column_names, pa.string())).to_pylist()
+    columns = [quoted(c) if pa.types.is_string(c.type) else c for c in table.columns]
+    return pa.table(columns, names)
+
+
+# Audits
+
+
+class OnTable:
+    """A fitted classifier that predicts the rows of a certain table, with classes as text.
+
+    Models that were made by others know rows as an array or a data frame, and classes as numbers
+    or booleans; here all of them can be compared.
+    """
+
+    def __init__(self, model: Any, table: pa.Table) -> None:
+        if not hasattr(model, "classes_"):
+            problem = f"A {type(model).__name__} is not a classifier: it has no classes."
+            raise TableError(problem, code="option")
+        self.estimator_ = model
+        classes = spelled(model.classes_)
+        # As text, classes may be in another order: 10 is before 2.
+        self._order = np.argsort(classes)
+        self.classes_ = classes[self._order]
+        self._rows = _rows_for(model, table)
+
+    def predict(self, X: Any) -> AnyArray:  # noqa: ARG002
+        """Return the classes of all rows."""
+        return spelled(self.estimator_.predict(self._rows))
+
+    def __getattr__(self, name: str) -> Any:
+        # Only what the model has: an audit looks for it.
+        if name not in ("predict_proba", "decision_function"):
+            raise AttributeError(name)
+        method = getattr(self.__dict__["estimator_"], name)
+        return lambda _: self._in_order(np.asarray(method(self._rows)))
+
+    def _in_order(self, scores: AnyArray) -> AnyArray:
+        if scores.ndim == 2:
+            return scores[:, self._order]
+        return scores if self._order[0] == 0 else -scores
+
+
+def audit_table(
+    candidate: Any,
+    baseline: Any,
+    table: pa.Table,
+    target: str,
+    *,
+    markers: tuple[str, ...] = (),
+    weight: str | None = None,
+    ignored: tuple[str, ...] = (),
+    **settings: Any,
+) -> Audit:
+    """Compare two fitted classifiers on a table of which some rows have a label, in `target`.
+
+    `markers` mark unlabeled rows besides empty cells, `weight` is the column of the weights of
+    rows, and columns in `ignored` are no features; for `settings` see `neverworse.audit`.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from neverworse.tables import TableClassifier, audit_table
+    >>> table = pa.table({"age": [20, 30, 40, 50], "label": ["young", "young", None, "old"]})
+    >>> clf = TableClassifier().fit(table.drop_columns("label"), table["label"].to_pylist())
+    >>> audit_table(clf, clf, table, "label").worst_case  # of a model against itself
+    0.0
+    """
+    texts, codes = label_texts(find_column(table, target, "target"), markers)
+    labels = np.array([*(None if text is None else _spelled(text) for text in texts)], object)
+    weights = None if weight is None else row_weights(weight, find_column(table, weight, "weight"))
+    check_known(table.column_names, ignored, "drop")
+    rows = table.drop_columns({target, *ignored, *([] if weight is None else [weight])})
+    if isinstance(settings.get("class_prior"), dict):
+        shares = settings["class_prior"].items()
+        settings["class_prior"] = {_spelled(name): share for name, share in shares}
+    with believing(AUDITING):
+        # Of classes with the names of the models, which messages say.
+        new, old = (type(type(m).__name__, (OnTable,), {})(m, rows) for m in (candidate, baseline))
+    try:
+        with believing(AUDITING, ValueError, TypeError):
+            return audit(
+                new, old, rows, labels[codes], sample_weight=weights, missing_label=None, **settings
+            )
+    except (TableError, ModelFileError):
+        raise
+    except (ValueError, TypeError) as error:
+        raise TableError(in_options(str(error)), code="option") from None
+
+
+def reading_of(model: Any, options: ReadOptions) -> ReadOptions:
+    """Return options for a table that a model is to predict: it is read as the model knows rows."""
+    if not isinstance(model, TableClassifier):
+        return options
+    with believing(AUDITING):
+        preparation = model.preparation_
+        decimal = options.decimal or preparation.decimal
+        text = options.text | text_columns(preparation.plan_, decimal)
+        return replace(options, decimal=decimal, text=text)
+
+
+def spelled(classes: Any) -> AnyArray:
+    """Return classes as text, the same for 1, 1.0, "1" and for True, "true"."""
+    return np.array([_spelled(value) for value in np.asarray(classes).tolist()], object)
+
+
+def _spelled(value: Any) -> str:
+    text = str(value).strip()
+    if text.casefold() in ("true", "false"):
+        return text.casefold()
+    if spells_number(text) and float(text).is_integer() and abs(float(text)) < 2.0**53:
+        return str(int(float(text)))
+    return text
+
+
+def _rows_for(model: Any, table: pa.Table) -> Any:
+    """Return rows as the model knows them: a table, a data frame, or an array."""
+    if isinstance(model, TableClassifier):
+        return table
+    kind = type(model).__name__
+    names = getattr(model, "feature_names_in_", None)
+    if names is not None:
+        check_columns(table.column_names, list(names))
+        if find_spec("pandas") is None:
+            raise TableError(
+                f"This {kind} was fitted to a data frame. It needs pandas, which is not installed.",
+                "Run: pip install pandas",
+                code="option",
+            )
+        return table.select(list(names)).to_pandas()
+    expected = getattr(model, "n_features_in_", table.num_columns)
+    if expected != table.num_columns:
+        raise TableError(
+            f"This {kind} was fitted to {expected:,} columns without names, but the table has "
+            f"{table.num_columns:,} besides the target.",
+            "Leave out those that are not features: --drop.",
+            code="column",
+        )
+    return np.column_stack([numbers(n, table.column(n)) for n in table.column_names])

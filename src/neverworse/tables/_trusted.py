@@ -23,16 +23,19 @@ from neverworse._typing import AnyArray
 from neverworse.tables._errors import ModelFileError, short
 
 # Rooms whose estimators, and whose `FITTED_PARTS`, model files may contain.
-ROOMS = ("estimators", "evidence", "methods", "tables")
+ROOMS = ("estimators", "tables", "evidence", "methods")
 # Parts of scikit-learn's models, written in Python, that skops leaves to its users to judge.
 PARTS = frozenset(
     {
+        "numpy.dtype",
         "sklearn.calibration._CalibratedClassifier",
         "sklearn.calibration._SigmoidCalibration",
         "sklearn.metrics._scorer._PassthroughScorer",
         "sklearn.model_selection._split.KFold",
         "sklearn.model_selection._split.StratifiedKFold",
         "sklearn.utils._bunch.Bunch",
+        "sklearn.utils._metadata_requests.MetadataRequest",
+        "sklearn.utils._metadata_requests.MethodMetadataRequest",
         *(
             f"sklearn.gaussian_process.kernels.{name}"
             for name in ("ConstantKernel", "Matern", "Product", "RBF", "Sum", "WhiteKernel")
@@ -55,6 +58,7 @@ PLAIN = tuple(
         *("metrics._scorer", "mixture", "model_selection", "multiclass", "multioutput"),
         *("naive_bayes", "neighbors._nearest_centroid", "neural_network", "pipeline"),
         *("preprocessing", "random_projection", "semi_supervised", "utils._bunch"),
+        "utils._metadata_requests",
     )
 )
 LINEAR = frozenset({"sklearn.svm._classes.LinearSVC", "sklearn.svm._classes.LinearSVR"})
@@ -98,35 +102,38 @@ COMPILED_LOADERS: dict[str, frozenset[str]] = {
 # otherwise pass as a function because they are trusted as objects.
 FROM = {
     "FunctionNode": ("numpy.", "scipy.special."),
-    "LossNode": ("sklearn._loss.", "sklearn.linear_model."),
+    "LossNode": ("_loss.", "sklearn._loss.", "sklearn.linear_model."),  # without sklearn before 1.9
 }
 NODE = frozenset({"__class__", "__loader__", "__module__"})
 MAX_DEPTH = 200  # of lists and objects in each other; pipelines in pipelines get to about 60
 
 
 @cache
-def our_classes() -> dict[str, type]:
-    """Return the classes of this package that model files may contain, by their names.
+def our_class(module: str, name: str) -> type | None:
+    """Return a class of this package, if model files may contain it: a public estimator or a part.
 
-    A file names the module of a class as well, but classes move between versions, and their names
-    do not change.
+    A file names the module as well. The room of it is looked into first, and others only if the
+    class is not there: classes move between versions, but their names do not change.
     """
-    found: dict[str, type] = {}
-    for name in ROOMS:
-        room = import_module(f"neverworse.{name}")
-        public = (getattr(room, exported) for exported in room.__all__)
-        models = (o for o in public if isinstance(o, type) and issubclass(o, BaseEstimator))
-        for one in (*models, *room.FITTED_PARTS):
-            if found.setdefault(one.__name__, one) is not one:
-                raise TypeError(f"Two classes in model files are called {one.__name__}.")
-    return found
+    named = module.removeprefix("neverworse.").partition(".")[0]
+    for room in sorted(ROOMS, key=lambda each: each != named):
+        offered = import_module(f"neverworse.{room}")
+        found = getattr(offered, name) if name in offered.__all__ else None
+        if isinstance(found, type) and issubclass(found, BaseEstimator):
+            return found
+        for part in offered.FITTED_PARTS:
+            if part.__name__ == name:
+                return part
+    return None
 
 
-@cache
-def trusted_types(*, compiled: bool) -> frozenset[str]:
-    """Return the types of objects, besides those that skops knows, that models consist of."""
-    ours = frozenset(f"{one.__module__}.{one.__name__}" for one in our_classes().values())
-    return ours | PARTS | {"numpy.dtype"} | (COMPILED if compiled else frozenset())
+def is_trusted(full: str, *, compiled: bool) -> bool:
+    """Whether models may consist of objects of a type, besides those that skops knows."""
+    module, _, name = full.rpartition(".")
+    if module.startswith("neverworse."):
+        found = our_class(module, name)
+        return found is not None and found.__module__ == module
+    return full in PARTS or (compiled and full in COMPILED)
 
 
 def checked_tree(tree: Any, *, compiled: bool = False, depth: int = 0) -> Any:
@@ -137,7 +144,7 @@ def checked_tree(tree: Any, *, compiled: bool = False, depth: int = 0) -> Any:
     Models that are not `PLAIN` are accepted only if they may be `compiled`.
     """
     if depth > MAX_DEPTH:
-        raise ModelFileError(f"it is nested more than {MAX_DEPTH} deep, as no model is.")
+        raise ModelFileError(f"it is nested more than {MAX_DEPTH} deep, which no model is.")
 
     def checked(parts: dict[str, Any], depth: int) -> dict[str, Any]:
         return {k: checked_tree(v, compiled=compiled, depth=depth) for k, v in parts.items()}
@@ -149,8 +156,8 @@ def checked_tree(tree: Any, *, compiled: bool = False, depth: int = 0) -> Any:
     if not NODE & tree.keys():
         return checked(tree, depth + 1)
     node = {key: part for key, part in tree.items() if key != "__id__"}
-    module, ours = str(node.get("__module__")), our_classes().get(str(node.get("__class__")))
-    if module.startswith("neverworse.") and ours is not None:
+    module, name = str(node.get("__module__")), str(node.get("__class__"))
+    if module.startswith("neverworse.") and (ours := our_class(module, name)):
         node["__module__"] = ours.__module__
     _check_node(node, compiled)
     if node["__loader__"] != "DictNode":
@@ -166,13 +173,13 @@ def _check_node(node: dict[str, Any], compiled: bool) -> None:
     shown = short(full, 200)
     if not compiled and (loader in COMPILED_LOADERS or (loader == "ObjectNode" and _blind(full))):
         raise ModelFileError(
-            f"it contains {shown}, compiled code that made-up numbers can crash. Use a model that "
-            "predicts with plain arithmetic, such as a linear one, or, if you know who made the "
-            "file, accept it with --trust-compiled (in Python: compiled=True)."
+            f"it contains {shown}, compiled code that made-up numbers can crash. If you made the "
+            "file, or know who did, accept it with --trust-compiled (in Python: compiled=True). "
+            "Otherwise, ask for a model that predicts with plain arithmetic, such as a linear one."
         )
     known = (LOADERS | COMPILED_LOADERS).get(loader, frozenset())
     if loader == "ObjectNode":
-        allowed = full.startswith("sklearn.") or full in trusted_types(compiled=True)
+        allowed = full.startswith("sklearn.") or is_trusted(full, compiled=True)
     else:
         allowed = full in known or full.startswith(FROM.get(loader, ()))
     if not allowed or not name.isidentifier():
@@ -196,7 +203,7 @@ def _check_attributes(content: Any) -> None:
     loader = content.get("__loader__") if isinstance(content, dict) else None
     none = content is None or (loader == "JsonNode" and content.get("content") == "null")
     if not none and loader != "DictNode":
-        raise ModelFileError("the attributes of an object are no dict.")
+        raise ModelFileError("the attributes of an object are not a dict.")
     # scikit-learn unpickles what it finds in the folder of a parameter called memory.
     memory = None if none else content["content"].get("memory")
     if memory is not None and not (isinstance(memory, dict) and memory.get("content") == "null"):
@@ -209,7 +216,7 @@ def _check_dict(node: dict[str, Any]) -> None:
         content, types = node["content"], node["key_types"]["content"]
         names = {f"{one['__module__']}.{one['__class__']}" for one in types}
     except (KeyError, TypeError):
-        raise ModelFileError("the description of a dict is not one.") from None
+        raise ModelFileError("the description of a dict is malformed.") from None
     if not isinstance(content, dict) or len(content) != len(types) or names - KEYS:
         raise ModelFileError(
             "it contains a dict that would be changed by saving it, as its keys are not all "
@@ -242,7 +249,7 @@ def check_encoders(model: Any) -> None:
             except (AttributeError, IndexError, TypeError, ValueError):
                 agrees = False
             if not agrees:
-                raise ModelFileError("the categories of a OneHotEncoder do not go together.")
+                raise ModelFileError("the categories of a OneHotEncoder are inconsistent.")
 
 
 def _parts(model: Any) -> Iterator[Any]:

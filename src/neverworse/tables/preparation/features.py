@@ -1,4 +1,4 @@
-"""From the columns of a table to features, with the tools of scikit-learn."""
+"""From the columns of a table to features."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from neverworse._typing import AnyArray, Indices, Matrix, Vector
+from neverworse._typing import AnyArray, Matrix, Vector
 from neverworse._words import count
 from neverworse.tables._errors import TableError, short
 from neverworse.tables.preparation.notation import Reading
@@ -24,8 +24,13 @@ from neverworse.tables.preparation.plan import (
     level_of,
     plan_columns,
 )
-from neverworse.tables.preparation.plan_file import as_entry, check_plan, from_entry
-from neverworse.tables.preparation.recognise import DateOrder, Hints
+from neverworse.tables.preparation.recognise import (
+    DateOrder,
+    Hints,
+    as_entry,
+    check_plan,
+    from_entry,
+)
 from neverworse.tables.preparation.values import (
     DATES,
     NUMBERS,
@@ -41,7 +46,6 @@ from neverworse.tables.preparation.values import (
 
 BATCH_ROWS = 1 << 15  # which stay in the cache of a core while they are prepared
 MAX_FEATURES = 50_000
-MAX_LEVEL_NUMBER = int(np.iinfo(np.int16).max)
 OTHER = "(other)"
 EPS = float(np.finfo(np.float64).eps)
 
@@ -86,10 +90,9 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         The column of each feature.
     scaler_ : StandardScaler
         Of numbers and parts of dates.
-    encoders_ : dict of str to OneHotEncoder
-        Of categories, whose levels are numbered by their frequency.
     places_ : dict of str to array
-        Which indicator of its category each level has; the last one is that of unknown levels.
+        Which indicator of its category each level has, by its number in `levels_`, -1 for none; the
+        last two are those of all further levels, and of levels never seen before.
     levels_ : dict of str to list
         The levels of categories, the most frequent first; None stands for missing values.
     parts_ : dict of str to list
@@ -158,14 +161,13 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.types_ = {name: str(table.schema.field(name).type) for name in self.used_names}
         self._n_rows = table.num_rows
         self._fit_numbers()
-        self._fit_categories(table)
         self._name_features()
         if len(self.feature_columns_) > MAX_FEATURES:
             raise TableError(
                 f"{count(len(table.column_names), 'column')} would make "
                 f"{len(self.feature_columns_):,} features, more than {MAX_FEATURES:,}.",
-                "Leave columns out with --drop; if there should be fewer, look at the delimiter, "
-                "or whether rows and columns are swapped.",
+                "Leave columns out with --drop; if there should be fewer, check the delimiter, and "
+                "whether rows and columns are swapped.",
                 code="column",
             )
         return self
@@ -241,8 +243,8 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if not finite.all():
             name = self._number_columns[int(np.argmin(finite))]
             raise TableError(
-                f"Column {name!r} has numbers that are too large for their squares to be computed.",
-                f"Divide them, or leave the column out: --drop {name!r}.",
+                f"Column {name!r} has numbers that are too large to be squared.",
+                f"Rescale them, or leave the column out: --drop {name!r}.",
                 column=name,
             )
         self.scaler_ = StandardScaler()
@@ -255,22 +257,6 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         # Parts of a date are missing together: one indicator is enough.
         missing = [p.n_missing > 0 and k == 0 for p in plans for k in range(len(p.means))]
         self._missing = np.array(missing, dtype=bool)
-
-    def _fit_categories(self, table: pa.Table) -> None:
-        self.encoders_, self.places_ = {}, {}
-        for name in self.category_names_:
-            encoder = OneHotEncoder(
-                drop="first",
-                handle_unknown="infrequent_if_exist",
-                max_categories=self.max_levels + 1,
-                sparse_output=False,
-            )
-            values, codes = coded(table.column(name))
-            numbered = _numbered(self.levels_[name], values)
-            # Two bytes are enough for levels that matter, and sorted ten times faster than eight.
-            rows = np.minimum(numbered[codes], MAX_LEVEL_NUMBER).astype(np.int16)
-            self.encoders_[name] = encoder.fit(rows[:, None])
-            self.places_[name] = _places(encoder)
 
     def _fill(
         self,
@@ -302,12 +288,13 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             out[:, k] = scaled
         for name in self.category_names_:
             found, codes = coded(pa.chunked_array([batch.column(name)]))
-            numbered = np.minimum(_numbered(self.levels_[name], found), MAX_LEVEL_NUMBER)
+            places, number = self.places_[name], {v: k for k, v in enumerate(self.levels_[name])}
+            numbered = np.array([number.get(level_of(value), -1) for value in found])
             # A row has at most one indicator of a category: the rest of it is zero already.
-            which = self.places_[name][numbered][codes]
+            which = places[np.minimum(numbered, len(places) - 2)][codes]
             rows = np.flatnonzero(which >= 0)
             out[rows, first + which[rows]] = 1.0
-            first += len(self._indicated_levels(name))
+            first += int(places.max()) + 1
 
     @property
     def _number_columns(self) -> list[str]:
@@ -331,24 +318,23 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 yield name, date_part(stamps, part)[codes]
 
     def _name_features(self) -> None:
+        """Name all features, and give every level of a category the place of its indicator."""
         of_dates = [f"{n} ({part})" for n in self.date_names_ for part in self.parts_[n]]
         names = [*self.number_names_, *of_dates]
         columns = self._number_columns
         missing = np.flatnonzero(self._missing)
         names += [f"{columns[k]} is missing" for k in missing]
         columns += [columns[k] for k in missing]
-        for name in self.category_names_:
-            levels = self._indicated_levels(name)
-            names += [f"{name} is missing" if v is None else f"{name} = {short(v)}" for v in levels]
-            columns += [name] * len(levels)
+        self.places_ = {}
+        for name, levels in self.levels_.items():
+            has_rare = len(levels) > self.max_levels + 1
+            n_own = self.max_levels if has_rare else len(levels)
+            rare = n_own - 1 if has_rare else -1
+            self.places_[name] = np.append(np.arange(-1, n_own - 1 + has_rare), rare)
+            shown = [*levels[1:n_own], *[OTHER] * has_rare]
+            names += [f"{name} is missing" if v is None else f"{name} = {short(v)}" for v in shown]
+            columns += [name] * len(shown)
         self._feature_names, self.feature_columns_ = names, columns
-
-    def _indicated_levels(self, name: str) -> list[str | None]:
-        encoder, levels = self.encoders_[name], self.levels_[name]
-        infrequent = encoder.infrequent_categories_[0]
-        rare = set() if infrequent is None else set(infrequent.tolist())
-        kept = [levels[k] for k in encoder.categories_[0].tolist() if k not in rare]
-        return [*kept[1:], OTHER] if rare else kept[1:]
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in super().__getstate__().items() if key != "plans_"}
@@ -364,21 +350,3 @@ def takes_tables(tags: Any) -> Any:
     tags.input_tags.categorical = True
     tags.input_tags.allow_nan = True
     return tags
-
-
-def _places(encoder: OneHotEncoder) -> Indices:
-    """Return which indicator each level has, by its number, and last a level never seen before.
-
-    -1 is none: that of the most frequent level.
-    """
-    numbered = encoder.categories_[0]
-    indicators = encoder.transform(numbered[:, None])
-    places = np.where(indicators.any(axis=1), indicators.argmax(axis=1), -1)
-    rare = encoder.infrequent_categories_[0]
-    return np.append(places, -1 if rare is None else indicators.shape[1] - 1)
-
-
-def _numbered(levels: list[str | None], values: list[str | None]) -> AnyArray:
-    """Return the number of each value among the levels, -1 if it is none of them."""
-    number = {level: k for k, level in enumerate(levels)}
-    return np.array([number.get(level_of(value), -1) for value in values])

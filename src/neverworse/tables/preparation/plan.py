@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -17,11 +17,21 @@ import pyarrow.compute as pc
 from neverworse._typing import Indices
 from neverworse.tables._errors import TableError, UnreadableColumnsError, short
 from neverworse.tables.preparation.notation import Reading
-from neverworse.tables.preparation.recognise import FEW_VALUES, MAJORITY, Hints, Texts, recognise
+from neverworse.tables.preparation.recognise import (
+    FEW_VALUES,
+    MAJORITY,
+    MARK,
+    VERSION,
+    Hints,
+    Texts,
+    as_entry,
+    recognise,
+)
 from neverworse.tables.preparation.values import (
     DATE_PARTS,
     DATES,
     NUMBERS,
+    as_text,
     coded,
     date_part,
     distinct,
@@ -30,7 +40,7 @@ from neverworse.tables.preparation.values import (
     is_number,
     numbers,
 )
-from neverworse.tables.reading.options import TEXT, is_text
+from neverworse.tables.reading.delimited import TEXT, is_text
 
 Kind = Literal["number", "category", "date", "dropped"]
 
@@ -46,6 +56,7 @@ DAYS = 19_000_101, 21_001_231
 SENTINELS = tuple(float(f"{sign}{'9' * n}") for sign in ("-", "") for n in range(2, 7))
 CATEGORY = Reading("category")
 LONGER_THAN = {"day": 0.0, "week": 7.0, "year": 180.0}  # days, for a rhythm to show
+N_EXAMPLES, MAX_EXAMPLE_LENGTH = 3, 20
 _NATIVE = {"bool": "true/false", "time": "times of day", "duration": "durations"}
 
 
@@ -81,7 +92,7 @@ def plan_columns(
         column = table.column(name)
         n_missing = _n_missing(column)
         if name in columns and columns[name] is None:
-            return ColumnPlan(name, "dropped", "as asked for", n_missing)
+            return ColumnPlan(name, "dropped", "as requested", n_missing)
         try:
             planned = _plan(name, column, n_missing, columns.get(name), hints)
         except TableError as error:
@@ -116,7 +127,7 @@ def _with_look(plan: ColumnPlan, n_rows: int, max_levels: int) -> ColumnPlan:
     if len(plan.levels) > max_levels + 1:
         look = (
             f"{len(plan.levels):,} different values: the {max_levels} most frequent ones count, "
-            "and all others share one feature. If that loses something, group them into fewer."
+            "and all others share one feature. If that loses information, group them into fewer."
         )
     elif plan.n_missing > MAJORITY * n_rows:
         share = 100.0 * plan.n_missing / n_rows
@@ -131,7 +142,7 @@ def _plan(
     name: str, column: pa.ChunkedArray, n_missing: int, reading: Reading | None, hints: Hints
 ) -> ColumnPlan:
     if n_missing == len(column):
-        look = "No row has a value, so nothing is made of it."
+        look = "No row has a value, so it is not used."
         return ColumnPlan(name, "dropped", "is empty", n_missing, look=look)
     look = ""
     declared = pa.types.is_dictionary(column.type) and column.type != TEXT
@@ -158,25 +169,28 @@ def _native(name: str, column: pa.ChunkedArray, n_missing: int, hints: Hints) ->
         return _date(name, column, n_missing, DATES)
     if not is_number(column.type):
         kind = short(str(column.type))
-        look = f"Nothing is made of values of the type {kind}: take them apart."
-        note = f"holds values of the type {kind}"
+        look = f"Values of type {kind} are not used: split them into columns of plain values."
+        note = f"holds values of type {kind}"
         return ColumnPlan(name, "dropped", note, n_missing, look=look)
-    if INDEX.fullmatch(name) or _numbers_rows(column):
-        look = "It numbers the rows, so nothing is made of it. To keep it in results: --id."
-        note = "numbers the rows (to keep it in results: --id)"
+    whole, few = pa.types.is_integer(column.type), len(column) < FEW_VALUES
+    low, high = pc.min_max(column).as_py().values() if whole else (0, 0)
+    counts = whole and not few and high - low + 1 == len(column) and _all_differ(column)
+    if counts or INDEX.fullmatch(name):
+        look = "It numbers the rows, so it is not used. To keep it in the results: --id."
+        note = "numbers the rows (to keep it in the results: --id)"
         return ColumnPlan(name, "dropped", note, 0, look=look)
     planned = _number(name, column, n_missing, Reading("number", hints.decimal or "."))
-    if not pa.types.is_integer(column.type) or planned.kind == "dropped":
+    if not whole or planned.kind == "dropped":
         return planned
     look = planned.look
+    alike = not few and len(str(low)) == len(str(high)) >= ID_DIGITS
     if CODE.search(name.strip()):
         look = look or f"These numbers may be codes. If they are: --categorical {name!r}."
-    elif _are_days(column):
-        days = "These numbers may be dates without marks. If they are, write them as 2026-01-31."
-        look = look or days
-    elif _names_rows(name, column):
+    elif DAYS[0] <= low <= high <= DAYS[1] and _are_days(column):
+        look = look or "These numbers may be dates. If they are, write them as 2026-01-31."
+    elif (alike or ID.search(name)) and _all_differ(column):
         look = (
-            "The numbers differ from row to row. If they only name the rows: --id "
+            "The numbers differ from row to row. If they only identify the rows: --id "
             f"{name!r}, or --drop {name!r}."
         )
     return replace(planned, read_as=NUMBERS.words, look=look)
@@ -184,28 +198,9 @@ def _native(name: str, column: pa.ChunkedArray, n_missing: int, hints: Hints) ->
 
 def _are_days(column: pa.ChunkedArray) -> bool:
     """Whether whole numbers are years, months and days in one, such as 20260131."""
-    extremes = pc.min_max(column)
-    if extremes["min"].as_py() < DAYS[0] or extremes["max"].as_py() > DAYS[1]:
-        return False
     values = column.drop_null().to_numpy()
     months, days = values // 100 % 100, values % 100
     return bool(((months >= 1) & (months <= 12) & (days >= 1) & (days <= 31)).all())
-
-
-def _names_rows(name: str, column: pa.ChunkedArray) -> bool:
-    """Whether whole numbers, which all differ, are called or look like names of rows."""
-    extremes = [str(pc.min_max(column)[end].as_py()) for end in ("min", "max")]
-    alike = len(extremes[0]) == len(extremes[1]) >= ID_DIGITS and len(column) >= FEW_VALUES
-    return bool(alike or ID.search(name)) and _all_differ(column)
-
-
-def _numbers_rows(column: pa.ChunkedArray) -> bool:
-    """Whether a column of whole numbers counts the rows, in whatever order."""
-    if not pa.types.is_integer(column.type) or len(column) < FEW_VALUES or column.null_count:
-        return False
-    extremes = pc.min_max(column)
-    n_between = extremes["max"].as_py() - extremes["min"].as_py() + 1
-    return bool(n_between == len(column)) and _all_differ(column)
 
 
 def _all_differ(column: pa.ChunkedArray) -> bool:
@@ -213,7 +208,7 @@ def _all_differ(column: pa.ChunkedArray) -> bool:
 
 
 def _constant(name: str, n_missing: int) -> ColumnPlan:
-    look = "All rows have the same value, so nothing is made of it."
+    look = "All rows have the same value, so it is not used."
     return ColumnPlan(name, "dropped", "has the same value in all rows", n_missing, look=look)
 
 
@@ -253,8 +248,8 @@ def _sentinel(column: pa.Array | pa.ChunkedArray, low: float, high: float) -> st
         gap = lowest - value if value == low else value - highest
         if gap > highest - lowest:
             return (
-                f"{n_rows:,} rows have {value:g}, far from all others. If it marks missing values: "
-                f"--missing {value:g}."
+                f"{n_rows:,} rows have {value:g}, far from all other values. If it marks missing "
+                f"values: --missing {value:g}."
             )
     return ""
 
@@ -279,9 +274,9 @@ def _text(texts: Texts, n_missing: int, look: str, read_as: str) -> ColumnPlan:
     if n_values > max(FEW_VALUES, MAJORITY * n_known):
         note = f"text, with {n_values:,} different values in {n_known:,} rows"
         look = (
-            f"{n_values:,} different texts in {n_known:,} rows: nothing is made of them. If they "
-            f"name the rows: --id {texts.name!r}; if they mean something, group them into fewer; "
-            f"to use the most frequent ones: --categorical {texts.name!r}."
+            f"{n_values:,} different texts in {n_known:,} rows, so they are not used. If they "
+            f"identify the rows: --id {texts.name!r}; if they have a meaning, group them into "
+            f"fewer; to use the most frequent ones: --categorical {texts.name!r}."
         )
         return ColumnPlan(texts.name, "dropped", note, n_missing, look=look)
     planned = _levels(texts.name, [*texts.values.to_pylist(), None], texts.codes, n_missing)
@@ -318,7 +313,8 @@ def _twins(levels: Sequence[str | None]) -> str:
     for level in levels:
         if level is not None and folded.setdefault(level.casefold(), level) != level:
             twin = folded[level.casefold()]
-            return f"{short(twin)!r} and {short(level)!r} are two levels: spell them alike if not."
+            both = f"{short(twin)!r} and {short(level)!r} count as two levels."
+            return f"{both} If they are one, spell them alike."
     return ""
 
 
@@ -355,3 +351,44 @@ def _n_missing(column: pa.ChunkedArray) -> int:
     if pa.types.is_floating(column.type):
         n_missing += pc.sum(pc.is_nan(column.cast(pa.float64()))).as_py() or 0
     return n_missing
+
+
+def describe(plans: Sequence[ColumnPlan], looks: Mapping[str, str], table: Any) -> dict[str, Any]:
+    """Return a plan with all that people may want to know to change it.
+
+    `looks` has what people should look at, by column; of a column that cannot be read, the plan
+    says why.
+    """
+    columns = {}
+    for plan in plans:
+        column = table.column(plan.name)
+        entry = {"kind": "unreadable"} if plan.error is not None else as_entry(plan.reading)
+        columns[plan.name] = entry | {
+            "read_as": plan.read_as,
+            "made_into": "not used: " + plan.note if plan.reading is None else plan.note,
+            "missing": plan.n_missing,
+            "distinct": _n_distinct(column),
+            "examples": _examples(column, plan.reading),
+            "look": looks.get(plan.name, "") if plan.error is None else str(plan.error),
+        }
+    return {MARK: VERSION, "columns": columns}
+
+
+def _n_distinct(column: pa.ChunkedArray) -> int | None:
+    if pa.types.is_nested(column.type):
+        return None
+    values, codes = distinct(column)
+    return len(np.unique(codes[codes < len(values)]))
+
+
+def _examples(column: pa.ChunkedArray, reading: Reading | None) -> list[str]:
+    """Return the first different values, with the decimal mark that they were written with."""
+    some = column.drop_null().slice(0, 100)
+    if pa.types.is_nested(some.type):
+        return [short(str(some[0]))] if len(some) else []
+    if pa.types.is_dictionary(some.type):
+        some = some.cast(some.type.value_type)
+    texts = dict.fromkeys(text for text in as_text(some) if text is not None)
+    if reading is not None and reading.decimal == "," and pa.types.is_floating(some.type):
+        texts = dict.fromkeys(text.replace(".", ",") for text in texts)
+    return [short(text, MAX_EXAMPLE_LENGTH) for text in list(texts)[:N_EXAMPLES]]

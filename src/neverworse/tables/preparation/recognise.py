@@ -1,17 +1,35 @@
-"""Find out how the text of a column is written, from all of its values; what is unclear is said."""
+"""How the text of columns is read: as a plan says, or as all values of a column tell.
+
+A plan is a JSON file that people can edit and give back:
+
+```json
+{
+  "neverworse_plan": 1,
+  "columns": {
+    "price": {"kind": "number", "decimal": ",", "thousands": ".", "unit": "€"},
+    "seen": {"kind": "date", "order": "day.month.year"},
+    "remarks": {"kind": "drop"}
+  }
+}
+```
+
+What else it says about a column (what is made of it, examples) is for people.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from neverworse._typing import Indices, Mask
-from neverworse.tables._errors import TableError, listed, short
+from neverworse.tables._errors import TableError, listed, nearest, short
 from neverworse.tables.preparation.notation import (
     ORDERS,
     THOUSANDS,
@@ -21,14 +39,21 @@ from neverworse.tables.preparation.notation import (
     matches,
     normalised,
 )
-from neverworse.tables.reading.delimited import DelimitedText
-from neverworse.tables.reading.files import TableFile
-from neverworse.tables.reading.options import ReadOptions
+from neverworse.tables.reading.delimited import DelimitedText, ReadOptions
+from neverworse.tables.reading.files import TableFile, encoding_of
 
 FEW_VALUES = 10  # texts that are levels of a category, however few rows there are
 MAJORITY = 0.5
 SAMPLE_VALUES = 1000  # values that tell whether a column may hold numbers or dates at all
 MAX_UNITS = 3  # in one column; what has more is text that begins with a number
+
+# Of plans.
+VERSION = 1
+MARK = "neverworse_plan"
+DROP = "drop"
+KINDS = ("number", "category", "date", "yes/no", DROP)
+READ = ("kind", "decimal", "thousands", "unit", "parentheses", "order")
+ABOUT = ("read_as", "made_into", "missing", "distinct", "examples", "look")
 
 DateOrder = Literal["day-first", "month-first"]
 
@@ -96,8 +121,8 @@ def recognise(texts: Texts, hints: Hints) -> tuple[Reading | None, str]:
     digits, padded = (matches(values, pattern) for pattern in ("^[0-9]+$", "^0[0-9]+$"))
     if padded.any() and texts.rows(digits) > MAJORITY * n_known:
         return Reading("category"), (
-            f"Codes with leading zeros, such as {short(texts.value(padded))!r}, are categories. If "
-            "these are numbers, say so in a plan: --plan, --columns."
+            f"Codes with leading zeros, such as {short(texts.value(padded))!r}, are treated "
+            "as categories. If they are numbers, say so in a plan: --plan, --columns."
         )
     return _number(texts, values, n_known, hints)
 
@@ -178,8 +203,8 @@ def _number(
         return None, ""
     if len(units) > 1 and len(values) <= FEW_VALUES:
         return None, (
-            f"Numbers in several units are categories: {_several(texts, found, likely)}. If they "
-            "should be numbers, write all of them in one unit."
+            f"Numbers in several units are categories: {_several(texts, found, likely)}. To use "
+            "them as numbers, write all of them in one unit."
         )
     if not likely.all():
         raise _others(texts, "numbers", ~likely)
@@ -235,14 +260,13 @@ def _decided(
     if "," in marks and ("." in marks or ungrouped.any()):
         other = texts.value(found.have(".") if "." in marks else ungrouped)
         raise texts.error(
-            f"{example!r}, but also {other!r}: nothing tells which mark is before decimals",
+            f"{example!r}, but also {other!r}: nothing tells which one is the decimal mark",
             "Say so: --decimal '.', or --decimal ','.",
         )
     # A comma is before thousands; a point before decimals, as it is in numbers without a unit.
     read = found.floats(grouped["."], ".")[texts.codes[texts.first(found.have(mark))]]
     return (grouped["."], "."), (
-        f"{short(example)!r} is read as {read:.10g}. If its mark means the other thing: --decimal "
-        "','."
+        f"{short(example)!r} is read as {read:.10g}. If that is wrong: --decimal ','."
     )
 
 
@@ -261,3 +285,109 @@ def _others(texts: Texts, what: str, others: Mask) -> TableError:
         f"If that marks missing values: --missing {short(texts.value(others))!r}; if the column "
         f"is a category: --categorical {texts.name!r}.",
     )
+
+
+# Plans
+
+
+class PlanError(ValueError):
+    """A plan that cannot be used; the message says what to change, `column` in which entry.
+
+    Examples
+    --------
+    >>> from neverworse.tables import PlanError
+    >>> PlanError("The plan has no column 'age'.", column="age").column
+    'age'
+    """
+
+    def __init__(self, message: str, *, column: str | None = None) -> None:
+        super().__init__(message)
+        self.column = column
+
+
+def as_entry(reading: Reading | None) -> dict[str, Any]:
+    """Return what a plan says about a column that is read in this way."""
+    return {"kind": DROP} if reading is None else reading.to_dict()
+
+
+def from_entry(name: str, entry: Mapping[str, Any]) -> Reading | None:
+    """Return how a plan wants a column to be read; None if not at all."""
+    kind = entry.get("kind")
+    if kind not in KINDS:
+        known = ", ".join(map(repr, KINDS))
+        problem = f"The plan has the kind {kind!r} for column {name!r}. Kinds are {known}."
+        raise PlanError(problem, column=name)
+    if kind == DROP:
+        return None
+    try:
+        return Reading(**{key: entry[key] for key in READ if key in entry})
+    except (TypeError, ValueError) as error:
+        problem = f"The plan for column {name!r} cannot be used: {error}."
+        raise PlanError(problem, column=name) from None
+
+
+def check_plan(
+    columns: Mapping[str, Mapping[str, Any]], names: Sequence[str]
+) -> dict[str, Reading | None]:
+    """Return how a plan wants the columns of a table to be read, if all of them are there."""
+    for name in columns:
+        if name not in names:
+            problem = f"The plan has a column {name!r}, but the table has not."
+            raise PlanError(f"{problem} {nearest(name, names)}", column=name)
+    return {name: from_entry(name, entry) for name, entry in columns.items()}
+
+
+def text_columns(columns: Mapping[str, Mapping[str, Any]], decimal: str | None) -> frozenset[str]:
+    """Return the columns of a plan that are read from text as they are, and understood here.
+
+    All others are what readers of text know as well: numbers with the decimal mark of the table (a
+    point, if it is None), and dates as in ISO 8601.
+    """
+
+    def is_text(name: str) -> bool:
+        reading = from_entry(name, columns[name])
+        if reading is None:
+            return False
+        if reading.kind in ("category", "yes/no") or not reading.plain:
+            return True
+        return reading.kind == "number" and reading.decimal != (decimal or ".")
+
+    return frozenset(filter(is_text, columns))
+
+
+def read_plan(path: Path) -> dict[str, dict[str, Any]]:
+    """Return what a file says about columns; each entry is checked."""
+    make = f"with --plan {path.name}."
+    try:
+        content = path.read_bytes()
+    except (FileNotFoundError, IsADirectoryError):
+        raise PlanError(f"There is no plan {path}. Make one {make}") from None
+    try:
+        plan = json.loads(content.decode(encoding_of(content) or "utf-8").removeprefix("\ufeff"))
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise PlanError(f"{path} is not a plan: {error}. Make one {make}") from None
+    if not isinstance(plan, dict) or MARK not in plan:
+        raise PlanError(f"{path} is not a plan. Make one {make}")
+    if plan[MARK] != VERSION:
+        raise PlanError(
+            f"{path} is a plan of version {plan[MARK]!r}, but this program reads {VERSION}. Make a "
+            f"new one {make}"
+        )
+    columns = plan.get("columns")
+    if not isinstance(columns, dict):
+        raise PlanError(f"{path} has no columns. Make a new one {make}")
+    for name, entry in columns.items():
+        if not isinstance(entry, dict):
+            raise PlanError(
+                f"{path}: column {name!r} should have an entry such as {{'kind': 'number'}}, not "
+                f"{short(repr(entry))}.",
+                column=name,
+            )
+        for key in entry:
+            if key not in (*READ, *ABOUT):
+                problem = f"{path}: column {name!r} has {key!r}. {nearest(key, READ)}"
+                raise PlanError(problem, column=name)
+        from_entry(name, entry)
+    return {
+        name: {key: entry[key] for key in READ if key in entry} for name, entry in columns.items()
+    }

@@ -1,21 +1,24 @@
-"""Columns of a table: found by their names, and as NumPy arrays."""
+"""Columns of a table: found by their names, as NumPy arrays, and as labels."""
 
 from __future__ import annotations
 
 import contextlib
 import sys
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neverworse._typing import AnyArray, Indices, Vector
+from neverworse._typing import AnyArray, Indices, Mask, Vector
+from neverworse._words import count
 from neverworse.tables._errors import TableError, listed, nearest, no_column, short
 from neverworse.tables.preparation.notation import Reading
+from neverworse.tables.reading.delimited import is_text, spells_number
 from neverworse.tables.reading.large import StoredTable
-from neverworse.tables.reading.options import is_text
 
 PER_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 DAY = 86_400.0  # seconds
@@ -23,6 +26,9 @@ DAY = 86_400.0  # seconds
 CIRCLES = {"year": 365.2425, "week": 7.0, "day": 1.0}
 DATE_PARTS = ("day", *(f"{name}, {wave}" for name in CIRCLES for wave in ("cosine", "sine")))
 NUMBERS, DATES = Reading("number"), Reading("date")
+MAX_CLASSES = 200
+MIN_ROWS_FOR_SHARE = 10
+USUAL_MARKERS = ("-1", "?", "unknown", "unlabeled", "unlabelled", "missing")
 
 
 def as_table(X: Any) -> Any:
@@ -40,10 +46,10 @@ def as_table(X: Any) -> Any:
     except (pa.ArrowException, OverflowError) as error:
         raise TableError(
             "A column has values of several types, or integers beyond 64 bits.",
-            f"Turn it into numbers or text ({': '.join(map(str, reversed(error.args)))}).",
+            f"Convert it to numbers or text ({': '.join(map(str, reversed(error.args)))}).",
         ) from None
     raise TypeError(
-        "X must be a table with named columns: of pandas, polars or PyArrow, not "
+        "X must be a table with named columns (of pandas, polars or PyArrow), not a "
         f"{type(X).__name__}."
     )
 
@@ -55,9 +61,9 @@ def find_column(table: pa.Table, name: str, option: str) -> pa.ChunkedArray:
         return table.column(name)
     if len(names) == 1 and any(mark in names[0] for mark in (",", ";", "\t", "|")):
         raise TableError(
-            f"There is no column {name!r} for --{option}: all of the table is in one column, named "
+            f"There is no column {name!r} for --{option}: the whole table is one column, named "
             f"{short(names[0])!r}.",
-            "Name the delimiter, for example --delimiter ';'.",
+            "Name the delimiter, for example: --delimiter ';'.",
             code="column",
             column=name,
         )
@@ -92,12 +98,11 @@ def check_columns(names: Sequence[str], needed: Sequence[str]) -> None:
 
 def is_number(kind: pa.DataType) -> bool:
     """Whether values can be taken as numbers: durations and times of the day can, too."""
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    checks = (
-        *(pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean),
-        *(pa.types.is_duration, pa.types.is_time),
+    kind, types = kind.value_type if pa.types.is_dictionary(kind) else kind, pa.types
+    counted = (types.is_integer, types.is_floating, types.is_decimal)
+    return any(
+        is_one(kind) for is_one in (*counted, types.is_boolean, types.is_duration, types.is_time)
     )
-    return any(check(kind) for check in checks)
 
 
 def is_date(kind: pa.DataType) -> bool:
@@ -133,12 +138,8 @@ def numbers(
 
 
 def _other_type(name: str, column: pa.ChunkedArray, reading: Reading) -> TableError:
-    such = f" ({reading.example})" if reading.example else ""
-    return TableError(
-        f"Column {name!r} should hold {reading.words}{such}, but holds values of the type "
-        f"{column.type}.",
-        column=name,
-    )
+    found = f"but holds values of type {column.type}."
+    return TableError(f"Column {name!r} should hold {reading.shown}, {found}", column=name)
 
 
 def row_weights(name: str, column: pa.ChunkedArray) -> Vector:
@@ -150,7 +151,7 @@ def row_weights(name: str, column: pa.ChunkedArray) -> Vector:
         value = "empty" if np.isnan(weights[row]) else f"{weights[row]:g}"
         raise TableError(
             f"The weight in row {row + 1:,} (column {name!r}) is {value}.",
-            "Weights are numbers that are not negative.",
+            "Weights must not be negative, infinite or missing.",
             column=name,
         )
     return weights
@@ -226,9 +227,9 @@ def distinct(column: pa.ChunkedArray) -> tuple[pa.Array, Indices]:
             column = column.dictionary_encode()
         except pa.ArrowNotImplementedError:
             raise TableError(
-                "A column for labels or categories has no plain values in its cells, but "
+                "A column of labels or categories has cells without plain values, of type "
                 f"{short(str(column.type))}.",
-                "Take them apart, or leave it out: --drop COLUMN.",
+                "Split them, or leave it out: --drop COLUMN.",
             ) from None
     if column.num_chunks == 1:
         merged = column.chunk(0)
@@ -263,9 +264,8 @@ def _spelled(name: str, column: pa.ChunkedArray, reading: Reading, first_row: in
     if wrong.any():
         row = int(np.argmax(wrong))
         text = short(str(values[int(codes[row])]))
-        such = f" ({reading.example})" if reading.example else ""
         raise TableError(
-            f"Column {name!r} should hold {reading.words}{such}, but has {text!r}",
+            f"Column {name!r} should hold {reading.shown}, but has {text!r}",
             f"Correct it; if it marks missing values: --missing {text!r}.",
             column=name,
             row=first_row + row,
@@ -277,3 +277,123 @@ def _floats(column: pa.ChunkedArray) -> Vector:
     one = column.num_chunks == 1  # which need not be copied
     floats: AnyArray = column.chunk(0).to_numpy(zero_copy_only=False) if one else column.to_numpy()
     return floats.astype(np.float64, copy=False)
+
+
+# Labels
+
+
+@dataclass(frozen=True)
+class Target:
+    """The labels of a table."""
+
+    name: str  # of the column
+    classes: AnyArray  # in sorted order: whole numbers if all are, text otherwise
+    codes: Vector  # the position of each row's class among them, NaN where there is no label
+
+    @property
+    def labeled(self) -> Mask:
+        """Which rows have a label."""
+        return ~np.isnan(self.codes)
+
+    @property
+    def class_names(self) -> list[str]:
+        """The classes as text."""
+        return [str(value) for value in self.classes.tolist()]
+
+    def code_of(self, text: str) -> int | None:
+        """Return the position of a class that somebody wrote down; None if there is none."""
+        written = text.strip()
+        if self.classes.dtype.kind == "i" and spells_number(written):
+            value = float(written)
+            written = str(int(value)) if value.is_integer() else written
+        return self._positions.get(written)
+
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        return {name: k for k, name in enumerate(self.class_names)}
+
+    def counts(self) -> list[int]:
+        """Count the labeled rows of each class."""
+        counted = np.bincount(self.codes[self.labeled].astype(int), minlength=len(self.classes))
+        return [int(count) for count in counted]
+
+
+def read_target(table: pa.Table, name: str, markers: Collection[str] | None = None) -> Target:
+    """Find the labels of a table.
+
+    `markers` mark unlabeled rows besides empty cells. Without, values that usually do are not taken
+    for classes.
+    """
+    column = find_column(table, name, "target")
+    if not table.num_rows:
+        raise TableError("The table has column names, but no rows.")
+    texts, codes = label_texts(column, markers or ())
+    classes = _sorted_classes({text for text in texts if text is not None})
+    known = Target(name, classes, np.empty(0))
+    positions = [np.nan if text is None else known.code_of(text) for text in texts]
+    target = Target(name, classes, np.array(positions, np.float64)[codes])
+    _check(target, suspect=markers is None)
+    return target
+
+
+def label_texts(
+    column: pa.ChunkedArray, markers: Collection[str]
+) -> tuple[list[str | None], Indices]:
+    """Return the different labels of a column, None where there is none, and each row's number."""
+    marked = {"", *(marker.strip() for marker in markers)}
+    values, codes = coded(column)
+    used = np.zeros(len(values), bool)
+    used[codes] = True
+    stripped = [(text or "").strip() for text in values]
+    return [
+        t if u and t not in marked else None for t, u in zip(stripped, used, strict=True)
+    ], codes
+
+
+def count_labels(column: pa.ChunkedArray, markers: Collection[str]) -> int:
+    """Count the rows with a label."""
+    texts, codes = label_texts(column, markers)
+    return int(np.count_nonzero(np.array([text is not None for text in texts])[codes]))
+
+
+def _sorted_classes(found: Collection[str]) -> AnyArray:
+    """Sort classes: numbers by their size, whole ones as numbers, and else as text."""
+    if not found or not all(map(spells_number, found)):
+        return np.array(sorted(found), dtype=object)
+    values = {float(text) for text in found}
+    if all(value.is_integer() and abs(value) < 2.0**53 for value in values):
+        return np.array(sorted(int(value) for value in values))
+    return np.array(sorted(found, key=float), dtype=object)
+
+
+def _check(target: Target, suspect: bool) -> None:
+    n_labeled = int(target.labeled.sum())
+    n_rows, n_classes = len(target.codes), len(target.classes)
+    name = target.name
+    suspicious = [v for v in target.class_names if v.casefold() in USUAL_MARKERS]
+    if not n_labeled:
+        problem = f"No row has a label: column {name!r} is empty."
+        fix = "Label some rows of every class, or choose another column: --target COLUMN."
+    elif n_classes == 1:
+        only = short(target.class_names[0])
+        problem = f"All labels in column {name!r} are {only!r}, in {count(n_labeled, 'row')}."
+        fix = (
+            "Label rows of at least two classes; if empty cells mean a class, write its name in "
+            "them."
+        )
+    elif n_classes > MAX_CLASSES or (n_labeled >= MIN_ROWS_FOR_SHARE and n_classes > n_labeled / 2):
+        kind = "a number" if all(map(spells_number, target.class_names)) else "an id or a text"
+        problem = (
+            f"Column {name!r} has {n_classes:,} different values in {n_labeled:,} labeled rows: it "
+            f"looks like {kind}, not a class."
+        )
+        fix = "Choose another target, or group its values."
+    elif suspicious and suspect and n_labeled == n_rows:
+        problem = f"Column {name!r} has no empty cell, but the value {suspicious[0]!r}."
+        fix = (
+            f"If it marks unlabeled rows: --missing-label={suspicious[0]}. If it is a class, and "
+            "only empty cells are unlabeled: --missing-label=''."
+        )
+    else:
+        return
+    raise TableError(problem, fix, code="label", column=name)

@@ -1,4 +1,4 @@
-"""Tables as delimited text."""
+"""Tables as delimited text, how they are to be read, and which of their values are missing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import codecs
 import csv
 import io
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -22,8 +23,13 @@ from neverworse.tables.reading.files import (
     encoding_of,
     is_too_long,
 )
-from neverworse.tables.reading.options import TEXT, ReadOptions, is_text, with_nulls
 
+# Words for missing values, in all formats: those that pandas and PyArrow write or understand.
+MISSING = (
+    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
+    *("N/A", "NA", "NULL", "NaN", "n/a", "nan", "null"),
+)
+TEXT = pa.dictionary(pa.int32(), pa.string())  # names, as they are read from CSV
 BLOCK_BYTES = 8 << 20  # of text at a time, when it is streamed
 PART_BYTES = 2 << 20  # of text that becomes one part of a table in memory
 # What is looked at, before all is read, to see how numbers are written.
@@ -31,6 +37,102 @@ HEAD_CHARACTERS, N_PIECES, PIECE_BYTES = 1 << 16, 16, 1 << 13
 SHOULD_HOLD = {"double": "numbers", "bool": "true or false", "timestamp": "dates (2026-01-31)"}
 
 Types = Mapping[str, pa.DataType]
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """What the reader of a table is told, where it should not find out by itself.
+
+    Attributes
+    ----------
+    delimiter : str, optional
+        Between the cells of delimited text.
+    encoding : str, optional
+        Of text.
+    decimal : {".", ","}, optional
+        Before the decimals of numbers in text.
+    missing : tuple of str
+        Further words that mean a missing value.
+    sheet : str, optional
+        Of a workbook; the first one otherwise.
+    text : frozenset of str
+        Columns that hold names, whatever they look like.
+    """
+
+    delimiter: str | None = None
+    encoding: str | None = None
+    decimal: str | None = None
+    missing: tuple[str, ...] = ()
+    sheet: str | None = None
+    text: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        if self.decimal not in (None, ".", ","):
+            raise ValueError(f"decimal is '.' or ',', not {self.decimal!r}.")
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """All words that mean a missing value."""
+        return (*MISSING, *self.missing)
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether values are strings, or refer to a dictionary of strings."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    )
+
+
+def spells_number(text: str) -> bool:
+    """Whether a text is a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return "_" not in text
+
+
+def with_nulls(rows: Any, words: Sequence[str]) -> Any:
+    """Make words that mean a missing value null, in a table or a batch.
+
+    Spaces around them do not matter, and a number is the same in all spellings.
+    """
+    spelled = [float(word) for word in words if spells_number(word) and float(word) == float(word)]
+    for k, field in enumerate(rows.schema):
+        column = rows.column(k)
+        chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+        if is_text(field.type):
+            kept = [_without_words(chunk, words) for chunk in chunks]
+        elif spelled and (pa.types.is_integer(field.type) or pa.types.is_floating(field.type)):
+            numbers = pa.array(spelled)
+            kept = [_without(chunk, chunk.cast("f8", safe=False), numbers) for chunk in chunks]
+        else:
+            continue
+        if any(new is not old for new, old in zip(kept, chunks, strict=True)):
+            whole = pa.chunked_array(kept) if isinstance(column, pa.ChunkedArray) else kept[0]
+            rows = rows.set_column(k, field.name, whole)
+    return rows
+
+
+def _without_words(chunk: pa.Array, words: Sequence[str]) -> pa.Array:
+    coded = pa.types.is_dictionary(chunk.type)
+    texts = chunk.dictionary if coded else chunk
+    trimmed, known = pc.utf8_trim_whitespace(texts), pa.array(words).cast(texts.type)
+    if not coded:
+        return _without(chunk, trimmed, known)
+    found = pc.is_in(trimmed, known)
+    if not pc.any(found).as_py():
+        return chunk
+    kept = pc.if_else(found.take(chunk.indices), pa.scalar(None, chunk.indices.type), chunk.indices)
+    return pa.DictionaryArray.from_arrays(kept, texts, ordered=chunk.type.ordered)
+
+
+def _without(chunk: pa.Array, values: pa.Array, missing: pa.Array) -> pa.Array:
+    found = pc.is_in(values, missing)
+    if not pc.any(found).as_py():
+        return chunk
+    return pc.if_else(found, pa.scalar(None, chunk.type), chunk)
 
 
 class DelimitedText:
@@ -130,7 +232,7 @@ class DelimitedText:
         try:
             first = next((row for row in rows if row), None)
         except csv.Error as error:
-            raise self.file.error(f"has no names of columns in its first line: {error}.") from None
+            raise self.file.error(f"has no column names in its first line: {error}.") from None
         if first is None:
             raise self.file.empty()
         return first
@@ -211,7 +313,7 @@ class DelimitedText:
             except csv.Error:
                 return None
         other = ", ".join(repr(d) for d in DELIMITERS if any(d in name for name in self.names))
-        hint = f" Perhaps the delimiter is another: --delimiter {other}." if other else ""
+        hint = f" Perhaps the delimiter is wrong: --delimiter {other}." if other else ""
         return TableError(
             f"{file.name}: line {line:,} has {len(row)} cells, but the header has "
             f"{len(self.names)}.",
@@ -260,13 +362,13 @@ class DelimitedText:
         try:
             codecs.lookup(known or "utf-8")
         except LookupError:
-            problem, fix = f"There is no encoding {known!r}.", "Well-known: utf-8, cp1252, utf-16."
+            problem, fix = f"There is no encoding {known!r}.", "Common ones: utf-8, cp1252, utf-16."
             raise TableError(problem, fix, code="file") from None
         if known is None and b"\x00" in self.file.head:
             raise self.file.error(
-                "is no text and no format that is known here.",
-                "Export the table as CSV or Parquet; if it is text in another encoding, name that: "
-                "--encoding utf-16.",
+                "is neither text nor a known format.",
+                "Export the table as CSV or Parquet; if it is text in another encoding, name it, "
+                "for example --encoding utf-16.",
             )
         return known or "utf-8"
 

@@ -100,7 +100,7 @@ class TableFile:
 
     def empty(self) -> TableError:
         """Say that there is nothing in it."""
-        return self.error("is empty.", "Give a table with names of columns and rows.")
+        return self.error("is empty.", "Give a table with column names and rows.")
 
     def not_decoded(self) -> TableError:
         """Say that the text has another encoding."""
@@ -114,7 +114,7 @@ class TableFile:
         """Say that a row is longer than what is read at a time."""
         return self.error(
             "has a row that is too long to be read.",
-            "Look for a cell with a very long text, or for a quotation mark without its partner.",
+            "Look for a cell with very long text, or for an unmatched quotation mark.",
         )
 
     @cached_property
@@ -234,7 +234,7 @@ class TableFile:
     def check_unchanged(self) -> None:
         """Raise if the file is not what it was when it was opened."""
         if self._state() != self._before:
-            raise self.error("changed while it was read.", "Run this again.")
+            raise self.error("changed while it was being read.", "Run this again.")
 
     def _state(self) -> tuple[int, int] | None:
         if self.once:
@@ -277,7 +277,7 @@ class TableFile:
             if not (info.filename.endswith("/") or info.filename.startswith("__MACOSX/"))
         ]
         if len(members) != 1:
-            fix = "Unpack it, and give the tables that you mean."
+            fix = "Unpack it, and name the tables to read."
             raise self.error(f"holds {len(members)} files.", fix)
         return archive.open(members[0])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -14,9 +15,8 @@ from pyarrow import parquet
 
 from neverworse.rows import File
 from neverworse.tables._errors import TableError
-from neverworse.tables.reading.delimited import DelimitedText
+from neverworse.tables.reading.delimited import DelimitedText, ReadOptions, is_text, with_nulls
 from neverworse.tables.reading.files import TableFile
-from neverworse.tables.reading.options import ReadOptions, is_text, with_nulls
 
 MAX_MEMORY_SHARE = 0.5  # of the free memory that a table may take
 # A number takes 8 bytes as it is read, as a feature, and in arrays that come and go.
@@ -234,14 +234,17 @@ class _Meter:
 
 def _free_memory() -> float:
     """Return the bytes of memory that are free, or would be if need be."""
-    try:
-        with Path("/proc/meminfo").open() as lines:
-            for line in lines:
-                if line.startswith("MemAvailable:"):
-                    return 1024.0 * float(line.split()[1])
-    except OSError:
-        pass
-    try:
-        return 0.5 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):
-        return 4e9
+    if sys.platform == "win32":
+        import ctypes
+
+        status = (ctypes.c_uint64 * 8)(64)  # MEMORYSTATUSEX: size, all memory, free memory
+        ctypes.windll.kernel32.GlobalMemoryStatusEx(status)
+        free = float(status[2])
+    else:
+        try:
+            with Path("/proc/meminfo").open(encoding="utf-8") as lines:
+                found = next(line for line in lines if line.startswith("MemAvailable:"))
+                free = 1024.0 * float(found.split()[1])
+        except (OSError, StopIteration):  # on macOS
+            free = 0.5 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return free

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
+import datetime as dt
+import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
-from pyarrow import ipc, parquet
+from pyarrow import feather, ipc, parquet
+from pyarrow import json as arrow_json
 
-from neverworse.tables._errors import TableError, listed
-from neverworse.tables.reading.delimited import DelimitedText
-from neverworse.tables.reading.files import STDIN, TableFile, printable
-from neverworse.tables.reading.formats import read_arrow, read_json, read_workbook, valid
-from neverworse.tables.reading.options import ReadOptions, with_nulls
+from neverworse._extras import install
+from neverworse.tables._errors import TableError, listed, nearest
+from neverworse.tables.reading.delimited import DelimitedText, ReadOptions, with_nulls
+from neverworse.tables.reading.files import STDIN, Bytes, TableFile, printable
 
 BATCH_ROWS = 1 << 14
+JSON_BYTES = 16 << 20  # of a block, in which a row must fit
+MAX_DEPTH = 100  # lists and objects in each other; a row of plain cells is 1 deep
+_OTHERS = bytes(set(range(256)) - set(b'[]{}"\n\r'))
+_ESCAPED = re.compile(rb"\\.", re.DOTALL)
 SUFFIXES = (
     *(".csv", ".tsv", ".txt", ".gz", ".bz2", ".zst", ".xz", ".lz4", ".parquet", ".pq", ".feather"),
     *(".arrow", ".ipc", ".jsonl", ".ndjson", ".json", ".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"),
@@ -76,48 +85,26 @@ def read_table(files: Sequence[TableFile], options: ReadOptions) -> pa.Table:
 
 
 def stacked(tables: Sequence[pa.Table]) -> pa.Table:
-    """Return the rows of all tables; types that differ are those that hold all values."""
+    """Return the rows of all tables; types that differ become one that holds all values."""
     if len(tables) == 1:
         return tables[0]
     names = tables[0].column_names
-    plain = [_recast(table.select(names), names, _without_dictionary) for table in tables]
-    try:
-        return pa.concat_tables(plain, promote_options="permissive")
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
-        # Numbers in one file and text in another: text, in which preparation looks for numbers.
-        mixed = [n for n in names if not _go_together([t.schema.field(n) for t in plain])]
-    try:
-        plain = [_recast(table, mixed, lambda _: pa.string()) for table in plain]
-        return pa.concat_tables(plain, promote_options="permissive")
-    except pa.ArrowException:
-        raise TableError(
-            f"{listed(mixed)} hold values of kinds that do not go together in the files.",
-            "Make them alike, or remove them.",
-        ) from None
+    return pa.table({n: _joined(n, [table.column(n) for table in tables]) for n in names})
 
 
-def _recast(
-    table: pa.Table, names: Sequence[str], kind_for: Callable[[pa.DataType], pa.DataType]
-) -> pa.Table:
-    for name in names:
-        k = table.column_names.index(name)
-        kind = kind_for(table.schema.field(k).type)
-        if kind != table.schema.field(k).type:
-            table = table.set_column(k, name, table.column(k).cast(kind))
-    return table
-
-
-def _without_dictionary(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
-
-
-def _go_together(fields: Sequence[pa.Field]) -> bool:
-    """Whether columns of several files are of one type, or of types that hold both."""
-    try:
-        pa.unify_schemas([pa.schema([field]) for field in fields], promote_options="permissive")
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
-        return False
-    return True
+def _joined(name: str, columns: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
+    plain = [c.cast(c.type.value_type) if pa.types.is_dictionary(c.type) else c for c in columns]
+    # Numbers in one file and text in another: text, in which preparation looks for numbers.
+    for as_text in (False, True):
+        with contextlib.suppress(pa.ArrowException):
+            parts = [column.cast(pa.string()) for column in plain] if as_text else plain
+            tables = [pa.table({name: part}) for part in parts]
+            return pa.concat_tables(tables, promote_options="permissive").column(0)
+    raise TableError(
+        f"Column {name!r} holds values of types that do not go together in the files.",
+        "Make them alike, or remove it.",
+        column=name,
+    )
 
 
 def stream_batches(
@@ -197,3 +184,146 @@ def _without_blanks(table: pa.Table) -> pa.Table:
         if name.strip() or table.column(k).null_count < table.num_rows
     ]
     return table if len(kept) == table.num_columns else table.select(kept)
+
+
+# Formats that are read whole
+
+
+def read_arrow(file: TableFile) -> pa.Table:
+    """Read all rows of a file of Parquet, Feather or Arrow."""
+    if file.format == "parquet":
+        return valid(parquet.ParquetFile(file.seekable(), pre_buffer=True).read())
+    if file.format == "arrow":
+        return valid(feather.read_table(file.seekable()))
+    with ipc.open_stream(file.native()) as reader:
+        return valid(reader.read_all())
+
+
+def valid(rows: Any) -> Any:
+    """Return rows from a file that may be damaged; PyArrow would believe what it says."""
+    rows.validate(full=True)
+    return rows
+
+
+def read_json(file: TableFile) -> pa.Table:
+    """Read JSON lines, or a list of rows."""
+    depth, stream = _Depth(file), file.stream()
+    content = Bytes(lambda n: depth.checked(stream.read(n)))
+    source: Any = content
+    if file.format == "json":
+        rows = json.loads(content.readall())
+        if not all(isinstance(row, dict) for row in rows):
+            raise file.error("is not a list of rows such as [{'age': 31}, ...].")
+        source = pa.BufferReader("\n".join(map(json.dumps, rows)).encode())
+    table = valid(arrow_json.read_json(source, arrow_json.ReadOptions(block_size=JSON_BYTES)))
+    if all(pa.types.is_nested(kind) for kind in table.schema.types):
+        raise file.error(
+            "does not have one row per line, such as {'age': 31}.",
+            "From pandas: to_json(orient='records', lines=True).",
+        )
+    return table
+
+
+class _Depth:
+    """Refuses the bytes of a JSON file that nest too deeply, before they are parsed.
+
+    PyArrow's parser calls itself for every level, and crashes the process when its stack is full.
+    It may begin anew after any line, so the depth is the largest that it could see from any
+    bracket on, and no string goes on after a line break.
+    """
+
+    def __init__(self, file: TableFile) -> None:
+        self._file = file
+        self._backslash = b""  # the last byte, if what it escapes is in the next block
+        self._quoted = False
+        self._depth = 0  # above the lowest so far
+
+    def checked(self, content: bytes) -> bytes:
+        """Return the next bytes, if they are not too deep."""
+        plain = _ESCAPED.sub(b"", self._backslash + content)
+        self._backslash = plain[-1:] if plain.endswith(b"\\") else b""
+        marks = np.frombuffer(plain.translate(None, _OTHERS), np.uint8)
+        if not len(marks):
+            return content
+        quotes = np.cumsum(marks == ord('"')) + self._quoted
+        breaks = (marks == ord("\n")) | (marks == ord("\r"))
+        before = np.maximum.accumulate(np.where(breaks, quotes, 0))  # those of earlier lines
+        quoted = (quotes - before) % 2 == 1
+        opening = (marks == ord("[")) | (marks == ord("{"))
+        closing = (marks == ord("]")) | (marks == ord("}"))
+        steps = opening.astype(np.int64) - closing
+        steps[quoted] = 0
+        levels = np.cumsum(steps) + self._depth
+        depths = levels - np.minimum(np.minimum.accumulate(levels), 0)
+        if depths.max() > MAX_DEPTH:
+            raise self._file.error(
+                f"nests lists and objects more than {MAX_DEPTH} deep, as no table does.",
+                "Give rows of plain values, such as {'age': 31}.",
+            )
+        self._quoted, self._depth = bool(quoted[-1]), int(depths[-1])
+        return content
+
+
+def read_workbook(file: TableFile, options: ReadOptions) -> pa.Table:
+    """Read a sheet whose first row has the names of the columns."""
+    try:
+        from python_calamine import CalamineError, CalamineWorkbook, PasswordError
+    except ImportError:
+        problem = "is a workbook, which needs python-calamine to be read."
+        raise file.error(problem, install("tables")) from None
+    source = file.seekable()
+    try:
+        if isinstance(source, str):
+            book = CalamineWorkbook.from_path(Path(source))
+        else:
+            book = CalamineWorkbook.from_filelike(source)
+        rows = book.get_sheet_by_name(_sheet(file, book.sheet_names, options)).to_python()
+    except PasswordError:
+        raise file.error("is protected by a password.", "Save it without one.") from None
+    except CalamineError as error:
+        raise file.error(f"cannot be read as a workbook: {error}.") from None
+    if not rows:
+        raise file.error("has an empty sheet.", "Name another: --sheet NAME.")
+    names = [_text(cell) for cell in rows[0]]
+    missing = set(options.words)
+    columns = [_column([row[k] for row in rows[1:]], missing) for k in range(len(names))]
+    return pa.Table.from_arrays(columns, names=names)
+
+
+def _sheet(file: TableFile, sheets: Sequence[str], options: ReadOptions) -> str:
+    if options.sheet is None:
+        return sheets[0]
+    if options.sheet not in sheets:
+        problem = f"has no sheet {options.sheet!r}: {listed(sheets)}."
+        raise file.error(problem, nearest(options.sheet, sheets))
+    return options.sheet
+
+
+def _column(cells: list[Any], missing: set[str]) -> pa.Array:
+    """Return cells as an array of one type: that of all of them, or text."""
+    values = [None if isinstance(cell, str) and cell.strip() in missing else cell for cell in cells]
+    kinds = {type(value) for value in values if value is not None}
+    for known, kind in (
+        (set(), pa.null()),
+        ({int, float}, pa.float64()),
+        ({bool}, pa.bool_()),
+        ({dt.date}, pa.date32()),
+        ({dt.time}, pa.time64("us")),
+        ({dt.timedelta}, pa.duration("us")),
+    ):
+        if kinds <= known:
+            return pa.array(values, kind)
+    if kinds <= {dt.date, dt.datetime}:
+        return pa.array([_moment(value) for value in values], pa.timestamp("us"))
+    return pa.array([None if value is None else _text(value) for value in values], pa.string())
+
+
+def _moment(value: dt.date | None) -> dt.datetime | None:
+    if value is None or isinstance(value, dt.datetime):
+        return value
+    return dt.datetime.combine(value, dt.time())
+
+
+def _text(value: Any) -> str:
+    """Write a cell as people would: a whole number without decimals."""
+    return f"{value:.0f}" if isinstance(value, float) and value.is_integer() else str(value)
