@@ -8,8 +8,15 @@ import sys
 
 import numpy as np
 import pandas as pd
+import pytest
 from sklearn.datasets import load_breast_cancer, load_iris
 
+needs_signals = pytest.mark.skipif(
+    sys.platform == "win32", reason="Windows sends no signals to other processes"
+)
+needs_any_name = pytest.mark.skipif(
+    sys.platform in ("win32", "darwin"), reason="names of files must be text on this system"
+)
 COMMAND = [sys.executable, "-W", "error", "-m", "neverworse"]
 
 
@@ -54,6 +61,14 @@ def neverworse(*arguments, cwd, **options):
     environment = {**os.environ, "COLUMNS": "80", **options.pop("env", {})}
     words = [*COMMAND, *map(str, arguments)]
     return subprocess.run(words, cwd=cwd, env=environment, **options)
+
+
+def small_files(limit):
+    """Options of a process to which the disk is full when a file has this many bytes."""
+    resource = pytest.importorskip("resource", reason="Windows has no limits for processes")
+    return {
+        "preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
+    }
 
 
 def files_in(folder):

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import subprocess
 import sys
 
 import pytest
 
-from neverworse.cli import build_parser, main
+from neverworse.cli import COMMANDS, main
 from neverworse.cli.reproduce import EXPERIMENTS
 from neverworse.datasets import PAPER_DATASETS
-
-COMMANDS = set(build_parser()._subparsers._group_actions[0].choices)
 
 # What bash does when somebody presses the tabulator key after these words.
 PRESS = """
@@ -31,10 +30,8 @@ def script(tmp_path_factory):
 
     def write(shell):
         path = folder / shell
-        with path.open("w") as file:
-            subprocess.run(
-                [sys.executable, "-m", "neverworse", "completion", shell], stdout=file, check=True
-            )
+        with path.open("w") as file, contextlib.redirect_stdout(file):
+            assert main(["completion", shell]) == 0
         return path
 
     return write
@@ -43,6 +40,8 @@ def script(tmp_path_factory):
 @pytest.fixture(scope="module")
 def press(script):
     """What bash offers for the last of the words."""
+    if sys.platform == "win32":
+        pytest.skip("bash may be that of another system, with other paths")
     path = script("bash")
 
     def complete(*words, cwd=None):
@@ -59,7 +58,7 @@ def press(script):
 
 
 def test_commands(press):
-    assert press("") >= COMMANDS
+    assert press("") >= COMMANDS.keys()
     assert press("rep") >= {"reproduce"}
     assert "demo" not in press("rep")
 

@@ -11,6 +11,7 @@ import sys
 import matplotlib as mpl
 import numpy as np
 import pytest
+import sklearn
 
 import neverworse
 from neverworse.cli import main
@@ -148,9 +149,9 @@ def test_out_is_a_file(demo, tmp_path):
     path = tmp_path / "file"
     path.write_text("mine")
     code, out, err = demo(out=path)
-    assert code == 1
+    assert code == 2
     assert out == ""
-    assert err == f"neverworse demo: error: {path}: Not a directory\n"
+    assert err == f"neverworse demo: error: {path} is a file. Name a folder: --out DIR.\n"
     assert path.read_text() == "mine"
 
 
@@ -158,8 +159,8 @@ def test_out_below_a_file(demo, tmp_path):
     path = tmp_path / "file"
     path.write_text("mine")
     code, _, err = demo(out=path / "below")
-    assert code == 1
-    assert err == f"neverworse demo: error: {path / 'below'}: Not a directory\n"
+    assert code == 2
+    assert err == f"neverworse demo: error: {path} is a file. Name a folder: --out DIR.\n"
 
 
 def test_out_may_not_be_written_to(demo, tmp_path, monkeypatch):
@@ -167,7 +168,7 @@ def test_out_may_not_be_written_to(demo, tmp_path, monkeypatch):
     code, out, err = demo()
     assert code == 1
     assert out == ""
-    assert err == f"neverworse demo: error: {tmp_path}: Permission denied\n"
+    assert f"{tmp_path} cannot be written to. Name another folder" in err
 
 
 def test_picture_that_cannot_be_replaced_leaves_nothing_behind(demo, tmp_path):
@@ -206,7 +207,11 @@ def test_no_arguments_print_help(capsys):
 
 def test_version(capsys):
     assert main(["--version"]) == 0
-    assert capsys.readouterr().out == f"neverworse {neverworse.__version__}\n"
+    first, python, *others = capsys.readouterr().out.splitlines()
+    assert first == f"neverworse {neverworse.__version__}"
+    assert python.startswith(f"Python {sys.version_info.major}.{sys.version_info.minor}.")
+    assert f"numpy {np.__version__}" in others
+    assert f"scikit-learn {sklearn.__version__}" in others
 
 
 def test_interrupted(monkeypatch, capsys):
@@ -239,14 +244,15 @@ def test_runs_as_a_module(tmp_path):
         check=True,
         cwd=tmp_path,
     )
-    assert result.stdout == f"neverworse {neverworse.__version__}\n"
+    assert result.stdout.startswith(f"neverworse {neverworse.__version__}\nPython ")
 
 
 def test_table_is_one_that_fit_takes(demo, tmp_path, capsys):
     code, out, _ = demo(out=tmp_path)
     assert code == 0
     words = shlex.split(out.splitlines()[-1])[1:]
-    assert main([*words, "--out", str(tmp_path / "out"), "--no-curves", "--json"]) == 0
+    words += ["--out", str(tmp_path / "out"), "--no-curves", "--candidates", "none"]
+    assert main([*words, "--json"]) == 0
     data = json.loads(capsys.readouterr().out)["data"]
     assert (data["n_rows"], data["n_labeled"]) == (569, 40)
     kinds = {column["name"]: column["kind"] for column in data["columns"]}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from pathlib import Path
 
 import pytest
 
 from neverworse._words import decimal, signed
 from neverworse.cli._fit_words import summary
-from neverworse.study._study import ColumnImportance, Importance
+from neverworse.study import read_study
 from tests.study.report import studies
 
 PATHS = [Path("out/model.skops")]
@@ -20,7 +21,7 @@ def test_what_to_do_comes_first_and_fits_the_first_lines(make):
     study = make()
     lines = "\n".join(summary(study, PATHS)).splitlines()
     assert lines[0].startswith(("Use the ", "Stay with "))
-    assert lines[1].startswith("How good    On held-out rows it is wrong in ")
+    assert lines[1].startswith("How good    On held-out rows it is wrong ")
     labels = [line[:12].strip() for line in lines[: lines.index("")] if line[:12].strip()]
     why = ["Why"] if study.verdict.reasons else []
     expected = ["How good", "Certain", "Confident", "Undecided", *why, "Could help"]
@@ -53,12 +54,12 @@ def test_columns_that_are_left_out(n, words):
     assert f"... and {words} see the report" in said
 
 
-def test_what_matters_most_is_said():
+def test_what_matters_most_is_said(tmp_path):
     study = studies.binary()
     said = " ".join("\n".join(summary(study, PATHS)).split())
     largest = max(study.coefficients, key=lambda each: abs(each.projected_scaled))
     assert (
-        "by the change of the score of 'malignant' per standard deviation: "
+        "by the change in the score of 'malignant' per standard deviation: "
         f"{largest.feature} ({signed(decimal(largest.projected_scaled))})," in said
     )
     # Of the class that is looked for alone.
@@ -68,13 +69,16 @@ def test_what_matters_most_is_said():
     own = [each for each in three.coefficients if each.class_name == one.positive]
     largest = max(own, key=lambda each: abs(each.projected_scaled))
     assert (
-        f"by the change of the score of {one.positive!r} per standard deviation: "
+        f"by the change in the score of {one.positive!r} per standard deviation: "
         f"{largest.feature} ({signed(decimal(largest.projected_scaled))})," in said
     )
-    column = ColumnImportance("age", studies.around(0.2, 0.1))
-    found = Importance("random forest", "Brier score", (column,))
-    said = " ".join("\n".join(summary(dataclasses.replace(study, importance=found), PATHS)).split())
+    increase = {"value": 0.2, "low": 0.1, "high": 0.3}
+    found = {"columns": [{"column": "age", "increase": increase}]}
+    found |= {"model": "random forest", "measure": "Brier score"}
+    stored = json.dumps(study.to_dict() | {"importance": found})
+    (tmp_path / "study.json").write_text(stored, encoding="utf-8")
+    said = " ".join("\n".join(summary(read_study(tmp_path), PATHS)).split())
     assert (
-        "most to random forest, by the rise of the Brier score of 'malignant' if a column is "
-        "shuffled: age" in said
+        "most to random forest, by the increase of the Brier score of 'malignant' when a column "
+        "is shuffled: age" in said
     )

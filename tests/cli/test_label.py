@@ -15,10 +15,13 @@ import pytest
 from neverworse._files import only_one
 from neverworse.cli import main
 from neverworse.study import listening
-from tests.cli.tables import COMMAND, files_in, neverworse
+from tests.cli.tables import COMMAND, files_in, needs_signals, neverworse
 from tests.study.labeling import asked
 
-FIT = ("fit", "mails.csv", "--target", "kind", "--id", "mail", "--alpha", "0", "--no-curves")
+FIT = (
+    *("fit", "mails.csv", "--target", "kind", "--id", "mail", "--alpha", "0"),
+    *("--no-curves", "--candidates", "none"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +73,12 @@ def test_from_an_open_question_to_a_decision(made, place):
         *("certificate.json", "labels.json", "model.skops", "predictions.csv", "report.html"),
         "study.json",
     ]
+    report = (place / "results" / "report.html").read_text(encoding="utf-8")
+    assert "<h2>What was asked and answered</h2>" in report
+    assert "20 have an answer" in report
+    (place / "results" / "report.html").unlink()
+    assert main(["report", "results"]) == 0
+    assert (place / "results" / "report.html").read_text(encoding="utf-8") == report
 
 
 def test_it_goes_on_until_it_is_decided(made, place, capsys):
@@ -192,7 +201,7 @@ def test_results_whose_table_is_not_known(place, capsys, command):
 def test_two_at_once_do_not_lose_answers(place, capsys):
     with only_one(place / "results" / ".labeling"):
         assert main(["label", "results", "--next", "1"]) == 1
-    assert "Another neverworse label is at work in results." in capsys.readouterr().err
+    assert "Another neverworse label is running in results." in capsys.readouterr().err
 
 
 @pytest.fixture
@@ -229,11 +238,12 @@ def answer_on_page(port, path, truth):
     return row
 
 
+@needs_signals
 def test_a_killed_server_loses_nothing(made, place, server, capsys):
     process, port, path = server()
     rows = [answer_on_page(port, path, made[1]) for _ in range(3)]
     assert main(["label", "results"]) == 1
-    assert "Another neverworse label is at work in results." in capsys.readouterr().err
+    assert "Another neverworse label is running in results." in capsys.readouterr().err
     process.kill()
     process.wait()
     stored = json.loads((place / "results" / "labels.json").read_text())["labeling"]["answers"]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from neverworse.cli import main
-from neverworse.cli._arguments import parse_threshold
-from neverworse.cli._common import UsageError
+from neverworse.cli._common import UsageError, parse_threshold
 from neverworse.study import ThresholdRule
 from neverworse.tables import load_model, save_model
 from tests.cli.tables import flowers, quick
@@ -107,7 +107,28 @@ def test_candidates_can_be_left_out(folder):
 def test_few_labels_are_no_reason_to_stop(folder):
     assert fit(folder, "quick.csv", "species", "--candidates", "icls") == 0
     said = document(folder)["ladder"][1]["words"][0]
-    assert "it takes 10 labeled rows at least, and there are 2." in said
+    assert "it takes at least 10 labeled rows, and there are 2." in said
+
+
+def test_a_stacked_model_with_a_forest_says_how_to_open_it_and_opens_like_that(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, (300, 2))
+    kinds = np.where(X[:, 0] * X[:, 1] > 0.0, "in", "out")  # nothing for a linear model
+    table = pd.DataFrame(X, columns=["a", "b"]).assign(kind=kinds)
+    table.loc[80:, "kind"] = None
+    table.to_csv(tmp_path / "corners.csv", index=False)
+    assert fit(tmp_path, "corners.csv", "kind", "--candidates", "random-forest") == 0
+    study = document(tmp_path, "study.json")
+    assert study["model"]["name"] == "stacked"
+    assert "neverworse predict model.skops TABLE --trust-compiled" in study["model"]["words"][-1]
+    model, rows = str(tmp_path / "out" / "model.skops"), str(tmp_path / "corners.csv")
+    for words in (["predict", model, rows], ["audit", model, rows, "--target", "kind"]):
+        assert main(words) == 5
+        said = capsys.readouterr().err
+        assert "If you made the file, or know who did, accept it with --trust-compiled" in said
+    found = predicted(tmp_path, "corners.csv", "--trust-compiled")
+    assert np.mean(found["prediction"].to_numpy()[80:] == kinds[80:]) > 0.8
+    assert main(["audit", model, rows, "--target", "kind", "--trust-compiled"]) == 3
 
 
 def test_forests_are_opened_by_those_who_trust_them(folder, capsys):
@@ -174,7 +195,7 @@ def test_weights_of_classes_find_more_of_the_rare_one(folder):
             *("quick.csv", "species", ["--candidates", "none", "--model", "stacked"]),
             *(2, "--model stacked takes candidates."),
         ),
-        ("quick.csv", "species", ["--model", "stacked"], 4, "takes 10 labeled rows at least"),
+        ("quick.csv", "species", ["--model", "stacked"], 4, "takes at least 10 labeled rows"),
         ("quick.csv", "species", ["--threshold", "cost=0:1"], 2, "both costs must be positive"),
         ("quick.csv", "species", ["--threshold", "-0.5"], 2, "between 0 and 1, not -0.5"),
         ("quick.csv", "species", ["--threshold", "1.5"], 2, "between 0 and 1, not 1.5"),
@@ -224,8 +245,8 @@ def test_thresholds_that_mean_nothing(text):
 
 def test_the_printout_says_which_model_it_is(folder, capsys):
     words = ["fit", str(folder / "rare.csv"), "--target", "kind", "--no-curves", "--alpha", "1"]
-    more = ["--out", str(folder / "out"), "--model", "icls", "--threshold", "balanced"]
-    assert main([*words, *more]) == 0
+    words += ["--out", str(folder / "out"), "--candidates", "none"]
+    assert main([*words, "--model", "icls", "--threshold", "balanced"]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "Model model.skops holds the ICLS model. Nothing is proved about it" in said
     assert "'fraud' is predicted where its probability is at least" in said
@@ -233,6 +254,13 @@ def test_the_printout_says_which_model_it_is(folder, capsys):
         "This is tested on held-out rows, with threshold found in each training fold alone" in said
     )
     assert "Audit The Brier score of the probabilities may be up to" in said
+
+
+@pytest.fixture(scope="module")
+def decided(folder):
+    """The file of a model with a threshold of its own."""
+    assert fit(folder, "rare.csv", "kind", "--threshold", "0.3", "--model", "supervised") == 0
+    return shutil.copy(folder / "out" / "model.skops", folder / "decided.skops")
 
 
 @pytest.mark.parametrize(
@@ -247,11 +275,9 @@ def test_the_printout_says_which_model_it_is(folder, capsys):
     ],
     ids=str,
 )
-def test_decisions_that_somebody_made_up_are_refused(folder, tmp_path, capsys, parts):
-    words = ["--threshold", "0.3", "--model", "supervised"]
-    assert fit(folder, "rare.csv", "kind", *words) == 0
-    model = load_model(folder / "out" / "model.skops").model
+def test_decisions_that_somebody_made_up_are_refused(folder, decided, tmp_path, capsys, parts):
+    model = load_model(decided).model
     model.estimator_.set_params(**parts)
     save_model(model, tmp_path / "m.skops", facts={})
     assert main(["predict", str(tmp_path / "m.skops"), str(folder / "rare.csv")]) == 5
-    assert "what the file says does not go together" in capsys.readouterr().err
+    assert "its contents are inconsistent" in capsys.readouterr().err

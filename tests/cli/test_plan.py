@@ -109,7 +109,7 @@ def test_a_plan_says_how_numbers_are_written(place, capsys):
         (
             {"Kostn": {"kind": "drop"}},
             2,
-            "column 'Kostn', which the table has not. Did you mean 'Kosten'?",
+            "column 'Kostn', but the table has not. Did you mean 'Kosten'?",
         ),
         (
             {"PLZ": {"kind": "numeric"}},
@@ -138,11 +138,11 @@ def test_files_that_are_no_plans(place, capsys):
     (place / "list.json").write_text("[]")
     (place / "later.json").write_text('{"neverworse_plan": 2, "columns": {}}')
     said = {
-        "t.csv": "t.csv is no plan",
+        "t.csv": "t.csv is not a plan",
         "none.json": "There is no plan none.json. Make one with --plan none.json.",
         ".": "There is no plan .",
-        "list.json": "list.json is no plan.",
-        "later.json": "later.json is a plan of version 2, and this program knows 1.",
+        "list.json": "list.json is not a plan.",
+        "later.json": "later.json is a plan of version 2, but this program reads 1.",
     }
     for name, words in said.items():
         assert main([*FIT, "--columns", name]) == 2
@@ -153,7 +153,7 @@ def test_files_that_are_no_plans(place, capsys):
 def test_a_table_behind_the_option_is_not_replaced(place, capsys):
     before = (place / "t.csv").read_bytes()
     assert main(["fit", "--plan", "t.csv", "--target", "Befund"]) == 2
-    assert "Put --plan behind the tables" in capsys.readouterr().err
+    assert "Put --plan after the tables" in capsys.readouterr().err
     assert (place / "t.csv").read_bytes() == before
 
 
@@ -183,7 +183,7 @@ def test_all_columns_that_cannot_be_read_are_told_at_once(tmp_path, monkeypatch,
     assert "--dates day-first" in shown.err
     assert "--categorical 'dose'" in shown.err
     assert "age     numbers  scaled" in shown.out
-    assert shown.out.count("nothing: cannot be read") == 2
+    assert shown.out.count("not used: cannot be read") == 2
     columns = json.loads((tmp_path / "p.json").read_text())["columns"]
     assert [entry["kind"] for entry in columns.values()] == ["unreadable", "unreadable", "number"]
     assert "--dates day-first" in columns["seen"]["look"]

@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import pickle
-import resource
 import subprocess
 
 import numpy as np
@@ -15,7 +14,7 @@ import pandas as pd
 import pytest
 
 from neverworse.cli import main
-from tests.cli.tables import COMMAND, files_in, neverworse, patients, quick
+from tests.cli.tables import COMMAND, files_in, neverworse, patients, quick, small_files
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +25,7 @@ def folder(tmp_path_factory):
     table.to_csv(folder / "patients.csv", index=False)
     table.to_parquet(folder / "patients.parquet")
     arguments = ["--target", "diagnosis", "--id", "patient", "--alpha", "1", "--no-curves"]
-    out = ["--out", str(folder / "results"), "--quiet"]
+    out = ["--candidates", "none", "--out", str(folder / "results"), "--quiet"]
     assert main(["fit", str(folder / "patients.csv"), *arguments, *out]) == 0
     (folder / "results" / "model.skops").rename(folder / "model.skops")
     return folder
@@ -114,7 +113,7 @@ def test_a_disk_that_fills(folder, tmp_path, suffix):
     ran = neverworse(
         *("predict", folder / "model.skops", folder / "patients.csv", "--out", f"p{suffix}"),
         cwd=tmp_path,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000)),
+        **small_files(3000),
     )
     assert (ran.returncode, ran.stderr) == (1, "neverworse predict: error: File too large\n")
     assert files_in(tmp_path) == [f"p{suffix}"]
@@ -141,7 +140,7 @@ def test_a_table_that_breaks_off_leaves_the_old_file(folder, tmp_path, capsys):
     [
         ("none.skops patients.csv", 5, "There is no file"),
         ("results patients.csv", 5, "is a folder. Give a file, for example model.skops in it."),
-        ("patients.csv patients.csv", 5, "is no model file, which is a zip archive."),
+        ("patients.csv patients.csv", 5, "is not a model file, which is a zip archive."),
         ("pickle patients.csv", 5, "is a pickle, of pickle or joblib."),
         ("truncated patients.csv", 5, "truncated"),
         ("changed patients.csv", 5, "changed"),

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 import numpy as np
 import pyarrow as pa
+import pytest
 from sklearn.datasets import load_breast_cancer, load_iris
 
 from neverworse.study import FitSettings, fit_table
 from neverworse.study._assess import assess
+
+
+@contextmanager
+def quickly(*, report=True):
+    """One repeat of the folds, small forests, and charts only if somebody looks at them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("neverworse.study._held_out.MOST_REPEATS", 1)
+        patch.setattr("neverworse.study._methods.N_TREES", 10)
+        if not report:
+            patch.setattr("neverworse.study._files.write_report", lambda _, path: path.touch())
+        yield
 
 
 def table(n_classes=2, *, n_labeled=30, seed=0):

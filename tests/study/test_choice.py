@@ -15,12 +15,13 @@ from neverworse.study import ThresholdRule
 from neverworse.study._assess import claim
 from neverworse.study._choice import check_choice, choose, named
 from neverworse.study._decision import wanted_of
-from neverworse.study._files import predictions
-from neverworse.study._made import study_from
+from neverworse.study._files import predictions, study_from
 from neverworse.study._methods import METHODS, standard_methods
 from neverworse.study._stacked import Stacked
 from neverworse.tables import TableError, load_model, save_model
 from tests.study.fits import few_labels, fitted, studied, table
+
+pytestmark = pytest.mark.usefixtures("quick")
 
 # Those of the comparison that has no other methods take a second; the others are fitted once.
 OTHERS = ["logistic regression", "random forest", "gradient boosting", "self-training", "TSVM"]
@@ -174,7 +175,7 @@ def test_names_may_be_spelled_freely(text, name):
 def test_unknown_names_are_refused_with_the_nearest_one():
     with pytest.raises(ValueError, match=r"no model 'forrest'.* Did you mean 'random forest'\?"):
         named("forrest")
-    with pytest.raises(ValueError, match="There are: 'auto', 'stacked', 'supervised', 'projected'"):
+    with pytest.raises(ValueError, match="There are 'auto', 'stacked', 'supervised', 'projected'"):
         named("xyz")
     with pytest.raises(ValueError, match="its model would be the table itself"):
         named("label spreading")
@@ -287,7 +288,7 @@ def test_what_was_decided_on_is_part_of_the_study(plain):
     assert found.model.predict(table()).tolist() == [fit.target.class_names[k] for k in expected]
     assert f"{positive!r} is predicted where its probability is at least" in decision.words[0]
     words = " ".join(found.facts.words)
-    assert "The certificate is about its scores: what is decided on beyond them" in words
+    assert "The certificate is about its scores: threshold and calibration are not" in words
     whole = replace(study, model=found.facts)
     assert study_from(json.loads(json.dumps(whole.to_dict()))).model == found.facts
 
@@ -372,7 +373,7 @@ def test_fewer_labels_than_folds_are_said():
     rows = rows.set_column(rows.column_names.index("class"), "class", [labels])
     fit, settings = fitted(rows=rows, alpha=1.0, threshold=ThresholdRule("balanced"))
     study, _, found = studied(fit, settings)
-    said = "There are 3 labels of 'malignant', so 3 folds instead of 5."
+    said = "There are 3 labels of 'malignant', hence 3 folds instead of 5."
     assert said in study.comparison.words
     assert said in found.facts.decision.words
     assert found.facts.decision.n_folds == 3

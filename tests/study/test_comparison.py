@@ -21,6 +21,7 @@ from neverworse import (
 from neverworse.methods import SelfLearningClassifier
 from neverworse.model_selection import StratifiedLabeledKFold
 from neverworse.study._comparison import compare
+from neverworse.study._held_out import Mean, draw_sample
 from neverworse.study._methods import (
     METHODS,
     NearestLabelSpreading,
@@ -29,7 +30,7 @@ from neverworse.study._methods import (
     method_names,
     standard_methods,
 )
-from neverworse.study._sample import Mean, draw_sample
+from tests.study.fits import quickly
 
 
 def problem(n_labeled=40, n_unlabeled=300, n_features=12, n_classes=2, shift=0.5, seed=0):
@@ -74,11 +75,11 @@ def numbered(**sizes):
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_numbers_are_those_of_a_direct_computation(n_classes, weighted):
-    X, y = problem(n_labeled=30, n_classes=n_classes)
+    X, y = problem(n_labeled=30, n_unlabeled=120, n_classes=n_classes)
     weights = np.random.default_rng(1).uniform(0.5, 2.0, len(y)) if weighted else None
     methods = standard_methods(projected(alpha=0.1))
     found = compare(methods, X, y, sample_weight=weights, seed=3).comparison
-    assert (found.n_folds, found.n_repeats, found.n_unlabeled) == (5, 3, 300)
+    assert (found.n_folds, found.n_repeats, found.n_unlabeled) == (5, 3, 120)
 
     labeled, unlabeled = np.flatnonzero(~np.isnan(y)), np.flatnonzero(np.isnan(y))
     s = np.ones(len(y)) if weights is None else weights
@@ -123,7 +124,7 @@ def test_numbers_are_those_of_a_direct_computation(n_classes, weighted):
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_what_was_said_of_held_out_rows_is_kept(n_classes):
-    X, y = problem(n_labeled=30, n_classes=n_classes)
+    X, y = problem(n_labeled=30, n_unlabeled=120, n_classes=n_classes)
     methods = standard_methods(projected(alpha=0.1))
     found = compare(methods, X, y, seed=3)
     labeled, unlabeled = np.flatnonzero(~np.isnan(y)), np.flatnonzero(np.isnan(y))
@@ -341,14 +342,14 @@ def test_standard_methods_share_the_settings():
         clone(method)
 
 
-def quick(monkeypatch):
-    """One repeat, and small forests."""
-    monkeypatch.setattr("neverworse.study._sample.MOST_REPEATS", 1)
-    monkeypatch.setattr("neverworse.study._methods.N_TREES", 5)
+@pytest.fixture
+def quickest(monkeypatch):
+    monkeypatch.setattr("neverworse.study._held_out.USUAL_FOLDS", 2)
+    with quickly():
+        yield
 
 
-def test_all_methods_run_and_only_scores_have_a_loss(monkeypatch):
-    quick(monkeypatch)
+def test_all_methods_run_and_only_scores_have_a_loss(quickest):
     X, y = problem(n_labeled=30, n_unlabeled=100, shift=1.0)
     methods = standard_methods(projected(alpha=1.0), METHODS)
     found = compare(methods, X, y, sample_weight=np.ones(len(y))).comparison
@@ -364,8 +365,7 @@ def test_all_methods_run_and_only_scores_have_a_loss(monkeypatch):
     json.dumps(asdict(found), allow_nan=False)
 
 
-def test_all_methods_run_on_several_classes_and_sparse_rows(monkeypatch):
-    quick(monkeypatch)
+def test_all_methods_run_on_several_classes_and_sparse_rows(quickest):
     X, y = problem(n_labeled=30, n_unlabeled=60, n_features=5, n_classes=3, shift=1.0)
     methods = standard_methods(projected(alpha=1.0), method_names(3))
     dense = compare(methods, X, y).comparison
@@ -417,7 +417,7 @@ def test_words_say_when_nothing_is_known():
     X, y = problem(shift=0.0, n_features=25)
     found = compare(standard_methods(projected(alpha=0.1)), X, y).comparison
     assert found.words.startswith("No method's error on held-out rows differs")
-    assert "In squared loss, which the guarantee is about, the projected one is" in found.words
+    assert "In squared loss, which the guarantee is about, the projected method is" in found.words
     assert "With 40 labeled rows, differences between error rates are known to" in found.words
 
 
@@ -453,7 +453,7 @@ def test_words_say_when_something_is():
 def test_words_about_equal_losses():
     X, y = problem(n_labeled=200)
     found = compare(standard_methods(projected(alpha=1e9)), X, y).comparison
-    assert "the projected one is the same as the supervised one." in found.words
+    assert "the projected method is the same as the supervised one." in found.words
     assert "differences between methods" not in found.words
 
 

@@ -12,13 +12,13 @@ from sklearn.base import clone
 
 from neverworse import ProjectedLeastSquaresClassifier
 from neverworse.model_selection import LearningCurve, unlabeled_learning_curve
-from neverworse.study._curves import (
+from neverworse.study._held_out import draw_sample
+from neverworse.study._side_by_side import (
     _curve,
     _settings,
     labeled_curve,
     unlabeled_curve,
 )
-from neverworse.study._sample import draw_sample
 
 CLASSIFIER = ProjectedLeastSquaresClassifier(missing_label=np.nan, alpha=0.1)
 
@@ -141,9 +141,9 @@ NOISE = np.array([-0.04, 0.03, 0.01, -0.02, 0.02, -0.01, 0.04, -0.03, 0.0, 0.0])
     [
         (NOISE - 0.1, NOISE, "More unlabeled rows are worth collecting"),
         (NOISE + 0.1, NOISE, "More unlabeled rows have not helped here"),
-        (NOISE, NOISE, "Whether more unlabeled rows would lower the error cannot be told"),
-        (NOISE, NOISE - 0.1, "More unlabeled rows still lower the loss, but whether"),
-        (0 * NOISE, NOISE, "did not change on any held-out fold"),
+        (NOISE, NOISE, "It is unclear whether more unlabeled rows would lower the error"),
+        (NOISE, NOISE - 0.1, "More unlabeled rows still lower the loss, but it is unclear whether"),
+        (0 * NOISE, NOISE, "did not change in any fold"),
     ],
 )
 def test_verdicts(error, loss, verdict):
@@ -157,8 +157,28 @@ def test_words_have_the_numbers():
     sample = draw_sample(*problem(), None, 1_000, 0)
     words = _curve(made(NOISE - 0.02, NOISE), sample, "unlabeled rows").words
     margin = 2.262157 * np.sqrt((1 / 10 + 1 / 4) * NOISE.var(ddof=1)) * 100
-    assert f"changed by \N{MINUS SIGN}2.0 (±{margin:.1f}) percentage points" in words
+    ends = f"\N{MINUS SIGN}{margin + 2:.1f} to +{margin - 2:.1f}"
+    assert f"changed by \N{MINUS SIGN}2.0 points (95 % interval {ends});" in words
     assert f"by up to {margin + 2:.1f} points, or raised it by up to {margin - 2:.1f}" in words
+
+
+def test_rounding_errors_are_no_change():
+    """The mean of these steps is 0, but for rounding."""
+    sample = draw_sample(*problem(), None, 1_000, 0)
+    steps = np.array([0.1, 0.2, -0.3, 0.1, -0.1])
+    assert 0.0 < abs(steps.mean()) < 1e-16
+    words = _curve(made(steps, steps), sample, "unlabeled rows").words
+    assert "on held-out rows did not change on average (95 % interval" in words
+    assert "e\N{MINUS SIGN}" not in words
+
+
+def test_no_interval_reaches_beyond_what_is_possible():
+    sample = draw_sample(*problem(), None, 1_000, 0)
+    curve = _curve(made(20 * NOISE - 0.2, 10 * NOISE), sample, "unlabeled rows")
+    error, loss = curve.lines[1].error[-1], curve.lines[1].loss[-1]
+    assert (error.low, loss.low) == (0.0, 0.0)
+    assert error.value < error.high <= 1.0
+    assert loss.value < loss.high
 
 
 def test_too_few_rows_for_a_curve():

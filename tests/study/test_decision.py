@@ -16,8 +16,7 @@ from neverworse.methods import SupervisedClassifier
 from neverworse.model_selection import StratifiedLabeledKFold, WithUnlabeledRows
 from neverworse.study import ThresholdRule, _decision
 from neverworse.study._decision import Wanted, decide, nested_numbers, platt
-from neverworse.study._numbers import Truth
-from neverworse.study._sample import draw_sample
+from neverworse.study._held_out import Truth, draw_sample
 from neverworse.tables import DecidedClassifier, outputs
 
 FIXED, BALANCED = ThresholdRule(), ThresholdRule("balanced")

@@ -88,7 +88,7 @@ def test_names_of_rows():
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        ([1.0, -2.0], r"weight in row 2 \(column 'weight'\) is -2. Weights are numbers"),
+        ([1.0, -2.0], r"weight in row 2 \(column 'weight'\) is -2. Weights must not be negative"),
         ([1.0, None], r"weight in row 2 \(column 'weight'\) is empty"),
         ([1.0, float("inf")], r"is inf"),
         (["1", "many"], r"'weight' should hold numbers, but has 'many' in row 2"),
@@ -132,7 +132,7 @@ def test_ids_that_are_not_unique():
     rows = rows.set_column(rows.column_names.index("name"), "name", pa.array(["x"] * len(rows)))
     fit, _ = fitted(rows=rows, id="name")
     assert fit.notes == (
-        "Column 'name' does not tell rows apart: 110 unlabeled rows have 1 different ids.",
+        "Column 'name' does not identify rows: 110 unlabeled rows have 1 different ids.",
     )
 
 
@@ -169,7 +169,10 @@ def test_classes_that_differ_in_their_spelling_only():
     labels[labels.index("benign")] = "Benign"
     fit, _ = fitted(rows=rows.set_column(rows.column_names.index("class"), "class", [labels]))
     assert fit.target.class_names == ["Benign", "benign", "malignant"]
-    said = "The classes 'Benign' and 'benign' are two: spell them alike if they are one."
+    said = (
+        "The classes 'Benign' and 'benign' are taken to be different. If they are the same, spell "
+        "them alike."
+    )
     assert fit.notes == (said,)
 
 

@@ -11,7 +11,13 @@ from sklearn.inspection import permutation_importance as of_scikit_learn
 from sklearn.model_selection import StratifiedKFold
 
 from neverworse import LeastSquaresClassifier
-from neverworse.study._importance import MOST_COLUMNS, permutation_importance
+from neverworse.study._comparison import MOST_COLUMNS, compare
+
+
+@pytest.fixture(autouse=True)
+def one_repeat(monkeypatch):
+    monkeypatch.setattr("neverworse.study._held_out.MOST_REPEATS", 1)
+
 
 METHOD = LeastSquaresClassifier(alpha=1.0, missing_label=np.nan)
 
@@ -24,6 +30,11 @@ def problem(n_labeled=300, n_unlabeled=50, seed=0):
     X[:, 3] = X[:, 0]
     y[n_labeled:] = np.nan
     return X, y
+
+
+def permutation_importance(name, method, X, y, columns, **options):
+    """Of a comparison with one method."""
+    return compare({name: method}, X, y, **options).importance(name, columns)
 
 
 def by_name(found):
@@ -96,8 +107,8 @@ def test_the_class_that_is_looked_for_is_told_from_all_others(method):
     X[:, 0] += 3.0 * (y == 0)
     X[:, 1] += 3.0 * (y == 1)
     forest = RandomForestClassifier(20, min_samples_leaf=5, random_state=0)
+    found = permutation_importance("m", method or forest, X, y, ["first", "second"])
     for positive, order in ((0, ["first", "second"]), (1, ["second", "first"])):
-        found = permutation_importance("m", method or forest, X, y, ["first", "second"])
         one = permutation_importance(
             "m", method or forest, X, y, ["first", "second"], positive=positive
         )

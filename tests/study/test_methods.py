@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.preprocessing import StandardScaler
@@ -72,6 +73,23 @@ def test_the_choice_is_that_of_a_search_over_labeled_rows():
     model = clone(method).fit(X, y)
     assert model.best_params_ == search.best_params_
     np.testing.assert_allclose(model.estimator_.coef_, search.best_estimator_.coef_, rtol=1e-6)
+
+
+def test_a_forest_is_fitted_once_for_each_setting_and_keeps_nothing_about_its_rows(monkeypatch):
+    X, y, _ = rows()
+    labeled, fits = ~np.isnan(y), []
+    fit = RandomForestClassifier.fit
+    monkeypatch.setattr(
+        RandomForestClassifier,
+        "fit",
+        lambda self, *args, **kw: fits.append(1) or fit(self, *args, **kw),
+    )
+    method = tuned_classifier("random forest", missing_label=np.nan)
+    model = clone(method).fit(X, y)
+    assert len(fits) == len(method.grid["min_samples_leaf"])
+    alone = clone(method.estimator).set_params(**model.best_params_).fit(X[labeled], y[labeled])
+    np.testing.assert_array_equal(model.predict_proba(X), alone.predict_proba(X))
+    assert vars(model.estimator_).keys() == vars(alone).keys()
 
 
 def test_self_training_is_that_of_scikit_learn_with_the_chosen_penalty():

@@ -11,7 +11,7 @@ from scipy import stats
 from sklearn import metrics
 from sklearn.calibration import calibration_curve
 
-from neverworse.study._numbers import HeldOut, Truth, mean_of, newcombe, numbers, wilson
+from neverworse.study._held_out import HeldOut, Truth, mean_of, newcombe, numbers, wilson
 from neverworse.study._study import Estimate
 
 

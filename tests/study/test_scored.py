@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from neverworse.estimators import class_scores
-from neverworse.study._importance import coefficients
-from neverworse.study._scored import ScoredRows
+from neverworse.study._side_by_side import ScoredRows, coefficients
 from tests.study.fits import fitted, table
 
 

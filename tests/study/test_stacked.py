@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -10,24 +11,31 @@ import pytest
 
 from neverworse.evidence import FEWEST_LABELS
 from neverworse.rows import as_rows
-from neverworse.study import ThresholdRule, _stacked, candidates_named
+from neverworse.study import ThresholdRule, _comparison, _stacked, candidates_named
 from neverworse.study._choice import choose
-from neverworse.study._ladder import AUDIT, ladder
-from neverworse.study._made import study_from
+from neverworse.study._files import study_from
 from neverworse.study._methods import standard_methods
-from neverworse.study._scored import ScoredRows
-from neverworse.study._stacked import stack
+from neverworse.study._side_by_side import ScoredRows
+from neverworse.study._stacked import AUDIT, ladder, stack
 from neverworse.tables import TableError, load_model, save_model
 from tests.study.fits import few_labels, fitted, studied, table
 
+pytestmark = pytest.mark.usefixtures("quick")
+
 LOGISTIC = {"candidates": ("logistic regression",)}
+FITS = []  # what was fitted for the comparison of `moved`
 
 
 @pytest.fixture(scope="module")
 def moved():
     """A fit without a penalty, which has much to learn from logistic regression; its study."""
     fit, settings = fitted(**LOGISTIC)
-    return fit, settings, *studied(fit, settings)
+    of_fold = _comparison.fit_fold
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            _comparison, "fit_fold", lambda method, *of: FITS.append(method) or of_fold(method, *of)
+        )
+        return fit, settings, *studied(fit, settings)
 
 
 def labels_of(n_labeled):
@@ -37,6 +45,17 @@ def labels_of(n_labeled):
     known = [k for k, label in enumerate(column) if label is not None][:n_labeled]
     kept = [label if k in known else None for k, label in enumerate(column)]
     return rows.set_column(rows.column_names.index("class"), "class", [kept])
+
+
+def test_parts_of_the_stacked_model_that_are_compared_as_well_are_fitted_once(moved):
+    study = moved[2]
+    assert [each.method for each in study.comparison.methods] == [
+        *("supervised", "projected", "ICLS", "stacked")
+    ]
+    n_splits = study.comparison.n_folds * study.comparison.n_repeats
+    fits = Counter(type(method).__name__ for method in FITS)
+    assert len(fits) == 4  # supervised, projected, ICLS, and logistic regression
+    assert set(fits.values()) == {n_splits}
 
 
 def test_probabilities_are_moved_by_the_step_that_is_said(moved):
@@ -96,7 +115,7 @@ def test_without_a_step_the_stacked_model_is_the_supervised_one():
     fit, settings = fitted(alpha=1e6, candidates=("projected",), model="stacked")
     assert fit.model.certificate_.reason
     study, _, chosen = studied(fit, settings)
-    assert study.confident.chosen is None
+    assert study.confident.chosen == ()
     assert (study.model.name, study.verdict.model) == ("stacked", "supervised")
     free = np.isnan(fit.target.codes)
     expected = fit.classifier.supervised_.predict_proba(fit.features)[free]
@@ -110,10 +129,10 @@ def test_without_a_step_the_stacked_model_is_the_supervised_one():
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"candidates": ()}, "it was not asked for (--candidates none)."),
-        ({"class_weight": "balanced"}, "with --class-weight, scores are no probabilities"),
-        ({"rows": labels_of(FEWEST_LABELS - 1)}, "it takes 10 labeled rows at least, and there"),
-        ({"rows": few_labels()}, "it takes 10 labeled rows at least, and there are 2."),
+        ({"candidates": ()}, "it was turned off (--candidates none)."),
+        ({"class_weight": "balanced"}, "with --class-weight, scores are not probabilities"),
+        ({"rows": labels_of(FEWEST_LABELS - 1)}, "it takes at least 10 labeled rows, and there"),
+        ({"rows": few_labels()}, "it takes at least 10 labeled rows, and there are 2."),
     ],
     ids=["none", "class weight", "nine labels", "two labels"],
 )
@@ -165,7 +184,7 @@ def test_of_large_tables_rows_are_drawn_and_that_is_said(monkeypatch):
 
 
 def test_models_of_some_of_the_labels_are_not_compared_with_one_of_all(monkeypatch):
-    monkeypatch.setattr("neverworse.study._sample.MOST_LABELED", 20)
+    monkeypatch.setattr("neverworse.study._held_out.MOST_LABELED", 20)
     fit, settings = fitted(**LOGISTIC)
     assert stack(fit, settings).why_not.startswith("there are more than 20 labels, too many")
 

@@ -3,28 +3,46 @@
 from __future__ import annotations
 
 import argparse
+import codecs
 import contextlib
+import errno
+import glob
 import io
 import os
+import signal
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Sequence
+from importlib import import_module
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 from neverworse import __version__
 from neverworse._extras import install
-from neverworse.cli import demo, fit, label, reproduce, saved
-from neverworse.cli._common import (
-    BROKEN_PIPE,
-    FAILURE,
-    INTERRUPTED,
-    CommandError,
-    plain,
-    stopping,
-)
+from neverworse._files import ENDING, remove_unfinished
+from neverworse._words import ELLIPSIS, MINUS, MISSING
+from neverworse.cli._common import BROKEN_PIPE, FAILURE, INTERRUPTED, CommandError, plain
 
+STANDS_ON = ("numpy", "scipy", "scikit-learn", "pyarrow", "skops", "matplotlib")
+# The module that describes each sub-command NAME, in its function ``add_NAME``, and a line of help.
+COMMANDS = {
+    "fit": (".fit", "fit a model to a table in which some rows have no label"),
+    "predict": (".saved", "predict the classes of a table with a model of neverworse fit"),
+    "audit": (".saved", "prove how much worse or better a saved model may be than another"),
+    "report": (".saved", "write the report of a fit again"),
+    "label": (".label", "label a few rows to decide between the models of a fit, or to train"),
+    "demo": (".demo", "compare supervised, projected, ICLS and oracle on a small data set"),
+    "reproduce": (".reproduce", "run the paper's experiments beside the published results"),
+    "completion": (".", "print a shell completion script"),
+}
 SHELLS = ("bash", "zsh", "fish", "tcsh")
+GRACE_SECONDS = 5.0  # for a library to return after a signal
 FOLDER = "DIR"  # the metavar of all arguments that are a folder
 FILES = frozenset({"FILE", "MODEL", "TABLE"})  # and of those that are a file
+LOOK_ALIKE = "neverworse.look-alike"  # how to encode what a terminal or a file cannot have
+IN_ASCII = {MINUS: "-", MISSING: "-", ELLIPSIS: "...", "±": "+/-", "∞": "inf"}
+IN_ASCII |= {"Δ": "delta", "²": "^2", "·": "*"}
 COMPLETION = """\
 to use it:
   bash   neverworse completion bash >> ~/.bash_completion
@@ -38,22 +56,41 @@ def main(argv: list[str] | None = None) -> int:
 
     What the user can put right is said in a line. The exit code is returned.
     """
-    parser = build_parser()
+    parser, _ = build_parser()
+    sys.stderr = sys.stderr or io.StringIO()  # closed, or a process of Windows without a console
+    codecs.register_error(LOOK_ALIKE, _look_alike)
     for stream in (sys.stdout, sys.stderr):
         # What a terminal cannot show is no reason to stop.
-        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
-            stream.reconfigure(errors="backslashreplace")
+        if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "backslashreplace"):
+            stream.reconfigure(errors=LOOK_ALIKE)
+    words = _words() if argv is None else argv
     try:
-        arguments = parser.parse_args(argv)
+        arguments = parser.parse_args(words)
     except SystemExit as stop:  # argparse has said why
         return stop.code if isinstance(stop.code, int) else 0
     if arguments.command is None:
         parser.print_help()
         return 0
-    arguments.words = sys.argv[1:] if argv is None else argv
+    arguments.words = words
     with stopping() as signals:
         code = _run(arguments, f"{parser.prog} {arguments.command}")
     return 128 + signals[0] if signals else code
+
+
+def _look_alike(error: UnicodeError) -> tuple[str, int]:
+    """Spell a character of ours in ASCII, for output that has no such character; escape others."""
+    assert isinstance(error, UnicodeEncodeError)
+    character = error.object[error.start]
+    escaped = character.encode("ascii", "backslashreplace").decode()
+    return IN_ASCII.get(character, escaped), error.start + 1
+
+
+def _words() -> list[str]:
+    """Return the arguments of the process, with the files that a pattern stands for."""
+    words = sys.argv[1:]
+    if sys.platform == "win32":  # where shells leave patterns to programs
+        words = [path for word in words for path in sorted(glob.glob(word)) or [word]]  # noqa: PTH207
+    return words
 
 
 def _run(arguments: argparse.Namespace, prefix: str) -> int:
@@ -65,12 +102,12 @@ def _run(arguments: argparse.Namespace, prefix: str) -> int:
         return _complain(f"{prefix}: error: {error}", error.code)
     except MemoryError:
         return _complain(f"{prefix}: error: There is not enough memory for this.", FAILURE)
-    except BrokenPipeError:
-        # The reader, for example head, has seen enough. Python would complain once more when it
-        # flushes at exit, so what is left goes nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return BROKEN_PIPE
     except OSError as error:
+        if _is_broken_pipe(error):
+            # The reader, for example head, has seen enough. Python would complain once more when it
+            # flushes at exit, so what is left goes nowhere.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return BROKEN_PIPE
         path = error.filename2 or error.filename  # of a renaming, the name that was asked for
         where = f"{path}: " if path else ""
         return _complain(f"{prefix}: error: {where}{error.strerror or error}", FAILURE)
@@ -79,8 +116,84 @@ def _run(arguments: argparse.Namespace, prefix: str) -> int:
     return code or 0
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line, with all sub-commands."""
+def _is_broken_pipe(error: OSError) -> bool:
+    """Whether nobody reads any more what is written; Windows has no error of its own for that."""
+    if sys.platform == "win32" and error.errno == errno.EINVAL and error.filename is None:
+        return True
+    return isinstance(error, BrokenPipeError)
+
+
+@contextlib.contextmanager
+def stopping() -> Iterator[list[int]]:
+    """Raise `KeyboardInterrupt` when a signal ends the program; which one is in the list.
+
+    Not for signals that are ignored, as nohup has it, or that another program has a use for.
+    Python sees a signal when a library returns. Some do not while they wait, for example for the
+    next rows from a pipe: after a while, a thread clears up and ends the process.
+    """
+    came: list[int] = []
+
+    def stop(number: int, _: FrameType | None) -> None:
+        if not came:  # another one must not stop the clearing up
+            came.append(number)
+            raise KeyboardInterrupt
+
+    before = _ending() if threading.current_thread() is threading.main_thread() else {}
+    if not before:
+        yield came
+        return
+    done = threading.Event()
+    reader, writer = os.pipe()
+    if hasattr(os, "set_blocking"):  # not on Windows before Python 3.12, which does without
+        os.set_blocking(writer, False)
+    threading.Thread(target=_end, args=(reader, set(before), done), daemon=True).start()
+    woken = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    for number in before:
+        signal.signal(number, stop)
+    try:
+        yield came
+    finally:
+        done.set()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        signal.set_wakeup_fd(woken)
+        os.close(writer)
+
+
+def _ending() -> dict[int, signal.Handlers]:
+    """Return the signals that would end the process now, and what they do."""
+    known = (getattr(signal, name) for name in ENDING if hasattr(signal, name))
+    handlers = {int(number): signal.getsignal(number) for number in known}
+    usual = (signal.SIG_DFL, signal.default_int_handler)
+    return {number: handler for number, handler in handlers.items() if handler in usual}  # type: ignore[misc]
+
+
+def _end(reader: int, numbers: set[int], done: threading.Event) -> None:
+    """End the process some time after a signal, if it has not ended by itself."""
+    with open(reader, "rb", buffering=0) as signals:
+        while number := signals.read(1):
+            if number[0] in numbers and not done.wait(GRACE_SECONDS):
+                remove_unfinished()
+                os._exit(128 + number[0])
+
+
+class Command(argparse.ArgumentParser):
+    """A sub-command that its module describes when it is asked for: a run needs one of them."""
+
+    name: str
+
+    def describe(self) -> None:
+        """Add the description and the arguments."""
+        module, _ = COMMANDS[self.name]
+        getattr(import_module(module, __name__), f"add_{self.name}")(self)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        self.describe()
+        return super().parse_known_args(args, namespace)
+
+
+def build_parser() -> tuple[argparse.ArgumentParser, dict[str, Command]]:
+    """Return the parser of the command line, and those of all sub-commands by their names."""
     parser = argparse.ArgumentParser(
         prog="neverworse",
         description="Safe semi-supervised classification: never worse than the supervised "
@@ -88,23 +201,31 @@ def build_parser() -> argparse.ArgumentParser:
         epilog="Exit codes: 0 done; 1 something went wrong; 2 a wrong argument; 3 an audit found "
         "no guarantee; 4 a table cannot be used as it is; 5 a model file is refused.",
     )
-    parser.add_argument("--version", action="version", version=f"neverworse {__version__}")
-    commands = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND")
-    fit.add_parser(commands)
-    saved.add_parsers(commands)
-    label.add_parser(commands)
-    demo.add_parser(commands)
-    reproduce.add_parser(commands)
-    completion = commands.add_parser(
-        "completion",
-        help="print a script with which a shell completes what is typed",
-        description="Print a script with which a shell completes what is typed.",
-        epilog=COMPLETION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser.add_argument("--version", action=_Versions, help="print the versions in use, and exit")
+    commands = parser.add_subparsers(
+        title="commands", dest="command", metavar="COMMAND", parser_class=Command
     )
-    completion.add_argument("shell", choices=SHELLS, help="for which shell")
-    completion.set_defaults(run=_complete)
-    return parser
+    parsers = {name: commands.add_parser(name, help=line) for name, (_, line) in COMMANDS.items()}
+    for name, command in parsers.items():
+        command.name = name
+    return parser, parsers
+
+
+class _Versions(argparse.Action):
+    """Prints what bug reports need, without importing any of it."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, help: str) -> None:  # noqa: A002
+        super().__init__(option_strings, dest, nargs=0, default=argparse.SUPPRESS, help=help)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        from importlib.metadata import PackageNotFoundError, version
+
+        print(f"neverworse {__version__}")
+        print(f"Python {sys.version.split()[0]} on {sys.platform}")
+        for name in STANDS_ON:
+            with contextlib.suppress(PackageNotFoundError):
+                print(f"{name} {version(name)}")
+        parser.exit()
 
 
 def _complain(message: str, code: int) -> int:
@@ -114,50 +235,44 @@ def _complain(message: str, code: int) -> int:
     return code
 
 
+def add_completion(parser: argparse.ArgumentParser) -> None:
+    """Describe the sub-command."""
+    parser.description = "Print a shell completion script."
+    parser.epilog = COMPLETION
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("shell", choices=SHELLS, help="for which shell")
+    parser.set_defaults(run=_complete)
+
+
 def _complete(arguments: argparse.Namespace) -> None:
     """Print the script with which a shell completes the command line."""
     try:
         import shtab
     except ImportError:
-        raise CommandError(f"This needs shtab, not installed here. {install('tables')}") from None
+        needed = f"This needs shtab, which is not installed. {install('tables')}"
+        raise CommandError(needed) from None
     if arguments.shell not in shtab.SUPPORTED_SHELLS:
         raise CommandError(
-            f"The installed shtab {shtab.__version__} knows no {arguments.shell}. "
+            f"The installed shtab {shtab.__version__} does not support {arguments.shell}. "
             "Run: pip install --upgrade shtab"
         )
-    parser = build_parser()
-    for command, action in _actions(parser):
-        names = _names(command, action.dest)
-        if names:
-            action.choices = names
-        elif action.metavar == FOLDER:
-            action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
-        elif action.metavar in FILES or action.type is Path:
-            action.complete = shtab.FILE  # type: ignore[attr-defined]
-    commands = _commands(parser)
-    for shown in commands._choices_actions:  # zsh and fish show a line for each: the short one
-        commands.choices[shown.dest].description = shown.help
-    print(shtab.complete(parser, shell=arguments.shell))
-
-
-def _actions(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.Action]]:
-    """Yield the name of each sub-command with each of its arguments."""
-    for name, command in _commands(parser).choices.items():
-        yield from ((name, argument) for argument in command._actions)
-
-
-def _commands(
-    parser: argparse.ArgumentParser,
-) -> argparse._SubParsersAction[argparse.ArgumentParser]:
-    return next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
-
-
-def _names(command: str, argument: str) -> list[str]:
-    """Return the names that an argument may take though its parser does not list them."""
-    if command != "reproduce":
-        return []
     from neverworse.cli.reproduce import AVAILABLE, EXPERIMENTS
     from neverworse.datasets import PAPER_DATASETS
 
-    names = {"experiments": EXPERIMENTS, "datasets": (*PAPER_DATASETS, AVAILABLE)}
-    return [*names[argument], "all"] if argument in names else []
+    # Names that an argument may take though its parser does not list them.
+    names = {
+        ("reproduce", "experiments"): [*EXPERIMENTS, "all"],
+        ("reproduce", "datasets"): [*PAPER_DATASETS, AVAILABLE, "all"],
+    }
+    parser, commands = build_parser()
+    for command, described in commands.items():
+        described.describe()
+        described.description = COMMANDS[command][1]  # zsh and fish show one line for each
+        for action in described._actions:
+            if (command, action.dest) in names:
+                action.choices = names[command, action.dest]
+            elif action.metavar == FOLDER:
+                action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
+            elif action.metavar in FILES or action.type is Path:
+                action.complete = shtab.FILE  # type: ignore[attr-defined]
+    print(shtab.complete(parser, shell=arguments.shell))

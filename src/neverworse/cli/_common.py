@@ -1,33 +1,35 @@
-"""What all sub-commands need: errors and exit codes, signals, folders, text for terminals."""
+"""What sub-commands share: exit codes, folders, text for terminals, arguments."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import errno
 import os
+import re
 import shutil
-import signal
 import sys
 import textwrap
-import threading
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
-from types import FrameType
-from typing import Any, Self
+from typing import TYPE_CHECKING
 
-from neverworse._files import ENDING, remove_unfinished
+from neverworse._extras import install
+
+if TYPE_CHECKING:
+    from neverworse.study import ThresholdRule
+    from neverworse.tables import ReadOptions
 
 # What shells expect: 1 for what went wrong, 2 for what was asked wrongly, 128 + n for signal n.
 FAILURE, USAGE, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
 # Ours: the answer of an audit is no; a table, or a model file, cannot be used as it is.
 NOT_GUARANTEED, BAD_TABLE, BAD_MODEL = 3, 4, 5
-GRACE_SECONDS = 5.0  # seconds for a library to return
 MAX_WIDTH = 88  # longer lines are hard to read, however wide the terminal
 MIN_WIDTH = 40
 NO_BREAK = "\N{NO-BREAK SPACE}"
 MAX_SEED = 2**32 - 1  # of scikit-learn
+NEEDED = ("jinja2", "matplotlib", "pyarrow", "skops")  # for tables
 
 
 class CommandError(Exception):
@@ -59,83 +61,22 @@ def without_convergence_warnings() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def stopping() -> Iterator[list[int]]:
-    """Raise `KeyboardInterrupt` when a signal ends the program; which one is in the list.
-
-    Not for signals that are ignored, as nohup has it, or that another program has a use for.
-    Python sees a signal when a library returns. Some do not while they wait, for example for the
-    next rows from a pipe: after a while, a thread clears up and ends the process.
-    """
-    came: list[int] = []
-
-    def stop(number: int, _: FrameType | None) -> None:
-        if not came:  # another one must not stop the clearing up
-            came.append(number)
-            raise KeyboardInterrupt
-
-    before = _ending() if threading.current_thread() is threading.main_thread() else {}
-    if not before:
-        yield came
+def progress(*, quiet: bool) -> Iterator[Callable[[str, float], None]]:
+    """Show the name of a step and the share of it that is done, on a terminal, unless `quiet`."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda *_: None
         return
-    done = threading.Event()
-    reader, writer = os.pipe()
-    os.set_blocking(writer, False)
-    threading.Thread(target=_end, args=(reader, set(before), done), daemon=True).start()
-    woken = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-    for number in before:
-        signal.signal(number, stop)
-    try:
-        yield came
-    finally:
-        done.set()
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        signal.set_wakeup_fd(woken)
-        os.close(writer)
+    from tqdm import tqdm
 
+    shape = "{desc:<32} {percentage:3.0f}% |{bar}| {elapsed}"
+    with tqdm(total=1.0, leave=False, bar_format=shape, file=sys.stderr) as bar:
 
-def _ending() -> dict[int, signal.Handlers]:
-    """Return the signals that would end the process now, and what they do."""
-    known = (getattr(signal, name) for name in ENDING if hasattr(signal, name))
-    handlers = {int(number): signal.getsignal(number) for number in known}
-    usual = (signal.SIG_DFL, signal.default_int_handler)
-    return {number: handler for number, handler in handlers.items() if handler in usual}  # type: ignore[misc]
+        def show(what: str, share: float) -> None:
+            bar.set_description_str(what, refresh=False)
+            bar.n = share
+            bar.refresh()
 
-
-def _end(reader: int, numbers: set[int], done: threading.Event) -> None:
-    """End the process some time after a signal, if it has not ended by itself."""
-    with open(reader, "rb", buffering=0) as signals:
-        while number := signals.read(1):
-            if number[0] in numbers and not done.wait(GRACE_SECONDS):
-                remove_unfinished()
-                os._exit(128 + number[0])
-
-
-class Bar:
-    """A progress bar of steps that have names: on a terminal only, and not if it is to be quiet."""
-
-    def __init__(self, *, quiet: bool) -> None:
-        self._shown = not quiet and sys.stderr.isatty()
-        self._bar: Any = None
-
-    def __enter__(self) -> Self:
-        if self._shown:
-            from tqdm import tqdm
-
-            shape = "{desc:<32} {percentage:3.0f}% |{bar}| {elapsed}"
-            self._bar = tqdm(total=1.0, leave=False, bar_format=shape, file=sys.stderr)
-        return self
-
-    def __call__(self, what: str, share: float) -> None:
-        """Show a step, and which share of it is done."""
-        if self._bar is not None:
-            self._bar.set_description_str(what, refresh=False)
-            self._bar.n = share
-            self._bar.refresh()
-
-    def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.close()
+        yield show
 
 
 def out_path(text: str) -> Path:
@@ -145,23 +86,14 @@ def out_path(text: str) -> Path:
     return Path(text)
 
 
-def make_folder(folder: Path) -> None:
-    """Make a folder now, so that one that cannot be used is known before anything is done."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except FileExistsError:
-        raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder)) from None
-    if not os.access(folder, os.W_OK):
-        raise OSError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
-
-
 def check_folder(folder: Path) -> None:
     """Say now, before anything is computed, if a folder could not be made or written to."""
-    nearest = folder
-    while not nearest.exists():
-        if nearest.is_symlink():
-            raise UsageError(f"{nearest} is a link to what is not there. Name a folder: --out DIR.")
-        nearest = nearest.parent
+    known = (path for path in (folder, *folder.parents) if os.path.lexists(path))
+    nearest = next(known, None)
+    if nearest is None:  # a drive of Windows
+        raise UsageError(f"There is no {folder.anchor}. Name another folder: --out DIR.")
+    if not nearest.exists():
+        raise UsageError(f"{nearest} is a broken link. Name a folder: --out DIR.")
     if not nearest.is_dir():
         raise UsageError(f"{nearest} is a file. Name a folder: --out DIR.")
     if not os.access(nearest, os.W_OK):
@@ -170,8 +102,9 @@ def check_folder(folder: Path) -> None:
 
 def check_out_file(path: Path) -> None:
     """Say now, before anything is computed, if a file could not be written."""
-    if path.is_dir():
-        raise UsageError(f"{path} is a folder. Name a file: --out FILE.")
+    if path.exists() and not path.is_file():
+        what = "a folder" if path.is_dir() else "not a regular file"
+        raise UsageError(f"{path} is {what}. Name a file: --out FILE.")
     if not path.parent.is_dir():
         raise UsageError(f"There is no folder {path.parent}. Make it, or name another: --out FILE.")
     if not os.access(path.parent, os.W_OK):
@@ -233,3 +166,209 @@ def aligned(head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[
 def _cell(content: str, longest: int = 60) -> str:
     cell = plain(content)
     return cell if len(cell) <= longest else f"{cell[: longest - 1]}…"
+
+
+# Arguments of sub-commands with tables, and what they mean
+
+
+def add_reading(parser: argparse.ArgumentParser) -> None:
+    """Add what says how tables are read."""
+    add = parser.add_argument_group("reading").add_argument
+    add("--delimiter", metavar="C", help="between cells of CSV (default: detected)")
+    add("--decimal", metavar="C", help="decimal mark of numbers, . or , (default: detected)")
+    add("--encoding", metavar="NAME", help="encoding of text (default: UTF-8)")
+    add(
+        "--missing",
+        action="append",
+        default=[],
+        metavar="WORD",
+        help="a word that means a missing value, besides empty cells, NA, NaN and null; repeatable",
+    )
+    add("--sheet", metavar="NAME", help="sheet of a workbook (default: the first)")
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """Add what says how results are printed."""
+    add = parser.add_argument_group("output").add_argument
+    add("--json", action="store_true", help="print the results as JSON")
+    add("--quiet", action="store_true", help="print errors only; no progress bar")
+
+
+def add_trust(parser: argparse.ArgumentParser) -> None:
+    """Add what says which model files are opened."""
+    parser.add_argument(
+        "--trust-compiled",
+        action="store_true",
+        help="open models that predict with compiled code, such as forests, nearest neighbors and "
+        "SVC; a made-up file could crash this program, so use it only for files that you trust",
+    )
+
+
+def add_formulas(parser: argparse.ArgumentParser) -> None:
+    """Add what says how text that looks like a formula is written."""
+    parser.add_argument(
+        "--keep-formulas",
+        action="store_true",
+        help="write ids and classes to CSV unchanged even if a spreadsheet would run them as "
+        "formulas (default: with an apostrophe before them)",
+    )
+
+
+def read_options(arguments: argparse.Namespace, text: frozenset[str]) -> ReadOptions:
+    """Return how tables are to be read; columns in `text` hold names, whatever they look like."""
+    from neverworse.tables import ReadOptions
+
+    delimiter = {"\\t": "\t", "tab": "\t", "comma": ",", "semicolon": ";"}.get(
+        arguments.delimiter, arguments.delimiter
+    )
+    if delimiter is not None and len(delimiter) != 1:
+        raise UsageError(f"--delimiter is one character (or tab), not {delimiter!r}.")
+    if delimiter is not None and not (delimiter == "\t" or delimiter.isprintable()):
+        raise UsageError(f"--delimiter is a character between cells (or tab), not {delimiter!r}.")
+    if arguments.decimal not in (None, ".", ","):
+        raise UsageError(f"--decimal is . or , but not {arguments.decimal!r}.")
+    if arguments.decimal is not None and arguments.decimal == delimiter:
+        raise UsageError("--decimal and --delimiter cannot be the same.")
+    if arguments.encoding is not None and not _is_text_encoding(arguments.encoding):
+        raise UsageError(
+            f"There is no encoding {arguments.encoding!r}. Common ones: utf-8, cp1252, utf-16."
+        )
+    return ReadOptions(
+        delimiter=delimiter,
+        encoding=arguments.encoding,
+        decimal=arguments.decimal,
+        missing=tuple(arguments.missing),
+        sheet=arguments.sheet,
+        text=text,
+    )
+
+
+def _is_text_encoding(name: str) -> bool:
+    try:
+        "".encode(name)  # not codecs.lookup, which knows others as well, such as gzip
+    except (LookupError, ValueError):
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def explaining() -> Iterator[None]:
+    """Give what is wrong with tables, plans and model files the exit codes of the command line."""
+    check_packages()
+    import pyarrow as pa
+
+    from neverworse.tables import ModelFileError, PlanError, TableError
+
+    pa.enable_signal_handlers(False)  # ours know what to clear up
+    try:
+        yield
+    except TableError as error:
+        raise CommandError(str(error), BAD_TABLE) from None
+    except ModelFileError as error:
+        raise CommandError(str(error), BAD_MODEL) from None
+    except PlanError as error:
+        raise UsageError(str(error)) from None
+
+
+def check_packages(needed: Sequence[str] = NEEDED, extra: str = "tables") -> None:
+    """Say what to install if a package is missing; nothing is imported to find out."""
+
+    def is_missing(name: str) -> bool:
+        return sys.modules[name] is None if name in sys.modules else find_spec(name) is None
+
+    missing = [name for name in needed if is_missing(name)]
+    if missing:
+        is_not = "is not" if len(missing) == 1 else "are not"
+        raise CommandError(
+            f"This needs {' and '.join(missing)}, which {is_not} installed. {install(extra)}"
+        )
+
+
+def parse_penalty(option: str, text: str, word: str) -> float | str:
+    """Return the penalty that is meant: a number, or the estimator's word for finding it."""
+    if text == word:
+        return word
+    try:
+        alpha = float(text)
+    except ValueError:
+        raise UsageError(f"{option} is a number or {word}, not {text!r}.") from None
+    if not 0.0 <= alpha < float("inf"):
+        raise UsageError(f"{option} must not be negative or infinite, but is {text}.")
+    return alpha
+
+
+def parse_prior(texts: list[str]) -> dict[str | None, tuple[float, float]] | str:
+    """Return the shares of classes that are meant; see --prior."""
+    if texts == ["confidence"]:
+        return "confidence"
+    if "confidence" in texts:
+        raise UsageError("--prior confidence cannot be combined with other values of --prior.")
+    found: dict[str | None, tuple[float, float]] = {}
+    for text in texts:
+        name, _, interval = text.rpartition("=")
+        match = re.fullmatch(r"([0-9.eE+-]+?)(?:\.\.([0-9.eE+-]+))?", interval)
+        try:
+            if match is None:
+                raise ValueError
+            low = float(match[1])
+            high = low if match[2] is None else float(match[2])
+        except ValueError:
+            raise UsageError(
+                f"--prior is a share such as 0.4, 0.3..0.5 or CLASS=0.3..0.5, or confidence, not "
+                f"{text!r}."
+            ) from None
+        if not 0.0 <= low <= high <= 1.0:
+            raise UsageError(f"--prior is between 0 and 1, with the lower end first, not {text!r}.")
+        if (name or None) in found:
+            raise UsageError(f"--prior is given twice for {name or 'the second class'!r}.")
+        found[name or None] = (low, high)
+    return found
+
+
+def parse_model(text: str) -> str:
+    """Return the name of the model that is meant; see --model."""
+    from neverworse.study import named
+
+    try:
+        return named(text)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def parse_candidates(texts: list[str] | None, model: str) -> tuple[str, ...]:
+    """Return the names of the candidates that are meant; see --candidates."""
+    from neverworse.study import FitSettings, candidates_named
+
+    try:
+        found = FitSettings.candidates if texts is None else candidates_named(texts)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    if not found and parse_model(model) == "stacked":
+        raise UsageError("--model stacked takes candidates. Leave --candidates none out.")
+    return found
+
+
+def parse_threshold(text: str) -> ThresholdRule:
+    """Return the rule that is meant; see --threshold."""
+    from neverworse.study import ThresholdRule
+
+    named = {"balanced": ThresholdRule("balanced"), "f1": ThresholdRule("f1")}
+    if text in named:
+        return named[text]
+    kind, _, costs = text.rpartition("=")
+    parts = costs.split(":") if kind == "cost" else [text]
+    try:
+        numbers = [float(part) for part in parts]
+        if kind not in ("", "cost") or len(numbers) != (2 if kind else 1):
+            raise ValueError
+    except ValueError:
+        raise UsageError(
+            f"--threshold is a number between 0 and 1, balanced, f1 or cost=5:1, not {text!r}."
+        ) from None
+    if kind:
+        if not all(0.0 < cost < float("inf") for cost in numbers):
+            raise UsageError(f"--threshold: both costs must be positive, but are {costs}.")
+        return ThresholdRule("cost", miss=numbers[0], alarm=numbers[1])
+    if not 0.0 < numbers[0] < 1.0:
+        raise UsageError(f"--threshold is a probability between 0 and 1, not {text}.")
+    return ThresholdRule(value=numbers[0])

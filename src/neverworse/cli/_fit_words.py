@@ -52,7 +52,7 @@ def summary(study: Study, paths: Sequence[Path]) -> Iterator[str]:
     for note in study.notes:
         yield f"{wrapped(f'Note: {note}')}\n"
     yield f"{wrapped(study.certificate_words)}\n"
-    yield f"In {paths[0].parent}: {', '.join(path.name for path in paths)}"
+    yield f"Written to {paths[0].parent}: {', '.join(path.name for path in paths)}"
     yield from to_look_at({column.name: column.look for column in study.data.columns})
 
 
@@ -82,7 +82,7 @@ def _model(model: ModelFacts) -> Iterator[str]:
 def as_json(study: Study, paths: Sequence[Path]) -> str:
     """Return everything for machines."""
     files = {path.name: str(path) for path in paths}
-    return json.dumps({**study.to_dict(), "outputs": files}, ensure_ascii=False, allow_nan=False)
+    return json.dumps({**study.to_dict(), "outputs": files}, allow_nan=False)
 
 
 def _read(data: DataFacts) -> Iterator[str]:
@@ -93,7 +93,7 @@ def _read(data: DataFacts) -> Iterator[str]:
         f"{data.target!r}, {data.n_unlabeled:,} without."
     )
     classes = ", ".join(f"{facts.name} ({facts.n_labeled:,})" for facts in data.classes)
-    yield f"{wrapped(f'Classes and their labels: {classes}.')}\n"
+    yield f"{wrapped(f'Labels per class: {classes}.')}\n"
     columns = [column for column in data.columns if column.kind != "target"]
     yield aligned(
         ("column", "read as", "made into", "missing", "features"),
@@ -172,9 +172,11 @@ def _matters(study: Study) -> str:
         parts = [f"{each.column} ({signed(decimal(each.increase.value))})" for each in shown]
         of = "" if positive is None else f" of {positive!r}"
         return (
-            f"What matters most to {found.model}, by the rise of the {found.measure}{of} if a "
-            f"column is shuffled: {', '.join(parts)}."
+            f"What matters most to {found.model}, by the increase of the {found.measure}{of} when "
+            f"a column is shuffled: {', '.join(parts)}."
         )
+    if not study.coefficients:
+        return "Which columns matter most was not computed: too few labels were held out."
     which = "supervised" if study.model.name == "supervised" else "projected"
     weights = [
         (getattr(each, f"{which}_scaled"), each)
@@ -189,7 +191,7 @@ def _matters(study: Study) -> str:
     ]
     score = "the score of a class" if positive is None else f"the score of {positive!r}"
     return (
-        f"What matters most, by the change of {score} per standard deviation: {', '.join(parts)}."
+        f"What matters most, by the change in {score} per standard deviation: {', '.join(parts)}."
     )
 
 
@@ -201,17 +203,17 @@ def show_plan(
     columns = feature_columns(table, settings)
     plans = TablePreparation(**settings.reading).plan(columns)
     plan = describe(plans, looks_at(columns, target, plans), columns)
-    text = json.dumps(plan, ensure_ascii=False, indent=1)
     if arguments.plan:
         path = Path(arguments.plan)
+        text = json.dumps(plan, ensure_ascii=False, indent=1)
         write_whole(path, lambda file: file.write(f"{text}\n".encode()))
     if arguments.json:
-        print(text)
+        print(json.dumps(plan, indent=1))
     elif not arguments.quiet:
         for paragraph in _planned(plan["columns"]):
             print(paragraph)
         if arguments.plan:
-            print(f"\nIn {arguments.plan}. Edit it, and give it back: --columns {arguments.plan}")
+            print(f"\nWritten: {arguments.plan}. Edit it, and use it: --columns {arguments.plan}")
     check_readable(plans)
 
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from neverworse import __version__
 from neverworse._extras import install
 from neverworse._files import write_whole
-from neverworse.cli._arguments import parse_penalty
 from neverworse.cli._common import (
     UsageError,
+    check_folder,
     check_seed,
-    make_folder,
     out_path,
+    parse_penalty,
     without_convergence_warnings,
     wrapped,
 )
@@ -47,15 +47,13 @@ class Problem(NamedTuple):
     y_test: AnyArray
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the sub-command to those of the command line."""
-    parser = commands.add_parser(
-        "demo",
-        help="compare supervised, projected, ICLS and oracle on a small data set",
-        description="Hide most labels of scikit-learn's breast cancer data, compare what the "
-        "classifiers make of the rest, and draw how the projection works.",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+def add_demo(parser: argparse.ArgumentParser) -> None:
+    """Describe the sub-command."""
+    parser.description = (
+        "Hide most labels of scikit-learn's breast cancer data, compare what the classifiers make "
+        "of the rest, and draw how the projection works."
     )
+    parser.formatter_class = argparse.ArgumentDefaultsHelpFormatter
     add = parser.add_argument
     add(
         "--out",
@@ -72,7 +70,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="ridge penalty of the supervised classifier: a number (0 is the setting of the "
         "paper), or loo to choose it by exact leave-one-out",
     )
-    add("--seed", type=int, default=0, metavar="N", help="for the split and the choice of labels")
+    add("--seed", type=int, default=0, metavar="N", help="random seed of the split and the labels")
     parser.set_defaults(run=run)
 
 
@@ -83,19 +81,20 @@ def run(arguments: argparse.Namespace) -> None:
     check_seed(arguments.seed)
     alpha = parse_penalty("--alpha", arguments.alpha, "loo")
     problem = hide_labels(arguments.labels, arguments.seed)
-    # Made now, so that a folder that cannot be used is known before anything is printed.
-    make_folder(arguments.out)
+    check_folder(arguments.out)
     with without_convergence_warnings():
         projected = ProjectedLeastSquaresClassifier(alpha=alpha)
         projected.fit(problem.X_train, problem.y_known)
         _print_settings(problem, projected, arguments.seed)
         _print_table(problem, projected)
         _print_certificate(problem, projected)
+    arguments.out.mkdir(parents=True, exist_ok=True)
     _save_picture(arguments.out / PICTURE)
     path, content = arguments.out / TABLE, patients(arguments.labels, arguments.seed)
     write_whole(path, lambda file: file.write(content))
     print(f"The same data as a table, to go on with: {path}")
-    command = ["neverworse", "fit", str(path), "--target", "diagnosis", "--id", "patient"]
+    # Shells of Windows take slashes as well, and not all of them the quotes of others.
+    command = ["neverworse", "fit", path.as_posix(), "--target", "diagnosis", "--id", "patient"]
     print(f"\n  {shlex.join(command)}")
 
 
@@ -139,13 +138,13 @@ def _print_settings(
         chosen = ", chosen by leave-one-out" if projected.alpha == "loo" else ""
         penalty = (
             f"the ridge penalty alpha = {projected.certificate_.penalty:.4g}{chosen}; the "
-            "constraint set and the loss of the guarantee have the same one"
+            "constraint set and the loss of the guarantee have the same penalty"
         )
     said = (
-        f"Of {n_train} training rows {n_labels} keep their label; those without: "
-        f"{n_train - n_labels}. {len(problem.y_test)} test rows are held out. {n_features} "
-        "features, standardised on the training rows. The supervised classifier is least "
-        f"squares on the {n_labels} labels with {penalty}."
+        f"Of the {n_train} training rows, {n_labels} keep their labels, and the other "
+        f"{n_train - n_labels} are unlabeled. {len(problem.y_test)} test rows are held out. The "
+        f"{n_features} features are standardised on the training rows. The supervised classifier "
+        f"is least squares on the {n_labels} labels with {penalty}."
     )
     print(wrapped(said))
 
@@ -200,14 +199,12 @@ def _print_certificate(problem: Problem, projected: ProjectedLeastSquaresClassif
         + projected.certificate_.penalty * float((model.coef_**2).sum())
         for model in (projected.supervised_, projected)
     )
-    outcome = f"the loss{_plus_penalty(projected)} is "
-    outcome += (
-        "the same"
-        if after == before
-        else f"{after:.4g} instead of {before:.4g}, lower by {before - after:.4g}"
+    outcome = f"{after:.4g} instead of {before:.4g}, lower by {before - after:.4g}"
+    said = (
+        "With the true labels, which no classifier but the oracle saw, the loss"
+        f"{_plus_penalty(projected)} is {'the same' if after == before else outcome}."
     )
-    print()
-    print(wrapped(f"With the true labels, which no classifier but the oracle saw, {outcome}."))
+    print(f"\n{wrapped(said)}")
 
 
 def _plus_penalty(projected: ProjectedLeastSquaresClassifier) -> str:
@@ -280,17 +277,11 @@ def _draw_scores(
         score = class_scores(classifier, ends[:, None])[:, 1]
         ax.plot(ends, score, color=colour, linestyle=style, linewidth=1.8, label=name)
     marks: dict[str, Any] = {"linestyle": "none", "color": "black"}
-    name = f"{labeled.sum()} labeled rows"
-    diamonds: dict[str, Any] = {
-        "marker": "D",
-        "markersize": 7,
-        "markeredgecolor": "white",
-        "zorder": 3,
-    }
-    ax.plot(x[labeled], y[labeled], **marks, **diamonds, label=name)
-    name = f"{(~labeled).sum()} unlabeled rows"
-    ticks: dict[str, Any] = {"marker": "|", "markersize": 11, "transform": ax.get_xaxis_transform()}
-    ax.plot(x[~labeled], np.full((~labeled).sum(), 0.03), **marks, **ticks, label=name)
+    diamonds = marks | {"marker": "D", "markersize": 7, "markeredgecolor": "white", "zorder": 3}
+    ax.plot(x[labeled], y[labeled], **diamonds, label=f"{labeled.sum()} labeled rows")
+    ticks = marks | {"marker": "|", "markersize": 11, "transform": ax.get_xaxis_transform()}
+    away = x[~labeled]
+    ax.plot(away, np.full(len(away), 0.03), **ticks, label=f"{len(away)} unlabeled rows")
     ax.set_xlim(*ends)
     ax.set_yticks([0.0, 0.5, 1.0], ["label 0", "0.5", "label 1"])
     ax.set_xlabel("x1")
@@ -313,14 +304,8 @@ def _name_parts(display: ConstraintSetDisplay) -> None:
         ("constraint set", display.constraint_set.mean(axis=0), (-20, 0), BLUE, "center"),
         ("equally far from supervised", ellipse[ellipse[:, 1].argmin()], (8, -15), GREY, "center"),
     ):
-        display.ax_.annotate(
-            name,
-            xy=(float(point[0]), float(point[1])),
-            xytext=offset,
-            textcoords="offset points",
-            horizontalalignment=align,
-            color=colour,
-        )
+        look: dict[str, Any] = {"textcoords": "offset points", "ha": align, "color": colour}
+        display.ax_.annotate(name, (float(point[0]), float(point[1])), offset, **look)
 
 
 def patients(n_labels: int, seed: int) -> bytes:

@@ -7,26 +7,24 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from neverworse._files import scratch_folder
-from neverworse.cli._arguments import (
+from neverworse._files import check_replaceable, scratch_folder
+from neverworse.cli._common import (
+    UsageError,
     add_formulas,
     add_output,
     add_reading,
+    check_folder,
+    check_out_file,
+    check_seed,
     explaining,
+    out_path,
     parse_candidates,
     parse_model,
     parse_penalty,
     parse_prior,
     parse_threshold,
+    progress,
     read_options,
-)
-from neverworse.cli._common import (
-    Bar,
-    UsageError,
-    check_folder,
-    check_out_file,
-    check_seed,
-    out_path,
     without_convergence_warnings,
 )
 
@@ -37,15 +35,13 @@ if TYPE_CHECKING:
     from neverworse.tables import StoredTable, TableFile
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the sub-command to those of the command line."""
-    parser = commands.add_parser(
-        "fit",
-        help="fit a model to a table in which some rows have no label",
-        description="Fit a classifier to a table in which the target is empty for most rows. The "
-        "classifier is never worse than one of the labeled rows alone, in squared error on all "
-        "rows, whatever the missing labels are: a certificate says by how much it is better. "
-        "Writes model.skops, predictions.csv, certificate.json and report.html.",
+def add_fit(parser: argparse.ArgumentParser) -> None:
+    """Describe the sub-command."""
+    parser.description = (
+        "Fit a classifier to a table in which the target is empty for most rows. The classifier is "
+        "never worse than one fitted to the labeled rows alone, in squared error on all rows, "
+        "whatever the missing labels are: a certificate says by how much it is better. Writes "
+        "model.skops, predictions.csv, certificate.json and report.html."
     )
     add = parser.add_argument
     add(
@@ -80,20 +76,20 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def _add_columns(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("columns").add_argument
-    add("--id", metavar="COLUMN", help="names the rows in results; no feature")
-    add("--weight", metavar="COLUMN", help="how much each row counts")
-    add("--drop", nargs="+", default=[], metavar="COLUMN", help="leave these out")
+    add("--id", metavar="COLUMN", help="identifies the rows in the results; not a feature")
+    add("--weight", metavar="COLUMN", help="weights of the rows")
+    add("--drop", nargs="+", default=[], metavar="COLUMN", help="columns to leave out")
     add(
         "--categorical",
         nargs="+",
         default=[],
         metavar="COLUMN",
-        help="these are categories, though they look like numbers or dates",
+        help="columns to treat as categories even if they look like numbers or dates",
     )
     add(
         "--dates",
         choices=("day-first", "month-first"),
-        help="what dates such as 01/02/2026 begin with, in columns that do not tell",
+        help="what dates such as 01/02/2026 start with, where a column leaves it open",
     )
     add(
         "--plan",
@@ -101,14 +97,14 @@ def _add_columns(parser: argparse.ArgumentParser) -> None:
         const="",
         type=_plan_path,
         metavar="FILE.json",
-        help="show how columns would be read, and stop; with a name, write that to a file that can "
-        "be edited and given back: --columns",
+        help="show how columns would be read, and stop; with a name, also write this plan to a "
+        "file, to edit it and use it with --columns",
     )
     add(
         "--columns",
         type=Path,
         metavar="FILE.json",
-        help="read columns as a plan says (see --plan); those that it does not name are recognised",
+        help="read columns as this plan says (see --plan); other columns are detected",
     )
     add(
         "--missing-label",
@@ -122,7 +118,7 @@ def _plan_path(text: str) -> str:
     """Return the name of a plan; a table that follows --plan by mistake is never replaced."""
     if text and Path(text).suffix.lower() != ".json":
         raise argparse.ArgumentTypeError(
-            f"a plan is a file that ends in .json, not {text!r}. Put --plan behind the tables"
+            f"a plan is a file that ends in .json, not {text!r}. Put --plan after the tables"
         )
     return text
 
@@ -135,20 +131,20 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="[CLASS=]LOW..HIGH",
         help="share of a class (of two: the second in sorted order) among the unlabeled rows, as "
-        "0.4 or 0.3..0.5, or: confidence, for an interval from the labels; repeatable",
+        "0.4 or 0.3..0.5; or confidence, for a confidence interval from the labels; repeatable",
     )
     add(
         "--positive",
         metavar="CLASS",
-        help="the class that is looked for: precision, recall and F1 are about it (default: the "
-        "rarer one of two)",
+        help="the positive class, which precision, recall and F1 are about (default: the rarer of "
+        "two)",
     )
     add(
         "--distance",
         choices=("all", "labeled", "unlabeled", "euclidean"),
         default="all",
-        help="in which the supervised model is projected; all and unlabeled give a guarantee "
-        "(default: all)",
+        help="distance in which the supervised model is projected; all and unlabeled give a "
+        "guarantee (default: all)",
     )
     add(
         "--alpha",
@@ -161,15 +157,23 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
         "--constraint-alpha",
         default="same",
         metavar="A",
-        help="ridge penalty in the loss that the guarantee is about: a number, or same as that of "
-        "the supervised model (default: same). With a smaller one, dropping the penalty counts as "
-        "improvement; the certificate says how much of it that is",
+        help="ridge penalty in the loss that the guarantee is about: a number, or same, for that "
+        "of the supervised model (default: same). With a smaller one, part of the improvement is "
+        "the smaller penalty itself; the certificate says how much",
     )
     add(
         "--class-weight",
         choices=("balanced",),
-        help="let the labeled rows of every class weigh the same together; the guarantee is then "
-        "about the weighted squared error",
+        help="weight labeled rows so that every class has the same total weight; the guarantee is "
+        "then about the weighted squared error",
+    )
+    add(
+        "--kernel",
+        choices=("linear", "rbf", "laplacian", "auto"),
+        default="linear",
+        help="of the supervised and the projected model, with a gamma by leave-one-out: linear "
+        "(default); rbf or laplacian, in which scores are not linear in the columns; or auto: rbf "
+        "if that predicts left-out labels clearly better, linear otherwise",
     )
     add(
         "--compare",
@@ -181,7 +185,7 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
         "--candidates",
         nargs="+",
         metavar="NAME",
-        help="methods that the supervised model may be moved towards, as far as the labels prove "
+        help="methods towards which the supervised model is moved as far as the labels support it "
         "with confidence (the stacked model): icls, self-learning, 'logistic regression' and "
         "'random forest' (the default), 'gradient boosting', self-training, projected; or: none",
     )
@@ -196,9 +200,9 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
         "--threshold",
         default="0.5",
         metavar="RULE",
-        help="of the probability of the positive one of two classes: a number (default: 0.5); or "
-        "found on held-out labeled rows: balanced (accuracy), f1, or cost=5:1, where a missed row "
-        "costs 5 times as much as a false alarm",
+        help="predict the positive one of two classes from this probability on: a number (default: "
+        "0.5); or chosen on held-out labeled rows: balanced (accuracy), f1, or cost=5:1, where a "
+        "missed positive costs 5 times as much as a false alarm",
     )
     add(
         "--calibrate",
@@ -210,10 +214,10 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
         "--memory",
         type=float,
         metavar="GB",
-        help="read larger tables again and again instead of keeping them in memory (default: half "
-        "of what is free)",
+        help="leave larger tables on disk, and read them in every pass (default: half of the free "
+        "memory)",
     )
-    add("--seed", type=int, default=0, metavar="N", help="of folds and subsets")
+    add("--seed", type=int, default=0, metavar="N", help="random seed (default: 0)")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -226,11 +230,7 @@ def run(arguments: argparse.Namespace) -> None:
         check_folder(arguments.out)
     elif arguments.plan:
         check_out_file(Path(arguments.plan))
-    with (
-        explaining(),
-        without_convergence_warnings(),
-        scratch_folder("neverworse-") as scratch,
-    ):
+    with explaining(), without_convergence_warnings(), scratch_folder("neverworse-") as scratch:
         if arguments.plan is None:
             _run(arguments, scratch)
         else:
@@ -244,10 +244,11 @@ def _run(arguments: argparse.Namespace, scratch: Path) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
     from neverworse.cli._fit_words import as_json, summary
-    from neverworse.study import assess, check_choice, fit_table, write_outputs
+    from neverworse.study import OUTPUTS, assess, check_choice, fit_table, write_outputs
 
+    check_replaceable(arguments.out / name for name in OUTPUTS)
     settings = settings_of(arguments)
-    with Bar(quiet=arguments.quiet or arguments.json) as bar, ThreadPoolExecutor(1) as pool:
+    with progress(quiet=arguments.quiet or arguments.json) as bar, ThreadPoolExecutor(1) as pool:
         bar("reading", 0.0)
         files, table, settings = read_tables(arguments, settings, scratch)
         facts = pool.submit(lambda: [file_facts(file) for file in files])
@@ -293,8 +294,8 @@ def _check_roles(arguments: argparse.Namespace) -> None:
         for name in names:
             if name is not None and taken.setdefault(name, option) != option:
                 raise UsageError(
-                    f"{taken[name]} and {option} both name the column {name!r}, which can be one "
-                    "of them only."
+                    f"{taken[name]} and {option} both name the column {name!r}, which can only be "
+                    "one of them."
                 )
 
 
@@ -317,6 +318,7 @@ def settings_of(arguments: argparse.Namespace) -> FitSettings:
         constraint_alpha=parse_penalty("--constraint-alpha", arguments.constraint_alpha, "same"),
         prior=parse_prior(arguments.prior),
         class_weight=arguments.class_weight,
+        kernel=arguments.kernel,
         positive=arguments.positive,
         model=parse_model(arguments.model),
         candidates=parse_candidates(arguments.candidates, arguments.model),

@@ -8,28 +8,26 @@ import io
 import json
 import os
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from neverworse._files import only_one, scratch_folder
 from neverworse.cli import fit
-from neverworse.cli._arguments import (
+from neverworse.cli._common import (
+    BAD_MODEL,
+    CommandError,
+    UsageError,
     add_formulas,
     add_output,
     add_reading,
+    check_out_file,
     check_packages,
     explaining,
-    read_options,
-)
-from neverworse.cli._common import (
-    BAD_MODEL,
-    Bar,
-    CommandError,
-    UsageError,
-    check_out_file,
     out_path,
     plain,
+    progress,
+    read_options,
     wrapped,
 )
 
@@ -50,17 +48,15 @@ or on a page in your browser, which says it after every answer:
 Answers are kept in DIR/labels.json, so that labeling can go on next week."""
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the sub-command to those of the command line."""
-    parser = commands.add_parser(
-        "label",
-        help="label a few rows to decide between the models of a fit, or to train",
-        description="Ask for labels of a few unlabeled rows, and say what they decide: whether the "
-        "model of neverworse fit makes more errors than the supervised one. Without an option, "
-        "say what is decided so far.",
-        epilog=HOW,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def add_label(parser: argparse.ArgumentParser) -> None:
+    """Describe the sub-command."""
+    parser.description = (
+        "Ask for labels of a few unlabeled rows, and say what they decide: whether the\nmodel of "
+        "neverworse fit makes more errors than the supervised one. Without an\noption, say what is "
+        "decided so far."
     )
+    parser.epilog = HOW
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     add = parser.add_argument
     add("folder", type=Path, metavar="DIR", help="--out of neverworse fit")
     what = parser.add_mutually_exclusive_group()
@@ -95,7 +91,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         type=int,
         default=0,
         metavar="N",
-        help="of --serve, on this computer only (default: a free one)",
+        help="port of --serve, on this computer only (default: a free one)",
     )
     add("--no-browser", action="store_true", help="let --serve print the address only")
     add_formulas(parser)
@@ -119,21 +115,25 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.serve:
         check_packages(("starlette", "uvicorn"), "label")
     with explaining(), _alone(arguments.folder), scratch_folder("neverworse-") as scratch:
-        with Bar(quiet=arguments.quiet or arguments.json) as bar:
+        with progress(quiet=arguments.quiet or arguments.json) as bar:
             bar("reading", 0.0)
             labeling = _open(arguments, scratch)
-        if arguments.next is not None:
-            _ask(arguments, labeling)
-        elif arguments.answers is not None:
-            _record(arguments, labeling)
-        elif arguments.withdraw is not None:
-            _withdraw(arguments, labeling)
-        elif arguments.serve:
-            _serve(arguments, labeling)
-        elif arguments.fill:
-            _fill(arguments, labeling)
-        else:
-            _say(arguments, labeling, {})
+        steps = {"next": _ask, "answers": _record, "withdraw": _withdraw}
+        steps |= {"serve": _serve, "fill": _fill}
+        chosen = [option for option in steps if getattr(arguments, option)]
+        try:
+            (steps[chosen[0]] if chosen else _say)(arguments, labeling)
+        finally:  # a server is ended by Ctrl-C
+            if chosen and chosen[0] in ("answers", "withdraw", "serve"):
+                _report(labeling)
+
+
+def _report(labeling: Labeling) -> None:
+    """Write the report of the fit again, with what was asked and answered."""
+    from neverworse.study import REPORT, asked_of, write_report
+
+    asked = asked_of(labeling.folder, labeling.study)
+    write_report(labeling.study, labeling.folder / REPORT, asked)
 
 
 @contextlib.contextmanager
@@ -146,7 +146,7 @@ def _alone(folder: Path) -> Iterator[None]:
             yield
     except BlockingIOError:
         raise CommandError(
-            f"Another neverworse label is at work in {folder}. Wait for it, or stop it."
+            f"Another neverworse label is running in {folder}. Wait for it, or stop it."
         ) from None
     finally:
         with contextlib.suppress(OSError):  # in use; otherwise, one that was killed has left it
@@ -176,14 +176,14 @@ def _open(arguments: argparse.Namespace, scratch: Path) -> Labeling:
 def _fit_arguments(study: Study, place: Path) -> argparse.Namespace:
     """Return the arguments with which the fit was made, with paths that lead to its files."""
     parser = argparse.ArgumentParser()
-    fit.add_parser(parser.add_subparsers(dest="command"))
-    words = shlex.split(study.command)[1:]
+    fit.add_fit(parser)
     try:
+        _, command, *words = shlex.split(study.command)
+        if command != "fit":
+            raise ValueError
         with contextlib.redirect_stderr(io.StringIO()):
             found = parser.parse_args(words)
-        if found.command != "fit":
-            raise ValueError
-    except (SystemExit, ValueError, AttributeError):
+    except (SystemExit, ValueError):
         raise CommandError(
             "These results were not made by neverworse fit on the command line, so its tables are "
             "not known. Use SequentialAudit in Python instead.",
@@ -239,10 +239,8 @@ def _ask(arguments: argparse.Namespace, labeling: Labeling) -> None:
     if questions:
         write_questions(labeling, questions, arguments.out, keep_formulas=arguments.keep_formulas)
     labeling.save()
-    counts = {
-        purpose: sum(each.purpose == purpose for each in questions)
-        for purpose in ("decide", "train")
-    }
+    purposes = [each.purpose for each in questions]
+    counts = {purpose: purposes.count(purpose) for purpose in ("decide", "train")}
     said = []
     if questions:
         said.append(
@@ -349,27 +347,25 @@ def _fill(arguments: argparse.Namespace, labeling: Labeling) -> None:
     # It is the user's own table, to be read again: an apostrophe would make another value.
     write_whole(arguments.out, lambda file: write_csv(iter([table]), file, keep_formulas=True))
     n = len(labeling.answers)
-    said = [
-        (
-            f"Written: {arguments.out}, the table with {count(n, 'answer')} in its target. A model "
-            "that is fitted to it is another one: nothing is decided about it yet."
-        )
-    ]
-    _say(arguments, labeling, {"out": str(arguments.out), "n_answers": n}, said)
+    said = (
+        f"Written: {arguments.out}, the table with {count(n, 'answer')} in its target. A model "
+        "that is fitted to it is another one: nothing is decided about it yet."
+    )
+    _say(arguments, labeling, {"out": str(arguments.out), "n_answers": n}, [said])
 
 
 def _say(
     arguments: argparse.Namespace,
     labeling: Labeling,
-    facts: dict[str, Any],
-    said: list[str] | None = None,
+    facts: dict[str, Any] | None = None,
+    said: Sequence[str] = (),
 ) -> None:
     """Print what was done, and what is decided."""
     standing = labeling.standing()
     if arguments.json:
-        print(json.dumps({**facts, "standing": standing.to_dict()}, ensure_ascii=False))
+        print(json.dumps({**(facts or {}), "standing": standing.to_dict()}))
     elif not arguments.quiet:
-        for paragraph in said or ():
+        for paragraph in said:
             print(wrapped(paragraph, hanging="  "))
         print(wrapped(standing.decision))
         for reason in standing.reasons():
@@ -377,4 +373,4 @@ def _say(
 
 
 def _command(arguments: argparse.Namespace, *more: str) -> str:
-    return plain(shlex.join(["neverworse", "label", str(arguments.folder), *more]))
+    return plain(shlex.join(["neverworse", "label", arguments.folder.as_posix(), *more]))

@@ -10,33 +10,38 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from neverworse import __version__
-from neverworse.cli._arguments import check_packages
-from neverworse.cli._common import CommandError, UsageError, make_folder, out_path, wrapped
+from neverworse.cli._common import (
+    CommandError,
+    UsageError,
+    check_folder,
+    check_packages,
+    out_path,
+    wrapped,
+)
 
 if TYPE_CHECKING:
     from neverworse.experiments import Reproduction
 
 # Named here, so that help is printed without importing what runs them; a test compares.
-EXPERIMENTS = ("robustness", "curves", "table", "timing")
+EXPERIMENTS = ("robustness", "curves", "table", "timing", "evidence")
+IN_PAPER = EXPERIMENTS[:-1]
 AVAILABLE = "available"
 NEEDED = ("jinja2", "joblib", "matplotlib", "pandas", "tqdm")
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the sub-command to those of the command line."""
-    parser = commands.add_parser(
-        "reproduce",
-        help="run the experiments of the paper, and compare with what was published",
-        description="Run the experiments of Krijthe and Loog (2017) and write figures, Table 1, "
-        "all measurements and a report beside the published numbers. An interrupted run goes on "
-        "where it was; more repeats later cost only themselves.",
+def add_reproduce(parser: argparse.ArgumentParser) -> None:
+    """Describe the sub-command."""
+    parser.description = (
+        "Run the experiments of Krijthe and Loog (2017) and write figures, Table 1, all "
+        "measurements and a report beside the published numbers. An interrupted run resumes where "
+        "it stopped; adding repeats later computes only the new ones."
     )
     add = parser.add_argument
     add(
         "experiments",
         nargs="*",
         metavar="EXPERIMENT",
-        help=f"{', '.join(EXPERIMENTS)}, or all (default)",
+        help=f"{', '.join(EXPERIMENTS)}, or all of the paper (default; all but evidence)",
     )
     add(
         "--datasets",
@@ -63,7 +68,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         default="bonferroni",
         help="for the number of tests in Table 1 (default: bonferroni)",
     )
-    add("--jobs", type=int, metavar="N", help="processes (default: one for each core)")
+    add("--jobs", type=int, metavar="N", help="number of processes (default: one per core)")
     add(
         "--out",
         type=out_path,
@@ -71,8 +76,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         metavar="DIR",
         help="folder for results (default: neverworse-reproduction)",
     )
-    add("--seed", type=int, default=0, metavar="N", help="of all random numbers (default: 0)")
-    add("--data-home", metavar="DIR", help="where data sets are looked for first")
+    add("--seed", type=int, default=0, metavar="N", help="random seed (default: 0)")
+    add("--data-home", metavar="DIR", help="folder in which data sets are looked up first")
     add("--quiet", action="store_true", help="no progress bar")
     parser.set_defaults(run=run)
 
@@ -82,7 +87,8 @@ def run(arguments: argparse.Namespace) -> None:
     check_packages(NEEDED, "paper")
     _check_numbers(arguments)
     experiments, datasets = _chosen(arguments)
-    make_folder(arguments.out)
+    check_folder(arguments.out)
+    arguments.out.mkdir(parents=True, exist_ok=True)
     start = time.monotonic()
     try:
         reproduction = _reproduce(arguments, experiments, datasets)
@@ -90,7 +96,7 @@ def run(arguments: argparse.Namespace) -> None:
         paths = reproduction.save(arguments.out, command=_command(arguments), took=took)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
-            "All repeats that were finished are stored; the same command goes on from there."
+            "All finished repeats are stored; run the same command to resume."
         ) from None
     for paragraph in _summary(reproduction):
         print(paragraph)
@@ -108,20 +114,20 @@ def _chosen(arguments: argparse.Namespace) -> tuple[list[str], list[str] | str]:
     """Return the experiments and the data sets, by their own names however they were written."""
     from neverworse.datasets import PAPER_DATASETS
 
-    experiments = _known("experiment", arguments.experiments or ["all"], EXPERIMENTS)
+    experiments = _known("experiment", arguments.experiments or ["all"], EXPERIMENTS, IN_PAPER)
     if arguments.datasets == [AVAILABLE]:
         return experiments, AVAILABLE
     return experiments, _known("data set", arguments.datasets or ["all"], PAPER_DATASETS)
 
 
-def _known(what: str, names: Sequence[str], known: Sequence[str]) -> list[str]:
-    spelled = {name.lower(): name for name in known}
-    if "all" in names:
-        return list(known)
+def _known(
+    what: str, names: Sequence[str], known: Sequence[str], everything: Sequence[str] = ()
+) -> list[str]:
+    spelled = {name.lower(): [name] for name in known} | {"all": list(everything or known)}
     for name in names:
         if name.lower() not in spelled:
-            raise UsageError(f"There is no {what} {name!r}: choose from {', '.join(known)}.")
-    return [spelled[name.lower()] for name in names]
+            raise UsageError(f"There is no {what} {name!r}. Choose from {', '.join(known)}.")
+    return [found for name in names for found in spelled[name.lower()]]
 
 
 def _reproduce(
@@ -148,7 +154,7 @@ def _reproduce(
         raise CommandError(f"{error}\nWithout it: --datasets {AVAILABLE}") from None
     if not reproduction.measurements:
         raise UsageError(
-            "Nothing to run: learning curves are those of Ionosphere, SPECT and USPS only."
+            "Nothing to run: there are learning curves of Ionosphere, SPECT and USPS only."
         )
     return reproduction
 
@@ -180,6 +186,11 @@ def _summary(reproduction: Reproduction) -> Iterator[str]:
         yield "The guarantee holds." if holds else "The guarantee is VIOLATED."
         for sentence in experiments.guarantee_sentences(reproduction.guarantees):
             yield wrapped(sentence)
+    if "evidence" in reproduction.measurements:
+        said = experiments.evidence_sentence(
+            reproduction.measurements["evidence"], reproduction.summaries["evidence"]
+        )
+        yield wrapped(said)
     if "curves" in reproduction.measurements:
         said = experiments.claims_sentence(reproduction.measurements["curves"])
         yield f"\n{wrapped(said)}"

@@ -11,24 +11,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from neverworse._files import write_whole
-from neverworse.cli._arguments import (
-    add_formulas,
-    add_output,
-    add_reading,
-    add_trust,
-    check_packages,
-    explaining,
-    parse_prior,
-    read_options,
-)
 from neverworse.cli._common import (
     BAD_MODEL,
     NOT_GUARANTEED,
     CommandError,
     UsageError,
+    add_formulas,
+    add_output,
+    add_reading,
+    add_trust,
     check_out_file,
+    check_packages,
+    explaining,
     out_path,
+    parse_prior,
     plain,
+    read_options,
     wrapped,
 )
 
@@ -41,24 +39,16 @@ RESPONSES = ("auto", "predict_proba", "score", "error")
 WRITERS = (".csv", ".parquet", ".jsonl", ".ndjson")
 
 
-def add_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the sub-commands to those of the command line."""
-    _add_predict(commands)
-    _add_audit(commands)
-    _add_report(commands)
-
-
-def _add_predict(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser(
-        "predict",
-        help="predict the classes of a table with a model of neverworse fit",
-        description="Predict the rows of a table, a batch at a time, so that it may be larger than "
-        "the memory. Prints CSV, or with --json JSON lines, unless --out names a file.",
+def add_predict(parser: argparse.ArgumentParser) -> None:
+    """Describe the sub-command."""
+    parser.description = (
+        "Predict the rows of a table, a batch at a time, so that it may be larger than memory. "
+        "Prints CSV, or JSON lines with --json, unless --out names a file."
     )
     add = parser.add_argument
     add("model", type=Path, metavar="MODEL", help="model.skops of neverworse fit")
     add("table", nargs="+", metavar="TABLE", help="files of any format, or - for standard input")
-    add("--id", metavar="COLUMN", help="names the rows (default: their numbers)")
+    add("--id", metavar="COLUMN", help="identifies the rows (default: row numbers)")
     add("--out", type=out_path, metavar="FILE", help=f"a file to write: {', '.join(WRITERS)}")
     add("--probabilities", action="store_true", help="add the probabilities of all classes")
     add_trust(parser)
@@ -132,7 +122,7 @@ def _finish(arguments: argparse.Namespace, noticed: Noticed) -> None:
             "ignored_columns": list(noticed.extra),
             "new_levels": {name: dict(found) for name, found in noticed.new_levels.items()},
         }
-        print(json.dumps(summary, ensure_ascii=False))
+        print(json.dumps(summary))
     elif arguments.out is not None and not arguments.quiet:
         from neverworse._words import count
 
@@ -140,13 +130,12 @@ def _finish(arguments: argparse.Namespace, noticed: Noticed) -> None:
         print(plain(f"{count(noticed.n_rows, 'row')} ({classes}) in {arguments.out}"))
 
 
-def _add_audit(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser(
-        "audit",
-        help="prove how much worse or better a saved model may be than another",
-        description="Compare a saved model with another on a table, for every possible labeling of "
-        "its unlabeled rows. Any scikit-learn classifier will do that was saved with skops. "
-        "Exit code 0: never worse; 3: it may be worse.",
+def add_audit(parser: argparse.ArgumentParser) -> None:
+    """Describe the sub-command."""
+    parser.description = (
+        "Compare a saved model with another on a table, for every possible labeling of its "
+        "unlabeled rows. Any scikit-learn classifier saved with skops will do. Exit code 0: never "
+        "worse; 3: it may be worse."
     )
     add = parser.add_argument
     add("model", type=Path, metavar="MODEL", help="a file of skops")
@@ -165,8 +154,8 @@ def _add_audit(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="what is compared: probabilities, scores on targets 0 and 1, or classes (default: "
         "auto, which is score for models of neverworse)",
     )
-    add("--weight", metavar="COLUMN", help="how much each row counts")
-    add("--drop", nargs="+", default=[], metavar="COLUMN", help="are no features")
+    add("--weight", metavar="COLUMN", help="weights of the rows")
+    add("--drop", nargs="+", default=[], metavar="COLUMN", help="columns that are not features")
     add(
         "--missing-label", action="append", default=[], metavar="VALUE", help="marks unlabeled rows"
     )
@@ -187,7 +176,7 @@ def audit(arguments: argparse.Namespace) -> int:
     """Load the models, read the table, and print what is certain."""
     prior = parse_prior(arguments.prior)
     if not isinstance(prior, str) and None in prior:
-        raise UsageError("--prior names the class here: CLASS=LOW..HIGH.")
+        raise UsageError("Here, --prior has to name the class: CLASS=LOW..HIGH.")
     with explaining():
         from neverworse.tables import (
             audit_table,
@@ -222,7 +211,7 @@ def audit(arguments: argparse.Namespace) -> int:
     for note in dict.fromkeys(notes):
         _note(arguments, note)
     if arguments.json:
-        print(json.dumps(found.to_dict(), ensure_ascii=False))
+        print(json.dumps(found.to_dict()))
     elif not arguments.quiet:
         print(wrapped(found.summary()))
     return 0 if found.holds else NOT_GUARANTEED
@@ -236,8 +225,7 @@ def _supervised(loaded: LoadedModel, path: Path) -> Any:
     with believing(f"{path} cannot be used", UsageError):
         if not (isinstance(model, TableClassifier) and model.has_supervised):
             raise UsageError(
-                f"{path} has no supervised model inside to be compared with. Name one: "
-                "--against MODEL."
+                f"{path} contains no supervised model to compare with. Name one: --against MODEL."
             )
         return model.supervised()
 
@@ -254,12 +242,9 @@ def _response(response: str, *models: Any) -> str:
     return response
 
 
-def _add_report(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser(
-        "report",
-        help="make the report of a fit again",
-        description="Make report.html again from what neverworse fit left in a folder.",
-    )
+def add_report(parser: argparse.ArgumentParser) -> None:
+    """Describe the sub-command."""
+    parser.description = "Write report.html again, from the results of neverworse fit."
     add = parser.add_argument
     add("folder", type=Path, metavar="DIR", help="--out of neverworse fit")
     add("--out", type=out_path, metavar="FILE", help="where to write it (default: DIR/report.html)")
@@ -270,25 +255,26 @@ def _add_report(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 def report(arguments: argparse.Namespace) -> None:
     """Read the numbers and write the page."""
     check_packages()
-    from neverworse.study import REPORT, read_study, write_report
+    from neverworse.study import REPORT, asked_of, read_study, write_report
 
     if arguments.out is not None:
         check_out_file(arguments.out)
     path = arguments.out or arguments.folder / REPORT
     try:
         study = read_study(arguments.folder)
+        asked = asked_of(arguments.folder, study)
     except ValueError as error:
         raise CommandError(str(error), BAD_MODEL) from None
     try:
-        write_report(study, path)
+        write_report(study, path, asked)
     except (MemoryError, OSError):
         raise
     except Exception:  # somebody changed numbers by hand: there is no end to what that may lead to
         raise CommandError(
-            f"The numbers in {arguments.folder} do not go together. Run neverworse fit again.",
+            f"The numbers in {arguments.folder} are inconsistent. Run neverworse fit again.",
             BAD_MODEL,
         ) from None
     if arguments.json:
-        print(json.dumps({"report": str(path), "claim": study.claim}, ensure_ascii=False))
+        print(json.dumps({"report": str(path), "claim": study.claim}))
     elif not arguments.quiet:
         print(f"Written: {path}")

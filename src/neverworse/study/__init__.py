@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from neverworse.study._study import (
     ColumnFacts,
+    ColumnImportance,
     Comparison,
     DataFacts,
     FileFacts,
+    Importance,
     ModelFacts,
     Numbers,
     Study,
@@ -26,23 +28,26 @@ if TYPE_CHECKING:  # at run time, when a name is first asked for: a report takes
     from neverworse.study.labeling import (
         LABELS,
         Labeling,
+        asked_of,
         in_points,
         read_answers,
         stored_labels,
         write_questions,
     )
     from neverworse.study.labeling._server import listening, serve
-    from neverworse.study.report import write_report
+    from neverworse.study.report import page, write_report
 
 __all__ = [
     "LABELS",
     "OUTPUTS",
     "REPORT",
     "ColumnFacts",
+    "ColumnImportance",
     "Comparison",
     "DataFacts",
     "FileFacts",
     "FitSettings",
+    "Importance",
     "Labeling",
     "ModelFacts",
     "Numbers",
@@ -50,6 +55,7 @@ __all__ = [
     "ThresholdRule",
     "Verdict",
     "add_unlabeled",
+    "asked_of",
     "assess",
     "candidates_named",
     "check_choice",
@@ -59,6 +65,7 @@ __all__ = [
     "listening",
     "looks_at",
     "named",
+    "page",
     "read_answers",
     "read_study",
     "serve",
@@ -68,20 +75,18 @@ __all__ = [
     "write_report",
 ]
 
-_MODULE_OF = {
-    **dict.fromkeys(("assess",), "_assess"),
-    **dict.fromkeys(("check_choice", "named"), "_choice"),
-    **dict.fromkeys(("OUTPUTS", "REPORT", "read_study", "write_outputs"), "_files"),
-    **dict.fromkeys(("add_unlabeled", "feature_columns", "fit_table", "looks_at"), "_fit"),
-    "candidates_named": "_stacked",
-    **dict.fromkeys(("FitSettings", "ThresholdRule"), "_settings"),
-    **dict.fromkeys(
-        ("LABELS", "Labeling", "in_points", "read_answers", "stored_labels", "write_questions"),
-        "labeling",
-    ),
-    **dict.fromkeys(("listening", "serve"), "labeling._server"),
-    "write_report": "report",
+_NAMES = {
+    "_assess": "assess",
+    "_choice": "check_choice named",
+    "_files": "OUTPUTS REPORT read_study write_outputs",
+    "_fit": "add_unlabeled feature_columns fit_table looks_at",
+    "_settings": "FitSettings ThresholdRule",
+    "_stacked": "candidates_named",
+    "labeling": "LABELS Labeling asked_of in_points read_answers stored_labels write_questions",
+    "labeling._server": "listening serve",
+    "report": "page write_report",
 }
+_MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:

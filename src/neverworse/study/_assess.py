@@ -18,10 +18,8 @@ from neverworse._words import count, number
 from neverworse.projection import Certificate
 from neverworse.study._choice import Chosen, check_choice, choose
 from neverworse.study._comparison import compare
-from neverworse.study._curves import labeled_curve, unlabeled_curve
 from neverworse.study._fit import TableFit
-from neverworse.study._importance import coefficients, permutation_importance
-from neverworse.study._ladder import ladder
+from neverworse.study._held_out import Progress, silent
 from neverworse.study._methods import (
     OURS,
     PROJECTED,
@@ -30,12 +28,12 @@ from neverworse.study._methods import (
     method_names,
     standard_methods,
 )
-from neverworse.study._sample import Progress, silent
-from neverworse.study._scored import ScoredRows
 from neverworse.study._settings import FitSettings
-from neverworse.study._stacked import check_stacked, stack
+from neverworse.study._side_by_side import ScoredRows, coefficients, labeled_curve, unlabeled_curve
+from neverworse.study._stacked import check_stacked, ladder, stack
 from neverworse.study._study import (
     ClassFacts,
+    Coefficient,
     ColumnFacts,
     Curve,
     DataFacts,
@@ -63,24 +61,9 @@ def assess(
 ) -> tuple[Study, ScoredRows, Chosen]:
     """Compute everything that a report says about a fit, and make the model that is wanted.
 
-    Parameters
-    ----------
-    fit : TableFit
-    settings : FitSettings
-    files : sequence of FileFacts
-    command : str
-        That does the same again.
-    compare_all : bool
-        Whether to compare with all methods: otherwise with the one that is wanted, if any.
-    curves : bool
-        Whether to compute learning curves.
-    seed : int
-    told : callable
-
-    Raises
-    ------
-    TableError
-        If the model cannot be made. The message is for people.
+    `command` does the same again. With `compare_all`, all methods are compared: otherwise those of
+    the paper, and the one that is wanted. `TableError`, with a message for people, if the model
+    cannot be made.
     """
     check_choice(fit, settings)
     names, certificate = fit.target.class_names, fit.model.certificate_
@@ -94,6 +77,8 @@ def assess(
     if settings.model == STACKED:
         check_stacked(stacked)
     if settings.model == STACKED or stacked.has_moved:
+        # The same objects, so that parts which are compared as well are fitted once.
+        methods |= {name: part for name, part in stacked.parts.items() if name in methods}
         methods[STACKED] = stacked.method
     compared = _unless(
         ("Methods were not compared.", notes),
@@ -122,28 +107,25 @@ def assess(
         labeled_curve=found["labeled"],
         confident=stacked.has_moved,
         telling=fit.telling,
+        kernel=fit.kernel,
     )
     chosen = choose(
         *(fit, settings, verdict_of(evidence), comparison, scored, stacked), seed=seed, told=told
     )
     model, importance = chosen.facts.name, None
-    if compared is not None and model not in (SUPERVISED, PROJECTED):  # whose weights say it
+    linear = fit.classifier.kernel == "linear"
+    if compared is not None and not (linear and model in (SUPERVISED, PROJECTED)):
+        # Otherwise, their weights say it.
         importance = _unless(
             ("The importance of columns was not computed.", notes),
-            lambda: permutation_importance(
-                model,
-                methods[model],
-                X,
-                y,
-                fit.model.preparation_.feature_columns_,
-                positive=fit.positive,
-                told=told,
-                **options,
-            ),
+            partial(compared.importance, model, fit.model.preparation_.feature_columns_, told),
         )
-    weights, intercepts = coefficients(
-        fit.classifier, fit.model.preparation_, X, names, fit.positive
-    )
+    weights: tuple[Coefficient, ...] = ()
+    intercepts: tuple[Coefficient, ...] = ()
+    if linear:
+        weights, intercepts = coefficients(
+            fit.classifier, fit.model.preparation_, X, names, fit.positive
+        )
     study = Study(
         version=__version__,
         made=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
@@ -213,7 +195,8 @@ def claim(certificate: Certificate) -> str:
     if not certificate.holds:
         return (
             "No guarantee: with some classes of the unlabeled rows, the projected model's squared "
-            f"error on {where} would be larger than that of the model of the labeled rows alone."
+            f"error on {where} would be larger than that of a model trained on the labeled rows "
+            "alone."
         )
     least = certificate.guaranteed_improvement
     highest = certificate.supervised_loss[1]
@@ -221,8 +204,8 @@ def claim(certificate: Certificate) -> str:
     return (
         f"Whatever the true classes of the {count(certificate.n_unlabeled, 'unlabeled row')} are"
         f"{conditions}, the projected model's squared error on {where} is at least "
-        f"{number(least)}{share} lower than that of a model of the "
-        f"{certificate.n_labeled:,} labeled rows alone."
+        f"{number(least)}{share} lower than that of a model trained on "
+        f"the {certificate.n_labeled:,} labeled rows alone."
     )
 
 
@@ -245,6 +228,7 @@ def _settings(fit: TableFit, settings: FitSettings, seed: int) -> dict[str, Scal
         "constraint_alpha": fit.classifier.certificate_.penalty,
         "class prior": prior,
         "class weight": settings.class_weight,
+        "kernel": fit.classifier.certificate_.kernel or "linear",
         "model": settings.model,
         "candidates": ", ".join(settings.candidates) or "none",
         "threshold": str(settings.threshold),

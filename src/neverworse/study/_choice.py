@@ -16,7 +16,7 @@ from neverworse.projection import Box, Simplex
 from neverworse.rows import Rows
 from neverworse.study._decision import decision_of, wanted_of
 from neverworse.study._fit import TableFit
-from neverworse.study._ladder import CandidateFacts
+from neverworse.study._held_out import Progress, silent
 from neverworse.study._methods import (
     COMPILED,
     METHODS,
@@ -31,9 +31,8 @@ from neverworse.study._methods import (
     reason_of,
     standard_methods,
 )
-from neverworse.study._sample import Progress, silent
-from neverworse.study._scored import Predicted, ScoredRows
 from neverworse.study._settings import AUTO, FitSettings
+from neverworse.study._side_by_side import Predicted, ScoredRows
 from neverworse.study._stacked import Stacked, check_stacked, plain
 from neverworse.study._study import AuditFacts, Comparison, ModelFacts, Verdict
 from neverworse.tables import DecidedClassifier, TableClassifier, TableError, nearest, outputs
@@ -62,10 +61,7 @@ class Chosen:
 def named(text: str) -> str:
     """Return the name of a model as it is written here; case and hyphens are free.
 
-    Raises
-    ------
-    ValueError
-        If there is no such model. The message is meant for people.
+    `ValueError`, with a message for people, if there is no such model.
     """
     spelled = {plain(name): name for name in (AUTO, STACKED, *METHODS)}
     name = spelled.pop(plain(text), None)
@@ -140,7 +136,9 @@ def choose(
     model = copy(fit.model)
     model.estimator_, model.baseline_ = estimator, fit.classifier.supervised_
     certified = name == PROJECTED or (name == SUPERVISED and bool(fit.model.certificate_.reason))
-    parts = [name] + ([each.name for each in _taken(stacked)] if name == STACKED else [])
+    parts = [name]
+    if name == STACKED and stacked.facts is not None:
+        parts += [each.name for each in stacked.facts.chosen]
     compiled = any(part in COMPILED for part in parts)
     facts = ModelFacts(
         name=name,
@@ -289,11 +287,6 @@ def _audit_words(loss: str, worst: float, best: float, where: str, same: bool) -
     )
 
 
-def _taken(stacked: Stacked) -> Iterator[CandidateFacts]:
-    if stacked.facts is not None and stacked.facts.chosen is not None:
-        yield stacked.facts.chosen
-
-
 def _words(
     name: str, certified: bool, compiled: bool, decided: bool, stacked: Stacked
 ) -> Iterator[str]:
@@ -316,11 +309,11 @@ def _words(
         yield "Nothing is proved about it: the certificate is about the projected model."
     elif decided:
         yield (
-            "The certificate is about its scores: what is decided on beyond them, by threshold or "
-            "calibration, is not proved."
+            "The certificate is about its scores: threshold and calibration are not covered by it."
         )
     if compiled:
         yield (
-            "It predicts with compiled code, which believes the numbers in a file: neverworse "
-            "predict opens it with --trust-compiled only."
+            "It predicts with compiled code, which believes the numbers in a file. Keep the file "
+            "where nobody else can change it, and open it with: neverworse predict model.skops "
+            "TABLE --trust-compiled (or neverworse audit)."
         )

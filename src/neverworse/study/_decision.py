@@ -12,9 +12,17 @@ from neverworse._typing import Indices, Mask, Matrix, Vector
 from neverworse._words import count
 from neverworse.model_selection import StratifiedLabeledKFold
 from neverworse.study._fit import TableFit
+from neverworse.study._held_out import (
+    HeldOut,
+    Progress,
+    Sample,
+    Truth,
+    draw_sample,
+    fold_words,
+    numbers,
+    silent,
+)
 from neverworse.study._methods import fit_fold
-from neverworse.study._numbers import HeldOut, Truth, numbers
-from neverworse.study._sample import Progress, Sample, draw_sample, fold_words, silent
 from neverworse.study._settings import FitSettings, ThresholdRule
 from neverworse.study._study import Comparison, DecisionFacts, Numbers
 from neverworse.tables import DecidedClassifier, TableError, calibrated, calibration_scores

@@ -2,24 +2,150 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import json
 import os
+import types
+import typing
+from collections.abc import Sequence, Sized
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from pyarrow import csv
 
 from neverworse import __version__
 from neverworse._files import only_one, scratch_folder, take_places
+from neverworse.projection import Certificate
 from neverworse.study._choice import Chosen
-from neverworse.study._made import study_from
 from neverworse.study._methods import PROJECTED
-from neverworse.study._scored import ScoredRows
+from neverworse.study._side_by_side import Predicted, ScoredRows
 from neverworse.study._study import Study
-from neverworse.study.report._page import write_report
+from neverworse.study.report import write_report
 from neverworse.tables import printable, save_model, with_names, write_csv
+
+LARGEST = 2**63  # more than anything that is counted here
+
+
+def study_from(content: Any) -> Study:
+    """Return the study that `Study.to_dict` gave; `ValueError` if it is anything else."""
+    study: Study = made(Study, content, "study")
+    # Parts that do not go together, which a fit never makes.
+    _check_certificate(study.certificate)
+    n_classes = len(study.data.classes)
+    for scores in study.scores:
+        n_bins = len(scores.edges) - 1
+        for group in scores.groups:
+            _check_lengths("scores", n_bins, group.supervised, group.projected)
+    _check_lengths("changes.counts", n_classes, study.changes.counts, *study.changes.counts)
+    for curve in (study.unlabeled_curve, study.labeled_curve):
+        for line in () if curve is None else curve.lines:
+            _check_lengths("a curve", len(curve.sizes) if curve else 0, line.error, line.loss)
+    if study.comparison is not None:
+        for numbers in study.comparison.all_numbers():
+            _check_lengths("numbers", n_classes, numbers.classes, *numbers.confusion)
+        methods = [each.method for each in study.comparison.methods]
+        for part, name in (("verdict.model", study.verdict.model), ("model", study.model.name)):
+            if name not in methods:
+                raise ValueError(f"study.{part} is not in the comparison.")
+    if study.model.decision is not None and study.model.decision.numbers is not None:
+        tested = study.model.decision.numbers
+        _check_lengths("numbers", n_classes, tested.classes, *tested.confusion)
+    return study
+
+
+def _check_lengths(what: str, length: int, *lists: Sized) -> None:
+    if length < 1 or any(len(one) != length for one in lists):
+        raise ValueError(f"The lists of {what} have lengths that do not go together.")
+
+
+def _check_certificate(content: dict[str, Any]) -> None:
+    """Raise `ValueError` unless it is what a certificate gave as a dictionary."""
+    names = {field.name for field in dataclasses.fields(Certificate)}
+    if set(content) != names | {"holds", "guaranteed_improvement", "summary"}:
+        raise ValueError("study.certificate does not have the parts of Certificate.")
+    parts = {name: content[name] for name in names}
+    if parts["duality_gap"] is None:  # infinite
+        parts["duality_gap"] = 0.0
+    certificate = made(Certificate, parts, "study.certificate")
+    made(str, content["summary"], "study.certificate.summary")
+    for derived in ("holds", "guaranteed_improvement"):
+        if content[derived] != getattr(certificate, derived):
+            raise ValueError(f"study.certificate.{derived} does not follow from its numbers.")
+
+
+def made(kind: Any, content: Any, where: str) -> Any:
+    """Return a value of a type, or raise `ValueError` with where it is something else.
+
+    Types are data classes, tuples, dictionaries, literals and unions, of such types or of plain
+    ones. Whole numbers are counts, so they are not negative, and no number is infinite.
+    """
+    origin, inner = typing.get_origin(kind), typing.get_args(kind)
+    if kind is Any:
+        return content
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+        hints = typing.get_type_hints(kind)
+        if not isinstance(content, dict) or set(content) != set(hints):
+            raise ValueError(f"{where} does not have the parts of {_name(kind)}.")
+        return kind(**{key: made(hints[key], content[key], f"{where}.{key}") for key in hints})
+    if origin in (typing.Union, types.UnionType):
+        return _first_of(inner, content, where)
+    if origin is tuple:
+        return _tuple(inner, content, where)
+    if origin is typing.Literal:
+        if not isinstance(content, str) or content not in inner:
+            raise ValueError(f"{where} is {_shown(content)}.")
+        return content
+    if origin is dict:
+        if not isinstance(content, dict):
+            raise ValueError(f"{where} is no object.")
+        return {key: made(inner[1], each, f"{where}.{key}") for key, each in content.items()}
+    if not _is(kind, content):
+        raise ValueError(f"{where} is {_shown(content)}, not {_name(kind)}.")
+    return content
+
+
+def _is(kind: Any, content: Any) -> bool:
+    if kind is int:
+        return type(content) is int and 0 <= content < LARGEST
+    if kind is float:
+        return type(content) in (int, float) and abs(content) < float("inf")
+    return isinstance(content, kind)
+
+
+def _tuple(kinds: tuple[Any, ...], content: Any, where: str) -> tuple[Any, ...]:
+    if not isinstance(content, list | tuple):
+        raise ValueError(f"{where} is no list.")
+    if kinds[-1] is Ellipsis:
+        kinds = (kinds[0],) * len(content)
+    if len(content) != len(kinds):
+        raise ValueError(f"{where} has {len(content)} parts, not {len(kinds)}.")
+    pairs = zip(kinds, content, strict=True)
+    return tuple(made(kind, each, f"{where}[{k}]") for k, (kind, each) in enumerate(pairs))
+
+
+def _first_of(kinds: tuple[Any, ...], content: Any, where: str) -> Any:
+    """Return a value of the first type that fits."""
+    error = None
+    for kind in kinds:
+        try:
+            return made(kind, content, where)
+        except ValueError as found:
+            error = error or found
+    assert error is not None
+    raise error
+
+
+def _shown(content: Any) -> str:
+    text = repr(content)
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+def _name(kind: Any) -> str:
+    return getattr(kind, "__name__", str(kind))
+
 
 MODEL, PREDICTIONS, CERTIFICATE = "model.skops", "predictions.csv", "certificate.json"
 STUDY, REPORT = "study.json", "report.html"
@@ -40,10 +166,6 @@ def write_outputs(
 
     Everything is written beside the folder's files first, and takes their places in the end, so
     that files of two fits are never mixed because a disk was full or somebody stopped the program.
-
-    Returns
-    -------
-    paths : list of Path
     """
     for name in OUTPUTS:
         if (folder / name).is_dir():
@@ -100,6 +222,33 @@ def predictions(chosen: Chosen, scored: ScoredRows, id_name: str | None) -> pa.T
     return pa.table(with_names(columns, id_name, pa.array(row_names)))
 
 
+def read_predictions(path: Path, classes: Sequence[str]) -> tuple[Predicted, Predicted]:
+    """Return the supervised and the chosen model, by what they say of the unlabeled rows.
+
+    `ValueError` if `predictions` are something else.
+    """
+    wanted = dict.fromkeys(["supervised_prediction", "prediction"], pa.string())
+    codes = {classes[k]: k for k in range(len(classes))}
+    # An apostrophe keeps spreadsheets from taking names for formulas.
+    codes = {f"'{name}": k for name, k in codes.items()} | codes
+    models = []
+    try:
+        found = csv.read_csv(
+            path,
+            parse_options=csv.ParseOptions(newlines_in_values=True),
+            convert_options=csv.ConvertOptions(include_columns=[*wanted], column_types=wanted),
+        )
+        for column in found.columns:
+            encoded = column.combine_chunks().dictionary_encode()
+            known = np.array([codes[text] for text in encoded.dictionary.to_pylist()], np.intp)
+            indices = encoded.indices.to_numpy(zero_copy_only=False)
+            models.append(Predicted(known[indices], len(classes)))
+    except (pa.ArrowException, KeyError) as error:
+        raise ValueError(f"{path}: {error}") from None
+    supervised, chosen = models
+    return supervised, chosen
+
+
 def certificate_document(study: Study, sha256: str) -> dict[str, Any]:
     """Return the certificate, and what it is about; none if the model has no certificate."""
     content = study.to_dict()
@@ -123,13 +272,7 @@ def certificate_document(study: Study, sha256: str) -> dict[str, Any]:
 
 
 def read_study(folder: Path) -> Study:
-    """Read what `write_outputs` wrote about a fit.
-
-    Raises
-    ------
-    ValueError
-        If the folder has no such file, or it is damaged. The message is meant for people.
-    """
+    """Read what `write_outputs` wrote about a fit; `ValueError`, for people, if it is not there."""
     path = folder / STUDY
     if not path.is_file():
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Fit a model to a table of which some rows are labeled."""
+"""The fit of a model to a table of which some rows are labeled."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from sklearn.base import clone
 
 from neverworse._typing import Mask, Matrix, Vector
 from neverworse._words import count
-from neverworse.estimators import ProjectedLeastSquaresClassifier
+from neverworse.estimators import LeastSquaresClassifierCV, ProjectedLeastSquaresClassifier
 from neverworse.projection import Certificate
 from neverworse.rows import Rows
-from neverworse.study._settings import FitSettings, Interval
+from neverworse.study._settings import AUTO, FitSettings, Interval
 from neverworse.tables import (
     ColumnPlan,
     PlanError,
@@ -49,6 +50,7 @@ class TableFit:
     notes: tuple[str, ...] = ()  # what people should know about the table
     looks: Mapping[str, str] = field(default_factory=dict)  # what to look at in columns
     telling: tuple[str, ...] = ()  # columns whose values say which class a labeled row has
+    kernel: str = ""  # why the model is linear or not, in words; empty if nobody asked
 
     @property
     def classifier(self) -> ProjectedLeastSquaresClassifier:
@@ -58,13 +60,7 @@ class TableFit:
 
 
 def fit_table(table: pa.Table | StoredTable, settings: FitSettings) -> TableFit:
-    """Fit a model to a table.
-
-    Parameters
-    ----------
-    table : pyarrow Table or StoredTable
-    settings : FitSettings
-    """
+    """Fit a model to a table."""
     target = read_target(table, settings.target, settings.markers)
     labeled = target.labeled
     if labeled.all():
@@ -76,27 +72,90 @@ def fit_table(table: pa.Table | StoredTable, settings: FitSettings) -> TableFit:
     positive = _positive(settings.positive, target)
     names = _row_names(table, settings.id, ~labeled)
     columns = feature_columns(table, settings)
-    model = TableClassifier(
-        ProjectedLeastSquaresClassifier(
-            settings.distance,
-            alpha=settings.alpha,
-            constraint_alpha=settings.constraint_alpha,
-            class_prior=_class_prior(settings.prior, target),
-            class_weight=settings.class_weight,
-            missing_label=np.nan,
-        ),
-        **settings.reading,
+    linear = ProjectedLeastSquaresClassifier(
+        settings.distance,
+        alpha=settings.alpha,
+        constraint_alpha=settings.constraint_alpha,
+        class_prior=_class_prior(settings.prior, target),
+        class_weight=settings.class_weight,
+        missing_label=np.nan,
     )
+    kernel, words = settings.kernel, ""
+    chosen = linear
+    if kernel not in ("linear", AUTO):
+        chosen = with_kernel(linear, kernel, len(labeled))
+    model = TableClassifier(chosen, **settings.reading)
     try:
         features = model.fit_target(columns, target, weights)
+        if kernel == AUTO:
+            kernel, words = better_kernel(linear, features, target, weights)
+            if kernel != "linear":
+                model.set_params(estimator=with_kernel(linear, kernel, len(labeled)))
+                features = model.fit_target(columns, target, weights)
     except (PlanError, TableError):
         raise
     except ValueError as error:
         raise TableError(in_options(str(error)), code="option") from None
     notes = (*_notes(target, settings, names), *_solver_notes(model.certificate_))
+    if kernel != "linear":
+        notes = (*notes, _kernel_note(model))
     plans = model.preparation_.plans_
     looks, telling = looks_at(columns, target, plans), telling_columns(columns, target, plans)
-    return TableFit(model, target, features, weights, names, positive, notes, looks, telling)
+    found = (names, positive, notes, looks, telling, words)
+    return TableFit(model, target, features, weights, *found)
+
+
+EXACT_ROWS, LANDMARKS = 1000, 300  # up to so many rows a kernel is exact; otherwise landmarks
+# Nine times as many settings are tried for a kernel, of which one may look good by chance: its loss
+# has to be this share of the linear one at most.
+CLEARLY = 0.95
+
+
+def with_kernel(
+    linear: ProjectedLeastSquaresClassifier, kernel: str, n_rows: int
+) -> ProjectedLeastSquaresClassifier:
+    """Return the same classifier in the space of a kernel, with its gamma by leave-one-out."""
+    n_components = None if n_rows <= EXACT_ROWS else LANDMARKS
+    settings = {"kernel": kernel, "gamma": "loo", "n_components": n_components, "random_state": 0}
+    return clone(linear).set_params(**settings)
+
+
+def better_kernel(
+    linear: ProjectedLeastSquaresClassifier,
+    features: Matrix | Rows,
+    target: Target,
+    weights: Vector | None,
+) -> tuple[str, str]:
+    """Return rbf if its baseline predicts left-out labels clearly better, or linear, and why."""
+    losses = {}
+    for name in ("linear", "rbf"):
+        one = linear if name == "linear" else with_kernel(linear, name, len(target.codes))
+        parameters = one.get_params()
+        shared = {each: parameters[each] for each in one._shared}
+        alphas = None if linear.alpha == "loo" else [linear.alpha]
+        baseline = LeastSquaresClassifierCV(alphas, **shared)
+        baseline.fit(features, target.codes, sample_weight=weights)
+        losses[name] = float(baseline.loo_brier_.min())
+    better = "rbf" if losses["rbf"] < CLEARLY * losses["linear"] else "linear"
+    (of_linear, of_rbf), kind = losses.values(), {"linear": "linear", "rbf": "not linear (rbf)"}
+    return better, (
+        f"The models are {kind[better]}: labeled rows that are left out, one at a time, are "
+        f"predicted with a mean squared error of {of_rbf:.4f} by the rbf kernel and "
+        f"{of_linear:.4f} by the linear model (rbf is taken if its error is 5 % lower)."
+    )
+
+
+def _kernel_note(model: TableClassifier) -> str:
+    """Say what features a kernel sees."""
+    classifier = model.estimator_
+    words = f"Scores are functions of {classifier.certificate_.kernel}; gamma was chosen by "
+    words += "leave-one-out on the labeled rows."
+    if any(plan.kind == "category" for plan in model.preparation_.plans_):
+        words += (
+            " It measures distances between rows, in which categories count as indicators of 0 and "
+            "1, one for each level but the most frequent one."
+        )
+    return words
 
 
 def feature_columns(table: pa.Table | StoredTable, settings: FitSettings) -> pa.Table | StoredTable:
@@ -106,15 +165,9 @@ def feature_columns(table: pa.Table | StoredTable, settings: FitSettings) -> pa.
 
 
 def add_unlabeled(table: pa.Table, other: pa.Table, settings: FitSettings, name: str) -> pa.Table:
-    """Return the rows of a table and, without labels, those of another.
+    """Return the rows of a table and, without labels, those of another, which has a name.
 
-    Parameters
-    ----------
-    table, other : pyarrow Tables
-        The other need not have the target, nor columns that are left out.
-    settings : FitSettings
-    name : str
-        Of the other table, for messages.
+    The other need not have the target, nor columns that are left out.
     """
     target = settings.target
     find_column(table, target, "target")
@@ -148,7 +201,8 @@ def _weights(table: pa.Table, name: str, labeled: Mask) -> Vector:
     for rows, which in ((labeled, "labeled"), (~labeled, "unlabeled")):
         if not weights[rows].any():
             raise TableError(
-                f"The weights (column {name!r}) of all {which} rows are zero. Some must count."
+                f"The weights (column {name!r}) of all {which} rows are zero. Some must be "
+                "positive."
             )
     return weights
 
@@ -165,14 +219,17 @@ def _notes(target: Target, settings: FitSettings, names: Sequence[str]) -> Itera
     """Yield what is suspicious about a table, though it can be used."""
     if settings.id is not None and len(set(names)) < len(names):
         yield (
-            f"Column {settings.id!r} does not tell rows apart: {len(names):,} unlabeled rows have "
+            f"Column {settings.id!r} does not identify rows: {len(names):,} unlabeled rows have "
             f"{len(set(names)):,} different ids."
         )
     folded = {" ".join(name.casefold().split()): name for name in target.class_names}
     if len(folded) < len(target.classes):
         twins = [n for n in target.class_names if n not in folded.values()]
         same = folded[" ".join(twins[0].casefold().split())]
-        yield f"The classes {twins[0]!r} and {same!r} are two: spell them alike if they are one."
+        yield (
+            f"The classes {twins[0]!r} and {same!r} are taken to be different. If they are the "
+            "same, spell them alike."
+        )
 
 
 def telling_columns(
@@ -204,10 +261,10 @@ def _solver_notes(certificate: Certificate) -> Iterator[str]:
     """Yield what may help a solver that gave up."""
     if not (certificate.converged or certificate.stopped_early):
         yield (
-            "The projection is not exact: its solver made no more progress. All that is said about "
-            "this model is true all the same, but its certain improvement may be smaller than "
-            "possible. A larger penalty may help (--alpha), or leaving out columns that say nearly "
-            "the same as others (--drop)."
+            "The projection is not exact: its solver stopped making progress. All that is said "
+            "about this model still holds, but its guaranteed improvement may be smaller than "
+            "possible. A larger penalty may help (--alpha), or leaving out columns that are nearly "
+            "copies of others (--drop)."
         )
 
 

@@ -9,11 +9,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import GridSearchCV, ParameterGrid, StratifiedKFold
+from sklearn.model_selection import ParameterGrid, StratifiedKFold
 from sklearn.utils.validation import has_fit_parameter
 from threadpoolctl import threadpool_limits
 
-from neverworse._typing import AnyArray, Indices, Vector
+from neverworse._typing import AnyArray, Indices, Matrix, Vector
 from neverworse.estimators import (
     DelegatingClassifier,
     ICLSClassifier,
@@ -21,7 +21,7 @@ from neverworse.estimators import (
     ProjectedLeastSquaresClassifier,
     split_labels,
 )
-from neverworse.study._sample import Sample
+from neverworse.study._held_out import Sample
 
 SUPERVISED, PROJECTED, STACKED = "supervised", "projected", "stacked"
 OURS = (SUPERVISED, PROJECTED, "ICLS")
@@ -49,20 +49,7 @@ def standard_methods(
 ) -> dict[str, Any]:
     """Return methods of a comparison, unfitted, all with the settings of the projected one.
 
-    Parameters
-    ----------
-    projected : ProjectedLeastSquaresClassifier
-        Fitted or not.
-    names : collection of str
-        Of `METHODS`. Those beyond `OURS` have no guarantee: logistic regression, random forest and
-        gradient boosting of the labeled rows, self-training, self-learning, a transductive support
-        vector machine (for two classes) and label spreading.
-    seed : int, default=0
-
-    Returns
-    -------
-    methods : dict of str to classifier
-        The supervised one first.
+    The supervised one comes first. Those beyond `OURS` have no guarantee.
     """
     return {name: _method(name, projected, seed) for name in METHODS if name in names}
 
@@ -92,17 +79,7 @@ def _method(name: str, projected: ProjectedLeastSquaresClassifier, seed: int) ->
 def tuned_classifier(
     name: str, class_weight: Any = None, missing_label: Any = "auto", seed: int = 0
 ) -> TunedClassifier:
-    """Return a classifier that people would try instead: linear, forest, boosting.
-
-    Parameters
-    ----------
-    name : str
-        Of `TUNED`.
-    class_weight : None, "balanced" or dict
-        As in scikit-learn; all of them take it.
-    missing_label : "auto" or scalar
-    seed : int
-    """
+    """Return a classifier that people would try instead, of `TUNED`: linear, forest, boosting."""
     from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
     from sklearn.linear_model import LogisticRegression
 
@@ -165,14 +142,7 @@ def collapsed_to(predicted: Indices, labels: Indices) -> int | None:
 
     It has collapsed if, of the unlabeled rows, less than a tenth of the share that all other
     classes have among the labels gets one of them. With a fifth of the labels in other classes,
-    these are less than 2 % of the unlabeled rows.
-
-    Parameters
-    ----------
-    predicted : array of shape (n_unlabeled,)
-        Codes of the predicted classes.
-    labels : array of shape (n_labeled,)
-        Codes of the known ones.
+    these are less than 2 % of the unlabeled rows. Both arrays have codes of classes.
     """
     if not len(predicted):
         return None
@@ -202,30 +172,13 @@ def guarantee_of(method: Any) -> str:
 class TunedClassifier(DelegatingClassifier):
     """Fit a classifier of scikit-learn to the labeled rows, with the settings that they prefer.
 
-    Settings are compared by the squared error of the probabilities: of forests on the rows that
-    each tree left out (out of bag), otherwise in cross-validation with three folds, or fewer if a
-    class has fewer labels. With one label of a class nothing can be compared, and the first
-    settings are taken.
+    Settings, in a grid as `GridSearchCV` has it, are compared by the squared error of the
+    probabilities: of forests on the rows that each tree left out (out of bag), otherwise in
+    cross-validation with three folds, or fewer if a class has fewer labels. With one label of a
+    class nothing can be compared, and the first settings are taken.
 
-    Parameters
-    ----------
-    estimator : classifier
-    grid : mapping of str to sequence
-        Settings to choose from, as in `GridSearchCV`.
-    self_training : bool, default=False
-        Whether the classifier, with its settings from the labeled rows, learns from the unlabeled
-        rows as well, by scikit-learn's `SelfTrainingClassifier`. It takes no weights of rows.
-    missing_label : "auto" or scalar, default="auto"
-    random_state : int, default=0
-        Of the folds.
-
-    Attributes
-    ----------
-    classes_ : array of shape (n_classes,)
-    estimator_ : classifier
-        Fitted; it makes the predictions.
-    best_params_ : dict
-        The settings that were chosen.
+    With `self_training`, the classifier learns from the unlabeled rows as well, by scikit-learn's
+    `SelfTrainingClassifier`, with its settings from the labeled rows and without weights of rows.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
@@ -253,14 +206,7 @@ class TunedClassifier(DelegatingClassifier):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Choose the settings, and fit with them.
-
-        Parameters
-        ----------
-        X : array or sparse array of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,), optional
-        """
+        """Choose the settings, and fit with them to rows of which some have labels."""
         # With so few rows, threads that wait for each other take twenty times as long.
         with (
             self._fitting(X, None if self.self_training else sample_weight) as (_, X, weights),
@@ -268,18 +214,29 @@ class TunedClassifier(DelegatingClassifier):
             warnings.catch_warnings(),
         ):
             warnings.simplefilter("ignore", ConvergenceWarning)  # what is tested is what counts
+            warnings.filterwarnings("ignore", "Some inputs do not have OOB", UserWarning)
             rows = LabeledRows.split(X, y, self.missing_label, weights)
             labeled = rows.labeled()
-            self.best_params_ = self._best(labeled)
-            tuned = clone(self.estimator).set_params(**self.best_params_)
+            settings = list(ParameterGrid(dict(self.grid)))
+            tuned = [clone(self.estimator).set_params(**each) for each in settings]
+            n_folds = min(MOST_FOLDS, int(np.bincount(labeled.codes).min()))
+            best = 0
+            if n_folds > 1:
+                if hasattr(self.estimator, "oob_score"):
+                    tuned = [labeled.fit(each.set_params(oob_score=True)) for each in tuned]
+                losses = [_loss(labeled, self._unseen(labeled, each, n_folds)) for each in tuned]
+                best = int(np.argmin(losses))
+            self.best_params_, chosen = settings[best], tuned[best]
             if self.self_training:
-                codes = np.where(rows.unlabeled, -1, rows.codes)
                 from sklearn.semi_supervised import SelfTrainingClassifier
 
-                learner = SelfTrainingClassifier(tuned).fit(rows.X, codes)
-                self.estimator_ = learner.estimator_
+                codes = np.where(rows.unlabeled, -1, rows.codes)
+                self.estimator_ = SelfTrainingClassifier(chosen).fit(rows.X, codes).estimator_
+            elif hasattr(chosen, "oob_decision_function_"):  # a forest, which is fitted already
+                self.estimator_ = chosen.set_params(oob_score=self.estimator.oob_score)
+                del chosen.oob_decision_function_, chosen.oob_score_
             else:
-                self.estimator_ = labeled.fit(tuned)
+                self.estimator_ = labeled.fit(chosen)
             self.classes_ = rows.classes
         return self
 
@@ -288,60 +245,33 @@ class TunedClassifier(DelegatingClassifier):
         predicted: AnyArray = super().predict(X)
         return self.classes_[predicted.astype(np.intp)] if self.self_training else predicted
 
-    def _best(self, rows: LabeledRows) -> dict[str, Any]:
-        """Return the settings that do best on labeled rows."""
-        n_folds = min(MOST_FOLDS, int(np.bincount(rows.codes).min()))
-        if n_folds < 2:
-            return {name: values[0] for name, values in self.grid.items()}
-        if hasattr(self.estimator, "oob_score"):
-            forest = clone(self.estimator).set_params(oob_score=True)
-            return min(
-                ParameterGrid(dict(self.grid)),
-                key=lambda each: _out_of_bag(rows, forest.set_params(**each)),
-            )
+    def _unseen(self, rows: LabeledRows, tuned: Any, n_folds: int) -> Matrix:
+        """Return probabilities of rows by models that have not seen them; NaN if there is none."""
+        if hasattr(tuned, "oob_decision_function_"):
+            left_out: Matrix = tuned.oob_decision_function_
+            return left_out
+        shares = np.empty((len(rows.codes), len(rows.classes)))
         folds = StratifiedKFold(n_folds, shuffle=True, random_state=self.random_state)
-        search = GridSearchCV(
-            self.estimator,
-            dict(self.grid),
-            scoring=_score,
-            cv=folds,
-            refit=False,
-            error_score="raise",
-        )
-        weights = {} if rows.weights is None else {"sample_weight": rows.weights}
-        search.fit(rows.X, rows.codes, **weights)
-        best: dict[str, Any] = search.best_params_
-        return best
+        for train, test in folds.split(rows.codes, rows.codes):
+            weights = {} if rows.weights is None else {"sample_weight": rows.weights[train]}
+            model = clone(tuned).fit(rows.X[train], rows.codes[train], **weights)
+            shares[test] = model.predict_proba(rows.X[test])
+        return shares
 
 
-def _out_of_bag(rows: LabeledRows, forest: Any) -> float:
-    """Return the mean squared error of a forest on the rows that its trees left out."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of rows that no tree left out
-        shares = rows.fit(forest).oob_decision_function_
+def _loss(rows: LabeledRows, shares: Matrix) -> float:
+    """Return the mean squared error of probabilities, of rows that have some."""
     errors = np.sum((shares - np.eye(len(rows.classes))[rows.codes]) ** 2, axis=1)
-    known = np.isfinite(errors)
-    if not known.any():
-        return np.inf
     weights = np.ones(len(errors)) if rows.weights is None else rows.weights
-    return float(np.average(errors[known], weights=weights[known]))
-
-
-def _score(model: Any, X: Any, y: Vector, sample_weight: Vector | None = None) -> float:
-    """Return minus the mean squared error of the probabilities."""
-    errors = model.predict_proba(X) - (np.asarray(y)[:, None] == model.classes_)
-    return -float(np.average(np.sum(errors**2, axis=1), weights=sample_weight))
+    weights = np.where(np.isfinite(errors), weights, 0.0)
+    total = float(weights.sum())
+    return float(weights @ np.nan_to_num(errors)) / total if total else np.inf
 
 
 class NearestLabelSpreading(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Label spreading of scikit-learn over nearest neighbours, with any marker of unlabeled rows.
 
     Its other kernel takes a matrix of all pairs of rows.
-
-    Parameters
-    ----------
-    n_neighbors : int, default=7
-    missing_label : "auto" or scalar, default="auto"
     """
 
     classes_: AnyArray
@@ -368,3 +298,42 @@ class NearestLabelSpreading(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         reached = ~np.isnan(shares).any(axis=1)
         classes: AnyArray = self.classes_[np.where(reached, shares.argmax(axis=1), self.largest_)]
         return classes
+
+
+class SteppedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A baseline whose probabilities are moved towards those of candidates by given steps."""
+
+    guarantee = "not worse in Brier score on the unlabeled rows, with 95 % confidence"
+    classes_: AnyArray
+
+    def __init__(self, baseline: Any, candidates: list[Any], steps: list[float]) -> None:
+        self.baseline = baseline
+        self.candidates = candidates
+        self.steps = steps
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit baseline and candidates to labeled and unlabeled rows."""
+        return self._take(*(fitted(part, X, y, sample_weight) for part in self.parts))
+
+    @property
+    def parts(self) -> list[Any]:
+        """Baseline and candidates, unfitted."""
+        return [self.baseline, *self.candidates]
+
+    def of(self, *parts: Any) -> Self:
+        """Return a copy that consists of parts that are fitted already."""
+        return clone(self)._take(*parts)
+
+    def _take(self, baseline: Any, *candidates: Any) -> Self:
+        self.baseline_, self.candidates_, self.classes_ = baseline, candidates, baseline.classes_
+        return self
+
+    def predict_proba(self, X: Any) -> Matrix:
+        """Return the moved probabilities."""
+        first: Matrix = self.baseline_.predict_proba(X)
+        pairs = zip(self.steps, self.candidates_, strict=True)
+        return first + sum(step * (each.predict_proba(X) - first) for step, each in pairs)
+
+    def predict(self, X: Any) -> AnyArray:
+        """Return the class with the largest probability."""
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]

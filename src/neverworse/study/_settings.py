@@ -1,4 +1,4 @@
-"""What a fit to a table is told, and where the line between two classes is drawn."""
+"""What a fit to a table is told."""
 
 from __future__ import annotations
 
@@ -110,6 +110,7 @@ class FitSettings:
     # Shares of classes among the unlabeled rows, or "confidence"; None is the second of two.
     prior: Mapping[str | None, Interval] | str = field(default_factory=dict)
     class_weight: str | None = None
+    kernel: str = "linear"  # or "rbf", "laplacian", or "auto": linear or rbf by leave-one-out
     # The class that precision, recall and the like are about; if None, the rarer one of two.
     positive: str | None = None
     model: str = AUTO  # or the name of a method

@@ -1,39 +1,43 @@
-"""The stacked model: the supervised one, moved towards candidates as far as labels allow."""
+"""The stacked model, moved towards candidates as far as labels allow; the ladder of evidence."""
 
 from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 
-from neverworse._typing import AnyArray, Matrix
+from neverworse._words import count, listed, number, percent
 from neverworse.estimators import DelegatingClassifier
 from neverworse.study._fit import TableFit
-from neverworse.study._ladder import CandidateFacts, ConfidentFacts
+from neverworse.study._held_out import LEVEL, USUAL_FOLDS, Progress, Sample, draw_sample, silent
 from neverworse.study._methods import (
     CANDIDATES,
     SUPERVISED,
-    fitted,
+    SteppedClassifier,
     reason_of,
     standard_methods,
 )
-from neverworse.study._sample import LEVEL, USUAL_FOLDS, Progress, Sample, draw_sample, silent
 from neverworse.study._settings import FitSettings
+from neverworse.study._study import CandidateFacts, ConfidentFacts, Rung
 from neverworse.tables import TableError, nearest
 
+AUDIT = (
+    "A few new labels decide it, with 95 % confidence and without assumptions about how the "
+    "labeled rows were chosen: the sequential audit (docs/evidence.md) draws the rows to label."
+)
 MOST_UNLABELED = 5_000  # in each fit; self-learning takes a second with four times as many
 NONE = "none"
+SMALLEST_PART = 0.0005  # of a blend that is mentioned
 
 
 @dataclass(frozen=True)
 class Stacked:
-    """The supervised model, moved towards a candidate as far as the labels allow."""
+    """The supervised model, moved towards candidates as far as the labels allow."""
 
     facts: ConfidentFacts | None  # None if that could not be found out
     why_not: str = ""
@@ -41,18 +45,21 @@ class Stacked:
     method: Any = None  # the same with a given step, to be fitted to other rows
 
     @property
+    def parts(self) -> dict[str, Any]:
+        """The methods, by name, that `method` consists of."""
+        names = [each.name for each in self.facts.chosen] if self.facts else []
+        return dict(zip([SUPERVISED, *names], self.method.parts, strict=True))
+
+    @property
     def has_moved(self) -> bool:
         """Whether some candidate is shown to be better."""
-        return self.facts is not None and self.facts.chosen is not None
+        return self.facts is not None and bool(self.facts.chosen)
 
 
 def candidates_named(texts: Sequence[str]) -> tuple[str, ...]:
     """Return the names of candidates as they are written here; case and hyphens are free.
 
-    Raises
-    ------
-    ValueError
-        If there is no such candidate. The message is meant for people.
+    `ValueError`, with a message for people, if there is no such candidate.
     """
     spelled = {plain(name): name for name in CANDIDATES}
     if [plain(text) for text in texts] == [NONE]:
@@ -82,14 +89,16 @@ def stack(
     from neverworse.evidence import FEWEST_LABELS, SafeStackingClassifier
 
     if not settings.candidates:
-        return Stacked(None, "it was not asked for (--candidates none).")
+        return Stacked(None, "it was turned off (--candidates none).")
     if settings.class_weight:
-        return Stacked(None, "with --class-weight, scores are no probabilities to be compared.")
+        return Stacked(
+            None, "with --class-weight, scores are not probabilities that could be compared."
+        )
     used = fit.target.labeled if fit.weights is None else fit.target.labeled & (fit.weights > 0.0)
     if used.sum() < FEWEST_LABELS:
         return Stacked(
             None,
-            f"it takes {FEWEST_LABELS} labeled rows at least, and there are {used.sum():,}. Label "
+            f"it takes at least {FEWEST_LABELS} labeled rows, and there are {used.sum():,}. Label "
             "more rows.",
         )
     told("moving towards candidates", 0.0)
@@ -124,13 +133,13 @@ def stack(
         return Stacked(None, f"a fit failed. {reason_of(error)} Choose others: --candidates.")
     told("moving towards candidates", 1.0)
     facts = _facts(stacking.evidence_, sample, len(fit.target.codes))
-    chosen = facts.chosen
-    if chosen is None:
-        return Stacked(facts, "", stacking.model_, SteppedClassifier(baseline))
-    # Of the candidate, what predicts: the model file knows no other part of it.
-    stacking.model_.candidates = [(name, _core(each)) for name, each in stacking.model_.candidates]
-    method = SteppedClassifier(baseline, methods[chosen.name], chosen.step)
-    return Stacked(facts, "", stacking.model_, method)
+    model, chosen = stacking.model_, facts.chosen
+    if chosen:
+        # Of the candidates, what predicts: the model file knows no other part of them.
+        model.candidates = [(name, _core(each)) for name, each in model.candidates]
+    candidates = [methods[each.name] for each in chosen]
+    method = SteppedClassifier(baseline, candidates, [each.step for each in chosen])
+    return Stacked(facts, "", model, method)
 
 
 def check_stacked(stacked: Stacked) -> None:
@@ -160,41 +169,89 @@ def _facts(evidence: Any, sample: Sample, n_rows: int) -> ConfidentFacts:
     )
 
 
-class SteppedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A baseline whose probabilities are moved towards those of a candidate by a given step.
+def ladder(
+    claim: str,
+    improved: bool,
+    facts: ConfidentFacts | None,
+    why_not: str,
+    *,
+    model: str | None,
+    n_differing: int,
+    n_unlabeled: int,
+) -> tuple[Rung, ...]:
+    """Return what is certain, what is confident, and what is undecided.
 
-    Parameters
-    ----------
-    baseline : classifier
-    candidate : classifier or None
-        None: the baseline is not moved.
-    step : float
-        0 is the baseline, 1 the candidate.
+    What is proved is a claim, which may be an improvement. `model` is in the model file, None if it
+    is the supervised one; it gives `n_differing` of the unlabeled rows another class than that one.
     """
+    certain = [claim]
+    if improved:
+        certain.append("This is about scores, not about probabilities or wrong predictions.")
+    moved = facts is not None and bool(facts.chosen)
+    undecided = tuple(_undecided(facts, model, n_differing, n_unlabeled))
+    return (
+        Rung("certain", improved, tuple(certain)),
+        Rung("confident", moved, tuple(confident_words(facts, why_not))),
+        Rung("undecided", undecided[-1] == AUDIT, undecided),
+    )
 
-    guarantee = "not worse in Brier score on the unlabeled rows, with 95 % confidence"
-    classes_: AnyArray
 
-    def __init__(self, baseline: Any, candidate: Any = None, step: float = 0.0) -> None:
-        self.baseline = baseline
-        self.candidate = candidate
-        self.step = step
+def confident_words(facts: ConfidentFacts | None, why_not: str = "") -> Iterator[str]:
+    """Yield what the labels show with confidence, and what that takes for granted."""
+    if facts is None:
+        yield f"Not known: {why_not}"
+        return
+    chosen, level = facts.chosen, f"{100.0 * facts.level:g} %"
+    if not chosen:
+        names = listed([each.name for each in facts.candidates])
+        yield (
+            f"Nothing: {count(facts.n_labeled, 'label')} do not show, with {level} confidence, "
+            f"that a step towards {names} lowers the Brier score of the supervised model."
+        )
+        return
+    where = f"the {count(facts.n_unlabeled, 'unlabeled row')}"
+    if facts.is_sample:
+        where = f"{facts.n_unlabeled:,} of the unlabeled rows, drawn at random,"
+    parts = [("the supervised model", 1.0 - sum(each.step for each in chosen))]
+    parts += [(each.name, each.step) for each in chosen]
+    blend = listed([f"{percent(step)} {name}" for name, step in parts if step > SMALLEST_PART])
+    yield (
+        f"With {level} confidence, the Brier score of the stacked model on {where} is lower than "
+        f"that of the supervised model by {number(-facts.largest_change, 2)} at least; the "
+        f"estimate is {number(-facts.expected_change, 2)}. Its probabilities are a blend: {blend}."
+    )
+    yield (
+        "Likely, not proved: this holds in large samples, if labels are missing completely at "
+        "random, and if what holds for models that have not seen a fold holds for those that have "
+        "seen all labels."
+    )
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit baseline and candidate to labeled and unlabeled rows."""
-        self.baseline_ = fitted(self.baseline, X, y, sample_weight)
-        if self.candidate is not None:
-            self.candidate_ = fitted(self.candidate, X, y, sample_weight)
-        self.classes_ = self.baseline_.classes_
-        return self
 
-    def predict_proba(self, X: Any) -> Matrix:
-        """Return the moved probabilities."""
-        shares: Matrix = self.baseline_.predict_proba(X)
-        if self.candidate is not None:
-            shares = shares + self.step * (self.candidate_.predict_proba(X) - shares)
-        return shares
-
-    def predict(self, X: Any) -> AnyArray:
-        """Return the class with the largest probability."""
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+def _undecided(
+    facts: ConfidentFacts | None, model: str | None, n_differing: int, n_unlabeled: int
+) -> Iterator[str]:
+    if model is not None:
+        if not n_differing:
+            yield (
+                f"Nothing about errors: the {model} model predicts the same class as the "
+                "supervised one for every unlabeled row."
+            )
+            return
+        yield (
+            f"Whether the {model} model makes fewer errors than the supervised one. They "
+            f"differ on {n_differing:,} of the {count(n_unlabeled, 'unlabeled row')}. To label "
+            "some of these: neverworse label."
+        )
+    elif facts is None:
+        yield "Whether another model is better than the supervised one."
+    else:
+        best = min(facts.candidates, key=lambda each: each.difference)
+        words = "Whether a candidate is better than the supervised model all the same."
+        if best.difference < 0.0:
+            words += (
+                f" On labels that it had not seen, the Brier score of {best.name} is "
+                f"{number(-best.difference, 2)} lower"
+                f"{', which chance may explain.' if not facts.chosen else '.'}"
+            )
+        yield words
+    yield AUDIT

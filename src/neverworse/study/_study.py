@@ -7,9 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from neverworse._words import count
-from neverworse.study._ladder import ConfidentFacts, Rung
-
 Scalar = str | float | int | bool | None
 VerdictKind = Literal[
     "projected", "nothing to gain", "supervised", "stacked", "another method", "undecided"
@@ -127,10 +124,7 @@ class Estimate:
 
     @property
     def sign(self) -> int:
-        """1 if clearly above zero, -1 if clearly below, 0 if chance may explain it.
-
-        This is the one rule of significance: words, charts and verdicts all follow it.
-        """
+        """1 if clearly above zero, -1 if clearly below, 0 if chance may explain it."""
         return int(self.low > 0.0) - int(self.high < 0.0)
 
     @property
@@ -188,10 +182,7 @@ class CalibrationBin:
 
 @dataclass(frozen=True)
 class Numbers:
-    """How well a method predicts held-out rows.
-
-    Numbers that take probabilities are None for methods that have none.
-    """
+    """How well a method predicts held-out rows; None where that takes probabilities it lacks."""
 
     error: Estimate
     balanced_accuracy: Estimate
@@ -208,11 +199,9 @@ class Numbers:
 
     def measures(self, positive: str | None) -> Iterator[tuple[str, str, Estimate | None]]:
         """Yield all numbers: what each is, the class that it is about if any, and its estimate."""
-        yield "error", "", self.error
-        yield "balanced accuracy", "", self.balanced_accuracy
-        yield "AUC", "", self.auc
-        yield "Brier score", "", self.brier
-        yield "log loss", "", self.log_loss
+        names = "error", "balanced accuracy", "AUC", "Brier score", "log loss"
+        values = self.error, self.balanced_accuracy, self.auc, self.brier, self.log_loss
+        yield from ((name, "", value) for name, value in zip(names, values, strict=True))
         found = self.of(positive)
         if found is not None:
             yield "precision", found.name, found.precision
@@ -272,6 +261,42 @@ class Importance:
     model: str
     measure: Literal["Brier score", "error"]
     columns: tuple[ColumnImportance, ...]
+
+
+@dataclass(frozen=True)
+class CandidateFacts:
+    """A candidate of the confident step."""
+
+    name: str
+    step: float  # how far the supervised model was moved towards it: 1 is the candidate itself
+    difference: float  # out-of-fold Brier score less that of the supervised model
+
+
+@dataclass(frozen=True)
+class ConfidentFacts:
+    """How far labels allow to move the supervised model towards candidates."""
+
+    candidates: tuple[CandidateFacts, ...]
+    level: float
+    n_labeled: int
+    n_unlabeled: int  # that the statement is about
+    is_sample: bool  # whether these were drawn from more of them
+    expected_change: float  # of the Brier score, by the step
+    largest_change: float  # its upper confidence bound: never positive
+
+    @property
+    def chosen(self) -> tuple[CandidateFacts, ...]:
+        """The candidates that the model was moved towards, if it was."""
+        return tuple(each for each in self.candidates if each.step > 0.0)
+
+
+@dataclass(frozen=True)
+class Rung:
+    """A rung of the ladder of evidence: what is known with a certain strength."""
+
+    strength: Literal["certain", "confident", "undecided"]
+    found: bool  # whether something is certain, confident or undecided, or nothing is
+    words: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -337,11 +362,7 @@ class ModelFacts:
 
 @dataclass(frozen=True)
 class Study:
-    """A fit to a table: what was read, what is proved, and what else is worth knowing.
-
-    Parts that could not be computed, for example a comparison where a class has one label only, are
-    None, and `notes` says why.
-    """
+    """A fit to a table; parts that could not be computed are None, and `notes` says why."""
 
     version: str
     made: str
@@ -370,14 +391,6 @@ class Study:
     def numbers(self) -> Numbers | None:
         """How well the model in the file predicts held-out rows; None if that is not known."""
         return None if self.comparison is None else self.model.numbers(self.comparison)
-
-    @property
-    def certified_rows(self) -> str:
-        """The rows that the certificate is about, in words."""
-        n_unlabeled = self.certificate["n_unlabeled"]
-        if self.certificate["rows"] == "unlabeled":
-            return f"the {count(n_unlabeled, 'unlabeled row')}"
-        return f"all {self.certificate['n_labeled'] + n_unlabeled:,} training rows"
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as dictionaries, lists and scalars."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from neverworse._words import count, percent, points
+from neverworse._words import change, count, percent
 from neverworse.study._methods import OURS, PROJECTED, STACKED, SUPERVISED
 from neverworse.study._study import (
     Changes,
@@ -35,7 +35,8 @@ def decide(
 ) -> VerdictKind:
     """Return the verdict that follows from what is proved and what held-out rows show.
 
-    The rules, of which the first that applies decides:
+    Differences are those of the projected model from the supervised one on held-out rows, None if
+    not known. The rules, of which the first that applies decides:
 
     1. Another method that is clearly better than all our models on held-out rows is to be used.
     2. If the labels show with confidence that the stacked model is better, it is to be used, unless
@@ -46,18 +47,6 @@ def decide(
     5. If the certificate guarantees an improvement, or the projected model is clearly better on
        held-out rows, it is to be used.
     6. Otherwise nothing speaks for either.
-
-    Parameters
-    ----------
-    guarantee : {"improved", "same", "none"}
-        What the certificate says of the projected model: it is certainly better than the supervised
-        one, it is the same, or it may be worse.
-    loss_difference, error_difference : Estimate or None
-        Squared loss and error on held-out rows: projected less supervised. None if not known.
-    better : str, optional
-        Another method that is clearly better than our own.
-    confident : bool
-        Whether the stacked model is better with confidence, and not clearly worse on held-out rows.
     """
     if better is not None:
         return "another method"
@@ -88,6 +77,7 @@ class Evidence:
     better: Sequence[str]  # methods that are clearly better than our own, the best first
     labeled_curve: Curve | None
     confident: bool = False  # whether the stacked model is better than the supervised one
+    kernel: str = ""  # why the models are linear or not, in words
     telling: Sequence[str] = ()  # columns whose values say which class a labeled row has
     # In the file; as long as there is none, what is recommended counts, at a threshold of 0.5.
     model: ModelFacts | None = None
@@ -130,7 +120,7 @@ def verdict_of(evidence: Evidence) -> Verdict:
         model,
         _headline(kind, model, evidence),
         None if numbers is None else _quality(model, numbers, evidence),
-        tuple(_reasons(kind, model, evidence)),
+        (*_reasons(kind, model, evidence), *([evidence.kernel] if evidence.kernel else [])),
         tuple(_cautions(kind, numbers, evidence)),
         tuple(_advice(kind, evidence)),
     )
@@ -142,11 +132,11 @@ def _headline(kind: VerdictKind, model: str, evidence: Evidence) -> str:
     if kind == "stacked":
         return (
             "Use the stacked model: with 95 % confidence, its Brier score on the unlabeled rows is "
-            "lower. That is likely, not certain."
+            "lower."
         )
     if kind == "nothing to gain":
         if not evidence.no_room:
-            return "Use the supervised model: no certain improvement of it was found."
+            return "Use the supervised model: no guaranteed improvement was found."
         return "Use the supervised model: the unlabeled rows cannot improve it."
     if kind == "supervised":
         return "Use the supervised model: the projected one is clearly worse on held-out rows."
@@ -156,8 +146,11 @@ def _headline(kind: VerdictKind, model: str, evidence: Evidence) -> str:
         return "Use the projected model: it is clearly better on held-out rows."
     loss = f"{'penalised ' if evidence.penalised else ''}squared error"
     if not evidence.changes.n_changed:
-        return f"Use the projected model: its {loss} is lower for certain, its classes the same."
-    return f"Use the projected model: its {loss} is lower for certain."
+        return (
+            f"Use the projected model: its {loss} is certain to be lower, though it predicts the "
+            "same classes."
+        )
+    return f"Use the projected model: its {loss} is certain to be lower."
 
 
 def _is_clearly_better(comparison: Comparison | None) -> bool:
@@ -204,14 +197,9 @@ def _step(error: Estimate) -> str:
     if error == Estimate(0.0, 0.0, 0.0):
         return "is that of the supervised one in every fold"
     way = {-1: ": clearly lower", 1: ": clearly higher", 0: ", which chance may explain"}
-    return f"differs from the supervised one's by {_points_between(error)}{way[error.sign]}"
-
-
-def _points_between(step: Estimate) -> str:
-    return (
-        f"{points(step.value, sign=True)} points (95 % interval {points(step.low, sign=True)} to "
-        f"{points(step.high, sign=True)})"
-    )
+    by, none = "differs from the supervised one's by", "is on average that of the supervised one"
+    words = change(error, by, none)
+    return words if words.startswith(none) else words + way[error.sign]
 
 
 def _against_both(model: str, comparison: Comparison) -> str:
@@ -247,20 +235,22 @@ def _quality(recommended: str, numbers: Numbers, evidence: Evidence) -> str:
             rule = f"--threshold {model.decision.rule}"
             at = f", with {rule},"
             if model.decision.numbers is None:
-                at, more = ", at a threshold of 0.5,", f" What it does with {rule} was not tested."
+                at, more = ", at a threshold of 0.5,", f" How it does with {rule} was not tested."
     error = numbers.error
     words = (
-        f"On held-out rows{at} {it} is wrong in {percent(error.value)} (95 % interval "
-        f"{percent(error.low)} to {percent(error.high)}); always answering {comparison.majority!r} "
-        f"would be wrong in {percent(comparison.baseline.error.value)}."
+        f"On held-out rows{at} {it} is wrong {percent(error.value)} of the time (95 % interval "
+        f"{percent(error.low)} to {percent(error.high)}); always predicting "
+        f"{comparison.majority!r} would be wrong {percent(comparison.baseline.error.value)} of the "
+        "time."
     )
     if numbers.auc is not None:
         words += f" AUC {numbers.auc.value:.2f}."
     found = numbers.of(evidence.data.positive)
     if found is not None:
-        words += f" It finds {percent(found.recall.value)} of the rows of {found.name!r}"
+        words += f" It finds {percent(found.recall.value)} of the {found.name!r} rows"
         if found.precision is not None:
-            words += f"; where it says {found.name!r}, {percent(found.precision.value)} are"
+            right = percent(found.precision.value)
+            words += f"; of the rows that it calls {found.name!r}, {right} are"
         words += "."
     return words + more
 
@@ -270,36 +260,36 @@ def _cautions(kind: VerdictKind, numbers: Numbers | None, evidence: Evidence) ->
     rarest = min(evidence.data.classes, key=lambda each: each.n_labeled)
     if evidence.telling:
         yield (
-            f"The values of {listed(evidence.telling)} say which class every labeled row has. If "
-            "they were made from the target, or are known only where it is, the numbers here are "
-            "too good to be true, and of no use for the unlabeled rows: --drop."
+            f"The values of {listed(evidence.telling)} determine the class of every labeled row. "
+            "If they were derived from the target, or are known only where it is, the numbers here "
+            "are too good to be true, and useless for the unlabeled rows: --drop."
         )
     if comparison is None or numbers is None:
         yield (
-            "This was not tested on held-out rows: that takes two labeled rows of every class at "
-            f"least, and {rarest.name!r} has {count(rarest.n_labeled, 'label')}."
+            "This was not tested on held-out rows: that takes at least two labeled rows of every "
+            f"class, and {rarest.name!r} has {count(rarest.n_labeled, 'label')}."
         )
         return
     if kind == "stacked":
         yield (
-            "The step of the stacked model was found with all labels, so that its numbers on "
-            "held-out rows may be a little too good."
+            "How the stacked model is blended was found with all labels, so its numbers on "
+            "held-out rows may be slightly too good."
         )
     if rarest.n_labeled < FEW_LABELS:
         yield (
-            f"There are {count(rarest.n_labeled, 'label')} of {rarest.name!r}: what is said about "
-            "this class is little more than a guess."
+            f"There are only {count(rarest.n_labeled, 'label')} of {rarest.name!r}: what is said "
+            "about this class is little more than a guess."
         )
     auc, has_threshold = numbers.auc, evidence.model is not None and evidence.model.has_threshold
     if numbers.error.high < comparison.baseline.error.value:
         return
-    words = f"Its error is not clearly lower than that of always answering {comparison.majority!r}"
+    words = f"Its error is not clearly lower than that of always predicting {comparison.majority!r}"
     if auc is None:
         yield f"{words}."
     elif auc.low <= 0.5:
         yield (
             f"{words}, and it does not rank rows clearly better than chance (AUC {auc.value:.2f}, "
-            f"95 % interval {auc.low:.2f} to {auc.high:.2f}): it does not show that these columns "
+            f"95 % interval {auc.low:.2f} to {auc.high:.2f}): nothing shows that these columns can "
             "tell the classes apart."
         )
     else:
@@ -309,8 +299,8 @@ def _cautions(kind: VerdictKind, numbers: Numbers | None, evidence: Evidence) ->
         )
         if len(evidence.data.classes) == 2 and not has_threshold:
             words += (
-                " Another threshold finds more rows of the rarer class, at the price of false "
-                "alarms: --threshold."
+                " Another threshold would find more rows of the rarer class, at the price of "
+                "false alarms: --threshold."
             )
         yield words
 
@@ -354,13 +344,10 @@ def _more_labels(evidence: Evidence) -> Iterator[str]:
         )
     elif curve.loss_step.sign < 0:
         yield (
-            f"More labels: {step}the squared loss clearly fell, though not the error: "
-            f"{_points_between(curve.error_step)}."
+            f"More labels: {step}the squared loss clearly fell, though not the error, which "
+            f"{change(curve.error_step)}."
         )
     else:
-        change = f"changed by {_points_between(curve.error_step)}"
-        if curve.error_step == Estimate(0.0, 0.0, 0.0):
-            change = "did not change in any fold"
-        yield (
-            f"More labels: perhaps. {step[0].upper()}{step[1:]}the error on held-out rows {change}."
-        )
+        same = curve.error_step == Estimate(0.0, 0.0, 0.0)
+        moved = "did not change in any fold" if same else change(curve.error_step)
+        yield f"More labels: perhaps. {step.capitalize()}the error on held-out rows {moved}."

@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from neverworse.study import FitSettings, Labeling, fit_table, write_outputs
 from neverworse.study._assess import assess
+from tests.study.fits import quickly
 
 CLASSES = ("ham", "=spam")
 SETTINGS = FitSettings(target="kind", id="mail", alpha=0.0)
@@ -26,10 +27,11 @@ def mails(n=200, n_labeled=12, seed=3):
 def results(folder, table, settings=SETTINGS, **options):
     """Write the results of a fit, and return its study."""
     fit = fit_table(table, settings)
-    study, scored, chosen = assess(
-        fit, settings, files=[], command="", curves=False, compare_all=False, **options
-    )
-    write_outputs(folder, chosen, study, scored, settings.id)
+    with quickly(report=False):
+        study, scored, chosen = assess(
+            fit, settings, files=[], command="", curves=False, compare_all=False, **options
+        )
+        write_outputs(folder, chosen, study, scored, settings.id)
     return study
 
 

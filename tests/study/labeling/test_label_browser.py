@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -16,7 +17,9 @@ from neverworse.study.labeling._server import LabelingPage, listening
 from tests.study.labeling import asked
 from tests.study.labeling.browser import BROWSER, Browser
 
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="there is no Chromium")
+pytestmark = pytest.mark.skipif(
+    BROWSER is None or sys.platform == "win32", reason="there is no Chromium, or no pipes to it"
+)
 ROW = "document.getElementById('asked').dataset.row"
 
 
@@ -83,8 +86,9 @@ def test_clicks_and_keys_lead_to_a_decision(browser, served):
     assert browser.messages == []
 
 
-def test_the_next_of_a_million_rows_is_there_at_once(browser, made, tmp_path):
-    n = 1_000_000
+@contextmanager
+def serving_random_rows(n, study, folder):
+    """Serve the page for a table of n rows, on half of which two random models differ."""
     rng = np.random.default_rng(0)
     names = np.array(asked.CLASSES)
     table = pa.table(
@@ -97,14 +101,29 @@ def test_the_next_of_a_million_rows_is_there_at_once(browser, made, tmp_path):
     predicted = {
         name: names[rng.integers(0, 2, n - 2)] for name in ("prediction", "supervised_prediction")
     }
-    pyarrow.csv.write_csv(pa.table(predicted), tmp_path / "predictions.csv")
-    labeling = asked.opened(tmp_path, made[1], table)
+    folder.mkdir()
+    pyarrow.csv.write_csv(pa.table(predicted), folder / "predictions.csv")
+    labeling = asked.opened(folder, study, table)
     with serving(labeling) as address:
-        browser.open(address)
-        keys = "1221" * 3
-        seconds = [answered(browser, lambda key=key: browser.press(key)) for key in keys]
-    assert len(labeling.answers) == len(keys)
-    assert min(seconds) < 0.1  # a busy computer makes others longer, but none shorter
+        yield labeling, address
+
+
+def test_the_next_of_a_million_rows_is_there_at_once(browser, made, tmp_path):
+    with (
+        serving_random_rows(1_000_000, made[1], tmp_path / "many") as many,
+        serving_random_rows(1_000, made[1], tmp_path / "few") as few,
+    ):
+        seconds = {}
+        for _ in range(4):  # in turn, so that whatever else runs slows both down
+            for labeling, address in (many, few):
+                browser.open(address)
+                seconds.setdefault(labeling, []).extend(
+                    answered(browser, lambda key=key: browser.press(key)) for key in "1221"
+                )
+        assert all(len(labeling.answers) == 16 for labeling in seconds)
+    of_many, of_few = (np.median(seconds[labeling]) for labeling, _ in (many, few))
+    # On a busy computer a thousand rows take as long.
+    assert of_many < max(0.1, 3.0 * of_few)
 
 
 def test_the_keyboard_alone_reaches_every_button(browser, served):

@@ -12,8 +12,8 @@ import pyarrow.parquet
 import pytest
 
 from neverworse import SequentialAudit, suggest_labels
-from neverworse.study import FitSettings, write_questions
-from neverworse.study._scored import Predicted
+from neverworse.study import FitSettings, asked_of, page, write_questions
+from neverworse.study._side_by_side import Predicted
 from neverworse.study.labeling import read_answers
 from neverworse.tables import ModelFileError, ReadOptions, StoredTable, TableError
 from tests.study.labeling import asked
@@ -334,7 +334,7 @@ def test_what_is_stored_names_the_fit_and_its_files(case):
     opening().save()
     stored = json.loads((folder / "labels.json").read_text())
     assert stored["format"] == "neverworse sequential audit"
-    assert stored["labeling"].keys() == {"fit", "place", "files", "train", "answers"}
+    assert stored["labeling"].keys() >= {"fit", "place", "files", "train", "answers"}
 
 
 def test_a_few_of_many_rows_are_no_difference_of_zero(case):
@@ -342,3 +342,58 @@ def test_a_few_of_many_rows_are_no_difference_of_zero(case):
     assert "between \N{MINUS SIGN}0.0082 and +0.0041 percentage points" in " ".join(
         standing.reasons()
     )
+
+
+def test_the_report_says_what_was_asked_by_which_rule_and_what_was_answered(case, made):
+    labeling, truth = case[0](), case[2]
+    study, folder = made[1], labeling.folder
+    assert asked_of(folder, study) is None
+    assert "What was asked" not in page(study)
+    questions = labeling.questions(6)
+    drawn = [question.row for question in questions if question.purpose == "decide"]
+    answer(labeling, truth, drawn[:2])
+    labeling.save()
+    found = asked_of(folder, study)
+    assert found.standing == labeling.standing()
+    assert found.history == labeling.history
+    rows = list(found.rows())
+    assert [(int(row[0]), row[1]) for row in rows] == [(q.row, q.purpose) for q in questions]
+    for number, _, given, first, second, right in rows[:2]:
+        assert given == truth[int(number) - 1]
+        assert first != second
+        assert right == ("supervised" if given == first else labeling.study.model.name)
+    assert rows[2][2] == rows[-1][2] == rows[-1][3] == ""
+    said = page(study, found)
+    assert "drawn at random, without replacement, among the" in said
+    assert f"To train, {len(found.train)} rows were suggested" in said
+    assert found.picture.description in said
+    assert "2 have an answer." in said
+    other = dataclasses.replace(study, made="2001-01-01T00:00:00+00:00")
+    assert asked_of(folder, other) is None
+
+
+def test_the_top_of_the_report_says_what_labels_have_decided(case, made):
+    labeling, study = case[0](), made[1]
+    labeling.questions(6)
+    labeling.save()
+    found = asked_of(labeling.folder, study)
+    assert "<h3>Undecided" in page(study, found)
+    for verdict in ("candidate is not worse", "candidate is worse"):
+        decided = dataclasses.replace(found.standing, verdict=verdict)
+        top = page(study, dataclasses.replace(found, standing=decided)).split("<nav")[0]
+        assert "<h3>Undecided" not in top
+        assert "<h3>Decided" in top
+        assert decided.decision.split(".")[0].replace("Decided: use", "<p>Use") in top
+
+
+@pytest.mark.parametrize("part", ["standing", "history", "decide"])
+def test_a_report_refuses_damaged_answers(case, made, part):
+    labeling = case[0]()
+    labeling.questions(2)
+    labeling.save()
+    path = labeling.folder / "labels.json"
+    content = json.loads(path.read_text())
+    content["labeling"][part] = [["?"]]
+    path.write_text(json.dumps(content))
+    with pytest.raises(ModelFileError, match="is damaged"):
+        asked_of(labeling.folder, made[1])

@@ -10,8 +10,8 @@ import socket
 import pytest
 
 from neverworse.pages import digest
-from neverworse.study.labeling._picture import picture_of
 from neverworse.study.labeling._server import LabelingPage, listening
+from neverworse.study.labeling._shown import picture_of
 from tests.study.labeling import asked
 
 TOKEN = "secret"

@@ -5,12 +5,13 @@ from functools import cache
 
 import numpy as np
 
-from neverworse import ProjectedLeastSquaresClassifier
+from neverworse import ProjectedLeastSquaresClassifier, __version__
 from neverworse.study import Study
-from neverworse.study._ladder import CandidateFacts, ConfidentFacts, ladder
+from neverworse.study._stacked import ladder
 from neverworse.study._study import (
     AuditFacts,
     CalibrationBin,
+    CandidateFacts,
     ChangedRow,
     Changes,
     ClassFacts,
@@ -18,6 +19,7 @@ from neverworse.study._study import (
     Coefficient,
     ColumnFacts,
     Comparison,
+    ConfidentFacts,
     Curve,
     CurveLine,
     DataFacts,
@@ -75,7 +77,7 @@ def study_of(X, y, names, features, notes=(), **params):
     compared, curve = comparison(names), _curve("labeled", (10, 15, 20, 30))
     verdict = _verdict(certificate, data, changes, compared, curve)
     return Study(
-        version="0.1.0",
+        version=__version__,
         made="2026-11-16 09:30 UTC",
         command="neverworse fit patients.csv --target diagnosis --out model",
         settings={"target": "diagnosis", "distance": "all", "alpha": 0.0, "prior": None},

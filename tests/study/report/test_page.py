@@ -14,8 +14,8 @@ import pytest
 
 from neverworse._words import number
 from neverworse.pages import COLOURS
-from neverworse.study._ladder import ladder
-from neverworse.study._made import study_from
+from neverworse.study._files import study_from
+from neverworse.study._stacked import ladder
 from neverworse.study._study import ColumnImportance, DecisionFacts, Estimate, Importance
 from neverworse.study.report import page, write_report
 from neverworse.study.report._canvas import WIDTH
@@ -360,7 +360,7 @@ def test_numbers_are_those_of_the_threshold_in_the_file(is_tested):
     assert row[:2] == ["Error", "0.351 (0.300 to 0.400)" if is_tested else "0.148 (0.108 to 0.188)"]
     assert ("Error on held-out rows35.1 %" in found.sections[""]) == is_tested
     how = "with its threshold" if is_tested else "without its threshold or calibration"
-    assert f"The model in the file, {how}, beside always answering" in found.sections["numbers"]
+    assert f"The model in the file, {how}, beside always predicting" in found.sections["numbers"]
     assert "predicted from a score of 0.2 on, the dotted line." in found.sections["scores"]
     assert "both at a threshold of 0.5" in found.sections["changes"]
     calibrated = dataclasses.replace(decision, calibrated=True)
@@ -421,7 +421,7 @@ def test_charts_tell_the_weights_of_a_feature_apart():
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (studies.binary, "Even somebody who chose the labels to spite it"),
+        (studies.binary, "Even an adversary who chose the labels"),
         (studies.nothing_improved, "it has the same weights"),
         (studies.not_guaranteed, "nothing proves it"),
     ],
@@ -589,7 +589,7 @@ def test_scores_and_probabilities_are_side_by_side():
     found = read(study)
     said = found.sections["certificate"]
     assert "Scores: the squared loss that the guarantee is about." in said
-    assert "Probabilities, the scores cut off at 0 and 1" in said
+    assert "Probabilities: the scores clipped to [0, 1]" in said
     for key in ("probability_best_case", "probability_worst_case"):
         assert number(study.certificate[key]) in said
 
@@ -598,7 +598,7 @@ def test_a_penalty_that_is_not_the_baselines_is_said_to_matter():
     base = studies.binary()
     changed = with_certificate(base, penalty=0.0, supervised_penalty=3.0, penalty_share=1.06)
     assert (
-        "106 % of the guaranteed improvement is owed to that alone"
+        "106 % of the guaranteed improvement is due to that alone"
         in (read(changed).sections["meaning"])
     )
-    assert "is owed to that alone" not in read(base).sections["meaning"]
+    assert "is due to that alone" not in read(base).sections["meaning"]

@@ -1,15 +1,376 @@
-"""Labels after a fit: which rows to label, what the answers decide, and the files of both."""
+"""What is asked and answered after a fit: labels to decide between its models, and to train."""
 
-from neverworse.study.labeling._labeling import LABELS, Labeling, stored_labels
-from neverworse.study.labeling._sheet import read_answers, write_questions
-from neverworse.study.labeling._standing import Standing, in_points
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from neverworse._files import write_whole
+from neverworse._typing import Indices, Vector
+from neverworse._words import count
+from neverworse.evidence import SequentialAudit, suggest_labels
+from neverworse.study._files import PREDICTIONS, read_predictions
+from neverworse.study._fit import feature_columns
+from neverworse.study._settings import FitSettings
+from neverworse.study._side_by_side import Predicted
+from neverworse.study._study import Study
+from neverworse.study.labeling._shown import (
+    LABELS,
+    NOTHING,
+    UNDECIDED,
+    Standing,
+    asked_of,
+    in_points,
+    read_answers,
+    stored_labels,
+    write_questions,
+)
+from neverworse.tables import (
+    ModelFileError,
+    StoredTable,
+    TableError,
+    TablePreparation,
+    Target,
+    fitted_features,
+    id_texts,
+    listed,
+    read_target,
+    row_weights,
+)
 
 __all__ = [
     "LABELS",
     "Labeling",
     "Standing",
+    "asked_of",
     "in_points",
     "read_answers",
     "stored_labels",
     "write_questions",
 ]
+
+WINDOW = 5  # rows that wait for an answer at once, if people skip some
+Purpose = Literal["decide", "train"]
+
+
+@dataclass(frozen=True)
+class Question:
+    """A row to label."""
+
+    row: int  # its number in the table, counted from 1
+    purpose: Purpose
+
+
+class Labeling:
+    """Labels for the results of a fit.
+
+    Rows to decide are drawn at random, among those that get different classes from the model in
+    the file and from the supervised one. Rows to train are those whose labels help least squares
+    most. A row may be both; then one answer does.
+
+    The table has all rows that the fit was made to. The seed is for the draws, if nothing has been
+    asked for yet; `place` is the folder in which names of tables are to be looked up next time.
+
+    Attributes
+    ----------
+    answers : dict of int to int
+        Codes of classes by number of row, in the order in which they came.
+    history : list of tuple of float
+        The interval before the first answer, and after each one that was asked for to decide.
+    note : str
+        Why no rows are suggested for training, if none are.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        study: Study,
+        table: pa.Table | StoredTable,
+        settings: FitSettings,
+        *,
+        seed: int = 0,
+        place: Path = Path(),
+    ) -> None:
+        self.folder, self.study, self.settings, self.place = folder, study, settings, place
+        self._table = table
+        self.target: Target = read_target(table, settings.target, settings.markers)
+        self._unlabeled: Indices = np.flatnonzero(~self.target.labeled)
+        self.answers: dict[int, int] = {}
+        self.history: list[tuple[float, float]] = []
+        self.note = ""
+        self._train: dict[int, None] = {}
+        self._skipped: set[int] = set()
+        self._predictions = models = self._models()
+        positions = np.arange(len(self._unlabeled))
+        if (folder / LABELS).exists():
+            self._audit = self._resumed(models, positions)
+        else:
+            self._audit = SequentialAudit(*models, positions, random_state=seed)
+        # Rows by number, in the order in which they were drawn.
+        self._decide = dict.fromkeys(map(self._number, self._audit.state()["asked"]))
+        self._replay()
+
+    def _models(self) -> tuple[Predicted, Predicted]:
+        """Return the supervised model and the one in the file, by what they predicted."""
+        path, n_rows = self.folder / PREDICTIONS, len(self._unlabeled)
+        try:
+            models = read_predictions(path, self.target.class_names)
+            if len(models[0].codes) != n_rows:
+                raise ValueError
+        except (ValueError, FileNotFoundError):
+            raise ModelFileError(
+                f"{path} is not what neverworse fit wrote there: it should have the predictions of "
+                f"{count(n_rows, 'unlabeled row')}. Run neverworse fit again."
+            ) from None
+        return models
+
+    def _resumed(self, models: tuple[Predicted, Predicted], positions: Indices) -> SequentialAudit:
+        """Return the audit that was begun, and take its answers."""
+        path = self.folder / LABELS
+        stored = stored_labels(self.folder)
+        if stored["fit"] != self.study.made:
+            raise ModelFileError(
+                f"{path} has the answers of an earlier fit, and a new model has no verdict until "
+                "it is compared anew. Rename that file to begin; the answers in it are for rows of "
+                f"the table of that fit ({stored['fit']})."
+            )
+        try:
+            audit = SequentialAudit.load(path, *models, positions)
+            self._train = dict.fromkeys(stored["train"])
+            self.answers = {int(row): int(code) for row, code in stored["answers"]}
+        except (KeyError, TypeError, ValueError) as error:
+            raise ModelFileError(f"{path} cannot be used: {error}") from None
+        return audit
+
+    def save(self) -> None:
+        """Write everything that was asked and answered to the folder."""
+        content = self._audit.state() | {
+            "labeling": {
+                "fit": self.study.made,
+                "place": str(self.place.resolve()),
+                "files": [[each.name, each.sha256] for each in self.study.data.files],
+                "train": list(self._train),
+                "answers": [[row, code] for row, code in self.answers.items()],
+                # For the report, which has no table.
+                "decide": [[row, *self._predicted(row)] for row in self._decide],
+                "history": self.history,
+                "standing": asdict(self.standing()),
+            }
+        }
+        text = json.dumps(content, indent=1) + "\n"
+        write_whole(self.folder / LABELS, lambda file: file.write(text.encode()))
+
+    def questions(self, n: int) -> list[Question]:
+        """Return rows to label: as many as are likely to decide, the others to train."""
+        enough = max(1, self._audit.expected_labels_)
+        found = [Question(row, "decide") for row in self._drawn(min(n, enough))]
+        more = self.suggested(n - len(found))
+        return [*found, *(Question(row, "train") for row in more)]
+
+    def current(self, suggested: Iterable[int]) -> Question | None:
+        """Return the row to show: to decide, or else one of those suggested before for training.
+
+        Rows that were skipped come again when others have been answered, or there are no others.
+        """
+        queues: list[tuple[Purpose, list[int]]] = [
+            ("decide", self._window()),
+            ("train", [row for row in suggested if row not in self.answers]),
+        ]
+        for purpose, rows in queues:
+            if rows:
+                fresh = [row for row in rows if row not in self._skipped]
+                if not fresh:
+                    self._skipped.clear()
+                return Question((fresh or rows)[0], purpose)
+        return None
+
+    def skip(self, row: int) -> None:
+        """Ask for other rows first."""
+        self._skipped.add(row)
+
+    def _window(self) -> list[int]:
+        """Return the rows that wait to be decided on: one more than was skipped, but not many."""
+        rows: list[int] = []
+        for n in range(1, WINDOW + 1):
+            rows = self._drawn(n)
+            if len(rows) < n or rows[-1] not in self._skipped:
+                break
+        return rows
+
+    def _drawn(self, n: int) -> list[int]:
+        """Return rows that are to decide; what is known of them already is counted."""
+        while self._audit.verdict_ == UNDECIDED:
+            rows = [self._number(position) for position in self._audit.next(n)]
+            self._decide |= dict.fromkeys(rows)
+            known = [row for row in rows if row in self.answers]
+            if not known:
+                return rows
+            self._count(known)
+        return []
+
+    def suggested(self, n: int) -> list[int]:
+        """Return rows whose labels help training most, best first, and remember them."""
+        codes = self._codes()
+        if n < 1 or not np.isnan(codes).any():
+            return []
+        # Those that are asked for to decide may be among them, and are left out.
+        n_wanted = n + sum(row not in self.answers for row in self._decide)
+        weight = self.settings.weight
+        weights = None if weight is None else row_weights(weight, self._table.column(weight))
+        try:
+            found = suggest_labels(
+                self._features, codes, n_wanted, sample_weight=weights, missing_label=np.nan
+            )
+        except ValueError as error:
+            self.note = f"No rows are suggested for training: {error}"
+            return []
+        rows = [row for row in (found.rows + 1).tolist() if row not in self._decide][:n]
+        self._train |= dict.fromkeys(rows)
+        return rows
+
+    @cached_property
+    def _features(self) -> Any:
+        preparation = TablePreparation(**self.settings.reading)
+        return fitted_features(preparation, feature_columns(self._table, self.settings))
+
+    def _codes(self) -> Vector:
+        """Return the classes of all rows, answers among them."""
+        codes = self.target.codes.copy()
+        for row, code in self.answers.items():
+            codes[row - 1] = code
+        return codes
+
+    def record(self, answers: Mapping[int, str]) -> int:
+        """Take classes by number of row, all of them or none; returns how many are new."""
+        asked = self._decide.keys() | self._train.keys()
+        coded = {}
+        for row, text in answers.items():
+            code = self.target.code_of(text)
+            if row not in asked:
+                raise TableError(
+                    f"Row {row} was not asked for. Which rows decide is drawn at random: labels of "
+                    "rows that people choose would void the guarantee.",
+                    "Answer the rows of --next; write other labels into the table, and fit again.",
+                    code="label",
+                )
+            if code is None:
+                names = listed(self.target.class_names)
+                raise TableError(
+                    f"Row {row} has the class {text.strip()!r}, which no labeled row has.",
+                    f"The classes are {names}. For another one, write labels into the table, and "
+                    "fit again.",
+                    code="label",
+                )
+            before = self.answers.get(row, code)
+            if before != code:
+                raise TableError(
+                    f"Row {row} has the class {text.strip()!r} here, but was "
+                    f"{self.target.class_names[before]!r} before.",
+                    f"If that was a mistake, take it back first: --withdraw {row}.",
+                    code="label",
+                )
+            coded[row] = code
+        new = [row for row in coded if row not in self.answers]
+        self.answers |= coded
+        self._skipped.difference_update(new)
+        self._count(row for row in new if row in self._decide)
+        return len(new)
+
+    def withdraw(self, rows: Iterable[int]) -> None:
+        """Take answers back, all of them or none; the rows are asked for again."""
+        wanted = list(dict.fromkeys(rows))
+        for row in wanted:
+            if row not in self.answers:
+                raise TableError(f"Row {row} has no answer that could be withdrawn.", code="label")
+        for row in wanted:
+            del self.answers[row]
+        self._replay()
+
+    def _replay(self) -> None:
+        """Count all answers anew, one after another."""
+        counted = [row for row, _ in self._audit.state()["labels"]]
+        if counted:
+            self._audit.withdraw(counted)
+        self.history = [self._audit.interval_]
+        self._count(row for row in self.answers if row in self._decide)
+
+    def _count(self, rows: Iterable[int]) -> None:
+        for row in rows:
+            self._audit.record(int(np.searchsorted(self._unlabeled, row - 1)), self.answers[row])
+            self.history.append(self._audit.interval_)
+
+    def _predicted(self, row: int) -> list[int]:
+        """Return the classes that the supervised and the other model give a row."""
+        position = np.searchsorted(self._unlabeled, row - 1)
+        return [int(model.codes[position]) for model in self._predictions]
+
+    def _number(self, position: Any) -> int:
+        return int(self._unlabeled[position]) + 1
+
+    def standing(self) -> Standing:
+        """Return what the answers so far decide."""
+        (result,) = self._audit.results_.values()
+        n_decide = self._audit.n_labels_
+        return Standing(
+            self.study.model.name,
+            result.verdict if result.n_differing else NOTHING,
+            result.interval,
+            self._audit.level,
+            len(self._unlabeled),
+            result.n_differing,
+            n_decide,
+            n_decide - result.n_counted,
+            len(self.answers) - n_decide,
+            result.expected_labels,
+        )
+
+    def cells(self, rows: Iterable[int]) -> dict[str, list[str]]:
+        """Return rows by number, without their target, as text by column."""
+        names = self.column_names
+        found = _taken(self._table.select(names), np.array(list(rows), np.intp) - 1)
+        return {name: id_texts(found.column(name)).to_pylist() for name in names}
+
+    @property
+    def column_names(self) -> list[str]:
+        """The columns of the table without its target, the one that names rows first."""
+        names = [name for name in self._table.column_names if name != self.settings.target]
+        return sorted(names, key=lambda name: name != self.settings.id)
+
+    def filled(self) -> pa.Table:
+        """Return the table with all answers in its target, as text."""
+        if isinstance(self._table, StoredTable):
+            raise TableError("The table is larger than memory: write the answers into its files.")
+        names, codes = self.target.class_names, self._codes()
+        labels = pa.array([None if np.isnan(code) else names[int(code)] for code in codes])
+        return pa.table(
+            {
+                name: labels if name == self.settings.target else _plain(self._table.column(name))
+                for name in self._table.column_names
+            }
+        )
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column as CSV can have it."""
+    kind = column.type
+    return column.cast(kind.value_type) if pa.types.is_dictionary(kind) else column
+
+
+def _taken(table: pa.Table | StoredTable, rows: Indices) -> pa.Table:
+    """Return some rows of a table, in the given order."""
+    if not isinstance(table, StoredTable):
+        return table.take(pa.array(rows))
+    ends = np.cumsum(table.sizes())
+    batch_of = np.searchsorted(ends, rows, "right")
+    needed = np.unique(batch_of)
+    read = pa.concat_tables(table.batches(needed.tolist()))
+    sizes = np.array(table.sizes())[needed]
+    first = np.concatenate([[0], np.cumsum(sizes)[:-1]])[np.searchsorted(needed, batch_of)]
+    return read.take(pa.array(first + rows - (ends - np.array(table.sizes()))[batch_of]))

@@ -6,7 +6,6 @@ import errno
 import json
 import secrets
 import socket
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,9 +16,8 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route
 
 from neverworse.pages import render
-from neverworse.study.labeling._labeling import Labeling
-from neverworse.study.labeling._picture import picture_of
-from neverworse.study.labeling._standing import NOT_WORSE, WORSE
+from neverworse.study.labeling import Labeling
+from neverworse.study.labeling._shown import NOT_WORSE, WORSE, picture_of
 from neverworse.tables import TableError
 
 LOOPBACK = "127.0.0.1"
@@ -41,17 +39,9 @@ HEADERS = {
 class LabelingPage:
     """The page, and what its buttons do.
 
-    Requests are answered one after another, so that windows do not get in each other's way.
-
-    Parameters
-    ----------
-    labeling : Labeling
-    suggested : sequence of int
-        Rows to ask for when everything is decided: those that help training most.
-    token : str
-        The part of the address that nobody can guess.
-    port : int
-        At which the page is served.
+    Requests are answered one after another, so that windows do not get in each other's way. The
+    token is the part of the address that nobody can guess. Suggested rows, those that help training
+    most, are asked for when everything is decided.
     """
 
     def __init__(self, labeling: Labeling, suggested: Sequence[int], token: str, port: int) -> None:
@@ -168,14 +158,12 @@ class LabelingPage:
 def listening(port: int = 0) -> socket.socket:
     """Return a socket at which this computer, and no other, can reach us; port 0 is a free one.
 
-    Raises
-    ------
-    ValueError
-        If the port is taken, with a message for people.
+    `ValueError`, with a message for people, if the port is taken.
     """
     made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    if sys.platform != "win32":  # where it would let two programs have the same port
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    # On Windows, the option of that name lets two programs have the same port.
+    option = getattr(socket, "SO_EXCLUSIVEADDRUSE", socket.SO_REUSEADDR)
+    made.setsockopt(socket.SOL_SOCKET, option, 1)
     try:
         made.bind((LOOPBACK, port))
     except OSError as error:
@@ -196,18 +184,7 @@ def serve(
     at: socket.socket,
     ready: Callable[[str], None],
 ) -> None:
-    """Serve the page until a signal ends it.
-
-    Parameters
-    ----------
-    labeling : Labeling
-    suggested : sequence of int
-        Rows for training, to be asked for when everything is decided.
-    at : socket
-        See `listening`.
-    ready : callable
-        Told the address.
-    """
+    """Serve the page, at a socket of `listening`, until a signal ends it; `ready` is told where."""
     token, port = secrets.token_urlsafe(24), at.getsockname()[1]
     page = LabelingPage(labeling, suggested, token, port)
     config = uvicorn.Config(

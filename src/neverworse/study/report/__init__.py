@@ -1,5 +1,289 @@
-"""The report of a study: one page, and the files beside it."""
+"""``report.html``: a study of a table as one page that needs nothing else."""
 
-from neverworse.study.report._page import page, write_report
+from __future__ import annotations
 
-__all__ = ["page", "write_report"]
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from neverworse._files import write_whole
+from neverworse._words import MISSING, count, decimal, number, percent, signed
+from neverworse.pages import Markup, estimate, exact, name, render
+from neverworse.study._study import (
+    ChangedRow,
+    Coefficient,
+    ConfidentFacts,
+    Curve,
+    ModelFacts,
+    Numbers,
+    Scalar,
+    Study,
+    VerdictKind,
+)
+from neverworse.study.report import _charts
+from neverworse.study.report._canvas import drawing_style, looks
+from neverworse.tables import grouped
+
+# In the order of the questions of somebody who has to use the model, and then to defend it. Each
+# has a template of its name.
+SECTIONS = {
+    "numbers": "How good it is",
+    "model": "The model in the file",
+    "asked": "What was asked and answered",
+    "comparison": "Other methods",
+    "curves": "Is more data worth it?",
+    "importance": "What matters most",
+    "coefficients": "Weights, the largest first",
+    "changes": "Predictions that changed",
+    "notes": "Notes",
+    "certificate": "What is proved",
+    "meaning": "What “never worse” means",
+    "scores": "How the classes score",
+    "data": "Data",
+    "reproduction": "How to reproduce this",
+}
+PARTS = {
+    "unlabeled_curve": "the learning curve over unlabeled rows",
+    "labeled_curve": "the learning curve over labeled rows",
+    "comparison": "the comparison of methods",
+}
+# What the badge says, and its colour: green is for a projected model that is to be used.
+BADGES: dict[VerdictKind, tuple[str, str]] = {
+    "projected": ("Never worse", "good"),
+    "nothing to gain": ("Same as supervised", "neutral"),
+    "supervised": ("Worse on held-out rows", "bad"),
+    "stacked": ("Likely better, not certain", "neutral"),
+    "another method": ("Another method is better", "neutral"),
+    "undecided": ("Not guaranteed", "bad"),
+}
+UNPROVED = ("Better on held-out rows, not guaranteed", "neutral")
+Row = list[Markup | str]  # of a table, as cells of HTML
+LARGEST_MATRIX = 12  # classes; more do not fit on a page
+MOST_SCORES = 12  # classes whose scores are drawn
+MOST_WEIGHTS = 20  # weights that are drawn
+
+
+def page(study: Study, asked: Any = None) -> str:
+    """Return a study as one HTML page: no network, light and dark, fit for print.
+
+    What was asked and answered since is what `neverworse.study.asked_of` finds.
+    """
+    missing = [what for part, what in PARTS.items() if getattr(study, part) is None]
+    absent = {
+        "numbers": study.comparison is None,
+        "asked": asked is None or not (asked.decide or asked.train),
+        "curves": study.unlabeled_curve is None and study.labeled_curve is None,
+        "changes": not study.changes.n_changed,
+        "coefficients": not study.coefficients,
+        "notes": not study.notes and not missing,
+    }
+    standing = _standing(study)
+    is_unproved = study.verdict.kind == "projected" and standing != "never worse"
+    weights = sorted(study.coefficients, key=_effect, reverse=True)
+    positive = study.data.positive
+    of_positive = [each for each in weights if positive in (None, each.class_name)]
+    with drawing_style():
+        return render(
+            "neverworse.study.report",
+            "report.html",
+            study=study,
+            asked=asked,
+            sections={
+                key: title
+                for key, title in SECTIONS.items()
+                if not absent.get(key, getattr(study, key, True) is None)
+            },
+            badge=UNPROVED if is_unproved else BADGES[study.verdict.kind],
+            missing=missing,
+            standing=standing,
+            to_look_at=grouped({each.name: each.look for each in study.data.columns}),
+            weights=weights,
+            n_weights=len(of_positive),
+            drawn_weights=[each for each in of_positive[:MOST_WEIGHTS] if _effect(each) > 0],
+            moved=any(each.supervised != each.projected for each in weights),
+            several=len(study.data.classes) > 2,
+            cut=_cut(study.model),
+            charts=_charts,
+            looks=looks,
+            rows=sys.modules[__name__],
+            LARGEST_MATRIX=LARGEST_MATRIX,
+            MOST_SCORES=MOST_SCORES,
+            MOST_WEIGHTS=MOST_WEIGHTS,
+        )
+
+
+def write_report(study: Study, path: str | Path, asked: Any = None) -> None:
+    """Write `page` to a file, whole or not at all; what is there is replaced."""
+    # Half a surrogate pair, which a column name may contain, is no character.
+    content = page(study, asked).encode("utf-8", errors="replace")
+    write_whole(Path(path), lambda file: file.write(content))
+
+
+def _standing(study: Study) -> str:
+    """Return what the certificate says, in a word."""
+    if study.certificate["reason"]:
+        return "same"
+    return "never worse" if study.certificate["holds"] else "not guaranteed"
+
+
+def _cut(model: ModelFacts) -> dict[str, Any]:
+    """Return from which least squares score on a class is predicted, and by whom."""
+    found = model.decision
+    if found is None:
+        return {"score": 0.5, "is_of_file": True}
+    is_score = model.name in ("supervised", "projected") and not found.calibrated
+    score = found.threshold if is_score and found.threshold is not None else 0.5
+    return {"score": score, "is_of_file": is_score}
+
+
+def _effect(each: Coefficient) -> float:
+    return max(abs(each.projected_scaled), abs(each.supervised_scaled))
+
+
+def measures(study: Study, numbers: Numbers) -> Iterator[Row]:
+    """Yield how well a model predicts held-out rows, beside always answering with one class."""
+    assert study.comparison is not None
+    positive = study.data.positive
+    always = study.comparison.baseline.measures(positive)
+    for (what, of, found), (*_, other) in zip(numbers.measures(positive), always, strict=True):
+        title = Markup.escape(what[0].upper() + what[1:]) + (
+            Markup(" of ") + name(of) if of else ""
+        )
+        yield [title, estimate(found), MISSING if other is None else score(other.value)]
+
+
+def confusion(numbers: Numbers) -> Iterator[Row]:
+    """Yield held-out rows by their class and by the predicted one; wrong ones stand out."""
+    for k, counts in enumerate(numbers.confusion):
+        row: Row = [name(numbers.classes[k].name)]
+        for m, n in enumerate(counts):
+            share = percent(n / sum(counts)) if any(counts) else MISSING
+            cell = exact(n, f"{n:,.1f}".removesuffix(".0")) + f" ({share})"
+            row.append(Markup("<b>{}</b>").format(cell) if n and k != m else cell)
+        yield row
+
+
+def candidates(found: ConfidentFacts) -> Iterator[Row]:
+    """Yield the candidates of the stacked model, and the step towards each."""
+    for each in found.candidates:
+        change = exact(each.difference, signed(decimal(each.difference)))
+        yield [name(each.name), change, exact(each.step, decimal(each.step, 2))]
+
+
+def curve(found: Curve) -> Iterator[Row]:
+    """Yield errors and losses of all methods at each size."""
+    for k, size in enumerate(found.sizes):
+        errors, losses = (
+            [estimate(getattr(line, measure)[k]) for line in found.lines]
+            for measure in ("error", "loss")
+        )
+        yield [exact(size), *errors, *losses]
+
+
+def changed_classes(study: Study) -> Iterator[Row]:
+    """Yield unlabeled rows by what the supervised and the projected model predict."""
+    for k, counts in enumerate(study.changes.counts):
+        row: Row = [name(study.data.classes[k].name)]
+        for m, n in enumerate(counts):
+            kind = "<b>{}</b>" if n else '<span class="soft">{}</span>'
+            row.append(exact(n) if k == m else Markup(kind).format(exact(n)))
+        yield [*row, exact(sum(counts))]
+
+
+def changed_pairs(study: Study) -> list[Row]:
+    """Return how many rows have moved from one class to another, the largest number first."""
+    names = [name(each.name) for each in study.data.classes]
+    pairs = [
+        (n, names[k], names[m])
+        for k, counts in enumerate(study.changes.counts)
+        for m, n in enumerate(counts)
+        if k != m and n
+    ]
+    pairs.sort(key=lambda pair: -pair[0])
+    return [[before, after, exact(n)] for n, before, after in pairs]
+
+
+def changed_row(each: ChangedRow) -> Row:
+    """Return an unlabeled row whose predicted class changed."""
+    before, after = each.supervised_score, each.projected_score
+    return [
+        *map(name, (each.row, each.supervised, each.projected)),
+        *map(score, (before, after)),
+        exact(after - before, signed(decimal(after - before))),
+        score(each.soft_label),
+    ]
+
+
+def weight(each: Coefficient, several: bool, moved: bool) -> Row:
+    """Return a weight, in original units and per standard deviation; before and after if moved."""
+    row: Row = [name(each.feature), *([name(each.class_name)] if several else [])]
+    pairs = (each.supervised, each.projected), (each.supervised_scaled, each.projected_scaled)
+    for before, after in pairs:
+        change = exact(after - before, signed(number(after - before)))
+        row += [exact(before), exact(after), change] if moved else [exact(after)]
+    return row
+
+
+def settings(study: Study) -> Iterator[tuple[str, Markup]]:
+    """Yield what the fit was told, with the penalty that was chosen."""
+    chosen_by = study.settings.get("alpha_chosen_by")
+    for key, value in study.settings.items():
+        if key == "alpha" and chosen_by:
+            yield key, _setting(value) + f", chosen by {chosen_by}"
+        elif key != "alpha_chosen_by":
+            yield key, _setting(value)
+
+
+def _setting(value: Scalar) -> Markup:
+    if value is None:
+        return Markup('<span class="soft">not set</span>')
+    if isinstance(value, bool):
+        return Markup("yes" if value else "no")
+    return (
+        exact(value) if isinstance(value, int | float) else Markup("<code>{}</code>").format(value)
+    )
+
+
+def certificate(study: Study) -> Iterator[tuple[str, Markup | str]]:
+    """Yield the numbers of the certificate."""
+    found = study.certificate
+    if not found["reason"]:
+        yield "Difference in loss", _between(found["best_case"], found["worst_case"])
+        yield (
+            "The same for probabilities",
+            _between(found["probability_best_case"], found["probability_worst_case"]),
+        )
+        yield "Improvement due to the penalty", percent(found["penalty_share"])
+    yield "Loss of the supervised model", _between(*found["supervised_loss"])
+    yield "Measured on", certified_rows(study)
+    yield "Distance", Markup("<code>{}</code>").format(found["distance"])
+    yield "Penalty in the loss", exact(found["penalty"])
+    yield "Penalty of the supervised model", exact(found["supervised_penalty"])
+    labeled, unlabeled = exact(found["n_labeled"]), exact(found["n_unlabeled"])
+    yield "Rows", labeled + " labeled, " + unlabeled + " unlabeled"
+    ends = exact(found["n_one"]) + ", " + exact(found["n_fractional"])
+    if len(study.data.classes) > 2:
+        yield "Soft labels: one class, several classes", ends
+    else:
+        yield "Soft labels: zeros, ones, fractional", exact(found["n_zero"]) + ", " + ends
+    gap = found["duality_gap"]
+    yield "Relative duality gap", "infinite" if gap is None else exact(gap, number(gap, 2))
+    yield "Allowance for rounding", exact(found["rounding_bound"])
+
+
+def certified_rows(study: Study) -> str:
+    """Return the rows that the certificate is about, in words."""
+    n_labeled, n_unlabeled = study.certificate["n_labeled"], study.certificate["n_unlabeled"]
+    if study.certificate["rows"] == "unlabeled":
+        return f"the {count(n_unlabeled, 'unlabeled row')}"
+    return f"all {n_labeled + n_unlabeled:,} training rows"
+
+
+def _between(low: float, high: float) -> Markup:
+    return Markup("between {} and {}").format(exact(low), exact(high))
+
+
+def score(value: float) -> Markup:
+    """Return a number as those above and below it."""
+    return exact(value, decimal(value))

@@ -1,0 +1,120 @@
+"""What Windows does in its own way, as far as it can be had on any system."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import io
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path, PureWindowsPath
+
+import pytest
+
+from neverworse._words import number
+from neverworse.cli import label, main
+from neverworse.cli._common import UsageError, check_folder
+
+
+def test_patterns_are_expanded_where_shells_do_not(tmp_path, monkeypatch):
+    for name in ("b.csv", "a.csv", "c.txt"):
+        (tmp_path / name).touch()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(
+        "neverworse.cli.sys.argv", ["neverworse", "fit", "*.csv", "*.xlsx", "--target=y"]
+    )
+    seen = []
+    monkeypatch.setattr("neverworse.cli.fit.run", lambda found: seen.append(found.table))
+    for platform in ("win32", "linux"):
+        monkeypatch.setattr("neverworse.cli.sys.platform", platform)
+        assert main() == 0
+    assert seen == [["a.csv", "b.csv", "*.xlsx"], ["*.csv", "*.xlsx"]]
+
+
+def test_python_3_11_on_windows_has_pipes_that_block(monkeypatch, capsys):
+    monkeypatch.delattr(os, "set_blocking", raising=False)
+    monkeypatch.setattr(signal, "set_wakeup_fd", lambda *_, **__: -1)  # other systems refuse them
+    assert main(["report", "nowhere"]) == 5
+    assert "nowhere has no study.json" in capsys.readouterr().err
+
+
+def test_without_a_console_errors_do_not_get_into_the_output(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stderr", None)
+    assert main(["report", "nowhere"]) == 5
+    assert not sys.stderr.isatty()
+    assert capsys.readouterr().out == ""
+
+
+# Nobody reads the standard output of this process any more.
+WRITE = f"""
+import argparse, sys
+from neverworse.cli import _run
+
+def run(_):
+    raise OSError({errno.EINVAL}, "Invalid argument")
+
+sys.platform = sys.argv[1]
+sys.exit(_run(argparse.Namespace(run=run), "neverworse"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("platform", "expected"),
+    [("win32", (141, "")), ("linux", (1, "neverworse: error: Invalid argument\n"))],
+)
+def test_the_reader_that_has_seen_enough_on_windows(platform, expected):
+    words = [sys.executable, "-c", WRITE, platform]
+    ran = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == expected
+
+
+def test_a_drive_that_is_not_there(monkeypatch):
+    monkeypatch.setattr(os.path, "lexists", lambda _: False)
+    with pytest.raises(UsageError, match=r"There is no .* Name another folder: --out DIR."):
+        check_folder(Path("/results/new"))
+
+
+def test_a_device_is_no_file_to_write(tmp_path, capsys):
+    assert main(["report", str(tmp_path), "--out", os.devnull]) == 2
+    assert "is not a regular file. Name a file: --out FILE." in capsys.readouterr().err
+    assert not Path(os.devnull).is_file()
+
+
+def test_a_result_that_is_open_elsewhere_is_noticed_before_the_fit(tmp_path, monkeypatch, capsys):
+    def replace(self, _):
+        raise PermissionError(errno.EACCES, "It is open in another program", str(self))
+
+    (tmp_path / "predictions.csv").touch()
+    monkeypatch.setattr(Path, "replace", replace)
+    words = ["fit", "nowhere.csv", "--target", "y", "--out", str(tmp_path)]
+    assert main(words) == 1
+    said = "predictions.csv: It is open in another program\n"
+    assert capsys.readouterr().err.endswith(said)
+
+
+def test_commands_to_copy_need_no_quotes_that_only_some_shells_know():
+    folder = PureWindowsPath("work", "results")
+    said = label._command(argparse.Namespace(folder=folder), "--next", "3")
+    assert said == "neverworse label work/results --next 3"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "said"),
+    [
+        ("utf-8", "\N{MINUS SIGN}0.5 ± ∞ Δ ||w||² … Köln ☃"),
+        ("cp1252", r"-0.5 ± inf delta ||w||² … Köln \u2603"),
+        ("ascii", r"-0.5 +/- inf delta ||w||^2 ... K\xf6ln \u2603"),
+    ],
+)
+@pytest.mark.parametrize("name", ["stdout", "stderr"])
+def test_numbers_can_be_read_in_every_encoding(monkeypatch, encoding, said, name):
+    errors = "strict" if name == "stdout" else "backslashreplace"
+    stream = io.TextIOWrapper(io.BytesIO(), encoding, errors)
+    monkeypatch.setattr(sys, name, stream)
+    words = f"{number(-0.5)} ± {number(float('inf'))} Δ ||w||² … Köln ☃"
+    monkeypatch.setattr("neverworse.cli.saved.report", lambda _: stream.write(words) and 0)
+    assert main(["report", "results"]) == 0
+    stream.flush()
+    assert stream.buffer.getvalue().decode(encoding) == said
