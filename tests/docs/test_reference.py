@@ -1,0 +1,49 @@
+"""The reference has every public name, and every name has an example."""
+
+import inspect
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+PAGE = Path(__file__).parents[2] / "docs" / "api.md"
+BLOCK = re.compile(r"currentmodule:: (\S+)\n(.*?)```", re.S)
+LISTED = [
+    (room, name)
+    for room, block in BLOCK.findall(PAGE.read_text("utf-8"))
+    for name in re.findall(r"^   (\w+)$", block, re.M)
+]
+# What these rooms share with others, and promise to nobody else. (Rooms that are not tested below
+# share more than they promise.)
+SHARED = {
+    "FITTED_PARTS",
+    "__version__",
+    "data_folders",
+    "default_candidates",
+    "equidistant",
+    "find_step",
+    "fit_to_rows",
+    "labeled_folds",
+    "moved",
+    "out_of_fold",
+    "user_cache",
+}
+
+
+def test_no_name_is_listed_twice():
+    assert len(LISTED) == len(set(LISTED)) > 70
+
+
+@pytest.mark.parametrize("room", ["", "methods", "model_selection", "plots", "datasets"])
+def test_the_reference_has_all_names(room):
+    home = f"neverworse.{room}".rstrip(".")
+    named = {name for where, name in LISTED if where in (home, "neverworse.evidence")}
+    assert set(import_module(home).__all__) - SHARED <= named
+
+
+@pytest.mark.parametrize(("room", "name"), LISTED)
+def test_every_name_exists_and_has_an_example(room, name):
+    found = getattr(import_module(room), name)
+    if inspect.isclass(found) or callable(found):
+        assert ">>> " in inspect.getdoc(found)
