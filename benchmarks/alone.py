@@ -64,14 +64,14 @@ def peak_memory():
 def forget_peak():
     """Let the peak begin at what is in memory now, where the system can do that."""
     try:
-        Path("/proc/self/clear_refs").write_text("5")
+        Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")
     except OSError:
         return
 
 
 def _status(name):
     try:
-        lines = Path("/proc/self/status").read_text().splitlines()
+        lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
     except OSError:
         return None
     for line in lines:

@@ -124,9 +124,11 @@ class Counts:
         limited = WORKING_BYTES / (FLOAT64 * d * LARGEST_SHARE)
         rounds = math.ceil(c.more_rounds * math.log10(max(1.0, n / limited)))
         self.passes = c.passes + rounds
-        self.takes = c.takes + rounds
+        self.takes = c.takes + 2 * rounds  # a round looks for equal rows first
         self.tasks = table.n_chunks * (c.tasks + rounds * c.round_tasks)
-        self.taken = self.takes * max(WORKING_BYTES, c.taken_bytes / c.takes)
+        # Rows of single precision travel as such.
+        largest = WORKING_BYTES * FLOAT32 / FLOAT64
+        self.taken = self.takes * max(largest, c.taken_bytes / c.takes)
         self.up = n * c.placed_bytes + self.tasks * c.task_bytes
         sums = FLOAT64 * d * (d + self.passes)
         self.down = n * c.soft_bytes + self.taken + sums

@@ -1,7 +1,8 @@
 """What the room of evidence is worth: ``python benchmarks/evidence.py --help``.
 
-docs/evidence.md quotes its tables. Every repeat is written to a file of JSON lines when it is done,
-so that a run that was interrupted goes on where it ended.
+docs/evidence.md quotes its tables, beside those of ``neverworse reproduce evidence``. Every repeat
+is written to a file of JSON lines when it is done, so that a run that was interrupted goes on where
+it ended.
 """
 
 from __future__ import annotations
@@ -16,44 +17,26 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from sklearn.calibration import CalibratedClassifierCV
 from sklearn.dummy import DummyClassifier
-from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 from neverworse import (
-    ICLSClassifier,
     LeastSquaresClassifier,
     LeastSquaresClassifierCV,
-    ProjectedLeastSquaresClassifier,
     SafeStackingClassifier,
-    SequentialAudit,
     suggest_labels,
 )
 from neverworse.datasets import PAPER_DATASETS
-from neverworse.estimators import LabeledRows
-from neverworse.evidence.blend import moved
-from neverworse.evidence.candidates import default_candidates, fit_to_rows
-from neverworse.evidence.comparisons import NOT_WORSE, UNDECIDED, ErrorComparison, random_order
-from neverworse.evidence.confident_step import (
-    OutOfFold,
-    best_step,
-    joint_step,
-    lower_bounds,
-)
-from neverworse.evidence.cross_fitting import labeled_folds, out_of_fold
+from neverworse.evidence.comparisons import NOT_WORSE, UNDECIDED, ErrorComparison
+from neverworse.evidence.e_processes import random_order
 from studies import load_all, parser_of
 
 SEED = 2026
-SIZES = (40, 100, 200)
 DELTA = 0.05
-MOST_QUESTIONS = 40  # labels that a sequential audit may ask for
-LARGEST_SHARE = 0.7  # of the rows that may be labeled, so that some are left to speak of
+N_LABELS = 40  # before more are suggested
 ROUNDING = 1e-9  # relative: losses that differ by less may be equal
 
 
@@ -61,7 +44,6 @@ def main(argv=None):
     """Run the studies that were asked for, and print their tables in Markdown."""
     parser = parser_of("What the room of evidence is worth.", PAPER_DATASETS, repeats=20)
     parser.add_argument("--studies", nargs="+", choices=STUDIES, default=list(STUDIES))
-    parser.add_argument("--sizes", nargs="+", type=int, default=SIZES, help="numbers of labels")
     parser.add_argument("--out", type=Path, default=Path("evidence.jsonl"), help="where repeats go")
     arguments = parser.parse_args(argv)
     store = Store(arguments.out)
@@ -101,13 +83,11 @@ def _generator(*key):
     return np.random.default_rng([SEED, *(zlib.crc32(str(part).encode()) for part in key)])
 
 
-def _data_tasks(parser, arguments, compute, sizes):
+def _labels_tasks(parser, arguments):
     data = load_all(parser, arguments)
     for repeat in range(arguments.repeats):
         for name, (X, y) in data.items():
-            for n in sizes:
-                if n <= LARGEST_SHARE * len(y):
-                    yield (name, n, repeat), partial(compute, X, y, n, name, repeat)
+            yield (name, N_LABELS, repeat), partial(_labels, X, y, N_LABELS, name, repeat)
 
 
 def _drawn(y, n, name, repeat):
@@ -121,130 +101,12 @@ def _drawn(y, n, name, repeat):
     return known, rng
 
 
-# Stacking and everything that is compared with it.
-
-
-def _more_candidates(X, seed):
-    svm = make_pipeline(StandardScaler(), CalibratedClassifierCV(SVC(), ensemble=False, cv=3))
-    return [
-        *default_candidates(X, seed),
-        ("SVM", svm),
-        ("nearest neighbours", make_pipeline(StandardScaler(), KNeighborsClassifier(7))),
-        ("extra trees", ExtraTreesClassifier(random_state=seed)),
-    ]
-
-
-def _compare(X, y, n, name, repeat):
-    """Return Brier score and error of all methods on the unlabeled rows."""
-    known, _ = _drawn(y, n, name, repeat)
-    rows = LabeledRows.split(X, known, -1, None)
-    candidates = _more_candidates(X, repeat)
-    named = [("baseline", LeastSquaresClassifierCV()), *candidates]
-
-    def fit(seen):
-        return [fit_to_rows(each, model, seen) for each, model in named]
-
-    found, differences = out_of_fold(
-        named, rows, labeled_folds(rows, 5, repeat), fit, "predict_proba", control_variate=True
-    )
-    baseline, *models = fit(rows)
-    fitted = [(each, model) for (each, _), model in zip(candidates, models, strict=True)]
-    n_default = len(default_candidates(X, repeat))
-    chosen = {"baseline": baseline}
-    for label, k, control in (
-        ("", n_default, False),
-        (", more candidates", len(candidates), False),
-        (", more candidates, control variates", len(candidates), True),
-    ):
-        part = OutOfFold(
-            found.names[:k],
-            found.products[:, :k],
-            found.gram[:k, :k],
-            found.n_unlabeled,
-            None,
-            found.controls[:, :k] if control else None,
-            found.control_means[:k] if control else None,
-        )
-        b, covariance, df = part.estimate()
-        steps = {
-            "best": best_step(b, covariance, part.gram, df, DELTA),
-            "joint": joint_step(b, covariance, part.gram, DELTA),
-            "boldest that the bound allows": _boldest(b, covariance, part.gram, df),
-        }
-        for combine, step in steps.items():
-            model = moved(baseline, fitted[:k], step, "predict_proba")
-            chosen[f"safe stacking, {combine}{label}"] = model
-    means = differences[:, :n_default].mean(axis=0)
-    best = int(np.argmin(means))
-    picked = models[best] if means[best] < 0.0 else baseline
-    chosen["picked by cross-validation"] = picked
-    chosen["projection"] = ProjectedLeastSquaresClassifier(missing_label=-1).fit(X, known)
-    chosen["ICLS"] = ICLSClassifier(missing_label=-1).fit(X, known)
-    unlabeled = known == -1
-    result = {}
-    for loss in ("error", "brier"):
-        audited, n_asked = baseline, 0
-        if picked is not baseline:
-            audit = SequentialAudit(baseline, picked, X[unlabeled], loss=loss, random_state=repeat)
-            while audit.verdict_ == UNDECIDED and audit.n_labels_ < MOST_QUESTIONS:
-                asked = audit.next(1)
-                audit.record(asked, y[unlabeled][asked])
-            audited, n_asked = audit.model_, audit.n_labels_
-        chosen[f"sequential audit, {loss}"] = audited
-        result[f"asked, {loss}"] = n_asked
-    return result | {each: _losses(m, X[unlabeled], y[unlabeled]) for each, m in chosen.items()}
-
-
-def _boldest(b, covariance, gram, df):
-    """Return the step that is expected to improve most, of those that the bound calls not worse."""
-    low, squares = lower_bounds(b, covariance, df, DELTA), np.maximum(np.diag(gram), 1e-20)
-    sizes = np.clip(np.minimum(b, 2.0 * low) / squares, 0.0, 1.0)
-    return np.where(np.arange(len(b)) == np.argmax(sizes * (2.0 * b - sizes * squares)), sizes, 0.0)
+# Candidates that are of no use.
 
 
 def _losses(model, X, y):
     brier = np.mean((model.predict_proba(X)[:, 1] - y) ** 2)
     return [float(brier), float(np.mean(model.predict(X) != y))]
-
-
-def _comparison_table(results):
-    records = []
-    for (name, n, _), result in results:
-        base = result["baseline"]
-        for method, losses in result.items():
-            if method != "baseline" and isinstance(losses, list):
-                records.append(
-                    {
-                        "method": method,
-                        "labels": n,
-                        "name": name,
-                        "Brier": losses[0] / base[0],
-                        "error": losses[1] - base[1],
-                        "worse": losses[0] > base[0] * (1.0 + ROUNDING),
-                        "more errors": losses[1] > base[1],
-                    }
-                )
-    table = pd.DataFrame(records)
-    means = table.groupby(["method", "labels", "name"]).mean().groupby(["method", "labels"]).mean()
-    lines = [
-        "| method | labels | Brier ratio | worse | error | more errors |",
-        "|---|--:|--:|--:|--:|--:|",
-    ]
-    for (method, n), row in means.iterrows():
-        lines.append(
-            f"| {method} | {n} | {row['Brier']:.3f} | {row['worse']:.1%} | "
-            f"{100 * row['error']:+.1f} points | {row['more errors']:.1%} |"
-        )
-    asked = pd.DataFrame(
-        [
-            {"labels": n, **{k: v for k, v in result.items() if k.startswith("asked")}}
-            for (_, n, _), result in results
-        ]
-    )
-    return "\n".join([*lines, "", asked.groupby("labels").mean().round(1).to_string()])
-
-
-# Candidates that are of no use.
 
 
 def _useless(n, run):
@@ -403,8 +265,7 @@ def _speed_table(results):
 STUDIES = {
     "audit": (_audit_tasks, _audit_table),
     "useless": (_useless_tasks, _useless_table),
-    "labels": (lambda p, a: _data_tasks(p, a, _labels, (40,)), _labels_table),
-    "stacking": (lambda p, a: _data_tasks(p, a, _compare, a.sizes), _comparison_table),
+    "labels": (_labels_tasks, _labels_table),
     "speed": (_speed_tasks, _speed_table),
 }
 

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from functools import wraps
 from unittest.mock import patch
 
-from neverworse.rows import ChunkedRows, DenseRows, Rows, SparseRows, Verb
+from neverworse.rows import ChunkedRows, DenseRows, Rows, SparseRows
 
 VERBS = (
     "gram",
@@ -43,15 +43,14 @@ def counted(rows):
 
 
 def _of_chunks(kind, readings):
-    def note(method, rows, what, *arguments):
-        verb = what if isinstance(what, Verb) else Verb(what)
+    def note(method, rows, verb, *arguments):
         # Only `map_chunks` is told which chunks to read.
         chosen = arguments[0] if method.__name__ == "map_chunks" else range(rows.n_chunks)
         name = SAME.get(verb.name, verb.name)
         readings[name] += len(chosen) / rows.n_chunks
         return True
 
-    return _noted([kind], ("map_chunks", "reduce_chunks", "keep", "fold"), note)
+    return _noted([kind], ("map_chunks", "reduce_chunks", "keep_chunks"), note)
 
 
 def _in_memory(n_rows, readings):

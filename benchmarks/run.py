@@ -60,7 +60,9 @@ def _say(text):
 
 def _write_whole(path, text):
     """Write under another name first, so that the file is never half written."""
-    with tempfile.NamedTemporaryFile("w", dir=path.resolve().parent, delete=False) as file:
+    with tempfile.NamedTemporaryFile(
+        "w", encoding="utf-8", dir=path.resolve().parent, delete=False
+    ) as file:
         file.write(text)
     Path(file.name).replace(path)
 

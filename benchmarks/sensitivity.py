@@ -28,14 +28,13 @@ CONSTANTS = {
     "ENOUGH": (working_set,),
     "SET_GROWTH": (working_set,),
     "FINE": (working_set,),
-    "SMALL": (newton_system, working_set),
     "EQUATIONS_PER_UNKNOWN": (newton_system,),
     "FIRST_SIGMA": (newton, working_set),
     "GROWTH": (newton, working_set),
     "EASY": (newton,),
     "SLOW": (newton,),
     "PATIENCE": (newton,),
-    "ROUGH": (newton, working_set),
+    "ROUGH": (newton_system, newton, working_set),
 }
 
 

@@ -11,8 +11,7 @@ from unittest.mock import patch
 
 import cloudpickle
 
-from neverworse.rows import _dask, _dask_chunk_state, _dask_engine
-from neverworse.rows._dask_engine import Engine
+from neverworse.rows import Engine
 
 
 @dataclass
@@ -52,13 +51,13 @@ def weighed():
     There the client waits while tasks run, so their time can be told from its own.
     """
     wire = Wire()
-    make, run, persist = _dask_engine.task_of, Engine.run, Engine.persist
+    make, run, persist = Engine.task, Engine.run, Engine.persist
 
-    def task_of(function, name, *inputs, home=()):
+    def task(self, function, name, *inputs, home=()):
         short = name.removeprefix("neverworse-")
         wire.tasks[short] += 1
         wire.up[short] += _weigh(wire, function)
-        return make(function, name, *inputs, home=home)
+        return make(self, function, name, *inputs, home=home)
 
     def weighed_run(self, tasks):
         found = _timed(wire, run, self, tasks)
@@ -70,8 +69,7 @@ def weighed():
         return _timed(wire, persist, self, tasks)
 
     with ExitStack() as patches:
-        for module in (_dask, _dask_chunk_state, _dask_engine):
-            patches.enter_context(patch.object(module, "task_of", task_of))
+        patches.enter_context(patch.object(Engine, "task", task))
         patches.enter_context(patch.object(Engine, "run", weighed_run))
         patches.enter_context(patch.object(Engine, "persist", weighed_persist))
         yield wire

@@ -15,17 +15,18 @@ def problem(constants):
     return constants.two_gaussians(labeled, 20_000 - labeled, columns, dtype=np.float32)[:2]
 
 
-def test_of_fits(constants, problem):
+def test_of_fits(constants, problem, monkeypatch):
+    monkeypatch.setattr(constants, "MANY", 8)  # these are few rows
     found = constants._fits(*problem)
     # Passes, and rows that are taken, are tasks; so is what each round asks of what it has left.
     assert found["tasks"] > 1 + found["passes"] + found["takes"]
-    assert found["round_tasks"] >= 3
-    assert found["more_rounds"] > 0
+    # Of few rows, many may take no more rounds than half of them.
+    assert found["round_tasks"] >= 3 * (found["more_rounds"] > 0)
     # A bit for each row, and what travels with it.
     for name in ("placed_bytes", "soft_bytes"):
         assert 1 / 8 < found[name] < 1
-    # The second sample is a twentieth of the rows, or forty for each column, in double precision.
-    assert found["taken_bytes"] > 8 * 100 * 40 * 100
+    # A sample is thirty rows for each column, in the precision of the rows.
+    assert found["taken_bytes"] > 4 * 100 * 30 * 100
     assert found["task_bytes"] > 8 * 100
     assert found["solver_seconds"] > 0
 

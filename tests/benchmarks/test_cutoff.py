@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from neverworse.experiments._methods import GINV_CUTOFF
+from neverworse.experiments import GINV_CUTOFF
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """The studies of evidence run, and go on where they ended."""
 
-import json
-
 import pytest
 
 
@@ -22,12 +20,3 @@ def test_suggested_labels_are_compared(run):
     assert len(out.read_text().splitlines()) == 2
     assert run("--studies", "labels", "--repeats", "3")[0].startswith("## labels")
     assert len(out.read_text().splitlines()) == 3  # the first two were there
-
-
-def test_stacking_is_compared(run):
-    text, out = run("--studies", "stacking", "--repeats", "1", "--sizes", "40")
-    for method in ("projection", "ICLS", "safe stacking, best", "picked by", "sequential audit"):
-        assert method in text
-    result = json.loads(out.read_text())["result"]
-    assert result["asked, error"] <= 40
-    assert result["baseline"][0] < 0.25

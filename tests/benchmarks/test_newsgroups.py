@@ -16,7 +16,7 @@ def write(folder, name):
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(20), 30)
     own = rng.poisson(2.0, (600, 40)) * (np.arange(40) % 20 == y[:, None])
-    counts = sparse.csr_matrix(np.column_stack([own, rng.poisson(0.1, (600, 1500))]))
+    counts = sparse.csr_matrix(np.column_stack([own, rng.poisson(0.1, (600, 300))]))
     np.savez(
         folder / name,
         data=counts.data.astype(np.int16),
@@ -32,7 +32,7 @@ def write(folder, name):
 def test_runs_all_tasks(newsgroups, tmp_path, capsys):
     write(tmp_path, newsgroups.FILE)
     arguments = ["--data", str(tmp_path), "--labeled", "12", "--all-labeled", "100"]
-    assert newsgroups.main([*arguments, "--tol", "1e-3", "--max-time", "3"]) == 0
+    assert newsgroups.main([*arguments, "--tol", "1e-3", "--max-time", "0.5"]) == 0
     text = capsys.readouterr().out
     assert len(re.findall(r"^  projection ", text, re.M)) == len(newsgroups.PAIRS) + 1
     assert len(re.findall(r"^  ICLS ", text, re.M)) == len(newsgroups.PAIRS)

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from neverworse import ProjectedLeastSquaresClassifier
-from neverworse.rows import DaskRows, _dask, _dask_chunk_state, _dask_engine
-from neverworse.rows._dask_engine import Engine
+from neverworse.rows import DaskRows, Engine
 
 N_ROWS, N_COLUMNS, N_CHUNKS = 40_000, 10, 4
 
@@ -25,7 +24,7 @@ def problem(load):
 
 
 def patched():
-    return [m.task_of for m in (_dask, _dask_chunk_state, _dask_engine)], Engine.run, Engine.persist
+    return Engine.task, Engine.run, Engine.persist
 
 
 def test_tasks_and_bytes(weighed, problem):
