@@ -2,58 +2,100 @@
 
 PYTHON ?= python3
 VENV ?= .venv
+BIN = $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 
-PIP = "$(VENV)/bin/python" -m pip --disable-pip-version-check -qq
+PIP = "$(BIN)/python" -m pip --disable-pip-version-check -qq
 
 .DEFAULT_GOAL := help
-.PHONY: help demo reproduce test coverage fuzz lint bench clean
+.PHONY: help demo reproduce test coverage fuzz lint docs bench \
+  test-oldest test-newest dist release-check clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo       a comparison, a certificate and a picture, in seconds"
 	@echo "make reproduce  some of the paper's experiments with few repeats, in minutes"
 	@echo "make test       all tests and the examples in the docstrings"
+	@echo "make test-oldest, test-newest   the same with the oldest versions, and with pre-releases"
 	@echo "make coverage   the same, with the share of the source that they run"
 	@echo "make fuzz       attacks with random seeds, for 30 minutes; goes on where it ended"
 	@echo "make lint       style, types and borders"
+	@echo "make docs       the site, with the gallery and the reference, in build/site"
 	@echo "make bench      speed against other solvers"
+	@echo "make dist       a wheel and an archive of the source, tried out in an empty environment"
 	@echo "make clean      remove the environment and everything that was made"
 	@echo
 	@echo "Each sets up its own environment in $(VENV) on first use."
 	@echo "Another Python (3.11 or later): make PYTHON=python3.13 test"
 
 demo: $(VENV)/.has-tables
-	@"$(VENV)/bin/neverworse" demo
+	@"$(BIN)/neverworse" demo
 
 # Data sets that come with packages, so that nothing is downloaded. The timing takes longer.
 reproduce: $(VENV)/.has-paper
-	@"$(VENV)/bin/neverworse" reproduce robustness curves table --repeats 5 \
+	@"$(BIN)/neverworse" reproduce robustness curves table --repeats 5 \
 	  --datasets BCI COIL2 Digit1 g241c g241d SPECT SPECTF USPS WDBC --out build/reproduction
 
+# A worker on each core: threads of BLAS beside them would only wait for each other.
+# Tests write and read UTF-8 without saying so; the package always says so (PLW1514 of ruff).
+PYTEST = MPLBACKEND=Agg PYTHONUTF8=1 OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 "$(BIN)/python" -m pytest -n auto --doctest-modules
+
 test: $(VENV)/.has-test
-	MPLBACKEND=Agg "$(VENV)/bin/python" -m pytest -n auto --doctest-modules src/neverworse tests
+	$(PYTEST) src/neverworse tests
+
+# Each in an environment of its own.
+test-oldest:
+	$(MAKE) VENV="$(VENV)-oldest" PIPFLAGS="--constraint constraints-oldest.txt" test
+
+test-newest:
+	$(MAKE) VENV="$(VENV)-newest" PIPFLAGS="--pre --upgrade" test
 
 coverage: $(VENV)/.has-test
-	MPLBACKEND=Agg "$(VENV)/bin/python" -m pytest -n auto --doctest-modules --cov=neverworse \
-	  --cov-report=term:skip-covered --cov-fail-under=95 src/neverworse tests
+	$(PYTEST) --cov=neverworse --cov-report=term:skip-covered --cov-fail-under=95 src/neverworse tests
 
 fuzz: $(VENV)/.has-test
-	"$(VENV)/bin/python" -m tests.fuzz
+	"$(BIN)/python" -m tests.fuzz
 
 lint: $(VENV)/.has-lint
-	"$(VENV)/bin/ruff" check
-	"$(VENV)/bin/ruff" format --check
-	"$(VENV)/bin/mypy"
-	"$(VENV)/bin/lint-imports"
+	"$(BIN)/ruff" check
+	"$(BIN)/ruff" format --check
+	"$(BIN)/mypy"
+	"$(BIN)/lint-imports"
+	"$(BIN)/check-jsonschema" -q --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	"$(BIN)/check-jsonschema" -q --builtin-schema vendor.dependabot .github/dependabot.yml
+	"$(BIN)/check-jsonschema" -q --builtin-schema vendor.citation-file-format CITATION.cff
+
+# A warning is an error. DOCS_INTERSPHINX=1 links to the pages of other projects, and needs a network.
+docs: $(VENV)/.has-docs
+	MPLBACKEND=Agg "$(BIN)/python" -m sphinx -q -W --keep-going -b html docs build/site
+	"$(BIN)/python" docs/check_site.py build/site
 
 bench: $(VENV)/.has-bench
-	"$(VENV)/bin/python" benchmarks/run.py
+	"$(BIN)/python" benchmarks/run.py
+
+# The wheel is made from the archive, so that both are tried.
+EMPTY = build/empty/$(notdir $(BIN))
+dist: $(VENV)/.has-dist
+	@rm -rf dist build/empty build/elsewhere
+	"$(BIN)/python" -m build
+	"$(BIN)/python" -m twine check --strict dist/*
+	@"$(PYTHON)" -m venv build/empty && mkdir -p build/elsewhere
+	"$(EMPTY)/python" -m pip --disable-pip-version-check -qq install "$$(ls dist/*.whl)[tables]"
+	cd build/elsewhere && "../../$(EMPTY)/neverworse" demo > demo.txt && tail -n 3 demo.txt
+	cd build/elsewhere && "../../$(EMPTY)/python" ../../tests/smoke.py
+
+# Before anything is published under a tag such as v1.2.3
+release-check:
+	@grep -q '^__version__ = "$(TAG:v%=%)"$$' src/neverworse/__init__.py || { \
+	  echo "The tag $(TAG) is not v and the version in src/neverworse/__init__.py" >&2; exit 1; }
+	@grep -q '^## $(TAG:v%=%) ' CHANGELOG.md || { \
+	  echo "CHANGELOG.md has no section for $(TAG)" >&2; exit 1; }
 
 # Only what was made here: of VENV, nothing that is no virtual environment; of the demo, its files.
 clean:
-	@if [ -e "$(VENV)/pyvenv.cfg" ]; then rm -rf "$(VENV)"; fi
-	@rm -rf build dist src/neverworse.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
-	@find $(wildcard src tests benchmarks) -type d -name __pycache__ -prune -exec rm -rf {} +
+	@for venv in "$(VENV)" "$(VENV)-oldest" "$(VENV)-newest"; do \
+	  if [ -e "$$venv/pyvenv.cfg" ]; then rm -rf "$$venv"; fi; done
+	@rm -rf build dist docs/gallery docs/reference src/neverworse.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@find $(wildcard src tests benchmarks docs examples) -type d -name __pycache__ -prune -exec rm -rf {} +
 	@rm -f neverworse-demo/constraint-set.png neverworse-demo/patients.csv
 	@rmdir neverworse-demo 2>/dev/null || true
 
@@ -75,5 +117,5 @@ $(VENV)/.has-lint: EXTRAS = lint,plots
 $(VENV)/.has-%: EXTRAS = $*
 $(VENV)/.has-%: $(VENV)/.made pyproject.toml
 	@echo "Installing neverworse[$(EXTRAS)] in $(VENV) ..."
-	@$(PIP) install --editable ".[$(EXTRAS)]"
+	@$(PIP) install $(PIPFLAGS) --editable ".[$(EXTRAS)]"
 	@touch "$@"

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from scipy import optimize
+from scipy import optimize, sparse
 from sklearn.base import is_classifier
 
 from tests.rationals import Rationals, aligned, fill, nearest_shares, spent
@@ -240,12 +240,12 @@ def share_program(t, s, lower, upper, low, high):
     """
     n_classes, n = t.shape
     size, total = float(np.abs(t).max()) or 1.0, float(s.sum())
-    each = np.kron(np.eye(n_classes), s / total)
+    each = sparse.kron(sparse.eye_array(n_classes), s[None] / total, format="csr")
     found = optimize.linprog(
         (s * t).ravel() / (size * total),
-        A_ub=np.vstack([each, -each]),
+        A_ub=sparse.vstack([each, -each]),
         b_ub=np.concatenate([high / total + 1e-13, 1e-13 - low / total]),
-        A_eq=np.tile(np.eye(n), n_classes),
+        A_eq=sparse.hstack([sparse.eye_array(n)] * n_classes),
         b_eq=np.ones(n),
         bounds=np.column_stack([lower.ravel(), upper.ravel()]),
         method="highs",

@@ -1,10 +1,12 @@
 """Files are written whole or not at all, and by one program at a time."""
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import threading
+import types
 from pathlib import Path
 
 import pytest
@@ -66,7 +68,60 @@ def test_a_signal_waits_until_all_files_are_in_their_places(tmp_path, monkeypatc
     assert [(tmp_path / "out" / name).read_text() for name in names] == ["new"] * 3
 
 
-def test_two_runs_at_once(tmp_path):
+def test_no_file_is_moved_if_an_old_one_is_open_on_windows(tmp_path, monkeypatch):
+    names, replace = ["a", "b", "c"], Path.replace
+    for folder in (tmp_path / "out", tmp_path / "new"):
+        folder.mkdir()
+        for name in names:
+            (folder / name).write_text(folder.name)
+
+    def refused(self, target):
+        if target.name == "b":
+            raise PermissionError
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", refused)
+    with pytest.raises(PermissionError):
+        take_places(tmp_path / "out", names, tmp_path / "new")
+    for folder in ("out", "new"):
+        assert [(tmp_path / folder / name).read_text() for name in names] == [folder] * 3
+
+
+@pytest.fixture(params=["as it is", "windows"])
+def system(request, monkeypatch):
+    """This system, or one with the locks of Windows, and files that stay while they are open."""
+    if request.param == "as it is":
+        return
+    fcntl = pytest.importorskip("fcntl", reason="it is Windows already")
+    files, unlink = [], Path.unlink
+
+    def locking(file, *_):
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise PermissionError from None
+        files.append(file)
+
+    def is_open(path):
+        for file in files:
+            with contextlib.suppress(OSError):
+                if os.path.samestat(path.stat(), os.fstat(file)):
+                    return True
+        return False
+
+    def kept_if_open(self, **options):
+        if is_open(self):
+            raise PermissionError
+        unlink(self, **options)
+
+    windows = types.SimpleNamespace(locking=locking, LK_NBLCK=2)
+    monkeypatch.setitem(sys.modules, "msvcrt", windows)
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    monkeypatch.setattr("neverworse._files.sys.platform", "win32")
+    monkeypatch.setattr(Path, "unlink", kept_if_open)
+
+
+def test_two_runs_at_once(system, tmp_path):
     with (
         only_one(tmp_path / "out"),
         pytest.raises(BlockingIOError, match="Another run is writing"),
@@ -117,7 +172,7 @@ def test_a_run_that_died_blocks_nobody(tmp_path):
     assert not (tmp_path / "out" / ".lock").exists()
 
 
-def test_folders_are_removed_only_if_they_were_made_and_stayed_empty(tmp_path):
+def test_folders_are_removed_only_if_they_were_made_and_stayed_empty(system, tmp_path):
     (tmp_path / "old").mkdir()
     with only_one(tmp_path / "old" / "new" / "newer"):
         (tmp_path / "old" / "new" / "mine").touch()

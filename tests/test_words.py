@@ -6,6 +6,7 @@ import pytest
 
 from neverworse._words import (
     card,
+    change,
     count,
     decimal,
     interval,
@@ -64,6 +65,7 @@ def test_percentages(share, written):
         (-0.5, "\N{MINUS SIGN}0.500"),
         (0.0, "0.000"),
         (2e-5, "+2e\N{MINUS SIGN}5"),
+        (-2.8e-16, "0.000"),  # of a sum in another order
         (float("nan"), "\N{EN DASH}"),
     ],
 )
@@ -117,3 +119,12 @@ def test_cards_escape_what_they_are_given():
     made = card("<t>", "#123456", "<x>", [("<n>", "<v>")])
     assert "<t>" not in made
     assert all(each in made for each in ("&lt;t&gt;", "&lt;x&gt;", "&lt;n&gt;", "&lt;v&gt;"))
+
+
+def test_changes_below_what_is_shown_are_none():
+    found = SimpleNamespace(value=0.021, low=0.01, high=0.03)
+    assert change(found) == "changed by +2.1 points (95 % interval +1.0 to +3.0)"
+    for tiny in (-2.8e-18, 0.0, 4e-4):
+        assert change(SimpleNamespace(value=tiny, low=-0.01, high=0.01)) == (
+            "did not change on average (95 % interval \N{MINUS SIGN}1.0 to +1.0 points)"
+        )

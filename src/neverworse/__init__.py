@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # at run time, a name is imported when it is first asked for:
     from neverworse.evidence import SafeStackingClassifier, SequentialAudit, suggest_labels
     from neverworse.projection import Certificate
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Audit",

@@ -9,12 +9,12 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
 LOCK = ".lock"
-ENDING = ("SIGINT", "SIGTERM", "SIGHUP")  # signals that end a program
+ENDING = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")  # signals that end a program, of any system
 _PAUSE = 0.05  # seconds until one looks again
 _UNFINISHED: set[Path] = set()
 
@@ -40,11 +40,18 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
         _UNFINISHED.discard(temporary)
 
 
-def take_places(folder: Path, names: Iterable[str], new: Path) -> list[Path]:
+def check_replaceable(paths: Iterable[Path]) -> None:
+    """Raise `OSError` if a file cannot be replaced: Windows refuses while a program has it open."""
+    for path in paths:
+        if path.exists():
+            path.replace(path)
+
+
+def take_places(folder: Path, names: Sequence[str], new: Path) -> list[Path]:
     """Move new files to a folder, over those of the same names, and return where they are.
 
-    A signal that ends the program is heeded when all are in their places. Nothing helps a process
-    that is killed outright.
+    None is moved if one of the old files cannot be replaced. A signal that ends the program is
+    heeded when all are in their places. Nothing helps a process that is killed outright.
     """
     came: list[int] = []
     before = {}
@@ -55,6 +62,7 @@ def take_places(folder: Path, names: Iterable[str], new: Path) -> list[Path]:
     for number in before:
         signal.signal(number, lambda number, _: came.append(number))
     try:
+        check_replaceable(folder / name for name in names)
         return [(new / name).replace(folder / name) for name in names]
     finally:
         for number, handler in before.items():
@@ -76,7 +84,8 @@ def scratch_folder(prefix: str, folder: Path | None = None) -> Iterator[Path]:
     """
     from tempfile import TemporaryDirectory  # which takes long to import, for a command line
 
-    with TemporaryDirectory(prefix=prefix, dir=folder) as name:
+    # An error on its way up keeps files open, which Windows does not remove.
+    with TemporaryDirectory(prefix=prefix, dir=folder, ignore_cleanup_errors=True) as name:
         _UNFINISHED.add(Path(name))
         try:
             yield Path(name)
@@ -110,7 +119,9 @@ def only_one(folder: Path, *, wait: bool = False) -> Iterator[None]:
         try:
             yield
         finally:
-            with contextlib.suppress(OSError):  # Windows keeps files that are open
+            if sys.platform == "win32":  # which removes no file that anybody has open
+                file.close()
+            with contextlib.suppress(OSError):
                 (folder / LOCK).unlink()
             file.close()
     finally:

@@ -14,6 +14,7 @@ from typing import Protocol
 __all__ = [
     "MISSING",
     "card",
+    "change",
     "count",
     "decimal",
     "interval",
@@ -32,6 +33,7 @@ MINUS = "\N{MINUS SIGN}"
 MISSING = "\N{EN DASH}"
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 WIDE = f"MW@%&{ELLIPSIS}"
+ROUNDING = 1e-12
 
 
 def number(value: float, digits: int = 4, largest: float = 1e15) -> str:
@@ -60,7 +62,11 @@ def percent(share: float) -> str:
 
 
 def decimal(value: float, decimals: int = 3) -> str:
-    """Return a number as those above and below it in a column, unless it would look like 0."""
+    """Return a number as those above and below it in a column, unless it would look like 0.
+
+    What is a rounding error among shares and mean losses is 0.
+    """
+    value = 0.0 if abs(value) < ROUNDING else value
     if not math.isfinite(value) or 0 < abs(value) < 0.5 * 10**-decimals:
         return number(value, 2)
     return f"{_sign(value)}{abs(value):,.{decimals}f}"
@@ -124,6 +130,14 @@ def interval(found: Interval, sign: bool = False) -> str:
         for each in (found.value, found.low, found.high)
     )
     return f"{value} ({low} to {high})"
+
+
+def change(found: Interval, by: str = "changed by", none: str = "did not change on average") -> str:
+    """Return by how many percentage points a share changed, or that it did not on average."""
+    low, high = (points(end, sign=True) for end in (found.low, found.high))
+    if float(f"{100.0 * found.value:.1f}") == 0.0:
+        return f"{none} (95 % interval {low} to {high} points)"
+    return f"{by} {points(found.value, sign=True)} points (95 % interval {low} to {high})"
 
 
 def card(title: str, colour: str, text: str, numbers: Sequence[tuple[str, str]]) -> str:

@@ -27,6 +27,7 @@ class Attack:
 ATTACKS = {
     "certificates": Attack("certificates", "attack", 100_000),
     "audits": Attack("certificates", "audit_of_scores", 10_000),
+    "kernels": Attack("kernels", "attack", 5_000),
     "fits": Attack("fits", "attack", 10_000),
     "tables": Attack("tables", "damaged_table", 10_000),
     "models": Attack("models", "changed_model", 5_000),

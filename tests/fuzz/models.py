@@ -60,8 +60,8 @@ def folder():
 
 def scikit_learn():
     """Models that need no trust."""
-    bins = KBinsDiscretizer(4, quantile_method="averaged_inverted_cdf")
-    levels = KBinsDiscretizer(6, encode="ordinal", quantile_method="averaged_inverted_cdf")
+    bins = KBinsDiscretizer(4, strategy="uniform")
+    levels = KBinsDiscretizer(6, encode="ordinal", strategy="uniform")
     one_hot = OneHotEncoder(drop="first", max_categories=4, handle_unknown="infrequent_if_exist")
     columns = make_column_transformer((bins, [0, 1]), (StandardScaler(), [2, 3]))
     both = [("a", LogisticRegression()), ("b", GaussianNB())]

@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 
 import pytest
 
@@ -43,6 +44,7 @@ def _fork(jobs):
     return ProcessPoolExecutor(jobs, get_context("fork"))
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="needs fork")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of fork beside threads
 def test_a_run_finds_what_does_not_hold_and_goes_on(toy, tmp_path, monkeypatch, capsys):
     state = tmp_path / "deep" / "fuzz.json"
