@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import types
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -160,6 +161,31 @@ def test_one_run_waits_for_the_other(tmp_path, leaves):
     assert order == ["first", "second"]
     left = {"others", "results"} if leaves == "a file" else {"others"}
     assert {path.name for path in folder.iterdir()} == left
+
+
+def test_runs_that_leave_nothing_do_not_trip_over_each_others_folders(tmp_path, monkeypatch):
+    monkeypatch.setattr("neverworse._files._PAUSE", 0.0)
+    folder, inside, most = tmp_path / "new" / "newer" / "out", [], []
+
+    def run(_):
+        for _ in range(200):
+            with only_one(folder, wait=True):
+                inside.append(1)
+                most.append(len(inside))
+                inside.pop()
+
+    with ThreadPoolExecutor(4) as runs:
+        list(runs.map(run, range(4)))
+    assert len(most) == 800
+    assert max(most) == 1
+
+
+@pytest.mark.parametrize("where", ["file", "link", "link/out"])
+def test_a_folder_that_cannot_be_made_is_an_error(system, tmp_path, where):
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(OSError, match=where.split("/")[0]), only_one(tmp_path / where, wait=True):
+        pass
 
 
 def test_a_run_that_died_blocks_nobody(tmp_path):

@@ -16,6 +16,7 @@ from typing import BinaryIO
 LOCK = ".lock"
 ENDING = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")  # signals that end a program, of any system
 _PAUSE = 0.05  # seconds until one looks again
+_TRIES = 100  # to open a file in a folder that others make and remove; there is no pause between
 _UNFINISHED: set[Path] = set()
 
 
@@ -133,11 +134,7 @@ def only_one(folder: Path, *, wait: bool = False) -> Iterator[None]:
 def _locked(folder: Path, wait: bool) -> BinaryIO:
     """Return the open file by whose lock others know that the folder is taken."""
     while True:
-        folder.mkdir(parents=True, exist_ok=True)
-        try:
-            file = (folder / LOCK).open("ab")
-        except FileNotFoundError:  # who made the folder, too, has removed it
-            continue
+        file = _opened(folder)
         # Of a file that was removed before it was locked, others know nothing.
         if _lock(file) and _is_there(folder / LOCK, file):
             return file
@@ -148,6 +145,17 @@ def _locked(folder: Path, wait: bool) -> BinaryIO:
                 f"Another run is writing to {folder}. Wait for it, or choose another folder."
             )
         time.sleep(_PAUSE)
+
+
+def _opened(folder: Path) -> BinaryIO:
+    """Open the file of the lock in a folder, which is made if need be."""
+    for _ in range(_TRIES):
+        # Between any two steps of these, another run may remove the folder that it made.
+        with contextlib.suppress(FileNotFoundError, FileExistsError):
+            folder.mkdir(parents=True, exist_ok=True)
+            return (folder / LOCK).open("ab")
+    folder.mkdir(parents=True, exist_ok=True)
+    return (folder / LOCK).open("ab")
 
 
 def _lock(file: BinaryIO) -> bool:
