@@ -180,6 +180,25 @@ def test_runs_that_leave_nothing_do_not_trip_over_each_others_folders(tmp_path, 
     assert max(most) == 1
 
 
+def test_a_folder_that_is_removed_while_it_is_made_is_made_again(tmp_path, monkeypatch):
+    mkdir, removed = os.mkdir, []
+
+    def other_run_removes_it(path, *mode):
+        try:
+            mkdir(path, *mode)
+        except FileExistsError:
+            if not removed:
+                removed.append(path)
+                os.rmdir(path)
+            raise
+
+    (tmp_path / "out").mkdir()
+    monkeypatch.setattr(os, "mkdir", other_run_removes_it)
+    with only_one(tmp_path / "out"):
+        assert removed == [tmp_path / "out"]
+        assert (tmp_path / "out").is_dir()
+
+
 @pytest.mark.parametrize("where", ["file", "link", "link/out"])
 def test_a_folder_that_cannot_be_made_is_an_error(system, tmp_path, where):
     (tmp_path / "file").touch()
