@@ -223,9 +223,9 @@ def test_stopped_early_is_certified(always_free):
     assert model.n_iter_ == 2
     assert model.certificate_.stopped_early
     assert model.certificate_.holds
-    start = time.perf_counter()
+    start = time.process_time()
     model = fit(X, y, max_time=0.05, **settings)
-    assert time.perf_counter() - start < 5.0
+    assert time.process_time() - start < 5.0
     assert model.certificate_.holds
 
 

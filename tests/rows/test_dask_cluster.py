@@ -162,7 +162,7 @@ def test_cluster_shuts_down():
         with pytest.raises(LostClusterError, match="cluster went away"):
             clf.fit(lazy, y)
         closer.join()
-        assert time.monotonic() - begin < 30
+        assert time.monotonic() - begin < 120  # it would wait for ever
     with pytest.raises(NotFittedError):
         check_is_fitted(clf)
 
