@@ -1,135 +1,320 @@
-"""How the least squares fit to all other rows scores every row, in closed form."""
+"""The least squares fit to all rows, and what it says of the fits without one of them.
+
+Passes over the rows add up what each is worth, wherever the rows are.
+"""
 
 from __future__ import annotations
 
 import operator
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
+from scipy import linalg
+from scipy.linalg import lapack
 
-from neverworse._typing import Indices, Matrix, Vector
-from neverworse.projection.coordinates.base import MOST_ROWS, suited
-from neverworse.projection.coordinates.kernel import RowSpace, row_space
-from neverworse.projection.least_squares.leave_one_out_fit import (
-    Fit,
-    LeftOut,
-    Measure,
-    add_up,
-    doubtful_rows,
-)
-from neverworse.rows import Rows, single_threaded_blas
+from neverworse._typing import Indices, Mask, Matrix, Vector
+from neverworse.projection.coordinates.moments import moments
+from neverworse.rows import Rows, Standard, map_in_threads, reduce_rows
+
+# ``measure(scores, target, weights)``: what is added up, of some rows. Scores have the shape
+# (n_alphas, n_targets, n_rows) and targets that of (n_targets, n_rows). Can be pickled.
+Measure = Callable[[Vector, Matrix, Vector], Any]
+# Where rows are interpolated, there is a formula at no cost for all that is smaller than this.
+CLOSE = 1e-2
 
 
-@single_threaded_blas()
-def leave_one_out(
-    rows: Rows,
-    target: Matrix,
-    weights: Vector | None,
-    alphas: Vector,
-    measure: Measure,
-    fit_intercept: bool = True,
-) -> Any:
-    r"""Add up what the scores of rows are worth, each by the fit without that row.
+@dataclass(frozen=True)
+class LeftOut:
+    """What passes know about rows."""
 
-    The fit without row i minimises (and is the shortest one of many, if the penalty is zero)
+    target: Matrix  # (n_targets, n_rows)
+    weights: Vector  # (n_rows,)
+    corrected: Indices  # rows whose errors were found in another way, in increasing order
+    errors: Vector  # (n_alphas, n_targets, n_corrected): their errors
+    start: int = 0  # which of all rows is the first of these
 
-    .. math:: \sum_{j \ne i} s_j (x_j \cdot w + b - y_j)^2 + \alpha \lVert w \rVert^2
-
-    It need not be made: with the error :math:`e_i` of the fit to all rows and the leverage
-    :math:`h_i`, the derivative of its score for row i by :math:`y_i`, the error without row i is
-    :math:`e_i / (1 - h_i)`. One decomposition serves all penalties. Where :math:`1 - h_i` has no
-    digits left, other formulas take its place: "Leave-one-out" in docs/mathematics.md has them all.
-
-    Parameters
-    ----------
-    rows : Rows
-    target : array of shape (n_classes, n_rows)
-    weights : array of shape (n_rows,) or None
-        Not negative, not all zero; ones if None. Rows without weight play no part.
-    alphas : array of shape (n_alphas,)
-        Ridge penalties, not negative, in any order; the intercept is not penalised.
-    measure : callable
-        See `Measure`. A score is NaN only for a row that alone has weight, with an intercept:
-        nothing is left to fit.
-    fit_intercept : bool
-
-    Returns
-    -------
-    sum of what `measure` returns, in the order of the rows
-    """
-    if not np.all(np.greater_equal(alphas, 0.0)):
-        raise ValueError(f"alphas must not be negative, got {list(alphas)}.")
-    if weights is None:
-        weights = np.ones(rows.n_rows)
-    if not weights.any():
-        raise ValueError("weights must not all be zero: give some row a positive weight.")
-    alphas = np.asarray(alphas, dtype=np.float64)
-    kind = suited(rows, int(np.count_nonzero(weights)))
-    if kind == "kernel":
-        space = row_space(rows, weights, fit_intercept)
-        target, weights = target[:, space.used], weights[space.used]
-        centre = np.average(target, axis=1, weights=weights) if fit_intercept else np.zeros(1)
-        errors = leave_one_out_by_kernel(space, target - centre[:, None], alphas, fit_intercept)
-        return measure(target - errors, target, weights)
-    if kind == "matrix-free":
-        raise ValueError(
-            f"Leave-one-out takes an (n_features, n_features) or (n_rows, n_rows) matrix: X has "
-            f"{rows.n_columns:,} columns and more than {MOST_ROWS:,} labeled rows. Set alpha "
-            "yourself, or choose it by cross-validation."
+    def at(self, rows: slice) -> LeftOut:
+        """Return the same for some of the rows."""
+        lo, hi = np.searchsorted(self.corrected, [rows.start, rows.stop])
+        return LeftOut(
+            self.target[:, rows],
+            self.weights[rows],
+            self.corrected[lo:hi] - rows.start,
+            self.errors[..., lo:hi],
+            self.start + rows.start,
         )
-    fit = Fit(rows, target, weights, alphas, fit_intercept)
-    known = LeftOut(target, weights, *_corrections(fit))
-    read = fit.moments.rows
-    return read.fold(add_up, operator.add, fit.decomposed, measure, known=[known])
 
 
-def _corrections(fit: Fit) -> tuple[Indices, Vector]:
-    """Return rows whose leverage is too close to one, and their errors by other fits."""
-    none = np.empty(0, dtype=np.intp)
-    if fit.decomposed.interpolates:
-        return none, np.empty((len(fit.alphas), len(fit.targets), 0))
-    # The smallest penalty leaves the largest leverage.
-    smallest = replace(fit.decomposed, alphas=fit.alphas.min(keepdims=True, initial=np.inf))
-    known = LeftOut(fit.targets, fit.weights, none, np.empty((1, len(fit.targets), 0)))
-    found = fit.moments.rows.fold(doubtful_rows, operator.add, smallest, fit.doubt, known=[known])
-    doubtful = np.concatenate(found)
-    errors = np.empty((len(fit.alphas), len(fit.targets), len(doubtful)))
-    alone = fit.are_alone(doubtful)
-    errors[:, :, alone] = fit.errors_of_alone(doubtful[alone])
-    for k in np.flatnonzero(~alone):
-        i = doubtful[[k]]
-        errors[:, :, [k]] = fit.without(i).errors_outside(i)
-    return doubtful, errors
+@dataclass(frozen=True)
+class Decomposed:
+    """A fit as passes need it; letters as in `leave_one_out`."""
+
+    varies: Mask  # (n_columns,): columns in which rows differ
+    mean: Vector  # (n_columns,): of the rows
+    means: Vector  # (n_targets,): of the targets
+    basis: Matrix  # (n_varying, rank): turns centred rows into z
+    eigenvalues: Vector  # (rank,)
+    projected: Matrix  # (n_targets, rank): the vectors c
+    total: float  # sum of the weights; infinite without intercept, which then has no part in h
+    alphas: Vector  # (n_alphas,)
+    interpolates: bool  # whether there are no more rows than weights to fit
+
+    @property
+    def damping(self) -> Matrix:
+        """1 / (λ + α), of shape (rank, n_alphas)."""
+        return 1.0 / (self.eigenvalues[:, None] + self.alphas)
+
+    @property
+    def kept(self) -> Matrix:
+        """λ / (λ + α), of shape (rank, n_alphas)."""
+        return self.eigenvalues[:, None] * self.damping
+
+    def z(self, block: Matrix) -> Matrix:
+        """Return z of rows as they are."""
+        z: Matrix = (block - self.mean)[:, self.varies] @ self.basis
+        return z
+
+    def scores(self, factors: Matrix, z: Matrix) -> Vector:
+        """Return Σ c_k f_k z_k for factors f, of shape (n_alphas, n_targets, n_rows)."""
+        shape = (len(self.alphas), len(self.projected))
+        coefs = (factors.T[:, None, :] * self.projected).reshape(np.prod(shape), len(factors))
+        return (coefs @ z.T).reshape(*shape, len(z))
+
+    def left(self, z: Matrix, weights: Vector) -> Matrix:
+        """Return 1 - h, of shape (n_alphas, n_rows)."""
+        leverage: Matrix = (weights[:, None] * z**2) @ self.kept
+        return 1.0 - weights / self.total - leverage.T
+
+    def errors(self, block: Matrix, target: Matrix, weights: Vector) -> Vector:
+        """Return e / (1 - h), of shape (n_alphas, n_targets, n_rows)."""
+        z = self.z(block)
+        left = self.left(z, weights)[:, None]
+        errors: Vector = target - self.means[:, None] - self.scores(self.kept, z)
+        with np.errstate(divide="ignore", invalid="ignore"):  # where zero, that is corrected
+            errors /= left
+            if self.interpolates:  # with α cancelled; 0 / 0 for the only row
+                cancelled = self.scores(self.damping, z)
+                cancelled /= ((weights[:, None] * z**2) @ self.damping).T[:, None]
+                errors = np.where(left <= CLOSE, cancelled, errors)
+        return errors
 
 
-INSIDE = 1e-8  # a row with so small a share in the directions that no row fits is in none of them
+def doubtful_rows(rows: Rows, fit: Decomposed, doubt: float, known: LeftOut) -> list[Indices]:
+    """Return the rows for which 1 - h is too small for some penalty."""
+
+    def look(block: Matrix, own: LeftOut, used: Indices) -> list[Indices]:
+        left = fit.left(fit.z(block), own.weights[used]).min(axis=0, initial=1.0)
+        return [own.start + used[left <= doubt]]
+
+    return _sum_over_blocks(rows, known, look, [])
 
 
-def leave_one_out_by_kernel(
-    space: RowSpace, residual: Vector, alphas: Vector, fit_intercept: bool
-) -> Vector:
-    """Return the errors of all rows of the space, each by the fit to all others.
+def add_up(rows: Rows, fit: Decomposed, measure: Measure, known: LeftOut) -> Any:
+    """Return the sum of a measure over the rows with a weight, each scored by all others."""
 
-    A fit leaves the share α / (λ + α) of every eigenvector, so that nothing cancels. The space is
-    that of the rows with a weight, the residual are targets less their mean. The result has the
-    shape (n_alphas, n_targets, n_used).
-    """
-    left, root = space.left, space.root
-    weighted = residual * root
-    along = weighted @ left
-    rest = weighted - along @ left.T
-    one = root / np.linalg.norm(root) if fit_intercept else np.zeros(len(root))
-    # The share in N, as what all others leave: a rounding error where nothing is left.
-    share = 1.0 - np.einsum("ik,ik->i", left, left) - one**2
-    share = np.where(share > INSIDE, share, 0.0)
-    rest = np.where(share > 0.0, rest - (rest @ one)[:, None] * one, 0.0)
-    errors = np.empty((len(alphas), *residual.shape))
-    for error, alpha in zip(errors, alphas, strict=True):
-        damping = 1.0 / (space.values + alpha)
-        above, below = (along * damping) @ left.T, (left**2) @ damping
-        fitted = (share > 0.0) & (alpha == 0.0)
-        factor = np.where(fitted, 0.0, alpha if alpha > 0.0 else 1.0)
-        with np.errstate(invalid="ignore", divide="ignore"):  # the only row: 0 / 0
-            error[:] = (factor * above + rest) / (factor * below + share) / root
-    return errors
+    def look(block: Matrix, own: LeftOut, used: Indices) -> Any:
+        target, weights = own.target[:, used], own.weights[used]
+        errors = fit.errors(block, target, weights)
+        errors[..., np.searchsorted(used, own.corrected)] = own.errors
+        return measure(target - errors, target, weights)
+
+    no_scores = np.empty((len(fit.alphas), len(known.target), 0))
+    nothing = measure(no_scores, known.target[:, :0], known.weights[:0])
+    return _sum_over_blocks(rows, known, look, nothing)
+
+
+def _sum_over_blocks(
+    rows: Rows,
+    known: LeftOut,
+    look: Callable[[Matrix, LeftOut, Indices], Any],
+    nothing: Any,
+) -> Any:
+    """Add up what is found in blocks of the rows with a weight, in threads."""
+
+    def part(bounds: tuple[int, int]) -> Any:
+        found, (start, stop) = nothing, bounds
+        for lo in range(start, stop, rows.block_rows):
+            block = slice(lo, min(lo + rows.block_rows, stop))
+            own = known.at(block)
+            used = np.flatnonzero(own.weights)
+            found = found + look(rows.block(block.start, block.stop)[used], own, used)
+        return found
+
+    return reduce(operator.add, map_in_threads(part, rows.parts()), nothing)
+
+
+EPS = float(np.finfo(np.float64).eps)
+# Singular values that differ by no more than this factor are all known to twelve digits.
+EVEN = 1e4
+# One minus the leverage, which errors are divided by, is trusted if it is this many times larger
+# than rounding errors: never below the first of these bounds, and always beyond the second.
+TRUSTED = 1e5
+DOUBTFUL = (1e-6, 1e-4)
+
+
+def _are_independent(rows: Matrix) -> Mask:
+    """Say which rows are no combination of the others (of zero rows, none is)."""
+    # Neither the lengths of the rows nor those of the columns matter, so they shall not.
+    for axis in (0, 1):
+        length = np.sqrt(np.sum(rows**2, axis=axis, keepdims=True))
+        rows = np.divide(rows, length, out=np.zeros_like(rows), where=length > 0)
+    if not rows.size:
+        return np.zeros(len(rows), dtype=bool)
+    left, singular, _ = linalg.svd(rows, full_matrices=False, check_finite=False)
+    left = left[:, singular > max(rows.shape) * EPS * singular[0]]
+    return np.sum(left**2, axis=1) > 1.0 - DOUBTFUL[0]
+
+
+class Fit:
+    """Least squares for some targets and some penalties; letters as in `leave_one_out`."""
+
+    decomposed: Decomposed  # what passes over rows need
+    shortest: (
+        Matrix  # (n_varying, rank): its basis for other rows, which may differ where no row does
+    )
+    doubt: float  # how small 1 - h can be without doubt
+
+    def __init__(
+        self, rows: Rows, targets: Matrix, weights: Vector, alphas: Vector, fit_intercept: bool
+    ) -> None:
+        self.rows, self.fit_intercept = rows, fit_intercept
+        self.targets, self.weights, self.alphas = targets, weights, alphas
+        self.moments = moments(rows, weights, centre=fit_intercept)
+        # Columns in which rows differ: what rounding leaves of others is no information
+        self.columns = np.flatnonzero(self.moments.varies)
+        # The relative error of orthogonal factors, which grows with both sides of the matrix
+        rounding = 8.0 * EPS * max(len(self.columns), float(np.sqrt(rows.n_rows)))
+        means = np.zeros(len(targets))
+        if fit_intercept:
+            means = np.average(targets, axis=1, weights=weights)
+        triangle, crossed = self._triangle(targets - means[:, None])
+        basis, self.shortest, eigenvalues, condition = self._eigenvectors(triangle, rounding)
+        self.decomposed = Decomposed(
+            varies=self.moments.varies,
+            mean=self.moments.mean,
+            means=means,
+            basis=basis,
+            eigenvalues=eigenvalues,
+            projected=crossed.T @ triangle @ basis,
+            total=self.moments.total if fit_intercept else np.inf,
+            alphas=alphas,
+            interpolates=bool(np.count_nonzero(weights) <= len(eigenvalues) + fit_intercept),
+        )
+        smallest, largest = DOUBTFUL
+        self.doubt = min(max(TRUSTED * rounding * condition, smallest), largest)
+
+    def without(self, indices: Indices | np.intp) -> Fit:
+        """Return the fit without some rows."""
+        weights = self.weights.copy()
+        weights[indices] = 0.0
+        return Fit(self.rows, self.targets, weights, self.alphas, self.fit_intercept)
+
+    def errors_of_alone(self, indices: Indices) -> Vector:
+        """Return the errors of rows that are alone, each by the fit without it."""
+        if not indices.size:
+            return np.empty((len(self.alphas), len(self.targets), 0))
+        rest = self.without(indices)
+        errors = rest.errors_outside(indices)
+        z, outside = rest.split(indices)
+        noise = np.diag(1.0 / np.sqrt(self.weights[indices]))
+        common = np.full((len(z), int(self.fit_intercept)), 1.0 / np.sqrt(rest.moments.total))
+        for alpha, kept, error in zip(self.alphas, rest.decomposed.kept.T, errors, strict=True):
+            # M = factor @ factor' = triangle' @ triangle
+            shared = np.column_stack([z * np.sqrt(kept), common, noise])
+            factor = np.column_stack([outside, np.sqrt(alpha) * shared])
+            triangle = linalg.qr(factor.T, mode="r", check_finite=False)[0][: len(z)]
+            inverse = linalg.solve_triangular(triangle, np.eye(len(z)))
+            error[:] = (error @ inverse) @ inverse.T / np.sum(inverse**2, axis=1)
+        return errors
+
+    def errors_outside(self, indices: Indices) -> Vector:
+        """Return e of rows that have no weight."""
+        z, _ = self.split(indices)
+        fit = self.decomposed
+        errors: Vector = (self.targets[:, indices] - fit.means[:, None]) - fit.scores(fit.kept, z)
+        return errors
+
+    def split(self, indices: Indices) -> tuple[Matrix, Matrix]:
+        """Return z of rows that have no weight, and their components where no other row differs."""
+        rows, varies = self.moments.rows, self.moments.varies
+        # No rounding where all rows with weight are equal.
+        like_all = rows.take(np.flatnonzero(self.weights)[:1])
+        taken = rows.take(indices) - np.where(varies, self.moments.mean, like_all)
+        idle, varying = taken[:, ~varies], taken[:, varies]
+        z = varying @ self.shortest
+        eigenvalues = self.decomposed.eigenvalues
+        if len(eigenvalues) == len(self.columns):
+            return z, idle
+        varying -= (z * eigenvalues) @ self.shortest.T
+        return z, np.column_stack([idle, varying])
+
+    def are_alone(self, doubtful: Indices) -> Mask:
+        """Say of which rows it is certain that they are alone."""
+        if not doubtful.size:
+            return np.zeros(0, dtype=bool)
+        others = self.weights.copy()
+        others[doubtful] = 0.0
+        # Columns in which all others are equal; without intercept, equal to zero.
+        lowest, highest = self.rows.ranges(self.columns, others)
+        equal = lowest == highest if self.fit_intercept else (lowest == 0.0) & (highest == 0.0)
+        own = np.flatnonzero(equal)
+        return _are_independent(self.rows.take(doubtful)[:, self.columns[own]] - lowest[own])
+
+    def _triangle(self, residuals: Matrix) -> tuple[Matrix, Matrix]:
+        """Return R with R'R = weighted, centred Gram matrix, and r with R'r = X'S residuals.
+
+        By orthogonal factors of the rows, bordered by their targets.
+        """
+        width = len(self.columns)
+        standard = Standard(self.columns, self.moments.mean[self.columns], np.ones(width))
+        bordered = reduce_rows([self.moments.rows.triangle(standard, self.weights, residuals)])
+        return bordered[:width, :width], bordered[:width, width:]
+
+    def _eigenvectors(
+        self, triangle: Matrix, rounding: float
+    ) -> tuple[Matrix, Matrix, Vector, float]:
+        """Return eigenvectors and values of R'R, without squaring the condition number of R.
+
+        The vectors are divided by the roots of their eigenvalues, so that z are orthonormal: once
+        to be multiplied with the rows, once with others. The last number says by how much rounding
+        errors have grown.
+        """
+        if not self.columns.size:
+            return triangle, triangle, np.zeros(0), 1.0
+        _, singular, right = linalg.svd(triangle, full_matrices=False, check_finite=False)
+        if len(right) < len(self.columns) or EVEN * singular[-1] < singular[0]:
+            return self._uneven_eigenvectors(triangle, rounding)
+        basis = right.T / singular
+        return basis, basis, singular**2, float(singular[0] / singular[-1])
+
+    def _uneven_eigenvectors(
+        self, triangle: Matrix, rounding: float
+    ) -> tuple[Matrix, Matrix, Vector, float]:
+        """Find the eigenvectors of rows whose columns have any scale, or depend on each other.
+
+        Which directions there are is decided for columns of equal length: it must not depend on
+        their scales. But the penalty is one of the columns as they are. One-sided Jacobi rotations
+        find their singular values, each to full accuracy, from the factor of full rank.
+        """
+        length = np.sqrt(np.sum(triangle**2, axis=0))
+        _, singular, right = linalg.svd(triangle / length, full_matrices=False, check_finite=False)
+        # What floating point cannot know: the rounding of the data, measured against their spread.
+        noise = np.max(np.sqrt(self.moments.raw[self.columns]) / length, initial=1.0)
+        rank = max(1, int(np.sum(singular > rounding * noise * singular[0])))
+        condition = float(singular[0] / singular[rank - 1])
+        singular, right = singular[:rank, None], right[:rank]
+        # 2: rows and columns of any scale; 0: with singular vectors on this side.
+        uneven, vectors, rotation, scale, _, failed = lapack.dgejsv(
+            (singular * right * length).T, joba=2, jobu=0, jobv=0
+        )
+        if failed:
+            raise linalg.LinAlgError("the singular values of the rows were not found")
+        uneven *= scale[0] / scale[1]
+        # The eigenvectors have entries that are small beside others, and known less well. This
+        # product has not; it differs only in directions in which no row does.
+        basis = (right / singular / length).T @ rotation
+        shortest = basis if rank == len(length) else vectors / uneven
+        return basis, shortest, uneven**2, condition
