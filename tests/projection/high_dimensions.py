@@ -7,7 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from neverworse import ProjectedLeastSquaresClassifier
-from neverworse.projection.coordinates import base, moments
+from neverworse.projection.coordinates import base, gram
 from tests.exact import loss_penalty
 
 NEVER = 10**9
@@ -18,7 +18,7 @@ def choose(monkeypatch, path):
     """Let fits take a path: Gram matrix, kernel, factors of the rows, conjugate gradients."""
     high = 0 if path == "kernel" else NEVER
     monkeypatch.setattr(base, "HIGH", high)
-    monkeypatch.setattr(moments, "HIGH", 0 if path == "rows" else high)
+    monkeypatch.setattr(gram, "HIGH", 0 if path == "rows" else high)
     monkeypatch.setattr(base, "LARGEST_GRAM", 0 if path == "free" else NEVER)
 
 

@@ -13,7 +13,7 @@ from neverworse import (
     ProjectedLeastSquaresRegressor,
     audit,
 )
-from neverworse.projection.certificate.loss import loss_difference
+from neverworse.projection.certificate.certify import loss_difference
 from neverworse.projection.labels import Labels
 
 

@@ -88,7 +88,9 @@ def test_class_names(seed, distance):
     a, b = fits
     np.testing.assert_allclose(_scores(a, problem.X), -_scores(b, problem.X), atol=1e-6)
     if distance == "all":
-        np.testing.assert_allclose(a.soft_labels_, 1 - b.soft_labels_, atol=1e-5)
+        # Inside of the constraint set the distance, a square, is zero but for rounding errors.
+        atol = 1e-4 if a.certificate_.reason == "inside" else 1e-5
+        np.testing.assert_allclose(a.soft_labels_, 1 - b.soft_labels_, atol=atol)
 
 
 def test_scaling_columns_by_powers_of_two_changes_no_prediction_bit_by_much():

@@ -8,8 +8,8 @@ from neverworse import ProjectedLeastSquaresClassifier
 from neverworse._budget import Budget
 from neverworse._conjugate_gradients import conjugate_gradients, low_rank
 from neverworse.projection.coordinates import base
+from neverworse.projection.coordinates.gram import column_moments
 from neverworse.projection.coordinates.matrix_free import weight_coordinates
-from neverworse.projection.coordinates.moments import column_moments
 from neverworse.projection.solver.label_descent import RowSystem
 from neverworse.rows import as_rows
 from tests.projection.high_dimensions import assert_same, choose, fit, make, text_like

@@ -9,8 +9,7 @@ from scipy import sparse
 
 from neverworse import LeastSquaresClassifier, ProjectedLeastSquaresClassifier
 from neverworse.projection import solve_least_squares
-from neverworse.projection.coordinates.gram import whiten
-from neverworse.projection.coordinates.moments import _Varying, factor
+from neverworse.projection.coordinates.gram import _Varying, factor, whiten
 from neverworse.rows import DaskRows, DenseRows, SparseRows
 
 SIZES = (2, 3, 5, 8)  # of the groups of one-hot columns

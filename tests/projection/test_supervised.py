@@ -7,8 +7,7 @@ from sklearn.linear_model import Ridge
 
 from neverworse import LeastSquaresClassifier
 from neverworse.projection import solve_least_squares
-from neverworse.projection.coordinates.gram import whiten
-from neverworse.projection.coordinates.moments import factor, moments
+from neverworse.projection.coordinates.gram import factor, moments, whiten
 from neverworse.rows import DenseRows, as_rows
 
 

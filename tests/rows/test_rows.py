@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from neverworse.rows import DenseRows, SparseRows, as_rows
 from neverworse.rows import _base as base
-from neverworse.rows._threads import single_threaded_blas
+from neverworse.rows._blocks import single_threaded_blas
 from tests.problems import with_cancelling_duplicates
 
 # Name: rows, columns, how many parts (for threads) and blocks (for the cache) that makes.

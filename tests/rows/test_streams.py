@@ -7,7 +7,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from neverworse.rows import map_in_threads, read_ahead, single_threaded_blas
-from neverworse.rows._threads import in_streams
+from neverworse.rows._blocks import in_streams
 
 
 @pytest.fixture(autouse=True)

@@ -5,13 +5,6 @@ The names behind the estimators are what other rooms of the package build on.
 
 from neverworse.estimators._audit import Audit, audit
 from neverworse.estimators._audit._inputs import scores_of
-from neverworse.estimators._classifier import (
-    IndicatorClassifier,
-    LinearClassifier,
-    ScoringClassifier,
-    class_scores,
-    has_class_scores,
-)
 from neverworse.estimators._delegating import (
     DelegatingClassifier,
     LabeledRows,
@@ -23,10 +16,14 @@ from neverworse.estimators._delegating import (
 from neverworse.estimators._input import (
     FitInput,
     checked_weights,
+    copy_input_checks,
+    explained_overflow,
     explains_conversion,
+    forget_fit,
     in_memory,
     is_lazy,
     lazy_rows,
+    observed_fit,
     refuse_chunks,
 )
 from neverworse.estimators._kernels import (
@@ -55,10 +52,11 @@ from neverworse.estimators._least_squares_regressor import (
 )
 from neverworse.estimators._linear import (
     CallbackSupportMixin,
-    copy_input_checks,
-    explained_overflow,
-    forget_fit,
-    observed_fit,
+    IndicatorClassifier,
+    LinearClassifier,
+    ScoringClassifier,
+    class_scores,
+    has_class_scores,
     stored_weights,
 )
 from neverworse.estimators._projected import ICLSClassifier, ProjectedLeastSquaresClassifier

@@ -23,11 +23,16 @@ from sklearn.utils.validation import (
 )
 
 from neverworse._typing import AnyArray, Indices, Mask, Matrix, Vector
-from neverworse.estimators._input import checked_weights, explains_conversion, refuse_chunks
+from neverworse.estimators._input import (
+    checked_weights,
+    copy_input_checks,
+    explains_conversion,
+    forget_fit,
+    refuse_chunks,
+)
 from neverworse.estimators._known_labels import check_weights
 from neverworse.estimators._labels import native_dtype, shown, shown_classes, split_labels
 from neverworse.estimators._least_squares import LeastSquaresClassifier
-from neverworse.estimators._linear import copy_input_checks, forget_fit
 
 
 @dataclass(frozen=True)

@@ -1,18 +1,22 @@
-"""What users pass to `fit` and `predict`: arrays, files, Dask collections and weights."""
+"""What users pass to `fit` and `predict`: arrays, files, Dask collections, weights, callbacks."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, TypeVar
 
 import numpy as np
+from scipy import sparse
+from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import _check_sample_weight
 
 from neverworse._typing import AnyArray, Vector
-from neverworse.projection import Observer
+from neverworse.projection import NonFiniteError, Observer, Progress
 from neverworse.rows import ChunkedRows, Rows
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -151,6 +155,20 @@ def check_columns(model: Any, n_columns: int, names: list[str] | None) -> None:
         )
 
 
+def copy_input_checks(fitted: Any, model: Any) -> None:
+    """Let a model expect the same columns as a fitted one."""
+    for name in ("n_features_in_", "feature_names_in_"):
+        if hasattr(fitted, name):
+            setattr(model, name, getattr(fitted, name))
+
+
+def forget_fit(estimator: Any) -> None:
+    """Remove what a fit has set, as scikit-learn's `check_is_fitted` sees it."""
+    for name in list(vars(estimator)):
+        if name.endswith("_") and not name.startswith("__"):
+            delattr(estimator, name)
+
+
 def in_memory(values: Any) -> Any:
     """Return labels, weights or bounds; those of a Dask collection are fetched."""
     if not is_dask(values):
@@ -172,6 +190,54 @@ def explain_not_finite(rows: ChunkedRows) -> None:
         f"Input X contains {what}: {rows.where(row)}, column {name}. Fill in what is missing, or "
         "drop these rows."
     )
+
+
+@contextmanager
+def observed_fit(
+    estimator: Any, X: Any, y: Any, metadata: dict[str, Any], verbose: int
+) -> Iterator[Observer | None]:
+    """Announce a fit to the callbacks of the estimator; yield what the solver reports to.
+
+    Every stage of the solver is a task of scikit-learn's callback protocol; a callback that asks
+    to stop ends the solver early, and what it has found so far is certified.
+    """
+    context = None
+    if getattr(estimator, "_skl_callbacks", None):
+        context = estimator._init_callback_context(max_subtasks=None)
+        context.call_on_fit_task_begin(estimator=estimator, X=X, y=y, metadata=metadata)
+
+    def observe(progress: Progress) -> bool:
+        if verbose:
+            sys.stderr.write(f"[{type(estimator).__name__}] {progress}\n")
+        if context is None:
+            return False
+        task = context.subcontext(task_name=progress.stage)
+        task.call_on_fit_task_begin(estimator=estimator, X=X, y=y, metadata=metadata)
+        return bool(task.call_on_fit_task_end(estimator=estimator, X=X, y=y, metadata=metadata))
+
+    yield observe if verbose or context is not None else None
+    if context is not None:
+        context.call_on_fit_task_end(
+            estimator=estimator, X=X, y=y, metadata=metadata, reconstruction_attributes={}
+        )
+
+
+@contextmanager
+def explained_overflow(X: Any, estimator_name: str) -> Iterator[None]:
+    """Say what is wrong with X where sums over its rows are found not to be finite."""
+    try:
+        yield
+    except NonFiniteError:
+        if isinstance(X, ChunkedRows):
+            explain_not_finite(X)
+        else:
+            assert_all_finite(
+                X.data if sparse.issparse(X) else X, input_name="X", estimator_name=estimator_name
+            )
+        raise ValueError(
+            "The values of X are so large (or the weights of rows) that weighted squares overflow. "
+            "Rescale the columns, for example with sklearn.preprocessing.StandardScaler."
+        ) from None
 
 
 def lazy_on_dask(method: Method) -> Method:

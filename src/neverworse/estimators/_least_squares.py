@@ -12,11 +12,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from neverworse._docs import documented_like
 from neverworse._typing import Indices, Matrix, Vector
-from neverworse.estimators._classifier import IndicatorClassifier
 from neverworse.estimators._input import FitInput
 from neverworse.estimators._kernels import KERNEL_CONSTRAINTS, KernelModel, spaces
 from neverworse.estimators._known_labels import CLASS_WEIGHT, known_labels
-from neverworse.estimators._linear import fit_least_squares
+from neverworse.estimators._linear import IndicatorClassifier, fit_least_squares
 from neverworse.projection import TrainingRows, column_moments, leave_one_out
 
 # Penalties that are tried, in units of the mean sum of squares of the centred columns that vary.

@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from neverworse._docs import documented_like
 from neverworse._typing import Indices, Vector
-from neverworse.estimators._classifier import LinearClassifier
 from neverworse.estimators._input import FitInput, explains_conversion, lazy_on_dask
 from neverworse.estimators._kernels import KERNEL_CONSTRAINTS, KernelModel
 from neverworse.estimators._known_targets import known_targets
@@ -25,6 +24,7 @@ from neverworse.estimators._least_squares import (
     squared_errors,
 )
 from neverworse.estimators._linear import (
+    LinearClassifier,
     LinearModel,
     after_kernel,
     columns_coef,

@@ -1,57 +1,40 @@
-"""What all linear models share: checks of the input, progress reports, and all-or-nothing fits."""
+"""What linear models share: all-or-nothing fits, scores, and the classes of classifiers."""
 
 from __future__ import annotations
 
-import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy import sparse
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.linear_model import RidgeClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.utils import assert_all_finite
+from sklearn.preprocessing import LabelBinarizer
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from neverworse._typing import Matrix, Vector
+from neverworse._docs import documented_like
+from neverworse._typing import AnyArray, Matrix, Vector
 from neverworse.estimators._input import (
     FitInput,
     checked_weights,
+    copy_input_checks,
     explain_not_finite,
+    explained_overflow,
     explains_conversion,
+    forget_fit,
     in_memory,
     is_lazy,
+    lazy_on_dask,
     lazy_rows,
+    observed_fit,
     refuse_chunks,
 )
 from neverworse.estimators._kernels import LinearSpace, kernel_of, kernel_transformers
-from neverworse.projection import (
-    NonFiniteError,
-    Observer,
-    Progress,
-    TrainingRows,
-    Weights,
-    solve_least_squares,
-)
+from neverworse.projection import Box, Simplex, TrainingRows, Weights, solve_least_squares
 from neverworse.rows import ChunkedRows, Rows, as_rows, with_features
 
-__all__ = [
-    "CallbackSupportMixin",
-    "LinearModel",
-    "after_kernel",
-    "columns_coef",
-    "copy_input_checks",
-    "explained_overflow",
-    "fit_least_squares",
-    "forget_fit",
-    "observed_fit",
-    "stored_weights",
-]
-
 try:
-    from sklearn.callback import CallbackSupportMixin
+    from sklearn.callback import CallbackSupportMixin as CallbackSupportMixin
 except ImportError:  # scikit-learn before 1.9 has no callbacks
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
@@ -175,52 +158,163 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[mis
         return tags
 
 
-@contextmanager
-def observed_fit(
-    estimator: Any, X: Any, y: Any, metadata: dict[str, Any], verbose: int
-) -> Iterator[Observer | None]:
-    """Announce a fit to the callbacks of the estimator; yield what the solver reports to.
+class ScoringClassifier(ClassifierMixin):  # type: ignore[misc]
+    """Base of classifiers with scores: one for the second of two classes, or one for each class."""
 
-    Every stage of the solver is a task of scikit-learn's callback protocol; a callback that asks
-    to stop ends the solver early, and what it has found so far is certified.
+    classes_: AnyArray
+    _scores: Any  # a method of subclasses that returns shape (n_rows,) or (n_classes, n_rows)
+
+    @lazy_on_dask
+    def decision_function(self, X: Any) -> Vector:
+        """Return the scores of the rows, less what a row needs to be in the class.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        scores : array of shape (n_samples,) or (n_samples, n_classes)
+            For two classes, positive for the second one.
+        """
+        return self._scores(X).T
+
+    @lazy_on_dask
+    def predict(self, X: Any) -> AnyArray:
+        """Return the class of each row: the one with the largest score.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        classes : array of shape (n_samples,)
+            Where scores are equal, the first class of them.
+        """
+        scores = self._scores(X)
+        codes = scores.argmax(axis=0) if scores.ndim > 1 else (scores > 0.0).astype(np.intp)
+        classes: AnyArray = self.classes_[codes]
+        return classes
+
+
+class LinearClassifier(ScoringClassifier, LinearModel):
+    """Base of classifiers with a linear decision function.
+
+    Two classes have one score, for the second class; more have one score for each.
     """
-    context = None
-    if getattr(estimator, "_skl_callbacks", None):
-        context = estimator._init_callback_context(max_subtasks=None)
-        context.call_on_fit_task_begin(estimator=estimator, X=X, y=y, metadata=metadata)
 
-    def observe(progress: Progress) -> bool:
-        if verbose:
-            sys.stderr.write(f"[{type(estimator).__name__}] {progress}\n")
-        if context is None:
-            return False
-        task = context.subcontext(task_name=progress.stage)
-        task.call_on_fit_task_begin(estimator=estimator, X=X, y=y, metadata=metadata)
-        return bool(task.call_on_fit_task_end(estimator=estimator, X=X, y=y, metadata=metadata))
+    _threshold: ClassVar[float] = 0.0
 
-    yield observe if verbose or context is not None else None
-    if context is not None:
-        context.call_on_fit_task_end(
-            estimator=estimator, X=X, y=y, metadata=metadata, reconstruction_attributes={}
-        )
+    fit_intercept: bool
+    missing_label: Any
+
+    @explains_conversion
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the classifier.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Labeled and unlabeled rows, in any order.
+        y : array-like of shape (n_samples,)
+            Labels of two or more classes, and a marker for rows without one.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weight of each row in the loss, not negative. A row of weight zero is ignored.
+
+        Returns
+        -------
+        self : object
+        """
+        return self._fit(X, y, sample_weight)
+
+    def to_sklearn(self) -> Any:
+        check_is_fitted(self, "intercept_")
+        model = RidgeClassifier(fit_intercept=self.fit_intercept)
+        model.coef_, model.intercept_ = columns_coef(self), self.intercept_.copy()
+        model._label_binarizer = LabelBinarizer(pos_label=1, neg_label=-1).fit(self.classes_)
+        if not hasattr(RidgeClassifier, "classes_"):  # before 1.9, a property of the binarizer
+            model.classes_ = self.classes_
+        model.n_iter_, model.solver_ = None, "cholesky"
+        return after_kernel(self, model)
 
 
-@contextmanager
-def explained_overflow(X: Any, estimator_name: str) -> Iterator[None]:
-    """Say what is wrong with X where sums over its rows are found not to be finite."""
-    try:
-        yield
-    except NonFiniteError:
-        if isinstance(X, ChunkedRows):
-            explain_not_finite(X)
+class IndicatorClassifier(LinearClassifier):
+    """Base of linear classifiers whose score estimates targets coded 0 and 1.
+
+    The half that separates the classes sits in ``intercept_``.
+    """
+
+    _threshold: ClassVar[float] = 0.5
+
+    @documented_like(LinearClassifier.fit)
+    @explains_conversion
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, label_bounds: Any = None) -> Self:
+        """Fit the classifier.
+
+        Parameters
+        ----------
+        {X, y, sample_weight}
+        label_bounds : array-like of shape (n_samples, 2) or (n_samples, n_classes, 2), optional
+            Weak labels: lower and upper bound of the label of each unlabeled row, as the share of
+            the second of two classes, or as the share of every class. NaN where nothing is known.
+            A row whose bounds are equal counts as labeled with that soft label.
+
+        Returns
+        -------
+        self : object
+        """
+        return self._fit(X, y, sample_weight, label_bounds)
+
+    @lazy_on_dask
+    def predict_proba(self, X: Any) -> Matrix:
+        """Return the probabilities nearest to the scores.
+
+        A least squares score on targets 0 and 1 estimates the probability of a class, but may lie
+        outside of [0, 1]. It is clipped, or for several classes projected onto the simplex. The
+        result is at most as far from *every* label as the score was, so its Brier score is never
+        larger than the quadratic loss of the scores. For calibrated probabilities, see
+        `neverworse.model_selection.WithUnlabeledRows`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        probabilities : array of shape (n_samples, n_classes)
+        """
+        scores = self._scores(X) + self._threshold
+        if scores.ndim > 1:
+            return Simplex().project(scores).T
+        second = Box().project(scores)
+        return np.column_stack([1.0 - second, second])
+
+
+def class_scores(model: Any, X: Any) -> Matrix:
+    """Return scores on targets coded 0 and 1, one column for each class.
+
+    The model is a fitted `IndicatorClassifier`, or passes on the decision function of one, as
+    pipelines and searches do. The scores of two classes add up to 1.
+    """
+    decision = np.asarray(model.decision_function(X), dtype=np.float64)
+    scores: Matrix = decision + IndicatorClassifier._threshold
+    return scores if scores.ndim > 1 else np.column_stack([1.0 - scores, scores])
+
+
+def has_class_scores(model: Any) -> bool:
+    """Whether the decision function is a score on targets coded 0 and 1, less one half."""
+    while True:
+        if hasattr(model, "best_estimator_"):
+            model = model.best_estimator_
+        elif hasattr(model, "named_steps"):  # a pipeline
+            model = model.steps[-1][1]
+        elif not isinstance(model, IndicatorClassifier) and hasattr(model, "estimator_"):
+            model = model.estimator_
         else:
-            assert_all_finite(
-                X.data if sparse.issparse(X) else X, input_name="X", estimator_name=estimator_name
-            )
-        raise ValueError(
-            "The values of X are so large (or the weights of rows) that weighted squares overflow. "
-            "Rescale the columns, for example with sklearn.preprocessing.StandardScaler."
-        ) from None
+            return isinstance(model, IndicatorClassifier)
 
 
 def stored_weights(model: LinearModel) -> Weights:
@@ -275,17 +369,3 @@ def after_kernel(fitted: Any, model: Any) -> Any:
     copy_input_checks(fitted, transformers[0])
     model.n_features_in_ = len(fitted.landmarks_)
     return make_pipeline(*transformers, model)
-
-
-def copy_input_checks(fitted: Any, model: Any) -> None:
-    """Let a model expect the same columns as a fitted one."""
-    for name in ("n_features_in_", "feature_names_in_"):
-        if hasattr(fitted, name):
-            setattr(model, name, getattr(fitted, name))
-
-
-def forget_fit(estimator: Any) -> None:
-    """Remove what a fit has set, as scikit-learn's `check_is_fitted` sees it."""
-    for name in list(vars(estimator)):
-        if name.endswith("_") and not name.startswith("__"):
-            delattr(estimator, name)

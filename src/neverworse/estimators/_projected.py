@@ -13,10 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 from neverworse._docs import documented_like
 from neverworse._typing import Vector
 from neverworse.estimators._class_prior import with_class_prior
-from neverworse.estimators._classifier import IndicatorClassifier
 from neverworse.estimators._input import FitInput
 from neverworse.estimators._known_labels import known_labels
 from neverworse.estimators._least_squares import LeastSquaresClassifier, LeastSquaresClassifierCV
+from neverworse.estimators._linear import IndicatorClassifier
 from neverworse.estimators._projection import ProjectedModel, SoftLabels
 
 

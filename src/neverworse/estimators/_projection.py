@@ -14,7 +14,7 @@ from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from neverworse._typing import AnyArray, Indices, Matrix, Vector
-from neverworse.estimators._input import FitInput
+from neverworse.estimators._input import FitInput, copy_input_checks
 from neverworse.estimators._kernels import (
     KERNEL_CONSTRAINTS,
     KernelModel,
@@ -22,12 +22,7 @@ from neverworse.estimators._kernels import (
     space_of_all,
 )
 from neverworse.estimators._least_squares import LeastSquaresClassifier
-from neverworse.estimators._linear import (
-    LinearModel,
-    copy_input_checks,
-    fit_least_squares,
-    stored_weights,
-)
+from neverworse.estimators._linear import LinearModel, fit_least_squares, stored_weights
 from neverworse.projection import (
     Assumptions,
     Certificate,

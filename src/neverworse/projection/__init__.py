@@ -12,7 +12,7 @@ from neverworse.projection.certificate.certificate import (
     Reason,
     Task,
 )
-from neverworse.projection.certificate.loss import (
+from neverworse.projection.certificate.certify import (
     CHUNK,
     SUMMATION,
     LossDifference,
@@ -26,14 +26,14 @@ from neverworse.projection.coordinates import (
     Weights,
     whiten,
 )
-from neverworse.projection.coordinates.matrix_free import MatrixFreeCoordinates
-from neverworse.projection.coordinates.moments import (
+from neverworse.projection.coordinates.gram import (
     CANCELLATION,
     LARGEST_SQUARE,
     NonFiniteError,
     column_moments,
     moments,
 )
+from neverworse.projection.coordinates.matrix_free import MatrixFreeCoordinates
 from neverworse.projection.geometry import Distance
 from neverworse.projection.label_sets import Box, Simplex
 from neverworse.projection.labels import Labels, TrainingRows

@@ -12,15 +12,14 @@ import numpy as np
 from neverworse._typing import Mask, Matrix, Vector
 from neverworse.projection.coordinates import Coordinates, Points, Weights, whiten
 from neverworse.projection.coordinates.base import suited
-from neverworse.projection.coordinates.kernel import row_space, whiten_row_space
-from neverworse.projection.coordinates.matrix_free import weight_coordinates
-from neverworse.projection.coordinates.moments import (
+from neverworse.projection.coordinates.gram import (
     NonFiniteError,
     column_moments,
     is_few_rows,
 )
-from neverworse.projection.labels import TrainingRows
-from neverworse.projection.solver.passes import Scored, Wanted, score_supervised
+from neverworse.projection.coordinates.kernel import row_space, whiten_row_space
+from neverworse.projection.coordinates.matrix_free import weight_coordinates
+from neverworse.projection.labels import Scored, TrainingRows, Wanted, score_supervised
 from neverworse.projection.solver.problem import (
     DualSolution,
     Projection,

@@ -8,17 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 from neverworse._extras import install
 from neverworse.rows._base import N_PARTS, SMALL, Rows
-from neverworse.rows._chunked import ChunkedRows, Verb
-from neverworse.rows._features import FeatureMap, TrapezoidRows, features_of
-from neverworse.rows._memory import DenseRows, SparseRows, as_rows
-from neverworse.rows._sums import RowWeigh, Standard, Weigh, add_pairs, reduce_rows
-from neverworse.rows._threads import (
+from neverworse.rows._blocks import (
     BLOCK,
+    RowWeigh,
+    Standard,
+    Weigh,
+    add_pairs,
     blocks,
     map_in_threads,
     read_ahead,
+    reduce_rows,
     single_threaded_blas,
 )
+from neverworse.rows._chunked import ChunkedRows, Verb
+from neverworse.rows._features import FeatureMap, TrapezoidRows, features_of
+from neverworse.rows._memory import DenseRows, SparseRows, as_rows
 
 if TYPE_CHECKING:
     from neverworse.rows._dask import DaskRows, gather, map_rows

@@ -11,8 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from neverworse._typing import AnyArray, Indices, Matrix, Scalars, Vector
-from neverworse.rows._sums import Standard, Weigh, reduce_rows, spread_of_block
-from neverworse.rows._threads import map_in_threads
+from neverworse.rows._blocks import Standard, Weigh, map_in_threads, reduce_rows, spread_of_block
 
 # A block of rows should stay in cache, so that it is read from memory once however many things are
 # computed from it. Powers of two are fastest: of 256 ... 4096 rows, these were measured to be best.

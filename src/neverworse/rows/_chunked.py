@@ -18,10 +18,10 @@ import numpy as np
 
 from neverworse._typing import AnyArray, Indices, Matrix, Scalars, Vector
 from neverworse.rows._base import Rows
+from neverworse.rows._blocks import RowWeigh, Standard, Weigh, add_pairs, joined, stacked, widened
 from neverworse.rows._features import FeatureMap, FeatureRows
 from neverworse.rows._memory import some_dense
 from neverworse.rows._packed import pack, unpack
-from neverworse.rows._sums import RowWeigh, Standard, Weigh, add_pairs, joined, stacked, widened
 
 Result = TypeVar("Result")
 

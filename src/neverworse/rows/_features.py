@@ -12,8 +12,8 @@ from scipy.linalg import lapack
 
 from neverworse._typing import AnyArray, Indices, Matrix, Scalars, Vector
 from neverworse.rows._base import Rows
+from neverworse.rows._blocks import Weigh
 from neverworse.rows._memory import DenseRows, some_dense
-from neverworse.rows._sums import Weigh
 
 TINY = 1e-80  # smaller features are zero: their squares would vanish
 KEPT_BYTES = 2**28  # features of rows in memory that are computed once, and kept

@@ -12,8 +12,7 @@ from scipy import sparse
 
 from neverworse._typing import AnyArray, Indices, Matrix, Scalars, Vector
 from neverworse.rows._base import SMALL, Rows
-from neverworse.rows._sums import Weigh
-from neverworse.rows._threads import map_in_threads
+from neverworse.rows._blocks import Weigh, map_in_threads
 
 N_PARTS = 4  # whose sums threads share, whatever their number
 # Products of sparse matrices take some 500 times as long for each multiplication as those of dense

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from neverworse._typing import AnyArray, Indices, Matrix, Vector
 from neverworse.rows._base import Rows
+from neverworse.rows._blocks import in_streams, read_ahead
 from neverworse.rows._chunked import ChunkedRows, Verb
 from neverworse.rows._memory import some_dense
 from neverworse.rows._parquet_files import (
@@ -24,7 +25,6 @@ from neverworse.rows._parquet_files import (
     read_chunks,
     read_column,
 )
-from neverworse.rows._threads import in_streams, read_ahead
 
 CHUNK_BYTES = 2**24  # each stream has two or three of these in memory
 MOST_CHUNK_ROWS = 2**18

@@ -1,7 +1,7 @@
 """Audit of any two fitted models: what is certain about their losses, whatever the labels.
 
 The loss difference of two scores is affine in every unknown label, so its extremes over all
-labelings are known in closed form (`neverworse.projection.certificate.loss`). `_inputs` turns
+labelings are known in closed form (`neverworse.projection.certificate.certify`). `_inputs` turns
 fitted models and arrays into scores, and y, bounds and priors into what is known about the labels.
 """
 

@@ -14,7 +14,6 @@ from sklearn.base import is_regressor
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from neverworse._typing import AnyArray, Indices, Mask, Matrix, Vector
-from neverworse.estimators._classifier import class_scores, has_class_scores
 from neverworse.estimators._input import checked_weights
 from neverworse.estimators._known_labels import KnownLabels, coded_labels
 from neverworse.estimators._known_targets import (
@@ -33,6 +32,7 @@ from neverworse.estimators._labels import (
     shown,
     split_targets,
 )
+from neverworse.estimators._linear import class_scores, has_class_scores
 from neverworse.projection import Assumptions, Labels
 
 # How many classes a message names.

@@ -16,11 +16,12 @@ from scipy import linalg
 
 from neverworse._typing import Indices, Mask, Matrix, Vector
 from neverworse.projection.coordinates.base import EPS, Points, Result, WhitenedCoordinates
-from neverworse.projection.coordinates.moments import ColumnMoments, NonFiniteError, column_moments
+from neverworse.projection.coordinates.gram import ColumnMoments, NonFiniteError, column_moments
 from neverworse.rows import Rows, map_in_threads
 
 # Eigenvalues of a kernel are known to eight digits if they are so large against the largest.
 WELL_CONDITIONED = 1e-8
+INSIDE = 1e-8  # a row with so small a share in the directions that no row fits is in none of them
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,32 @@ class RowSpace:
                 along -= alpha * (self.products(coef) @ left) / self.values[kept]
             coef = coef + self.combine((along * damping) @ left.T)
         return coef
+
+    def left_out_errors(self, residual: Vector, alphas: Vector, fit_intercept: bool) -> Vector:
+        """Return the errors of all rows of the space, each by the least squares fit to all others.
+
+        A fit leaves the share α / (λ + α) of every eigenvector, so that nothing cancels. The space
+        is that of the rows with a weight, the residual are targets less their mean. The result has
+        the shape (n_alphas, n_targets, n_used).
+        """
+        left, root = self.left, self.root
+        weighted = residual * root
+        along = weighted @ left
+        rest = weighted - along @ left.T
+        one = root / np.linalg.norm(root) if fit_intercept else np.zeros(len(root))
+        # The share in N, as what all others leave: a rounding error where nothing is left.
+        share = 1.0 - np.einsum("ik,ik->i", left, left) - one**2
+        share = np.where(share > INSIDE, share, 0.0)
+        rest = np.where(share > 0.0, rest - (rest @ one)[:, None] * one, 0.0)
+        errors = np.empty((len(alphas), *residual.shape))
+        for error, alpha in zip(errors, alphas, strict=True):
+            damping = 1.0 / (self.values + alpha)
+            above, below = (along * damping) @ left.T, (left**2) @ damping
+            fitted = (share > 0.0) & (alpha == 0.0)
+            factor = np.where(fitted, 0.0, alpha if alpha > 0.0 else 1.0)
+            with np.errstate(invalid="ignore", divide="ignore"):  # the only row: 0 / 0
+                error[:] = (factor * above + rest) / (factor * below + share) / root
+        return errors
 
 
 def row_space(

@@ -16,8 +16,7 @@ import numpy as np
 from neverworse._conjugate_gradients import Solved, conjugate_gradients
 from neverworse._typing import Indices, Matrix, Vector
 from neverworse.projection.coordinates.base import Coordinates, Points, visible
-from neverworse.projection.coordinates.gram import GramCoordinates
-from neverworse.projection.coordinates.moments import ColumnMoments
+from neverworse.projection.coordinates.gram import ColumnMoments, GramCoordinates
 from neverworse.projection.label_sets import Curvature, weighted_scores
 from neverworse.rows import Rows, RowWeigh
 

@@ -1,4 +1,4 @@
-"""The least squares fit to all rows, and what it says of the fits without one of them.
+"""How the least squares fit to all other rows scores every row, in closed form.
 
 Passes over the rows add up what each is worth, wherever the rows are.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
@@ -16,14 +16,104 @@ from scipy import linalg
 from scipy.linalg import lapack
 
 from neverworse._typing import Indices, Mask, Matrix, Vector
-from neverworse.projection.coordinates.moments import moments
-from neverworse.rows import Rows, Standard, map_in_threads, reduce_rows
+from neverworse.projection.coordinates.base import EPS, MOST_ROWS, suited
+from neverworse.projection.coordinates.gram import moments
+from neverworse.projection.coordinates.kernel import row_space
+from neverworse.rows import Rows, Standard, map_in_threads, reduce_rows, single_threaded_blas
 
 # ``measure(scores, target, weights)``: what is added up, of some rows. Scores have the shape
 # (n_alphas, n_targets, n_rows) and targets that of (n_targets, n_rows). Can be pickled.
 Measure = Callable[[Vector, Matrix, Vector], Any]
 # Where rows are interpolated, there is a formula at no cost for all that is smaller than this.
 CLOSE = 1e-2
+# Singular values that differ by no more than this factor are all known to twelve digits.
+EVEN = 1e4
+# One minus the leverage, which errors are divided by, is trusted if it is this many times larger
+# than rounding errors: never below the first of these bounds, and always beyond the second.
+TRUSTED = 1e5
+DOUBTFUL = (1e-6, 1e-4)
+
+
+@single_threaded_blas()
+def leave_one_out(
+    rows: Rows,
+    target: Matrix,
+    weights: Vector | None,
+    alphas: Vector,
+    measure: Measure,
+    fit_intercept: bool = True,
+) -> Any:
+    r"""Add up what the scores of rows are worth, each by the fit without that row.
+
+    The fit without row i minimises (and is the shortest one of many, if the penalty is zero)
+
+    .. math:: \sum_{j \ne i} s_j (x_j \cdot w + b - y_j)^2 + \alpha \lVert w \rVert^2
+
+    It need not be made: with the error :math:`e_i` of the fit to all rows and the leverage
+    :math:`h_i`, the derivative of its score for row i by :math:`y_i`, the error without row i is
+    :math:`e_i / (1 - h_i)`. One decomposition serves all penalties. Where :math:`1 - h_i` has no
+    digits left, other formulas take its place: "Leave-one-out" in docs/mathematics.md has them all.
+
+    Parameters
+    ----------
+    rows : Rows
+    target : array of shape (n_classes, n_rows)
+    weights : array of shape (n_rows,) or None
+        Not negative, not all zero; ones if None. Rows without weight play no part.
+    alphas : array of shape (n_alphas,)
+        Ridge penalties, not negative, in any order; the intercept is not penalised.
+    measure : callable
+        See `Measure`. A score is NaN only for a row that alone has weight, with an intercept:
+        nothing is left to fit.
+    fit_intercept : bool
+
+    Returns
+    -------
+    sum of what `measure` returns, in the order of the rows
+    """
+    if not np.all(np.greater_equal(alphas, 0.0)):
+        raise ValueError(f"alphas must not be negative, got {list(alphas)}.")
+    if weights is None:
+        weights = np.ones(rows.n_rows)
+    if not weights.any():
+        raise ValueError("weights must not all be zero: give some row a positive weight.")
+    alphas = np.asarray(alphas, dtype=np.float64)
+    kind = suited(rows, int(np.count_nonzero(weights)))
+    if kind == "kernel":
+        space = row_space(rows, weights, fit_intercept)
+        target, weights = target[:, space.used], weights[space.used]
+        centre = np.average(target, axis=1, weights=weights) if fit_intercept else np.zeros(1)
+        errors = space.left_out_errors(target - centre[:, None], alphas, fit_intercept)
+        return measure(target - errors, target, weights)
+    if kind == "matrix-free":
+        raise ValueError(
+            f"Leave-one-out takes an (n_features, n_features) or (n_rows, n_rows) matrix: X has "
+            f"{rows.n_columns:,} columns and more than {MOST_ROWS:,} labeled rows. Set alpha "
+            "yourself, or choose it by cross-validation."
+        )
+    fit = Fit(rows, target, weights, alphas, fit_intercept)
+    known = LeftOut(target, weights, *_corrections(fit))
+    read = fit.moments.rows
+    return read.fold(add_up, operator.add, fit.decomposed, measure, known=[known])
+
+
+def _corrections(fit: Fit) -> tuple[Indices, Vector]:
+    """Return rows whose leverage is too close to one, and their errors by other fits."""
+    none = np.empty(0, dtype=np.intp)
+    if fit.decomposed.interpolates:
+        return none, np.empty((len(fit.alphas), len(fit.targets), 0))
+    # The smallest penalty leaves the largest leverage.
+    smallest = replace(fit.decomposed, alphas=fit.alphas.min(keepdims=True, initial=np.inf))
+    known = LeftOut(fit.targets, fit.weights, none, np.empty((1, len(fit.targets), 0)))
+    found = fit.moments.rows.fold(doubtful_rows, operator.add, smallest, fit.doubt, known=[known])
+    doubtful = np.concatenate(found)
+    errors = np.empty((len(fit.alphas), len(fit.targets), len(doubtful)))
+    alone = fit.are_alone(doubtful)
+    errors[:, :, alone] = fit.errors_of_alone(doubtful[alone])
+    for k in np.flatnonzero(~alone):
+        i = doubtful[[k]]
+        errors[:, :, [k]] = fit.without(i).errors_outside(i)
+    return doubtful, errors
 
 
 @dataclass(frozen=True)
@@ -144,15 +234,6 @@ def _sum_over_blocks(
         return found
 
     return reduce(operator.add, map_in_threads(part, rows.parts()), nothing)
-
-
-EPS = float(np.finfo(np.float64).eps)
-# Singular values that differ by no more than this factor are all known to twelve digits.
-EVEN = 1e4
-# One minus the leverage, which errors are divided by, is trusted if it is this many times larger
-# than rounding errors: never below the first of these bounds, and always beyond the second.
-TRUSTED = 1e5
-DOUBTFUL = (1e-6, 1e-4)
 
 
 def _are_independent(rows: Matrix) -> Mask:

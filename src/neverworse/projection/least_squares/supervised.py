@@ -8,9 +8,7 @@ from scipy import linalg
 from neverworse._typing import Mask, Matrix, Vector
 from neverworse.projection.coordinates import Weights
 from neverworse.projection.coordinates.base import suited
-from neverworse.projection.coordinates.kernel import row_space
-from neverworse.projection.coordinates.matrix_free import weight_coordinates
-from neverworse.projection.coordinates.moments import (
+from neverworse.projection.coordinates.gram import (
     CentredFactor,
     ColumnMoments,
     Moments,
@@ -20,6 +18,8 @@ from neverworse.projection.coordinates.moments import (
     is_few_rows,
     moments,
 )
+from neverworse.projection.coordinates.kernel import row_space
+from neverworse.projection.coordinates.matrix_free import weight_coordinates
 from neverworse.rows import Rows, RowWeigh, single_threaded_blas
 
 

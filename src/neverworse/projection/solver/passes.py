@@ -15,68 +15,8 @@ from functools import partial
 import numpy as np
 
 from neverworse._typing import AnyArray, Indices, Matrix, Vector
-from neverworse.projection.labels import Changes, RowLabels
-from neverworse.rows import Rows, RowWeigh, blocks, map_in_threads
-
-
-@dataclass(frozen=True)
-class Scored:
-    """What a pass with the supervised weights leaves of some rows."""
-
-    scores: Matrix  # (n_classes, n_rows)
-    # (2 n_classes, n_columns): Σ x_i and their number, weighted once with s r for the residuals r =
-    # score - target, and once with ω q for the allowed soft labels q nearest to the scores
-    summed: Matrix
-    total: Vector
-    sample: Matrix  # (n, n_columns): rows that were asked for
-
-    # What is asked where the rows are.
-
-    def sums(self) -> tuple[Matrix, Vector]:
-        return self.summed, self.total
-
-    def all_scores(self) -> Matrix:
-        return self.scores
-
-    def scores_at(self, indices: Indices) -> Matrix:
-        return self.scores[:, indices]
-
-    def copies(self) -> Matrix:
-        return self.sample
-
-    def squared_sizes(self, labels: RowLabels) -> tuple[float, float]:
-        """Return the weighted sums of squares of the scores and of the known labels."""
-        s = np.ones(len(labels.width)) if labels.weights is None else labels.weights
-        return float(((self.scores**2) @ s).sum()), float(((labels.target**2) @ s).sum())
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """Numbers of rows that shall be copied during a pass, in increasing order."""
-
-    indices: Indices
-
-    def at(self, rows: slice) -> Wanted:
-        lo, hi = np.searchsorted(self.indices, [rows.start, rows.stop])
-        return Wanted(self.indices[lo:hi] - rows.start)
-
-
-def score_supervised(
-    rows: Rows, coef: Matrix, intercept: Vector, wanted: Wanted, labels: RowLabels
-) -> Scored:
-    """Make the pass with the supervised weights over some rows."""
-    scores, summed, total = rows.scores_and_sum(coef, intercept, RowWeigh(_weigh, (labels,)))
-    sample = rows.take(wanted.indices) if len(wanted.indices) else np.empty((0, rows.n_columns))
-    return Scored(scores, summed, total, sample)
-
-
-def _weigh(scores: Matrix, labels: RowLabels) -> Matrix:
-    residual = scores - labels.target
-    if labels.weights is not None:
-        residual *= labels.weights
-    near = labels.shape.project(labels.implied(scores))
-    near = np.where(labels.hinge > 0.0, labels.hinge * near, 0.0)
-    return np.concatenate([residual, near])
+from neverworse.projection.labels import Changes, RowLabels, Scored
+from neverworse.rows import Rows, blocks, map_in_threads
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,7 @@ from neverworse._budget import Budget
 from neverworse._typing import AnyArray, Indices, Mask, Matrix, Vector
 from neverworse.projection.coordinates.base import EPS, LARGEST_GRAM, Coordinates
 from neverworse.projection.label_sets import Box, LabelSet
-from neverworse.projection.labels import Labels, implied_labels
-from neverworse.projection.solver.passes import Scored
+from neverworse.projection.labels import Labels, Scored, implied_labels
 from neverworse.projection.totals import Totals
 from neverworse.rows import DenseRows, blocks
 
