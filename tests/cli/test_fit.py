@@ -489,7 +489,7 @@ def test_thousands_of_columns(tmp_path, capsys):
 def test_a_solver_that_gives_up_is_a_note_without_advice_about_python(
     tmp_path, monkeypatch, capsys
 ):
-    for name, value in (("PATIENCE", 1), ("SLOW", 0.0)):  # no setting makes it give up
+    for name, value in (("PATIENCE", 1), ("SLOW_GAP_SHARE", 0.0)):  # no setting makes it give up
         monkeypatch.setattr(f"neverworse.projection.solver.newton.{name}", value)
     monkeypatch.chdir(tmp_path)
     patients().to_csv("patients.csv", index=False)

@@ -115,7 +115,7 @@ def test_a_solver_that_gives_up_warns_and_is_certified(monkeypatch):
     X = rng.normal(size=(200, 10))
     y = np.where(np.arange(200) < 25, np.arange(200) % 2, -1)
     monkeypatch.setattr(newton, "PATIENCE", 1)
-    monkeypatch.setattr(newton, "SLOW", 0.0)
+    monkeypatch.setattr(newton, "SLOW_GAP_SHARE", 0.0)
     with pytest.warns(ConvergenceWarning, match="made no more progress"):
         clf = ProjectedLeastSquaresClassifier(alpha=0.0).fit(X, y)
     assert clf.certificate_.holds

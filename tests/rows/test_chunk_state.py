@@ -82,9 +82,9 @@ def in_two_rows(part, indices):
 def test_every_chunk_is_asked(place):
     rows = place(X)
     kept, other = rows.scatter(Numbers(VALUES)), rows.scatter(Numbers(2.0 * VALUES))
-    found = rows.ask(shifted_sum, (kept, other), 1.0)
+    found = rows.map_state(shifted_sum, (kept, other), 1.0)
     assert found == [float((3.0 * part + 1.0).sum()) for part in PARTS]
-    found = rows.ask(shifted_sum, (kept, other), known=(Numbers(VALUES),))
+    found = rows.map_state(shifted_sum, (kept, other), known=(Numbers(VALUES),))
     assert found == [float(4.0 * part.sum()) for part in PARTS]
 
 
@@ -92,17 +92,17 @@ def test_every_chunk_is_asked(place):
 def test_answers_are_combined_in_the_order_of_the_chunks(place):
     rows = place(X)
     kept = rows.scatter(Numbers(VALUES))
-    assert rows.ask_and_combine(sum_and_size, add_pairs, (kept,)) == (VALUES.sum(), VALUES.size)
-    found = rows.ask_and_combine(shifted_sum, operator.add, (kept, kept), 1.0)
+    assert rows.reduce_state(sum_and_size, add_pairs, (kept,)) == (VALUES.sum(), VALUES.size)
+    found = rows.reduce_state(shifted_sum, operator.add, (kept, kept), 1.0)
     assert found == (2.0 * VALUES + 1.0).sum()
-    assert rows.ask_and_combine(list, operator.add, (kept,)) == VALUES.tolist()
+    assert rows.reduce_state(list, operator.add, (kept,)) == VALUES.tolist()
 
 
 def test_keep_only_frees_memory_of_this_process_only():
     for place, left in ((LocalRows, [1, 0, 1, 1]), (in_dask, list(SIZES))):
         rows = place(X)
         kept = rows.keep_only(first, rows.scatter(Numbers(VALUES)))
-        assert rows.ask(len, (kept,)) == left
+        assert rows.map_state(len, (kept,)) == left
 
 
 @pytest.mark.parametrize("indices", [[0, 2, 3, 6, 7], [7], [1, 1, 4], range(8), []])
@@ -120,9 +120,9 @@ def test_pick(place, indices):
 def test_what_is_kept_can_be_asked(place):
     rows = place(X)
     kept = rows.keep(values_of, known=(Numbers(VALUES),))
-    found = rows.ask(shifted_sum, (kept, kept), 1.0)
+    found = rows.map_state(shifted_sum, (kept, kept), 1.0)
     assert sum(found) == (2.0 * VALUES + 1.0).sum()
-    assert rows.ask_and_combine(sum_and_size, add_pairs, (kept,)) == (VALUES.sum(), 8)
+    assert rows.reduce_state(sum_and_size, add_pairs, (kept,)) == (VALUES.sum(), 8)
     assert len(rows.chunk_starts) == len(found)
 
 
@@ -130,10 +130,10 @@ def test_what_is_kept_can_be_asked(place):
 def test_rows_that_are_placed_and_kept(place):
     rows, numbers = place(X), Numbers(np.arange(8.0))
     placed = rows.scatter(numbers)
-    assert rows.ask(len, (placed,)) == list(SIZES)
+    assert rows.map_state(len, (placed,)) == list(SIZES)
     kept = rows.keep(scored, 2.0, known=(numbers,), kept=(placed,))
     expected = 2.0 * X.sum(axis=1) + np.arange(8.0) ** 2
-    np.testing.assert_array_equal(np.concatenate(rows.ask(np.copy, (kept,))), expected)
+    np.testing.assert_array_equal(np.concatenate(rows.map_state(np.copy, (kept,))), expected)
     assert rows.fold(total, operator.add, kept=(placed, kept)) == np.arange(8.0) @ expected
 
 

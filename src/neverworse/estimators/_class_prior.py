@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from neverworse._typing import AnyArray, Matrix, Vector
 from neverworse.estimators._known_labels import KnownLabels
-from neverworse.projection import Assumptions, Labels, Totals, reachable
+from neverworse.projection import Assumptions, Labels, Totals, totals_feasibility
 
 SUM_TOLERANCE = 1e-9  # tolerance for shares that should add up to one
 MISSED = 1e-6  # shares that miss their intervals by more than this do so
@@ -231,7 +231,7 @@ def _check_together(labels: Labels, low: Vector, high: Vector, weight: float) ->
     totals = Totals(low * weight - base, high * weight - base)
     # Rounding errors alone are not a contradiction.
     missed = MISSED * weight / float(omega.sum())
-    if reachable(omega, labels.shape.at(free), totals, missed) is False:
+    if totals_feasibility(omega, labels.shape.at(free), totals, missed) is False:
         raise ValueError(
             "class_prior is infeasible together with label_bounds: no labels within their bounds "
             "give these shares. Widen the intervals of the prior or the bounds of the labels."

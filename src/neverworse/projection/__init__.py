@@ -40,7 +40,7 @@ from neverworse.projection.labels import Labels, TrainingRows
 from neverworse.projection.least_squares.leave_one_out import leave_one_out
 from neverworse.projection.least_squares.supervised import solve_least_squares
 from neverworse.projection.project import ProjectionResult, Solver, project
-from neverworse.projection.totals import Totals, reachable
+from neverworse.projection.totals import Totals, totals_feasibility
 
 __all__ = [
     "CANCELLATION",
@@ -76,7 +76,7 @@ __all__ = [
     "loss_difference",
     "moments",
     "project",
-    "reachable",
     "solve_least_squares",
+    "totals_feasibility",
     "whiten",
 ]

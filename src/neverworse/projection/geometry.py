@@ -127,10 +127,10 @@ class Geometry:
         Its linear term is c = H w_sup - E'Sy, where unknown labels y are as small as they may be.
         """
         w, rows, coordinates = self.supervised, self.coordinates.rows, self.coordinates
-        summed, total = rows.ask_and_combine(Scored.sums, add_pairs, (self.scored,))
+        summed, total = rows.reduce_state(Scored.sums, add_pairs, (self.scored,))
         n, sample = len(w.coef), None
         if len(self._wanted.indices):
-            copies = np.concatenate(rows.ask(Scored.copies, (self.scored,)))
+            copies = np.concatenate(rows.map_state(Scored.copies, (self.scored,)))
             sample = Sample(self._wanted.indices, copies)
         linear = coordinates.adjoint(summed[:n], total[:n])
         linear = linear + coordinates.adjoint_coef(self.alpha * w.coef)
@@ -150,14 +150,16 @@ class Geometry:
     def _length(self) -> float:
         """Return a bound of the length of c: that of w_sup in H, and of the labels."""
         coef, kept = self.supervised.coef, (self.scored, self.labels)
-        sizes = self.coordinates.rows.ask_and_combine(Scored.squared_sizes, add_pairs, kept)
+        sizes = self.coordinates.rows.reduce_state(Scored.squared_sizes, add_pairs, kept)
         of_scores, of_labels = sizes
         scored = of_scores + self.alpha * float(np.vdot(coef, coef))
         return float(np.sqrt(scored) + np.sqrt(of_labels)) / self.unit
 
     def supervised_scores(self) -> Matrix:
         """Return the supervised scores of all rows."""
-        return np.concatenate(self.coordinates.rows.ask(Scored.all_scores, (self.scored,)), axis=1)
+        return np.concatenate(
+            self.coordinates.rows.map_state(Scored.all_scores, (self.scored,)), axis=1
+        )
 
     def problem_in_all_rows(self) -> Projection:
         """Return the dual problem in the distance of the loss itself."""

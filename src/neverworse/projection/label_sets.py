@@ -271,7 +271,7 @@ def weighted_scores(t: Matrix, weights: Vector) -> Matrix:
     return np.multiply(weights, t, out=np.zeros_like(t), where=weights > 0.0)
 
 
-def share_few(rows: Matrix, weights: Vector, shape: LabelSet, q: Matrix) -> Matrix:
+def sparsify_labels(rows: Matrix, weights: Vector, shape: LabelSet, q: Matrix) -> Matrix:
     """Return soft labels with the same Σ s_j q_j k_j, of which few are shared by two classes.
 
     Where two classes cannot be improved against each other, they tie in all rows. Then many labels

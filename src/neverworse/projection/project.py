@@ -13,7 +13,7 @@ from neverworse.projection.certificate.certificate import Assumptions, Certifica
 from neverworse.projection.certificate.certify import CHUNK, Certifier, Evaluated
 from neverworse.projection.coordinates import LARGEST_GRAM, Weights
 from neverworse.projection.geometry import Distance, Geometry
-from neverworse.projection.label_sets import share_few
+from neverworse.projection.label_sets import sparsify_labels
 from neverworse.projection.labels import Labels, TrainingRows
 from neverworse.projection.solver.label_descent import solve_matrix_free
 from neverworse.projection.solver.problem import (
@@ -201,7 +201,7 @@ def _solve(geometry: Geometry, solver: Solver, tol: float, budget: Budget) -> _O
         if in_all_rows.value <= all_rows.floor:
             solution = in_all_rows
     if problem.shape.is_coupled and solution.value > problem.floor:
-        solution = replace(solution, q=_sharing_few(problem, solution.q))
+        solution = replace(solution, q=_sparsified(problem, solution.q))
     direction = geometry.direction(problem, solution)
     multiplier = geometry.multiplier(problem, solution)
     return _Outcome(direction, multiplier, solution, converged, problem.floor)
@@ -219,7 +219,7 @@ def _solve_by(solver: Solver, problem: Projection, tol: float, budget: Budget) -
     return by(problem, tol, budget)
 
 
-def _sharing_few(problem: Projection, q: Matrix) -> Matrix:
+def _sparsified(problem: Projection, q: Matrix) -> Matrix:
     """Return soft labels with the same sum, of which few are shared by two classes."""
     seen = np.flatnonzero(problem.unlabeled)
     two = np.count_nonzero(problem.shape.at(seen).inner(q), axis=0) == 2
@@ -229,7 +229,7 @@ def _sharing_few(problem: Projection, q: Matrix) -> Matrix:
     loaded = StreamedHinges(problem.coordinates, problem.weights).load(seen[shared])
     q = q.copy()
     rows, shape = loaded.take(np.arange(len(shared))), problem.shape.at(seen[shared])
-    q[:, shared] = share_few(rows, loaded.weights, shape, q[:, shared])
+    q[:, shared] = sparsify_labels(rows, loaded.weights, shape, q[:, shared])
     return q
 
 

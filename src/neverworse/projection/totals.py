@@ -64,7 +64,9 @@ class _AnsweredError(Exception):
     """Raised to end the search when the question is answered."""
 
 
-def reachable(weights: Vector, shape: LabelSet, totals: Totals, missed: float) -> bool | None:
+def totals_feasibility(
+    weights: Vector, shape: LabelSet, totals: Totals, missed: float
+) -> bool | None:
     """Return whether some labels of several classes have totals Σ ω q in their intervals.
 
     Of all such labels, those nearest to the middle of their sets are sought through the dual: the

@@ -135,7 +135,7 @@ class Rows(ABC):
         """Do the same, but combine what is made, in the order of the chunks, and return it."""
         return function(self, *common, *known, *kept)
 
-    def ask(
+    def map_state(
         self,
         function: Callable[..., Any],
         kept: Sequence[Any],
@@ -145,7 +145,7 @@ class Rows(ABC):
         """Return ``function(*kept, *common, *known)`` for each chunk; no pass over the rows."""
         return [function(*kept, *common, *known)]
 
-    def ask_and_combine(
+    def reduce_state(
         self,
         function: Callable[..., Any],
         combine: Callable[[Any, Any], Any],  # noqa: ARG002

@@ -29,7 +29,7 @@ SURE = 1e-8  # share of a sum of squares that varies for sure
 TAKEN_BYTES = 2**26  # rows in chunks may be too many for memory, even if they are a small share
 
 
-Kept = list[Any]  # what is kept of each chunk, perhaps packed, or what stands for it
+ChunkState = list[Any]  # what is kept of each chunk, perhaps packed, or what stands for it
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,7 @@ class ChunkedRows(Rows):
         verb = self._verb("score_weighted_sum", coef, intercept)
         return self.reduce_chunks(verb, self._belonging((weigh,), ()), add_pairs)
 
-    def scatter(self, known: Any) -> Kept:
+    def scatter(self, known: Any) -> ChunkState:
         return [known.at(rows) for rows in self._slices_of_chunks()]
 
     def keep(
@@ -203,8 +203,8 @@ class ChunkedRows(Rows):
         function: Callable[..., Any],
         *common: Any,
         known: Sequence[Any] = (),
-        kept: Sequence[Kept] = (),
-    ) -> Kept:
+        kept: Sequence[ChunkState] = (),
+    ) -> ChunkState:
         return self.keep_chunks(self._verb(function, *common), self._belonging(known, kept))
 
     def fold(
@@ -213,7 +213,7 @@ class ChunkedRows(Rows):
         combine: Callable[[Any, Any], Any],
         *common: Any,
         known: Sequence[Any] = (),
-        kept: Sequence[Kept] = (),
+        kept: Sequence[ChunkState] = (),
     ) -> Any:
         verb = self._verb(function, *common)
         return self.reduce_chunks(verb, self._belonging(known, kept), combine)
@@ -222,10 +222,10 @@ class ChunkedRows(Rows):
     def chunk_starts(self) -> list[int]:
         return [int(edge) for edge in self.edges[:-1]]
 
-    def ask(
+    def map_state(
         self,
         function: Callable[..., Any],
-        kept: Sequence[Kept],
+        kept: Sequence[ChunkState],
         *common: Any,
         known: Sequence[Any] = (),
     ) -> list[Any]:
@@ -233,28 +233,30 @@ class ChunkedRows(Rows):
         arguments = [(*objects, *common, *own) for *objects, own in asked]
         return self.map_kept(function, range(self.n_chunks), arguments)
 
-    def ask_and_combine(
+    def reduce_state(
         self,
         function: Callable[..., Any],
         combine: Callable[[Any, Any], Any],
-        kept: Sequence[Kept],
+        kept: Sequence[ChunkState],
         *common: Any,
     ) -> Any:
         arguments = [(*objects, *common) for objects in zip(*kept, strict=True)]
         return self.reduce_kept(function, arguments, combine)
 
-    def pick(self, function: Callable[..., AnyArray], kept: Kept, indices: Indices) -> AnyArray:
+    def pick(
+        self, function: Callable[..., AnyArray], kept: ChunkState, indices: Indices
+    ) -> AnyArray:
         bounds = np.searchsorted(indices, self.edges)
         chosen = np.flatnonzero(np.diff(bounds)).tolist() or [0]
         arguments = [(kept[k], indices[bounds[k] : bounds[k + 1]] - self.edges[k]) for k in chosen]
         return np.concatenate(self.map_kept(function, chosen, arguments), axis=-1)
 
-    def keep_only(self, function: Callable[[Any], Any], kept: Kept) -> Kept:
+    def keep_only(self, function: Callable[[Any], Any], kept: ChunkState) -> ChunkState:
         return [pack(function(unpack(one))) for one in kept]
 
     # Backends that keep things elsewhere than in this process have other ways to ask for them.
 
-    def keep_chunks(self, verb: Verb, arguments: Sequence[tuple[Any, ...]]) -> Kept:
+    def keep_chunks(self, verb: Verb, arguments: Sequence[tuple[Any, ...]]) -> ChunkState:
         """Apply a verb to all chunks, and keep the results."""
         return [pack(one) for one in self._map(verb, arguments)]  # soft labels: a bit each
 
@@ -344,7 +346,7 @@ class ChunkedRows(Rows):
     def _verb(self, action: str | Callable[..., Any], *common: Any) -> Verb:
         return Verb(action, common, self.shift, self._features)
 
-    def _belonging(self, known: Sequence[Any], kept: Sequence[Kept]) -> list[tuple[Any, ...]]:
+    def _belonging(self, known: Sequence[Any], kept: Sequence[ChunkState]) -> list[tuple[Any, ...]]:
         """Return what belongs to each chunk of things with a method `at`, and of kept ones."""
         return [
             (*(one.at(rows) for one in known), *(one[k] for one in kept))

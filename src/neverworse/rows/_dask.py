@@ -13,7 +13,7 @@ from dask.delayed import Delayed
 from scipy import sparse
 
 from neverworse._typing import AnyArray
-from neverworse.rows._chunked import ChunkedRows, Kept, Verb
+from neverworse.rows._chunked import ChunkedRows, ChunkState, Verb
 from neverworse.rows._dask_engine import Engine
 from neverworse.rows._memory import DenseRows, SparseRows
 from neverworse.rows._packed import pack, sparsely, unpack
@@ -66,15 +66,15 @@ class DaskRows(ChunkedRows):
     # What is kept are tasks whose results workers hold. Workers that die are no loss: the scheduler
     # knows how to make these again.
 
-    def scatter(self, known: Any) -> Kept:
+    def scatter(self, known: Any) -> ChunkState:
         parts = [(known.at(rows),) for rows in self._slices_of_chunks()]
         tasks = [self._task(_itself, own, "scatter", k, packs=True) for k, own in enumerate(parts)]
         return self._engine.persist(tasks)
 
-    def keep_chunks(self, verb: Verb, arguments: Sequence[tuple[Any, ...]]) -> Kept:
+    def keep_chunks(self, verb: Verb, arguments: Sequence[tuple[Any, ...]]) -> ChunkState:
         return self._engine.persist(self._tasks(verb, range(self.n_chunks), arguments, packs=True))
 
-    def keep_only(self, function: Callable[[Any], Any], kept: Kept) -> Kept:  # noqa: ARG002
+    def keep_only(self, function: Callable[[Any], Any], kept: ChunkState) -> ChunkState:  # noqa: ARG002
         return kept  # which takes no memory of this process
 
     def map_kept(

@@ -12,7 +12,7 @@ import numpy as np
 
 from neverworse._typing import AnyArray, Indices
 
-FEW = 16  # at most one in this many numbers may be another than the two
+NUMBERS_PER_EXCEPTION = 16  # at most one in this many numbers may be another than the two
 SMALL = 1024  # arrays of fewer numbers are sent as they are
 
 
@@ -81,7 +81,7 @@ def sparsely(array: AnyArray) -> AnyArray | Sparse:
     value = found[[counts.argmax()]]
     same = np.isnan(array) if value.dtype.kind == "f" and np.isnan(value[0]) else array == value[0]
     others = np.flatnonzero(~same)
-    if FEW * len(others) > array.size:
+    if NUMBERS_PER_EXCEPTION * len(others) > array.size:
         return array
     return Sparse(array.size, value, others, array[others])
 
@@ -104,11 +104,13 @@ def pack(value: Any) -> Any:
     sample = flat[:: flat.size // SMALL]
     found, counts = np.unique(sample, return_counts=True)
     most = np.argsort(counts)[-2:]
-    if FEW * counts[most].sum() >= (FEW - 2) * sample.size:  # a sample is not exact
+    if (
+        NUMBERS_PER_EXCEPTION * counts[most].sum() >= (NUMBERS_PER_EXCEPTION - 2) * sample.size
+    ):  # a sample is not exact
         values = np.resize(found[most], 2)  # twice the same, if it is the only one
         second = flat == values[1]
         others = np.flatnonzero(~second & (flat != values[0]))
-        if FEW * len(others) <= flat.size:
+        if NUMBERS_PER_EXCEPTION * len(others) <= flat.size:
             return Packed(value.shape, values, np.packbits(second), others, flat[others])
     return _narrow(value) if _narrow(sample) is not sample else value
 

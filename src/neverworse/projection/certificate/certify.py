@@ -297,7 +297,7 @@ class Certifier:
         geometry = self._geometry
         shifts, kept = self._no_shifts, (geometry.scored, geometry.labels)
         rows = geometry.coordinates.rows
-        parts = rows.ask_and_combine(_unchanged, operator.add, kept, shifts)
+        parts = rows.reduce_state(_unchanged, operator.add, kept, shifts)
         return sum_of_parts(parts, geometry.training.labels, shifts)
 
     @property

@@ -40,9 +40,9 @@ from neverworse.projection.totals import Balance, Totals
 from neverworse.rows import blocks, map_in_threads
 
 FIRST_SIGMA = 100.0  # t is a difference of scores of 0/1 targets: a hundredth is a small one
-GROWTH = 5.0  # of σ, after each update of the soft labels that took at most ...
-EASY = 4  # ... this many Newton steps
-SLOW = 0.5  # an update of the soft labels that leaves more of the gap than this is slow
+SIGMA_GROWTH = 5.0  # of σ, after each update of the soft labels that took at most ...
+EASY_STEPS = 4  # ... this many Newton steps
+SLOW_GAP_SHARE = 0.5  # an update of the soft labels that leaves more of the gap than this is slow
 PATIENCE = 10  # Newton steps without a smaller gradient, and slow updates in a row, at most
 # What floating point numbers allow: σ for labels of one number and of coupled classes, ...
 LARGEST_SIGMA = (1e17, 1e13)
@@ -270,7 +270,7 @@ class Newton:
             done = self.descend(at, centre, sigma, accuracy)
             error = ROUGH * max(tol * done.value, floor)
             solution = self.paired(at.z, at.soft, at.primal, error)
-            slow = best is not None and solution.gap > SLOW * best.gap
+            slow = best is not None and solution.gap > SLOW_GAP_SHARE * best.gap
             if best is None or solution.gap < best.gap or solution.value <= floor:
                 best = solution
             patience = patience - 1 if slow else PATIENCE
@@ -281,9 +281,11 @@ class Newton:
             if at.balance is not None:
                 at.balance = at.balance.next(at.z, sigma)
             if done.noisy and degenerate and done.norm > 10.0 * FINEST * done.size:
-                sigma = max(sigma / GROWTH**2, FIRST_SIGMA)
-            elif done.steps <= EASY:
-                sigma = min((GROWTH**2 if slow and done.steps <= 1 else GROWTH) * sigma, largest)
+                sigma = max(sigma / SIGMA_GROWTH**2, FIRST_SIGMA)
+            elif done.steps <= EASY_STEPS:
+                sigma = min(
+                    (SIGMA_GROWTH**2 if slow and done.steps <= 1 else SIGMA_GROWTH) * sigma, largest
+                )
             enough = 0.1 * solution.gap / max(solution.value, floor)
             accuracy = max(min(0.1 * accuracy if slow else accuracy, enough), FINEST)
 

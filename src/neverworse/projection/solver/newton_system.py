@@ -29,7 +29,7 @@ from neverworse._typing import Indices, Mask, Matrix, Vector
 from neverworse.projection.coordinates import EPS, LARGEST_GRAM
 from neverworse.projection.label_sets import Curvature, LabelSet
 from neverworse.projection.labels import rows_that_differ
-from neverworse.projection.solver.problem import FEW, Hinges
+from neverworse.projection.solver.problem import TAKING_COST, Hinges
 from neverworse.rows import BLOCK, blocks, map_in_threads
 
 EQUATIONS_PER_UNKNOWN = 100  # that are enough to estimate the Newton matrix
@@ -283,7 +283,7 @@ def line_search(step: Step) -> Found:
     at_zero = low.slope
     if at_zero >= 0.0 or abs(high.slope) <= 0.3 * abs(at_zero):
         return low if at_zero >= 0.0 else high
-    if high.slope > 0.0 and FEW * len(high.rows) < len(step.weights):
+    if high.slope > 0.0 and TAKING_COST * len(high.rows) < len(step.weights):
         step = step.among(high.rows)
     while high.slope < 0.0 and high.length < 1e6:
         low, high = high, step.at(2.0 * high.length)

@@ -32,7 +32,7 @@ from neverworse.projection.labels import Labels, Scored, implied_labels
 from neverworse.projection.totals import Totals
 from neverworse.rows import DenseRows, blocks
 
-FEW = 4  # taking one in this many rows is faster than reading all
+TAKING_COST = 4  # taking one in this many rows is faster than reading all
 COLUMNS = 8  # by which rows are told apart, where these can tell
 ZERO = 8 * EPS  # a squared distance of so small a fraction of what is added up is zero
 
@@ -75,7 +75,7 @@ class Hinges(ABC):
 class LoadedHinges(Hinges):
     """Rows in memory: small problems, samples and working sets."""
 
-    taking_costs = FEW
+    taking_costs = TAKING_COST
 
     def __init__(self, rows: Matrix, weights: Vector) -> None:
         self.rows = DenseRows(rows)
@@ -118,7 +118,7 @@ class StreamedHinges(Hinges):
         self.weights = weights
         self.rank = coordinates.rank
         self.map_taken = coordinates.map_taken
-        self.taking_costs = max(FEW, self.rank) if coordinates.is_whitened else np.inf
+        self.taking_costs = max(TAKING_COST, self.rank) if coordinates.is_whitened else np.inf
         self._without_hinge = np.flatnonzero(weights == 0.0)
 
     def scores(self, z: Matrix) -> Matrix:
@@ -241,7 +241,7 @@ class Projection:
         """
         labels, rows = self.training_labels, self.coordinates.rows
         if indices is None:
-            scores = np.concatenate(rows.ask(Scored.all_scores, (self.scored,)), axis=1)
+            scores = np.concatenate(rows.map_state(Scored.all_scores, (self.scored,)), axis=1)
             return implied_labels(scores, labels.target, labels.width)
         scores = rows.pick(Scored.scores_at, self.scored, indices)
         return implied_labels(scores, labels.target[:, indices], labels.width[indices])

@@ -39,7 +39,7 @@ from neverworse._budget import Budget
 from neverworse._typing import AnyArray, Indices, Matrix, Vector
 from neverworse.projection.label_sets import LabelSet
 from neverworse.projection.labels import Changes
-from neverworse.projection.solver.newton import FIRST_SIGMA, GROWTH, LARGEST_SIGMA, Newton
+from neverworse.projection.solver.newton import FIRST_SIGMA, LARGEST_SIGMA, SIGMA_GROWTH, Newton
 from neverworse.projection.solver.newton_system import ROUGH
 from neverworse.projection.solver.passes import Candidates, Choice, LabelPass, measure, soften
 from neverworse.projection.solver.problem import (
@@ -58,7 +58,7 @@ FEWEST_ROWS = 2000  # in a working set, or ...
 ROWS_PER_UNKNOWN = 30  # ... this many for each number in z, or ...
 LARGEST_SHARE = 0.02  # ... this share of all rows, if that is more ...
 WORKING_BYTES = 2**26  # ... and does not take more memory than this
-ENOUGH = 0.1  # share of the gap that a round may leave without a larger working set, ...
+LARGEST_GAP_SHARE = 0.1  # share of the gap that a round may leave without a larger working set, ...
 SET_GROWTH = 4  # ... which is this many times the last one
 FINE = 1e-14  # relative gap of working sets at the end: then weights do not depend on the path
 
@@ -142,7 +142,7 @@ class _Loop:
             value = half_square(state.primal, problem.totals)
             if budget.exhausted or is_optimal(state.gap, value, self.tol, problem.floor):
                 return DualSolution(state.z, self._labels(state), state.gap, value)
-            if state.gap > ENOUGH * before:
+            if state.gap > LARGEST_GAP_SHARE * before:
                 self.size *= SET_GROWTH
             if self.size >= self.n_rows or self.size > self.most_loaded:
                 q = self._every(self._labels(state))
@@ -207,19 +207,19 @@ class _Loop:
         at = newton.start(np.zeros_like(linear), first)
         rows = sample.rows.block(0, n)
         squares = np.einsum("ij,ij->i", rows, rows) * sample.weights**2
-        sigma, largest = GROWTH**2, LARGEST_SIGMA[shape.is_coupled]
+        sigma, largest = SIGMA_GROWTH**2, LARGEST_SIGMA[shape.is_coupled]
         while True:
             newton.descend(at, centre, sigma, ROUGH)
             self.budget.report("sample", n)
-            n_loose = factor * np.count_nonzero(shape.is_free(at.soft))
+            n_free = factor * np.count_nonzero(shape.is_free(at.soft))
             change = ((at.soft - first) ** 2).sum(axis=0)
             sampling_error = 0.5 * float(change @ squares)
             gap = duality_gap(at.scores, at.soft, sample.weights, shape)
             left = min(gap, half_square(at.z, problem.totals))
-            done = 2 * n_loose <= self.size or left <= ROUGH * sampling_error
+            done = 2 * n_free <= self.size or left <= ROUGH * sampling_error
             if done or sigma >= largest or self.budget.exhausted:
                 return at.z, sigma
-            sigma *= GROWTH
+            sigma *= SIGMA_GROWTH
 
     # A round
 
@@ -267,7 +267,7 @@ class _Loop:
     def _tolerance(self, state: _State) -> float:
         """Return the gap to which a working set is solved: no better than the round deserves."""
         tol = ROUGH * self._relative_gap(state) ** 2
-        if ENOUGH * tol < self.tol:  # the round may well be the last
+        if LARGEST_GAP_SHARE * tol < self.tol:  # the round may well be the last
             tol = min(tol, 0.1 * self.tol)
         return max(tol, min(0.1 * self.tol, FINE))
 
@@ -306,7 +306,7 @@ class _Loop:
     def _collected(self, made: Any) -> tuple[Candidates, Any, float, Any]:
         """Return what a pass has found, and the labels that it leaves where the rows are."""
         rows = self.problem.coordinates.rows
-        named, gaps, sums = zip(*rows.ask(LabelPass.findings, (made,)), strict=True)
+        named, gaps, sums = zip(*rows.map_state(LabelPass.findings, (made,)), strict=True)
         candidates = Candidates.joined(named, rows.chunk_starts)
         return candidates, rows.keep_only(LabelPass.labels_only, made), float(sum(gaps)), sums
 
@@ -315,7 +315,7 @@ class _Loop:
     def _labels(self, state: _State) -> Matrix:
         """Return the soft labels of the unlabeled rows."""
         rows, kept = self.problem.coordinates.rows, (state.labels, self.problem.labels)
-        found = rows.ask(LabelPass.unlabeled_labels, kept, known=(state.changes,))
+        found = rows.map_state(LabelPass.unlabeled_labels, kept, known=(state.changes,))
         return found[0] if len(found) == 1 else np.concatenate(found, axis=1)
 
     def _every(self, q: Matrix) -> Matrix:

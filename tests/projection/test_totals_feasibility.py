@@ -6,7 +6,7 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from neverworse.projection import Simplex, Totals
-from neverworse.projection.totals import reachable
+from neverworse.projection.totals import totals_feasibility
 
 MISSED = 1e-6
 
@@ -48,7 +48,7 @@ def test_same_as_a_linear_program():
         room = rng.choice([0.0, 0.02, 0.1]) * weights.sum()
         totals = Totals(np.maximum(share - room, 0.0), share + room)
         least = least_missed(weights, caps, totals)
-        answer = reachable(weights, shape, totals, MISSED)
+        answer = totals_feasibility(weights, shape, totals, MISSED)
         if abs(least - MISSED) > 0.1 * MISSED:
             assert answer in (least < MISSED, None)
         answers.append(answer)
@@ -64,7 +64,7 @@ def test_totals_of_some_labels(exact):
         weights, caps, shape = random_problem(rng)
         t = rng.normal(size=(len(caps), 1)) + (0.0 if exact else rng.normal(size=caps.shape))
         total = shape.minimizer(np.broadcast_to(t, caps.shape)) @ weights
-        assert reachable(weights, shape, Totals(total, total), MISSED)
+        assert totals_feasibility(weights, shape, Totals(total, total), MISSED)
 
 
 def test_many_rows_take_no_linear_program():
@@ -73,7 +73,7 @@ def test_many_rows_take_no_linear_program():
     weights = np.ones(200_000)
     for low, high, answer in ((0.2, 0.3, True), (0.25, 0.25, True)):
         totals = Totals(np.full(4, low * 2e5), np.full(4, high * 2e5))
-        assert reachable(weights, Simplex(caps), totals, MISSED) is answer
+        assert totals_feasibility(weights, Simplex(caps), totals, MISSED) is answer
     most = caps.sum(axis=1)[0]
     beyond = Totals(np.array([most + 100.0, 0, 0, 0]), np.full(4, 2e5))
-    assert reachable(weights, Simplex(caps), beyond, MISSED) is False
+    assert totals_feasibility(weights, Simplex(caps), beyond, MISSED) is False

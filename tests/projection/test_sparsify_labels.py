@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from neverworse.projection import Simplex
-from neverworse.projection.label_sets import share_few
+from neverworse.projection.label_sets import sparsify_labels
 
 
 def make(kind, n=900, rank=5, n_classes=4, seed=0):
@@ -29,7 +29,7 @@ def make(kind, n=900, rank=5, n_classes=4, seed=0):
 def test_few_rows_are_shared_by_two_classes(kind):
     rows, s, shape, q = make(kind)
     before = q.copy()
-    found = share_few(rows, s, shape, q)
+    found = sparsify_labels(rows, s, shape, q)
     np.testing.assert_array_equal(q, before)
     # Allowed, with the same sums.
     assert found.min() >= 0.0
@@ -55,5 +55,5 @@ def test_few_rows_are_shared_by_two_classes(kind):
 
 def test_nothing_to_do():
     rows, s, shape, q = make("plain")
-    once = share_few(rows, s, shape, q)
-    np.testing.assert_array_equal(share_few(rows, s, shape, once), once)
+    once = sparsify_labels(rows, s, shape, q)
+    np.testing.assert_array_equal(sparsify_labels(rows, s, shape, once), once)
