@@ -18,20 +18,13 @@ from neverworse.projection.certificate.certify import (
     LossDifference,
     loss_difference,
 )
-from neverworse.projection.coordinates import (
-    EPS,
-    LARGEST_GRAM,
-    Coordinates,
-    GramCoordinates,
-    Weights,
-    whiten,
-)
+from neverworse.projection.coordinates.base import EPS, LARGEST_GRAM, Coordinates, Weights
 from neverworse.projection.coordinates.gram import (
-    CANCELLATION,
-    LARGEST_SQUARE,
+    GramCoordinates,
     NonFiniteError,
     column_moments,
     moments,
+    whiten,
 )
 from neverworse.projection.coordinates.matrix_free import MatrixFreeCoordinates
 from neverworse.projection.geometry import Distance
@@ -39,16 +32,14 @@ from neverworse.projection.label_sets import Box, Simplex
 from neverworse.projection.labels import Labels, TrainingRows
 from neverworse.projection.least_squares.leave_one_out import leave_one_out
 from neverworse.projection.least_squares.supervised import solve_least_squares
-from neverworse.projection.project import ProjectionResult, Solver, project
+from neverworse.projection.project import ProjectionResult, project
 from neverworse.projection.totals import Totals, totals_feasibility
 
 __all__ = [
-    "CANCELLATION",
     "CHUNK",
     "EPS",
     "EXACT",
     "LARGEST_GRAM",
-    "LARGEST_SQUARE",
     "SUMMATION",
     "Assumptions",
     "Box",
@@ -66,7 +57,6 @@ __all__ = [
     "ProjectionResult",
     "Reason",
     "Simplex",
-    "Solver",
     "Task",
     "Totals",
     "TrainingRows",

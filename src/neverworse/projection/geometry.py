@@ -10,12 +10,12 @@ from typing import Any, Literal
 import numpy as np
 
 from neverworse._typing import Mask, Matrix, Vector
-from neverworse.projection.coordinates import Coordinates, Points, Weights, whiten
-from neverworse.projection.coordinates.base import suited
+from neverworse.projection.coordinates.base import Coordinates, Points, Weights, suited
 from neverworse.projection.coordinates.gram import (
     NonFiniteError,
     column_moments,
     is_few_rows,
+    whiten,
 )
 from neverworse.projection.coordinates.kernel import row_space, whiten_row_space
 from neverworse.projection.coordinates.matrix_free import weight_coordinates
@@ -156,13 +156,11 @@ class Geometry:
         return float(np.sqrt(scored) + np.sqrt(of_labels)) / self.unit
 
     def supervised_scores(self) -> Matrix:
-        """Return the supervised scores of all rows."""
         return np.concatenate(
             self.coordinates.rows.map_state(Scored.all_scores, (self.scored,)), axis=1
         )
 
     def problem_in_all_rows(self) -> Projection:
-        """Return the dual problem in the distance of the loss itself."""
         return self._with_totals(self._base)
 
     def problem(self, stop: Callable[[], bool]) -> Projection | None:
@@ -187,7 +185,6 @@ class Geometry:
         return self._with_totals(replace(changed, length=None))
 
     def _points(self) -> Points:
-        """Return where the distance is measured."""
         if not isinstance(self.distance, str):
             return Points("an array", as_rows(self.distance), with_one=self.fit_intercept)
         if self.distance == "euclidean":
@@ -202,7 +199,6 @@ class Geometry:
         return problem if totals is None else problem.with_totals(totals.scaled(1.0 / self.unit))
 
     def direction(self, problem: Projection, solution: DualSolution) -> Weights:
-        """Return the projected less the supervised weights."""
         z = solution.z if problem.totals is None else solution.z[:, :-1]
         value, floor = solution.value, problem.floor
         if not self.guaranteed:

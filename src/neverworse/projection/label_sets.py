@@ -97,7 +97,6 @@ class Simplex(LabelSet):
 
     @property
     def is_uniform(self) -> bool:  # type: ignore[override]
-        """See `LabelSet`."""
         return self.caps is None
 
     def at(self, rows: Any) -> Simplex:
@@ -250,11 +249,9 @@ class Curvature:
 
     @classmethod
     def of(cls, shape: LabelSet, soft: Matrix, weights: Vector, sigma: float) -> Curvature:
-        """Return the curvature at the nearest labels `soft`."""
         return cls(shape.inner(soft) & (weights > 0.0), sigma * weights, shape.is_coupled)
 
     def at(self, rows: Any) -> Curvature:
-        """Return the same for some rows."""
         return replace(self, inner=self.inner[:, rows], weights=self.weights[rows])
 
     def __call__(self, t: Matrix) -> Matrix:

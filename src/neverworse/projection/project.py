@@ -11,7 +11,7 @@ from neverworse._budget import Budget, Observer
 from neverworse._typing import Matrix, Vector
 from neverworse.projection.certificate.certificate import Assumptions, Certificate, Reason
 from neverworse.projection.certificate.certify import CHUNK, Certifier, Evaluated
-from neverworse.projection.coordinates import LARGEST_GRAM, Weights
+from neverworse.projection.coordinates.base import LARGEST_GRAM, Weights
 from neverworse.projection.geometry import Distance, Geometry
 from neverworse.projection.label_sets import sparsify_labels
 from neverworse.projection.labels import Labels, TrainingRows

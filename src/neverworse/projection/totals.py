@@ -34,11 +34,9 @@ class Totals:
     high: Vector
 
     def scaled(self, factor: float) -> Totals:
-        """Return the interval of `factor` times the total."""
         return Totals(factor * self.low, factor * self.high)
 
     def project(self, total: Vector) -> Vector:
-        """Return the totals in the intervals that are nearest to the given ones."""
         return np.clip(total, self.low, self.high)
 
     def support(self, multiplier: Vector) -> float:
@@ -127,11 +125,9 @@ class Balance:
 
     @classmethod
     def start(cls, totals: Totals, z: Matrix, primal: Matrix) -> Balance:
-        """Return the first one, for a point and totals that are the last coordinates of these."""
         return cls(totals, totals.project(primal[:, -1]), z[:, -1].copy())
 
     def next(self, z: Matrix, sigma: float) -> Balance:
-        """Return the one that is centred at a point."""
         return Balance(self.totals, self._total(z[:, -1], sigma), z[:, -1].copy())
 
     @staticmethod

@@ -26,12 +26,10 @@ class Assumptions:
 
     @property
     def labels(self) -> str:
-        """What an unknown label is called."""
         return "targets" if self.task == "regression" else "labels"
 
     @property
     def model(self) -> str:
-        """What is fitted."""
         return "regression" if self.task == "regression" else "classifier"
 
     def conditions(self, lead: str = "as long as") -> str:
@@ -225,7 +223,6 @@ class Certificate(Claim):
     kernel: str = ""
 
     def summary(self) -> str:
-        """Return the certificate as a paragraph for people."""
         probability = "" if not self.n_unlabeled else self.assumptions.probability()
         parts = (self._claim(), self._owed(), self._probabilities(), probability, self._how())
         return " ".join(part for part in parts if part)

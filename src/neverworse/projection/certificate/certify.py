@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from neverworse._typing import Matrix, Vector
-from neverworse.projection.coordinates import EPS, Weights
+from neverworse.projection.coordinates.base import EPS, Weights
 from neverworse.projection.geometry import Geometry
 from neverworse.projection.label_sets import Box, Simplex
 from neverworse.projection.labels import Labels, RowLabels, Scored
@@ -95,7 +95,6 @@ class Shifts:
 
     @classmethod
     def none(cls, n_classes: int) -> Shifts:
-        """Return no shifts."""
         nothing = np.zeros(n_classes)
         return cls(nothing, nothing)
 
@@ -293,7 +292,6 @@ class Certifier:
         return max(0.0, least * (1.0 - 2.0 * EPS)), most * (1.0 + 2.0 * EPS)
 
     def _no_difference(self) -> LossDifference:
-        """Return the loss of the supervised weights less itself."""
         geometry = self._geometry
         shifts, kept = self._no_shifts, (geometry.scored, geometry.labels)
         rows = geometry.coordinates.rows
@@ -307,7 +305,6 @@ class Certifier:
     def _differences(
         self, step: Weights, multiplier: Vector | None
     ) -> tuple[LossDifference, LossDifference]:
-        """Return the loss after a step less that before it: of scores, and of probabilities."""
         geometry = self._geometry
         rows, labels = geometry.coordinates.rows, geometry.training.labels
         shifts = clipped_shifts = self._no_shifts

@@ -4,16 +4,3 @@ Few columns: the Gram matrix is factored (`gram`). Fewer rows than columns: thei
 (`kernel`). Too many of both: nothing is, and linear systems are solved by conjugate gradients
 (`matrix_free`).
 """
-
-from neverworse.projection.coordinates.base import EPS, LARGEST_GRAM, Coordinates, Points, Weights
-from neverworse.projection.coordinates.gram import GramCoordinates, whiten
-
-__all__ = [
-    "EPS",
-    "LARGEST_GRAM",
-    "Coordinates",
-    "GramCoordinates",
-    "Points",
-    "Weights",
-    "whiten",
-]

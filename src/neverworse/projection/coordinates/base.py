@@ -31,7 +31,6 @@ class Weights:
 
     @classmethod
     def zero(cls, like: Matrix) -> Weights:
-        """Return functions that are zero everywhere, for coefficients like these."""
         return cls(np.zeros_like(like), np.zeros(len(like)))
 
     def __add__(self, other: Weights) -> Weights:
@@ -41,7 +40,6 @@ class Weights:
         return Weights(self.coef - other.coef, self.intercept - other.intercept)
 
     def scaled(self, factor: float) -> Weights:
-        """Return `factor` times these functions."""
         return Weights(factor * self.coef, factor * self.intercept)
 
     def snapped(self, stored_less: float) -> Weights:
@@ -54,7 +52,6 @@ class Weights:
 
     @property
     def is_zero(self) -> bool:
-        """Whether the functions are zero everywhere."""
         return not (np.any(self.coef) or np.any(self.intercept))
 
 
@@ -90,7 +87,6 @@ class Coordinates(ABC):
 
     @property
     def rank(self) -> int:
-        """The number of coordinates."""
         return len(self.offset)
 
     @property

@@ -43,7 +43,6 @@ class RowSpace:
         return self.rows.weighted_sum(x) - x.sum(axis=1)[:, None] * self.sums.mean
 
     def products(self, coef: Matrix) -> Matrix:
-        """Return A coef."""
         at_mean = coef @ self.sums.mean
         if self.rows.shift is not None:
             at_mean = at_mean + coef @ self.rows.shift

@@ -49,7 +49,6 @@ class MatrixFreeCoordinates(Coordinates):
 
     @property
     def offset(self) -> Vector:  # type: ignore[override]
-        """See `Coordinates`."""
         return np.concatenate([np.zeros(len(self.unit)), self.shifts])
 
     def coef(self, z: Matrix) -> Matrix:
@@ -79,7 +78,6 @@ class MatrixFreeCoordinates(Coordinates):
         return replace(self, shifts=np.append(self.shifts, size), restricted=True)
 
     def matvec(self, z: Matrix) -> Matrix:
-        """Return Mz."""
         w = self.to_weights(self._unrestricted(z))
         weigh = RowWeigh(weighted_scores, (self.weights,))
         summed, total = self.rows.score_weighted_sum(w.coef, w.intercept, weigh)
@@ -89,7 +87,6 @@ class MatrixFreeCoordinates(Coordinates):
         return product
 
     def _penalised(self, product: Matrix, coef: Matrix) -> Matrix:
-        """Add the gradient of the penalty, in place."""
         if self.alpha > 0.0:
             product[:, : len(self.unit)] += (self.alpha * self.unit) * coef
         return product
@@ -113,7 +110,6 @@ class MatrixFreeCoordinates(Coordinates):
         )
 
     def _unrestricted(self, z: Matrix) -> Matrix:
-        """Return a point without the multiplier of the totals."""
         if self.restricted:
             z = z.copy()
             z[:, -1] = 0.0

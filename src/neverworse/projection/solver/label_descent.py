@@ -78,7 +78,6 @@ class RowSystem:
         return self._weighted(rows.scores(np.ascontiguousarray(coef.T), -at_mean).T)
 
     def kernel(self, y: Matrix) -> Matrix:
-        """Return AA'y."""
         self._budget.n_passes += 1
         return self.products(self.combine(y))
 
@@ -106,7 +105,6 @@ class RowSystem:
         return None if product is None else self._weighted(product)
 
     def _weighted(self, scores: Matrix) -> Matrix:
-        """Multiply scores with the roots, in place."""
         scores[~self._seen] = 0.0  # rows without a weight may score anything, even infinity
         scores *= self.root
         return scores
@@ -117,7 +115,6 @@ class RowSystem:
 
     @cached_property
     def directions(self) -> LowRank:
-        """The largest directions of the kernel."""
         n = len(self.root)
         most = min(MOST_DIRECTIONS, MOST_NUMBERS // max(n, 1), int(np.count_nonzero(self._seen)))
         rank = min(RANK_PER_CLASS * self._n_classes, most)
@@ -131,7 +128,6 @@ class RowSystem:
 
     @cached_property
     def precondition(self) -> Callable[[Matrix], Matrix]:
-        """An approximate inverse of AA' + α."""
         return self.directions.preconditioner(self.alpha)
 
     def residual(self, right: Matrix, y: Matrix) -> Matrix:
@@ -176,7 +172,6 @@ class Point:
     t: Matrix  # (n_rows, n_classes): scores; zero for rows without a hinge
 
     def copy_from(self, other: Point) -> None:
-        """Become another point."""
         self.q, self.y, self.residual, self.t = other.q, other.y, other.residual, other.t
 
     def beyond(self, other: Point, length: float) -> Point:
@@ -262,7 +257,6 @@ class LabelDescent:
         return done or not self._budget.spend()
 
     def _length(self, change: Matrix) -> float:
-        """Return the length of a change of labels, in the units of the linear system."""
         return float(np.linalg.norm(self._system.root * self._ratio * change))
 
     def _refresh(self, here: Point) -> None:
@@ -297,14 +291,12 @@ class LabelDescent:
         return duality_gap(point.t.T, point.q.T, self._problem.weights, self._problem.shape)
 
     def _coef(self, point: Point) -> Matrix:
-        """Return the weights, of shape (n_columns, n_classes)."""
         coef = self._system.combine(point.y)
         coef -= self._linear
         coef /= self._system.alpha
         return coef
 
     def _value(self, point: Point) -> float:
-        """Return half the squared distance."""
         system, shift = self._system, self._intercepts(point.q)
         scored = system.root * self._ratio * point.q - point.y
         coef = self._coef(point)

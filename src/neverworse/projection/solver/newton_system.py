@@ -26,7 +26,7 @@ from scipy.linalg import lapack
 
 from neverworse._conjugate_gradients import conjugate_gradients
 from neverworse._typing import Indices, Mask, Matrix, Vector
-from neverworse.projection.coordinates import EPS, LARGEST_GRAM
+from neverworse.projection.coordinates.base import EPS, LARGEST_GRAM
 from neverworse.projection.label_sets import Curvature, LabelSet
 from neverworse.projection.labels import rows_that_differ
 from neverworse.projection.solver.problem import TAKING_COST, Hinges
@@ -246,7 +246,6 @@ class Step:
         )
 
     def at(self, length: float) -> Found:
-        """Return the slope and the labels at some length."""
         value = self.at_zero + length * self.quadratic
         if self.more is not None:
             value += self.more(length)

@@ -220,12 +220,10 @@ class Projection:
 
     @property
     def shape(self) -> LabelSet:
-        """Where soft labels lie."""
         return self.training_labels.shape
 
     @property
     def unlabeled(self) -> Mask:
-        """Which rows have an unknown label."""
         return self.training_labels.unlabeled
 
     @cached_property

@@ -281,7 +281,6 @@ class _Loop:
         return max(min(1.0, state.gap / value), FINE)
 
     def _measure(self, state: _State) -> None:
-        """Make a pass over all rows at the dual point."""
         problem = self.problem
         kept = (problem.labels, state.labels)
         made = self._pass(measure, state.z, known=(state.changes,), kept=kept)
@@ -313,13 +312,11 @@ class _Loop:
     # The end
 
     def _labels(self, state: _State) -> Matrix:
-        """Return the soft labels of the unlabeled rows."""
         rows, kept = self.problem.coordinates.rows, (state.labels, self.problem.labels)
         found = rows.map_state(LabelPass.unlabeled_labels, kept, known=(state.changes,))
         return found[0] if len(found) == 1 else np.concatenate(found, axis=1)
 
     def _every(self, q: Matrix) -> Matrix:
-        """Return soft labels for all rows, given those of the unlabeled ones."""
         every = np.zeros((len(q), len(self.problem.weights)))
         every[:, self.problem.unlabeled] = q
         return every
