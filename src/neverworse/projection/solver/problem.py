@@ -156,39 +156,37 @@ class StreamedHinges(Hinges):
 
         None if no two are equal, which a few columns tell most of the time.
         """
+        rows, pieces = self.coordinates.rows, self._pieces(len(indices))
         if copies is None:
-            rows, pieces = self.coordinates.rows, self._pieces(len(indices))
-            few = rows.map_taken(indices, pieces, lambda _, taken: keys_of(taken, slice(COLUMNS)))
-            keys = np.concatenate([np.empty(0, np.uint64), *few])
+            few = rows.map_taken(indices, pieces, lambda _, taken: keys_of(taken[:, :COLUMNS]))
         else:
-            keys = keys_of(copies, slice(COLUMNS))
+            few = [keys_of(copies[piece, :COLUMNS]) for piece in pieces]
+        keys = np.concatenate([np.empty(0, np.uint64), *few])
         if len(np.unique(keys)) == len(keys):
             return None
-        copies = self.coordinates.rows.take(indices) if copies is None else copies
-        keys += keys_of(copies, slice(COLUMNS, None))
+        copies = rows.take(indices) if copies is None else copies
+        if copies.shape[1] > COLUMNS:
+            keys = np.concatenate([keys_of(copies[piece]) for piece in pieces])
         _, first, group = np.unique(keys, return_index=True, return_inverse=True)
         if len(first) == len(keys):
             return None
-        return (first, group, copies) if np.array_equal(copies[first][group], copies) else None
+        same = all(np.array_equal(copies[first[group[piece]]], copies[piece]) for piece in pieces)
+        return (first, group, copies) if same else None
 
     def _pieces(self, n: int) -> list[slice]:
         step = self.coordinates.rows.block_rows
         return [slice(lo, lo + step) for lo in range(0, n, step)]
 
 
-def keys_of(rows: AnyArray, columns: slice = slice(None)) -> NDArray[np.uint64]:
+def keys_of(rows: AnyArray) -> NDArray[np.uint64]:
     """Return a number for each row that is the same for equal rows, and seldom for others.
 
-    It is the sum of the words in some columns, well mixed: whole numbers differ in few bits only.
+    It is the sum of the words of a row, well mixed: whole numbers differ in few bits only.
     """
-    n_columns = rows.shape[1]
-    odd = 2 * np.random.default_rng(0).integers(2**62, size=(n_columns,)) + 1
-    keys = np.zeros(len(rows), np.uint64)
-    for j in range(n_columns)[columns]:  # nothing as large as the rows is made
-        words = (rows[:, j].astype(np.float64) + 0.0).view(np.uint64)
-        words ^= words >> np.uint64(29)
-        keys += words * np.uint64(odd[j])
-    return keys
+    odd = 2 * np.random.default_rng(0).integers(2**62, size=rows.shape[1]) + 1
+    words = np.add(rows, 0.0, dtype=np.float64).view(np.uint64)  # where -0 is 0
+    words ^= words >> np.uint64(29)
+    return np.einsum("ij,j->i", words, odd.astype(np.uint64))
 
 
 @dataclass(frozen=True)

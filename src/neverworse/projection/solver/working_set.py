@@ -24,7 +24,8 @@ rows is known from the pass that scores the rows. σ grows until no more rows ar
 working set holds, or what is left of the gap or of the distance is less than the sampling error.
 If the supervised weights are in the constraint set, the distance that is left is so small that the
 first working sets take it up, and the loop ends at a distance of zero. Where the second working set
-could hold all rows, they are all solved for at the start, roughly.
+could hold all rows, they are all solved for at the start, roughly. Equal rows are merged, and their
+weights added; where most are equal, the rows that differ are all solved for at once.
 """
 
 from __future__ import annotations
@@ -129,11 +130,12 @@ class _Loop:
         self.n_rows = int(np.count_nonzero(problem.weights))
         self.rank = problem.coordinates.rank
         self.size = working_set_size(problem.linear.size, self.rank, self.n_rows)
+        self._merges = problem.coordinates.whitens_copies and problem.shape.is_uniform
         self.most_loaded = SET_GROWTH * WORKING_BYTES // (8 * max(self.rank, 1))  # rows
 
     def run(self) -> DualSolution:
         problem, budget = self.problem, self.budget
-        if self.n_rows <= self.size:
+        if self.n_rows <= self.size or self._are_mostly_equal():
             return self._solve_all(*self._supervised(), self.tol)
         small = is_small(problem.linear.size, self.rank, self.n_rows)
         state = self._first_of_all() if small else self._first_of_sample()
@@ -160,6 +162,14 @@ class _Loop:
     def _supervised(self) -> tuple[Matrix, Matrix]:
         """Return the point of the supervised weights, and the labels nearest to their scores."""
         return np.zeros_like(self.problem.linear), self.problem.shape.project(self.problem.start())
+
+    def _are_mostly_equal(self) -> bool:
+        """Whether at most half of the rows of a sample differ, which then has seen most others."""
+        if not self._merges or self.n_rows > self.most_loaded:
+            return False
+        chosen, copies = self._sampled()
+        found = self.hinges.groups(chosen, copies)
+        return found is not None and 2 * len(found[0]) <= len(chosen)
 
     def _first_of_all(self) -> _State:
         """Return the state after solving for the labels of all rows, roughly."""
@@ -194,12 +204,19 @@ class _Loop:
             point = np.column_stack([primal[:, :-1], z[:, -1]])
         return _State(point, primal, labels, Changes.none(len(z)))
 
+    def _sampled(self) -> tuple[Indices, AnyArray | None]:
+        """Return the rows of the sample, and copies of them if there are any."""
+        at_hand = self.problem.sample
+        if at_hand is not None:
+            return at_hand.indices, at_hand.rows
+        return draw(self.problem.weights, self.size), None
+
     def _solve_sample(self) -> tuple[Matrix, float]:
         """Return the minimum of the smoothed function on a sample, and its σ."""
-        problem, at_hand = self.problem, self.problem.sample
-        chosen = draw(problem.weights, self.size) if at_hand is None else at_hand.indices
+        problem = self.problem
+        chosen, copies = self._sampled()
         n, factor = len(chosen), self.n_rows / len(chosen)
-        sample = self.hinges.load(chosen, None if at_hand is None else at_hand.rows, factor)
+        sample = self.hinges.load(chosen, copies, factor)
         shape, centre = problem.shape.at(chosen), problem.start(chosen)
         first = shape.project(centre)
         linear = problem.linear - problem.first + sample.adjoint(sample.weights * first)
@@ -248,8 +265,7 @@ class _Loop:
     def _load(self, indices: Indices, q: Matrix, copies: AnyArray | None) -> _WorkingSet:
         """Return rows with their soft labels; equal ones are merged, and their weights added."""
         hinges, shape = self.hinges, self.problem.shape
-        merges = self.problem.coordinates.whitens_copies and shape.is_uniform
-        found = hinges.groups(indices, copies) if merges else None
+        found = hinges.groups(indices, copies) if self._merges else None
         if found is None:
             return _WorkingSet(hinges.load(indices, copies), shape.at(indices), q)
         first, group, copies = found
