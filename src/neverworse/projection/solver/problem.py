@@ -34,6 +34,7 @@ from neverworse.rows import DenseRows, blocks
 
 TAKING_COST = 4  # taking one in this many rows is faster than reading all
 COLUMNS = 8  # by which rows are told apart, where these can tell
+LARGEST_DISTINCT_SHARE = 0.9  # of rows, up to which merging equal ones pays
 ZERO = 8 * EPS  # a squared distance of so small a fraction of what is added up is zero
 
 
@@ -154,22 +155,25 @@ class StreamedHinges(Hinges):
     ) -> tuple[Indices, Indices, AnyArray] | None:
         """Return the first of each group of equal rows, the group of each, and all these rows.
 
-        None if no two are equal, which a few columns tell most of the time.
+        None if few are equal, which a few columns tell most of the time.
         """
         rows, pieces = self.coordinates.rows, self._pieces(len(indices))
-        if copies is None:
-            few = rows.map_taken(indices, pieces, lambda _, taken: keys_of(taken[:, :COLUMNS]))
-        else:
-            few = [keys_of(copies[piece, :COLUMNS]) for piece in pieces]
-        keys = np.concatenate([np.empty(0, np.uint64), *few])
-        if len(np.unique(keys)) == len(keys):
+
+        def keys(columns: slice) -> NDArray[np.uint64]:
+            def of(piece: slice, taken: AnyArray) -> NDArray[np.uint64]:  # noqa: ARG001
+                return keys_of(taken[:, columns])
+
+            if copies is None:
+                return np.concatenate([*rows.map_taken(indices, pieces, of)])
+            return np.concatenate([of(piece, copies[piece]) for piece in pieces])
+
+        most = LARGEST_DISTINCT_SHARE * len(indices)
+        if not len(indices) or len(np.unique(keys(slice(COLUMNS)))) > most:
+            return None
+        _, first, group = np.unique(keys(slice(None)), return_index=True, return_inverse=True)
+        if len(first) > most:
             return None
         copies = rows.take(indices) if copies is None else copies
-        if copies.shape[1] > COLUMNS:
-            keys = np.concatenate([keys_of(copies[piece]) for piece in pieces])
-        _, first, group = np.unique(keys, return_index=True, return_inverse=True)
-        if len(first) == len(keys):
-            return None
         same = all(np.array_equal(copies[first[group[piece]]], copies[piece]) for piece in pieces)
         return (first, group, copies) if same else None
 

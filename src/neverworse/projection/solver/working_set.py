@@ -130,7 +130,7 @@ class _Loop:
         self.n_rows = int(np.count_nonzero(problem.weights))
         self.rank = problem.coordinates.rank
         self.size = working_set_size(problem.linear.size, self.rank, self.n_rows)
-        self._merges = problem.coordinates.whitens_copies and problem.shape.is_uniform
+        self.merges = problem.coordinates.whitens_copies and problem.shape.is_uniform
         self.most_loaded = SET_GROWTH * WORKING_BYTES // (8 * max(self.rank, 1))  # rows
 
     def run(self) -> DualSolution:
@@ -165,11 +165,11 @@ class _Loop:
 
     def _are_mostly_equal(self) -> bool:
         """Whether at most half of the rows of a sample differ, which then has seen most others."""
-        if not self._merges or self.n_rows > self.most_loaded:
-            return False
         chosen, copies = self._sampled()
-        found = self.hinges.groups(chosen, copies)
-        return found is not None and 2 * len(found[0]) <= len(chosen)
+        found = self.hinges.groups(chosen, copies) if self.merges else None
+        self.merges = found is not None  # otherwise, working sets have few equal rows as well
+        fits = self.n_rows <= self.most_loaded
+        return fits and found is not None and 2 * len(found[0]) <= len(chosen)
 
     def _first_of_all(self) -> _State:
         """Return the state after solving for the labels of all rows, roughly."""
@@ -265,7 +265,7 @@ class _Loop:
     def _load(self, indices: Indices, q: Matrix, copies: AnyArray | None) -> _WorkingSet:
         """Return rows with their soft labels; equal ones are merged, and their weights added."""
         hinges, shape = self.hinges, self.problem.shape
-        found = hinges.groups(indices, copies) if self._merges else None
+        found = hinges.groups(indices, copies) if self.merges else None
         if found is None:
             return _WorkingSet(hinges.load(indices, copies), shape.at(indices), q)
         first, group, copies = found
