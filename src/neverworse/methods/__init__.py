@@ -2,7 +2,7 @@
 
 from neverworse.methods import discriminant
 from neverworse.methods._entropy import EntropyRegularizedLogisticRegression
-from neverworse.methods._laplacian import LaplacianLeastSquaresClassifier
+from neverworse.methods._least_squares import LaplacianLeastSquaresClassifier
 from neverworse.methods._metric_selection import MetricModelSelection
 from neverworse.methods._null_category import NullCategoryNoise, NullCategoryNoiseModel
 from neverworse.methods._null_category_inference import (
