@@ -10,7 +10,6 @@ from numbers import Integral
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from scipy import linalg
 from sklearn.base import _fit_context, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -36,24 +35,16 @@ from neverworse.estimators import (
     observed_fit,
     predicted_codes,
     space_of_all,
-    stored_weights,
 )
+from neverworse.methods._least_squares import SteppingTrainer, coordinates_of_all, loses_digits
 from neverworse.methods._references import SupervisedClassifier
 from neverworse.projection import (
-    EPS,
-    GramCoordinates,
     Observer,
     TrainingRows,
     Weights,
-    moments,
-    whiten,
 )
 from neverworse.rows import Rows, as_rows, single_threaded_blas
 
-# Rounding errors of the sums over rows are measured by the lengths of the columns. What they make
-# of the scores, relative to the residuals, must not exceed this; otherwise the classifier
-# is fitted anew each time.
-MAX_SCORE_ERROR = 1e-10
 SETTLED = 1e-6  # soft labels that move by less have converged
 
 
@@ -238,10 +229,8 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):  # typ
         with self._least_squares(estimator, X, y, weights) as (rows, known, retrained):
             if not known.labels.unlabeled.any():
                 return None
-            whitening = _coordinates(rows, weights, self.supervised_)
-            error = whitening.column_norms[:, None] * whitening.basis
-            error[whitening.idle] = 0.0  # these columns are left out of all sums
-            if EPS * np.linalg.norm(error) > MAX_SCORE_ERROR:
+            whitening = coordinates_of_all(rows, weights, self.supervised_)
+            if loses_digits(whitening):
                 return None
             trainer = SteppingTrainer(whitening, known, self.supervised_)
             codes = self._alternate(trainer, observer)
@@ -254,13 +243,10 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):  # typ
     ) -> AnyArray:
         with self._least_squares(estimator, X, y, weights) as (rows, known, retrained):
             labels, training = known.labels, TrainingRows(rows, known.labels)
-            gamma, landmarks = (
-                getattr(self.supervised_, "gamma_", None),
-                landmarks_of_all(estimator, labels),
-            )
-            space = space_of_all(estimator, training, gamma, landmarks)
+            gamma = getattr(self.supervised_, "gamma_", None)
+            space = space_of_all(estimator, training, gamma, landmarks_of_all(estimator, labels))
             features = space.training(training).rows
-            whitening = _coordinates(features, weights, self.supervised_)
+            whitening = coordinates_of_all(features, weights, self.supervised_)
             free, s = labels.unlabeled, 1.0 if weights is None else weights
             shape, n_free = labels.shape.at(np.flatnonzero(free)), int(np.count_nonzero(free))
 
@@ -390,79 +376,3 @@ class RefittingTrainer:
 
     def retrain(self) -> None:
         self.model = self.rows.fit(self.estimator)
-
-
-class SteppingTrainer:
-    """Retrains least squares by a step in whitened coordinates: one pass over the rows.
-
-    In coordinates z that whiten all rows, w = Tz with T'HT = I and H = E'SE + αP, the weights for
-    the labels y are z = T'E'Sy. From weights that were fitted to other labels they are one step
-    away, z(y) = z + T'(E'S(y - Ew) - αPw), and labels, residuals and their sum all come from the
-    scores Ew of one pass. The step also removes what rounding has left in w.
-    """
-
-    def __init__(
-        self, whitening: GramCoordinates, known: KnownLabels, supervised: LeastSquaresClassifier
-    ) -> None:
-        self.whitening = whitening
-        self.labels = known.labels
-        self.n_classes = len(known.classes)
-        self.codes = np.zeros(whitening.rows.n_rows, np.min_scalar_type(self.n_classes - 1))
-        self.alpha = supervised.alpha_
-        self.weights = stored_weights(supervised)
-        self.next = self.weights  # those for the labels that `label` has last given
-        # The supervised weights may lie outside of the coordinates, so no step leads from them.
-        self.is_fitted = False
-
-    def label(self) -> AnyArray:
-        s, w = self.labels.weights, self.weights
-
-        def weigh(t: Vector, rows: slice) -> Vector:
-            # The class of the largest score, of which t is one half less.
-            self.codes[rows] = t[0] > 0.0 if len(t) == 1 else t.argmax(axis=0)
-            target = self._target(rows)
-            residual = target - (t + 0.5) if self.is_fitted else target
-            if s is None:
-                return residual
-            # Rows without a weight may score anything, even infinity.
-            return np.multiply(s[rows], residual, out=np.zeros_like(residual), where=s[rows] > 0.0)
-
-        _, summed, total = self.whitening.rows.scores_and_sum(w.coef, w.intercept - 0.5, weigh)
-        z = self.whitening.adjoint(summed, total)
-        if self.is_fitted:
-            z -= self.alpha * self.whitening.adjoint_coef(w.coef)
-        self.next = self.whitening.to_weights(z)
-        if self.is_fitted:
-            self.next = w + self.next
-        return self.codes[self.labels.unlabeled]
-
-    def retrain(self) -> None:
-        self.weights, self.is_fitted = self.next, True
-
-    def settled(self, codes: AnyArray) -> Weights:
-        """Return the weights for the labels of the last retraining; refined, if these stayed."""
-        stayed = np.array_equal(codes, self.codes[self.labels.unlabeled])
-        return self.next if stayed else self.weights
-
-    def _target(self, rows: slice) -> Vector:
-        """Return the labels of rows as targets, known or assigned."""
-        codes = self.codes[rows]
-        several = self.labels.shape.is_coupled
-        assigned = np.arange(self.n_classes)[:, None] == codes if several else codes[None]
-        return np.where(self.labels.unlabeled[rows], assigned, self.labels.target[:, rows])
-
-
-def _coordinates(
-    rows: Rows, weights: Vector | None, supervised: LeastSquaresClassifier
-) -> GramCoordinates:
-    """Return coordinates of all directions, or of those that `rcond` leaves."""
-    alpha, fit_intercept = supervised.alpha_, supervised.fit_intercept
-    if supervised.rcond is None:
-        return whiten(rows, weights, alpha, fit_intercept)
-    sums = moments(rows, weights, centre=fit_intercept)
-    values, vectors = linalg.eigh(sums.gram + alpha * np.eye(rows.n_columns))
-    kept = values > supervised.rcond * max(values[-1], 0.0)
-    basis = vectors[:, kept] / np.sqrt(values[kept])
-    offset, idle = np.zeros(basis.shape[1]), np.flatnonzero(~sums.varies)
-    found = GramCoordinates(sums.rows, sums.mean, basis, offset, np.sqrt(sums.raw), idle)
-    return found.with_total(1.0 / np.sqrt(sums.total)) if fit_intercept else found
