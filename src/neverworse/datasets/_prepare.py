@@ -1,10 +1,4 @@
-"""From raw data to what the paper's experiments use, and the proof that it is the same.
-
-References
-----------
-.. [1] Krijthe, J. H. and Loog, M. (2017). Projected estimators for robust semi-supervised
-       classification. Machine Learning 106, 993-1008.
-"""
+"""From raw data to what the paper's experiments use, and the proof that it is the same."""
 
 from __future__ import annotations
 

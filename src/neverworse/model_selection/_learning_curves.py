@@ -17,7 +17,7 @@ from sklearn.utils.validation import _num_samples
 from neverworse._docs import documented_like
 from neverworse._typing import Indices, Matrix
 from neverworse.estimators import weights_for
-from neverworse.model_selection._labeled import is_continuous, labeled_rows, shuffled_strata
+from neverworse.model_selection._mask import is_continuous, labeled_rows, shuffled_strata
 from neverworse.model_selection._split import LabeledKFold, StratifiedLabeledKFold
 from neverworse.model_selection._wrappers import labeled_scorer
 
@@ -297,14 +297,13 @@ class _Run:
         def table(values: list[Any]) -> Matrix:
             return np.array(values, dtype=np.float64).reshape(len(numbers), len(splits))
 
-        scores = [score for score, _ in results]
-        several = isinstance(scores[0], dict)
+        scores: Any = [score for score, _ in results]
+        if isinstance(scores[0], dict):
+            scores = {name: table([s[name] for s in scores]) for name in scores[0]}
         return LearningCurve(
             rows,
             numbers,
-            {name: table([s[name] for s in scores]) for name in scores[0]}
-            if several
-            else table(scores),
+            scores if isinstance(scores, dict) else table(scores),
             table([seconds for _, seconds in results]),
             np.array([len(other) for other in others]),
             np.array([len(split.test) for split in splits]),

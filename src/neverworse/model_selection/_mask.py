@@ -1,4 +1,4 @@
-"""Hide labels of a labeled data set, to see how a method does with few of them."""
+"""Labels that are known: how they are found, and how to hide some of them to learn from few."""
 
 from __future__ import annotations
 
@@ -9,13 +9,67 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from neverworse._typing import AnyArray, Indices, Mask
-from neverworse.estimators import find_unlabeled, is_auto, is_null, label_array
-from neverworse.model_selection._labeled import (
-    is_continuous,
-    labeled_codes,
-    labeled_rows,
-    shuffled_strata,
-)
+from neverworse.estimators import find_unlabeled, is_auto, is_null, label_array, native_dtype
+
+
+def labeled_rows(y: Any, missing_label: Any, advice: str) -> tuple[Indices, AnyArray]:
+    """Return the positions of the rows that carry a label, ascending, and their labels.
+
+    Where the markers made the labels objects, they have their own type again. `advice` is what to
+    do if there is no such row, for the message of the error.
+    """
+    unlabeled = find_unlabeled(y, missing_label)
+    if unlabeled.all():
+        raise ValueError(f"y has no labeled row: all {len(unlabeled)} labels are missing. {advice}")
+    labeled = np.flatnonzero(~unlabeled)
+    return labeled, native_dtype(label_array(y)[labeled])
+
+
+def labeled_codes(name: str, values: Any, labeled: Indices, n_rows: int) -> Indices:
+    """Encode what a column has in the labeled rows: 0 for the smallest value, 1 for the next.
+
+    What the column, by its name in messages, holds in the other rows does not matter.
+    """
+    column = label_array(values)
+    if len(column) != n_rows:
+        raise ValueError(
+            f"{name} has {len(column)} entries, but y has {n_rows}. Pass one for every row; in "
+            "unlabeled rows it may be anything."
+        )
+    column = column[labeled]
+    null = find_unlabeled(column, None)
+    if null.any():
+        raise ValueError(
+            f"{name} is missing in {null.sum()} labeled rows, the first of them row "
+            f"{labeled[null][0]}. Only unlabeled rows may go without."
+        )
+    try:
+        codes: Indices = np.unique(column, return_inverse=True)[1]
+    except TypeError as error:
+        raise ValueError(
+            f"{name} mixes values of types that cannot be compared. Convert all of them to strings."
+        ) from error
+    return codes
+
+
+def is_continuous(known: AnyArray) -> bool:
+    """Whether the labels are targets of a regression: floats that are not all whole numbers."""
+    return known.dtype.kind == "f" and bool(np.any(known != np.floor(known)))
+
+
+def shuffled_strata(
+    strata: Indices, rng: np.random.RandomState
+) -> tuple[Indices, Indices, Indices]:
+    """Shuffle rows within their strata, given the number of the stratum of each row.
+
+    Returns the positions of the rows, one stratum after the other; the rank of each of these within
+    its stratum, 0 for the first; and the number of rows of each stratum.
+    """
+    order = rng.permutation(len(strata))
+    order = order[np.argsort(strata[order], kind="stable")]
+    counts = np.bincount(strata)
+    rank = np.arange(len(strata)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return order, rank, counts
 
 
 def mask_labels(

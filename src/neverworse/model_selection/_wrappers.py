@@ -26,16 +26,16 @@ from neverworse.estimators import (
     is_auto,
     label_array,
 )
-from neverworse.model_selection._labeled import labeled_rows
+from neverworse.model_selection._mask import labeled_rows
 
 
 def labeled_scorer(scoring: Any, missing_label: Any = "auto") -> Any:
     """Make a scorer that leaves out the rows without a label.
 
-    A marker such as -1 is never predicted, so that every unlabeled row would count as an error. It
-    is needed wherever a score is computed on rows of which some are unlabeled: on training folds
-    (``return_train_score=True``), with a splitter that puts unlabeled rows in test folds, or on a
-    whole data set. With the splitters of this module, test folds have labeled rows only.
+    A marker such as -1 is never predicted, so that every unlabeled row would count as an error. The
+    scorer is needed on training folds (``return_train_score=True``), with a splitter that puts
+    unlabeled rows in test folds, or on a whole data set. Test folds of the splitters of this module
+    have labeled rows only.
 
     Parameters
     ----------
@@ -100,22 +100,7 @@ class _LabeledScorer:
         )
 
     def __call__(self, estimator: Any, X: Any, y: Any = None, **metadata: Any) -> Any:
-        """Score the estimator on the labeled rows.
-
-        Parameters
-        ----------
-        estimator : object
-            A fitted estimator.
-        X : array-like or sparse matrix of shape (n_rows, n_features)
-        y : array-like of shape (n_rows,)
-            Labels, with a marker where there is none.
-        **metadata : object
-            Passed on to the scorer; of what has one entry for each row, those of labeled rows.
-
-        Returns
-        -------
-        score : float
-        """
+        """Score a fitted estimator on the labeled rows, with their entries of the metadata."""
         if y is None:
             raise ValueError(f"{self!r} needs y: there is no score without labels.")
         check_consistent_length(X, y)
@@ -132,27 +117,12 @@ class _LabeledScorer:
         return self._scorer(estimator, X, known, **metadata)
 
     def get_metadata_routing(self) -> Any:
-        """Return what the wrapped scorer requests.
-
-        Returns
-        -------
-        routing : MetadataRequest
-        """
+        """Return what the wrapped scorer requests."""
         return get_routing_for_object(self._scorer)
 
     @available_if(lambda self: hasattr(self._scorer, "set_score_request"))  # type: ignore[untyped-decorator]
     def set_score_request(self, **requests: Any) -> Self:
-        """Set what the scorer requests when metadata routing is enabled.
-
-        Parameters
-        ----------
-        **requests : bool, str or None
-            One for each metadatum, as in scikit-learn: ``sample_weight=True``, for example.
-
-        Returns
-        -------
-        self : object
-        """
+        """Set what the scorer requests, as in scikit-learn: ``sample_weight=True``, for example."""
         # A copy: the scorer belongs to whoever passed it.
         self._scorer = copy.deepcopy(self._scorer).set_score_request(**requests)  # type: ignore[attr-defined]
         return self
