@@ -1,8 +1,7 @@
 """Displays for people who look: drawn with matplotlib, which is imported only when needed."""
 
-from neverworse.plots._fitted import CertificateDisplay
-from neverworse.plots._coefficient_shift import CoefficientShiftDisplay
 from neverworse.plots._constraint_set import ConstraintSetDisplay, equidistant
+from neverworse.plots._fitted import CertificateDisplay, CoefficientShiftDisplay
 from neverworse.plots._learning_curve import UnlabeledLearningCurveDisplay
 
 __all__ = [
