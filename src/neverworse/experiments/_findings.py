@@ -223,7 +223,6 @@ class Curves:
         self.last = self.sizes[-1]
 
     def values(self, method: str, measure: str, size: int) -> pd.Series:
-        """Return what was measured in each repeat."""
         chosen = (self._measured["method"] == method) & (self._measured["n_unlabeled"] == size)
         return self._measured[chosen].set_index("repeat")[measure]
 

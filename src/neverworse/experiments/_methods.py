@@ -49,11 +49,9 @@ class Protocol:
     pooled_folds: bool  # whether errors are those of all rows together, or means over folds
 
     def n_labeled(self, n_features: int) -> int:
-        """Return the number of labeled rows for robustness and learning curves."""
         return max(2 * n_features, self.fewest_labels)
 
     def n_labeled_in_folds(self, n_features: int) -> int:
-        """Return the number of labeled rows for cross-validation."""
         return max(n_features + 5, self.fewest_labels_in_folds)
 
 
@@ -93,12 +91,10 @@ class DesignMatrix(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     def fit(self, X: Matrix, y: Any = None) -> Self:  # noqa: ARG002
-        """Centre on these rows."""
         self.mean_ = X.mean(axis=0)
         return self
 
     def transform(self, X: Matrix) -> Matrix:
-        """Return the rows of the matrix."""
         return np.column_stack([np.ones(len(X)), X - self.mean_])
 
 
@@ -115,7 +111,6 @@ class Truncation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.cutoff = cutoff
 
     def fit(self, X: Matrix, y: Any = None) -> Self:  # noqa: ARG002
-        """Decide which directions to keep."""
         self.directions_ = None
         self.mean_ = X.mean(axis=0)
         centred = X - self.mean_
@@ -129,7 +124,6 @@ class Truncation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def transform(self, X: Matrix) -> Matrix:
-        """Return the coordinates of the rows in these directions."""
         return X if self.directions_ is None else (X - self.mean_) @ self.directions_
 
 

@@ -86,7 +86,6 @@ class Reproduction:
 
     @property
     def protocol(self) -> Protocol:
-        """How the experiments were run."""
         return PROTOCOLS[self.plan.protocol]
 
     def save(
@@ -192,7 +191,6 @@ def _chosen(
 
 
 def _chosen_datasets(wanted: str | Sequence[str] | None, data_home: str | None) -> list[str]:
-    """Return the names of the data sets that were asked for."""
     if wanted == AVAILABLE:
         wanted = [name for name in PAPER_DATASETS if _is_available(name, data_home)]
     return _chosen("data set", "all" if wanted is None else wanted, PAPER_DATASETS)

@@ -73,7 +73,6 @@ class Task:
 
 
 def random_numbers(seed: int, experiment: str, dataset: str, repeat: int) -> np.random.Generator:
-    """Return the random numbers of a repeat."""
     # Names, not positions: other data sets in a run make no difference to this one.
     names = [zlib.crc32(name.encode()) for name in (experiment, dataset)]
     return np.random.default_rng([seed, *names, repeat])
@@ -149,7 +148,6 @@ def _completed(tasks: Sequence[Task], jobs: int) -> Iterable[tuple[Task, list[Re
 
 
 def _header(plan: Plan, experiment: Experiment, dataset: str) -> dict[str, Any]:
-    """Return what results depend on."""
     protocol = PROTOCOLS[plan.protocol]
     digest = hashlib.sha256()
     for array in _prepared(experiment.name, dataset, plan.protocol, plan.data_home):
@@ -196,7 +194,6 @@ class Store:
         self._write_all()
 
     def append(self, repeat: int, records: list[Record]) -> None:
-        """Store a finished repeat at once."""
         self.repeats[repeat] = records
         with self._path.open("ab") as file:
             file.write(_line({"repeat": repeat, "records": records}))
@@ -236,7 +233,6 @@ class Store:
         return len(others)
 
     def _write_all(self) -> None:
-        """Write all that is known."""
         repeats = ({"repeat": k, "records": records} for k, records in self.repeats.items())
         write_whole(self._path, lambda file: file.writelines(map(_line, [self._header, *repeats])))
 
@@ -281,7 +277,6 @@ def _is_repeat(entry: Any) -> bool:
 
 
 def _set_aside(path: Path) -> Path:
-    """Rename a file to a name that is free."""
     k = 1
     while (aside := path.with_name(f"{path.name}.damaged-{k}")).exists():
         k += 1

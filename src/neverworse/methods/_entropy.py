@@ -200,7 +200,6 @@ class EntropyRegularizedLogisticRegression(LogOddsClassifier):
     def _anneal(
         self, objective: EntropyObjective, weights: Weights, schedule: list[float], budget: Budget
     ) -> list[Descent]:
-        """Minimise J for one weight of the entropy after another."""
         descents: list[Descent] = []
         n_rows = int(np.count_nonzero(objective.labeled + objective.unlabeled))
         budget.n_iter = 0

@@ -348,7 +348,6 @@ class SteppingTrainer:
         return self.next if stayed else self.weights
 
     def _target(self, rows: slice) -> Vector:
-        """Return the labels of rows as targets, known or assigned."""
         codes = self.codes[rows]
         several = self.labels.shape.is_coupled
         assigned = np.arange(self.n_classes)[:, None] == codes if several else codes[None]

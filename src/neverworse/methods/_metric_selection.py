@@ -211,7 +211,6 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
         return all(hasattr(estimator, method) for _, estimator in self._candidates())
 
     def _candidates(self) -> Named:
-        """Return the candidates with their names, as they were given."""
         if isinstance(self.estimators, list):
             return self.estimators
         return [
@@ -256,7 +255,6 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
     def _choose(
         self, candidates: Named, X: Any, y: Any, weights: Vector | None, budget: Budget
     ) -> None:
-        """Fit the candidates, measure distances, and set the attributes."""
         s = np.ones(_num_samples(X)) if weights is None else weights
         compared = Targets.of(candidates, X, y, s, self.distance, self.missing_label)
         labeled = np.flatnonzero(~compared.unlabeled)

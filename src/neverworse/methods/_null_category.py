@@ -232,7 +232,6 @@ class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):
         return odds
 
     def _fit_signs(self, X: Matrix, sign: Vector, classes: AnyArray, budget: Budget) -> None:
-        """Fit to labeled rows only, and to all rows."""
         noise = NullCategoryNoise(float(self.width), checked_rates(self.unlabeled_rates))
         data = Data(X, sign, noise.evidence, int(self.max_active), self.tol, self.max_iter)
         labeled = sign != 0.0

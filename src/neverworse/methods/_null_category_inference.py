@@ -227,11 +227,9 @@ class Data:
     max_iter: int
 
     def take(self, rows: Any) -> Data:
-        """Return a part of the rows."""
         return replace(self, X=self.X[rows], sign=self.sign[rows])
 
     def active(self, kernel: Any) -> ActiveRows:
-        """Choose active rows."""
         return ActiveRows.of(
             kernel, self.X[choose_active(kernel, self.X, self.sign != 0.0, self.max_active)]
         )

@@ -244,7 +244,6 @@ class _Run:
             self.strata = np.unique(self.known, return_inverse=True)[1]
 
     def splits(self, cv: Any, groups: Any, n_repeats: int, random_state: Any) -> Iterator[_Split]:
-        """Yield all splits of all repeats."""
         if n_repeats < 1:
             raise ValueError(f"n_repeats={n_repeats} must be at least 1.")
         rng = check_random_state(random_state)
@@ -284,7 +283,6 @@ class _Run:
     def curve(
         self, rows: Rows, sizes: Any, splits: list[_Split], n_repeats: int, n_jobs: int | None
     ) -> LearningCurve:
-        """Fit and score everything."""
         growing = [getattr(split, rows) for split in splits]
         others = [split.labeled if rows == "unlabeled" else split.unlabeled for split in splits]
         numbers = self._sizes(rows, sizes, min(map(len, growing)))

@@ -176,7 +176,6 @@ def _is_a(number: type, value: Any) -> bool:
 
 
 def _strata(stratify: Any, labeled: Indices, known: AnyArray, n_rows: int) -> Indices:
-    """Return the number of the stratum of each labeled row."""
     if stratify is None:
         return np.zeros(len(labeled), np.intp)
     if stratify is True:
@@ -196,7 +195,6 @@ def _strata(stratify: Any, labeled: Indices, known: AnyArray, n_rows: int) -> In
 
 
 def _draw_hidden(n_keep: int, strata: Indices, rng: np.random.RandomState) -> Mask:
-    """Draw which of the labeled rows lose their label."""
     keep = _numbers_to_keep(n_keep, np.bincount(strata), rng)
     order, rank, counts = shuffled_strata(strata, rng)
     hidden = np.empty(len(strata), bool)
@@ -238,7 +236,6 @@ def _usual_marker(column: AnyArray, labeled: Indices) -> Any:
 
 
 def _put(y: Any, column: AnyArray, hidden: Mask, marker: Any) -> Any:
-    """Return a copy of y with the marker in the hidden rows."""
     values = column.astype(_type_for(column, marker))
     values[hidden] = marker
     if not (hasattr(y, "iloc") and y.ndim == 1):

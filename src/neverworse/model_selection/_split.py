@@ -168,8 +168,6 @@ def _with_unlabeled_rows(tests: list[Indices], n_rows: int) -> Iterator[tuple[In
 
 
 class _KFoldSplitter(LabeledSplitter):
-    """Base of the splitters that may shuffle."""
-
     def __init__(
         self,
         n_splits: int = 5,
@@ -186,8 +184,6 @@ class _KFoldSplitter(LabeledSplitter):
 
 
 class _RepeatedSplitter(LabeledSplitter):
-    """Base of the splitters that start over again and again."""
-
     def __init__(
         self,
         n_splits: int = 5,

@@ -367,7 +367,6 @@ def as_point(classifier: LinearClassifier) -> Vector:
 
 
 def weight_names(estimator: ProjectedLeastSquaresClassifier) -> tuple[str, str]:
-    """Return the names of the two weights."""
     features = getattr(estimator, "feature_names_in_", ("x1", "x2"))
     if estimator.fit_intercept:
         return f"weight of {features[0]}", "intercept"

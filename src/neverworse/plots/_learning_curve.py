@@ -265,7 +265,6 @@ def _name(estimator: Any) -> str:
 
 
 def check_style(std_display_style: Any) -> None:
-    """Raise unless this is a way to show standard deviations."""
     if std_display_style not in STYLES:
         raise ValueError(
             f"std_display_style={std_display_style!r} must be 'fill_between', 'errorbar' or None."

@@ -62,7 +62,6 @@ def _machine() -> str:
 
 
 def _versions() -> str:
-    """Return the versions of what results depend on."""
     packages = {"NumPy": np, "SciPy": scipy, "scikit-learn": sklearn, "pandas": pd}
     others = (f", {name} {package.__version__}" for name, package in packages.items())
     start = f"neverworse {neverworse.__version__}, Python {platform.python_version()}"
@@ -97,7 +96,6 @@ def save(
 
 
 def _contents(results: Reproduction, circumstances: Circumstances) -> Iterator[tuple[str, bytes]]:
-    """Yield the names and contents of files."""
     for folder in ("measurements", "summaries"):
         for name, frame in getattr(results, folder).items():
             # With every digit, so that reading it gives the same numbers.
@@ -201,7 +199,6 @@ def _all_agree(cells: pd.DataFrame) -> bool | None:
 
 
 def _run(results: Reproduction) -> Iterator[tuple[str, str]]:
-    """Yield for each experiment how often it was repeated, and on what."""
     for name, measured in results.measurements.items():
         repeats, as_published = measured["repeat"].nunique(), EXPERIMENTS[name].repeats
         is_same = repeats == as_published or not EXPERIMENTS[name].published

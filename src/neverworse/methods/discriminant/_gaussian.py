@@ -108,7 +108,6 @@ class Precision:
 
     @classmethod
     def of(cls, covariance: Matrix, space: Subspace) -> Precision:
-        """Invert a covariance of the columns."""
         basis = space.basis
         inner = basis.T @ covariance @ basis
         # Sizes of what was added up, of which the rounding errors are a fraction.
@@ -131,7 +130,6 @@ class GaussianClasses:
 
     @cached_property
     def precision(self) -> Precision:
-        """The inverse of the covariance."""
         return Precision.of(self.covariance, self.space)
 
     @cached_property
@@ -271,13 +269,11 @@ class Sample:
 
     @property
     def centre(self) -> Vector:
-        """Mean of all rows."""
         shift = self.rows.shift
         return self.offset if shift is None else self.offset + shift
 
     @property
     def labeled_weight(self) -> float:
-        """Sum of the weights of the labeled rows."""
         return float(self.known[:, 0].sum())
 
     def sums(self, weights: Matrix) -> Matrix:

@@ -221,7 +221,6 @@ class L2SVMClassifier(SVMClassifier):
         self._fit_known(given.rows, known_labels(given, self.missing_label), given.observer)
 
     def _fit_known(self, rows: Rows, known: KnownLabels, observer: Observer | None) -> None:
-        """Fit to the rows whose label is known."""
         labels = known.labels
         weights = self._scaled(labels.weights_where(~labels.unlabeled))
         targets = labels.target
@@ -297,7 +296,6 @@ class PartlyLabeled:
         return Objective(replace(design, penalty=design.penalty / weight), positive, negative)
 
     def scores(self, solution: Solution) -> Vector:
-        """Return the scores of the unlabeled rows."""
         return solution.scores[self.unlabeled]
 
     def preference(self, scores: Vector) -> Vector:

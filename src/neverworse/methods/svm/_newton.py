@@ -271,7 +271,6 @@ class GramSystem:
         return GramSystem(*self._start)
 
     def step(self, model: LocalModel) -> Vector:
-        """Return the way to the minimum of the model."""
         penalty = model.design.penalty
         if self._factor is not None and np.array_equal(penalty, self._factor[0]):
             step = self._corrected(model, self._factor[1])
