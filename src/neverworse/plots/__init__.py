@@ -2,7 +2,7 @@
 
 from neverworse.plots._constraint_set import ConstraintSetDisplay, equidistant
 from neverworse.plots._fitted import CertificateDisplay, CoefficientShiftDisplay
-from neverworse.plots._learning_curve import UnlabeledLearningCurveDisplay
+from neverworse.plots._display import UnlabeledLearningCurveDisplay
 
 __all__ = [
     "CertificateDisplay",
