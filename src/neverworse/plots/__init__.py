@@ -1,8 +1,8 @@
 """Displays for people who look: drawn with matplotlib, which is imported only when needed."""
 
 from neverworse.plots._constraint_set import ConstraintSetDisplay, equidistant
-from neverworse.plots._fitted import CertificateDisplay, CoefficientShiftDisplay
 from neverworse.plots._display import UnlabeledLearningCurveDisplay
+from neverworse.plots._fitted import CertificateDisplay, CoefficientShiftDisplay
 
 __all__ = [
     "CertificateDisplay",

@@ -19,7 +19,7 @@ from neverworse.estimators import (
     split_labels,
     stored_weights,
 )
-from neverworse.plots._drawing import Display, legend_above
+from neverworse.plots._display import Display, legend_above
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -15,7 +15,7 @@ from neverworse._palette import BLUE, GREY, LIGHT_GREY, ORANGE
 from neverworse._typing import Vector
 from neverworse._words import count, number
 from neverworse.estimators import Audit
-from neverworse.plots._drawing import Display, ink, last_step, legend_above, names_of_features
+from neverworse.plots._display import Display, ink, last_step, legend_above, names_of_features
 from neverworse.projection import Certificate
 
 if TYPE_CHECKING:
