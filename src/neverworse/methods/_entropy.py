@@ -39,6 +39,7 @@ COARSE = 1e-3
 MANY_COLUMNS = 2000
 # The second derivative of the log loss is at most this much times the weighted Gram matrix.
 CURVATURE = 0.25
+ZERO = {"ftol": 0.0, "gtol": 0.0}  # of L-BFGS-B, whose own tests are not used
 
 
 @documented_like(ProjectedLeastSquaresClassifier)
@@ -57,8 +58,8 @@ class EntropyRegularizedLogisticRegression(LogOddsClassifier):
     are separated by such a region, and hurts if they are not.
 
     J has local minima. Descent starts from logistic regression on the labeled rows, and λ grows to
-    its final value in stages, each of which starts where the last one ended. There is no guarantee
-    of any kind; `neverworse.audit` says what the result may cost.
+    its final value in stages, each of which starts where the last one ended. Nothing is guaranteed;
+    `neverworse.audit` says what the result may cost.
 
     Parameters
     ----------
@@ -244,11 +245,7 @@ def coordinates(rows: Rows, weights: Vector, alpha: float, fit_intercept: bool) 
 
 @dataclass(frozen=True)
 class EntropyObjective:
-    r"""Penalised log loss of labeled rows plus weighted entropy of unlabeled rows.
-
-    .. math:: J_\lambda(w, b) = - \sum_i s_i \log p_{y_i}(x_i) + \lambda \sum_j s_j H(p(u_j))
-              + \frac{\alpha}{2} \lVert w \rVert^2
-    """
+    """J, penalised log loss of labeled rows plus weighted entropy of unlabeled rows."""
 
     coordinates: Coordinates
     # (1, n_rows) for two classes, 0 or 1, or one-hot; anything finite where unlabeled
@@ -350,13 +347,7 @@ def descend(
             jac=True,
             method="L-BFGS-B",
             callback=note,
-            options={
-                "maxiter": max_iter,
-                "maxfun": 100 * max_iter,
-                "ftol": 0.0,
-                "gtol": 0.0,
-                "maxcor": 20,
-            },
+            options={"maxiter": max_iter, "maxfun": 100 * max_iter, "maxcor": 20, **ZERO},
         ).x
         value_and_gradient(at)
         if path[-1] >= before:

@@ -1,8 +1,4 @@
-"""The finite Newton method for the squared hinge loss of linear scores.
-
-S. S. Keerthi and D. DeCoste, "A modified finite Newton method for fast solution of large scale
-linear SVMs", Journal of Machine Learning Research 6 (2005), 341-361.
-"""
+"""The finite Newton method of Keerthi and DeCoste for the squared hinge loss of linear scores."""
 
 from __future__ import annotations
 
@@ -12,6 +8,7 @@ from functools import cached_property
 import numpy as np
 from scipy import linalg
 from scipy.linalg import lapack
+from sklearn.utils import gen_batches
 
 from neverworse._budget import Budget
 from neverworse._conjugate_gradients import conjugate_gradients
@@ -77,8 +74,7 @@ class Design:
                 total += block.T @ block
             return total
 
-        size = self.rows.block_rows
-        blocks = [slice(lo, lo + size) for lo in range(0, max(len(indices), 1), size)]
+        blocks = list(gen_batches(len(indices), self.rows.block_rows)) or [slice(0)]
         n_parts = min(N_PARTS, len(blocks))  # a matrix for each; there may be many blocks
         parts = map_in_threads(part, [blocks[k::n_parts] for k in range(n_parts)])
         return sum(parts[1:], parts[0])
