@@ -274,7 +274,7 @@ def load_secstr(
     """
     if encode not in ("one-hot", "codes"):
         raise ValueError(f"encode={encode!r} must be 'one-hot' or 'codes'.")
-    n_appended = N_UNLABELED if n_unlabeled is None else n_unlabeled
+    n_appended: Any = N_UNLABELED if n_unlabeled is None else n_unlabeled
     whole = isinstance(n_appended, Integral) and not isinstance(n_appended, bool)
     if not whole or not 0 <= n_appended <= N_UNLABELED:
         raise ValueError(

@@ -66,8 +66,9 @@ class CertificateDisplay(Display):
 
     def __init__(self, certificate: Certificate | Audit) -> None:
         if not isinstance(certificate, (Certificate, Audit)):
-            got = type(certificate).__name__
-            raise TypeError(f"certificate has to be a Certificate or an Audit, but got a {got}.")
+            raise TypeError(
+                f"Expected a Certificate or an Audit, but got a {type(certificate).__name__}."
+            )
         self.certificate = certificate
         self.best_case, self.worst_case = certificate.best_case, certificate.worst_case
         if not math.isfinite(self.worst_case - self.best_case):

@@ -8,7 +8,6 @@ from functools import cached_property
 import numpy as np
 from scipy import linalg
 from scipy.linalg import lapack
-from sklearn.utils import gen_batches
 
 from neverworse._budget import Budget
 from neverworse._conjugate_gradients import conjugate_gradients
@@ -74,7 +73,8 @@ class Design:
                 total += block.T @ block
             return total
 
-        blocks = list(gen_batches(len(indices), self.rows.block_rows)) or [slice(0)]
+        size = self.rows.block_rows
+        blocks = [slice(lo, lo + size) for lo in range(0, max(len(indices), 1), size)]
         n_parts = min(N_PARTS, len(blocks))  # a matrix for each; there may be many blocks
         parts = map_in_threads(part, [blocks[k::n_parts] for k in range(n_parts)])
         return sum(parts[1:], parts[0])
