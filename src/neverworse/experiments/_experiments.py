@@ -51,7 +51,7 @@ LARGE_SIZES = (4096, 16_384, 65_536, 262_144, 1_000_000)
 # Beyond the published sizes training takes so long that one repeat has to do.
 LARGE_REPEATS = 1
 # What evidence is worth, beyond the paper: labels; the largest share of rows that may be labeled,
-# so that some are left to speak of; labels that a sequential audit may ask for; and the folds.
+# so that some are left to measure; labels that a sequential audit may ask for; and the folds.
 EVIDENCE_SIZES, LARGEST_SHARE, MOST_QUESTIONS = (40, 100, 200), 0.7, 40
 LEVEL, EVIDENCE_FOLDS = 0.95, 5
 BASELINE = "baseline"

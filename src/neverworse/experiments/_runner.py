@@ -188,7 +188,7 @@ class Store:
         if problem:
             aside = _set_aside(path)
             n = len(self.repeats)
-            kept = f"{n} intact repeats are kept" if n else "starting anew"
+            kept = f"{n} intact repeats are kept" if n else "starting over"
             say(f"{path}: {problem}. It was set aside as {aside.name}; {kept}.")
         self._write_all()
 
@@ -255,7 +255,7 @@ def _parse(line: bytes) -> Any:
 
 
 def _is_repeat(entry: Any) -> bool:
-    """Whether a line has what `Store.append` writes, whoever wrote it."""
+    """Whether a line has what `Store.append` writes."""
     if not isinstance(entry, dict) or entry.keys() != {"repeat", "records"}:
         return False
     repeat, records = entry["repeat"], entry["records"]

@@ -344,7 +344,7 @@ def default_kernel(X: Matrix) -> Any:
 
 
 def search(kernel: Any, data: Data, budget: Budget) -> Any:
-    """Return the kernel with the largest marginal likelihood on the way up."""
+    """Return the kernel with the largest marginal likelihood of those tried."""
     seen: list[tuple[float, Any]] = []
 
     def loss(theta: Vector) -> tuple[float, Vector]:

@@ -179,7 +179,7 @@ def _answered(y: Any, y_true: Any, missing_label: Any) -> AnyArray:
 class HiddenLabels:
     """Labels with markers where they are hidden, and the true labels behind them.
 
-    As an array these are the labels with the markers, so that a classifier, of whatever package,
+    As an array these are the labels with the markers, so that a classifier of any package
     sees nothing else. `OracleClassifier` looks behind the markers. Rows of y that are chosen by
     indexing, as scikit-learn's splitters and searches do it, take their true labels along.
 

@@ -101,7 +101,7 @@ def unlabeled_learning_curve(
         those that are there. None: all of them, a half, a quarter, and so on down to 1/32.
     cv : int, splitter, iterable or None, default=None
         An integer is a number of folds, None is 5: of `StratifiedLabeledKFold`, or of
-        `LabeledKFold` for a regression, shuffled anew in every repeat. With anything else,
+        `LabeledKFold` for a regression, reshuffled in every repeat. With anything else,
         unlabeled rows train only where the splitter puts them in the training fold, and are never
         scored.
     n_repeats : int, default=5

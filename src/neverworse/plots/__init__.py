@@ -1,4 +1,4 @@
-"""Displays for people who look: drawn with matplotlib, which is imported only when needed."""
+"""Displays, drawn with matplotlib, which is imported only when needed."""
 
 from neverworse.plots._constraint_set import ConstraintSetDisplay, equidistant
 from neverworse.plots._display import UnlabeledLearningCurveDisplay

@@ -161,7 +161,7 @@ class ConstraintSetDisplay(Display):
 
     @property
     def _same_point(self) -> bool:
-        """Whether nobody could see that the projected weights differ from the supervised ones."""
+        """Whether the projected weights look the same as the supervised ones."""
         size = np.ptp(self.constraint_set, axis=0)
         return bool(np.all(np.abs(self.projected - self.supervised) <= INVISIBLE * size))
 

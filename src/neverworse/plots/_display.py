@@ -235,21 +235,12 @@ class UnlabeledLearningCurveDisplay(Display):
         elif not isinstance(random_state, (int, np.integer)):
             random_state = random_state.randint(2**31 - 1)
 
+        options = {"cv": cv, "n_repeats": n_repeats, "groups": groups, "scoring": scoring}
+        options |= {"sample_weight": sample_weight, "missing_label": missing_label}
+        options |= {"random_state": random_state, "n_jobs": n_jobs, f"{rows}_sizes": sizes}
+
         def curve_of(each: Any) -> LearningCurve:
-            curve: LearningCurve = curves[rows](
-                each,
-                X,
-                y,
-                **{f"{rows}_sizes": sizes},
-                cv=cv,
-                n_repeats=n_repeats,
-                groups=groups,
-                scoring=scoring,
-                sample_weight=sample_weight,
-                missing_label=missing_label,
-                random_state=random_state,
-                n_jobs=n_jobs,
-            )
+            curve: LearningCurve = curves[rows](each, X, y, **options)
             return curve
 
         curve = curve_of(estimator)
@@ -339,8 +330,6 @@ def _name(estimator: Any) -> str:
     return type(last_step(estimator)[0]).__name__
 
 
-def check_style(std_display_style: Any) -> None:
-    if std_display_style not in STYLES:
-        raise ValueError(
-            f"std_display_style={std_display_style!r} must be 'fill_between', 'errorbar' or None."
-        )
+def check_style(style: Any) -> None:
+    if style not in STYLES:
+        raise ValueError(f"std_display_style={style!r} must be 'fill_between', 'errorbar' or None.")

@@ -192,8 +192,7 @@ class CertificateDisplay(Display):
         # Room for words on both sides of zero, also where the bar is on one side only.
         left = low - 0.15 * size if low < 0.0 else -0.35 * size
         right = max(high + 0.15 * size, 0.35 * size)
-        ax.set_xlim(left, right)
-        ax.set_ylim(-1.0, 1.0)
+        ax.set(xlim=(left, right), ylim=(-1.0, 1.0))
         ax.axvline(0.0, color=ink(), linewidth=1.2, zorder=3)
         baseline = "baseline" if isinstance(self.certificate, Audit) else "supervised"
         ax.axvspan(left, 0.0, color=BLUE, alpha=0.06, linewidth=0.0)

@@ -56,7 +56,7 @@ STYLES: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure, what it is, and what somebody who cannot see it should know."""
+    """A figure, its title, and a description for readers who cannot see it."""
 
     figure: Figure
     title: str
@@ -284,7 +284,7 @@ def draw_timing(summary: pd.DataFrame) -> Drawing:
 
 
 def _drawing(figure: Figure, title: str, description: str) -> Drawing:
-    """Place all parts of a figure for good: otherwise that is done anew each time it is drawn."""
+    """Fix the layout of a figure: otherwise it is computed again each time it is drawn."""
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
     return Drawing(figure, title, description)

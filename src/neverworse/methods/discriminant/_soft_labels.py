@@ -293,7 +293,7 @@ class Point:
 
 
 class _Run:
-    """The steps of a descent, the curvature that they meet, and whether they get anywhere."""
+    """The steps of a descent, the curvature that they meet, and whether they make progress."""
 
     def __init__(
         self,
