@@ -260,11 +260,10 @@ class EntropyObjective:
         """Return J and its gradient over the coordinates, from one pass over the rows."""
         rows = self.coordinates.rows
         losses = np.empty(rows.n_rows)
-        derive = _two_classes if len(self.target) == 1 else _several_classes
 
         def weigh(t: Vector, part: slice) -> Vector:
             s, r = self.labeled[part], entropy_weight * self.unlabeled[part]
-            losses[part], slopes = derive(t, self.target[:, part], s, r)
+            losses[part], slopes = _derive(t, self.target[:, part], s, r)
             return slopes
 
         _, summed, total = rows.scores_and_sum(weights.coef, weights.intercept, weigh)
@@ -276,22 +275,15 @@ class EntropyObjective:
         return value, gradient
 
 
-def _two_classes(t: Vector, y: Vector, s: Vector, r: Vector) -> tuple[Vector, Vector]:
+def _derive(t: Vector, y: Vector, s: Vector, r: Vector) -> tuple[Vector, Vector]:
     """Return s times the log loss plus r times the entropy for scores t, and the derivatives."""
-    p, q = special.expit(t), special.expit(-t)
-    size = np.abs(t)
-    rest = np.log1p(np.exp(-size))  # what the log loss of the likelier class is
-    loss = rest + np.maximum(t, 0.0) - y * t
-    entropy = rest + size * np.minimum(p, q)
-    return (s * loss + r * entropy)[0], s * (p - y) - r * t * p * q
-
-
-def _several_classes(t: Vector, y: Vector, s: Vector, r: Vector) -> tuple[Vector, Vector]:
-    """Return the same for one row of scores and of targets for each class."""
+    first = 0
+    if len(t) == 1:  # the score of the second of two classes; that of the first is zero
+        t, y, first = np.concatenate([np.zeros_like(t), t]), np.concatenate([1.0 - y, y]), 1
     log_p = special.log_softmax(t, axis=0)
     p = np.exp(log_p)
     loss, entropy = -(y * log_p).sum(axis=0), -(p * log_p).sum(axis=0)
-    return s * loss + r * entropy, s * (p - y) - r * p * (log_p + entropy)
+    return s * loss + r * entropy, (s * (p - y) - r * p * (log_p + entropy))[first:]
 
 
 @dataclass(frozen=True)

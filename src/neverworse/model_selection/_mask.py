@@ -130,7 +130,10 @@ def mask_labels(
     strata = _strata(stratify, labeled, known, len(column))
     hidden = np.zeros(len(column), bool)
     hidden[labeled] = _draw_hidden(n_keep, strata, check_random_state(random_state))
-    marker = _usual_marker(column, labeled) if is_auto(missing_label) else missing_label
+    marker = missing_label
+    if is_auto(marker):  # the one that is there already, or else the usual one for this type
+        marker = {"i": -1, "u": -1, "f": np.nan}.get(column.dtype.kind)
+        marker = np.delete(column, labeled)[0] if len(labeled) < len(column) else marker
     masked = _put(y, column, hidden, marker)
     try:
         find_unlabeled(masked, missing_label)
@@ -206,8 +209,7 @@ def _numbers_to_keep(n_keep: int, sizes: Indices, rng: np.random.RandomState) ->
     """Share out the labels: in proportion to the sizes, but one for each stratum at least.
 
     Starts from the exact shares rounded down, and takes or gives single rows where the share is
-    farthest off, until the numbers add up. The sum of squared differences is a separable convex
-    function, for which such steps lead to the minimum.
+    farthest off: for a separable convex function such steps lead to the minimum.
     """
     if n_keep < len(sizes):
         raise ValueError(
@@ -226,13 +228,6 @@ def _numbers_to_keep(n_keep: int, sizes: Indices, rng: np.random.RandomState) ->
             gain[keep == 1] = np.iinfo(gain.dtype).min
         keep[order[np.argmax(gain[order])]] += step
     return keep
-
-
-def _usual_marker(column: AnyArray, labeled: Indices) -> Any:
-    """Return the marker that is there already, or else the usual one for this type of labels."""
-    if len(labeled) < len(column):
-        return np.delete(column, labeled)[0]
-    return {"i": -1, "u": -1, "f": np.nan}.get(column.dtype.kind)
 
 
 def _put(y: Any, column: AnyArray, hidden: Mask, marker: Any) -> Any:

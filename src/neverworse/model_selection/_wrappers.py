@@ -158,10 +158,10 @@ def _of_rows(value: Any, labeled: Indices, n_rows: int) -> Any:
 class WithUnlabeledRows(DelegatingClassifier):
     """A semi-supervised classifier that brings its unlabeled rows along.
 
-    `fit` takes labeled rows only, so that everything in scikit-learn works that makes a class of
-    every value in y, or that scores all rows: `CalibratedClassifierCV`,
-    `TunedThresholdClassifierCV`, `StackingClassifier`, `VotingClassifier`, and plain
-    cross-validation. Every fit, in every fold, has all unlabeled rows.
+    `fit` takes labeled rows only, so that tools of scikit-learn work that make a class of every
+    value in y, or that score all rows: `CalibratedClassifierCV`, `TunedThresholdClassifierCV`,
+    `StackingClassifier`, `VotingClassifier`, and plain cross-validation. Every fit, in every fold,
+    has all unlabeled rows.
 
     Parameters
     ----------
@@ -279,8 +279,8 @@ def _stacked(X: Any, X_unlabeled: Any) -> Any:
     if hasattr(X, "columns") or hasattr(X_unlabeled, "columns"):
         if type(X) is not type(X_unlabeled) or list(X.columns) != list(X_unlabeled.columns):
             raise ValueError(
-                "X and X_unlabeled must be data frames of the same kind with the same columns in "
-                f"the same order, or both no data frames: X is a {_described(X)}, X_unlabeled is a "
+                "If X or X_unlabeled is a data frame, both must be, of the same kind and with the "
+                f"same columns in the same order: X is a {_described(X)}, X_unlabeled is a "
                 f"{_described(X_unlabeled)}."
             )
         library = sys.modules[type(X).__module__.partition(".")[0]]  # pandas or polars
