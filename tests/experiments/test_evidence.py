@@ -9,7 +9,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.metrics import brier_score_loss
 
 from neverworse import LeastSquaresClassifierCV
-from neverworse.experiments import _evidence, reproduce
+from neverworse.experiments import _analysis, _experiments, _findings, reproduce
 from neverworse.experiments._reproduction import IN_PAPER
 
 
@@ -17,8 +17,8 @@ from neverworse.experiments._reproduction import IN_PAPER
 def records():
     X, y = load_breast_cancer(return_X_y=True)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_evidence, "SIZES", (40, 200))
-        return _evidence.measure(X[:150], y[:150], np.random.default_rng(1))
+        patch.setattr(_experiments, "EVIDENCE_SIZES", (40, 200))
+        return _experiments.measure_evidence((X[:150], y[:150]), np.random.default_rng(1))
 
 
 def test_every_method_is_measured_on_the_same_rows(records):
@@ -26,8 +26,8 @@ def test_every_method_is_measured_on_the_same_rows(records):
     named = {record["method"]: record for record in records}
     assert len(named) == len(records)
     assert {"baseline", "ICLS", "random forest", "picked by cross-validation"} < named.keys()
-    assert set(_evidence.STACKED) < named.keys()
-    assert named["sequential audit, errors"]["asked"] <= _evidence.MOST_QUESTIONS
+    assert set(_experiments.STACKED) < named.keys()
+    assert named["sequential audit, errors"]["asked"] <= _experiments.MOST_QUESTIONS
     assert named["safe stacking"]["asked"] == 0
 
 
@@ -65,7 +65,7 @@ def few():
 
 
 def test_ratios_are_means_over_repeats_and_then_over_data_sets():
-    found = _evidence.summarised(few()).set_index("dataset")
+    found = _analysis.evidence(few()).set_index("dataset")
     assert found.loc["A", "brier_ratio"] == pytest.approx(0.75)
     assert found.loc["B", "brier_ratio"] == pytest.approx(1.5)
     assert found.loc["mean", "brier_ratio"] == pytest.approx(1.125)
@@ -75,8 +75,8 @@ def test_ratios_are_means_over_repeats_and_then_over_data_sets():
 
 def test_the_page_says_how_it_was_made_and_how_exact_it_is():
     measured = few()
-    summary = _evidence.summarised(measured)
-    text = _evidence.to_markdown(measured, summary, {"command": "`x`", "took": None})
+    summary = _analysis.evidence(measured)
+    text = _findings.evidence_page(measured, summary, {"command": "`x`", "took": None})
     assert "- command: `x`" in text
     assert "took" not in text
     assert "means over 2 repeats" in text.replace("\n", " ")
@@ -87,7 +87,7 @@ def test_the_page_says_how_it_was_made_and_how_exact_it_is():
 
 def test_it_is_run_only_if_it_is_asked_for(tmp_path, monkeypatch):
     assert "evidence" not in IN_PAPER
-    monkeypatch.setattr(_evidence, "SIZES", (40,))
+    monkeypatch.setattr(_experiments, "EVIDENCE_SIZES", (40,))
     X, y = load_breast_cancer(return_X_y=True)
     found = type("Found", (), {"data": X[:100], "target": y[:100]})
     monkeypatch.setattr("neverworse.experiments._runner.load_paper_dataset", lambda *_, **__: found)
@@ -98,6 +98,6 @@ def test_it_is_run_only_if_it_is_asked_for(tmp_path, monkeypatch):
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "Not an experiment of the paper." in page
     assert "(published:" not in page
-    monkeypatch.setattr(_evidence, "measure", None)  # stored repeats are not run again
+    monkeypatch.setattr(_experiments, "measure_evidence", None)  # stored repeats are not run again
     again = reproduce("evidence", repeats=1, **run)
     pd.testing.assert_frame_equal(again.measurements["evidence"], first.measurements["evidence"])

@@ -70,7 +70,7 @@ def test_a_file_of_something_else_is_set_aside(path, said, content):
     path.write_bytes(content)
     assert store(path, said).repeats == {}
     assert len(said) == 1
-    assert "starting anew" in said[0]
+    assert "starting over" in said[0]
     assert path.with_name("WDBC.jsonl.damaged-1").read_bytes() == content
 
 

@@ -487,7 +487,7 @@ def test_bad_targets(y, weights, message):
         ({"estimators": [("scale", StandardScaler())]}, "'scale': neither"),
         ({"estimators": LogisticRegression()}, "param_list"),
         ({"estimators": LogisticRegression(), "param_list": []}, "param_list"),
-        ({"estimators": CLASSIFIERS, "param_list": [{}]}, "Leave one of them out"),
+        ({"estimators": CLASSIFIERS, "param_list": [{}]}, "Leave one out"),
         ({"estimators": [("a", LinearSVC())], "distance": "predict_proba"}, "'a' does not have"),
         ({"estimators": REGRESSORS, "distance": "predict_proba"}, "is for classifiers"),
         ({"estimators": LogisticRegression(), "param_list": [{"D": 1}]}, "Invalid parameter 'D'"),

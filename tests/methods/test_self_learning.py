@@ -25,7 +25,7 @@ from sklearn.utils._param_validation import InvalidParameterError
 
 from neverworse import LeastSquaresClassifier, audit
 from neverworse.methods import L2SVMClassifier, SelfLearningClassifier
-from neverworse.methods._self_learning_trainers import RefittingTrainer
+from neverworse.methods._self_learning import RefittingTrainer
 from neverworse.model_selection import LabeledKFold
 from neverworse.rows import DenseRows
 from tests.problems import KINDS, make_problem

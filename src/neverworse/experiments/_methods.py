@@ -49,11 +49,9 @@ class Protocol:
     pooled_folds: bool  # whether errors are those of all rows together, or means over folds
 
     def n_labeled(self, n_features: int) -> int:
-        """Return the number of labeled rows for robustness and learning curves."""
         return max(2 * n_features, self.fewest_labels)
 
     def n_labeled_in_folds(self, n_features: int) -> int:
-        """Return the number of labeled rows for cross-validation."""
         return max(n_features + 5, self.fewest_labels_in_folds)
 
 
@@ -93,12 +91,10 @@ class DesignMatrix(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     def fit(self, X: Matrix, y: Any = None) -> Self:  # noqa: ARG002
-        """Centre on these rows."""
         self.mean_ = X.mean(axis=0)
         return self
 
     def transform(self, X: Matrix) -> Matrix:
-        """Return the rows of the matrix."""
         return np.column_stack([np.ones(len(X)), X - self.mean_])
 
 
@@ -115,7 +111,6 @@ class Truncation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.cutoff = cutoff
 
     def fit(self, X: Matrix, y: Any = None) -> Self:  # noqa: ARG002
-        """Decide which directions to keep."""
         self.directions_ = None
         self.mean_ = X.mean(axis=0)
         centred = X - self.mean_
@@ -129,7 +124,6 @@ class Truncation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def transform(self, X: Matrix) -> Matrix:
-        """Return the coordinates of the rows in these directions."""
         return X if self.directions_ is None else (X - self.mean_) @ self.directions_
 
 
@@ -146,11 +140,9 @@ class Method:
     def losses(self, model: Any, X: Matrix, y: AnyArray) -> Vector:
         """Return the loss of every row with its true label, 0 or 1."""
         if self.loss == "quadratic":
-            quadratic: Vector = (class_scores(model, X)[:, 1] - y) ** 2
-            return quadratic
+            return np.asarray((class_scores(model, X)[:, 1] - y) ** 2)
         decision = model.decision_function(X)
-        hinge: Vector = np.maximum(0.0, 1.0 - np.where(y == 1, decision, -decision)) ** 2
-        return hinge
+        return np.asarray(np.maximum(0.0, 1.0 - np.where(y == 1, decision, -decision)) ** 2)
 
 
 def _least_squares(make: Callable[..., Any], protocol: Protocol, **settings: Any) -> Any:
@@ -168,22 +160,8 @@ def _supervised(protocol: Protocol) -> Any:
 
 
 def _projection(protocol: Protocol) -> Any:
-    return _least_squares(
-        ProjectedLeastSquaresClassifier, protocol, constraint_alpha=0.0, rcond=protocol.cutoff
-    )
-
-
-def _icls(protocol: Protocol) -> Any:
-    # It minimises the loss itself, not the distance from a truncated solution.
-    return _least_squares(ICLSClassifier, protocol, constraint_alpha=0.0)
-
-
-def _usm(protocol: Protocol) -> Any:
-    return UpdatedSecondMomentClassifier(alpha=0.0, rcond=protocol.cutoff)
-
-
-def _svm(protocol: Protocol) -> Any:
-    return L2SVMClassifier(protocol.svm_alpha, scaling="sum", penalise_intercept=True)
+    settings = {"constraint_alpha": 0.0, "rcond": protocol.cutoff}
+    return _least_squares(ProjectedLeastSquaresClassifier, protocol, **settings)
 
 
 def _tsvm(protocol: Protocol) -> Any:
@@ -195,21 +173,23 @@ def _tsvm(protocol: Protocol) -> Any:
     )
 
 
-def _around_supervised(wrapper: Callable[[Any], Any]) -> Callable[[Protocol], Any]:
-    # What each of them is fitted to, it is centred on.
-    return lambda protocol: wrapper(_supervised(protocol))
-
-
 METHODS = {
     name: Method(name, "hinge" if "SVM" in name else "quadratic", make, counterpart, uses_unlabeled)
-    for name, make, counterpart, uses_unlabeled in (
-        ("Supervised", _around_supervised(SupervisedClassifier), "Supervised", False),
-        ("Self-Learning", _around_supervised(SelfLearningClassifier), "Supervised", True),
-        ("USM", _usm, "Supervised", True),
-        ("ICLS", _icls, "Supervised", True),
-        ("Projection", _projection, "Supervised", True),
-        ("Oracle", _around_supervised(OracleClassifier), "Supervised", True),
-        ("SVM", _svm, "SVM", False),
-        ("TSVM", _tsvm, "SVM", True),
+    for name, counterpart, uses_unlabeled, make in (
+        # What each of the wrapped ones is fitted to, it is centred on.
+        ("Supervised", "Supervised", False, lambda p: SupervisedClassifier(_supervised(p))),
+        ("Self-Learning", "Supervised", True, lambda p: SelfLearningClassifier(_supervised(p))),
+        ("USM", "Supervised", True, lambda p: UpdatedSecondMomentClassifier(rcond=p.cutoff)),
+        # It minimises the loss itself, not the distance from a truncated solution.
+        (
+            "ICLS",
+            "Supervised",
+            True,
+            lambda p: _least_squares(ICLSClassifier, p, constraint_alpha=0.0),
+        ),
+        ("Projection", "Supervised", True, _projection),
+        ("Oracle", "Supervised", True, lambda p: OracleClassifier(_supervised(p))),
+        ("SVM", "SVM", False, lambda p: L2SVMClassifier(p.svm_alpha, penalise_intercept=True)),
+        ("TSVM", "SVM", True, _tsvm),
     )
 }

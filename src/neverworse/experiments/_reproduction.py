@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -12,10 +13,10 @@ import joblib
 import pandas as pd
 
 from neverworse.datasets import PAPER_DATASETS, DataNotFoundError, load_paper_dataset
-from neverworse.experiments import _evidence
 from neverworse.experiments._analysis import (
     compare_table,
     curves,
+    evidence,
     guarantee,
     robustness,
     table,
@@ -55,7 +56,6 @@ class Reproduction:
     --------
     >>> from neverworse.experiments import reproduce
     >>> done = reproduce("table", datasets="available", repeats=2)  # doctest: +SKIP
-    >>> done.summaries["table"].head()  # doctest: +SKIP
     >>> done.save("neverworse-reproduction")  # doctest: +SKIP
     """
 
@@ -74,7 +74,7 @@ class Reproduction:
             "curves": curves,
             "table": lambda found: compare_table(table(found, protocol, correction)),
             "timing": timing,
-            "evidence": _evidence.summarised,
+            "evidence": evidence,
         }
         return cls(
             plan,
@@ -86,7 +86,6 @@ class Reproduction:
 
     @property
     def protocol(self) -> Protocol:
-        """How the experiments were run."""
         return PROTOCOLS[self.plan.protocol]
 
     def save(
@@ -94,8 +93,8 @@ class Reproduction:
     ) -> list[Path]:
         """Write measurements, summaries, figures, tables and ``report.html`` into a folder.
 
-        The folder is made if need be. What was typed, and how long it took, are for the report.
-        Returns the paths of what was written, the report last.
+        What was typed, and how long it took, are for the report. Returns all paths, the report
+        last.
         """
         # Not before it is needed: to run experiments and count takes no matplotlib.
         from neverworse.experiments.report import save
@@ -192,18 +191,15 @@ def _chosen(
 
 
 def _chosen_datasets(wanted: str | Sequence[str] | None, data_home: str | None) -> list[str]:
-    """Return the names of the data sets that were asked for."""
     if wanted == AVAILABLE:
         wanted = [name for name in PAPER_DATASETS if _is_available(name, data_home)]
     return _chosen("data set", "all" if wanted is None else wanted, PAPER_DATASETS)
 
 
 def _is_available(name: str, data_home: str | None) -> bool:
-    try:
-        load_paper_dataset(name, data_home=data_home)
-    except DataNotFoundError:
-        return False
-    return True
+    with suppress(DataNotFoundError):
+        return load_paper_dataset(name, data_home=data_home) is not None
+    return False
 
 
 def _positive(name: str, value: int | None) -> int | None:

@@ -49,31 +49,30 @@ Say = Callable[[str], None]
 class Task:
     """One repeat of an experiment on a data set."""
 
+    plan: Plan
     experiment: str
     dataset: str
     repeat: int
-    protocol: str
-    seed: int
-    data_home: str | None
 
     @property
     def cost(self) -> int:
         """About how many milliseconds it takes: for progress, and the order of tasks."""
-        data = _prepared(self.experiment, self.dataset, self.protocol, self.data_home)
-        n_rows, n_features = data[0].shape
+        n_rows, n_features = self._data[0].shape
         return EXPERIMENTS[self.experiment].rounds * round(50.0 + 5e-6 * n_rows * n_features**2)
 
     def run(self) -> tuple[Task, list[Record]]:
         """Compute the records; the same ones in whatever process."""
-        experiment, protocol = EXPERIMENTS[self.experiment], PROTOCOLS[self.protocol]
-        rng = random_numbers(self.seed, self.experiment, self.dataset, self.repeat)
-        data = _prepared(self.experiment, self.dataset, self.protocol, self.data_home)
+        rng = random_numbers(self.plan.seed, self.experiment, self.dataset, self.repeat)
+        protocol = PROTOCOLS[self.plan.protocol]
         with threadpool_limits(1):  # another number of threads would round differently
-            return self, experiment.run(data, protocol, rng, self.repeat)
+            return self, EXPERIMENTS[self.experiment].run(self._data, protocol, rng, self.repeat)
+
+    @property
+    def _data(self) -> Data:
+        return _prepared(self.experiment, self.dataset, self.plan.protocol, self.plan.data_home)
 
 
 def random_numbers(seed: int, experiment: str, dataset: str, repeat: int) -> np.random.Generator:
-    """Return the random numbers of a repeat."""
     # Names, not positions: other data sets in a run make no difference to this one.
     names = [zlib.crc32(name.encode()) for name in (experiment, dataset)]
     return np.random.default_rng([seed, *names, repeat])
@@ -106,7 +105,7 @@ def run(plan: Plan, folder: Path, *, jobs: int, say: Say, quiet: bool = True) ->
             for dataset in plan.datasets_of(experiment)
         }
         missing = [
-            Task(name, dataset, repeat, plan.protocol, plan.seed, plan.data_home)
+            Task(plan, name, dataset, repeat)
             for (name, dataset), store in stores.items()
             for repeat in plan.repeats_of(EXPERIMENTS[name])
             if repeat not in store.repeats
@@ -149,7 +148,6 @@ def _completed(tasks: Sequence[Task], jobs: int) -> Iterable[tuple[Task, list[Re
 
 
 def _header(plan: Plan, experiment: Experiment, dataset: str) -> dict[str, Any]:
-    """Return what results depend on."""
     protocol = PROTOCOLS[plan.protocol]
     digest = hashlib.sha256()
     for array in _prepared(experiment.name, dataset, plan.protocol, plan.data_home):
@@ -189,14 +187,12 @@ class Store:
         problem = self._read() if path.exists() else None
         if problem:
             aside = _set_aside(path)
-            kept = (
-                f"{len(self.repeats)} intact repeats are kept" if self.repeats else "starting anew"
-            )
+            n = len(self.repeats)
+            kept = f"{n} intact repeats are kept" if n else "starting over"
             say(f"{path}: {problem}. It was set aside as {aside.name}; {kept}.")
         self._write_all()
 
     def append(self, repeat: int, records: list[Record]) -> None:
-        """Store a finished repeat at once."""
         self.repeats[repeat] = records
         with self._path.open("ab") as file:
             file.write(_line({"repeat": repeat, "records": records}))
@@ -216,27 +212,20 @@ class Store:
         if header != self._header:
             different = [key for key in self._header if header.get(key) != self._header[key]]
             return f"its results were made with another {' and '.join(different) or 'header'}"
-        damaged = 0
-        for line in lines:
-            entry = _parse(line)
-            if _is_repeat(entry):
-                self.repeats[entry["repeat"]] = entry["records"]
-            else:
-                damaged += 1
-        damaged += self._drop_others()
+        entries = [entry for entry in map(_parse, lines) if _is_repeat(entry)]
+        self.repeats = {entry["repeat"]: entry["records"] for entry in entries}
+        damaged = len(lines) - len(entries) + self._drop_others()
         return f"{damaged} of {len(lines)} repeats are damaged" if damaged else None
 
     def _drop_others(self) -> int:
         """Drop repeats that did not measure what most did; return how many they are."""
         measured = {repeat: _measured(records) for repeat, records in self.repeats.items()}
         most = Counter(measured.values()).most_common(1)
-        others = [repeat for repeat, names in measured.items() if names != most[0][0]]
-        for repeat in others:
-            del self.repeats[repeat]
-        return len(others)
+        kept = {k: self.repeats[k] for k, names in measured.items() if names == most[0][0]}
+        self.repeats, n_before = kept, len(self.repeats)
+        return n_before - len(kept)
 
     def _write_all(self) -> None:
-        """Write all that is known."""
         repeats = ({"repeat": k, "records": records} for k, records in self.repeats.items())
         write_whole(self._path, lambda file: file.writelines(map(_line, [self._header, *repeats])))
 
@@ -266,7 +255,7 @@ def _parse(line: bytes) -> Any:
 
 
 def _is_repeat(entry: Any) -> bool:
-    """Whether a line has what `Store.append` writes, whoever wrote it."""
+    """Whether a line has what `Store.append` writes."""
     if not isinstance(entry, dict) or entry.keys() != {"repeat", "records"}:
         return False
     repeat, records = entry["repeat"], entry["records"]
@@ -281,7 +270,6 @@ def _is_repeat(entry: Any) -> bool:
 
 
 def _set_aside(path: Path) -> Path:
-    """Rename a file to a name that is free."""
     k = 1
     while (aside := path.with_name(f"{path.name}.damaged-{k}")).exists():
         k += 1

@@ -2,7 +2,10 @@
 
 from neverworse.methods import discriminant
 from neverworse.methods._entropy import EntropyRegularizedLogisticRegression
-from neverworse.methods._laplacian import LaplacianLeastSquaresClassifier
+from neverworse.methods._least_squares import (
+    LaplacianLeastSquaresClassifier,
+    UpdatedSecondMomentClassifier,
+)
 from neverworse.methods._metric_selection import MetricModelSelection
 from neverworse.methods._null_category import NullCategoryNoise, NullCategoryNoiseModel
 from neverworse.methods._null_category_inference import (
@@ -13,7 +16,6 @@ from neverworse.methods._null_category_inference import (
 )
 from neverworse.methods._references import HiddenLabels, OracleClassifier, SupervisedClassifier
 from neverworse.methods._self_learning import SelfLearningClassifier
-from neverworse.methods._updated_second_moment import UpdatedSecondMomentClassifier
 from neverworse.methods.discriminant import (
     ContrastivePessimisticDiscriminantAnalysis,
     EMDiscriminantAnalysis,

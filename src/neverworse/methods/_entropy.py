@@ -39,6 +39,7 @@ COARSE = 1e-3
 MANY_COLUMNS = 2000
 # The second derivative of the log loss is at most this much times the weighted Gram matrix.
 CURVATURE = 0.25
+ZERO = {"ftol": 0.0, "gtol": 0.0}  # of L-BFGS-B, whose own tests are not used
 
 
 @documented_like(ProjectedLeastSquaresClassifier)
@@ -57,8 +58,8 @@ class EntropyRegularizedLogisticRegression(LogOddsClassifier):
     are separated by such a region, and hurts if they are not.
 
     J has local minima. Descent starts from logistic regression on the labeled rows, and λ grows to
-    its final value in stages, each of which starts where the last one ended. There is no guarantee
-    of any kind; `neverworse.audit` says what the result may cost.
+    its final value in stages, each of which starts where the last one ended. Nothing is guaranteed;
+    `neverworse.audit` says what the result may cost.
 
     Parameters
     ----------
@@ -200,7 +201,6 @@ class EntropyRegularizedLogisticRegression(LogOddsClassifier):
     def _anneal(
         self, objective: EntropyObjective, weights: Weights, schedule: list[float], budget: Budget
     ) -> list[Descent]:
-        """Minimise J for one weight of the entropy after another."""
         descents: list[Descent] = []
         n_rows = int(np.count_nonzero(objective.labeled + objective.unlabeled))
         budget.n_iter = 0
@@ -245,11 +245,7 @@ def coordinates(rows: Rows, weights: Vector, alpha: float, fit_intercept: bool) 
 
 @dataclass(frozen=True)
 class EntropyObjective:
-    r"""Penalised log loss of labeled rows plus weighted entropy of unlabeled rows.
-
-    .. math:: J_\lambda(w, b) = - \sum_i s_i \log p_{y_i}(x_i) + \lambda \sum_j s_j H(p(u_j))
-              + \frac{\alpha}{2} \lVert w \rVert^2
-    """
+    """J, penalised log loss of labeled rows plus weighted entropy of unlabeled rows."""
 
     coordinates: Coordinates
     # (1, n_rows) for two classes, 0 or 1, or one-hot; anything finite where unlabeled
@@ -264,11 +260,10 @@ class EntropyObjective:
         """Return J and its gradient over the coordinates, from one pass over the rows."""
         rows = self.coordinates.rows
         losses = np.empty(rows.n_rows)
-        derive = _two_classes if len(self.target) == 1 else _several_classes
 
         def weigh(t: Vector, part: slice) -> Vector:
             s, r = self.labeled[part], entropy_weight * self.unlabeled[part]
-            losses[part], slopes = derive(t, self.target[:, part], s, r)
+            losses[part], slopes = _derive(t, self.target[:, part], s, r)
             return slopes
 
         _, summed, total = rows.scores_and_sum(weights.coef, weights.intercept, weigh)
@@ -280,22 +275,15 @@ class EntropyObjective:
         return value, gradient
 
 
-def _two_classes(t: Vector, y: Vector, s: Vector, r: Vector) -> tuple[Vector, Vector]:
+def _derive(t: Vector, y: Vector, s: Vector, r: Vector) -> tuple[Vector, Vector]:
     """Return s times the log loss plus r times the entropy for scores t, and the derivatives."""
-    p, q = special.expit(t), special.expit(-t)
-    size = np.abs(t)
-    rest = np.log1p(np.exp(-size))  # what the log loss of the likelier class is
-    loss = rest + np.maximum(t, 0.0) - y * t
-    entropy = rest + size * np.minimum(p, q)
-    return (s * loss + r * entropy)[0], s * (p - y) - r * t * p * q
-
-
-def _several_classes(t: Vector, y: Vector, s: Vector, r: Vector) -> tuple[Vector, Vector]:
-    """Return the same for one row of scores and of targets for each class."""
+    first = 0
+    if len(t) == 1:  # the score of the second of two classes; that of the first is zero
+        t, y, first = np.concatenate([np.zeros_like(t), t]), np.concatenate([1.0 - y, y]), 1
     log_p = special.log_softmax(t, axis=0)
     p = np.exp(log_p)
     loss, entropy = -(y * log_p).sum(axis=0), -(p * log_p).sum(axis=0)
-    return s * loss + r * entropy, s * (p - y) - r * p * (log_p + entropy)
+    return s * loss + r * entropy, (s * (p - y) - r * p * (log_p + entropy))[first:]
 
 
 @dataclass(frozen=True)
@@ -351,13 +339,7 @@ def descend(
             jac=True,
             method="L-BFGS-B",
             callback=note,
-            options={
-                "maxiter": max_iter,
-                "maxfun": 100 * max_iter,
-                "ftol": 0.0,
-                "gtol": 0.0,
-                "maxcor": 20,
-            },
+            options={"maxiter": max_iter, "maxfun": 100 * max_iter, "maxcor": 20, **ZERO},
         ).x
         value_and_gradient(at)
         if path[-1] >= before:

@@ -3,31 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import _fit_context, is_classifier, is_regressor
+from sklearn.base import _fit_context, is_classifier
 from sklearn.utils import Bunch, _safe_indexing, get_tags, indexable
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metaestimators import _BaseComposition
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils.validation import _num_samples, check_consistent_length
 
 from neverworse._budget import Budget
 from neverworse._docs import documented_like
-from neverworse._typing import AnyArray, Matrix, Vector
+from neverworse._typing import AnyArray, Mask, Matrix, Vector
 from neverworse.estimators import (
     CallbackSupportMixin,
     PassesPredictionsOn,
+    check_weights,
     copy_for_known_labels,
     copy_input_checks,
     explains_conversion,
     forget_fit,
+    is_auto,
     observed_fit,
+    predicted_codes,
     refuse_chunks,
+    split_labels,
+    split_targets,
     weights_for,
 )
-from neverworse.methods._hypotheses import Named, Targets
 from neverworse.methods._references import SupervisedClassifier
+
+# Inequalities and equalities hold up to rounding errors of this relative size.
+ROUNDING = 1e-12
+
+Named = list[tuple[str, Any]]  # estimators with their names
 
 
 @documented_like(SupervisedClassifier)
@@ -43,13 +53,11 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
     - "tri" chooses the last candidate that satisfies the triangle inequality
       :math:`d(h_k, h_l) \le \hat d(h_k, P) + \hat d(h_l, P)` with every simpler one.
     - "adj" corrects the distance of a candidate by how much more it differs from simpler ones on
-      the unlabeled rows than it does on the labeled ones, and chooses the candidate with the
-      smallest
+      the unlabeled rows than on the labeled ones, and chooses the candidate with the smallest
+      :math:`\hat d(h_l, P) \max_{k < l} d(h_k, h_l) / \hat d(h_k, h_l)`.
 
-      .. math:: \hat d(h_l, P) \max_{k < l} \frac{d(h_k, h_l)}{\hat d(h_k, h_l)} .
-
-    Both assume that labeled and unlabeled rows come from the same distribution. If they do not, the
-    choice may be worse than one without unlabeled rows.
+    If labeled and unlabeled rows come from different distributions, the choice may be worse than
+    one without unlabeled rows.
 
     Parameters
     ----------
@@ -61,35 +69,25 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
     method : {"adj", "tri"}, default="adj"
         How to choose.
     distance : {"auto", "predict", "predict_proba"}, default="auto"
-        What is compared between two models, and between a model and the targets.
-
-        - "predict": for classifiers, the share of rows with different classes; for regressors,
-          the root mean squared difference of the predictions.
-        - "predict_proba": the root mean squared difference of the probabilities, for classifiers.
-        - "auto": "predict_proba" if all candidates have it, "predict" otherwise.
+        What is compared: the share of rows with different classes, or for regressors the root
+        mean squared difference of the predictions ("predict"); that of the probabilities of
+        classifiers ("predict_proba"); or "predict_proba" if all candidates have it ("auto").
     missing_label : "auto" or scalar, default="auto"
-        What marks unlabeled rows in y, as in `LeastSquaresClassifier`. For regressors, "auto" means
-        any null value.
+        As in `LeastSquaresClassifier`. For regressors, "auto" means any null value.
     verbose : int, default=0
-        Whether to write a line to stderr for every candidate. Callbacks of scikit-learn (1.9 or
-        newer) see the same stages; if one asks to stop, the choice is made among the candidates
-        so far.
+        Whether to write a line to stderr for every candidate. If a callback of scikit-learn asks
+        to stop, the choice is made among the candidates so far.
 
     Attributes
     ----------
     best_estimator_ : estimator
         The chosen candidate, fitted to the labeled rows. It makes the predictions.
-    best_index_ : int
-        Its position among the candidates.
-    best_name_ : str
-        Its name, or its parameters.
+    best_index_, best_name_ : int, str
+        Its position among the candidates, and its name or its parameters.
     supervised_ : estimator
-        The candidate with the smallest distance to the targets on the labeled rows: the choice
-        without unlabeled rows.
-    estimators_ : list of estimators
-        All candidates, fitted to the labeled rows.
-    named_estimators_ : Bunch
-        The same by name.
+        The choice without unlabeled rows: the candidate with the smallest `target_distances_`.
+    estimators_, named_estimators_ : list of estimators, Bunch
+        All candidates, fitted to the labeled rows, in their order and by name.
     target_distances_ : array of shape (n_candidates,)
         Distances to the targets on the labeled rows.
     labeled_distances_, unlabeled_distances_ : arrays of shape (n_candidates, n_candidates)
@@ -98,22 +96,13 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
         What "adj" compares.
     consistent_ : boolean array of shape (n_candidates,)
         Which candidates satisfy the triangle inequality with every simpler one, for "tri".
-    classes_ : array of shape (n_classes,)
-        The classes in sorted order, if the candidates are classifiers.
-    n_features_in_ : int
-        Only if the chosen candidate has it.
-    {feature_names_in_}
+    {classes_, n_features_in_, feature_names_in_}
 
     Notes
     -----
-    Without unlabeled rows the labeled ones stand in for them: "adj" then chooses by the distance to
-    the targets, and "tri" the most complex candidate.
-
     A candidate that fits all labeled rows without error has an adjusted distance of zero, however
-    much it varies elsewhere: leave interpolating models out, or use "tri".
-
-    `sample_weight` is passed on to the candidates, whatever metadata they request, and weighs the
-    rows in the distances.
+    much it varies elsewhere: leave interpolating models out, or use "tri". Without unlabeled rows
+    "adj" chooses by the distance to the targets, and "tri" the most complex candidate.
 
     References
     ----------
@@ -123,21 +112,16 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn.linear_model import LinearRegression
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import PolynomialFeatures
+    >>> from sklearn.kernel_ridge import KernelRidge
     >>> from neverworse.methods import MetricModelSelection
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1, 1, size=(500, 1))
     >>> y = X[:, 0] ** 3 - X[:, 0] + 0.05 * rng.normal(size=500)
     >>> y[20:] = np.nan
-    >>> model = make_pipeline(PolynomialFeatures(), LinearRegression())
-    >>> degrees = [{"polynomialfeatures__degree": degree} for degree in range(1, 13)]
-    >>> reg = MetricModelSelection(model, param_list=degrees).fit(X, y)
-    >>> reg.best_name_
-    'polynomialfeatures__degree=3'
-    >>> int(np.argmin(reg.target_distances_)) + 1
-    12
+    >>> model = KernelRidge(alpha=1e-6, kernel="poly", gamma=1.0)
+    >>> reg = MetricModelSelection(model, param_list=[{"degree": k} for k in range(1, 13)])
+    >>> reg.fit(X, y).best_name_, int(np.argmin(reg.target_distances_)) + 1
+    ('degree=3', 12)
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
@@ -150,8 +134,6 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
     }
 
     _predictor: ClassVar[str] = "best_estimator_"
-    best_estimator_: Any
-    classes_: AnyArray
 
     def __init__(
         self,
@@ -170,6 +152,7 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
         self.missing_label = missing_label
         self.verbose = verbose
 
+    @documented_like(SupervisedClassifier.fit)
     @explains_conversion
     @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -177,12 +160,10 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features), or anything else the candidates accept
-            Labeled and unlabeled rows, in any order.
+        {X}
         y : array-like of shape (n_samples,)
             Labels of two or more classes or targets, and a marker for rows without one.
-        sample_weight : array-like of shape (n_samples,), optional
-            Not negative. Passed on to the candidates, which have to take it.
+        {sample_weight}
 
         Returns
         -------
@@ -193,10 +174,10 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
             refuse_chunks(self, X)
             candidates = self._candidates_to_fit()
             (X,) = indexable(X)
-            weights = None
+            weights, metadata = None, {}
             if sample_weight is not None:
                 weights = weights_for((e for _, e in candidates), X, sample_weight)
-            metadata = {} if weights is None else {"sample_weight": weights}
+                metadata = {"sample_weight": weights}
             with observed_fit(self, X, y, metadata, self.verbose) as observer:
                 budget = Budget(None, None, observer, "iterations")
                 self._choose(candidates, X, y, weights, budget)
@@ -210,30 +191,18 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features), or anything else that it accepts
-        y : array-like of shape (n_samples,)
-            True labels or targets.
-        sample_weight : array-like of shape (n_samples,), optional
-
-        Returns
-        -------
-        score : float
+        X, y, sample_weight : array-likes
+            Rows, their true labels or targets, and optional weights.
         """
-        check_is_fitted(self, "best_estimator_")
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-        return float(self.best_estimator_.score(X, y, **weights))
+        return float(self._fitted().score(X, y, **weights))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        if isinstance(self.estimators, list):
-            params: dict[str, Any] = self._get_params("estimators", deep=deep)
-            return params
-        return super().get_params(deep=deep)
+        params: dict[str, Any] = self._get_params("estimators", deep=deep)
+        return params
 
     def set_params(self, **params: Any) -> Self:
-        if isinstance(params.get("estimators", self.estimators), list):
-            self._set_params("estimators", **params)
-        else:
-            super().set_params(**params)
+        self._set_params("estimators", **params)
         return self
 
     def _can(self, method: str) -> bool:
@@ -242,7 +211,6 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
         return all(hasattr(estimator, method) for _, estimator in self._candidates())
 
     def _candidates(self) -> Named:
-        """Return the candidates with their names, as they were given."""
         if isinstance(self.estimators, list):
             return self.estimators
         return [
@@ -252,36 +220,47 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
 
     def _candidates_to_fit(self) -> Named:
         """Return copies of the candidates with their names, after a check."""
-        _check_candidates(self.estimators, self.param_list)
+        self._check_candidates()
         candidates = self._candidates()
-        kinds = [
-            "classifier" if is_classifier(e) else "regressor" if is_regressor(e) else "neither"
-            for _, e in candidates
-        ]
-        if "neither" in kinds or len(set(kinds)) > 1:
-            named = zip(candidates, kinds, strict=True)
-            told = ", ".join(f"{name!r}: {kind}" for (name, _), kind in named)
-            raise ValueError(
-                f"Candidates have to be all classifiers, or all regressors. Got: {told}."
-            )
+        kinds = {name: get_tags(e).estimator_type or "neither" for name, e in candidates}
+        if set(kinds.values()) not in ({"classifier"}, {"regressor"}):
+            told = ", ".join(f"{name!r}: {kind}" for name, kind in kinds.items())
+            raise ValueError(f"Candidates must be all classifiers, or all regressors. Got: {told}.")
         copies = [(name, copy_for_known_labels(estimator)) for name, estimator in candidates]
         for (_, estimator), params in zip(copies, self.param_list or (), strict=False):
             estimator.set_params(**params)
-        if isinstance(self.estimators, list):
-            self._validate_names([name for name, _ in candidates])
         return copies
+
+    def _check_candidates(self) -> None:
+        given, params = self.estimators, self.param_list
+        if isinstance(given, list):
+            pairs = (isinstance(pair, tuple) and len(pair) == 2 for pair in given)
+            if not given or not all(pairs) or not all(isinstance(name, str) for name, _ in given):
+                raise ValueError(
+                    "estimators has to be a list of (name, estimator), from simple to complex, "
+                    f"with at least one of them. Got: {given!r}"
+                )
+            if params is not None:
+                raise ValueError(
+                    "param_list is for one estimator, but estimators is a list. Leave one out."
+                )
+            self._validate_names([name for name, _ in given])
+        elif not params or not all(isinstance(each, Mapping) for each in params):
+            raise ValueError(
+                "estimators is one estimator: pass a list of dicts as param_list, each with the "
+                "parameters of one candidate, from simple to complex; or a list of (name, "
+                f"estimator) as estimators. Got: param_list={params!r}"
+            )
 
     def _choose(
         self, candidates: Named, X: Any, y: Any, weights: Vector | None, budget: Budget
     ) -> None:
-        """Fit the candidates, measure distances, and set the attributes."""
         s = np.ones(_num_samples(X)) if weights is None else weights
         compared = Targets.of(candidates, X, y, s, self.distance, self.missing_label)
         labeled = np.flatnonzero(~compared.unlabeled)
         X_labeled, y_labeled = _safe_indexing(X, labeled), compared.y[labeled]
         known = {} if weights is None else {"sample_weight": weights[labeled]}
-        fitted: list[Any] = []
-        responses: list[Matrix] = []
+        fitted, responses = [], []
         for name, estimator in candidates:
             fitted.append(estimator.fit(X_labeled, y_labeled, **known))
             responses.append(compared.respond(name, fitted[-1], X))
@@ -289,16 +268,21 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
             budget.report(f"candidate {name!r}", len(labeled))
             if budget.exhausted:
                 break
-        distances = compared.distances(responses)
-        best = distances.choose(self.method)
-        names = [name for name, _ in candidates[: len(fitted)]]
+        names = [name for name, _ in candidates]
         self.estimators_ = fitted
-        self.named_estimators_ = Bunch(**dict(zip(names, fitted, strict=True)))
-        self.target_distances_ = distances.target
-        self.labeled_distances_, self.unlabeled_distances_ = distances.labeled, distances.unlabeled
-        self.adjusted_distances_, self.consistent_ = distances.adjusted, distances.consistent
+        self.named_estimators_ = Bunch(**dict(zip(names, fitted, strict=False)))
+        target, between, unlabeled = compared.distances(responses)
+        self.target_distances_, self.adjusted_distances_ = (
+            target,
+            adjusted(target, between, unlabeled),
+        )
+        self.labeled_distances_, self.unlabeled_distances_ = between, unlabeled
+        sums = (1.0 + ROUNDING) * (target[:, None] + target)
+        self.consistent_ = ~np.tril(unlabeled > sums, -1).any(axis=1)
+        adj, tri = np.argmin(self.adjusted_distances_), np.flatnonzero(self.consistent_)[-1]
+        best = int(tri if self.method == "tri" else adj)
         self.best_index_, self.best_name_ = best, names[best]
-        self.supervised_ = fitted[int(np.argmin(distances.target))]
+        self.supervised_ = fitted[int(np.argmin(target))]
         if compared.classes is not None:
             self.classes_ = compared.classes
         copy_input_checks(fitted[best], self)
@@ -311,35 +295,104 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
         except (AttributeError, TypeError, ValueError):  # for `fit` to explain
             return tags
         if theirs:
-            tags.estimator_type = theirs[0].estimator_type
-            tags.classifier_tags = theirs[0].classifier_tags
-            tags.regressor_tags = theirs[0].regressor_tags
+            for name in ("estimator_type", "classifier_tags", "regressor_tags"):
+                setattr(tags, name, getattr(theirs[0], name))
             tags.input_tags.sparse = all(their.input_tags.sparse for their in theirs)
             tags.input_tags.allow_nan = all(their.input_tags.allow_nan for their in theirs)
         return tags
 
 
-def _check_candidates(estimators: Any, param_list: Any) -> None:
-    if not isinstance(estimators, list):
-        if not param_list:
+def adjusted(target: Vector, labeled: Matrix, unlabeled: Matrix) -> Vector:
+    """Return distances to the targets, times the largest ratio of distances to a simpler candidate.
+
+    Infinity where the unlabeled rows alone tell it apart from a simpler one.
+    """
+    same = ROUNDING * np.maximum.outer(target, target)
+    seen = labeled > same
+    ratios = np.where(unlabeled > same, np.inf, 1.0)
+    np.divide(unlabeled, labeled, out=ratios, where=seen)
+    ratios = np.tril(ratios, -1)
+    ratios[0, 0] = 1.0  # the distance of the simplest candidate is not adjusted
+    factors = ratios.max(axis=1)
+    # Infinity even for a candidate without errors.
+    return np.multiply(target, factors, out=factors, where=np.isfinite(factors))
+
+
+@dataclass(frozen=True)
+class Targets:
+    """What candidates are fitted to and compared with, and how."""
+
+    y: AnyArray  # (n_rows,): labels or targets; anything where unlabeled
+    unlabeled: Mask  # (n_rows,)
+    weights: Vector  # (n_rows,)
+    truth: Matrix  # (n_rows, 1): targets, or (n_rows, n_classes): indicators of classes
+    classes: AnyArray | None  # (n_classes,), for classifiers
+    response: str  # what candidates are asked for
+
+    @classmethod
+    def of(
+        cls, candidates: Named, X: Any, y: Any, weights: Vector, distance: str, missing_label: Any
+    ) -> Targets:
+        """Check y, and decide what candidates are asked for."""
+        without = [name for name, e in candidates if not hasattr(e, "predict_proba")]
+        if not is_classifier(candidates[0][1]):
+            if distance == "predict_proba":
+                raise ValueError("distance='predict_proba' is for classifiers. Use 'auto'.")
+            marker = np.nan if is_auto(missing_label) else missing_label
+            target, unlabeled = split_targets(y, marker)
+            check_consistent_length(X, target)
+            if not weights[~unlabeled].any():
+                raise ValueError("sample_weight is zero for all rows with a target.")
+            return cls(target, unlabeled, weights, target[:, None], None, "predict")
+        if distance == "predict_proba" and without:
             raise ValueError(
-                "estimators is one estimator: pass a list of parameters as param_list, from simple "
-                "to complex, or a list of (name, estimator) as estimators."
+                "distance='predict_proba' needs predict_proba, which "
+                f"{', '.join(map(repr, without))} does not have. Use distance='predict'."
             )
-        if not all(isinstance(params, Mapping) for params in param_list):
+        classes, codes, unlabeled = split_labels(y, missing_label)
+        check_consistent_length(X, codes)
+        check_weights(classes, codes, unlabeled, weights)
+        codes = codes.astype(np.intp)
+        response = "predict" if distance == "predict" or without else "predict_proba"
+        return cls(
+            classes[codes], unlabeled, weights, np.eye(len(classes))[codes], classes, response
+        )
+
+    def respond(self, name: str, fitted: Any, X: Any) -> Matrix:
+        """Return what a fitted candidate says about all rows, in the form of `truth`."""
+        given = np.asarray(getattr(fitted, self.response)(X))
+        if self.response == "predict" and self.classes is not None:
+            codes = predicted_codes(f"Candidate {name!r}", given, self.classes)
+            return np.eye(len(self.classes))[codes]
+        given = given.astype(np.float64)
+        needed = self.truth.shape if self.classes is not None else self.truth.shape[:1]
+        if given.shape != needed:
+            gives = f"{self.response} of shape {given.shape}, but {needed} is needed"
+            raise ValueError(f"Candidate {name!r} gives {gives}.")
+        wrong = ~np.isfinite(given[self.weights > 0.0])
+        if wrong.any():
             raise ValueError(
-                "param_list has to be a list of dicts, each with the parameters of one candidate. "
-                f"Got: {param_list!r}"
+                f"Candidate {name!r} predicts NaN or infinity for {wrong.sum()} rows, so that it "
+                "has no distance from the others. Leave it out, or rescale the features."
             )
-    elif param_list is not None:
-        raise ValueError(
-            "param_list is for one estimator, but estimators is a list. Leave one of them out."
-        )
-    elif not estimators or not all(
-        isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str)
-        for pair in estimators
-    ):
-        raise ValueError(
-            "estimators has to be a list of (name, estimator), from simple to complex, with at "
-            f"least one of them. Got: {estimators!r}"
-        )
+        return given.reshape(self.truth.shape)
+
+    def distances(self, responses: list[Matrix]) -> tuple[Vector, Matrix, Matrix]:
+        """Return the distances to the targets, and from each other on labeled and other rows."""
+        labeled = self._matrix([*responses, self.truth], ~self.unlabeled)
+        others = self.unlabeled if self.weights[self.unlabeled].any() else ~self.unlabeled
+        return labeled[-1, :-1], labeled[:-1, :-1], self._matrix(responses, others)
+
+    def _matrix(self, responses: list[Matrix], rows: Mask) -> Matrix:
+        """Return root mean squared differences, or for classes the shares of different ones."""
+        used = rows & (self.weights > 0.0)
+        weights, taken = self.weights[used], [response[used] for response in responses]
+        squares = np.zeros((len(taken), len(taken)))
+        for k, f in enumerate(taken):
+            for j, g in enumerate(taken[:k]):
+                squares[k, j] = squares[j, k] = weights @ ((f - g) ** 2).sum(axis=1)
+        squares /= weights.sum()
+        if self.classes is None:
+            return np.sqrt(squares)
+        # Two different classes, or probabilities of two classes, are counted twice.
+        return 0.5 * squares if self.response == "predict" else np.sqrt(0.5 * squares)

@@ -53,22 +53,19 @@ class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):
     with the normal distribution function Φ. No row comes from the null category 0: the likelihood
     of a labeled row is that of its class, and of an unlabeled row
     :math:`\gamma_+ p(+ | f) + \gamma_- p(- | f)`, where :math:`\gamma_\pm` are the probabilities of
-    rows of a class to be unlabeled. It is small where f is close to zero. So the boundary keeps
-    away from unlabeled rows, as the margin of a transductive support vector machine does. That
-    helps if few rows lie between the classes, and harms otherwise.
+    rows of a class to be unlabeled. It is small where f is close to zero, so the boundary keeps
+    away from unlabeled rows. That helps if few rows lie between the classes, and harms otherwise.
 
-    The posterior of f is approximated by expectation propagation, in which unlabeled rows shift
-    and narrow the latent values but, as in the authors' algorithm, never widen them. It starts
-    from the posterior of the labeled rows, because there may be several solutions. Parameters of
-    the kernel are chosen by the approximate marginal likelihood.
+    The posterior of f is approximated by expectation propagation, starting from that of the labeled
+    rows because there may be several solutions; unlabeled rows never widen the latent values.
+    Parameters of the kernel are chosen by the approximate marginal likelihood.
 
     Parameters
     ----------
     kernel : kernel of sklearn.gaussian_process.kernels, or None, default=None
         Covariance of f. None: ``ConstantKernel(10) * RBF(l) + ConstantKernel(1)``, where both
-        constants are fixed and l starts at the median distance between rows. Beware of a variance
-        that is not fixed: the larger it is, the fewer latent values are null, so the marginal
-        likelihood drives it to its bound.
+        constants are fixed and l starts at the median distance between rows. The marginal
+        likelihood drives a variance that is not fixed to its bound: the fewer values are null.
     width : float, default=1.0
         a, the width of the null category, in units of the standard deviation of the noise. With 0,
         unlabeled rows say nothing, and this is classification with a probit likelihood.
@@ -104,10 +101,8 @@ class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):
     log_marginal_likelihood_ : float
         Approximate logarithm of the probability of all labels, and of the unlabeled rows not being
         null.
-    residual_ : float
-        By how much the moments differ at most; see `tol`.
-    n_iter_ : int
-        Iterations of expectation propagation with the kernel `kernel_`.
+    residual_, n_iter_ : float, int
+        What `tol` bounds, and iterations of expectation propagation, with the kernel `kernel_`.
     converged_ : bool
         Whether `residual_` is as small as `tol`.
     {n_features_in_, feature_names_in_}
@@ -117,13 +112,10 @@ class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):
     With m active rows, an iteration over n rows takes O(n m²) operations, and all take O(n m)
     memory. Active rows are chosen one by one: always the one with the largest variance given those
     before it, of the labeled rows first. Given the active rows, all others are independent in the
-    prior (a fully independent conditional); their likelihoods can then still be integrated exactly.
-    Where m reaches n, or the active rows determine all others, nothing is approximated.
-    The authors pass over the rows once, and let only the active ones speak; here all rows do, until
-    nothing changes.
-
-    With more than 1,000 rows (or `max_active`, if that is larger), the kernel and the active rows
-    are chosen from a random sample of this size, in which labeled rows come first, up to one half.
+    prior (a fully independent conditional). Where m reaches n, nothing is approximated. The authors
+    pass over the rows once, and let only the active ones speak; here all rows do, until nothing
+    changes. With more than 1,000 rows (or `max_active`, if that is larger), the kernel and the
+    active rows are chosen from a random sample of this size, at most half of it labeled rows.
 
     References
     ----------
@@ -232,15 +224,19 @@ class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):
         return odds
 
     def _fit_signs(self, X: Matrix, sign: Vector, classes: AnyArray, budget: Budget) -> None:
-        """Fit to labeled rows only, and to all rows."""
         noise = NullCategoryNoise(float(self.width), checked_rates(self.unlabeled_rates))
         data = Data(X, sign, noise.evidence, int(self.max_active), self.tol, self.max_iter)
-        labeled = sign != 0.0
-        alone = self._fit_process(data.take(labeled), budget)
+        labeled, optimize = sign != 0.0, bool(self.optimize)
+
+        def fitted(data: Data) -> Process:
+            rng = check_random_state(self.random_state)
+            return fit_process(self.kernel, data, optimize, rng, budget)
+
+        alone = fitted(data.take(labeled))
         supervised = clone(self)
         supervised._set_fit(noise, alone, classes)
         copy_input_checks(self, supervised)
-        whole = alone if labeled.all() else self._fit_process(data, budget)
+        whole = alone if labeled.all() else fitted(data)
         self._set_fit(noise, whole, classes)
         self.supervised_ = supervised
         if not self.converged_:
@@ -248,10 +244,6 @@ class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):
                 f"Expectation propagation ended after {self.n_iter_} iterations at a residual of "
                 f"{self.residual_:.1g}. Raise max_iter or tol, or choose another kernel or width."
             )
-
-    def _fit_process(self, data: Data, budget: Budget) -> Process:
-        rng = check_random_state(self.random_state)
-        return fit_process(self.kernel, data, bool(self.optimize), rng, budget)
 
     def _set_fit(self, noise: NullCategoryNoise, process: Process, classes: AnyArray) -> None:
         """Set all attributes except `supervised_`."""
@@ -290,17 +282,16 @@ class NullCategoryNoise:
         scale = np.sqrt(1.0 + variance)
         u = self._arguments(mean, scale)
         log_p = special.log_ndtr(u) + self._log_weights(sign)
-        share, hazard = special.expit(log_p - log_p[::-1]), _hazard(u)
+        share = special.expit(log_p - log_p[::-1])
+        # The normal density over the normal distribution function.
+        hazard = np.sqrt(2.0 / np.pi) / special.erfcx(-u / np.sqrt(2.0))
         first = share[1] * hazard[1] - share[0] * hazard[0]
         second = share[0] * share[1] * hazard.sum(axis=0) ** 2
         second -= np.sum(share * hazard * _excess(u, hazard), axis=0)
         return Evidence(np.logaddexp(*log_p), first / scale, second / scale**2)
 
     def log_odds(self, mean: Vector, variance: Vector) -> Vector:
-        """Return log p(+) - log p(-) for latent values distributed as N(mean, variance).
-
-        The null category does not occur, so these are the odds of the two classes.
-        """
+        """Return log p(+) - log p(-) for latent values distributed as N(mean, variance)."""
         minus, plus = special.log_ndtr(self._arguments(mean, np.sqrt(1.0 + variance)))
         odds: Vector = plus - minus
         return odds
@@ -332,20 +323,12 @@ def checked_rates(rates: Any) -> tuple[float, float] | None:
     return first, second
 
 
-def _hazard(u: Vector) -> Vector:
-    """Return the normal density over the normal distribution function at u."""
-    hazard: Vector = np.sqrt(2.0 / np.pi) / special.erfcx(-u / np.sqrt(2.0))
-    return hazard
-
-
 def _excess(u: Vector, hazard: Vector) -> Vector:
     """Return u + hazard, of which nothing but rounding errors would be left in the far tail."""
     excess: Vector = u + hazard
     tail = u < TAIL
-    if tail.any():
-        x = -u[tail]
-        fraction = x
-        for k in range(TERMS, 1, -1):
-            fraction = x + k / fraction
-        excess[tail] = 1.0 / fraction
+    fraction = x = -u[tail]
+    for k in range(TERMS, 1, -1):
+        fraction = x + k / fraction
+    excess[tail] = 1.0 / fraction
     return excess

@@ -227,14 +227,11 @@ class Data:
     max_iter: int
 
     def take(self, rows: Any) -> Data:
-        """Return a part of the rows."""
         return replace(self, X=self.X[rows], sign=self.sign[rows])
 
     def active(self, kernel: Any) -> ActiveRows:
-        """Choose active rows."""
-        return ActiveRows.of(
-            kernel, self.X[choose_active(kernel, self.X, self.sign != 0.0, self.max_active)]
-        )
+        chosen = choose_active(kernel, self.X, self.sign != 0.0, self.max_active)
+        return ActiveRows.of(kernel, self.X[chosen])
 
     def process(self, active: ActiveRows, start: Matrix | None = None) -> Process:
         """Find the posterior, starting from where the labeled rows alone lead to.
@@ -252,21 +249,17 @@ class Data:
 
     def _propagate(self, factor: Matrix, own: Vector, sign: Vector, start: Matrix) -> Approximation:
         # The variance that is a row's own acts as noise, and makes its likelihood flatter.
-        return propagate(
-            factor,
-            lambda mean, variance: self.likelihood(sign, mean, variance + own),
-            start,
-            self.tol,
-            self.max_iter,
-        )
+        def likelihood(mean: Vector, variance: Vector) -> Evidence:
+            return self.likelihood(sign, mean, variance + own)
+
+        return propagate(factor, likelihood, start, self.tol, self.max_iter)
 
 
 def choose_active(kernel: Any, X: Matrix, labeled: Mask, max_active: int) -> Indices:
-    """Choose rows one by one: always the one about which those before say the least.
+    """Choose rows one by one: always the one with the largest variance, given those before it.
 
-    That is the one with the largest prior variance, given the latent values of those before it; of
-    equals, the first. The first half comes from the labeled rows, as far as there are enough: what
-    they say about f shall not be blurred. There are fewer than `max_active` if these say it all.
+    The first half comes from the labeled rows, as far as there are enough: what they say about f
+    shall not be blurred. There are fewer than `max_active` if these say it all.
     """
     left = _finite(kernel.diag(X)).copy()
     smallest = NEGLIGIBLE * float(left.max())
@@ -351,7 +344,7 @@ def default_kernel(X: Matrix) -> Any:
 
 
 def search(kernel: Any, data: Data, budget: Budget) -> Any:
-    """Return the kernel with the largest marginal likelihood on the way up."""
+    """Return the kernel with the largest marginal likelihood of those tried."""
     seen: list[tuple[float, Any]] = []
 
     def loss(theta: Vector) -> tuple[float, Vector]:

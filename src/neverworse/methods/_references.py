@@ -24,8 +24,8 @@ from neverworse.estimators import (
 class SupervisedClassifier(DelegatingClassifier):
     """Any classifier, fitted to the labeled rows only.
 
-    Unlabeled rows are dropped before the classifier sees them. So every classifier of scikit-learn
-    takes the same X and y as the semi-supervised ones, with the same markers of unlabeled rows.
+    So every classifier of scikit-learn takes the same X and y as the semi-supervised ones, with the
+    same markers of unlabeled rows.
 
     Parameters
     ----------
@@ -47,10 +47,6 @@ class SupervisedClassifier(DelegatingClassifier):
     See Also
     --------
     OracleClassifier : Fitted to all rows with their true labels.
-
-    Notes
-    -----
-    `sample_weight` is passed on to the classifier, whatever metadata that requests.
 
     Examples
     --------
@@ -78,7 +74,8 @@ class SupervisedClassifier(DelegatingClassifier):
         y : array-like of shape (n_samples,)
             Labels of two or more classes, and a marker for rows without one.
         sample_weight : array-like of shape (n_samples,), optional
-            Not negative. Passed on to the classifier, which has to take it.
+            Not negative. Passed on to the classifier, which has to take it, whatever metadata it
+            requests.
 
         Returns
         -------
@@ -92,13 +89,12 @@ class SupervisedClassifier(DelegatingClassifier):
 
 
 @documented_like(SupervisedClassifier)
-class OracleClassifier(DelegatingClassifier):
+class OracleClassifier(SupervisedClassifier):
     """Any classifier, fitted to all rows with their true labels: an upper reference.
 
-    A reference for experiments in which labels were hidden. It takes the same X and y as the other
-    classifiers, and in addition the true labels of the rows that are unlabeled in y: as `y_true`
-    in `fit`, or behind the markers of `HiddenLabels`. The latter can be passed to every classifier
-    in the same way, so that experiments need no special case for the oracle.
+    For experiments in which labels were hidden. It takes the same X and y as the other classifiers,
+    and in addition the true labels of the unlabeled rows: as `y_true` in `fit`, or behind the
+    markers of `HiddenLabels`, which can be passed to every classifier in the same way.
 
     Parameters
     ----------
@@ -117,11 +113,6 @@ class OracleClassifier(DelegatingClassifier):
     HiddenLabels : One y for all classifiers of an experiment.
     SupervisedClassifier : Fitted to the labeled rows only.
 
-    Notes
-    -----
-    `sample_weight` is passed on to the classifier, whatever metadata that requests. With metadata
-    routing, `y_true` is requested by default.
-
     Examples
     --------
     >>> from neverworse.methods import OracleClassifier
@@ -134,10 +125,6 @@ class OracleClassifier(DelegatingClassifier):
     # The truth is what an oracle is for.
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"y_true": True}
 
-    def __init__(self, estimator: Any = None, *, missing_label: Any = "auto") -> None:
-        self.estimator = estimator
-        self.missing_label = missing_label
-
     @documented_like(SupervisedClassifier.fit)
     @explains_conversion
     @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
@@ -149,7 +136,7 @@ class OracleClassifier(DelegatingClassifier):
         {X, y, sample_weight}
         y_true : array-like of shape (n_samples,), optional
             True labels, used where y has none. Needed if there are such rows, unless y is
-            `HiddenLabels`.
+            `HiddenLabels`. With metadata routing, it is requested by default.
 
         Returns
         -------
@@ -192,10 +179,9 @@ def _answered(y: Any, y_true: Any, missing_label: Any) -> AnyArray:
 class HiddenLabels:
     """Labels with markers where they are hidden, and the true labels behind them.
 
-    As an array these are the labels with the markers, so that a classifier, of whatever package,
-    sees nothing else. `OracleClassifier` looks behind the markers. Experiments can pass one y to
-    supervised, semi-supervised and oracle classifiers alike; rows of y are chosen by indexing, as
-    scikit-learn's splitters and searches do it, and take their true labels along.
+    As an array these are the labels with the markers, so that a classifier of any package
+    sees nothing else. `OracleClassifier` looks behind the markers. Rows of y that are chosen by
+    indexing, as scikit-learn's splitters and searches do it, take their true labels along.
 
     Parameters
     ----------

@@ -2,36 +2,50 @@
 
 from __future__ import annotations
 
+import hashlib
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
-from sklearn.base import _fit_context
+import numpy as np
+from sklearn.base import _fit_context, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import validate_data
 
+from neverworse._accelerated_gradient import accelerated_gradient
+from neverworse._budget import Budget
 from neverworse._docs import documented_like
-from neverworse._typing import AnyArray, Vector
+from neverworse._typing import AnyArray, Matrix, Vector
 from neverworse.estimators import (
     CallbackSupportMixin,
     DelegatingClassifier,
+    FitInput,
+    KnownLabels,
     LabeledRows,
     LeastSquaresClassifier,
     ProjectedLeastSquaresClassifier,
+    copy_input_checks,
+    explained_overflow,
     explains_conversion,
+    known_labels,
+    landmarks_of_all,
     observed_fit,
+    predicted_codes,
+    space_of_all,
 )
+from neverworse.methods._least_squares import SteppingTrainer, coordinates_of_all, loses_digits
 from neverworse.methods._references import SupervisedClassifier
-from neverworse.methods._self_learning_trainers import (
-    NOTHING_TO_LEARN,
-    Learned,
-    RefittingTrainer,
-    StopReason,
-    learn_from_itself,
-    learn_least_squares,
-    learn_soft,
+from neverworse.projection import (
+    Observer,
+    TrainingRows,
+    Weights,
 )
-from neverworse.projection import Observer
+from neverworse.rows import Rows, as_rows, single_threaded_blas
+
+SETTLED = 1e-6  # soft labels that move by less have converged
 
 
 @documented_like(SupervisedClassifier, ProjectedLeastSquaresClassifier)
@@ -47,10 +61,8 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):  # typ
     Parameters
     ----------
     estimator : classifier or None, default=None
-        Any classifier of scikit-learn, pipelines and searches included; X is passed on to it as it
-        is. None: ``LeastSquaresClassifier()``. For a linear `LeastSquaresClassifier` without
-        `class_weight`, the Gram matrix of all rows is computed once, and each retraining takes one
-        pass over the rows.
+        Any classifier of scikit-learn, pipelines and searches included. None:
+        ``LeastSquaresClassifier()``, which takes one pass over the rows per retraining.
     labels : {"hard", "soft"}, default="hard"
         "hard": the classes that the classifier predicts. "soft": for a `LeastSquaresClassifier`
         (linear or with a kernel), the scores brought into [0, 1], or into the simplex of several
@@ -74,9 +86,8 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):  # typ
     n_iter_ : int
         Number of retrainings.
     stop_reason_ : {"converged", "cycle", "max_iter", "callback"}
-        Why it ended: `estimator_` predicts `labels_` itself; labels came back that had been left
-        before, so that they would repeat forever; after `max_iter` retrainings; or because a
-        callback asked for it.
+        Why it ended: `estimator_` predicts `labels_` itself; earlier labels came back, so that
+        they would repeat forever; after `max_iter` retrainings; or on request of a callback.
     cycle_length_ : int or None
         Number of labelings that would repeat forever: 1 if the labels have converged, at least 2
         in a cycle. None if it was stopped before that was known.
@@ -96,15 +107,11 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):  # typ
               + \alpha \lVert w \rVert^2
 
     for labeled rows :math:`x_i`, unlabeled rows :math:`u_j` and hard labels
-    :math:`q_j \in \{0, 1\}`. Retraining minimises J over w. Labeling minimises it over q, row by
-    row: 1 is the nearer label exactly where the score exceeds 1/2 (of several classes, the
-    indicator of the largest score is the nearest one). So J never increases. If retraining leaves
-    J as it was, then the old weights were already fitted to the new labels; they give all rows the
-    same scores, so the labels stay and it has converged. Otherwise J is now smaller than it was
-    for every labeling before, and none of them can come back. There are finitely many labelings:
-    in exact arithmetic self-learning of least squares converges, without cycles. It finds a local
-    minimum of J among many, the one that the supervised weights lead to. Other classifiers, which
-    do not minimise one function in both steps, may run in cycles.
+    :math:`q_j \in \{0, 1\}`. Retraining minimises J over w, and labeling minimises it over q. If
+    retraining does not lower J, the old weights already belong to the new labels, and it has
+    converged; otherwise no earlier labeling can come back. There are finitely many labelings, so
+    in exact arithmetic it converges without cycles, to one of many local minima. Other
+    classifiers, which do not minimise one function in both steps, may run in cycles.
 
     With soft labels :math:`q_j \in [0, 1]`, J is convex in w and q together. Labeling by the
     clipped scores is a projected gradient step on q that never overshoots. Steps are accelerated
@@ -147,7 +154,7 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):  # typ
     supervised_: Any
     labels_: AnyArray
     n_iter_: int
-    stop_reason_: StopReason
+    stop_reason_: Literal["converged", "cycle", "max_iter", "callback"]
     cycle_length_: int | None
 
     def __init__(
@@ -181,44 +188,154 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):  # typ
         """
         with self._fitting(X, sample_weight) as (estimator, X, weights):
             metadata = {} if weights is None else {"sample_weight": weights}
+            # A subclass may do something else, and weights of classes change with the labels.
+            simple = type(estimator) is LeastSquaresClassifier and estimator.class_weight is None
+            if self.labels == "soft" and not simple:
+                raise ValueError(
+                    "labels='soft' minimises the squared loss over weights and soft labels "
+                    "together: estimator has to be a LeastSquaresClassifier without class_weight."
+                )
             with observed_fit(self, X, y, metadata, self.verbose) as observer:
-                learned = self._learn(estimator, X, y, weights, observer)
-            self.labels_ = self.classes_[learned.codes]
-            if learned.soft is not None:
-                self.soft_labels_ = learned.soft
-            self.n_iter_ = learned.n_iter
-            self.stop_reason_, self.cycle_length_ = learned.stop_reason, learned.cycle_length
+                codes, given = None, (estimator, X, y, weights, observer)
+                if self.labels == "soft":
+                    codes = self._learn_soft(*given)
+                elif simple and estimator.kernel == "linear":
+                    codes = self._learn_by_steps(*given)
+                if codes is None:
+                    codes = self._learn_by_refits(*given)
+            self.labels_ = self.classes_[codes]
         self._warn_if_not_converged()
         return self
 
-    def _learn(
+    def _learn_by_refits(
         self, estimator: Any, X: Any, y: Any, weights: Vector | None, observer: Observer | None
-    ) -> Learned:
-        if self.labels == "soft":
-            self.supervised_, self.estimator_, learned = learn_soft(
-                estimator, X, y, weights, self.missing_label, self.max_iter, observer
-            )
-            self.classes_ = self.supervised_.classes_
-            return learned
-        # A subclass may do something else, and weights of classes change with the labels.
-        simple = type(estimator) is LeastSquaresClassifier and estimator.class_weight is None
-        if simple and estimator.kernel == "linear":
-            found = learn_least_squares(
-                estimator, X, y, weights, self.missing_label, self.max_iter, observer
-            )
-            if found is not None:
-                self.supervised_, self.estimator_, learned = found
-                self.classes_ = self.supervised_.classes_
-                return learned
+    ) -> AnyArray:
         rows = LabeledRows.split(X, y, self.missing_label, weights)
         self.classes_ = rows.classes
         self.supervised_ = self.estimator_ = rows.labeled().fit(estimator)
         if not rows.unlabeled.any():
-            return NOTHING_TO_LEARN
+            self._set_end(1, "converged")
+            return np.zeros(0, np.intp)
         trainer = RefittingTrainer(rows, estimator, self.supervised_)
-        learned = learn_from_itself(trainer, self.max_iter, observer)
+        codes = self._alternate(trainer, observer)
         self.estimator_ = trainer.model
-        return learned
+        return codes
+
+    @single_threaded_blas()
+    def _learn_by_steps(
+        self, estimator: Any, X: Any, y: Any, weights: Vector | None, observer: Observer | None
+    ) -> AnyArray | None:
+        """Return None if there is nothing to learn, or steps would lose digits."""
+        with self._least_squares(estimator, X, y, weights) as (rows, known, retrained):
+            if not known.labels.unlabeled.any():
+                return None
+            whitening = coordinates_of_all(rows, weights, self.supervised_)
+            if loses_digits(whitening):
+                return None
+            trainer = SteppingTrainer(whitening, known, self.supervised_)
+            codes = self._alternate(trainer, observer)
+            retrained._set_weights(trainer.settled(codes).snapped(retrained._threshold))
+        return codes
+
+    @single_threaded_blas()
+    def _learn_soft(
+        self, estimator: Any, X: Any, y: Any, weights: Vector | None, observer: Observer | None
+    ) -> AnyArray:
+        with self._least_squares(estimator, X, y, weights) as (rows, known, retrained):
+            labels, training = known.labels, TrainingRows(rows, known.labels)
+            gamma = getattr(self.supervised_, "gamma_", None)
+            space = space_of_all(estimator, training, gamma, landmarks_of_all(estimator, labels))
+            features = space.training(training).rows
+            whitening = coordinates_of_all(features, weights, self.supervised_)
+            free, s = labels.unlabeled, 1.0 if weights is None else weights
+            shape, n_free = labels.shape.at(np.flatnonzero(free)), int(np.count_nonzero(free))
+
+            def fitted(q: Matrix) -> Weights:
+                every = labels.target.copy()
+                every[:, free] = q
+                every *= s
+                summed = whitening.rows.weighted_sum(every)
+                return whitening.to_weights(whitening.adjoint(summed, every.sum(axis=1)))
+
+            budget, moved = Budget(self.max_iter, None, observer, "iterations"), np.inf
+
+            def step(ahead: Matrix) -> Matrix:
+                nonlocal moved
+                w = fitted(ahead)
+                new = shape.project(features.scores(w.coef, w.intercept)[:, free])
+                moved = float(np.abs(new - ahead).max(initial=0.0))
+                budget.spend()
+                budget.report(f"soft labels moved by up to {moved:.1e}", n_free)
+                return new
+
+            first = np.atleast_2d((self.supervised_.decision_function(X) + 0.5).T)
+            q = accelerated_gradient(
+                shape.project(first[:, free]),
+                step=step,
+                extrapolate=lambda here, before, momentum: here + momentum * (here - before),
+                uphill=lambda ahead, new, here: bool(np.vdot(ahead - new, new - here) > 0.0),
+                stop=lambda _: budget.exhausted or moved <= SETTLED,
+            )
+            space.store(retrained, fitted(q).snapped(retrained._threshold))
+        several = len(q) > 1
+        self.soft_labels_ = q.T if several else q[0]
+        stopped = "max_iter" if budget.n_iter == self.max_iter else "callback"
+        self._set_end(budget.n_iter, "converged" if moved <= SETTLED else stopped)
+        return q.argmax(axis=0) if several else (q[0] > 0.5).astype(np.intp)
+
+    @contextmanager
+    def _least_squares(
+        self, estimator: LeastSquaresClassifier, X: Any, y: Any, weights: Vector | None
+    ) -> Iterator[tuple[Rows, KnownLabels, LeastSquaresClassifier]]:
+        """Fit `supervised_`, and yield rows, labels, and a copy of it to be fitted to all rows."""
+        estimator._validate_params()
+        supervised, retrained = clone(estimator), clone(estimator)
+        X = validate_data(
+            supervised,
+            X,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=self.labels == "soft",  # otherwise the Gram matrix shows it
+            estimator=self,
+        )
+        copy_input_checks(supervised, retrained)
+        with explained_overflow(X, type(self).__name__):
+            rows = as_rows(X)
+            known = known_labels(FitInput(rows, y, weights), self.missing_label)
+            supervised._fit_training(TrainingRows(rows, known.labels))
+            self.classes_ = supervised.classes_ = retrained.classes_ = known.classes
+            self.supervised_, self.estimator_ = supervised, retrained
+            yield rows, known, retrained
+            retrained.alpha_ = supervised.alpha_
+
+    def _alternate(
+        self, trainer: RefittingTrainer | SteppingTrainer, observer: Observer | None
+    ) -> AnyArray:
+        """Label and retrain until labels agree or repeat; return those of the last retraining.
+
+        Of former labelings only hashes are kept.
+        """
+        budget = Budget(None, None, observer, "iterations")
+        new = trainer.label()
+        seen = {_digest(new): 0}
+        for n_iter in range(1, self.max_iter + 1):
+            codes, budget.n_iter = new, n_iter
+            trainer.retrain()
+            new = trainer.label()
+            n_changed = int(np.count_nonzero(new != codes))
+            budget.report(f"retraining, then {n_changed:,} labels changed", len(codes))
+            before = seen.setdefault(_digest(new), n_iter)
+            if before < n_iter or budget.exhausted:
+                reason = "callback" if before == n_iter else "cycle" if n_changed else "converged"
+                self._set_end(n_iter, reason, n_iter - before)
+                break
+        else:
+            self._set_end(n_iter, "max_iter")
+        return codes
+
+    def _set_end(self, n_iter: int, reason: Any, cycle: int = 0) -> None:
+        self.n_iter_, self.stop_reason_ = n_iter, reason
+        self.cycle_length_ = 1 if reason == "converged" else cycle or None
 
     def _warn_if_not_converged(self) -> None:
         what = {
@@ -231,3 +348,31 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):  # typ
                 ConvergenceWarning,
                 stacklevel=2,
             )
+
+
+def _digest(codes: AnyArray) -> bytes:
+    return hashlib.blake2b(codes.tobytes(), digest_size=16).digest()
+
+
+class RefittingTrainer:
+    """Retrains any classifier: a fresh copy is fitted each time. `start` gives the first labels.
+
+    `label` labels the unlabeled rows by the present classifier, and returns the codes of their
+    classes; `retrain` fits the classifier to all rows with these labels.
+    """
+
+    def __init__(self, rows: LabeledRows, estimator: Any, start: Any) -> None:
+        self.rows = rows
+        self.estimator = estimator
+        self.model = start
+
+    def label(self) -> AnyArray:
+        rows = self.rows
+        # Of all rows, because taking the unlabeled ones out would copy most of X.
+        predicted = np.asarray(self.model.predict(rows.X))[rows.unlabeled]
+        codes = predicted_codes(type(self.model).__name__, predicted, rows.classes)
+        rows.codes[rows.unlabeled] = codes
+        return codes
+
+    def retrain(self) -> None:
+        self.model = self.rows.fit(self.estimator)

@@ -17,7 +17,7 @@ from sklearn.utils.validation import _num_samples
 from neverworse._docs import documented_like
 from neverworse._typing import Indices, Matrix
 from neverworse.estimators import weights_for
-from neverworse.model_selection._labeled import is_continuous, labeled_rows, shuffled_strata
+from neverworse.model_selection._mask import is_continuous, labeled_rows, shuffled_strata
 from neverworse.model_selection._split import LabeledKFold, StratifiedLabeledKFold
 from neverworse.model_selection._wrappers import labeled_scorer
 
@@ -101,7 +101,7 @@ def unlabeled_learning_curve(
         those that are there. None: all of them, a half, a quarter, and so on down to 1/32.
     cv : int, splitter, iterable or None, default=None
         An integer is a number of folds, None is 5: of `StratifiedLabeledKFold`, or of
-        `LabeledKFold` for a regression, shuffled anew in every repeat. With anything else,
+        `LabeledKFold` for a regression, reshuffled in every repeat. With anything else,
         unlabeled rows train only where the splitter puts them in the training fold, and are never
         scored.
     n_repeats : int, default=5
@@ -244,7 +244,6 @@ class _Run:
             self.strata = np.unique(self.known, return_inverse=True)[1]
 
     def splits(self, cv: Any, groups: Any, n_repeats: int, random_state: Any) -> Iterator[_Split]:
-        """Yield all splits of all repeats."""
         if n_repeats < 1:
             raise ValueError(f"n_repeats={n_repeats} must be at least 1.")
         rng = check_random_state(random_state)
@@ -284,7 +283,6 @@ class _Run:
     def curve(
         self, rows: Rows, sizes: Any, splits: list[_Split], n_repeats: int, n_jobs: int | None
     ) -> LearningCurve:
-        """Fit and score everything."""
         growing = [getattr(split, rows) for split in splits]
         others = [split.labeled if rows == "unlabeled" else split.unlabeled for split in splits]
         numbers = self._sizes(rows, sizes, min(map(len, growing)))
@@ -297,14 +295,13 @@ class _Run:
         def table(values: list[Any]) -> Matrix:
             return np.array(values, dtype=np.float64).reshape(len(numbers), len(splits))
 
-        scores = [score for score, _ in results]
-        several = isinstance(scores[0], dict)
+        scores: Any = [score for score, _ in results]
+        if isinstance(scores[0], dict):
+            scores = {name: table([s[name] for s in scores]) for name in scores[0]}
         return LearningCurve(
             rows,
             numbers,
-            {name: table([s[name] for s in scores]) for name in scores[0]}
-            if several
-            else table(scores),
+            scores if isinstance(scores, dict) else table(scores),
             table([seconds for _, seconds in results]),
             np.array([len(other) for other in others]),
             np.array([len(split.test) for split in splits]),

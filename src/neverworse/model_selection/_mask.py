@@ -1,4 +1,4 @@
-"""Hide labels of a labeled data set, to see how a method does with few of them."""
+"""Labels that are known: how they are found, and how to hide some of them to learn from few."""
 
 from __future__ import annotations
 
@@ -9,13 +9,67 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from neverworse._typing import AnyArray, Indices, Mask
-from neverworse.estimators import find_unlabeled, is_auto, is_null, label_array
-from neverworse.model_selection._labeled import (
-    is_continuous,
-    labeled_codes,
-    labeled_rows,
-    shuffled_strata,
-)
+from neverworse.estimators import find_unlabeled, is_auto, is_null, label_array, native_dtype
+
+
+def labeled_rows(y: Any, missing_label: Any, advice: str) -> tuple[Indices, AnyArray]:
+    """Return the positions of the rows that carry a label, ascending, and their labels.
+
+    Where the markers made the labels objects, they have their own type again. `advice` is what to
+    do if there is no such row, for the message of the error.
+    """
+    unlabeled = find_unlabeled(y, missing_label)
+    if unlabeled.all():
+        raise ValueError(f"y has no labeled row: all {len(unlabeled)} labels are missing. {advice}")
+    labeled = np.flatnonzero(~unlabeled)
+    return labeled, native_dtype(label_array(y)[labeled])
+
+
+def labeled_codes(name: str, values: Any, labeled: Indices, n_rows: int) -> Indices:
+    """Encode what a column has in the labeled rows: 0 for the smallest value, 1 for the next.
+
+    What the column, by its name in messages, holds in the other rows does not matter.
+    """
+    column = label_array(values)
+    if len(column) != n_rows:
+        raise ValueError(
+            f"{name} has {len(column)} entries, but y has {n_rows}. Pass one for every row; in "
+            "unlabeled rows it may be anything."
+        )
+    column = column[labeled]
+    null = find_unlabeled(column, None)
+    if null.any():
+        raise ValueError(
+            f"{name} is missing in {null.sum()} labeled rows, the first of them row "
+            f"{labeled[null][0]}. Only unlabeled rows may go without."
+        )
+    try:
+        codes: Indices = np.unique(column, return_inverse=True)[1]
+    except TypeError as error:
+        raise ValueError(
+            f"{name} mixes values of types that cannot be compared. Convert all of them to strings."
+        ) from error
+    return codes
+
+
+def is_continuous(known: AnyArray) -> bool:
+    """Whether the labels are targets of a regression: floats that are not all whole numbers."""
+    return known.dtype.kind == "f" and bool(np.any(known != np.floor(known)))
+
+
+def shuffled_strata(
+    strata: Indices, rng: np.random.RandomState
+) -> tuple[Indices, Indices, Indices]:
+    """Shuffle rows within their strata, given the number of the stratum of each row.
+
+    Returns the positions of the rows, one stratum after the other; the rank of each of these within
+    its stratum, 0 for the first; and the number of rows of each stratum.
+    """
+    order = rng.permutation(len(strata))
+    order = order[np.argsort(strata[order], kind="stable")]
+    counts = np.bincount(strata)
+    rank = np.arange(len(strata)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return order, rank, counts
 
 
 def mask_labels(
@@ -76,7 +130,10 @@ def mask_labels(
     strata = _strata(stratify, labeled, known, len(column))
     hidden = np.zeros(len(column), bool)
     hidden[labeled] = _draw_hidden(n_keep, strata, check_random_state(random_state))
-    marker = _usual_marker(column, labeled) if is_auto(missing_label) else missing_label
+    marker = missing_label
+    if is_auto(marker):  # the one that is there already, or else the usual one for this type
+        marker = {"i": -1, "u": -1, "f": np.nan}.get(column.dtype.kind)
+        marker = np.delete(column, labeled)[0] if len(labeled) < len(column) else marker
     masked = _put(y, column, hidden, marker)
     try:
         find_unlabeled(masked, missing_label)
@@ -122,7 +179,6 @@ def _is_a(number: type, value: Any) -> bool:
 
 
 def _strata(stratify: Any, labeled: Indices, known: AnyArray, n_rows: int) -> Indices:
-    """Return the number of the stratum of each labeled row."""
     if stratify is None:
         return np.zeros(len(labeled), np.intp)
     if stratify is True:
@@ -142,7 +198,6 @@ def _strata(stratify: Any, labeled: Indices, known: AnyArray, n_rows: int) -> In
 
 
 def _draw_hidden(n_keep: int, strata: Indices, rng: np.random.RandomState) -> Mask:
-    """Draw which of the labeled rows lose their label."""
     keep = _numbers_to_keep(n_keep, np.bincount(strata), rng)
     order, rank, counts = shuffled_strata(strata, rng)
     hidden = np.empty(len(strata), bool)
@@ -154,8 +209,7 @@ def _numbers_to_keep(n_keep: int, sizes: Indices, rng: np.random.RandomState) ->
     """Share out the labels: in proportion to the sizes, but one for each stratum at least.
 
     Starts from the exact shares rounded down, and takes or gives single rows where the share is
-    farthest off, until the numbers add up. The sum of squared differences is a separable convex
-    function, for which such steps lead to the minimum.
+    farthest off: for a separable convex function such steps lead to the minimum.
     """
     if n_keep < len(sizes):
         raise ValueError(
@@ -176,15 +230,7 @@ def _numbers_to_keep(n_keep: int, sizes: Indices, rng: np.random.RandomState) ->
     return keep
 
 
-def _usual_marker(column: AnyArray, labeled: Indices) -> Any:
-    """Return the marker that is there already, or else the usual one for this type of labels."""
-    if len(labeled) < len(column):
-        return np.delete(column, labeled)[0]
-    return {"i": -1, "u": -1, "f": np.nan}.get(column.dtype.kind)
-
-
 def _put(y: Any, column: AnyArray, hidden: Mask, marker: Any) -> Any:
-    """Return a copy of y with the marker in the hidden rows."""
     values = column.astype(_type_for(column, marker))
     values[hidden] = marker
     if not (hasattr(y, "iloc") and y.ndim == 1):

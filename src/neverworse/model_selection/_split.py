@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+import copy
+import warnings
+from collections.abc import Iterator
+from inspect import signature
+from typing import Any, ClassVar, Self
 
+import numpy as np
 from sklearn.model_selection import (
+    BaseCrossValidator,
     GroupKFold,
     KFold,
     RepeatedKFold,
@@ -12,14 +18,156 @@ from sklearn.model_selection import (
     StratifiedGroupKFold,
     StratifiedKFold,
 )
+from sklearn.utils.validation import _num_samples
 
 from neverworse._docs import documented_like
-from neverworse.model_selection._labeled import LabeledSplitter
+from neverworse._typing import AnyArray, Indices
+from neverworse.model_selection._mask import is_continuous, labeled_codes, labeled_rows
+
+
+class LabeledSplitter(BaseCrossValidator):  # type: ignore[misc]
+    """Base of the splitters: one of scikit-learn splits the labeled rows, the others all train."""
+
+    _splitter: ClassVar[Any]  # the class of scikit-learn
+    _counterpart: ClassVar[str]  # the same splitter with, or without, stratification
+    _stratified: ClassVar[bool] = False
+    _grouped: ClassVar[bool] = False
+
+    n_splits: int
+    missing_label: Any
+
+    def _for_labeled_rows(self) -> Any:
+        """Return scikit-learn's splitter; it raises if the parameters are not what it takes."""
+        names = signature(self._splitter).parameters
+        return self._splitter(**{k: getattr(self, k) for k in names if hasattr(self, k)})
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:  # noqa: ARG002
+        """Return the number of pairs that `split` yields; all arguments are ignored."""
+        return int(self._for_labeled_rows().get_n_splits())
+
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Indices, Indices]]:
+        """Split the rows. All folds are checked before the first one is returned.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Only its number of rows is used.
+        y : array-like of shape (n_rows,)
+            Labels, or targets of a regression, with a marker where there is none.
+        groups : array-like of shape (n_rows,), optional
+            Group of each row. Those of unlabeled rows are ignored.
+
+        Yields
+        ------
+        train, test : arrays
+            Positions of all unlabeled rows and of the labeled rows of the other folds, and of the
+            labeled rows of this fold; both ascending.
+        """
+        pass_labels = "one label for every row, with a marker such as -1 where there is none."
+        if y is None:
+            raise ValueError(f"{type(self).__name__} needs y, but y is None. Pass {pass_labels}")
+        n_rows = _num_samples(y)
+        if _num_samples(X) != n_rows:
+            raise ValueError(
+                f"X has {_num_samples(X)} rows, but y has {n_rows} entries. Pass {pass_labels}"
+            )
+        labeled, known = labeled_rows(
+            y, self.missing_label, "Cross-validation tests on labeled rows: label some."
+        )
+        if self.n_splits > len(labeled):
+            raise ValueError(
+                f"n_splits={self.n_splits} is more than the {len(labeled)} labeled rows of y "
+                f"(of {n_rows} rows; the others cannot be tested on). Lower n_splits, or label "
+                "more rows."
+            )
+        classes, codes = np.unique(known, return_inverse=True)
+        if self._stratified:
+            self._check_strata(known, classes, codes)
+        group_codes = self._group_codes(groups, labeled, n_rows)
+        folds = list(self._for_labeled_rows().split(labeled, codes, group_codes))
+        if not is_continuous(known):
+            self._check_training([train for train, _ in folds], classes, codes)
+        return _with_unlabeled_rows([labeled[test] for _, test in folds], n_rows)
+
+    def _check_strata(self, known: AnyArray, classes: AnyArray, codes: Indices) -> None:
+        if is_continuous(known):
+            raise ValueError(
+                f"{type(self).__name__} needs classes, but y is continuous. Use "
+                f"{self._counterpart}."
+            )
+        sizes = np.bincount(codes)
+        if sizes.min() < self.n_splits:
+            few = int(sizes.argmin())
+            raise ValueError(
+                f"Class {classes.tolist()[few]!r} has {sizes[few]} labeled rows, fewer than "
+                f"n_splits={self.n_splits}: some test folds would be without it. Lower n_splits, "
+                f"label more rows of this class, or use {self._counterpart}."
+            )
+
+    def _group_codes(self, groups: Any, labeled: Indices, n_rows: int) -> Indices | None:
+        name = type(self).__name__
+        if not self._grouped:
+            if groups is not None:
+                warnings.warn(
+                    f"The groups are ignored by {name}. Use GroupLabeledKFold or "
+                    "StratifiedGroupLabeledKFold to keep the rows of a group together.",
+                    UserWarning,
+                    stacklevel=3,
+                )
+            return None
+        if groups is None:
+            raise ValueError(
+                f"{name} needs groups, but groups is None. Pass the group of every row, or use "
+                f"{name.replace('Group', '')}."
+            )
+        codes = labeled_codes("groups", groups, labeled, n_rows)
+        n_groups = codes.max() + 1
+        if self.n_splits > n_groups:
+            raise ValueError(
+                f"n_splits={self.n_splits} is more than the {n_groups} groups that have labeled "
+                "rows. Lower n_splits, or label rows of more groups."
+            )
+        return codes
+
+    def _check_training(self, trains: list[Indices], classes: AnyArray, codes: Indices) -> None:
+        """Raise if a training fold has labels of one class only."""
+        names = classes.tolist()
+        if len(names) == 1:
+            raise ValueError(
+                f"All labeled rows of y are of class {names[0]!r}. Label rows of another class."
+            )
+        for number, train in enumerate(trains, start=1):
+            if np.ptp(codes[train]) == 0:
+                ways = ["pass shuffle=True"] if getattr(self, "shuffle", True) is False else []
+                ways += [] if self._stratified else [f"use {self._counterpart}"]
+                # Not fewer folds: the smaller the test folds, the more labels are left to train.
+                ways += ["raise n_splits so that test folds get smaller"]
+                advice, where = ", ".join(ways), " in other groups" if self._grouped else ""
+                raise ValueError(
+                    f"In split {number} of {len(trains)}, the labeled training rows would all be "
+                    f"of class {names[codes[train[0]]]!r}. {advice[0].upper()}{advice[1:]}"
+                    f", or label more rows of the other classes{where}."
+                )
+
+    def __repr__(self) -> str:
+        changed = [
+            f"{p.name}={getattr(self, p.name)!r}"
+            for p in signature(type(self)).parameters.values()
+            if repr(getattr(self, p.name)) != repr(p.default)
+        ]
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+    def __sklearn_clone__(self) -> Self:
+        return copy.deepcopy(self)
+
+
+def _with_unlabeled_rows(tests: list[Indices], n_rows: int) -> Iterator[tuple[Indices, Indices]]:
+    """Train on all rows that are not tested. One pair at a time: there may be many rows."""
+    for test in tests:
+        yield np.delete(np.arange(n_rows), test), test
 
 
 class _KFoldSplitter(LabeledSplitter):
-    """Base of the splitters that may shuffle."""
-
     def __init__(
         self,
         n_splits: int = 5,
@@ -36,8 +184,6 @@ class _KFoldSplitter(LabeledSplitter):
 
 
 class _RepeatedSplitter(LabeledSplitter):
-    """Base of the splitters that start over again and again."""
-
     def __init__(
         self,
         n_splits: int = 5,
@@ -68,12 +214,6 @@ class LabeledKFold(_KFoldSplitter):
         Seed of the shuffle. An int gives the same folds in every call of `split`.
     missing_label : "auto" or scalar, default="auto"
         What marks unlabeled rows in y, as in `neverworse.LeastSquaresClassifier`.
-
-    See Also
-    --------
-    StratifiedLabeledKFold : With the same share of each class in all folds.
-    RepeatedLabeledKFold : The same, several times.
-    GroupLabeledKFold : For rows that belong together.
 
     Notes
     -----
@@ -110,11 +250,6 @@ class StratifiedLabeledKFold(_KFoldSplitter):
         Whether to shuffle the labeled rows of each class before they are split.
     {random_state, missing_label}
 
-    See Also
-    --------
-    LabeledKFold : Without regard to classes; for regression as well.
-    RepeatedStratifiedLabeledKFold : The same, several times.
-
     Examples
     --------
     >>> from neverworse.model_selection import StratifiedLabeledKFold
@@ -147,10 +282,6 @@ class RepeatedLabeledKFold(_RepeatedSplitter):
         Seed of the shuffles. An int gives the same folds in every call of `split`.
     {missing_label}
 
-    See Also
-    --------
-    RepeatedStratifiedLabeledKFold : With the same share of each class in all folds.
-
     Examples
     --------
     >>> from neverworse.model_selection import RepeatedLabeledKFold
@@ -171,10 +302,6 @@ class RepeatedStratifiedLabeledKFold(_RepeatedSplitter):
     ----------
     {n_splits, n_repeats, random_state, missing_label}
 
-    See Also
-    --------
-    RepeatedLabeledKFold : Without regard to classes; for regression as well.
-
     Examples
     --------
     >>> from neverworse.model_selection import RepeatedStratifiedLabeledKFold
@@ -193,20 +320,14 @@ class GroupLabeledKFold(LabeledSplitter):
 
     The labeled rows are split as by `sklearn.model_selection.GroupKFold`. No group has labeled rows
     both in the training and in the test fold. Unlabeled rows train in every fold, also those
-    of groups that are tested: they give away features of such a group, but none of its labels. That
-    is the transductive use, in which the unlabeled rows are there when the classifier is fitted. To
-    measure how well it does on groups of which it has seen nothing, leave out the unlabeled rows of
-    the tested groups yourself.
+    of groups that are tested, whose features are thus known: the transductive use. To measure how
+    well a classifier does on groups of which it has seen nothing, leave out these rows yourself.
 
     Parameters
     ----------
     n_splits : int, default=5
         Number of folds, at least 2 and at most the number of groups with labeled rows.
     {missing_label}
-
-    See Also
-    --------
-    StratifiedGroupLabeledKFold : With about the same share of each class in all folds.
 
     Notes
     -----
@@ -254,10 +375,6 @@ class StratifiedGroupLabeledKFold(_KFoldSplitter):
         Whether to shuffle the groups first. Only groups with about the same share of each class
         change places.
     {random_state, missing_label}
-
-    See Also
-    --------
-    GroupLabeledKFold : Without regard to classes; for regression as well.
 
     Examples
     --------

@@ -26,16 +26,16 @@ from neverworse.estimators import (
     is_auto,
     label_array,
 )
-from neverworse.model_selection._labeled import labeled_rows
+from neverworse.model_selection._mask import labeled_rows
 
 
 def labeled_scorer(scoring: Any, missing_label: Any = "auto") -> Any:
     """Make a scorer that leaves out the rows without a label.
 
-    A marker such as -1 is never predicted, so that every unlabeled row would count as an error. It
-    is needed wherever a score is computed on rows of which some are unlabeled: on training folds
-    (``return_train_score=True``), with a splitter that puts unlabeled rows in test folds, or on a
-    whole data set. With the splitters of this module, test folds have labeled rows only.
+    A marker such as -1 is never predicted, so that every unlabeled row would count as an error. The
+    scorer is needed on training folds (``return_train_score=True``), with a splitter that puts
+    unlabeled rows in test folds, or on a whole data set. Test folds of the splitters of this module
+    have labeled rows only.
 
     Parameters
     ----------
@@ -100,22 +100,7 @@ class _LabeledScorer:
         )
 
     def __call__(self, estimator: Any, X: Any, y: Any = None, **metadata: Any) -> Any:
-        """Score the estimator on the labeled rows.
-
-        Parameters
-        ----------
-        estimator : object
-            A fitted estimator.
-        X : array-like or sparse matrix of shape (n_rows, n_features)
-        y : array-like of shape (n_rows,)
-            Labels, with a marker where there is none.
-        **metadata : object
-            Passed on to the scorer; of what has one entry for each row, those of labeled rows.
-
-        Returns
-        -------
-        score : float
-        """
+        """Score a fitted estimator on the labeled rows, with their entries of the metadata."""
         if y is None:
             raise ValueError(f"{self!r} needs y: there is no score without labels.")
         check_consistent_length(X, y)
@@ -132,27 +117,12 @@ class _LabeledScorer:
         return self._scorer(estimator, X, known, **metadata)
 
     def get_metadata_routing(self) -> Any:
-        """Return what the wrapped scorer requests.
-
-        Returns
-        -------
-        routing : MetadataRequest
-        """
+        """Return what the wrapped scorer requests."""
         return get_routing_for_object(self._scorer)
 
     @available_if(lambda self: hasattr(self._scorer, "set_score_request"))  # type: ignore[untyped-decorator]
     def set_score_request(self, **requests: Any) -> Self:
-        """Set what the scorer requests when metadata routing is enabled.
-
-        Parameters
-        ----------
-        **requests : bool, str or None
-            One for each metadatum, as in scikit-learn: ``sample_weight=True``, for example.
-
-        Returns
-        -------
-        self : object
-        """
+        """Set what the scorer requests, as in scikit-learn: ``sample_weight=True``, for example."""
         # A copy: the scorer belongs to whoever passed it.
         self._scorer = copy.deepcopy(self._scorer).set_score_request(**requests)  # type: ignore[attr-defined]
         return self
@@ -188,10 +158,10 @@ def _of_rows(value: Any, labeled: Indices, n_rows: int) -> Any:
 class WithUnlabeledRows(DelegatingClassifier):
     """A semi-supervised classifier that brings its unlabeled rows along.
 
-    `fit` takes labeled rows only, so that everything in scikit-learn works that makes a class of
-    every value in y, or that scores all rows: `CalibratedClassifierCV`,
-    `TunedThresholdClassifierCV`, `StackingClassifier`, `VotingClassifier`, and plain
-    cross-validation. Every fit, in every fold, has all unlabeled rows.
+    `fit` takes labeled rows only, so that tools of scikit-learn work that make a class of every
+    value in y, or that score all rows: `CalibratedClassifierCV`, `TunedThresholdClassifierCV`,
+    `StackingClassifier`, `VotingClassifier`, and plain cross-validation. Every fit, in every fold,
+    has all unlabeled rows.
 
     Parameters
     ----------
@@ -309,8 +279,8 @@ def _stacked(X: Any, X_unlabeled: Any) -> Any:
     if hasattr(X, "columns") or hasattr(X_unlabeled, "columns"):
         if type(X) is not type(X_unlabeled) or list(X.columns) != list(X_unlabeled.columns):
             raise ValueError(
-                "X and X_unlabeled must be data frames of the same kind with the same columns in "
-                f"the same order, or both no data frames: X is a {_described(X)}, X_unlabeled is a "
+                "If X or X_unlabeled is a data frame, both must be, of the same kind and with the "
+                f"same columns in the same order: X is a {_described(X)}, X_unlabeled is a "
                 f"{_described(X_unlabeled)}."
             )
         library = sys.modules[type(X).__module__.partition(".")[0]]  # pandas or polars

@@ -1,9 +1,8 @@
-"""Displays for people who look: drawn with matplotlib, which is imported only when needed."""
+"""Displays, drawn with matplotlib, which is imported only when needed."""
 
-from neverworse.plots._certificate import CertificateDisplay
-from neverworse.plots._coefficient_shift import CoefficientShiftDisplay
 from neverworse.plots._constraint_set import ConstraintSetDisplay, equidistant
-from neverworse.plots._learning_curve import UnlabeledLearningCurveDisplay
+from neverworse.plots._display import UnlabeledLearningCurveDisplay
+from neverworse.plots._fitted import CertificateDisplay, CoefficientShiftDisplay
 
 __all__ = [
     "CertificateDisplay",

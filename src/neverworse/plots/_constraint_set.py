@@ -19,7 +19,7 @@ from neverworse.estimators import (
     split_labels,
     stored_weights,
 )
-from neverworse.plots._drawing import Display, legend_above
+from neverworse.plots._display import Display, legend_above
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -161,7 +161,7 @@ class ConstraintSetDisplay(Display):
 
     @property
     def _same_point(self) -> bool:
-        """Whether nobody could see that the projected weights differ from the supervised ones."""
+        """Whether the projected weights look the same as the supervised ones."""
         size = np.ptp(self.constraint_set, axis=0)
         return bool(np.all(np.abs(self.projected - self.supervised) <= INVISIBLE * size))
 
@@ -177,13 +177,12 @@ class ConstraintSetDisplay(Display):
         ax.annotate("", xy=end, xytext=start, arrowprops=arrow)
 
     def _draw_points(self, ax: Axes, point_kw: dict[str, Any]) -> None:
-        if self._same_point:
-            points = [("supervised = projected", self.supervised, "s", ORANGE)]
-        else:
-            points = [
-                ("supervised", self.supervised, "s", ORANGE),
-                ("projected", self.projected, "o", BLUE),
-            ]
+        same = self._same_point
+        points = [
+            ("supervised = projected" if same else "supervised", self.supervised, "s", ORANGE)
+        ]
+        if not same:
+            points.append(("projected", self.projected, "o", BLUE))
         if self.oracle is not None:
             points.append(("oracle", self.oracle, "^", GREEN))
         look = {"markersize": 8, "markeredgecolor": "white", "markeredgewidth": 0.8, "zorder": 3}
@@ -294,21 +293,18 @@ class WeightPlane:
         classes, target, missing = split_labels(y_true, estimator.missing_label)
         check_consistent_length(self.design, target)
         if missing.any():
+            n_missing = int(missing.sum())
             raise ValueError(
-                f"y_true has {int(missing.sum()):,} rows without a label. The oracle is least "
-                "squares on all rows with their true labels, so it needs every one."
+                f"y_true has {n_missing:,} rows without a label. The oracle needs all."
             )
         if not np.array_equal(classes, estimator.classes_):
             raise ValueError(
                 f"y_true has the classes {classes.tolist()}, but the classifier was fitted to "
                 f"{estimator.classes_.tolist()}."
             )
-        differs = (target != self.target) & ~self.unlabeled
-        if differs.any():
-            raise ValueError(
-                f"y_true contradicts y in {int(differs.sum()):,} labeled rows. The labels of "
-                "labeled rows are taken as true."
-            )
+        n_differ = np.count_nonzero((target != self.target) & ~self.unlabeled)
+        if n_differ:
+            raise ValueError(f"y_true contradicts y in {n_differ:,} labeled rows.")
         return self.least_squares(target[self.unlabeled])
 
     @cached_property
@@ -332,32 +328,26 @@ def _check_estimator(estimator: Any) -> None:
             "that step, and X as the steps before it leave it."
         )
     check_is_fitted(estimator)
-    assumed = estimator.certificate_.assumptions
+    assumed, n_features = estimator.certificate_.assumptions, estimator.n_features_in_
+    problem = ""
     if assumed.task != "binary":
-        raise ValueError(
-            f"ConstraintSetDisplay shows classifiers of two classes, but this one has "
-            f"{len(estimator.classes_)}, with weights for each of them."
+        problem = f"classifiers of two classes, but this one has {len(estimator.classes_)}"
+    elif estimator.kernel != "linear":
+        problem = "the weights of linear classifiers, and this one has a kernel"
+    elif assumed.n_bounded or assumed.class_prior:
+        problem = (
+            "the constraint set of all labelings, but this classifier was fitted with label_bounds "
+            "or class_prior, which make it smaller"
         )
-    if estimator.kernel != "linear":
-        raise ValueError(
-            "ConstraintSetDisplay shows the weights of linear classifiers, and this one has a "
-            "kernel. For rows of two columns, sklearn.inspection.DecisionBoundaryDisplay shows it."
+    elif n_features + bool(estimator.fit_intercept) != 2:
+        features = "1 feature" if n_features == 1 else f"{n_features} features"
+        problem = (
+            f"two dimensions, but this classifier has {features} and "
+            f"{'an' if estimator.fit_intercept else 'no'} intercept. Fit it to two features with "
+            "fit_intercept=False, or to one feature with fit_intercept=True"
         )
-    if assumed.n_bounded or assumed.class_prior:
-        raise ValueError(
-            "ConstraintSetDisplay shows the constraint set of all labelings, but this classifier "
-            "was fitted with label_bounds or class_prior, which make it smaller. Fit it without."
-        )
-    n_features = estimator.n_features_in_
-    if n_features + bool(estimator.fit_intercept) == 2:
-        return
-    features = "1 feature" if n_features == 1 else f"{n_features} features"
-    intercept = "an intercept" if estimator.fit_intercept else "no intercept"
-    raise ValueError(
-        f"The weight space must have two dimensions, but this classifier has {features} and "
-        f"{intercept}. Fit it to two features with fit_intercept=False, or to one feature with "
-        "fit_intercept=True."
-    )
+    if problem:
+        raise ValueError(f"ConstraintSetDisplay shows {problem}.")
 
 
 def as_point(classifier: LinearClassifier) -> Vector:
@@ -367,11 +357,9 @@ def as_point(classifier: LinearClassifier) -> Vector:
 
 
 def weight_names(estimator: ProjectedLeastSquaresClassifier) -> tuple[str, str]:
-    """Return the names of the two weights."""
     features = getattr(estimator, "feature_names_in_", ("x1", "x2"))
-    if estimator.fit_intercept:
-        return f"weight of {features[0]}", "intercept"
-    return f"weight of {features[0]}", f"weight of {features[1]}"
+    last = "intercept" if estimator.fit_intercept else f"weight of {features[1]}"
+    return f"weight of {features[0]}", last
 
 
 def zonotope_vertices(start: Vector, generators: Matrix) -> Matrix:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +19,6 @@ import sklearn
 import neverworse
 from neverworse._files import write_whole
 from neverworse._words import MINUS, count
-from neverworse.experiments import _evidence as evidence
 from neverworse.experiments import _findings as findings
 from neverworse.experiments._analysis import (
     BETTER,
@@ -62,7 +61,6 @@ def _machine() -> str:
 
 
 def _versions() -> str:
-    """Return the versions of what results depend on."""
     packages = {"NumPy": np, "SciPy": scipy, "scikit-learn": sklearn, "pandas": pd}
     others = (f", {name} {package.__version__}" for name, package in packages.items())
     start = f"neverworse {neverworse.__version__}, Python {platform.python_version()}"
@@ -97,7 +95,6 @@ def save(
 
 
 def _contents(results: Reproduction, circumstances: Circumstances) -> Iterator[tuple[str, bytes]]:
-    """Yield the names and contents of files."""
     for folder in ("measurements", "summaries"):
         for name, frame in getattr(results, folder).items():
             # With every digit, so that reading it gives the same numbers.
@@ -119,7 +116,7 @@ def _contents(results: Reproduction, circumstances: Circumstances) -> Iterator[t
             "took": circumstances.took and f"{circumstances.took}, without repeats stored before",
         }
         found = results.measurements["evidence"], results.summaries["evidence"]
-        yield "evidence.md", evidence.to_markdown(*found, made).encode()
+        yield "evidence.md", findings.evidence_page(*found, made).encode()
     yield REPORT, write_report(results, drawings, circumstances).encode()
 
 
@@ -138,7 +135,6 @@ def write_report(
         run=list(_run(results)),
         pictures={name: _picture(drawing) for name, drawing in drawings.items()},
         code=CODE.format,
-        evidence=evidence,
         figures=figures,
         findings=findings,
         tables=sys.modules[__name__],
@@ -186,7 +182,7 @@ def _headline(results: Reproduction) -> Iterator[tuple[str, list[str], str | Non
         yield "Learning curves", [findings.claims_sentence(results.measurements["curves"])], None
     if "evidence" in results.measurements:
         pair = results.measurements["evidence"], results.summaries["evidence"]
-        yield "Evidence", [evidence.sentence(*pair)], None
+        yield "Evidence", [findings.evidence_sentence(*pair)], None
     if list(results.measurements) == ["timing"]:
         yield "A part of the paper", ["This run has training times only."], None
 
@@ -201,7 +197,6 @@ def _all_agree(cells: pd.DataFrame) -> bool | None:
 
 
 def _run(results: Reproduction) -> Iterator[tuple[str, str]]:
-    """Yield for each experiment how often it was repeated, and on what."""
     for name, measured in results.measurements.items():
         repeats, as_published = measured["repeat"].nunique(), EXPERIMENTS[name].repeats
         is_same = repeats == as_published or not EXPERIMENTS[name].published
@@ -238,12 +233,12 @@ def to_markdown(cells: pd.DataFrame, correction: str) -> str:
     parts = [
         "# Table 1",
         _caption(cells, correction, MARKDOWN),
-        _markdown_table(head, rows),
+        findings.markdown_table(head, rows),
         "## Beside the published table",
         SAID.format(source=published()["source"]),
-        _markdown_table(COMPARED, list(comparison(cells, MARKDOWN)), numbers_from=2),
+        findings.markdown_table(COMPARED, list(comparison(cells, MARKDOWN)), numbers_from=2),
         f"## {TOTALS}",
-        _markdown_table(WINS, list(wins(cells))),
+        findings.markdown_table(WINS, list(wins(cells))),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -383,12 +378,3 @@ def _caption(cells: pd.DataFrame, correction: str, marks: Marks) -> str:
         bold=marks[BETTER].format("Bold"),
         underlined=marks[WORSE].format("underlined"),
     )
-
-
-def _markdown_table(
-    head: Sequence[str], rows: Sequence[Sequence[str]], numbers_from: int | None = None
-) -> str:
-    """Return a table; columns from `numbers_from` on are aligned to the right."""
-    n_left = len(head) if numbers_from is None else numbers_from
-    rule = ["---"] * n_left + ["---:"] * (len(head) - n_left)
-    return "\n".join("| " + " | ".join(row) + " |" for row in (head, rule, *rows))

@@ -56,7 +56,7 @@ STYLES: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure, what it is, and what somebody who cannot see it should know."""
+    """A figure, its title, and a description for readers who cannot see it."""
 
     figure: Figure
     title: str
@@ -79,14 +79,11 @@ def draw(results: Reproduction) -> dict[str, Drawing]:
 
 def draw_figure_one(measurements: pd.DataFrame) -> Drawing:
     """Draw Figure 1 in the paper's form: a panel for each method, over all data sets."""
-    found = ratios(measurements, "training_loss", ["dataset", "repeat"])
-    found = found[found["method"].isin(PAPER_METHODS)]
-    names = list(measurements["dataset"].unique())
+    found, names = _ratios_of(measurements, "training", PAPER_METHODS)
     figure = Figure(figsize=(max(4.6, 2.0 + 0.42 * len(names)), 6.8), layout="constrained")
     axes = figure.subplots(len(PAPER_METHODS), 1, sharex=True, sharey=True)
     for ax, method in zip(axes, PAPER_METHODS, strict=True):
-        _draw_ratios(ax, {name: (method, _chosen(found, name, method)) for name in names})
-        ax.set_title(method, size=9, pad=10)
+        _draw_ratios(ax, method, {name: (method, _chosen(found, name, method)) for name in names})
     axes[-1].set_xticks(range(len(names)), names, size=7, rotation=45, ha="right")
     _label(figure, found, "training")
     return _drawing(
@@ -99,17 +96,16 @@ def draw_figure_one(measurements: pd.DataFrame) -> Drawing:
 
 def draw_robustness(measurements: pd.DataFrame, rows: str = "training") -> Drawing:
     """Draw losses on training or test rows with a panel for each data set, and ICLS."""
-    found = ratios(measurements, f"{rows}_loss", ["dataset", "repeat"])
-    found = found[found["method"].isin(ROBUSTNESS_METHODS)]
-    names = list(measurements["dataset"].unique())
+    found, names = _ratios_of(measurements, rows, ROBUSTNESS_METHODS)
     n_columns = min(4, len(names))
     n_rows = -(-len(names) // n_columns)
     figure = Figure(figsize=(max(4.6, 2.3 * n_columns), 0.9 + 1.75 * n_rows), layout="constrained")
     axes = figure.subplots(n_rows, n_columns, sharex=True, sharey=True, squeeze=False)
     for ax, name in zip(axes.flat, names, strict=False):
-        _draw_ratios(ax, {k: (k, _chosen(found, name, k)) for k in ROBUSTNESS_METHODS})
-        ax.set_title(name, size=9, pad=10)  # above the numbers of points that are cut off
-    _remove_unused(axes, len(names))
+        _draw_ratios(ax, name, {k: (k, _chosen(found, name, k)) for k in ROBUSTNESS_METHODS})
+    for k in range(len(names), axes.size):  # the panels above empty ones get the labels
+        axes.flat[k - n_columns].tick_params(labelbottom=True)
+        axes.flat[k].remove()
     _label(figure, found, rows)
     return _drawing(
         figure,
@@ -118,6 +114,13 @@ def draw_robustness(measurements: pd.DataFrame, rows: str = "training") -> Drawi
         f"A panel for each of {count(len(names), 'data set')}, with a point for every repeat and "
         f"method: {_described(found, rows)}",
     )
+
+
+def _ratios_of(
+    measurements: pd.DataFrame, rows: str, methods: tuple[str, ...]
+) -> tuple[pd.DataFrame, list[str]]:
+    found = ratios(measurements, f"{rows}_loss", ["dataset", "repeat"])
+    return found[found["method"].isin(methods)], list(measurements["dataset"].unique())
 
 
 def _chosen(found: pd.DataFrame, dataset: str, method: str) -> Vector:
@@ -151,8 +154,9 @@ def _cut_off(found: pd.DataFrame) -> str:
     return f"Above {HIGHEST_RATIO:g} and cut off: {many}."
 
 
-def _draw_ratios(ax: Axes, columns: dict[str, tuple[str, Vector]]) -> None:
+def _draw_ratios(ax: Axes, title: str, columns: dict[str, tuple[str, Vector]]) -> None:
     """Draw the points of one panel, given the method and the ratios of each column."""
+    ax.set_title(title, size=9, pad=10)  # above the numbers of points that are cut off
     ax.axhline(1.0, color="black", linewidth=0.8, zorder=3)
     for position, (name, (method, ratio)) in enumerate(columns.items()):
         style = {**STYLES[method], "linestyle": "none"}
@@ -169,15 +173,10 @@ def _draw_ratios(ax: Axes, columns: dict[str, tuple[str, Vector]]) -> None:
         )
         n_cut = int((ratio > HIGHEST_RATIO).sum())
         if n_cut:
+            look: dict[str, Any] = {"ha": "center", "va": "bottom", "size": 6.5}
+            place: dict[str, Any] = {"xytext": (0, 1.5), "textcoords": "offset points"}
             ax.annotate(
-                f"{n_cut} ↑",
-                (position, HIGHEST_RATIO),
-                xytext=(0, 1.5),
-                textcoords="offset points",
-                ha="center",
-                va="bottom",
-                size=6.5,
-                annotation_clip=False,
+                f"{n_cut} ↑", (position, HIGHEST_RATIO), **place, **look, annotation_clip=False
             )
     ax.set_ylim(0.0, HIGHEST_RATIO)
     ax.set_xlim(-0.6, len(columns) - 0.4)
@@ -211,15 +210,9 @@ def draw_curves(summary: pd.DataFrame) -> Drawing:
         axes[0, column].set_title(name, size=10)
         axes[1, column].set_xlabel("unlabeled rows", size=9)
     handles, labels = axes[0, 0].get_legend_handles_labels()  # those of all panels
-    figure.legend(
-        handles,
-        labels,
-        loc="outside lower center",
-        ncols=len(labels) if figure.get_figwidth() > 6 else 3,
-        fontsize=8,
-        frameon=False,
-        handlelength=3.2,
-    )
+    n_columns = len(labels) if figure.get_figwidth() > 6 else 3
+    look: dict[str, Any] = {"loc": "outside lower center", "frameon": False, "handlelength": 3.2}
+    figure.legend(handles, labels, ncols=n_columns, fontsize=8, **look)
     return _drawing(
         figure,
         "Figure 2: learning curves",
@@ -263,27 +256,13 @@ def draw_timing(summary: pd.DataFrame) -> Drawing:
     ax.set_xscale("log")
     ax.set_yscale("log")
     ax.axvline(stopped, color=GREY, linewidth=0.9, linestyle=(0, (4, 3)), zorder=0)
-    ax.plot(
-        stopped,
-        slower,
-        marker="*",
-        markersize=12,
-        linestyle="none",
-        color=BLUE,
-        markeredgecolor="black",
-        markeredgewidth=0.6,
-        label=f"Projection / Supervised, published: {slower:g}",
-        zorder=3,
-    )
-    ax.annotate(
-        f"the paper\nstopped at {stopped}",
-        (stopped, 0.02),
-        xycoords=("data", "axes fraction"),
-        xytext=(4, 2),
-        textcoords="offset points",
-        size=8,
-        color=GREY,
-    )
+    star: dict[str, Any] = {"marker": "*", "markersize": 12, "color": BLUE, "zorder": 3}
+    star |= {"linestyle": "none", "markeredgecolor": "black", "markeredgewidth": 0.6}
+    label = f"Projection / Supervised, published: {slower:g}"
+    ax.plot(stopped, slower, **star, label=label)
+    place: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
+    text = f"the paper\nstopped at {stopped}"
+    ax.annotate(text, (stopped, 0.02), xytext=(4, 2), **place, size=8, color=GREY)
     ax.yaxis.set_major_formatter(
         FuncFormatter(lambda value, _: f"{value:g}\N{MULTIPLICATION SIGN}")
     )
@@ -291,17 +270,9 @@ def draw_timing(summary: pd.DataFrame) -> Drawing:
     ax.set_xlabel("unlabeled rows", size=9)
     ax.set_ylabel("training time, relative to supervised counterpart", size=9)
     ax.tick_params(labelsize=8)
-    handles, labels = ax.get_legend_handles_labels()
-    order = sorted(range(len(labels)), key=labels.__getitem__)
-    ax.legend(
-        [handles[k] for k in order],
-        [labels[k] for k in order],
-        fontsize=8,
-        frameon=False,
-        loc="lower center",
-        bbox_to_anchor=(0.5, 1.0),
-        ncols=2,
-    )
+    pairs = sorted(zip(*ax.get_legend_handles_labels(), strict=True), key=lambda pair: pair[1])
+    look: dict[str, Any] = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "frameon": False}
+    ax.legend(*zip(*pairs, strict=True), ncols=2, fontsize=8, **look)
     last = summary[summary["method"] == "Projection"].iloc[-1]
     return _drawing(
         figure,
@@ -313,19 +284,10 @@ def draw_timing(summary: pd.DataFrame) -> Drawing:
 
 
 def _drawing(figure: Figure, title: str, description: str) -> Drawing:
-    """Place all parts of a figure for good: otherwise that is done anew each time it is drawn."""
+    """Fix the layout of a figure: otherwise it is computed again each time it is drawn."""
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
     return Drawing(figure, title, description)
-
-
-def _remove_unused(axes: Any, n_used: int) -> None:
-    """Remove empty panels; those above them get the labels of the methods."""
-    n_columns = axes.shape[1]
-    for k, ax in enumerate(axes.flat):
-        if k >= n_used:
-            axes.flat[k - n_columns].tick_params(labelbottom=True)
-            ax.remove()
 
 
 def _wrapped(text: str, inches: float, size: float) -> str:

@@ -43,9 +43,8 @@ class MomentConstrainedDiscriminantAnalysis(SemiSupervisedDiscriminant):
     .. math:: x \mapsto A (x - m_l) + m , \qquad A T_l A' = T ,
 
     so that they satisfy it for all rows. Both T and :math:`T_l` include the penalty α, and the
-    shares :math:`p_k` are those of the labeled rows, whatever `priors`. Where unlabeled rows come
-    from elsewhere than labeled ones, or classes have other shares among them, this moves the
-    classifier in a wrong direction: nothing is guaranteed.
+    shares :math:`p_k` are those of the labeled rows, whatever `priors`. Nothing is guaranteed:
+    unlabeled rows from elsewhere, or with other shares of classes, move it in a wrong direction.
 
     Parameters
     ----------
@@ -162,9 +161,8 @@ class ImplicitlyConstrainedDiscriminantAnalysis(SoftLabelDiscriminant):
               - \frac{\alpha}{2} \sum_{i \text{ labeled}} s_i \operatorname{tr} \Sigma(q)^{-1} .
 
     The constraints that `MomentConstrainedDiscriminantAnalysis` spells out are implied here. The
-    objective is not concave; projected gradients, from the probabilities of the supervised
-    classifier on, lead to a point that satisfies the Karush-Kuhn-Tucker conditions. Nothing is
-    guaranteed.
+    objective is not concave; projected gradients, from the supervised probabilities on, lead to a
+    point that satisfies the Karush-Kuhn-Tucker conditions. Nothing is guaranteed.
 
     Parameters
     ----------

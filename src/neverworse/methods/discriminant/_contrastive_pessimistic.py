@@ -233,7 +233,7 @@ class Contrast:
 
     worst: float  # largest and smallest difference, as computed
     best: float
-    bound: float  # `worst` and `best` are at most so far from the true values
+    bound: float  # of the rounding errors of `worst` and `best`
     baseline: tuple[float, float]  # range of the loss of the others, rounded outwards
 
     @property

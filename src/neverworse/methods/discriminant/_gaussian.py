@@ -29,6 +29,7 @@ from functools import cached_property
 import numpy as np
 from scipy import linalg
 from scipy.linalg import lapack
+from sklearn.utils import gen_batches
 
 from neverworse._typing import Mask, Matrix, Vector
 from neverworse.projection import Weights, moments
@@ -44,16 +45,17 @@ SMALLEST_RCOND = 1e-13
 MAX_OFFSET_RATIO = 1e4
 
 
+ADVICE = (
+    "Label more rows, or pass alpha > 0, which is added to all variances: scale the columns first, "
+    "for example with sklearn.preprocessing.StandardScaler."
+)
+
+
 class SingularCovarianceError(ValueError):
     """A covariance has no inverse, so that there is no density."""
 
     def __init__(self) -> None:
-        super().__init__(
-            "The covariance within the classes has no inverse in floating point: it hardly varies "
-            "in some direction. Label more rows, or pass alpha > 0, which is added to all "
-            "variances: scale the columns first, for example with "
-            "sklearn.preprocessing.StandardScaler."
-        )
+        super().__init__(f"The covariance within the classes has no inverse. {ADVICE}")
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,6 @@ class Precision:
 
     @classmethod
     def of(cls, covariance: Matrix, space: Subspace) -> Precision:
-        """Invert a covariance of the columns."""
         basis = space.basis
         inner = basis.T @ covariance @ basis
         # Sizes of what was added up, of which the rounding errors are a fraction.
@@ -131,7 +132,6 @@ class GaussianClasses:
 
     @cached_property
     def precision(self) -> Precision:
-        """The inverse of the covariance."""
         return Precision.of(self.covariance, self.space)
 
     @cached_property
@@ -177,10 +177,9 @@ class GaussianClasses:
         """Return log p(x, k) for every class and every row, of shape (n_classes, n_rows)."""
         rows = rows.shifted(self.centre)
         shared = np.empty(rows.n_rows)
-        for start in range(0, rows.n_rows, rows.block_rows):
-            stop = min(start + rows.block_rows, rows.n_rows)
-            block = rows.block(start, stop)
-            shared[start:stop] = np.einsum("ij,ij->i", block @ self.precision.matrix, block)
+        for part in gen_batches(rows.n_rows, rows.block_rows):
+            block = rows.block(part.start, part.stop)
+            shared[part] = np.einsum("ij,ij->i", block @ self.precision.matrix, block)
         weights = uncentred(self.linear, self.centre)
         joint = rows.scores(weights.coef, weights.intercept)
         joint += self.constant - 0.5 * shared
@@ -271,13 +270,11 @@ class Sample:
 
     @property
     def centre(self) -> Vector:
-        """Mean of all rows."""
         shift = self.rows.shift
         return self.offset if shift is None else self.offset + shift
 
     @property
     def labeled_weight(self) -> float:
-        """Sum of the weights of the labeled rows."""
         return float(self.known[:, 0].sum())
 
     def sums(self, weights: Matrix) -> Matrix:

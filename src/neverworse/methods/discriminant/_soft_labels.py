@@ -98,7 +98,7 @@ class SoftLabelDiscriminant(SemiSupervisedDiscriminant):
     ) -> None:
         """Set what was found, for soft labels of shape (n_classes, n_rows)."""
         found = soft_labels[:, unlabeled]
-        self.soft_labels_ = found[1].copy() if len(found) == 2 else np.ascontiguousarray(found.T)
+        self.soft_labels_ = np.ascontiguousarray(found[1] if len(found) == 2 else found.T)
         self.n_iter_ = max(1, n_iter)  # scikit-learn wants at least one
         self.converged_ = converged
         if warn and not converged:
@@ -129,9 +129,8 @@ class EMDiscriminantAnalysis(SoftLabelDiscriminant):
     likelihood for these soft labels. The likelihood never decreases, and converges to a local
     maximum.
 
-    More likely rows need not mean better predictions: where the classes are not Gaussian, the
-    unlabeled rows outvote the labels, and the classifier can become much worse than the supervised
-    one. Nothing here is guaranteed.
+    Nothing is guaranteed: where the classes are not Gaussian, the unlabeled rows outvote the
+    labels, and the classifier can become much worse than the supervised one.
 
     Parameters
     ----------
@@ -151,10 +150,8 @@ class EMDiscriminantAnalysis(SoftLabelDiscriminant):
         The supervised baseline, fitted to the labeled rows. The fit starts from it.
     soft_labels_ : array of shape (n_unlabeled,) or (n_unlabeled, n_classes)
         Probabilities of the unlabeled rows to be in the second of two classes, or in every class.
-    log_likelihood_ : float
-        The objective at the end.
-    log_likelihoods_ : array of shape (n_iter_ + 1,)
-        The objective at the start and after every step; it never decreases.
+    log_likelihood_, log_likelihoods_ : float, array of shape (n_iter_ + 1,)
+        The objective at the end, and at the start and after every step; it never decreases.
     n_iter_ : int
         Number of steps.
     converged_ : bool
@@ -296,7 +293,7 @@ class Point:
 
 
 class _Run:
-    """The steps of a descent, the curvature that they meet, and whether they get anywhere."""
+    """The steps of a descent, the curvature that they meet, and whether they make progress."""
 
     def __init__(
         self,

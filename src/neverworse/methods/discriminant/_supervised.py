@@ -24,6 +24,7 @@ from neverworse.estimators import (
 )
 from neverworse.methods._base import LogOddsClassifier
 from neverworse.methods.discriminant._gaussian import (
+    ADVICE,
     Family,
     GaussianClasses,
     Sample,
@@ -99,9 +100,7 @@ class DiscriminantClassifier(LogOddsClassifier):
             n_labeled = int(np.count_nonzero(~known.labels.unlabeled))
             raise ValueError(
                 f"The {n_labeled} labeled rows do not vary within their classes (or hardly so, "
-                "compared with all rows), so that their common covariance is singular. Label more "
-                "rows, or pass alpha > 0, which is added to all variances: scale the columns "
-                "first, for example with sklearn.preprocessing.StandardScaler."
+                f"compared with all rows), so that their common covariance is singular. {ADVICE}"
             ) from None
         self._set_model(model)
 
@@ -155,11 +154,9 @@ class LinearDiscriminantClassifier(DiscriminantClassifier):
 
     is largest for the class means, the shares of the classes, and Σ the scatter within the classes
     divided by :math:`\sum_i s_i`, plus :math:`\alpha I`. Without a penalty this is what
-    scikit-learn's `LinearDiscriminantAnalysis` computes with ``solver="lsqr"`` or "eigen"; here
-    with row weights, and the label conventions of neverworse.
-
-    Unlabeled rows are ignored. This is the supervised counterpart of the other discriminant
-    classifiers. `to_sklearn` gives a plain `LinearDiscriminantAnalysis`.
+    scikit-learn's `LinearDiscriminantAnalysis` computes with ``solver="lsqr"`` or "eigen";
+    `to_sklearn` gives a plain one. Unlabeled rows are ignored: this is the supervised counterpart
+    of the other discriminant classifiers.
 
     Parameters
     ----------
@@ -169,10 +166,8 @@ class LinearDiscriminantClassifier(DiscriminantClassifier):
         Probabilities of the classes in sorted order: estimated, all equal, or these.
     alpha : float, default=0.0
         Added to all variances, in their units: scale the columns first. Needed where labeled rows
-        are few. If these do not vary within their classes in some direction (constant columns,
-        columns that depend on each other, fewer rows than columns and classes together), Σ is
-        singular, and without a penalty such directions are left out, for unlabeled rows too;
-        `rank_` says how many remain. If none remains, that is an error.
+        are few. Without a penalty, directions in which these do not vary within their classes are
+        left out, for unlabeled rows too; `rank_` says how many remain. None is an error.
     {missing_label}
 
     Attributes
@@ -307,12 +302,8 @@ class SemiSupervisedDiscriminant(DiscriminantClassifier):
     def _fit_training(
         self, training: TrainingRows, family: Family, observer: Observer | None
     ) -> GaussianClasses:
-        supervised = LinearDiscriminantClassifier(
-            covariance=self.covariance,
-            priors=self.priors,
-            alpha=self.alpha,
-            missing_label=self.missing_label,
-        )
+        shared = ("covariance", "priors", "alpha", "missing_label")
+        supervised = LinearDiscriminantClassifier(**{name: getattr(self, name) for name in shared})
         start = supervised._fit_training(training, family)
         supervised._set_model(start)
         supervised.classes_ = self.classes_

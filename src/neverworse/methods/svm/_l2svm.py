@@ -132,12 +132,9 @@ class L2SVMClassifier(SVMClassifier):
 
     Unlabeled rows are ignored: this is the supervised counterpart of `TransductiveSVMClassifier`
     and `SafeSVMClassifier`. It is solved by Newton's method on the rows within the margin, with
-    the Gram matrix of these rows, or by conjugate gradients where there are many columns. Scales of
-    columns that differ by many orders of magnitude do no harm to the solver (but the penalty
-    depends on them: standardise the columns if it should not).
-
-    There is no `predict_proba`. For calibrated probabilities, fit scikit-learn's
-    `CalibratedClassifierCV` to the labeled rows only: it takes the marker of others for a class.
+    the Gram matrix of these rows, or by conjugate gradients where there are many columns. The
+    penalty depends on the scales of the columns. There is no `predict_proba`: fit scikit-learn's
+    `CalibratedClassifierCV` to the labeled rows for calibrated probabilities.
 
     Parameters
     ----------
@@ -145,16 +142,14 @@ class L2SVMClassifier(SVMClassifier):
         Penalty of the weights, positive. With ``scaling="sum"`` it is 1 / (2 C) in terms of
         scikit-learn's `LinearSVC`.
     scaling : {"sum", "mean"}, default="sum"
-        Whether the loss is the sum over rows, or the mean. SVMlin takes the sum in its supervised
-        and the mean in its transductive SVM.
+        Whether the loss is the sum over rows (as in SVMlin's supervised SVM), or the mean.
     fit_intercept : bool, default=True
         Whether to fit b.
     penalise_intercept : bool, default=False
         Whether the penalty includes b. True, with ``scaling="sum"``: the objective of SVMlin, and
         of `LinearSVC`.
     tol : float, default=1e-12
-        Stop when a Newton step promises less than this fraction of the objective. Close to the
-        solution Newton's method is exact, so a larger value saves little time.
+        Stop when a Newton step promises less than this fraction of the objective.
     max_iter : int, default=1000
         Maximum number of Newton steps, for each class.
     {missing_label, verbose}
@@ -221,7 +216,6 @@ class L2SVMClassifier(SVMClassifier):
         self._fit_known(given.rows, known_labels(given, self.missing_label), given.observer)
 
     def _fit_known(self, rows: Rows, known: KnownLabels, observer: Observer | None) -> None:
-        """Fit to the rows whose label is known."""
         labels = known.labels
         weights = self._scaled(labels.weights_where(~labels.unlabeled))
         targets = labels.target
@@ -232,14 +226,12 @@ class L2SVMClassifier(SVMClassifier):
         solutions, n_iter = [], 0
         for target in targets:
             budget = Budget(self.max_iter, None, observer)
-            objective = Objective(design, weights * target, weights * (1.0 - target))
-            solutions.append(
-                minimise(objective, system.fresh(), budget, self.tol, stage="Newton step")
-            )
+            loss = Objective(design, weights * target, weights * (1.0 - target))
+            solutions.append(minimise(loss, system.fresh(), budget, self.tol, stage="Newton step"))
             n_iter = max(n_iter, budget.n_iter)
         found = [design.weights(solution.parameters) for solution in solutions]
-        coef, intercept = [w.coef for w in found], [w.intercept for w in found]
-        self._set_weights(Weights(np.concatenate(coef), np.concatenate(intercept)))
+        intercept = np.concatenate([w.intercept for w in found])
+        self._set_weights(Weights(np.concatenate([w.coef for w in found]), intercept))
         self.classes_ = known.classes
         values = [solution.value for solution in solutions]
         self.objective_ = np.array(values) if len(values) > 1 else values[0]
@@ -287,17 +279,13 @@ class PartlyLabeled:
         It changes with v in the penalty and the few labeled rows only, so that the system
         remembers what it knows of the unlabeled rows.
         """
-        design, positive, negative = (
-            self.labeled.design,
-            self.labeled.positive / weight,
-            self.labeled.negative / weight,
-        )
+        design = self.labeled.design
+        positive, negative = self.labeled.positive / weight, self.labeled.negative / weight
         positive[self.unlabeled] = self.costs * soft
         negative[self.unlabeled] = self.costs * (1.0 - soft)
         return Objective(replace(design, penalty=design.penalty / weight), positive, negative)
 
     def scores(self, solution: Solution) -> Vector:
-        """Return the scores of the unlabeled rows."""
         return solution.scores[self.unlabeled]
 
     def preference(self, scores: Vector) -> Vector:

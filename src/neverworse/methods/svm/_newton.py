@@ -1,8 +1,4 @@
-"""The finite Newton method for the squared hinge loss of linear scores.
-
-S. S. Keerthi and D. DeCoste, "A modified finite Newton method for fast solution of large scale
-linear SVMs", Journal of Machine Learning Research 6 (2005), 341-361.
-"""
+"""The finite Newton method of Keerthi and DeCoste for the squared hinge loss of linear scores."""
 
 from __future__ import annotations
 
@@ -271,7 +267,6 @@ class GramSystem:
         return GramSystem(*self._start)
 
     def step(self, model: LocalModel) -> Vector:
-        """Return the way to the minimum of the model."""
         penalty = model.design.penalty
         if self._factor is not None and np.array_equal(penalty, self._factor[0]):
             step = self._corrected(model, self._factor[1])

@@ -45,17 +45,12 @@ class SafeSVMClassifier(SemiSupervisedSVM):
     3. The labels are found by linear programming, and rounded. If the supervised labels are as
        good, they are kept.
 
-    The labels of the unlabeled rows are in `labels_`. For other rows, an SVM is trained on the
-    labeled and the unlabeled rows, with these labels. Where the supervised labels are kept, it is
-    the supervised SVM.
+    For other rows, an SVM is trained on all rows with these labels; where the supervised labels are
+    kept, it is the supervised SVM. Training takes about `n_samples` times as long as that of a
+    `TransductiveSVMClassifier` at its full weight.
 
-    The choice is safe if one of the separators is right. If none is, because the classes are
-    not clusters or because it was not among those that were found, the classifier may be worse than
-    its supervised counterpart: this is not a guarantee of the kind that
-    `ProjectedLeastSquaresClassifier` gives.
-
-    Training takes about `n_samples` times as long as that of a `TransductiveSVMClassifier` at its
-    full weight.
+    The choice is safe if one of the separators is right. If none is, the classifier may be worse
+    than its supervised counterpart: `ProjectedLeastSquaresClassifier` guarantees more.
 
     Parameters
     ----------

@@ -70,8 +70,7 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
       switched as above at the full weight.
 
     There is no `predict_proba`. For calibrated probabilities, wrap the fitted classifier in
-    scikit-learn's `FrozenEstimator` and `CalibratedClassifierCV`, and fit that to labeled rows,
-    preferably held-out ones: it takes the marker of unlabeled rows for a class.
+    scikit-learn's `FrozenEstimator` and `CalibratedClassifierCV`, and fit that to labeled rows.
 
     Parameters
     ----------
@@ -84,11 +83,10 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
         The share of unlabeled rows of the second class; each row counts once, whatever its weight.
         None: the share among the labeled rows.
     positive_rounding : {"score", "svmlin"}, default="score"
-        What happens if the share is not a whole number of rows. "score": the row in question
-        gets the label of its supervised score. "svmlin": it is positive, as in SVMlin. There the
-        rows with a larger supervised score than the :math:`\lfloor (1 - r) n_u \rfloor`-th
-        smallest one are positive, for a share r of :math:`n_u` unlabeled rows; none of those with
-        the same score are, even if that leaves fewer than the share.
+        What happens if the share r is not a whole number of the :math:`n_u` unlabeled rows.
+        "score": the row in question gets the label of its supervised score. "svmlin", as in SVMlin:
+        rows with a larger score than the :math:`\lfloor (1 - r) n_u \rfloor`-th smallest are
+        positive.
     method : {"switching", "annealing"}, default="switching"
         How the labels are found.
     max_switches : int, default=10000
@@ -230,9 +228,7 @@ def label_shares(scores: Vector, low: float, high: float) -> Mask:
     """Return which rows are positive: those with a positive score, as far as shares allow it.
 
     Where the smallest and largest share of positive rows leave no whole number of rows, the row in
-    question has the label of its score. If the loss of a positive label less that of a negative one
-    decreases with the score, and is zero where that is, no other labels with such a share have a
-    smaller loss.
+    question has the label of its score.
     """
     n = len(scores)
     fewest = int(np.floor(low * n + COUNT_TOLERANCE))
@@ -248,9 +244,8 @@ def label_shares(scores: Vector, low: float, high: float) -> Mask:
 def label_like_svmlin(scores: Vector, share: float) -> Mask:
     """Return which rows are positive: those above the ⌊(1 - share) n⌋-th smallest score.
 
-    As in SVMlin: rows with the same score as that one are negative, so that there may be fewer
-    positive rows than the share says; and the number is rounded down after it was computed in
-    floating point, where (1 - 0.9) · 10 is less than 1. If it is 0, all rows are positive.
+    As in SVMlin: rows with the same score as that one are negative; and the number is rounded down
+    after it was computed in floating point, where (1 - 0.9) · 10 is less than 1.
     """
     n_negative = int((1.0 - share) * len(scores))
     if not n_negative:

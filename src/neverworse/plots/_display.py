@@ -1,14 +1,17 @@
-"""Draw scores on held-out rows over the number of unlabeled, or of labeled, rows."""
+"""What the displays share, and the display of learning curves."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 from sklearn.utils._plotting import _validate_score_name
 
 from neverworse._docs import documented_like
+from neverworse._extras import install
 from neverworse._palette import BLUE, ORANGE
 from neverworse._typing import Indices, Matrix
 from neverworse.model_selection import (
@@ -16,13 +19,85 @@ from neverworse.model_selection import (
     labeled_learning_curve,
     unlabeled_learning_curve,
 )
-from neverworse.plots._drawing import Display, last_step, legend_above
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 STYLES = ("fill_between", "errorbar", None)
 LOGARITHMIC = 8  # sizes that differ by more than this factor
+
+
+class Display:
+    """Base of the displays.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Where it was drawn last.
+    figure_ : matplotlib Figure
+        The figure of `ax_`.
+    """
+
+    ax_: Axes
+    figure_: Figure
+
+    def _axes(self, ax: Axes | None, size: tuple[float, float] | None = None) -> Axes:
+        """Return where to draw; a new figure, of a size in inches, if nothing is given."""
+        if ax is None:
+            try:
+                from matplotlib import pyplot as plt
+            except ImportError as error:
+                raise ImportError(
+                    f"{type(self).__name__} draws with matplotlib, which is not installed. "
+                    f"{install('plots')}"
+                ) from error
+            ax = plt.figure(layout="constrained", figsize=size).add_subplot()
+        self.ax_ = ax
+        self.figure_ = ax.figure  # type: ignore[assignment]  # a subfigure has all that matters
+        return ax
+
+
+def ink() -> str:
+    """Return the colour of text in the style that is in use, light or dark."""
+    import matplotlib as mpl
+
+    return str(mpl.rcParams["text.color"])
+
+
+def legend_above(ax: Axes, **changes: Any) -> None:
+    """Explain the parts above the axes: inside, there is no place that never hides a point."""
+    look = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "ncols": 3, "frameon": False}
+    look |= {"columnspacing": 1.2, "handlelength": 1.6, "fontsize": "small"}
+    ax.legend(**{**look, **changes})
+
+
+def last_step(estimator: Any) -> tuple[Any, list[Any]]:
+    """Return the estimator at the end of searches and pipelines, and the steps before it."""
+    before: list[Any] = []
+    while True:
+        if hasattr(estimator, "best_estimator_"):
+            estimator = estimator.best_estimator_
+        elif isinstance(estimator, Pipeline):
+            before += [step for _, step in estimator.steps[:-1]]
+            estimator = estimator.steps[-1][1]
+        else:
+            return estimator, before
+
+
+def names_of_features(estimator: Any, before: Sequence[Any]) -> list[str]:
+    """Return the names of the features that an estimator sees, as far as they are known."""
+    names = getattr(estimator, "feature_names_in_", None)
+    for step in before:
+        if step in (None, "passthrough"):
+            continue
+        try:
+            names = step.get_feature_names_out(names)
+        except (AttributeError, ValueError):
+            names = None
+    if names is None or len(names) != estimator.n_features_in_:
+        return [f"x{k + 1}" for k in range(estimator.n_features_in_)]
+    return [str(name) for name in names]
 
 
 @documented_like(Display)
@@ -160,21 +235,12 @@ class UnlabeledLearningCurveDisplay(Display):
         elif not isinstance(random_state, (int, np.integer)):
             random_state = random_state.randint(2**31 - 1)
 
+        options = {"cv": cv, "n_repeats": n_repeats, "groups": groups, "scoring": scoring}
+        options |= {"sample_weight": sample_weight, "missing_label": missing_label}
+        options |= {"random_state": random_state, "n_jobs": n_jobs, f"{rows}_sizes": sizes}
+
         def curve_of(each: Any) -> LearningCurve:
-            curve: LearningCurve = curves[rows](
-                each,
-                X,
-                y,
-                **{f"{rows}_sizes": sizes},
-                cv=cv,
-                n_repeats=n_repeats,
-                groups=groups,
-                scoring=scoring,
-                sample_weight=sample_weight,
-                missing_label=missing_label,
-                random_state=random_state,
-                n_jobs=n_jobs,
-            )
+            curve: LearningCurve = curves[rows](each, X, y, **options)
             return curve
 
         curve = curve_of(estimator)
@@ -264,9 +330,6 @@ def _name(estimator: Any) -> str:
     return type(last_step(estimator)[0]).__name__
 
 
-def check_style(std_display_style: Any) -> None:
-    """Raise unless this is a way to show standard deviations."""
-    if std_display_style not in STYLES:
-        raise ValueError(
-            f"std_display_style={std_display_style!r} must be 'fill_between', 'errorbar' or None."
-        )
+def check_style(style: Any) -> None:
+    if style not in STYLES:
+        raise ValueError(f"std_display_style={style!r} must be 'fill_between', 'errorbar' or None.")

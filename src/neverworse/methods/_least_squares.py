@@ -1,0 +1,377 @@
+"""Least squares beyond the supervised one: updated second moments, a graph, quick retraining."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import linalg, sparse
+from scipy.sparse import csgraph
+from sklearn.neighbors import kneighbors_graph
+from sklearn.utils._param_validation import Interval
+
+from neverworse._docs import documented_like
+from neverworse._typing import AnyArray, Mask, Matrix, Vector
+from neverworse.estimators import (
+    KERNEL_CONSTRAINTS,
+    FitInput,
+    IndicatorClassifier,
+    KernelModel,
+    KnownLabels,
+    LeastSquaresClassifier,
+    known_labels,
+    landmarks_of_all,
+    space_of_all,
+    stored_weights,
+)
+from neverworse.projection import (
+    EPS,
+    GramCoordinates,
+    TrainingRows,
+    Weights,
+    moments,
+    solve_least_squares,
+    whiten,
+)
+from neverworse.rows import Rows
+
+# Rounding errors of the sums over rows are measured by the lengths of the columns. What they make
+# of the scores, relative to the residuals, must not exceed this for steps of self-learning.
+MAX_SCORE_ERROR = 1e-10
+
+
+@documented_like(LeastSquaresClassifier)
+class UpdatedSecondMomentClassifier(IndicatorClassifier):
+    r"""Least squares classifier with the second moments of labeled and unlabeled rows.
+
+    The least squares weights are made of two moments: the second moments of the features, and
+    their products with the target. Unlabeled rows have features, so that the first can be
+    estimated from all rows, and the second only from the labeled ones. With targets
+    :math:`y_i \in \{0, 1\}`,
+
+    .. math:: w = \left( \frac{n_l}{n_l + n_u} E'SE + \alpha I \right)^{-1} X'S (y - \bar y) ,
+              \qquad b = \bar y - \bar e \cdot w ,
+
+    where X and E are the labeled and all rows, centred at the mean :math:`\bar e` of *all* rows,
+    :math:`\bar y` is the mean target of the labeled rows, S holds row weights, and :math:`n_l` and
+    :math:`n_u` are their sums over labeled and unlabeled rows. It helps where labeled rows are
+    hardly more than columns, so that their own second moments are almost singular. It hurts where
+    errors of the two moments cancelled before: least squares reproduces targets that are linear in
+    the features from a handful of labeled rows, and this does not.
+
+    Parameters
+    ----------
+    alpha : float, default=0.0
+        Ridge penalty, on the scale of the labeled rows: the same as in `LeastSquaresClassifier`.
+    fit_intercept : bool, default=True
+        Whether to fit b. Without it nothing is centred, neither rows nor targets.
+    rcond : float or None, default=None
+        How rank deficiency is decided, as in `LeastSquaresClassifier`, from the second moments of
+        all rows.
+    {missing_label}
+
+    Attributes
+    ----------
+    {classes_, coef_, intercept_, n_features_in_, feature_names_in_}
+
+    See Also
+    --------
+    LeastSquaresClassifier : The supervised counterpart, and the same without unlabeled rows.
+
+    Notes
+    -----
+    On average over all rows the score is the share of the second class among the labeled rows, as
+    in the published experiments of Krijthe and Loog. (A column of ones that is updated like the
+    other columns would make the classifier depend on which class is coded 1.)
+
+    Since :math:`X'S(y - \bar y) = E'Sr` with r the residuals of the labeled rows and zero for
+    unlabeled ones, w is :math:`(n_l + n_u) / n_l` times a least squares solution on all rows.
+
+    References
+    ----------
+    J. P. Shaffer, "The Gauss-Markov theorem and random regressors", The American Statistician 45
+    (1991), 269-273.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from neverworse import LeastSquaresClassifier
+    >>> from neverworse.methods import UpdatedSecondMomentClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.integers(0, 2, 1000)
+    >>> X = rng.normal(size=(1000, 50)) + 0.5 * truth[:, None]
+    >>> y = np.where(np.arange(1000) < 52, truth, -1)
+    >>> round(LeastSquaresClassifier().fit(X, y).score(X, truth), 2)
+    0.6
+    >>> round(UpdatedSecondMomentClassifier().fit(X, y).score(X, truth), 2)
+    0.83
+    """
+
+    _skips_rows: ClassVar[bool] = False
+    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = (
+        LeastSquaresClassifier._parameter_constraints
+    )
+
+    def __init__(
+        self,
+        alpha: float = 0.0,
+        *,
+        fit_intercept: bool = True,
+        rcond: float | None = None,
+        missing_label: Any = "auto",
+    ) -> None:
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.rcond = rcond
+        self.missing_label = missing_label
+
+    def _fit_rows(self, given: FitInput) -> None:
+        known = known_labels(given, self.missing_label)
+        rows, weights, target = given.rows, given.weights, known.labels.target
+        labeled = ~known.labels.unlabeled
+        s = known.labels.weights_where(labeled)
+        total = float(rows.n_rows if weights is None else weights.sum())
+        ratio = total / float(s.sum())
+        mean = np.zeros(len(target))
+        if self.fit_intercept:
+            mean = np.average(target, axis=1, weights=s)
+        residual = np.where(labeled, target - mean[:, None], 0.0)
+        solution = solve_least_squares(
+            rows,
+            ratio * residual,
+            weights,
+            alpha=ratio * float(self.alpha),
+            fit_intercept=self.fit_intercept,
+            rcond=self.rcond,
+        )
+        solution += Weights(np.zeros_like(solution.coef), mean)
+        self._set_weights(solution.snapped(self._threshold))
+        self.classes_ = known.classes
+
+
+@documented_like(LeastSquaresClassifier)
+class LaplacianLeastSquaresClassifier(KernelModel, IndicatorClassifier):
+    r"""Least squares classifier whose scores change little between neighbours.
+
+    Minimises, over functions in the space of a kernel, and labeled rows with targets coded 0 and 1,
+
+    .. math:: \sum_i s_i (f(x_i) - y_i)^2 + \alpha \lVert f \rVert^2 + \beta \sum_{j, k} w_{jk}
+              (f(x_j) - f(x_k))^2 .
+
+    The last sum is over pairs of labeled and unlabeled rows, of which :math:`w_{jk}` is 1 if one is
+    among the nearest neighbours of the other, and 0 if not: it is small where classes are separated
+    by a gap between rows. If they are not, the classifier may well be worse than the supervised
+    one; `audit` says what is certain.
+
+    Parameters
+    ----------
+    alpha : float, default=0.01
+        Ridge penalty of the function.
+    beta : float, default=0.1
+        Penalty of differences between neighbours. With 0, unlabeled rows play no part.
+    n_neighbors : int, default=10
+        Neighbours of each row, by Euclidean distance.
+    normalized : bool, default=False
+        Whether scores are divided by the roots of the numbers of neighbours before they are
+        compared (the normalised Laplacian of the graph).
+    kernel : {"linear", "rbf", "laplacian", "poly"} or callable, default="rbf"
+        By scikit-learn's name, or a function of two rows.
+    gamma : float or None, default=None
+        Of the kernels "rbf", "laplacian" and "poly". None: one over the number of columns.
+    {degree, coef0, n_components, random_state, fit_intercept, missing_label}
+
+    Attributes
+    ----------
+    {classes_, intercept_, dual_coef_, landmarks_, gamma_, n_features_in_, feature_names_in_}
+
+    See Also
+    --------
+    LeastSquaresClassifier : The supervised counterpart.
+
+    References
+    ----------
+    M. Belkin, P. Niyogi and V. Sindhwani, "Manifold regularization: a geometric framework for
+    learning from labeled and unlabeled examples", Journal of Machine Learning Research 7 (2006),
+    2399-2434.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import make_moons
+    >>> from neverworse.methods import LaplacianLeastSquaresClassifier
+    >>> X, truth = make_moons(300, noise=0.1, random_state=0)
+    >>> y = np.where(np.arange(300) < 8, truth, -1)
+    >>> clf = LaplacianLeastSquaresClassifier(gamma=5.0).fit(X, y)
+    >>> round(clf.score(X, truth), 2)
+    0.99
+    """
+
+    _skips_rows: ClassVar[bool] = True
+    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
+        "alpha": [Interval(Real, 0, None, closed="neither")],
+        "beta": [Interval(Real, 0, None, closed="left")],
+        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+        "normalized": ["boolean"],
+        "fit_intercept": ["boolean"],
+        "missing_label": "no_validation",
+        **KERNEL_CONSTRAINTS,
+        "gamma": [Interval(Real, 0, None, closed="neither"), None],
+    }
+
+    def __init__(
+        self,
+        alpha: float = 0.01,
+        beta: float = 0.1,
+        *,
+        n_neighbors: int = 10,
+        normalized: bool = False,
+        kernel: Any = "rbf",
+        gamma: float | None = None,
+        degree: float = 3,
+        coef0: float = 1,
+        n_components: int | None = None,
+        random_state: Any = None,
+        fit_intercept: bool = True,
+        missing_label: Any = "auto",
+    ) -> None:
+        self.alpha = alpha
+        self.beta = beta
+        self.n_neighbors = n_neighbors
+        self.normalized = normalized
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.n_components = n_components
+        self.random_state = random_state
+        self.fit_intercept = fit_intercept
+        self.missing_label = missing_label
+
+    def _fit_rows(self, given: FitInput) -> None:
+        if self.kernel == "precomputed":
+            raise ValueError(
+                "kernel='precomputed' has no distances between rows, which a graph of neighbours "
+                "needs. Name the kernel, and pass rows."
+            )
+        known = known_labels(given, self.missing_label)
+        training, landmarks = TrainingRows(given.rows, known.labels), None
+        gamma = self.gamma
+        if self.kernel != "linear":
+            landmarks = landmarks_of_all(self, known.labels)
+            gamma = 1.0 / given.rows.n_columns if gamma is None else float(gamma)
+        space = space_of_all(self, training, gamma, landmarks)
+        weights = known.labels.weights_where(~known.labels.unlabeled)
+        used = np.ones(given.rows.n_rows, bool) if given.weights is None else given.weights > 0.0
+        graph = self._laplacian(given.rows, used)
+        rows = space.training(training).rows
+        solution = self._solve(
+            rows.take(np.flatnonzero(used)), known.labels.target[:, used], weights[used], graph
+        )
+        space.store(self, solution.snapped(self._threshold))
+        self.classes_ = known.classes
+
+    def _laplacian(self, rows: Rows, used: Mask) -> sparse.csr_array:
+        """Return the Laplacian of the graph of neighbours, of rows with a weight."""
+        X = rows.take(np.flatnonzero(used))
+        n_neighbors = min(self.n_neighbors, len(X) - 1)
+        if not n_neighbors:
+            return sparse.csr_array((len(X), len(X)))
+        near = kneighbors_graph(X, n_neighbors)
+        return sparse.csr_array(csgraph.laplacian(near.maximum(near.T), normed=self.normalized))
+
+    def _solve(
+        self, Z: Matrix, target: Matrix, weights: Vector, graph: sparse.csr_array
+    ) -> Weights:
+        """Return the weights of the features Z, by their normal equations."""
+        n_features = Z.shape[1]
+        if self.fit_intercept:
+            Z = np.column_stack([Z, np.ones(len(Z))])
+        matrix = Z.T @ (weights[:, None] * Z) + float(self.beta) * (Z.T @ (graph @ Z))
+        matrix.flat[: n_features * (len(matrix) + 1) : len(matrix) + 1] += float(self.alpha)
+        right = Z.T @ (weights * target).T
+        found = linalg.solve(matrix, right, assume_a="sym").T
+        intercept = found[:, n_features] if self.fit_intercept else np.zeros(len(found))
+        return Weights(found[:, :n_features], intercept)
+
+
+class SteppingTrainer:
+    """Retrains least squares by a step in whitened coordinates: one pass over the rows.
+
+    In coordinates z that whiten all rows, w = Tz with T'HT = I and H = E'SE + αP, the weights for
+    the labels y are z = T'E'Sy. From weights that were fitted to other labels they are one step
+    away, z(y) = z + T'(E'S(y - Ew) - αPw), and labels, residuals and their sum all come from the
+    scores Ew of one pass. The step also removes what rounding has left in w.
+    """
+
+    def __init__(
+        self, whitening: GramCoordinates, known: KnownLabels, supervised: LeastSquaresClassifier
+    ) -> None:
+        self.whitening = whitening
+        self.labels = known.labels
+        self.n_classes = len(known.classes)
+        self.codes = np.zeros(whitening.rows.n_rows, np.min_scalar_type(self.n_classes - 1))
+        self.alpha = supervised.alpha_
+        self.weights = stored_weights(supervised)
+        self.next = self.weights  # those for the labels that `label` has last given
+        # The supervised weights may lie outside of the coordinates, so no step leads from them.
+        self.is_fitted = False
+
+    def label(self) -> AnyArray:
+        s, w = self.labels.weights, self.weights
+
+        def weigh(t: Vector, rows: slice) -> Vector:
+            # The class of the largest score, of which t is one half less.
+            self.codes[rows] = t[0] > 0.0 if len(t) == 1 else t.argmax(axis=0)
+            target = self._target(rows)
+            residual = target - (t + 0.5) if self.is_fitted else target
+            if s is None:
+                return residual
+            # Rows without a weight may score anything, even infinity.
+            return np.multiply(s[rows], residual, out=np.zeros_like(residual), where=s[rows] > 0.0)
+
+        _, summed, total = self.whitening.rows.scores_and_sum(w.coef, w.intercept - 0.5, weigh)
+        z = self.whitening.adjoint(summed, total)
+        if self.is_fitted:
+            z -= self.alpha * self.whitening.adjoint_coef(w.coef)
+        self.next = self.whitening.to_weights(z)
+        if self.is_fitted:
+            self.next = w + self.next
+        return self.codes[self.labels.unlabeled]
+
+    def retrain(self) -> None:
+        self.weights, self.is_fitted = self.next, True
+
+    def settled(self, codes: AnyArray) -> Weights:
+        """Return the weights for the labels of the last retraining; refined, if these stayed."""
+        stayed = np.array_equal(codes, self.codes[self.labels.unlabeled])
+        return self.next if stayed else self.weights
+
+    def _target(self, rows: slice) -> Vector:
+        codes = self.codes[rows]
+        several = self.labels.shape.is_coupled
+        assigned = np.arange(self.n_classes)[:, None] == codes if several else codes[None]
+        return np.where(self.labels.unlabeled[rows], assigned, self.labels.target[:, rows])
+
+
+def coordinates_of_all(
+    rows: Rows, weights: Vector | None, supervised: LeastSquaresClassifier
+) -> GramCoordinates:
+    """Return coordinates of all directions, or of those that `rcond` leaves."""
+    alpha, fit_intercept = supervised.alpha_, supervised.fit_intercept
+    if supervised.rcond is None:
+        return whiten(rows, weights, alpha, fit_intercept)
+    sums = moments(rows, weights, centre=fit_intercept)
+    values, vectors = linalg.eigh(sums.gram + alpha * np.eye(rows.n_columns))
+    kept = values > supervised.rcond * max(values[-1], 0.0)
+    basis = vectors[:, kept] / np.sqrt(values[kept])
+    offset, idle = np.zeros(basis.shape[1]), np.flatnonzero(~sums.varies)
+    found = GramCoordinates(sums.rows, sums.mean, basis, offset, np.sqrt(sums.raw), idle)
+    return found.with_total(1.0 / np.sqrt(sums.total)) if fit_intercept else found
+
+
+def loses_digits(whitening: GramCoordinates) -> bool:
+    """Whether rows are so ill-conditioned that steps from weights to weights are inaccurate."""
+    error = whitening.column_norms[:, None] * whitening.basis
+    error[whitening.idle] = 0.0  # these columns are left out of all sums
+    return bool(EPS * np.linalg.norm(error) > MAX_SCORE_ERROR)
