@@ -240,6 +240,7 @@ def test_default_candidates():
     X, y, _ = make(n=150, n_labeled=40)
     clf = SafeStackingClassifier(random_state=0, cv=2).fit(X, y)
     expected = ["ICLS", "self-learning", "logistic regression", "random forest", "self-training"]
+    expected += ["kernel least squares"]
     assert list(clf.candidates_) == clf.evidence_.names == expected
     assert isinstance(clf.baseline_, LeastSquaresClassifierCV)
     again = SafeStackingClassifier(random_state=0, cv=2).fit(X, y)

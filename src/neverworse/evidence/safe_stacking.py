@@ -68,8 +68,8 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
     candidates : list of (str, classifier) or None, default=None
         With their names. Semi-supervised ones get all rows: those of neverworse, those of
         `sklearn.semi_supervised`, and pipelines and searches of them. All others get the labeled
-        rows only. None: ICLS, self-learning, logistic regression, a random forest, and
-        scikit-learn's self-training of logistic regression.
+        rows only. None: ICLS, self-learning, logistic regression, a random forest, scikit-learn's
+        self-training of logistic regression, and least squares with a kernel.
     level : float, default=0.95
         Probability of the statement, at least 0.5 and below 1.
     cv : int, splitter or iterable, default=5
@@ -90,7 +90,7 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
     missing_label : "auto" or scalar, default="auto"
         What marks unlabeled rows in y, as in `LeastSquaresClassifier`.
     random_state : int, RandomState instance or None, default=None
-        Of the folds, and of the random forest among the default candidates.
+        Of the folds, and of what chance plays a part in among the default candidates.
     n_jobs : int or None, default=None
         Fits that run at the same time, as in scikit-learn.
 
