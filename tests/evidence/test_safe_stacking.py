@@ -28,7 +28,8 @@ from neverworse import (
     SafeStackingClassifier,
     audit,
 )
-from neverworse.estimators import has_class_scores
+from neverworse.estimators import LabeledRows, has_class_scores
+from neverworse.evidence import default_candidates
 from neverworse.methods import SelfLearningClassifier
 from neverworse.tables import load_model, save_model
 
@@ -247,6 +248,10 @@ def test_default_candidates():
     np.testing.assert_array_equal(again.predict_proba(X), clf.predict_proba(X))
     sparse_clf = SafeStackingClassifier(random_state=0, cv=2).fit(sparse.csr_array(X), y)
     assert sparse_clf.predict(sparse.csr_array(X)).shape == (150,)
+    assert len(clf.candidates_["kernel least squares"].landmarks_) == 40
+    X, y, _ = make(n=250, n_labeled=201)
+    rows = LabeledRows.split(X, y, -1, None)
+    assert dict(default_candidates(rows, 0))["kernel least squares"].n_components == 50
 
 
 def test_data_frames_keep_their_names():

@@ -42,16 +42,18 @@ Named = list[tuple[str, Any]]  # classifiers with their names
 Response = Literal["predict_proba", "score"]
 
 BASELINE = "baseline"
-N_LANDMARKS = 200  # of the kernel: exact up to so many labels, and fast with many more
+# Labels up to which a kernel is exact, and landmarks beyond: it is to take no longer than a forest.
+FEW, N_LANDMARKS = 200, 50
 
 
-def default_candidates(X: Any, random_state: Any) -> Named:
+def default_candidates(rows: LabeledRows, random_state: Any) -> Named:
     """Return what people would try, linear and not, supervised and semi-supervised."""
-    scaler = StandardScaler(with_mean=not sparse.issparse(X))
+    scaler = StandardScaler(with_mean=not sparse.issparse(rows.X))
     logistic = make_pipeline(scaler, LogisticRegression(max_iter=1000))
     # The usual baseline with a smooth nonlinear kernel in place of columns, tuned as it is.
+    landmarks = None if np.count_nonzero(~rows.unlabeled) <= FEW else N_LANDMARKS
     kernel = LeastSquaresClassifierCV(
-        kernel="rbf", gamma="loo", n_components=N_LANDMARKS, random_state=random_state
+        kernel="rbf", gamma="loo", n_components=landmarks, random_state=random_state
     )
     return [
         ("ICLS", ICLSClassifier()),

@@ -215,13 +215,12 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
             forget_fit(self)
             refuse_chunks(self, X)
             (X,) = indexable(X)
-            named = self._named(X)
             weights = None
             if sample_weight is not None:
                 weights = checked_weights(sample_weight, _num_samples(X))
             rows = _weighty(LabeledRows.split(X, y, self.missing_label, weights))
             _check_labels(rows)
-            self._fit_rows(named, rows)
+            self._fit_rows(self._named(rows), rows)
         except BaseException:  # an interrupt from the keyboard too
             forget_fit(self)
             raise
@@ -279,13 +278,13 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
             return hasattr(self.model_, method)
         return method != "decision_function"
 
-    def _named(self, X: Any) -> Named:
+    def _named(self, rows: LabeledRows) -> Named:
         """Return the classifiers to fit with their names, the baseline first."""
         baseline = LeastSquaresClassifierCV() if self.baseline is None else self.baseline
         check_classifier("The baseline", baseline)
         candidates = self.candidates
         if candidates is None:
-            candidates = default_candidates(X, self.random_state)
+            candidates = default_candidates(rows, self.random_state)
         check_candidates(candidates)
         self._validate_names([name for name, _ in candidates])
         return [(BASELINE, baseline), *candidates]
