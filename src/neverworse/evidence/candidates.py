@@ -42,7 +42,7 @@ Named = list[tuple[str, Any]]  # classifiers with their names
 Response = Literal["predict_proba", "score"]
 
 BASELINE = "baseline"
-# Labels up to which a kernel is exact, and landmarks beyond: it is to take no longer than a forest.
+# Labels up to which a kernel is exact, and landmarks beyond: more take many times as long.
 FEW, N_LANDMARKS = 200, 50
 
 
