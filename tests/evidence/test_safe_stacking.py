@@ -28,7 +28,8 @@ from neverworse import (
     SafeStackingClassifier,
     audit,
 )
-from neverworse.estimators import has_class_scores
+from neverworse.estimators import LabeledRows, has_class_scores
+from neverworse.evidence import default_candidates
 from neverworse.methods import SelfLearningClassifier
 from neverworse.tables import load_model, save_model
 
@@ -240,12 +241,17 @@ def test_default_candidates():
     X, y, _ = make(n=150, n_labeled=40)
     clf = SafeStackingClassifier(random_state=0, cv=2).fit(X, y)
     expected = ["ICLS", "self-learning", "logistic regression", "random forest", "self-training"]
+    expected += ["kernel least squares"]
     assert list(clf.candidates_) == clf.evidence_.names == expected
     assert isinstance(clf.baseline_, LeastSquaresClassifierCV)
     again = SafeStackingClassifier(random_state=0, cv=2).fit(X, y)
     np.testing.assert_array_equal(again.predict_proba(X), clf.predict_proba(X))
     sparse_clf = SafeStackingClassifier(random_state=0, cv=2).fit(sparse.csr_array(X), y)
     assert sparse_clf.predict(sparse.csr_array(X)).shape == (150,)
+    assert len(clf.candidates_["kernel least squares"].landmarks_) == 40
+    X, y, _ = make(n=250, n_labeled=201)
+    rows = LabeledRows.split(X, y, -1, None)
+    assert dict(default_candidates(rows, 0))["kernel least squares"].n_components == 50
 
 
 def test_data_frames_keep_their_names():

@@ -27,21 +27,33 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import has_fit_parameter
 
 from neverworse._typing import AnyArray, Indices, Matrix, Vector
-from neverworse.estimators import ICLSClassifier, LabeledRows, class_scores, scores_of
+from neverworse.estimators import (
+    ICLSClassifier,
+    LabeledRows,
+    LeastSquaresClassifierCV,
+    class_scores,
+    scores_of,
+)
 from neverworse.evidence.confident_step import OutOfFold
 from neverworse.methods import SelfLearningClassifier
-from neverworse.projection import Box, Simplex
+from neverworse.projection import Simplex
 
 Named = list[tuple[str, Any]]  # classifiers with their names
 Response = Literal["predict_proba", "score"]
 
 BASELINE = "baseline"
+# Labels up to which a kernel is exact, and landmarks beyond: more take many times as long.
+FEW, N_LANDMARKS = 200, 50
 
 
-def default_candidates(X: Any, random_state: Any) -> Named:
+def default_candidates(rows: LabeledRows, random_state: Any) -> Named:
     """Return what people would try, linear and not, supervised and semi-supervised."""
-    logistic = make_pipeline(
-        StandardScaler(with_mean=not sparse.issparse(X)), LogisticRegression(max_iter=1000)
+    scaler = StandardScaler(with_mean=not sparse.issparse(rows.X))
+    logistic = make_pipeline(scaler, LogisticRegression(max_iter=1000))
+    # The usual baseline with a smooth nonlinear kernel in place of columns, tuned as it is.
+    landmarks = None if np.count_nonzero(~rows.unlabeled) <= FEW else N_LANDMARKS
+    kernel = LeastSquaresClassifierCV(
+        kernel="rbf", gamma="loo", n_components=landmarks, random_state=random_state
     )
     return [
         ("ICLS", ICLSClassifier()),
@@ -49,6 +61,7 @@ def default_candidates(X: Any, random_state: Any) -> Named:
         ("logistic regression", logistic),
         ("random forest", RandomForestClassifier(random_state=random_state)),
         ("self-training", SelfTrainingClassifier(clone(logistic))),
+        ("kernel least squares", kernel),
     ]
 
 
@@ -114,15 +127,11 @@ def _fitted(estimator: Any, rows: LabeledRows) -> Any:
         labels[rows.unlabeled] = None
         model = clone(estimator).set_params(**dict.fromkeys(markers, np.nan))
         return model.fit(rows.X, labels, **_weights_of(model, rows.weights))
-    if any(_takes_minus_one(part) for part in (estimator, *settings.values())):
+    kinds = map(type, (estimator, *settings.values()))
+    if any(kind.__module__.startswith("sklearn.semi_supervised") for kind in kinds):
         return CodedClassifier(clone(estimator)).fit(rows)
     known, model = rows.labeled(), clone(estimator)
     return model.fit(known.X, rows.classes[known.codes], **_weights_of(model, known.weights))
-
-
-def _takes_minus_one(part: Any) -> bool:
-    """Whether -1 means unlabeled to an estimator, as in scikit-learn's semi-supervised ones."""
-    return type(part).__module__.startswith("sklearn.semi_supervised")
 
 
 def _weights_of(estimator: Any, weights: Vector | None) -> dict[str, Vector]:
@@ -300,15 +309,10 @@ def moved(baseline: Any, candidates: Named, steps: Vector, response: Response) -
 
     All are fitted. Steps are not negative, with a sum of at most 1.
     """
-    taken = [(*each, float(a)) for each, a in zip(candidates, steps, strict=True) if a > 0.0]
+    taken = [(each, float(a)) for each, a in zip(candidates, steps, strict=True) if a > 0.0]
     if not taken:
         return baseline
-    names, models, sizes = zip(*taken, strict=True)
-    return MovedClassifier(baseline, list(zip(names, models, strict=True)), list(sizes), response)
-
-
-def _has_scores(self: MovedClassifier) -> bool:
-    return self.response == "score"
+    return MovedClassifier(baseline, [each for each, _ in taken], [a for _, a in taken], response)
 
 
 class MovedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -362,14 +366,9 @@ class MovedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict_proba(self, X: Any) -> Matrix:
         """Return probabilities: the moved ones, or those nearest to the moved scores."""
         scores = self._scores(X)
-        if self.response == "predict_proba":
-            return scores
-        if scores.shape[1] > 2:
-            return Simplex().project(scores.T).T
-        second = Box().project(scores[:, 1])
-        return np.column_stack([1.0 - second, second])
+        return scores if self.response == "predict_proba" else Simplex().project(scores.T).T
 
-    @available_if(_has_scores)  # type: ignore[untyped-decorator]
+    @available_if(lambda self: self.response == "score")  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Vector:
         """Return the moved scores, less one half; for several classes, a column for each."""
         scores = self._scores(X) - 0.5

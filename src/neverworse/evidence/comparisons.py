@@ -193,9 +193,8 @@ class ErrorComparison(Comparison):
 
     def numbers(self) -> list[float]:
         """See `Comparison.numbers`."""
-        positions = np.arange(1, len(self._baseline) + 1)
-        codes = self._baseline, self._candidate
-        return [float(self.n_differing), *(float(each @ positions) for each in codes)]
+        codes = np.stack([self._baseline, self._candidate])
+        return [float(self.n_differing), *map(float, codes @ np.arange(1, codes.shape[1] + 1))]
 
 
 class BrierComparison(Comparison):
@@ -252,8 +251,8 @@ class BrierComparison(Comparison):
                 self._known[row] = float((self._t[row, labels[row]] - low) / whole)
             self._process.observe(self._known[row])
         self._process.update()
-        low, high = self.interval
         if self.verdict == UNDECIDED:
+            low, high = self.interval
             self.verdict = NOT_WORSE if high <= 0.0 else WORSE if low > 0.0 else UNDECIDED
 
     @property
@@ -291,21 +290,18 @@ class BrierComparison(Comparison):
             return 0
         process, boundary = self._process, (self._squares / 2.0 - self._offset) / self._range
         # The mean if the probabilities of the one were right, or those of the other.
-        above = process.total >= boundary * process.n_drawn
-        prior = boundary + (0.5 if above else -0.5) * self._squares / self._range
+        side = 0.5 if process.total >= boundary * process.n_drawn else -0.5
+        prior = boundary + side * self._squares / self._range
         theta = (process.total + PRIOR_DRAWS * prior) / (process.n_drawn + PRIOR_DRAWS)
 
         def enough(more: int) -> bool:
             low, high = process.bounds(process.total + theta * more, process.n_drawn + more)
             return not low < boundary < high
 
-        high = 1
-        while not enough(high) and high < MOST_REPEATS:
-            high *= 2
-        high = first_that(enough, high // 2, high)
+        draws = first_that(enough, 0, MOST_REPEATS)
         shares = np.minimum(self._ranges / self._range, 1.0 - SAME)
         shares[list(asked)] = 0.0
-        new = -np.expm1(high * np.log1p(-shares))
+        new = -np.expm1(draws * np.log1p(-shares))
         return max(1, round(float(new.sum())))
 
     def numbers(self) -> list[float]:
@@ -319,31 +315,27 @@ def named_candidates(candidate: Any) -> Named:
     if not pairs or not all(isinstance(p, tuple) and len(p) == 2 for p in pairs):
         raise ValueError("candidate has to be a classifier, or a list of (name, classifier).")
     names = [name for name, _ in pairs]
-    if len(set(names)) < len(names) or not all(isinstance(name, str) for name in names):
+    if len({name for name in names if isinstance(name, str)}) < len(names):
         raise ValueError(f"Names of candidates have to be different strings. Got: {names!r}")
     return pairs
 
 
-def check_fitted(name: str, model: Any, loss: str) -> None:
-    """Check that a classifier is fitted, and has what its loss takes."""
-    if loss == "brier":
-        check_classifier(f"The classifier {name!r}", model)
-    if not hasattr(model, "predict") or isinstance(model, type):
-        raise ValueError(f"{name!r} is no fitted classifier: {model!r}.")
-    if hasattr(model, "fit"):
-        check_is_fitted(model)
-    if not hasattr(model, "classes_"):
-        raise ValueError(f"{name!r} ({type(model).__name__}) has no classes_: is it a classifier?")
-
-
-def shared_classes(baseline: Any, candidates: Named) -> AnyArray:
-    """Return the classes, which all classifiers have to share."""
-    classes = np.sort(np.asarray(baseline.classes_))
-    for name, model in candidates:
-        if np.sort(np.asarray(model.classes_)).tolist() != classes.tolist():
+def shared_classes(named: Named, loss: str) -> AnyArray:
+    """Return the classes that fitted classifiers share, the baseline first, if all will do."""
+    classes: AnyArray = np.empty(0)
+    for k, (name, model) in enumerate(named):
+        if loss == "brier":
+            check_classifier(f"The classifier {name!r}", model)
+        if hasattr(model, "fit") and not isinstance(model, type):
+            check_is_fitted(model)
+        if isinstance(model, type) or not all(hasattr(model, a) for a in ("predict", "classes_")):
+            raise ValueError(f"{name!r} is no fitted classifier, with classes_: {model!r}.")
+        own = np.sort(np.asarray(model.classes_))
+        classes = own if k == 0 else classes
+        if own.tolist() != classes.tolist():
             raise ValueError(
-                f"{name!r} has the classes {np.asarray(model.classes_).tolist()}, but the baseline "
-                f"has {classes.tolist()}. Both have to be fitted to the same classes."
+                f"{name!r} has the classes {own.tolist()}, but the baseline has "
+                f"{classes.tolist()}. Both have to be fitted to the same classes."
             )
     return classes
 
@@ -357,15 +349,15 @@ def digest(X: Any) -> str:
         if values.dtype.kind in "OUST":
             found.update("\x1f".join(map(str, values.ravel().tolist())).encode())
         else:
-            found.update(np.ascontiguousarray(values).tobytes())
+            found.update(values.tobytes())
     return found.hexdigest()
 
 
 def _parts(X: Any) -> Iterable[Any]:
     """Return the arrays of which rows consist."""
     if sparse.issparse(X):
-        rows = X.tocsr()
-        return rows.data, rows.indices, rows.indptr, rows.shape
+        X = X.tocsr()
+        return X.data, X.indices, X.indptr, X.shape
     if hasattr(X, "columns"):
         return list(map(str, X.columns)), *(X[column] for column in X.columns)
     if hasattr(X, "n_rows"):  # rows in files: by their size, and by what the classifiers say
@@ -399,13 +391,10 @@ def checked_answers(
                 f"Row {row} has the label {label!r}, which is none of the classes that the "
                 f"classifiers know: {', '.join(map(repr, code_of))}."
             )
-        code = code_of[label]
-        known = answers.get(row, given.get(row, code))
-        if known != code:
+        known = answers.setdefault(row, given.get(row, code_of[label]))
+        if known != code_of[label]:
             raise ValueError(
-                f"Row {row} has the label {label!r}, but was given "
-                f"{classes.tolist()[known]!r} before. If that was a mistake, take it back "
-                "with withdraw() first."
+                f"Row {row} has the label {label!r}, but was given {classes.tolist()[known]!r} "
+                "before. If that was a mistake, take it back with withdraw() first."
             )
-        answers[row] = code
     return answers

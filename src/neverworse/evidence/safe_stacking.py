@@ -68,8 +68,8 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
     candidates : list of (str, classifier) or None, default=None
         With their names. Semi-supervised ones get all rows: those of neverworse, those of
         `sklearn.semi_supervised`, and pipelines and searches of them. All others get the labeled
-        rows only. None: ICLS, self-learning, logistic regression, a random forest, and
-        scikit-learn's self-training of logistic regression.
+        rows only. None: ICLS, self-learning, logistic regression, a random forest, scikit-learn's
+        self-training of logistic regression, and least squares with a kernel.
     level : float, default=0.95
         Probability of the statement, at least 0.5 and below 1.
     cv : int, splitter or iterable, default=5
@@ -90,7 +90,7 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
     missing_label : "auto" or scalar, default="auto"
         What marks unlabeled rows in y, as in `LeastSquaresClassifier`.
     random_state : int, RandomState instance or None, default=None
-        Of the folds, and of the random forest among the default candidates.
+        Of the folds, and of what chance plays a part in among the default candidates.
     n_jobs : int or None, default=None
         Fits that run at the same time, as in scikit-learn.
 
@@ -215,13 +215,12 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
             forget_fit(self)
             refuse_chunks(self, X)
             (X,) = indexable(X)
-            named = self._named(X)
             weights = None
             if sample_weight is not None:
                 weights = checked_weights(sample_weight, _num_samples(X))
             rows = _weighty(LabeledRows.split(X, y, self.missing_label, weights))
             _check_labels(rows)
-            self._fit_rows(named, rows)
+            self._fit_rows(self._named(rows), rows)
         except BaseException:  # an interrupt from the keyboard too
             forget_fit(self)
             raise
@@ -279,13 +278,13 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
             return hasattr(self.model_, method)
         return method != "decision_function"
 
-    def _named(self, X: Any) -> Named:
+    def _named(self, rows: LabeledRows) -> Named:
         """Return the classifiers to fit with their names, the baseline first."""
         baseline = LeastSquaresClassifierCV() if self.baseline is None else self.baseline
         check_classifier("The baseline", baseline)
         candidates = self.candidates
         if candidates is None:
-            candidates = default_candidates(X, self.random_state)
+            candidates = default_candidates(rows, self.random_state)
         check_candidates(candidates)
         self._validate_names([name for name, _ in candidates])
         return [(BASELINE, baseline), *candidates]

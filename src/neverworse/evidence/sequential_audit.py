@@ -22,7 +22,6 @@ from neverworse.evidence.comparisons import (
     BrierComparison,
     Comparison,
     ErrorComparison,
-    check_fitted,
     checked_answers,
     digest,
     named_candidates,
@@ -124,12 +123,10 @@ class SequentialAudit:
             raise ValueError(f"loss={loss!r} is unknown. Pass 'error' or 'brier'.")
         self._named = named_candidates(candidate)
         self._baseline, self._X, self.loss, self.level = baseline, X_unlabeled, loss, level
-        for name, model in ((BASELINE, baseline), *self._named):
-            check_fitted(name, model, loss)
-        self.classes_ = shared_classes(baseline, self._named)
+        models = [(BASELINE, baseline), *self._named]
+        self.classes_ = shared_classes(models, loss)
         self._responses = [
-            responses(name, model, X_unlabeled, loss, self.classes_)
-            for name, model in ((BASELINE, baseline), *self._named)
+            responses(name, model, X_unlabeled, loss, self.classes_) for name, model in models
         ]
         self._n_rows = len(self._responses[0])
         if not self._n_rows:

@@ -319,7 +319,7 @@ def _measured_evidence(
     known[labeled] = y[labeled]
     unlabeled = known == -1
     rows = LabeledRows.split(X, known, -1, None)
-    named = [(BASELINE, LeastSquaresClassifierCV()), *default_candidates(X, seed)]
+    named = [(BASELINE, LeastSquaresClassifierCV()), *default_candidates(rows, seed)]
 
     def fit(seen: LabeledRows) -> list[Any]:
         return [fit_to_rows(name, model, seen) for name, model in named]
