@@ -14,6 +14,7 @@ import hashlib
 import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -27,9 +28,11 @@ from neverworse import _words
 from neverworse._palette import DARK, LIGHT, PRINT
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["COLOURS", "Chart", "Markup", "digest", "estimate", "exact", "name", "picture", "render"]
+__all__ = ["COLOURS", "SMALL", "WIDTH", "Chart", "Markup", "canvas", "digest", "drawing_style"]
+__all__ += ["estimate", "exact", "name", "number_axis", "picture", "render"]
 
 SVG = "http://www.w3.org/2000/svg"
 XLINK = "http://www.w3.org/1999/xlink"
@@ -37,8 +40,10 @@ SHAPES = ("path", "use", "rect")
 
 # Figures are drawn in roles, not in colours: each role has a number that matplotlib takes for a
 # colour, and becomes a class. The style sheet says how it looks in light, dark and print.
-ROLES = ("ink", "soft", "line", "ground", "supervised", "projected", "third", "fourth", "fifth")
-ROLES += ("sixth", "hover")
+ROLES = (
+    *("ink", "soft", "line", "ground", "supervised", "projected", "third", "fourth", "fifth"),
+    *("sixth", "hover"),
+)
 COLOURS = {role: f"#0000{k + 1:02x}" for k, role in enumerate(ROLES)}
 _ROLE_OF = {colour: role for role, colour in COLOURS.items()}
 
@@ -47,6 +52,23 @@ _ROLE_OF = {colour: role for role, colour in COLOURS.items()}
 _KEPT = {"stroke-width", "stroke-dasharray", "stroke-dashoffset", "stroke-linejoin"}
 _KEPT |= {"stroke-linecap", "stroke-opacity", "fill-opacity", "opacity"}
 _KEPT |= {"font-size", "font-weight", "text-anchor"}
+
+WIDTH = 480  # pixels: two beside each other on a screen; one fills a telephone, still readable
+LETTERS, SMALL = 12, 11  # height of text in pixels
+STYLE = {
+    "font.size": LETTERS,
+    "axes.labelsize": LETTERS,
+    **dict.fromkeys(("axes.spines.top", "axes.spines.right"), False),
+    **dict.fromkeys(("axes.edgecolor", "xtick.color", "ytick.color"), COLOURS["soft"]),
+    **dict.fromkeys(("axes.labelcolor", "text.color"), COLOURS["ink"]),
+    **dict.fromkeys(("xtick.labelcolor", "ytick.labelcolor"), COLOURS["ink"]),
+    **dict.fromkeys(("xtick.labelsize", "ytick.labelsize"), SMALL),
+    **dict.fromkeys(("axes.linewidth", "grid.linewidth"), 1.0),
+    "grid.color": COLOURS["line"],
+    "axes.axisbelow": True,
+    "lines.solid_joinstyle": "round",
+    "svg.fonttype": "none",
+}
 OPTION = re.compile(r"--[a-z][a-z-]*")
 
 
@@ -311,3 +333,38 @@ def _rounded(positions: str) -> str:
         r"-?\d+\.\d+", lambda found: f"{float(found[0]):.2f}".rstrip("0").rstrip("."), positions
     )
     return " ".join(rounded.split())
+
+
+@contextmanager
+def drawing_style() -> Iterator[None]:
+    """Draw in the style of the pages, whatever matplotlib's settings are elsewhere."""
+    from matplotlib import style
+
+    with style.context(["default", STYLE]):
+        yield
+
+
+def canvas(
+    height: float, *, left: float = 56, right: float = 12, top: float = 12, bottom: float = 44
+) -> tuple[Chart, Axes]:
+    """Return an empty chart and its axes; all sizes are pixels.
+
+    To be called, and drawn into, within `drawing_style`. Margins are given, not computed: texts
+    get their letters later, in a font of the reader's.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(WIDTH / 72, height / 72), dpi=72)
+    size = 1.0 - (left + right) / WIDTH, 1.0 - (top + bottom) / height
+    ax = figure.add_axes((left / WIDTH, bottom / height, *size))
+    ax.tick_params(length=0, pad=6)
+    return Chart(figure), ax
+
+
+def number_axis(axis: Any, n_ticks: int = 5) -> None:
+    """Write numbers as the rest of the page does, at not too many places."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(n_ticks, steps=[1, 2, 2.5, 5, 10]))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: _words.number(value, largest=1e6)))
+    axis.grid(True)

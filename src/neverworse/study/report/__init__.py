@@ -9,7 +9,7 @@ from typing import Any
 
 from neverworse._files import write_whole
 from neverworse._words import MISSING, count, decimal, number, percent, signed
-from neverworse.pages import Markup, estimate, exact, name, render
+from neverworse.pages import Markup, drawing_style, estimate, exact, name, render
 from neverworse.study._study import (
     ChangedRow,
     Coefficient,
@@ -22,7 +22,6 @@ from neverworse.study._study import (
     VerdictKind,
 )
 from neverworse.study.report import _charts
-from neverworse.study.report._canvas import drawing_style, looks
 from neverworse.tables import grouped
 
 # In the order of the questions of somebody who has to use the model, and then to defend it. Each
@@ -105,7 +104,7 @@ def page(study: Study, asked: Any = None) -> str:
             several=len(study.data.classes) > 2,
             cut=_cut(study.model),
             charts=_charts,
-            looks=looks,
+            looks=_charts.looks,
             rows=sys.modules[__name__],
             LARGEST_MATRIX=LARGEST_MATRIX,
             MOST_SCORES=MOST_SCORES,
