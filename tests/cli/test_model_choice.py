@@ -10,8 +10,6 @@ import pandas as pd
 import pytest
 
 from neverworse.cli import main
-from neverworse.cli._common import UsageError, parse_threshold
-from neverworse.study import ThresholdRule
 from neverworse.tables import load_model, save_model
 from tests.cli.tables import flowers, quick
 
@@ -218,29 +216,6 @@ def test_what_cannot_be_done_is_said_with_its_exit_code(
     assert found == code
     assert said in " ".join(capsys.readouterr().err.split())
     assert not out.exists()
-
-
-@pytest.mark.parametrize(
-    ("text", "rule"),
-    [
-        ("0.5", ThresholdRule()),
-        ("0.25", ThresholdRule(value=0.25)),
-        ("f1", ThresholdRule("f1")),
-        ("balanced", ThresholdRule("balanced")),
-        ("cost=5:0.5", ThresholdRule("cost", miss=5.0, alarm=0.5)),
-    ],
-)
-def test_thresholds_as_they_are_written(text, rule):
-    assert parse_threshold(text) == rule
-    assert parse_threshold(str(rule)) == rule
-
-
-@pytest.mark.parametrize(
-    "text", ["", "nan", "inf", "0", "1", "cost=1", "cost=1:2:3", "cost=a:b", "cost=", "cost=-1:2"]
-)
-def test_thresholds_that_mean_nothing(text):
-    with pytest.raises(UsageError, match="--threshold"):
-        parse_threshold(text)
 
 
 def test_the_printout_says_which_model_it_is(folder, capsys):

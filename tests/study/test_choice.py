@@ -13,11 +13,10 @@ from neverworse import LeastSquaresClassifier, audit
 from neverworse.rows import as_rows
 from neverworse.study import ThresholdRule
 from neverworse.study._assess import claim
-from neverworse.study._choice import check_choice, choose, named
+from neverworse.study._choice import Stacked, check_choice, choose
 from neverworse.study._decision import wanted_of
 from neverworse.study._files import predictions, study_from
-from neverworse.study._methods import METHODS, standard_methods
-from neverworse.study._stacked import Stacked
+from neverworse.study._methods import METHODS, named, standard_methods
 from neverworse.tables import TableError, load_model, save_model
 from tests.study.fits import few_labels, fitted, studied, table
 
@@ -383,7 +382,7 @@ def test_fewer_labels_than_folds_are_said():
 def test_positive_classes_are_those_of_the_fit(plain):
     fit, settings, *_ = plain
     assert wanted_of(fit, settings).positive == fit.positive
-    assert not wanted_of(fit, settings).anything
+    assert not settings.is_decided
 
 
 def test_methods_have_the_weights_of_classes():

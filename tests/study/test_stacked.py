@@ -11,12 +11,12 @@ import pytest
 
 from neverworse.evidence import FEWEST_LABELS
 from neverworse.rows import as_rows
-from neverworse.study import ThresholdRule, _comparison, _stacked, candidates_named
-from neverworse.study._choice import choose
+from neverworse.study import ThresholdRule, _choice, _comparison, candidates_named
+from neverworse.study._assess import AUDIT, ladder
+from neverworse.study._choice import choose, stack
 from neverworse.study._files import study_from
 from neverworse.study._methods import standard_methods
 from neverworse.study._side_by_side import ScoredRows
-from neverworse.study._stacked import AUDIT, ladder, stack
 from neverworse.tables import TableError, load_model, save_model
 from tests.study.fits import few_labels, fitted, studied, table
 
@@ -171,7 +171,7 @@ def test_a_candidate_that_fails_is_no_reason_to_stop(monkeypatch):
 
 
 def test_of_large_tables_rows_are_drawn_and_that_is_said(monkeypatch):
-    monkeypatch.setattr(_stacked, "MOST_UNLABELED", 50)
+    monkeypatch.setattr(_choice, "MOST_UNLABELED", 50)
     fit, settings = fitted(**LOGISTIC)
     here, there = (
         stack(each, settings) for each in (fit, replace(fit, features=as_rows(fit.features)))

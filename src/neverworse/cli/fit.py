@@ -18,11 +18,8 @@ from neverworse.cli._common import (
     check_seed,
     explaining,
     out_path,
-    parse_candidates,
-    parse_model,
     parse_penalty,
     parse_prior,
-    parse_threshold,
     progress,
     read_options,
     without_convergence_warnings,
@@ -198,7 +195,6 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--threshold",
-        default="0.5",
         metavar="RULE",
         help="predict the positive one of two classes from this probability on: a number (default: "
         "0.5); or chosen on held-out labeled rows: balanced (accuracy), f1, or cost=5:1, where a "
@@ -244,7 +240,7 @@ def _run(arguments: argparse.Namespace, scratch: Path) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
     from neverworse.cli._fit_words import as_json, summary
-    from neverworse.study import OUTPUTS, assess, check_choice, fit_table, write_outputs
+    from neverworse.study import OUTPUTS, assess, fit_table, write_outputs
 
     check_replaceable(arguments.out / name for name in OUTPUTS)
     settings = settings_of(arguments)
@@ -254,7 +250,6 @@ def _run(arguments: argparse.Namespace, scratch: Path) -> None:
         facts = pool.submit(lambda: [file_facts(file) for file in files])
         bar("fitting", 0.0)
         fit = fit_table(table, settings)
-        check_choice(fit, settings)
         del table  # its features are what is needed from here on
         study, scored, chosen = assess(
             fit,
@@ -300,10 +295,20 @@ def _check_roles(arguments: argparse.Namespace) -> None:
 
 
 def settings_of(arguments: argparse.Namespace) -> FitSettings:
-    """Return what the arguments tell a fit."""
+    """Return the settings that the arguments mean."""
     from neverworse.cli._fit_words import columns_of
-    from neverworse.study import FitSettings
+    from neverworse.study import FitSettings, ThresholdRule, candidates_named, named
 
+    try:
+        model, candidates, threshold = named(arguments.model), FitSettings.candidates, None
+        if arguments.candidates is not None:
+            candidates = candidates_named(arguments.candidates)
+        if arguments.threshold is not None:
+            threshold = ThresholdRule.parse(arguments.threshold)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    if model == "stacked" and not candidates:
+        raise UsageError("--model stacked takes candidates. Leave --candidates none out.")
     return FitSettings(
         target=arguments.target,
         id=arguments.id,
@@ -320,9 +325,9 @@ def settings_of(arguments: argparse.Namespace) -> FitSettings:
         class_weight=arguments.class_weight,
         kernel=arguments.kernel,
         positive=arguments.positive,
-        model=parse_model(arguments.model),
-        candidates=parse_candidates(arguments.candidates, arguments.model),
-        threshold=parse_threshold(arguments.threshold),
+        model=model,
+        candidates=candidates,
+        threshold=threshold,
         calibrate=arguments.calibrate,
     )
 

@@ -20,11 +20,16 @@ from neverworse.study._study import (
 
 if TYPE_CHECKING:  # at run time, when a name is first asked for: a report takes no estimators
     from neverworse.study._assess import assess
-    from neverworse.study._choice import check_choice, named
+    from neverworse.study._decision import ThresholdRule
     from neverworse.study._files import OUTPUTS, REPORT, read_study, write_outputs
-    from neverworse.study._fit import add_unlabeled, feature_columns, fit_table, looks_at
-    from neverworse.study._settings import FitSettings, ThresholdRule
-    from neverworse.study._stacked import candidates_named
+    from neverworse.study._fit import (
+        FitSettings,
+        add_unlabeled,
+        feature_columns,
+        fit_table,
+        looks_at,
+    )
+    from neverworse.study._methods import candidates_named, named
     from neverworse.study.labeling import (
         LABELS,
         Labeling,
@@ -58,7 +63,6 @@ __all__ = [
     "asked_of",
     "assess",
     "candidates_named",
-    "check_choice",
     "feature_columns",
     "fit_table",
     "in_points",
@@ -77,11 +81,10 @@ __all__ = [
 
 _NAMES = {
     "_assess": "assess",
-    "_choice": "check_choice named",
+    "_decision": "ThresholdRule",
     "_files": "OUTPUTS REPORT read_study write_outputs",
-    "_fit": "add_unlabeled feature_columns fit_table looks_at",
-    "_settings": "FitSettings ThresholdRule",
-    "_stacked": "candidates_named",
+    "_fit": "FitSettings add_unlabeled feature_columns fit_table looks_at",
+    "_methods": "candidates_named named",
     "labeling": "LABELS Labeling asked_of in_points read_answers stored_labels write_questions",
     "labeling._server": "listening serve",
     "report": "page write_report",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy import optimize, special
@@ -11,7 +11,7 @@ from scipy import optimize, special
 from neverworse._typing import Indices, Mask, Matrix, Vector
 from neverworse._words import count
 from neverworse.model_selection import StratifiedLabeledKFold
-from neverworse.study._fit import TableFit
+from neverworse.study._fit import FitSettings, TableFit
 from neverworse.study._held_out import (
     HeldOut,
     Progress,
@@ -23,13 +23,105 @@ from neverworse.study._held_out import (
     silent,
 )
 from neverworse.study._methods import fit_fold
-from neverworse.study._settings import FitSettings, ThresholdRule
 from neverworse.study._study import Comparison, DecisionFacts, Numbers
 from neverworse.tables import DecidedClassifier, TableError, calibrated, calibration_scores
 
 MOST_FOLDS = 5
 MOST_UNLABELED = 20_000  # in each of the fits that decide
+EQUAL = 1e-12  # values of a rule that differ by less differ by rounding errors
 FEWEST_TO_TEST = 3  # labels of each class: one is held out, and two are left to be held out in turn
+
+
+Kind = Literal["fixed", "balanced", "f1", "cost"]
+
+
+@dataclass(frozen=True)
+class ThresholdRule:
+    """How the threshold of the positive one of two classes is found.
+
+    It is given; or it has the largest balanced accuracy, the largest F1 of the positive class, or
+    the smallest cost, on labeled rows that were held out.
+    """
+
+    kind: Kind = "fixed"
+    value: float = 0.5  # the threshold, if it is given
+    miss: float = 1.0  # what a missed row of the positive class costs
+    alarm: float = 1.0  # what a false alarm does
+
+    @classmethod
+    def parse(cls, text: str) -> ThresholdRule:
+        """Return the rule that the command line means; `ValueError`, for people, if it is none."""
+        if text in ("balanced", "f1"):
+            return cls("balanced" if text == "balanced" else "f1")
+        kind, _, costs = text.rpartition("=")
+        try:
+            numbers = [float(part) for part in (costs.split(":") if kind == "cost" else [text])]
+            if kind not in ("", "cost") or len(numbers) != (2 if kind else 1):
+                raise ValueError
+        except ValueError:
+            raise ValueError(
+                f"--threshold is a number between 0 and 1, balanced, f1 or cost=5:1, not {text!r}."
+            ) from None
+        if not kind:
+            if not 0.0 < numbers[0] < 1.0:
+                raise ValueError(f"--threshold is a probability between 0 and 1, not {text}.")
+            return cls(value=numbers[0])
+        if not all(0.0 < cost < float("inf") for cost in numbers):
+            raise ValueError(f"--threshold: both costs must be positive, but are {costs}.")
+        return cls("cost", miss=numbers[0], alarm=numbers[1])
+
+    def __str__(self) -> str:
+        """Return it as the command line has it."""
+        if self.kind == "cost":
+            return f"cost={self.miss:g}:{self.alarm:g}"
+        return f"{self.value:g}" if self.kind == "fixed" else self.kind
+
+    @property
+    def words(self) -> str:
+        """What the threshold is for."""
+        return {
+            "fixed": "as given",
+            "balanced": "for the largest balanced accuracy",
+            "f1": "for the largest F1",
+            "cost": (
+                f"for the smallest cost, where a missed row costs {self.miss:g} and a false alarm "
+                f"{self.alarm:g}"
+            ),
+        }[self.kind]
+
+    def threshold(self, probabilities: Vector, positive: Mask, weights: Vector) -> float:
+        """Return the threshold for rows that were held out.
+
+        All thresholds half-way between two probabilities are compared, and those that call all
+        rows or none positive; of equally good ones the middle one is taken.
+        """
+        if self.kind == "fixed":
+            return self.value
+        found, where = np.unique(probabilities, return_inverse=True)
+        hits, alarms = (
+            # With each next threshold, the rows of one probability less are called positive.
+            np.append(np.cumsum(np.bincount(where, chosen * weights, len(found))[::-1])[::-1], 0.0)
+            for chosen in (positive, ~positive)
+        )
+        gain = self._gain(hits, alarms)
+        edges = np.concatenate([[0.0], found, [1.0]])
+        thresholds = 0.5 * (edges[:-1] + edges[1:])
+        thresholds = np.where(thresholds > edges[:-1], thresholds, edges[1:])  # no room between
+        # Above a probability of 1 there is no threshold.
+        usable = np.append(np.ones(len(found), bool), found[-1] < 1.0)
+        best = np.flatnonzero(usable & (gain >= gain[usable].max() - EQUAL))
+        return float(thresholds[best[len(best) // 2]])
+
+    def _gain(self, hits: Vector, alarms: Vector) -> Vector:
+        """Return what is to be large, for weights of rows that are called positive."""
+        n_positive, n_negative = hits[0], alarms[0]
+        if self.kind == "balanced":
+            return hits / n_positive - alarms / n_negative
+        if self.kind == "f1":
+            return 2.0 * hits / (hits + alarms + n_positive)
+        costs = self.miss * (n_positive - hits) + self.alarm * alarms
+        gain: Vector = -costs / (self.miss * n_positive + self.alarm * n_negative)
+        return gain
 
 
 @dataclass(frozen=True)
@@ -39,11 +131,6 @@ class Wanted:
     rule: ThresholdRule
     positive: int | None  # position of the positive class
     calibrate: bool
-
-    @property
-    def anything(self) -> bool:
-        """Whether the classes or probabilities are to be others than those of the method."""
-        return self.calibrate or self.rule != ThresholdRule()
 
     @property
     def what(self) -> str:
@@ -153,7 +240,7 @@ def platt(scores: Vector, positive: Mask, weights: Vector) -> tuple[float, float
 
 def wanted_of(fit: TableFit, settings: FitSettings) -> Wanted:
     """Return what is to be decided on for a table, after a check that it can be."""
-    rule, names = settings.threshold, fit.target.class_names
+    rule, names = settings.threshold or ThresholdRule(), fit.target.class_names
     if rule != ThresholdRule():
         if len(names) != 2:
             raise TableError(

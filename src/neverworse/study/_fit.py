@@ -1,10 +1,10 @@
-"""The fit of a model to a table of which some rows are labeled."""
+"""The fit of a model to a table of which some rows are labeled, and the settings of a fit."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,9 +15,10 @@ from neverworse._words import count
 from neverworse.estimators import LeastSquaresClassifierCV, ProjectedLeastSquaresClassifier
 from neverworse.projection import Certificate
 from neverworse.rows import Rows
-from neverworse.study._settings import AUTO, FitSettings, Interval
+from neverworse.study._methods import AUTO
 from neverworse.tables import (
     ColumnPlan,
+    DateOrder,
     PlanError,
     StoredTable,
     TableClassifier,
@@ -34,7 +35,63 @@ from neverworse.tables import (
     stacked,
 )
 
+if TYPE_CHECKING:
+    from neverworse.study._decision import ThresholdRule
+
+Interval = tuple[float, float]
+
+USUAL_CANDIDATES = ("ICLS", "self-learning", "logistic regression", "random forest")
 FEWEST_FOR_LEAKS = 5  # labeled rows for each class: of fewer, chance makes columns that tell
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """The settings of a fit; those of the model are as in `ProjectedLeastSquaresClassifier`."""
+
+    target: str  # column of the labels
+    id: str | None = None  # column that names the rows in results
+    weight: str | None = None  # column of the weights of rows
+    drop: tuple[str, ...] = ()
+    categorical: tuple[str, ...] = ()
+    columns: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # how they are read
+    decimal: str | None = None  # what numbers in text have before decimals, as said or found
+    dates: DateOrder | None = None  # what dates begin with that could be read in two ways
+    # What marks unlabeled rows, besides empty cells; if given, no class is suspected to be one.
+    markers: tuple[str, ...] | None = None
+    distance: str = "all"
+    alpha: float | str = "loo"
+    constraint_alpha: float | str = "same"
+    # Shares of classes among the unlabeled rows, or "confidence"; None is the second of two.
+    prior: Mapping[str | None, Interval] | str = field(default_factory=dict)
+    class_weight: str | None = None
+    kernel: str = "linear"  # or "rbf", "laplacian", or "auto": linear or rbf by leave-one-out
+    # The class that precision, recall and the like are about; if None, the rarer one of two.
+    positive: str | None = None
+    model: str = AUTO  # or the name of a method
+    candidates: tuple[str, ...] = USUAL_CANDIDATES  # of the confident step; none: it is left out
+    threshold: ThresholdRule | None = None  # of the positive class; None: 0.5
+    calibrate: bool = False  # whether probabilities are to be calibrated
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether classes or probabilities differ from those that the method itself gives."""
+        return self.calibrate or str(self.threshold or 0.5) != "0.5"
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """The parameters of `TablePreparation`."""
+        return {
+            "categorical": list(self.categorical),
+            "drop": list(self.drop),
+            "columns": {name: dict(entry) for name, entry in self.columns.items()},
+            "decimal": self.decimal,
+            "dates": self.dates,
+        }
+
+    @property
+    def text(self) -> frozenset[str]:
+        """Columns that hold names, whatever they look like."""
+        return frozenset({self.target, *self.categorical, *([] if self.id is None else [self.id])})
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar, Self
@@ -22,8 +23,9 @@ from neverworse.estimators import (
     split_labels,
 )
 from neverworse.study._held_out import Sample
+from neverworse.tables import nearest
 
-SUPERVISED, PROJECTED, STACKED = "supervised", "projected", "stacked"
+AUTO, SUPERVISED, PROJECTED, STACKED = "auto", "supervised", "projected", "stacked"
 OURS = (SUPERVISED, PROJECTED, "ICLS")
 TUNED = ("logistic regression", "random forest", "gradient boosting", "self-training")
 TWO_CLASSES = ("TSVM",)  # for no more of them
@@ -42,6 +44,42 @@ N_TREES = 50
 def method_names(n_classes: int) -> tuple[str, ...]:
     """Return the names of all methods for this number of classes."""
     return tuple(name for name in METHODS if n_classes == 2 or name not in TWO_CLASSES)
+
+
+def named(text: str) -> str:
+    """Return the name of a model as it is written here; case and hyphens are free.
+
+    `ValueError`, with a message for people, if there is no such model.
+    """
+    others = [AUTO, STACKED, *(name for name in METHODS if name != NEIGHBOURS)]
+    if _plain(text) == _plain(NEIGHBOURS):
+        raise ValueError(
+            f"{NEIGHBOURS} classifies rows by the rows of the table, so its model would be the "
+            "table itself. Choose another --model."
+        )
+    return _spelled(text, others, "There is no model {!r} for --model.")
+
+
+def candidates_named(texts: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of candidates, as `named` does; "none" alone stands for no candidate."""
+    if [_plain(text) for text in texts] == ["none"]:
+        return ()
+    problem = "--candidates: there is no candidate {!r}."
+    if "none" in map(_plain, texts):
+        problem = "--candidates: none stands alone."
+    return tuple(dict.fromkeys(_spelled(text, CANDIDATES, problem) for text in texts))
+
+
+def _spelled(text: str, names: Sequence[str], problem: str) -> str:
+    found = {_plain(name): name for name in names}.get(_plain(text))
+    if found is None:
+        raise ValueError(f"{problem.format(text)} {nearest(text, names)}")
+    return found
+
+
+def _plain(name: str) -> str:
+    """Return a name without what people may spell freely."""
+    return re.sub(r"[\s_-]+", "", name).casefold()
 
 
 def standard_methods(

@@ -14,8 +14,8 @@ import pytest
 
 from neverworse._words import number
 from neverworse.pages import COLOURS, WIDTH
+from neverworse.study._assess import ladder
 from neverworse.study._files import study_from
-from neverworse.study._stacked import ladder
 from neverworse.study._study import ColumnImportance, DecisionFacts, Estimate, Importance
 from neverworse.study.report import page, write_report
 from tests.study.report import studies

@@ -17,8 +17,7 @@ from neverworse._typing import Indices, Vector
 from neverworse._words import count
 from neverworse.evidence import SequentialAudit, suggest_labels
 from neverworse.study._files import PREDICTIONS, read_predictions
-from neverworse.study._fit import feature_columns
-from neverworse.study._settings import FitSettings
+from neverworse.study._fit import FitSettings, feature_columns
 from neverworse.study._side_by_side import Predicted
 from neverworse.study._study import Study
 from neverworse.study.labeling._shown import (
