@@ -1,1 +1,0 @@
-"""From files to tables of PyArrow: formats, compression, words for missing values, memory."""
