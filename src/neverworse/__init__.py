@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # at run time, a name is imported when it is first asked for: see below
@@ -39,13 +40,14 @@ __all__ = [
 ]
 
 # The command line must answer at once, and scikit-learn alone takes a second to import.
-_MODULE_OF = dict.fromkeys(__all__, "neverworse.estimators")
-_MODULE_OF["Certificate"] = "neverworse.projection"
-_MODULE_OF |= dict.fromkeys(
-    ("SafeStackingClassifier", "SequentialAudit", "suggest_labels"), "neverworse.evidence"
-)
+_MODULE_OF = dict.fromkeys(__all__, "neverworse.estimators") | {
+    "Certificate": "neverworse.projection",
+    "SafeStackingClassifier": "neverworse.evidence",
+    "SequentialAudit": "neverworse.evidence",
+    "suggest_labels": "neverworse.evidence",
+}
 _ROOMS = frozenset(
-    {
+    [
         "cli",
         "datasets",
         "estimators",
@@ -57,8 +59,24 @@ _ROOMS = frozenset(
         "projection",
         "rows",
         "tables",
-    }
+    ]
 )
+
+
+def _lazily(package: str, module_of: Mapping[str, str]) -> Callable[[str], Any]:
+    """Return a `__getattr__` for a package that imports names when they are first asked for."""
+
+    def find(name: str) -> Any:
+        from importlib import import_module
+
+        if name not in module_of:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(import_module(module_of[name]), name)
+        setattr(import_module(package), name, value)
+        return value
+
+    return find
+
 
 if not TYPE_CHECKING:  # a type checker that saw it would believe that every name exists
 
@@ -66,12 +84,9 @@ if not TYPE_CHECKING:  # a type checker that saw it would believe that every nam
         """Import a public name, or a room of the package, when it is first asked for."""
         from importlib import import_module
 
-        if name in _ROOMS:
-            return import_module(f"neverworse.{name}")
-        if name not in _MODULE_OF:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = globals()[name] = getattr(import_module(_MODULE_OF[name]), name)
-        return value
+        return import_module(f"neverworse.{name}") if name in _ROOMS else _public(name)
+
+    _public = _lazily(__name__, _MODULE_OF)
 
 
 def __dir__() -> list[str]:

@@ -6,28 +6,15 @@ import datetime as dt
 import math
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from html import escape
 from itertools import accumulate
 from typing import Protocol
 
-__all__ = [
-    "MISSING",
-    "card",
-    "change",
-    "count",
-    "decimal",
-    "interval",
-    "listed",
-    "moment",
-    "number",
-    "percent",
-    "points",
-    "short",
-    "signed",
-    "size",
-    "width",
-]
+# What templates know.
+__all__ = ["MISSING", "card", "change", "count", "decimal", "interval", "listed", "moment"]
+__all__ += ["number", "percent", "points", "short", "signed", "size", "width"]
 
 MINUS = "\N{MINUS SIGN}"
 MISSING = "\N{EN DASH}"
@@ -110,6 +97,43 @@ def count(n: int, what: str) -> str:
 def listed(names: Sequence[str]) -> str:
     """Return names as a list in a sentence."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def quoted(names: Iterable[str], most: int = 5) -> str:
+    """Return names in quotes; of many, the first, and how many there are."""
+    every = [repr(cropped(name)) for name in names]
+    if len(every) <= most:
+        return ", ".join(every)
+    return f"{', '.join(every[:most])} and {len(every) - most:,} more"
+
+
+def grouped(looks: Mapping[str, str]) -> dict[str, str]:
+    """Return what there is to be said about columns, with the columns of which it is said."""
+    alike: dict[str, list[str]] = {}
+    for name, look in looks.items():
+        if look:
+            alike.setdefault(look, []).append(name)
+    return {look: quoted(names) for look, names in alike.items()}
+
+
+def cropped(text: str, longest: int = 60) -> str:
+    """Return the beginning of a long text."""
+    return text if len(text) <= longest else f"{text[: longest - 1]}{ELLIPSIS}"
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """Return "Did you mean …?" if a name is like one of others, or else what there is."""
+    every = list(names)
+    spelled = {other.casefold().strip(): other for other in reversed(every)}
+    close = get_close_matches(name.casefold().strip(), spelled, n=1, cutoff=0.6)
+    if close:
+        return f"Did you mean {spelled[close[0]]!r}?"
+    return f"There are {quoted(every, 12)}." if every else "It has no columns."
+
+
+def install(extra: str, clone: str = "a clone") -> str:
+    """Return a sentence, without its full stop, that says how to install an optional extra."""
+    return f'Run in {clone} of neverworse: pip install ".[{extra}]"'
 
 
 class Interval(Protocol):

@@ -19,9 +19,8 @@ from types import FrameType
 from typing import Any
 
 from neverworse import __version__
-from neverworse._extras import install
 from neverworse._files import ENDING, remove_unfinished
-from neverworse._words import ELLIPSIS, MINUS, MISSING
+from neverworse._words import ELLIPSIS, MINUS, MISSING, install
 from neverworse.cli._common import BROKEN_PIPE, FAILURE, INTERRUPTED, CommandError, plain
 
 STANDS_ON = ("numpy", "scipy", "scikit-learn", "pyarrow", "skops", "matplotlib")

@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from neverworse._extras import install
+from neverworse._words import install
 
 if TYPE_CHECKING:
     from neverworse.tables import ReadOptions

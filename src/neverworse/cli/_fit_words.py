@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from neverworse._files import write_whole
-from neverworse._words import count, decimal, interval, signed
+from neverworse._words import count, decimal, grouped, interval, signed
 from neverworse.cli._common import UsageError, aligned, labelled, wrapped
 from neverworse.study import (
     ColumnFacts,
@@ -27,7 +27,6 @@ from neverworse.tables import (
     TablePreparation,
     check_readable,
     describe,
-    grouped,
     read_plan,
     read_target,
 )

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from neverworse import __version__
-from neverworse._extras import install
 from neverworse._files import write_whole
+from neverworse._words import install
 from neverworse.cli._common import (
     UsageError,
     check_folder,

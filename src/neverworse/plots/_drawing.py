@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.pipeline import Pipeline
 
-from neverworse._extras import install
+from neverworse._words import install
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,7 +11,7 @@ import pyarrow as pa
 from sklearn.base import clone
 
 from neverworse._typing import Mask, Matrix, Vector
-from neverworse._words import count
+from neverworse._words import count, nearest
 from neverworse.estimators import LeastSquaresClassifierCV, ProjectedLeastSquaresClassifier
 from neverworse.projection import Certificate
 from neverworse.rows import Rows
@@ -29,7 +29,6 @@ from neverworse.tables import (
     find_column,
     id_texts,
     in_options,
-    nearest,
     read_target,
     row_weights,
     stacked,

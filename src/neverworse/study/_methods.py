@@ -15,6 +15,7 @@ from sklearn.utils.validation import has_fit_parameter
 from threadpoolctl import threadpool_limits
 
 from neverworse._typing import AnyArray, Indices, Matrix, Vector
+from neverworse._words import nearest
 from neverworse.estimators import (
     DelegatingClassifier,
     ICLSClassifier,
@@ -23,7 +24,6 @@ from neverworse.estimators import (
     split_labels,
 )
 from neverworse.study._held_out import Sample
-from neverworse.tables import nearest
 
 AUTO, SUPERVISED, PROJECTED, STACKED = "auto", "supervised", "projected", "stacked"
 OURS = (SUPERVISED, PROJECTED, "ICLS")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from neverworse._words import change, count, percent
+from neverworse._words import change, count, percent, quoted
 from neverworse.study._methods import OURS, PROJECTED, STACKED, SUPERVISED
 from neverworse.study._study import (
     Changes,
@@ -19,7 +19,6 @@ from neverworse.study._study import (
     Verdict,
     VerdictKind,
 )
-from neverworse.tables import listed
 
 Guarantee = Literal["improved", "same", "none"]
 
@@ -260,7 +259,7 @@ def _cautions(kind: VerdictKind, numbers: Numbers | None, evidence: Evidence) ->
     rarest = min(evidence.data.classes, key=lambda each: each.n_labeled)
     if evidence.telling:
         yield (
-            f"The values of {listed(evidence.telling)} determine the class of every labeled row. "
+            f"The values of {quoted(evidence.telling)} determine the class of every labeled row. "
             "If they were derived from the target, or are known only where it is, the numbers here "
             "are too good to be true, and useless for the unlabeled rows: --drop."
         )

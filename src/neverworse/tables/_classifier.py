@@ -18,10 +18,10 @@ from neverworse._typing import AnyArray, Indices, Matrix, Vector
 from neverworse.estimators import ProjectedLeastSquaresClassifier, class_scores, has_class_scores
 from neverworse.projection import Certificate
 from neverworse.rows import ChunkedRows, DenseRows, Rows, Verb, read_ahead
-from neverworse.tables.preparation.features import TablePreparation, takes_tables
+from neverworse.tables.preparation import TablePreparation, takes_tables
 from neverworse.tables.preparation.recognise import DateOrder
 from neverworse.tables.preparation.values import Target, as_table, read_target
-from neverworse.tables.reading.large import StoredTable
+from neverworse.tables.reading.formats import StoredTable
 
 
 def _has(method: str) -> Callable[[Any], bool]:

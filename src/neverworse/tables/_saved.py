@@ -16,18 +16,11 @@ import pyarrow.compute as pc
 from pyarrow import csv, parquet
 
 from neverworse._typing import AnyArray
-from neverworse._words import count
+from neverworse._words import count, quoted
 from neverworse.estimators import Audit, audit
 from neverworse.tables._classifier import TableClassifier, outputs
-from neverworse.tables._errors import (
-    ModelFileError,
-    TableError,
-    believing,
-    in_options,
-    listed,
-    no_column,
-)
-from neverworse.tables.preparation.features import TablePreparation
+from neverworse.tables._errors import ModelFileError, TableError, believing, in_options, no_column
+from neverworse.tables.preparation import TablePreparation
 from neverworse.tables.preparation.recognise import text_columns
 from neverworse.tables.preparation.values import (
     as_text,
@@ -38,9 +31,9 @@ from neverworse.tables.preparation.values import (
     numbers,
     row_weights,
 )
+from neverworse.tables.reading import check_unique, stream_batches
 from neverworse.tables.reading.delimited import TEXT, ReadOptions, is_text, spells_number
 from neverworse.tables.reading.files import TableFile
-from neverworse.tables.reading.tables import check_unique, stream_batches
 
 USING = "The model cannot predict these rows"
 AUDITING = "A model cannot predict this table"
@@ -66,13 +59,13 @@ class Noticed:
         """Yield what people should know."""
         if self.extra:
             were = "was" if len(self.extra) == 1 else "were"
-            yield f"{count(len(self.extra), 'column')} {were} ignored: {listed(self.extra)}."
+            yield f"{count(len(self.extra), 'column')} {were} ignored: {quoted(self.extra)}."
         for name, levels in self.new_levels.items():
             n_rows = sum(levels.values())
             most = [level for level, _ in levels.most_common(3)]
             yield (
                 f"Column {name!r} has values that the model has not seen, in "
-                f"{count(n_rows, 'row')}: {listed(most)}{' ...' if len(levels) > 3 else ''}. They "
+                f"{count(n_rows, 'row')}: {quoted(most)}{' ...' if len(levels) > 3 else ''}. They "
                 "count as its rare levels or, if there were none, as its most frequent one."
             )
 
@@ -235,14 +228,14 @@ def _alike(batches: Iterator[pa.Table]) -> tuple[pa.Schema, Iterator[pa.Table]]:
 def without_formulas(table: pa.Table) -> pa.Table:
     """Return a table with an apostrophe before text, in names as well, that is a formula."""
 
-    def quoted(column: Any) -> Any:
+    def escaped(column: Any) -> Any:
         formula = pc.match_substring_regex(column, FORMULA)
         number = pc.match_substring_regex(column, NUMBER)
         quote = pc.binary_join_element_wise("'", column, "")
         return pc.if_else(pc.and_not(formula, number), quote, column)
 
-    names = quoted(pa.array(table.column_names, pa.string())).to_pylist()
-    columns = [quoted(c) if pa.types.is_string(c.type) else c for c in table.columns]
+    names = escaped(pa.array(table.column_names, pa.string())).to_pylist()
+    columns = [escaped(c) if pa.types.is_string(c.type) else c for c in table.columns]
     return pa.table(columns, names)
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from neverworse._files import write_whole
 from neverworse._typing import Indices, Vector
-from neverworse._words import count
+from neverworse._words import count, quoted
 from neverworse.evidence import SequentialAudit, suggest_labels
 from neverworse.study._files import PREDICTIONS, read_predictions
 from neverworse.study._fit import FitSettings, feature_columns
@@ -39,7 +39,6 @@ from neverworse.tables import (
     Target,
     fitted_features,
     id_texts,
-    listed,
     read_target,
     row_weights,
 )
@@ -260,7 +259,7 @@ class Labeling:
                     code="label",
                 )
             if code is None:
-                names = listed(self.target.class_names)
+                names = quoted(self.target.class_names)
                 raise TableError(
                     f"Row {row} has the class {text.strip()!r}, which no labeled row has.",
                     f"The classes are {names}. For another one, write labels into the table, and "

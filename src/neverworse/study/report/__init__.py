@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from neverworse._files import write_whole
-from neverworse._words import MISSING, count, decimal, number, percent, signed
+from neverworse._words import MISSING, count, decimal, grouped, number, percent, signed
 from neverworse.pages import Markup, drawing_style, estimate, exact, name, render
 from neverworse.study._study import (
     ChangedRow,
@@ -22,7 +22,6 @@ from neverworse.study._study import (
     VerdictKind,
 )
 from neverworse.study.report import _charts
-from neverworse.tables import grouped
 
 # In the order of the questions of somebody who has to use the model, and then to defend it. Each
 # has a template of its name.

@@ -14,8 +14,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from neverworse._typing import AnyArray, Matrix, Vector
-from neverworse._words import count
-from neverworse.tables._errors import TableError, short
+from neverworse._words import count, cropped
+from neverworse.tables._errors import TableError
 from neverworse.tables.preparation.notation import Reading
 from neverworse.tables.preparation.plan import (
     ColumnPlan,
@@ -332,7 +332,9 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             rare = n_own - 1 if has_rare else -1
             self.places_[name] = np.append(np.arange(-1, n_own - 1 + has_rare), rare)
             shown = [*levels[1:n_own], *[OTHER] * has_rare]
-            names += [f"{name} is missing" if v is None else f"{name} = {short(v)}" for v in shown]
+            names += [
+                f"{name} is missing" if v is None else f"{name} = {cropped(v)}" for v in shown
+            ]
             columns += [name] * len(shown)
         self._feature_names, self.feature_columns_ = names, columns
 

@@ -29,7 +29,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neverworse._typing import Indices, Mask
-from neverworse.tables._errors import TableError, listed, nearest, short
+from neverworse._words import cropped, nearest, quoted
+from neverworse.tables._errors import PlanError, TableError
 from neverworse.tables.preparation.notation import (
     ORDERS,
     THOUSANDS,
@@ -89,7 +90,7 @@ class Texts:
 
     def at(self, mask: Mask) -> str:
         """Return the first of some values and where it is, in words."""
-        return f"{short(self.value(mask))!r} (row {self.first(mask) + 1:,})"
+        return f"{cropped(self.value(mask))!r} (row {self.first(mask) + 1:,})"
 
     def error(self, problem: str, fix: str) -> TableError:
         """Return what is wrong with the column."""
@@ -121,7 +122,7 @@ def recognise(texts: Texts, hints: Hints) -> tuple[Reading | None, str]:
     digits, padded = (matches(values, pattern) for pattern in ("^[0-9]+$", "^0[0-9]+$"))
     if padded.any() and texts.rows(digits) > MAJORITY * n_known:
         return Reading("category"), (
-            f"Codes with leading zeros, such as {short(texts.value(padded))!r}, are treated "
+            f"Codes with leading zeros, such as {cropped(texts.value(padded))!r}, are treated "
             "as categories. If they are numbers, say so in a plan: --plan, --columns."
         )
     return _number(texts, values, n_known, hints)
@@ -266,7 +267,7 @@ def _decided(
     # A comma is before thousands; a point before decimals, as it is in numbers without a unit.
     read = found.floats(grouped["."], ".")[texts.codes[texts.first(found.have(mark))]]
     return (grouped["."], "."), (
-        f"{short(example)!r} is read as {read:.10g}. If that is wrong: --decimal ','."
+        f"{cropped(example)!r} is read as {read:.10g}. If that is wrong: --decimal ','."
     )
 
 
@@ -280,29 +281,14 @@ def _several(texts: Texts, found: Numbers, likely: Mask) -> str:
 def _others(texts: Texts, what: str, others: Mask) -> TableError:
     every = (str(texts.values[int(k)]) for k in np.flatnonzero(others))
     return texts.error(
-        f"{what}, but also {listed(every)} in {texts.rows(others):,} of its rows, first in row "
+        f"{what}, but also {quoted(every)} in {texts.rows(others):,} of its rows, first in row "
         f"{texts.first(others) + 1:,}",
-        f"If that marks missing values: --missing {short(texts.value(others))!r}; if the column "
+        f"If that marks missing values: --missing {cropped(texts.value(others))!r}; if the column "
         f"is a category: --categorical {texts.name!r}.",
     )
 
 
 # Plans
-
-
-class PlanError(ValueError):
-    """A plan that cannot be used; the message says what to change, `column` in which entry.
-
-    Examples
-    --------
-    >>> from neverworse.tables import PlanError
-    >>> PlanError("The plan has no column 'age'.", column="age").column
-    'age'
-    """
-
-    def __init__(self, message: str, *, column: str | None = None) -> None:
-        super().__init__(message)
-        self.column = column
 
 
 def as_entry(reading: Reading | None) -> dict[str, Any]:
@@ -380,7 +366,7 @@ def read_plan(path: Path) -> dict[str, dict[str, Any]]:
         if not isinstance(entry, dict):
             raise PlanError(
                 f"{path}: column {name!r} should have an entry such as {{'kind': 'number'}}, not "
-                f"{short(repr(entry))}.",
+                f"{cropped(repr(entry))}.",
                 column=name,
             )
         for key in entry:

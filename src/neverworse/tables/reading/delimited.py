@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
-from neverworse.tables._errors import TableError, short
+from neverworse._words import cropped
+from neverworse.tables._errors import TableError
 from neverworse.tables.reading.files import (
     DELIMITERS,
     TableFile,
@@ -276,7 +277,7 @@ class DelimitedText:
             return self._cast(texts.slice(0, row + 1), kind) is None
 
         row = bisect_left(range(len(texts)), True, key=fails)
-        value, what = short(str(texts[row])), str(kind).partition("[")[0]
+        value, what = cropped(str(texts[row])), str(kind).partition("[")[0]
         return TableError(
             f"Column {name!r} of {self.file.name} should hold {SHOULD_HOLD.get(what, what)}, but "
             f"has {value!r}",

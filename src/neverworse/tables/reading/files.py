@@ -20,7 +20,8 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from neverworse.tables._errors import TableError, nearest
+from neverworse._words import nearest
+from neverworse.tables._errors import TableError
 
 Format = Literal["csv", "parquet", "arrow", "arrow stream", "json lines", "json", "excel"]
 Compression = Literal["gzip", "bz2", "zstd", "lz4", "xz", "zip"]

@@ -1,30 +1,30 @@
-"""Tables that are larger than memory: measured, and left in Parquet files."""
+"""Formats other than delimited text: Parquet that stays on disk, Arrow, JSON, workbooks."""
 
 from __future__ import annotations
 
-import os
-import sys
-import zipfile
+import datetime as dt
+import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import parquet
+from pyarrow import feather, ipc, parquet
+from pyarrow import json as arrow_json
 
+from neverworse._words import install, nearest, quoted
 from neverworse.rows import File
 from neverworse.tables._errors import TableError
-from neverworse.tables.reading.delimited import DelimitedText, ReadOptions, is_text, with_nulls
-from neverworse.tables.reading.files import TableFile
+from neverworse.tables.reading.delimited import ReadOptions, is_text, with_nulls
+from neverworse.tables.reading.files import Bytes, TableFile
 
-MAX_MEMORY_SHARE = 0.5  # of the free memory that a table may take
-# A number takes 8 bytes as it is read, as a feature, and in arrays that come and go.
-BYTES_PER_CELL = 24
-BYTES_PER_CHARACTER = 4  # of text, of which a cell has some six
-GROUP_ROWS = 1 << 18
-TEXTS = ("csv", "json lines", "json")
-PIECE_BYTES = 1 << 20  # that are looked at, at a time
+JSON_BYTES = 16 << 20  # of a block, in which a row must fit
+MAX_DEPTH = 100  # lists and objects in each other; a row of plain cells is 1 deep
+_OTHERS = bytes(set(range(256)) - set(b'[]{}"\n\r'))
+_ESCAPED = re.compile(rb"\\.", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -120,131 +120,141 @@ class StoredTable:
                         yield with_nulls(pa.Table.from_batches([batch]), self.missing)
 
 
-def is_large(files: Sequence[TableFile], options: ReadOptions, limit: float | None = None) -> bool:
-    """Return whether tables take more than `limit` bytes, or half of the memory that is free.
-
-    What a table takes is measured, not estimated from the size of its file: that may be compressed.
-    Pipes can be read only once, so they are measured when they are read, which fails where they
-    turn out to be too large.
-    """
-    most = MAX_MEMORY_SHARE * _free_memory() if limit is None else limit
-    if sum(map(_most_bytes, files)) <= most:  # so that most files need not be looked at
-        return False
-    taken = 0.0
-    for file in files:
-        taken += _bytes_in_memory(file, options, most - taken)
-        if taken > most:
-            return True
-    for file in files:
-        if file.once:
-            file.watch = _Meter(file, options, most - taken).check
-    return False
+def read_arrow(file: TableFile) -> pa.Table:
+    """Read all rows of a file of Parquet, Feather or Arrow."""
+    if file.format == "parquet":
+        return valid(parquet.ParquetFile(file.seekable(), pre_buffer=True).read())
+    if file.format == "arrow":
+        return valid(feather.read_table(file.seekable()))
+    with ipc.open_stream(file.native()) as reader:
+        return valid(reader.read_all())
 
 
-def store(files: Sequence[TableFile], options: ReadOptions, scratch: Path) -> StoredTable:
-    """Return tables as Parquet files: as they are, or copied from CSV to a folder `scratch`."""
-    paths = [_stored(file, options, scratch / f"{k}.parquet") for k, file in enumerate(files)]
-    return StoredTable.open(paths, options.missing)
+def valid(rows: Any) -> Any:
+    """Return rows from a file that may be damaged; PyArrow would believe what it says."""
+    rows.validate(full=True)
+    return rows
 
 
-def _stored(file: TableFile, options: ReadOptions, copy: Path) -> str:
-    if file.format == "parquet" and not file.once:
-        return file.path
-    if file.format != "csv" or file.once:
-        raise _too_large(file.name, "Convert it to Parquet")
-    text = DelimitedText(file, options)
-    types = text.first_types()
-    try:
-        with file.explained(), parquet.ParquetWriter(copy, pa.schema(types.items())) as writer:
-            for batch in text.stream(types):
-                writer.write_batch(batch, row_group_size=GROUP_ROWS)
-    except TableError as error:
-        fix = (
-            f"{error.fix} {file.name} is larger than memory, so that types were taken from its "
-            "first rows; in a Parquet file they are certain."
+def read_json(file: TableFile) -> pa.Table:
+    """Read JSON lines, or a list of rows."""
+    depth, stream = _Depth(file), file.stream()
+    content = Bytes(lambda n: depth.checked(stream.read(n)))
+    source: Any = content
+    if file.format == "json":
+        rows = json.loads(content.readall())
+        if not all(isinstance(row, dict) for row in rows):
+            raise file.error("is not a list of rows such as [{'age': 31}, ...].")
+        source = pa.BufferReader("\n".join(map(json.dumps, rows)).encode())
+    table = valid(arrow_json.read_json(source, arrow_json.ReadOptions(block_size=JSON_BYTES)))
+    if all(pa.types.is_nested(kind) for kind in table.schema.types):
+        raise file.error(
+            "does not have one row per line, such as {'age': 31}.",
+            "From pandas: to_json(orient='records', lines=True).",
         )
-        raise TableError(
-            error.problem, fix, code=error.code, column=error.column, row=error.row
-        ) from None
-    return str(copy)
+    return table
 
 
-def _too_large(name: str, instead: str) -> TableError:
-    fix = f"{instead}, or allow more: --memory GB."
-    return TableError(f"{name} is larger than memory.", fix, code="memory")
+class _Depth:
+    """Refuses the bytes of a JSON file that nest too deeply, before they are parsed.
+
+    PyArrow's parser calls itself for every level, and crashes the process when its stack is full.
+    It may begin anew after any line, so the depth is the largest that it could see from any
+    bracket on, and no string goes on after a line break.
+    """
+
+    def __init__(self, file: TableFile) -> None:
+        self._file = file
+        self._backslash = b""  # the last byte, if what it escapes is in the next block
+        self._quoted = False
+        self._depth = 0  # above the lowest so far
+
+    def checked(self, content: bytes) -> bytes:
+        """Return the next bytes, if they are not too deep."""
+        plain = _ESCAPED.sub(b"", self._backslash + content)
+        self._backslash = plain[-1:] if plain.endswith(b"\\") else b""
+        marks = np.frombuffer(plain.translate(None, _OTHERS), np.uint8)
+        if not len(marks):
+            return content
+        quotes = np.cumsum(marks == ord('"')) + self._quoted
+        breaks = (marks == ord("\n")) | (marks == ord("\r"))
+        before = np.maximum.accumulate(np.where(breaks, quotes, 0))  # those of earlier lines
+        quoted = (quotes - before) % 2 == 1
+        opening = (marks == ord("[")) | (marks == ord("{"))
+        closing = (marks == ord("]")) | (marks == ord("}"))
+        steps = opening.astype(np.int64) - closing
+        steps[quoted] = 0
+        levels = np.cumsum(steps) + self._depth
+        depths = levels - np.minimum(np.minimum.accumulate(levels), 0)
+        if depths.max() > MAX_DEPTH:
+            raise self._file.error(
+                f"nests lists and objects more than {MAX_DEPTH} deep, as no table does.",
+                "Give rows of plain values, such as {'age': 31}.",
+            )
+        self._quoted, self._depth = bool(quoted[-1]), int(depths[-1])
+        return content
 
 
-def _most_bytes(file: TableFile) -> float:
-    """Return what a file of text takes at most: no cell is shorter than a character."""
-    if file.once or file.compression is not None or file.format not in TEXTS:
-        return float("inf")
-    return float(max(BYTES_PER_CELL, BYTES_PER_CHARACTER) * Path(file.path).stat().st_size)
+def read_workbook(file: TableFile, options: ReadOptions) -> pa.Table:
+    """Read a sheet whose first row has the names of the columns."""
+    try:
+        from python_calamine import CalamineError, CalamineWorkbook, PasswordError
+    except ImportError:
+        problem = "is a workbook, which needs python-calamine to be read."
+        raise file.error(problem, install("tables")) from None
+    source = file.seekable()
+    try:
+        if isinstance(source, str):
+            book = CalamineWorkbook.from_path(Path(source))
+        else:
+            book = CalamineWorkbook.from_filelike(source)
+        rows = book.get_sheet_by_name(_sheet(file, book.sheet_names, options)).to_python()
+    except PasswordError:
+        raise file.error("is protected by a password.", "Save it without one.") from None
+    except CalamineError as error:
+        raise file.error(f"cannot be read as a workbook: {error}.") from None
+    if not rows:
+        raise file.error("has an empty sheet.", "Name another: --sheet NAME.")
+    names = [_text(cell) for cell in rows[0]]
+    missing = set(options.words)
+    columns = [_column([row[k] for row in rows[1:]], missing) for k in range(len(names))]
+    return pa.Table.from_arrays(columns, names=names)
 
 
-def _bytes_in_memory(file: TableFile, options: ReadOptions, most: float) -> float:
-    """Measure how much memory a table takes, or that it takes more than `most`."""
-    if file.once:
-        return 0.0
-    if file.format == "parquet" and file.compression is None:
-        with file.explained():
-            about = parquet.read_metadata(file.path)
-        return float(BYTES_PER_CELL * about.num_rows * about.num_columns)
-    if file.format == "excel" and zipfile.is_zipfile(file.path):
-        with file.explained(), zipfile.ZipFile(file.path) as workbook:
-            return float(BYTES_PER_CHARACTER * sum(part.file_size for part in workbook.infolist()))
-    meter = _Meter(file, options, most)
-    with file.explained():
-        stream = file.stream()
-        while meter.needed <= most and (piece := stream.read(PIECE_BYTES)):
-            meter.add(piece)
-    return meter.needed
+def _sheet(file: TableFile, sheets: Sequence[str], options: ReadOptions) -> str:
+    if options.sheet is None:
+        return sheets[0]
+    if options.sheet not in sheets:
+        problem = f"has no sheet {options.sheet!r}: {quoted(sheets)}."
+        raise file.error(problem, nearest(options.sheet, sheets))
+    return options.sheet
 
 
-class _Meter:
-    """Counts what a table will take in memory, from its uncompressed bytes."""
-
-    def __init__(self, file: TableFile, options: ReadOptions, most: float) -> None:
-        self._name, self._most = file.name, most
-        self._marks: list[str] = []  # there is one for each cell
-        if file.format == "csv":
-            self._marks = ["\n", DelimitedText(file, options).delimiter]
-        elif file.format in ("json", "json lines"):
-            self._marks = [":"]
-        self._n_cells = 0
-        self._n_bytes = 0
-
-    def add(self, piece: bytes) -> None:
-        """Count another piece."""
-        codes = np.frombuffer(piece, np.uint8)
-        self._n_bytes += len(codes)
-        for mark in self._marks:
-            self._n_cells += int(np.count_nonzero(codes == ord(mark)))
-
-    def check(self, piece: bytes) -> None:
-        """Count another piece, which ends the reading of a pipe that takes too much memory."""
-        self.add(piece)
-        if self.needed > self._most:
-            raise _too_large(self._name, "Save the table in a file")
-
-    @property
-    def needed(self) -> float:
-        """Bytes of memory for what was counted so far."""
-        return float(max(BYTES_PER_CELL * self._n_cells, BYTES_PER_CHARACTER * self._n_bytes))
+def _column(cells: list[Any], missing: set[str]) -> pa.Array:
+    """Return cells as an array of one type: that of all of them, or text."""
+    values = [None if isinstance(cell, str) and cell.strip() in missing else cell for cell in cells]
+    kinds = {type(value) for value in values if value is not None}
+    for known, kind in (
+        (set(), pa.null()),
+        ({int, float}, pa.float64()),
+        ({bool}, pa.bool_()),
+        ({dt.date}, pa.date32()),
+        ({dt.time}, pa.time64("us")),
+        ({dt.timedelta}, pa.duration("us")),
+    ):
+        if kinds <= known:
+            return pa.array(values, kind)
+    if kinds <= {dt.date, dt.datetime}:
+        return pa.array([_moment(value) for value in values], pa.timestamp("us"))
+    return pa.array([None if value is None else _text(value) for value in values], pa.string())
 
 
-def _free_memory() -> float:
-    """Return the bytes of memory that are free, or would be if need be."""
-    if sys.platform == "win32":
-        import ctypes
+def _moment(value: dt.date | None) -> dt.datetime | None:
+    if value is None or isinstance(value, dt.datetime):
+        return value
+    return dt.datetime.combine(value, dt.time())
 
-        status = (ctypes.c_uint64 * 8)(64)  # MEMORYSTATUSEX: size, all memory, free memory
-        ctypes.windll.kernel32.GlobalMemoryStatusEx(status)
-        free = float(status[2])
-    else:
-        try:
-            with Path("/proc/meminfo").open(encoding="utf-8") as lines:
-                found = next(line for line in lines if line.startswith("MemAvailable:"))
-                free = 1024.0 * float(found.split()[1])
-        except (OSError, StopIteration):  # on macOS
-            free = 0.5 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return free
+
+def _text(value: Any) -> str:
+    """Write a cell as people would: a whole number without decimals."""
+    return f"{value:.0f}" if isinstance(value, float) and value.is_integer() else str(value)
