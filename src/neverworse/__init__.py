@@ -39,39 +39,25 @@ __all__ = [
     "suggest_labels",
 ]
 
-# The command line must answer at once, and scikit-learn alone takes a second to import.
-_MODULE_OF = dict.fromkeys(__all__, "neverworse.estimators") | {
-    "Certificate": "neverworse.projection",
-    "SafeStackingClassifier": "neverworse.evidence",
-    "SequentialAudit": "neverworse.evidence",
-    "suggest_labels": "neverworse.evidence",
-}
-_ROOMS = frozenset(
-    [
-        "cli",
-        "datasets",
-        "estimators",
-        "evidence",
-        "experiments",
-        "methods",
-        "model_selection",
-        "plots",
-        "projection",
-        "rows",
-        "tables",
-    ]
+_ROOMS = (
+    *("cli", "datasets", "estimators", "evidence", "experiments", "methods", "model_selection"),
+    *("plots", "projection", "rows", "tables"),
 )
 
 
-def _lazily(package: str, module_of: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return a `__getattr__` for a package that imports names when they are first asked for."""
+def _lazily(package: str, names: Mapping[str, str]) -> Callable[[str], Any]:
+    """Return a `__getattr__` that imports names, listed by module, when they are asked for.
+
+    The command line must answer at once, and scikit-learn alone takes a second to import.
+    """
+    module_of = {name: module for module in names for name in names[module].split()}
 
     def find(name: str) -> Any:
         from importlib import import_module
 
         if name not in module_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(import_module(module_of[name]), name)
+        value = getattr(import_module(f"{package}.{module_of[name]}"), name)
         setattr(import_module(package), name, value)
         return value
 
@@ -86,7 +72,16 @@ if not TYPE_CHECKING:  # a type checker that saw it would believe that every nam
 
         return import_module(f"neverworse.{name}") if name in _ROOMS else _public(name)
 
-    _public = _lazily(__name__, _MODULE_OF)
+    _public = _lazily(
+        __name__,
+        {
+            "estimators": "Audit ICLSClassifier LeastSquaresClassifier LeastSquaresClassifierCV "
+            "LeastSquaresRegressor LeastSquaresRegressorCV ProjectedLeastSquaresClassifier "
+            "ProjectedLeastSquaresRegressor audit",
+            "evidence": "SafeStackingClassifier SequentialAudit suggest_labels",
+            "projection": "Certificate",
+        },
+    )
 
 
 def __dir__() -> list[str]:

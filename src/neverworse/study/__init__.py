@@ -46,16 +46,16 @@ __all__ += ["OUTPUTS", "REPORT", "page", "read_study", "write_outputs", "write_r
 __all__ += ["LABELS", "Labeling", "asked_of", "in_points", "listening", "read_answers", "serve"]
 __all__ += ["stored_labels", "write_questions"]
 
-_NAMES = {
-    "_assess": "assess",
-    "_decision": "ThresholdRule",
-    "_files": "OUTPUTS REPORT read_study write_outputs",
-    "_fit": "FitSettings add_unlabeled feature_columns fit_table looks_at",
-    "_methods": "candidates_named named",
-    "labeling": "LABELS Labeling asked_of in_points read_answers stored_labels write_questions",
-    "labeling._server": "listening serve",
-    "report": "page write_report",
-}
 __getattr__ = _lazily(
-    __name__, {name: f"{__name__}.{k}" for k, names in _NAMES.items() for name in names.split()}
+    __name__,
+    {
+        "_assess": "assess",
+        "_decision": "ThresholdRule",
+        "_files": "OUTPUTS REPORT read_study write_outputs",
+        "_fit": "FitSettings add_unlabeled feature_columns fit_table looks_at",
+        "_methods": "candidates_named named",
+        "labeling": "LABELS Labeling asked_of in_points read_answers stored_labels write_questions",
+        "labeling._server": "listening serve",
+        "report": "page write_report",
+    },
 )

@@ -6,7 +6,12 @@ from neverworse.tables._classifier import (
     calibrated,
     calibration_scores,
     fitted_features,
+    id_texts,
     outputs,
+    with_names,
+    write_csv,
+    write_json_lines,
+    write_parquet,
 )
 from neverworse.tables._errors import (
     ModelFileError,
@@ -17,17 +22,7 @@ from neverworse.tables._errors import (
     in_options,
 )
 from neverworse.tables._model_file import LoadedModel, load_any_model, load_model, save_model
-from neverworse.tables._saved import (
-    Noticed,
-    audit_table,
-    id_texts,
-    predict_batches,
-    reading_of,
-    with_names,
-    write_csv,
-    write_json_lines,
-    write_parquet,
-)
+from neverworse.tables._saved import Noticed, audit_table, predict_batches, reading_of
 from neverworse.tables.preparation import TablePreparation
 from neverworse.tables.preparation.plan import ColumnPlan, check_readable, describe
 from neverworse.tables.preparation.recognise import (
