@@ -152,7 +152,7 @@ def test_a_model_that_fails_on_all_rows_is_refused_with_the_reason(plain, monkey
     def fail(*_):
         raise TypeError("No such rows.\nMore.")
 
-    monkeypatch.setattr("neverworse.study._choice.fitted", fail)
+    monkeypatch.setattr("neverworse.study._methods.fitted", fail)
     with pytest.raises(TableError, match=r"^ICLS failed: No such rows. Choose another --model.$"):
         chosen_for(plain, model="ICLS")
 
