@@ -174,10 +174,10 @@ def test_the_filled_table_can_be_fitted_again(made, place, capsys):
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (("nowhere",), 2, "There is no folder nowhere. Give what was --out of neverworse fit."),
-        (("empty",), 5, "empty has no study.json, so it is no folder of results."),
+        (("nowhere",), 2, "There is no folder nowhere. Give the --out folder of neverworse fit."),
+        (("empty",), 5, "empty has no study.json, so it is not a results folder."),
         (("results", "--next", "0"), 2, "--next must be at least 1, not 0."),
-        (("results", "--out", "x.csv"), 2, "--out goes with --next or --fill."),
+        (("results", "--out", "x.csv"), 2, "--out needs --next or --fill."),
         (("results", "--answers", "nowhere.csv"), 4, "There is no file nowhere.csv."),
         (("results", "--withdraw", "3"), 4, "Row 3 has no answer that could be withdrawn."),
     ],

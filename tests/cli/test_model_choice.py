@@ -105,7 +105,7 @@ def test_candidates_can_be_left_out(folder):
 def test_few_labels_are_no_reason_to_stop(folder):
     assert fit(folder, "quick.csv", "species", "--candidates", "icls") == 0
     said = document(folder)["ladder"][1]["words"][0]
-    assert "it takes at least 10 labeled rows, and there are 2." in said
+    assert "it needs at least 10 labeled rows, and there are 2." in said
 
 
 def test_a_stacked_model_with_a_forest_says_how_to_open_it_and_opens_like_that(tmp_path, capsys):
@@ -191,7 +191,7 @@ def test_weights_of_classes_find_more_of_the_rare_one(folder):
         ("quick.csv", "species", ["--candidates", "none", "icls"], 2, "none stands alone"),
         (
             *("quick.csv", "species", ["--candidates", "none", "--model", "stacked"]),
-            *(2, "--model stacked takes candidates."),
+            *(2, "--model stacked needs candidates."),
         ),
         ("quick.csv", "species", ["--model", "stacked"], 4, "takes at least 10 labeled rows"),
         ("quick.csv", "species", ["--threshold", "cost=0:1"], 2, "both costs must be positive"),
@@ -199,8 +199,20 @@ def test_weights_of_classes_find_more_of_the_rare_one(folder):
         ("quick.csv", "species", ["--threshold", "1.5"], 2, "between 0 and 1, not 1.5"),
         ("quick.csv", "species", ["--threshold", "f2"], 2, "balanced, f1 or cost=5:1, not 'f2'"),
         ("quick.csv", "species", ["--class-weight", "even"], 2, "invalid choice"),
-        ("quick.csv", "species", ["--threshold", "f1"], 4, "Say which one it is: --positive small"),
-        ("quick.csv", "species", ["--calibrate"], 4, "--calibrate goes by labeled rows that are"),
+        (
+            "quick.csv",
+            "species",
+            ["--threshold", "f1"],
+            4,
+            "Say which one is positive: --positive small",
+        ),
+        (
+            "quick.csv",
+            "species",
+            ["--calibrate"],
+            4,
+            "--calibrate is decided on held-out labeled rows",
+        ),
         ("flowers.csv", "species", ["--threshold", "0.3"], 4, "for two classes, and there are 3"),
         ("flowers.csv", "species", ["--model", "tsvm"], 4, "TSVM is for two classes"),
     ],

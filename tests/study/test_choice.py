@@ -115,7 +115,7 @@ def test_label_spreading_is_recommended_but_makes_no_file(plain):
     found = choose(fit, settings, verdict, study.comparison, scored, NONE)
     assert found.facts.name == "projected"
     assert found.facts.words[0] == (
-        "label spreading classifies rows by the rows of the table, so it makes no model file."
+        "label spreading needs the rows of the table to predict, so it has no model file."
     )
 
 
@@ -338,14 +338,14 @@ def test_a_given_threshold_takes_no_labels():
         (
             2,
             {"threshold": ThresholdRule("f1")},
-            r"both have 1 label. Say which one it is: --positive malignant",
+            r"both classes have 1 label. Say which one is positive: --positive malignant",
         ),
         (
             2,
             {"threshold": ThresholdRule("f1"), "positive": "benign"},
-            r"--threshold f1 goes by labeled rows .* two of every class at least, and 'benign' has",
+            r"--threshold f1 is decided on held-out .* two of every class, and 'benign' has",
         ),
-        (2, {"calibrate": True}, "--calibrate goes by labeled rows"),
+        (2, {"calibrate": True}, "--calibrate is decided on held-out labeled rows"),
     ],
 )
 def test_what_cannot_be_decided_on_is_refused_before_anything_is_compared(

@@ -333,7 +333,7 @@ def test_dates_in_another_order_are_read():
             ["a", "b", "A", "b"],
             "'a' and 'A' count as two levels. If they are one, spell them alike.",
         ),
-        ([f"L{k}" for k in range(40)] * 3, "40 different values: the 30 most frequent ones count"),
+        ([f"L{k}" for k in range(40)] * 3, "40 different values: the 30 most frequent ones get"),
         ([f"text {k}" for k in TWELVE], "12 different texts in 12 rows, so they are not used."),
         (
             list(TWELVE),

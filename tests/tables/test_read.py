@@ -149,7 +149,7 @@ def test_numbers_in_one_file_and_dates_in_another_are_text(read):
 
 def test_types_that_do_not_go_together(read):
     one, two = ('{"a": 1, "b": {"c": 2}}', '{"a": 1, "b": 3}')
-    with pytest.raises(TableError, match="'b' holds values of types that do not go together"):
+    with pytest.raises(TableError, match="'b' holds values of incompatible types"):
         read(one, two, name="t.jsonl")
 
 

@@ -29,10 +29,13 @@ COMMANDS = {
     "fit": (".fit", "fit a model to a table in which some rows have no label"),
     "predict": (".saved", "predict the classes of a table with a model of neverworse fit"),
     "audit": (".saved", "prove how much worse or better a saved model may be than another"),
-    "report": (".saved", "write the report of a fit again"),
+    "report": (".saved", "rewrite the report of a fit"),
     "label": (".label", "label a few rows to decide between the models of a fit, or to train"),
     "demo": (".demo", "compare supervised, projected, ICLS and oracle on a small data set"),
-    "reproduce": (".reproduce", "run the paper's experiments beside the published results"),
+    "reproduce": (
+        ".reproduce",
+        "run the paper's experiments and compare with the published results",
+    ),
     "completion": (".", "print a shell completion script"),
 }
 SHELLS = ("bash", "zsh", "fish", "tcsh")
@@ -197,8 +200,8 @@ def build_parser() -> tuple[argparse.ArgumentParser, dict[str, Command]]:
         prog="neverworse",
         description="Safe semi-supervised classification: never worse than the supervised "
         "classifier, with a certificate on every fit.",
-        epilog="Exit codes: 0 done; 1 something went wrong; 2 a wrong argument; 3 an audit found "
-        "no guarantee; 4 a table cannot be used as it is; 5 a model file is refused.",
+        epilog="Exit codes: 0 success; 1 failure; 2 invalid argument; 3 the audit found no "
+        "guarantee; 4 unusable table; 5 refused model file.",
     )
     parser.add_argument("--version", action=_Versions, help="print the versions in use, and exit")
     commands = parser.add_subparsers(
@@ -239,7 +242,7 @@ def add_completion(parser: argparse.ArgumentParser) -> None:
     parser.description = "Print a shell completion script."
     parser.epilog = COMPLETION
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("shell", choices=SHELLS, help="for which shell")
+    parser.add_argument("shell", choices=SHELLS, help="the shell")
     parser.set_defaults(run=_complete)
 
 

@@ -173,7 +173,7 @@ def _cell(content: str, longest: int = 60) -> str:
 def add_reading(parser: argparse.ArgumentParser) -> None:
     """Add what says how tables are read."""
     add = parser.add_argument_group("reading").add_argument
-    add("--delimiter", metavar="C", help="between cells of CSV (default: detected)")
+    add("--delimiter", metavar="C", help="delimiter of CSV files (default: detected)")
     add("--decimal", metavar="C", help="decimal mark of numbers, . or , (default: detected)")
     add("--encoding", metavar="NAME", help="encoding of text (default: UTF-8)")
     add(
@@ -199,7 +199,7 @@ def add_trust(parser: argparse.ArgumentParser) -> None:
         "--trust-compiled",
         action="store_true",
         help="open models that predict with compiled code, such as forests, nearest neighbors and "
-        "SVC; a made-up file could crash this program, so use it only for files that you trust",
+        "SVC; a malicious file could crash this program, so use it only for files that you trust",
     )
 
 

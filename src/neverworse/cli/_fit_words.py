@@ -171,11 +171,11 @@ def _matters(study: Study) -> str:
         parts = [f"{each.column} ({signed(decimal(each.increase.value))})" for each in shown]
         of = "" if positive is None else f" of {positive!r}"
         return (
-            f"What matters most to {found.model}, by the increase of the {found.measure}{of} when "
-            f"a column is shuffled: {', '.join(parts)}."
+            f"Most important columns for the {found.model} model, by the increase in "
+            f"{found.measure}{of} when a column is shuffled: {', '.join(parts)}."
         )
     if not study.coefficients:
-        return "Which columns matter most was not computed: too few labels were held out."
+        return "The importance of columns was not computed: there are too few labels."
     which = "supervised" if study.model.name == "supervised" else "projected"
     weights = [
         (getattr(each, f"{which}_scaled"), each)
@@ -190,7 +190,8 @@ def _matters(study: Study) -> str:
     ]
     score = "the score of a class" if positive is None else f"the score of {positive!r}"
     return (
-        f"What matters most, by the change in {score} per standard deviation: {', '.join(parts)}."
+        f"Most important features, by the change in {score} per standard deviation: "
+        f"{', '.join(parts)}."
     )
 
 
@@ -251,6 +252,6 @@ def to_look_at(looks: Mapping[str, str]) -> Iterator[str]:
     """Yield a list of columns with what is to be looked at, in full; those alike share a line."""
     found = grouped(looks)
     if found:
-        yield "\nColumns to look at:"
+        yield "\nColumns to check:"
     for look, names in found.items():
         yield wrapped(f"- {names}: {look}", hanging="  ")

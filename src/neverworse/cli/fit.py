@@ -54,7 +54,7 @@ def add_fit(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         default=[],
         metavar="TABLE",
-        help="further rows without labels, with the same columns",
+        help="more rows without labels, with the same columns",
     )
     add(
         "--out",
@@ -86,7 +86,7 @@ def _add_columns(parser: argparse.ArgumentParser) -> None:
     add(
         "--dates",
         choices=("day-first", "month-first"),
-        help="what dates such as 01/02/2026 start with, where a column leaves it open",
+        help="order of ambiguous dates such as 01/02/2026",
     )
     add(
         "--plan",
@@ -168,9 +168,9 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
         "--kernel",
         choices=("linear", "rbf", "laplacian", "auto"),
         default="linear",
-        help="of the supervised and the projected model, with a gamma by leave-one-out: linear "
-        "(default); rbf or laplacian, in which scores are not linear in the columns; or auto: rbf "
-        "if that predicts left-out labels clearly better, linear otherwise",
+        help="kernel of the supervised and the projected model: linear (default); rbf or "
+        "laplacian, with gamma chosen by leave-one-out; or auto: rbf if it predicts left-out "
+        "labels clearly better, linear otherwise",
     )
     add(
         "--compare",
@@ -196,7 +196,7 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
     add(
         "--threshold",
         metavar="RULE",
-        help="predict the positive one of two classes from this probability on: a number (default: "
+        help="predict the positive class at or above this probability: a number (default: "
         "0.5); or chosen on held-out labeled rows: balanced (accuracy), f1, or cost=5:1, where a "
         "missed positive costs 5 times as much as a false alarm",
     )
@@ -289,8 +289,8 @@ def _check_roles(arguments: argparse.Namespace) -> None:
         for name in names:
             if name is not None and taken.setdefault(name, option) != option:
                 raise UsageError(
-                    f"{taken[name]} and {option} both name the column {name!r}, which can only be "
-                    "one of them."
+                    f"{taken[name]} and {option} both name the column {name!r}, which can only "
+                    "have one role."
                 )
 
 
@@ -308,7 +308,7 @@ def settings_of(arguments: argparse.Namespace) -> FitSettings:
     except ValueError as error:
         raise UsageError(str(error)) from None
     if model == "stacked" and not candidates:
-        raise UsageError("--model stacked takes candidates. Leave --candidates none out.")
+        raise UsageError("--model stacked needs candidates. Remove --candidates none.")
     return FitSettings(
         target=arguments.target,
         id=arguments.id,

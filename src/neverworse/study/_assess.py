@@ -348,13 +348,12 @@ def confident_words(facts: ConfidentFacts | None, why_not: str = "") -> Iterator
     blend = listed([f"{percent(step)} {name}" for name, step in parts if step > SMALLEST_PART])
     yield (
         f"With {level} confidence, the Brier score of the stacked model on {where} is lower than "
-        f"that of the supervised model by {number(-facts.largest_change, 2)} at least; the "
+        f"that of the supervised model by at least {number(-facts.largest_change, 2)}; the "
         f"estimate is {number(-facts.expected_change, 2)}. Its probabilities are a blend: {blend}."
     )
     yield (
         "Likely, not proved: this holds in large samples, if labels are missing completely at "
-        "random, and if what holds for models that have not seen a fold holds for those that have "
-        "seen all labels."
+        "random, and if the model fitted to all labels does as well as the cross-validated ones."
     )
 
 
@@ -377,7 +376,7 @@ def _undecided(
         yield "Whether another model is better than the supervised one."
     else:
         best = min(facts.candidates, key=lambda each: each.difference)
-        words = "Whether a candidate is better than the supervised model all the same."
+        words = "Whether a candidate is nevertheless better than the supervised model."
         if best.difference < 0.0:
             words += (
                 f" On labels that it had not seen, the Brier score of {best.name} is "

@@ -99,7 +99,7 @@ def stack(
     if used.sum() < FEWEST_LABELS:
         return Stacked(
             None,
-            f"it takes at least {FEWEST_LABELS} labeled rows, and there are {used.sum():,}. Label "
+            f"it needs at least {FEWEST_LABELS} labeled rows, and there are {used.sum():,}. Label "
             "more rows.",
         )
     told("moving towards candidates", 0.0)
@@ -173,7 +173,7 @@ def check_choice(fit: TableFit, settings: FitSettings) -> None:
 def _obstacle(name: str, fit: TableFit) -> str | None:
     """Return why a method makes no model file for a table, if it does not."""
     if name == NEIGHBOURS:
-        return f"{NEIGHBOURS} classifies rows by the rows of the table, so it makes no model file."
+        return f"{NEIGHBOURS} needs the rows of the table to predict, so it has no model file."
     if not isinstance(fit.features, Rows) or name in (STACKED, *OUT_OF_CORE):
         return None
     return f"{name} needs all rows in memory (--memory GB), and this table is larger than that."
@@ -381,8 +381,8 @@ def _words(
         )
     elif name == STACKED:
         yield (
-            "Nothing is certain about it: the certificate is about the projected model. It is "
-            "likely better than the supervised one, in Brier score: see what is confident."
+            "It has no guarantee: the certificate is about the projected model. It is likely "
+            "better than the supervised one in Brier score: see Confident."
         )
         if decided:
             yield "That is about its probabilities before threshold and calibration."
@@ -394,7 +394,7 @@ def _words(
         )
     if compiled:
         yield (
-            "It predicts with compiled code, which believes the numbers in a file. Keep the file "
+            "It predicts with compiled code, which trusts the numbers in the file. Keep the file "
             "where nobody else can change it, and open it with: neverworse predict model.skops "
             "TABLE --trust-compiled (or neverworse audit)."
         )

@@ -250,16 +250,16 @@ def wanted_of(fit: TableFit, settings: FitSettings) -> Wanted:
         first, second = fit.target.counts()
         if settings.positive is None and rule.kind != "balanced" and first == second:
             raise TableError(
-                f"--threshold {rule} is about the class that is looked for, and both have "
-                f"{count(first, 'label')}. Say which one it is: --positive {names[1]}."
+                f"--threshold {rule} is about the positive class, and both classes have "
+                f"{count(first, 'label')}. Say which one is positive: --positive {names[1]}."
             )
     wanted = Wanted(rule, fit.positive if len(names) == 2 else None, settings.calibrate)
     rarest = int(np.argmin(fit.target.counts()))
     if wanted.needs_labels and fit.target.counts()[rarest] < 2:
         asked = "--calibrate" if wanted.calibrate else f"--threshold {rule}"
         raise TableError(
-            f"{asked} goes by labeled rows that are held out, which takes two of every class at "
-            f"least, and {names[rarest]!r} has {count(fit.target.counts()[rarest], 'label')}. "
+            f"{asked} is decided on held-out labeled rows, which takes at least two of every "
+            f"class, and {names[rarest]!r} has {count(fit.target.counts()[rarest], 'label')}. "
             "Label more rows, or give the threshold as a number."
         )
     return wanted
@@ -332,7 +332,8 @@ def _facts(
         words += fold_words(fit.target.class_names, codes, n_folds)
     if numbers is None:
         words.append(
-            "How well this does on other rows was not tested: that takes three labels of a class."
+            "How well this does on other rows was not tested: that takes three labels of every "
+            "class."
         )
     else:
         found = ["calibration"] if wanted.calibrate else []

@@ -197,7 +197,7 @@ def better_kernel(
     return better, (
         f"The models are {kind[better]}: labeled rows that are left out, one at a time, are "
         f"predicted with a mean squared error of {of_rbf:.4f} by the rbf kernel and "
-        f"{of_linear:.4f} by the linear model (rbf is taken if its error is 5 % lower)."
+        f"{of_linear:.4f} by the linear model (rbf is used if its error is 5 % lower)."
     )
 
 
@@ -304,7 +304,7 @@ def looks_at(columns: pa.Table, target: Target, plans: Sequence[ColumnPlan]) -> 
         said = plan.look
         if plan.name in telling:
             said = (
-                f"Each value goes with one class only, in all {n_labeled:,} labeled rows. If it "
+                f"Each value occurs with one class only, in all {n_labeled:,} labeled rows. If it "
                 "was made from the target, or is known only where the target is: "
                 f"--drop {plan.name!r}."
             )
@@ -317,8 +317,8 @@ def _solver_notes(certificate: Certificate) -> Iterator[str]:
     """Yield what may help a solver that gave up."""
     if not (certificate.converged or certificate.stopped_early):
         yield (
-            "The projection is not exact: its solver stopped making progress. All that is said "
-            "about this model still holds, but its guaranteed improvement may be smaller than "
+            "The projection is not exact: its solver stopped making progress. All statements "
+            "about this model still hold, but its guaranteed improvement may be smaller than "
             "possible. A larger penalty may help (--alpha), or leaving out columns that are nearly "
             "copies of others (--drop)."
         )

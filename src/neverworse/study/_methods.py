@@ -54,7 +54,7 @@ def named(text: str) -> str:
     others = [AUTO, STACKED, *(name for name in METHODS if name != NEIGHBOURS)]
     if _plain(text) == _plain(NEIGHBOURS):
         raise ValueError(
-            f"{NEIGHBOURS} classifies rows by the rows of the table, so its model would be the "
+            f"{NEIGHBOURS} needs the rows of the table to predict, so its model would be the "
             "table itself. Choose another --model."
         )
     return _spelled(text, others, "There is no model {!r} for --model.")

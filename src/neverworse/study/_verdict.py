@@ -169,9 +169,9 @@ def _reasons(kind: VerdictKind, model: str, evidence: Evidence) -> Iterator[str]
     if evidence.guarantee != "same" and kind != "stacked":
         n_changed = evidence.changes.n_changed
         yield (
-            f"The projected model gives {f'{n_changed:,}' if n_changed else 'none'} of the "
-            f"{count(evidence.changes.n_unlabeled, 'unlabeled row')} another class than the "
-            "supervised one."
+            "The projected model predicts another class than the supervised one for "
+            f"{f'{n_changed:,}' if n_changed else 'none'} of the "
+            f"{count(evidence.changes.n_unlabeled, 'unlabeled row')}."
         )
 
 
@@ -271,13 +271,13 @@ def _cautions(kind: VerdictKind, numbers: Numbers | None, evidence: Evidence) ->
         return
     if kind == "stacked":
         yield (
-            "How the stacked model is blended was found with all labels, so its numbers on "
+            "The blend of the stacked model was chosen with all labels, so its numbers on "
             "held-out rows may be slightly too good."
         )
     if rarest.n_labeled < FEW_LABELS:
         yield (
-            f"There are only {count(rarest.n_labeled, 'label')} of {rarest.name!r}: what is said "
-            "about this class is little more than a guess."
+            f"There are only {count(rarest.n_labeled, 'label')} of {rarest.name!r}: the numbers "
+            "for this class are little more than a guess."
         )
     auc, has_threshold = numbers.auc, evidence.model is not None and evidence.model.has_threshold
     if numbers.error.high < comparison.baseline.error.value:

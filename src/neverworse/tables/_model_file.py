@@ -121,7 +121,7 @@ def save_model(
     """
     name = f"This {type(model).__name__} cannot be saved"
     skops = _skops()
-    with refusing(name, f"{name}: skops cannot write what it contains, or not read it again."):
+    with refusing(name, f"{name}: skops cannot write its contents, or cannot read them back."):
         members = unzipped(skops.dumps(model))
         tree = checked_tree(json.loads(members[SCHEMA]), compiled=compiled)
         members = _canonical(tree, members)
@@ -346,7 +346,7 @@ def read_file(path: Path) -> bytes:
         raise ModelFileError(f"{path} is empty. {AGAIN}")
     if contents.startswith(PICKLE):
         raise ModelFileError(
-            f"{path} is a pickle, of pickle or joblib. Opening it could run any code, so it was "
+            f"{path} is a pickle (of pickle or joblib). Opening it could run any code, so it was "
             f"not opened. {WITH_SKOPS}"
         )
     if contents.startswith(COMPRESSED):

@@ -58,7 +58,7 @@ class Noticed:
             yield (
                 f"Column {name!r} has values that the model has not seen, in "
                 f"{count(n_rows, 'row')}: {quoted(most)}{' ...' if len(levels) > 3 else ''}. They "
-                "count as its rare levels or, if there were none, as its most frequent one."
+                "are treated as rare levels or, if there were none, as the most frequent one."
             )
 
 

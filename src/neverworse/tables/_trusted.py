@@ -174,7 +174,7 @@ def _check_node(node: dict[str, Any], compiled: bool) -> None:
     shown = cropped(full, 200)
     if not compiled and (loader in COMPILED_LOADERS or (loader == "ObjectNode" and _blind(full))):
         raise ModelFileError(
-            f"it contains {shown}, compiled code that made-up numbers can crash. If you made the "
+            f"it contains {shown}, compiled code that a malicious file can crash. If you made the "
             "file, or know who did, accept it with --trust-compiled (in Python: compiled=True). "
             "Otherwise, ask for a model that predicts with plain arithmetic, such as a linear one."
         )

@@ -124,7 +124,7 @@ class LabelingPage:
 
     def _skip(self, row: int, _: Any) -> str:
         self._labeling.skip(row)
-        return f"Row {row} skipped. It comes again."
+        return f"Row {row} skipped. It will be asked again."
 
     def _undo(self, row: int, _: Any) -> str:
         if row != next(reversed(self._labeling.answers), None):
@@ -170,9 +170,9 @@ def listening(port: int = 0) -> socket.socket:
         made.close()
         if error.errno not in (errno.EADDRINUSE, errno.EACCES):
             raise
-        why = "in use" if error.errno == errno.EADDRINUSE else "not for everybody"
+        why = "in use" if error.errno == errno.EADDRINUSE else "not permitted"
         raise ValueError(
-            f"Port {port} is {why}. Choose another: --port N; without it, a free one is taken."
+            f"Port {port} is {why}. Choose another with --port N, or leave it out."
         ) from None
     made.listen()
     return made

@@ -93,9 +93,9 @@ class Standing:
                     "confidence."
                 )
             yield (
-                f"The error rate of the {self.model} model less that of the supervised one is "
-                f"between {low} and {high} percentage points ({sure} confidence interval, whenever "
-                "one stops)."
+                f"The error rate of the {self.model} model minus that of the supervised one is "
+                f"between {low} and {high} percentage points ({sure} confidence interval, valid "
+                "whenever you stop)."
             )
             yield (
                 f"The two give different classes to {count(self.n_differing, 'row')}, of which "
@@ -285,7 +285,7 @@ def _row(text: str, column: str) -> int:
         return int(text)
     except ValueError:
         raise TableError(
-            f"{text!r} in column {column!r} is no number of a row.",
+            f"{text!r} in column {column!r} is not a row number.",
             "Keep the numbers that --next has written.",
             code="value",
             column=column,
@@ -326,4 +326,4 @@ def stored_labels(folder: Path) -> dict[str, Any]:
 
 
 def _damaged(path: Path) -> ModelFileError:
-    return ModelFileError(f"{path} is damaged. Restore it; or rename it, and begin anew.")
+    return ModelFileError(f"{path} is damaged. Restore it; or rename it, and start again.")

@@ -127,8 +127,8 @@ def _with_look(plan: ColumnPlan, n_rows: int, max_levels: int) -> ColumnPlan:
     """Add what people should look at whatever the values are."""
     if len(plan.levels) > max_levels + 1:
         look = (
-            f"{len(plan.levels):,} different values: the {max_levels} most frequent ones count, "
-            "and all others share one feature. If that loses information, group them into fewer."
+            f"{len(plan.levels):,} different values: the {max_levels} most frequent ones get "
+            "a feature each, all others share one. If that loses information, merge some of them."
         )
     elif plan.n_missing > MAJORITY * n_rows:
         share = 100.0 * plan.n_missing / n_rows
@@ -225,7 +225,7 @@ def _number(name: str, column: pa.ChunkedArray, n_missing: int, reading: Reading
         raise infinite(name, int(np.argmax(np.isinf(column.to_numpy(zero_copy_only=False)))))
     if low == high and not n_missing:
         return _constant(name, n_missing)
-    note = "yes is 1, scaled" if reading.kind == "yes/no" else "scaled"
+    note = "yes = 1, scaled" if reading.kind == "yes/no" else "scaled"
     note += ", missing: mean and an indicator" if n_missing else ""
     read_as = _NATIVE.get(str(native).partition("[")[0].rstrip("3264"), reading.words)
     return ColumnPlan(

@@ -261,7 +261,7 @@ def _decided(
     if "," in marks and ("." in marks or ungrouped.any()):
         other = texts.value(found.have(".") if "." in marks else ungrouped)
         raise texts.error(
-            f"{example!r}, but also {other!r}: nothing tells which one is the decimal mark",
+            f"{example!r}, but also {other!r}: it is unclear which one is the decimal mark",
             "Say so: --decimal '.', or --decimal ','.",
         )
     # A comma is before thousands; a point before decimals, as it is in numbers without a unit.
@@ -318,7 +318,7 @@ def check_plan(
     """Return how a plan wants the columns of a table to be read, if all of them are there."""
     for name in columns:
         if name not in names:
-            problem = f"The plan has a column {name!r}, but the table has not."
+            problem = f"The plan has a column {name!r}, but the table does not."
             raise PlanError(f"{problem} {nearest(name, names)}", column=name)
     return {name: from_entry(name, entry) for name, entry in columns.items()}
 

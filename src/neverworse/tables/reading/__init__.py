@@ -110,7 +110,7 @@ def _joined(name: str, columns: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
             tables = [pa.table({name: part}) for part in parts]
             return pa.concat_tables(tables, promote_options="permissive").column(0)
     raise TableError(
-        f"Column {name!r} holds values of types that do not go together in the files.",
+        f"Column {name!r} holds values of incompatible types in the files.",
         "Make them alike, or remove it.",
         column=name,
     )
