@@ -212,5 +212,4 @@ def _sign(value: float) -> str:
 
 
 def _trimmed(digits: str) -> str:
-    """Leave out zeros at the end that say nothing."""
     return digits.rstrip("0").rstrip(".") if "." in digits else digits

@@ -185,7 +185,6 @@ class Command(argparse.ArgumentParser):
     name: str
 
     def describe(self) -> None:
-        """Add the description and the arguments."""
         module, _ = COMMANDS[self.name]
         getattr(import_module(module, __name__), f"add_{self.name}")(self)
 
@@ -247,7 +246,6 @@ def add_completion(parser: argparse.ArgumentParser) -> None:
 
 
 def _complete(arguments: argparse.Namespace) -> None:
-    """Print the script with which a shell completes the command line."""
     try:
         import shtab
     except ImportError:

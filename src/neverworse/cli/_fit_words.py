@@ -164,7 +164,7 @@ def _numbers(study: Study) -> Iterator[str]:
 
 
 def _matters(study: Study) -> str:
-    """Say which columns matter most, to the class that is looked for if there is one."""
+    """Name the most important columns, for the positive class if there is one."""
     positive, found = study.data.positive, study.importance
     if found is not None:
         shown = found.columns[:MAX_SAID]

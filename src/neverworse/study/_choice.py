@@ -69,14 +69,12 @@ class Stacked:
         return dict(zip([SUPERVISED, *names], self.method.parts, strict=True))
 
     def check(self) -> None:
-        """Raise `TableError` if there is no stacked model."""
         if self.facts is None:
             problem = f"There is no stacked model: {self.why_not}"
             raise TableError(problem, "Or choose another --model.")
 
     @property
     def has_moved(self) -> bool:
-        """Whether some candidate is shown to be better."""
         return self.facts is not None and bool(self.facts.chosen)
 
 
@@ -245,7 +243,7 @@ def _resolved(
 
 
 def _estimator(name: str, method: Any, fit: TableFit) -> Any:
-    """Return the classifier of the features, _methods.fitted to all rows that it uses."""
+    """Return the classifier of the features, fitted to all rows that it uses."""
     if name == SUPERVISED:
         return fit.classifier.supervised_
     if name == PROJECTED:
@@ -267,14 +265,13 @@ def _estimator(name: str, method: Any, fit: TableFit) -> Any:
 
 
 def _core(model: Any) -> Any:
-    """Return the part of a model that predicts."""
     while isinstance(model, DelegatingClassifier):
         model = model.estimator_
     return model
 
 
 def _lean(model: Any) -> Any:
-    """Return a model without what it says about each row that it was _methods.fitted to."""
+    """Return a model without what it says about each row that it was fitted to."""
     lean = copy(model)
     vars(lean).pop("_soft_labels_", None)
     return lean
@@ -283,7 +280,6 @@ def _lean(model: Any) -> Any:
 def _said(
     name: str, estimator: Any, fit: TableFit, scored: ScoredRows
 ) -> tuple[Indices, Vector, Matrix | None]:
-    """Return classes, scores and probabilities of the unlabeled rows."""
     if name in (SUPERVISED, PROJECTED) and not isinstance(estimator, DecidedClassifier):
         of_classes = (scored.supervised if name == SUPERVISED else scored.projected)[
             scored.unlabeled

@@ -71,14 +71,12 @@ class ThresholdRule:
         return cls("cost", miss=numbers[0], alarm=numbers[1])
 
     def __str__(self) -> str:
-        """Return it as the command line has it."""
         if self.kind == "cost":
             return f"cost={self.miss:g}:{self.alarm:g}"
         return f"{self.value:g}" if self.kind == "fixed" else self.kind
 
     @property
     def words(self) -> str:
-        """What the threshold is for."""
         return {
             "fixed": "as given",
             "balanced": "for the largest balanced accuracy",
@@ -134,7 +132,6 @@ class Wanted:
 
     @property
     def what(self) -> str:
-        """What is being done."""
         return f"deciding on the {'calibration' if self.calibrate else 'threshold'}"
 
     @property
@@ -358,7 +355,6 @@ def _facts(
 
 
 def _cost(rule: ThresholdRule, positive: int, numbers: Numbers) -> float:
-    """Return what a row costs on average."""
     confusion = np.asarray(numbers.confusion)
     missed = confusion[positive, 1 - positive]
     alarms = confusion[1 - positive, positive]

@@ -127,7 +127,6 @@ def _tuple(kinds: tuple[Any, ...], content: Any, where: str) -> tuple[Any, ...]:
 
 
 def _first_of(kinds: tuple[Any, ...], content: Any, where: str) -> Any:
-    """Return a value of the first type that fits."""
     error = None
     for kind in kinds:
         try:

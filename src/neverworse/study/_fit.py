@@ -78,7 +78,6 @@ class FitSettings:
 
     @property
     def reading(self) -> dict[str, Any]:
-        """The parameters of `TablePreparation`."""
         return {
             "categorical": list(self.categorical),
             "drop": list(self.drop),
@@ -110,7 +109,6 @@ class TableFit:
 
     @property
     def classifier(self) -> ProjectedLeastSquaresClassifier:
-        """The classifier of the features."""
         classifier: ProjectedLeastSquaresClassifier = self.model.estimator_
         return classifier
 

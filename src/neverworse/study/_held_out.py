@@ -203,7 +203,6 @@ class Truth:
 
     @classmethod
     def of(cls, sample: Sample, classes: Sequence[str] | None, positive: int | None) -> Truth:
-        """Return the labeled rows of a sample."""
         labeled = slice(sample.n_labeled)
         codes = sample.y[labeled].astype(np.intp)
         names = classes or [str(k) for k in range(codes.max() + 1)]

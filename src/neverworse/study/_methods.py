@@ -279,7 +279,6 @@ class TunedClassifier(DelegatingClassifier):
         return self
 
     def predict(self, X: Any) -> AnyArray:
-        """Return the class of each row."""
         predicted: AnyArray = super().predict(X)
         return self.classes_[predicted.astype(np.intp)] if self.self_training else predicted
 
@@ -319,7 +318,6 @@ class NearestLabelSpreading(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         self.missing_label = missing_label
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Fit to labeled and unlabeled rows."""
         from sklearn.semi_supervised import LabelSpreading
 
         self.classes_, codes, unlabeled = split_labels(y, self.missing_label)
@@ -350,12 +348,10 @@ class SteppedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.steps = steps
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit baseline and candidates to labeled and unlabeled rows."""
         return self._take(*(fitted(part, X, y, sample_weight) for part in self.parts))
 
     @property
     def parts(self) -> list[Any]:
-        """Baseline and candidates, unfitted."""
         return [self.baseline, *self.candidates]
 
     def of(self, *parts: Any) -> Self:
@@ -367,11 +363,9 @@ class SteppedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict_proba(self, X: Any) -> Matrix:
-        """Return the moved probabilities."""
         first: Matrix = self.baseline_.predict_proba(X)
         pairs = zip(self.steps, self.candidates_, strict=True)
         return first + sum(step * (each.predict_proba(X) - first) for step, each in pairs)
 
     def predict(self, X: Any) -> AnyArray:
-        """Return the class with the largest probability."""
         return self.classes_[self.predict_proba(X).argmax(axis=1)]

@@ -83,7 +83,6 @@ class Evidence:
 
     @property
     def kind(self) -> VerdictKind:
-        """The verdict in a word."""
         loss = error = None
         if self.comparison is not None:
             facts = self.comparison.of(PROJECTED)

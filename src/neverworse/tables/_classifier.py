@@ -255,19 +255,16 @@ class DecidedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def classes_(self) -> AnyArray:
-        """The classes of the estimator."""
         classes: AnyArray = self.estimator.classes_
         return classes
 
     def predict_proba(self, X: Any) -> Matrix:
-        """Return the probabilities of the classes."""
         if self.sigmoids is None:
             shares: Matrix = self.estimator.predict_proba(X)
             return shares
         return calibrated(calibration_scores(self.estimator, X), self.sigmoids)
 
     def predict(self, X: Any) -> AnyArray:
-        """Return the classes that the threshold gives."""
         classes: AnyArray = self.classes_[self.decide(self.predict_proba(X))]
         return classes
 

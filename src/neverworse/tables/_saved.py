@@ -48,7 +48,6 @@ class Noticed:
     new_levels: dict[str, Counter[str]] = field(default_factory=dict)
 
     def sentences(self) -> Iterator[str]:
-        """Yield what people should know."""
         if self.extra:
             were = "was" if len(self.extra) == 1 else "were"
             yield f"{count(len(self.extra), 'column')} {were} ignored: {quoted(self.extra)}."
@@ -189,7 +188,6 @@ class OnTable:
         self._rows = _rows_for(model, table)
 
     def predict(self, X: Any) -> AnyArray:  # noqa: ARG002
-        """Return the classes of all rows."""
         return spelled(self.estimator_.predict(self._rows))
 
     def __getattr__(self, name: str) -> Any:

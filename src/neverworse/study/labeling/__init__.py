@@ -190,7 +190,6 @@ class Labeling:
         return None
 
     def skip(self, row: int) -> None:
-        """Ask for other rows first."""
         self._skipped.add(row)
 
     def _window(self) -> list[int]:
@@ -239,7 +238,6 @@ class Labeling:
         return fitted_features(preparation, feature_columns(self._table, self.settings))
 
     def _codes(self) -> Vector:
-        """Return the classes of all rows, answers among them."""
         codes = self.target.codes.copy()
         for row, code in self.answers.items():
             codes[row - 1] = code
@@ -313,7 +311,6 @@ class Labeling:
         return int(self._unlabeled[position]) + 1
 
     def standing(self) -> Standing:
-        """Return what the answers so far decide."""
         (result,) = self._audit.results_.values()
         n_decide = self._audit.n_labels_
         return Standing(

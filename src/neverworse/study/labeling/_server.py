@@ -50,7 +50,6 @@ class LabelingPage:
         self._origins = {f"http://{host}" for host in self._hosts}
 
     def application(self) -> Starlette:
-        """Return the application, to be served."""
         return Starlette(
             routes=[
                 Route("/{token}/", self._page, methods=["GET"]),

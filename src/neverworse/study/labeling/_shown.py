@@ -54,17 +54,14 @@ class Standing:
 
     @property
     def is_open(self) -> bool:
-        """Whether more labels are needed to decide."""
         return self.verdict == UNDECIDED
 
     @property
     def is_decided(self) -> bool:
-        """Whether the labels have decided between the two models."""
         return self.verdict in (NOT_WORSE, WORSE)
 
     @property
     def decision(self) -> str:
-        """What to do, in a sentence."""
         if self.model == "supervised":
             return "Nothing to decide: model.skops holds the supervised model itself."
         return {
@@ -193,7 +190,6 @@ class Asked:
 
     @property
     def picture(self) -> Picture | None:
-        """The intervals, to be drawn."""
         return picture_of(self.history, self.standing)
 
     def rows(self) -> Iterator[tuple[str, ...]]:

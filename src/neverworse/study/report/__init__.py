@@ -119,7 +119,6 @@ def write_report(study: Study, path: str | Path, asked: Any = None) -> None:
 
 
 def _standing(study: Study) -> str:
-    """Return what the certificate says, in a word."""
     if study.certificate["reason"]:
         return "same"
     return "never worse" if study.certificate["holds"] else "not guaranteed"

@@ -47,7 +47,6 @@ class Look:
 
     @property
     def colour(self) -> str:
-        """The colour, as figures know it."""
         return COLOURS[self.role]
 
 

@@ -85,7 +85,6 @@ class Texts:
         return int(np.argmax(np.append(mask, False)[self.codes]))
 
     def value(self, mask: Mask) -> str:
-        """Return the first of some values."""
         return str(self.values[int(self.codes[self.first(mask)])])
 
     def at(self, mask: Mask) -> str:
@@ -93,7 +92,6 @@ class Texts:
         return f"{cropped(self.value(mask))!r} (row {self.first(mask) + 1:,})"
 
     def error(self, problem: str, fix: str) -> TableError:
-        """Return what is wrong with the column."""
         return TableError(f"Column {self.name!r} has {problem}.", fix, column=self.name)
 
 

@@ -292,12 +292,10 @@ class Target:
 
     @property
     def labeled(self) -> Mask:
-        """Which rows have a label."""
         return ~np.isnan(self.codes)
 
     @property
     def class_names(self) -> list[str]:
-        """The classes as text."""
         return [str(value) for value in self.classes.tolist()]
 
     def code_of(self, text: str) -> int | None:
@@ -313,7 +311,6 @@ class Target:
         return {name: k for k, name in enumerate(self.class_names)}
 
     def counts(self) -> list[int]:
-        """Count the labeled rows of each class."""
         counted = np.bincount(self.codes[self.labeled].astype(int), minlength=len(self.classes))
         return [int(count) for count in counted]
 

@@ -292,7 +292,6 @@ class _Meter:
         self._n_bytes = 0
 
     def add(self, piece: bytes) -> None:
-        """Count another piece."""
         codes = np.frombuffer(piece, np.uint8)
         self._n_bytes += len(codes)
         for mark in self._marks:
@@ -306,7 +305,6 @@ class _Meter:
 
     @property
     def needed(self) -> float:
-        """Bytes of memory for what was counted so far."""
         return float(max(BYTES_PER_CELL * self._n_cells, BYTES_PER_CHARACTER * self._n_bytes))
 
 

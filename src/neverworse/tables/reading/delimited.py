@@ -73,7 +73,6 @@ class ReadOptions:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """All words that mean a missing value."""
         return (*MISSING, *self.missing)
 
 
@@ -223,12 +222,10 @@ class DelimitedText:
 
     @cached_property
     def delimiter(self) -> str:
-        """What is between two cells."""
         return self.options.delimiter or delimiter_of(self._first_lines)
 
     @cached_property
     def names(self) -> list[str]:
-        """The names of the columns, in the first line."""
         rows = csv.reader(io.StringIO(self._first_lines), delimiter=self.delimiter)
         try:
             first = next((row for row in rows if row), None)

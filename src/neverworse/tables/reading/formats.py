@@ -58,20 +58,16 @@ class StoredTable:
 
     @property
     def num_rows(self) -> int:
-        """The number of rows."""
         return sum(file.n_rows for file in self.files)
 
     @property
     def schema(self) -> pa.Schema:
-        """Names and types of the columns."""
         return pa.schema([self.files[0].schema.field(name) for name in self.column_names])
 
     def select(self, names: Sequence[str]) -> StoredTable:
-        """Return the table with some of its columns."""
         return replace(self, column_names=list(names))
 
     def column(self, name: str) -> pa.ChunkedArray:
-        """Read one column; repeated text is kept once."""
         kind = self.schema.field(name).type
         encoded = [name] if is_text(kind) and not pa.types.is_dictionary(kind) else None
         parts = []
