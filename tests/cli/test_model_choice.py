@@ -193,7 +193,7 @@ def test_weights_of_classes_find_more_of_the_rare_one(folder):
             *("quick.csv", "species", ["--candidates", "none", "--model", "stacked"]),
             *(2, "--model stacked needs candidates."),
         ),
-        ("quick.csv", "species", ["--model", "stacked"], 4, "takes at least 10 labeled rows"),
+        ("quick.csv", "species", ["--model", "stacked"], 4, "needs at least 10 labeled rows"),
         ("quick.csv", "species", ["--threshold", "cost=0:1"], 2, "both costs must be positive"),
         ("quick.csv", "species", ["--threshold", "-0.5"], 2, "between 0 and 1, not -0.5"),
         ("quick.csv", "species", ["--threshold", "1.5"], 2, "between 0 and 1, not 1.5"),
