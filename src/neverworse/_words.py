@@ -1,16 +1,16 @@
-"""Numbers, words and names as people read them, on pages, in terminals and in notebooks."""
+"""Numbers, words and names as people read them: pages, terminals, notebooks, docstrings."""
 
 from __future__ import annotations
 
 import datetime as dt
 import math
+import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from itertools import accumulate
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 # What templates know.
 __all__ = ["MISSING", "card", "change", "count", "decimal", "interval", "listed", "moment"]
@@ -21,6 +21,10 @@ MISSING = "\N{EN DASH}"
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 WIDE = f"MW@%&{ELLIPSIS}"
 ROUNDING = 1e-12
+T = TypeVar("T")
+
+_PLACE = re.compile(r"^\{([\w, ]+)\}$", re.MULTILINE)
+_ENTRY = re.compile(r"(\w+)( : |$)")
 
 
 def number(value: float, digits: int = 4, largest: float = 1e15) -> str:
@@ -123,6 +127,8 @@ def cropped(text: str, longest: int = 60) -> str:
 
 def nearest(name: str, names: Iterable[str]) -> str:
     """Return "Did you mean …?" if a name is like one of others, or else what there is."""
+    from difflib import get_close_matches  # a message is rare, and the command line starts often
+
     every = list(names)
     spelled = {other.casefold().strip(): other for other in reversed(every)}
     close = get_close_matches(name.casefold().strip(), spelled, n=1, cutoff=0.6)
@@ -213,3 +219,44 @@ def _sign(value: float) -> str:
 
 def _trimmed(digits: str) -> str:
     return digits.rstrip("0").rstrip(".") if "." in digits else digits
+
+
+# Docstrings that share entries: written in one place, and complete in `help()`
+
+
+def documented_like(*sources: Any) -> Callable[[T], T]:
+    """Fill in entries of a numpydoc docstring that other docstrings have already.
+
+    A line ``{alpha, tol}`` among the parameters or attributes stands for the entries of these
+    names. Each comes from the first of the sources that has it.
+    """
+    from inspect import cleandoc  # which takes long to import
+
+    entries: dict[str, str] = {}
+    for source in reversed(sources):
+        entries |= _entries(cleandoc(source.__doc__ or ""))
+
+    def fill(target: T) -> T:
+        if target.__doc__:  # Python removes docstrings with -OO
+            target.__doc__ = _PLACE.sub(
+                lambda names: "\n".join(entries[name] for name in names[1].split(", ")),
+                cleandoc(target.__doc__),
+            )
+        return target
+
+    return fill
+
+
+def _entries(docstring: str) -> dict[str, str]:
+    """Return the entries of all lists in a docstring, by their names."""
+    entries: dict[str, str] = {}
+    name = None
+    for line in docstring.splitlines():
+        if found := _ENTRY.match(line):
+            name = found[1]
+            entries[name] = line
+        elif name is not None and (not line or line.startswith(" ")):
+            entries[name] += f"\n{line}"
+        else:
+            name = None
+    return {name: entry.rstrip() for name, entry in entries.items()}

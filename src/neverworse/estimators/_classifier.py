@@ -10,8 +10,8 @@ from sklearn.linear_model import RidgeClassifier
 from sklearn.preprocessing import LabelBinarizer
 from sklearn.utils.validation import check_is_fitted
 
-from neverworse._docs import documented_like
 from neverworse._typing import AnyArray, Matrix, Vector
+from neverworse._words import documented_like
 from neverworse.estimators._input import explains_conversion, lazy_on_dask
 from neverworse.estimators._linear import LinearModel, after_kernel, columns_coef
 from neverworse.projection import Box, Simplex

@@ -10,8 +10,8 @@ from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from neverworse._docs import documented_like
 from neverworse._typing import AnyArray, Vector
+from neverworse._words import documented_like
 from neverworse.estimators import (
     CallbackSupportMixin,
     DelegatingClassifier,

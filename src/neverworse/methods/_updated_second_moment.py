@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from neverworse._docs import documented_like
+from neverworse._words import documented_like
 from neverworse.estimators import (
     FitInput,
     IndicatorClassifier,

@@ -13,7 +13,7 @@ from sklearn.model_selection import (
     StratifiedKFold,
 )
 
-from neverworse._docs import documented_like
+from neverworse._words import documented_like
 from neverworse.model_selection._labeled import LabeledSplitter
 
 

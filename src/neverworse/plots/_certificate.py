@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from neverworse._docs import documented_like
 from neverworse._palette import BLUE, GREY, ORANGE
-from neverworse._words import count, number
+from neverworse._words import count, documented_like, number
 from neverworse.estimators import Audit
 from neverworse.plots._drawing import Display, ink, last_step
 from neverworse.projection import Certificate

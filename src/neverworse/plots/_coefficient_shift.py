@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from neverworse._docs import documented_like
 from neverworse._palette import BLUE, LIGHT_GREY, ORANGE
 from neverworse._typing import Vector
+from neverworse._words import documented_like
 from neverworse.plots._drawing import Display, ink, last_step, legend_above, names_of_features
 
 if TYPE_CHECKING:

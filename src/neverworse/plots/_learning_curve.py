@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from sklearn.utils._plotting import _validate_score_name
 
-from neverworse._docs import documented_like
 from neverworse._palette import BLUE, ORANGE
 from neverworse._typing import Indices, Matrix
+from neverworse._words import documented_like
 from neverworse.model_selection import (
     LearningCurve,
     labeled_learning_curve,
