@@ -191,10 +191,10 @@ def claim(certificate: Certificate) -> str:
     if certificate.reason:
         why = (
             f"some classes of the unlabeled rows{conditions} would give exactly this model, so "
-            "that no other is better whatever they are"
+            "no other model is certain to be better"
             if certificate.reason == "inside"
-            else "no improvement was found that is certain whatever the classes of the unlabeled "
-            f"rows are{conditions}"
+            else "no improvement was found that is certain for all possible classes of the "
+            f"unlabeled rows{conditions}"
         )
         return f"The projected model is the supervised one: {why}."
     if not certificate.holds:
