@@ -1,4 +1,4 @@
-"""How much work a solver may still do, and who is told about it."""
+"""How much work a solver may still do, and reports of its progress."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Progress:
         Times that all rows were read, so far.
     left : float
         Seconds that the solver will need at the rate at which the gap falls, or until it is
-        stopped; NaN where nothing can be said.
+        stopped; NaN where that is unknown.
     """
 
     stage: str
@@ -136,7 +136,7 @@ class Budget:
 
     @property
     def exhausted(self) -> bool:
-        """Whether the steps or the time are used up, or the observer said stop."""
+        """Whether the steps or the time are used up, or the observer asked to stop."""
         if self._stopped or (self._max_iter is not None and self.n_iter >= self._max_iter):
             return True
         return self._deadline is not None and time.perf_counter() >= self._deadline

@@ -112,7 +112,7 @@ def quoted(names: Iterable[str], most: int = 5) -> str:
 
 
 def grouped(looks: Mapping[str, str]) -> dict[str, str]:
-    """Return what there is to be said about columns, with the columns of which it is said."""
+    """Return notes on columns, with the names of the columns that share each note."""
     alike: dict[str, list[str]] = {}
     for name, look in looks.items():
         if look:

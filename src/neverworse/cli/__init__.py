@@ -56,7 +56,7 @@ to use it:
 def main(argv: list[str] | None = None) -> int:
     """Run a sub-command, with the arguments of the process if none are given.
 
-    What the user can put right is said in a line. The exit code is returned.
+    What the user can put right is printed in a line. The exit code is returned.
     """
     parser, _ = build_parser()
     sys.stderr = sys.stderr or io.StringIO()  # closed, or a process of Windows without a console
@@ -68,7 +68,7 @@ def main(argv: list[str] | None = None) -> int:
     words = _words() if argv is None else argv
     try:
         arguments = parser.parse_args(words)
-    except SystemExit as stop:  # argparse has said why
+    except SystemExit as stop:  # argparse has printed why
         return stop.code if isinstance(stop.code, int) else 0
     if arguments.command is None:
         parser.print_help()

@@ -259,7 +259,7 @@ def _run(arguments: argparse.Namespace, scratch: Path) -> None:
             compare_all=arguments.compare,
             curves=not arguments.no_curves,
             seed=arguments.seed,
-            told=bar,
+            notify=bar,
         )
         bar("writing", 0.0)
         for file in files:

@@ -250,7 +250,7 @@ def _rendered(figure: Figure, salt: str) -> bytes:
 
 
 def _name_groups(root: Any, titles: Mapping[str, str | Sequence[str]]) -> None:
-    """Give groups, or each of their shapes, what is said when the mouse is over them."""
+    """Give groups, or each of their shapes, the text that is shown under the mouse."""
     for group in root.iter(f"{{{SVG}}}g"):
         found = titles.get(group.get("id", ""))
         if found is None:

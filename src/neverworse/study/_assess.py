@@ -62,7 +62,7 @@ def assess(
     compare_all: bool = False,
     curves: bool = True,
     seed: int = 0,
-    told: Progress = silent,
+    notify: Progress = silent,
 ) -> tuple[Study, ScoredRows, Chosen]:
     """Compute everything that a report says about a fit, and make the model that is wanted.
 
@@ -78,7 +78,7 @@ def assess(
     options: dict[str, Any] = {"sample_weight": fit.weights, "seed": seed}
     wanted = method_names(len(names)) if compare_all else (*OURS, settings.model)
     methods = standard_methods(fit.classifier, wanted, seed=seed)
-    stacked = stack(fit, settings, seed=seed, told=told)
+    stacked = stack(fit, settings, seed=seed, notify=notify)
     if settings.model == STACKED:
         stacked.check()
     if settings.model == STACKED or stacked.has_moved:
@@ -87,17 +87,19 @@ def assess(
         methods[STACKED] = stacked.method
     compared = _unless(
         ("Methods were not compared.", notes),
-        lambda: compare(methods, X, y, classes=names, positive=fit.positive, told=told, **options),
+        lambda: compare(
+            methods, X, y, classes=names, positive=fit.positive, notify=notify, **options
+        ),
     )
     found: dict[str, Curve | None] = {"unlabeled": None, "labeled": None}
     for kind, curve in (("unlabeled", unlabeled_curve), ("labeled", labeled_curve)):
         if curves and compared is not None:
-            told(f"learning curve of {kind} rows", 0.0)
+            notify(f"learning curve of {kind} rows", 0.0)
             found[kind] = _unless(
                 (f"There is no learning curve of {kind} rows.", notes),
                 partial(curve, fit.classifier, X, y, **options),
             )
-            told(f"learning curve of {kind} rows", 1.0)
+            notify(f"learning curve of {kind} rows", 1.0)
     comparison = None if compared is None else compared.comparison
     evidence = Evidence(
         guarantee=_guarantee(certificate),
@@ -115,7 +117,9 @@ def assess(
         kernel=fit.kernel,
     )
     chosen = choose(
-        *(fit, settings, verdict_of(evidence), comparison, scored, stacked), seed=seed, told=told
+        *(fit, settings, verdict_of(evidence), comparison, scored, stacked),
+        seed=seed,
+        notify=notify,
     )
     model, importance = chosen.facts.name, None
     linear = fit.classifier.kernel == "linear"
@@ -123,7 +127,7 @@ def assess(
         # Otherwise, their weights say it.
         importance = _unless(
             ("The importance of columns was not computed.", notes),
-            partial(compared.importance, model, fit.model.preparation_.feature_columns_, told),
+            partial(compared.importance, model, fit.model.preparation_.feature_columns_, notify),
         )
     weights: tuple[Coefficient, ...] = ()
     intercepts: tuple[Coefficient, ...] = ()

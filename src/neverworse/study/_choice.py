@@ -79,7 +79,7 @@ class Stacked:
 
 
 def stack(
-    fit: TableFit, settings: FitSettings, *, seed: int = 0, told: Progress = silent
+    fit: TableFit, settings: FitSettings, *, seed: int = 0, notify: Progress = silent
 ) -> Stacked:
     """Move the supervised model towards the candidates, or say why that cannot be done.
 
@@ -100,7 +100,7 @@ def stack(
             f"it needs at least {FEWEST_LABELS} labeled rows, and there are {used.sum():,}. Label "
             "more rows.",
         )
-    told("moving towards candidates", 0.0)
+    notify("moving towards candidates", 0.0)
     names = SUPERVISED, *settings.candidates
     methods = _methods.standard_methods(fit.classifier, names, seed=seed)
     baseline = methods.pop(SUPERVISED)
@@ -129,7 +129,7 @@ def stack(
     except Exception as error:  # of any candidate
         reason = _methods.reason_of(error)
         return Stacked(None, f"a fit failed. {reason} Choose others: --candidates.")
-    told("moving towards candidates", 1.0)
+    notify("moving towards candidates", 1.0)
     facts = _confident_facts(stacking.evidence_, sample, len(fit.target.codes))
     model, chosen = stacking.model_, facts.chosen
     if chosen:
@@ -186,7 +186,7 @@ def choose(
     stacked: Stacked,
     *,
     seed: int = 0,
-    told: Progress = silent,
+    notify: Progress = silent,
 ) -> Chosen:
     """Fit the model that is wanted to all rows, and say what is known about it.
 
@@ -198,12 +198,14 @@ def choose(
         method, estimator = stacked.method, stacked.model
     else:
         method = _methods.standard_methods(fit.classifier, [name], seed=seed)[name]
-        told(f"fitting {name}", 0.0)
+        notify(f"fitting {name}", 0.0)
         estimator = _estimator(name, method, fit)
     decision, supervised = None, scored.predictions[0]
     if settings.is_decided:
         wanted = wanted_of(fit, settings)
-        found, decision = decision_of(name, method, estimator, fit, wanted, comparison, seed, told)
+        found, decision = decision_of(
+            name, method, estimator, fit, wanted, comparison, seed, notify
+        )
         estimator = DecidedClassifier(estimator, **found)
         # Otherwise rows would differ by the threshold alone. Scores of other methods are of another
         # kind, so that their calibration means nothing here.
@@ -231,7 +233,7 @@ def choose(
 def _resolved(
     asked: str, verdict: Verdict, comparison: Comparison | None, fit: TableFit
 ) -> tuple[str, tuple[str, ...]]:
-    """Return the name of a method, and what has to be said about how it was found."""
+    """Return the name of a method, and notes on how it was found."""
     failures = {} if comparison is None else comparison.failures
     if asked in failures:
         raise TableError(f"{asked} failed: {failures[asked]} Choose another --model.")

@@ -167,7 +167,7 @@ def nested_numbers(
     truth: Truth,
     wanted: Wanted,
     seed: int,
-    told: Progress = silent,
+    notify: Progress = silent,
 ) -> Numbers | None:
     """Return how well a method does with what `decide` finds, on rows that it has not seen.
 
@@ -185,7 +185,7 @@ def nested_numbers(
         model = DecidedClassifier(fit_fold(method, sample, train), **settings)
         shares[0, test] = model.predict_proba(sample.X[test])
         predictions[0, test], places[0, test] = model.decide(shares[0, test]), fold
-        told(wanted.what, (fold + 1) / folds.n_splits)
+        notify(wanted.what, (fold + 1) / folds.n_splits)
     return numbers(truth, HeldOut(predictions, shares, shares, places))
 
 
@@ -270,7 +270,7 @@ def decision_of(
     wanted: Wanted,
     comparison: Comparison | None,
     seed: int,
-    told: Progress,
+    notify: Progress,
 ) -> tuple[dict[str, Any], DecisionFacts]:
     """Decide on threshold and calibration of a method, and test that on rows that it has not seen.
 
@@ -279,7 +279,7 @@ def decision_of(
     """
     if not (wanted.calibrate or hasattr(estimator, "predict_proba")):
         raise TableError(f"{name} has no probabilities for --threshold. Add --calibrate.")
-    told(wanted.what, 0.0)
+    notify(wanted.what, 0.0)
     try:
         sample = draw_sample(
             fit.features,
@@ -296,7 +296,7 @@ def decision_of(
         return settings, _facts(fit, comparison, name, wanted, settings, 0, None)
     settings = decide(method, sample, np.arange(len(sample.y)), wanted, seed)
     truth = Truth.of(sample, fit.target.class_names, fit.positive)
-    numbers = nested_numbers(method, sample, truth, wanted, seed, told)
+    numbers = nested_numbers(method, sample, truth, wanted, seed, notify)
     n_folds = min(MOST_FOLDS, int(np.bincount(truth.codes).min()))
     return settings, _facts(fit, comparison, name, wanted, settings, n_folds, numbers)
 

@@ -53,7 +53,7 @@ class FitSettings:
     drop: tuple[str, ...] = ()
     categorical: tuple[str, ...] = ()
     columns: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # how they are read
-    decimal: str | None = None  # what numbers in text have before decimals, as said or found
+    decimal: str | None = None  # decimal mark of numbers in text, as given or detected
     dates: DateOrder | None = None  # what dates begin with that could be read in two ways
     # What marks unlabeled rows, besides empty cells; if given, no class is suspected to be one.
     markers: tuple[str, ...] | None = None
@@ -159,7 +159,7 @@ def fit_table(table: pa.Table | StoredTable, settings: FitSettings) -> TableFit:
     return TableFit(model, target, features, weights, *found)
 
 
-EXACT_ROWS, LANDMARKS = 1000, 300  # up to so many rows a kernel is exact; otherwise landmarks
+EXACT_ROWS, LANDMARKS = 1000, 300  # most rows for an exact kernel; otherwise landmarks
 # Nine times as many settings are tried for a kernel, of which one may look good by chance: its loss
 # has to be this share of the linear one at most.
 CLEARLY = 0.95
@@ -328,7 +328,7 @@ def _tells(columns: pa.Table, name: str, target: Target) -> bool:
     few = FEWEST_FOR_LEAKS * len(target.classes)
     if len(known) < few or pa.types.is_nested(known.type):
         return False
-    # Most columns are told from few rows not to be of this kind.
+    # For most columns, a few rows rule it out.
     if len(coded(known.slice(0, few))[0]) > 2 * len(target.classes) + 1:
         return False
     codes = coded(known)[1]

@@ -187,7 +187,7 @@ def _moments(features: Matrix | Rows) -> tuple[Vector, Vector]:
     return mean, np.sqrt(np.maximum(rows.squares() / rows.n_rows - mean**2, 0.0))
 
 
-# Of all rows; the last step is twice as many, which is what people are told about.
+# Of all rows; the last step doubles them, which is what the report mentions.
 UNLABELED_SHARES = np.array([1 / 16, 1 / 2, 1])
 LABELED_SHARES = np.array([1 / 4, 1 / 2, 1])
 # Folds of one repeat share most training rows with those of the next: more of them take time, and

@@ -279,7 +279,7 @@ def _build(tree: dict[str, Any], members: dict[str, bytes], compiled: bool = Fal
 
 
 def _unsealed(members: dict[str, bytes]) -> dict[str, Any]:
-    """Return what was said about the model, if nothing was changed since it was written."""
+    """Return the facts about the model, if nothing was changed since it was written."""
     document: dict[str, Any] = json.loads(members[FACTS])
     if document["format"] != FORMAT:
         raise ModelFileError(

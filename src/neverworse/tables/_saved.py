@@ -32,7 +32,7 @@ from neverworse.tables.reading.files import TableFile
 
 USING = "The model cannot predict these rows"
 AUDITING = "A model cannot predict this table"
-MAX_LEVELS = 1000  # that are told apart among new ones
+MAX_LEVELS = 1000  # of new ones that are counted separately
 
 
 @dataclass
@@ -70,7 +70,7 @@ def predict_batches(
     id_name: str | None = None,
     probabilities: bool = False,
 ) -> Iterator[pa.Table]:
-    """Yield the predictions of one batch of rows after another; `noticed` is told what is noticed.
+    """Yield the predictions of one batch of rows after another; `noticed` collects notes.
 
     `id_name` is the column that names the rows; their numbers do otherwise. With `probabilities`,
     those of all classes are added.

@@ -27,7 +27,7 @@ LONGEST = 10_000  # bytes of a request
 MOODS = {NOT_WORSE: "good", WORSE: "bad"}
 HEADERS = {
     "Cache-Control": "no-store",
-    # What else the page may load or run, it says itself; this cannot be said there.
+    # The page has a policy for all else; this one works in a header only.
     "Content-Security-Policy": "frame-ancestors 'none'",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -183,7 +183,7 @@ def serve(
     at: socket.socket,
     ready: Callable[[str], None],
 ) -> None:
-    """Serve the page, at a socket of `listening`, until a signal ends it; `ready` is told where."""
+    """Serve the page at a socket of `listening` until a signal ends it; `ready` gets the address."""
     token, port = secrets.token_urlsafe(24), at.getsockname()[1]
     page = LabelingPage(labeling, suggested, token, port)
     config = uvicorn.Config(

@@ -223,7 +223,7 @@ def weight(each: Coefficient, several: bool, moved: bool) -> Row:
 
 
 def settings(study: Study) -> Iterator[tuple[str, Markup]]:
-    """Yield what the fit was told, with the penalty that was chosen."""
+    """Yield the settings of the fit, with the penalty that was chosen."""
     chosen_by = study.settings.get("alpha_chosen_by")
     for key, value in study.settings.items():
         if key == "alpha" and chosen_by:

@@ -42,7 +42,7 @@ Types = Mapping[str, pa.DataType]
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """What the reader of a table is told, where it should not find out by itself.
+    """How a table is read, where that should not be detected.
 
     Attributes
     ----------

@@ -279,7 +279,7 @@ class TableFile:
 
 
 class Bytes(io.RawIOBase):
-    """A stream of what a function returns, which is told how many bytes are wanted at most."""
+    """A stream of the bytes that a function returns, given the most that are wanted."""
 
     def __init__(self, read: Callable[[int], bytes]) -> None:
         self._read = read
