@@ -183,7 +183,7 @@ def serve(
     at: socket.socket,
     ready: Callable[[str], None],
 ) -> None:
-    """Serve the page at a socket of `listening` until a signal ends it; `ready` gets the address."""
+    """Serve the page at a socket of `listening` until a signal; `ready` gets the address."""
     token, port = secrets.token_urlsafe(24), at.getsockname()[1]
     page = LabelingPage(labeling, suggested, token, port)
     config = uvicorn.Config(
