@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator
 
 import neverworse
 from neverworse import methods
-from neverworse._docs import documented_like
+from neverworse._words import documented_like
 
 PUBLIC = [getattr(room, name) for room in (neverworse, methods) for name in room.__all__]
 ESTIMATORS = [one for one in PUBLIC if isinstance(one, type) and issubclass(one, BaseEstimator)]

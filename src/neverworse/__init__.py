@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # at run time, a name is imported when it is first asked for: see below
@@ -38,27 +39,30 @@ __all__ = [
     "suggest_labels",
 ]
 
-# The command line must answer at once, and scikit-learn alone takes a second to import.
-_MODULE_OF = dict.fromkeys(__all__, "neverworse.estimators")
-_MODULE_OF["Certificate"] = "neverworse.projection"
-_MODULE_OF |= dict.fromkeys(
-    ("SafeStackingClassifier", "SequentialAudit", "suggest_labels"), "neverworse.evidence"
+_ROOMS = (
+    *("cli", "datasets", "estimators", "evidence", "experiments", "methods", "model_selection"),
+    *("plots", "projection", "rows", "tables"),
 )
-_ROOMS = frozenset(
-    {
-        "cli",
-        "datasets",
-        "estimators",
-        "evidence",
-        "experiments",
-        "methods",
-        "model_selection",
-        "plots",
-        "projection",
-        "rows",
-        "tables",
-    }
-)
+
+
+def _lazily(package: str, names: Mapping[str, str]) -> Callable[[str], Any]:
+    """Return a `__getattr__` that imports names, listed by module, when they are asked for.
+
+    The command line must answer at once, and scikit-learn alone takes a second to import.
+    """
+    module_of = {name: module for module in names for name in names[module].split()}
+
+    def find(name: str) -> Any:
+        from importlib import import_module
+
+        if name not in module_of:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(import_module(f"{package}.{module_of[name]}"), name)
+        setattr(import_module(package), name, value)
+        return value
+
+    return find
+
 
 if not TYPE_CHECKING:  # a type checker that saw it would believe that every name exists
 
@@ -66,12 +70,18 @@ if not TYPE_CHECKING:  # a type checker that saw it would believe that every nam
         """Import a public name, or a room of the package, when it is first asked for."""
         from importlib import import_module
 
-        if name in _ROOMS:
-            return import_module(f"neverworse.{name}")
-        if name not in _MODULE_OF:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = globals()[name] = getattr(import_module(_MODULE_OF[name]), name)
-        return value
+        return import_module(f"neverworse.{name}") if name in _ROOMS else _public(name)
+
+    _public = _lazily(
+        __name__,
+        {
+            "estimators": "Audit ICLSClassifier LeastSquaresClassifier LeastSquaresClassifierCV "
+            "LeastSquaresRegressor LeastSquaresRegressorCV ProjectedLeastSquaresClassifier "
+            "ProjectedLeastSquaresRegressor audit",
+            "evidence": "SafeStackingClassifier SequentialAudit suggest_labels",
+            "projection": "Certificate",
+        },
+    )
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""How much work a solver may still do, and who is told about it."""
+"""How much work a solver may still do, and reports of its progress."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Progress:
         Times that all rows were read, so far.
     left : float
         Seconds that the solver will need at the rate at which the gap falls, or until it is
-        stopped; NaN where nothing can be said.
+        stopped; NaN where that is unknown.
     """
 
     stage: str
@@ -62,25 +62,9 @@ Observer = Callable[[Progress], bool | None]
 class Budget:
     """Counts steps, watches the clock, and reports.
 
-    Parameters
-    ----------
-    max_iter : int, optional
-        Steps at most.
-    max_time : float, optional
-        Seconds at most, from now on.
-    observer : callable, optional
-        Called with the `Progress` after every stage; the solver stops if it returns True.
-    steps : str
-        What the steps are called.
-    tol : float, optional
-        Relative gap at which the solver will be done.
-
-    Attributes
-    ----------
-    n_iter : int
-        Steps so far.
-    n_passes : int
-        Passes over all rows so far: whoever makes one adds it.
+    At most `max_iter` steps and `max_time` seconds from now on. The observer is called with the
+    `Progress` after every stage; the solver stops if it returns True. `steps` is what steps are
+    called, and `tol` the relative gap at which the solver will be done.
     """
 
     def __init__(
@@ -101,8 +85,8 @@ class Budget:
         self._gaps: list[tuple[float, float]] = []  # seconds, logarithm
         self._done = float("nan")  # when the solver will be, in seconds from the start
         self._most_rows = 0  # that were ever reported
-        self.n_iter = 0
-        self.n_passes = 0
+        self.n_iter = 0  # steps so far
+        self.n_passes = 0  # over all rows so far: whoever makes one adds it
 
     def spend(self) -> bool:
         """Count one step; False if there was none left."""
@@ -114,24 +98,12 @@ class Budget:
     def report(
         self, stage: str, n_rows: int, gap: float = float("nan"), value: float = 1.0
     ) -> None:
-        """Tell the observer what has been done."""
         if self._observer is not None:
             relative = gap / value if value > 0.0 else float("nan")
             seconds = time.perf_counter() - self._start
             left = self._left(n_rows, relative, seconds)
-            told = self._observer(
-                Progress(
-                    stage,
-                    self.n_iter,
-                    n_rows,
-                    relative,
-                    seconds,
-                    self._steps,
-                    self.n_passes,
-                    left,
-                )
-            )
-            self._stopped = self._stopped or told is True
+            known = (stage, self.n_iter, n_rows, relative, seconds, self._steps, self.n_passes)
+            self._stopped |= self._observer(Progress(*known, left)) is True
 
     def _left(self, n_rows: int, gap: float, seconds: float) -> float:
         """Return how many seconds are left: gaps fall at a steady rate, about.
@@ -164,7 +136,7 @@ class Budget:
 
     @property
     def exhausted(self) -> bool:
-        """Whether the steps or the time are used up, or the observer said stop."""
+        """Whether the steps or the time are used up, or the observer asked to stop."""
         if self._stopped or (self._max_iter is not None and self.n_iter >= self._max_iter):
             return True
         return self._deadline is not None and time.perf_counter() >= self._deadline

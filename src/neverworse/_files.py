@@ -23,12 +23,7 @@ _UNFINISHED: set[Path] = set()
 def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
     """Write a file under another name beside `path`, and rename it when it is complete.
 
-    Parameters
-    ----------
-    path : Path
-        Where the file will be; one that is there already is replaced.
-    write : callable
-        Writes the contents to the open file that it is given.
+    `write` writes the contents to the open file that it is given. An old file is replaced.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     _UNFINISHED.add(temporary)
@@ -74,15 +69,7 @@ def take_places(folder: Path, names: Sequence[str], new: Path) -> list[Path]:
 
 @contextlib.contextmanager
 def scratch_folder(prefix: str, folder: Path | None = None) -> Iterator[Path]:
-    """Make a folder for what nobody else needs, and remove it in the end.
-
-    Parameters
-    ----------
-    prefix : str
-        Of its name.
-    folder : Path, optional
-        Where it is; where the system keeps such things otherwise.
-    """
+    """Make a temporary folder, in `folder` or where the system has them, and remove it."""
     from tempfile import TemporaryDirectory  # which takes long to import, for a command line
 
     # An error on its way up keeps files open, which Windows does not remove.
@@ -106,13 +93,8 @@ def remove_unfinished() -> None:
 def only_one(folder: Path, *, wait: bool = False) -> Iterator[None]:
     """Keep others from writing to a folder, until this process has left it or died.
 
-    The folder is made if need be. If nothing was put into it, what was made is removed.
-
-    Parameters
-    ----------
-    folder : Path
-    wait : bool
-        Whether to wait for others, who may leave files of their own; otherwise, they are an error.
+    The folder is made if need be. If nothing was put into it, what was made is removed. Unless we
+    `wait` for others, who may leave files of their own, they are an error.
     """
     made = [path for path in (folder, *folder.parents) if not path.exists()]
     try:

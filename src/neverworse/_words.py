@@ -1,39 +1,30 @@
-"""Numbers, words and names as people read them, on pages, in terminals and in notebooks."""
+"""Numbers, words and names as people read them: pages, terminals, notebooks, docstrings."""
 
 from __future__ import annotations
 
 import datetime as dt
 import math
+import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from itertools import accumulate
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
-__all__ = [
-    "MISSING",
-    "card",
-    "change",
-    "count",
-    "decimal",
-    "interval",
-    "listed",
-    "moment",
-    "number",
-    "percent",
-    "points",
-    "short",
-    "signed",
-    "size",
-    "width",
-]
+# What templates know.
+__all__ = ["MISSING", "card", "change", "count", "decimal", "interval", "listed", "moment"]
+__all__ += ["number", "percent", "points", "short", "signed", "size", "width"]
 
 MINUS = "\N{MINUS SIGN}"
 MISSING = "\N{EN DASH}"
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 WIDE = f"MW@%&{ELLIPSIS}"
 ROUNDING = 1e-12
+T = TypeVar("T")
+
+_PLACE = re.compile(r"^\{([\w, ]+)\}$", re.MULTILINE)
+_ENTRY = re.compile(r"(\w+)( : |$)")
 
 
 def number(value: float, digits: int = 4, largest: float = 1e15) -> str:
@@ -112,6 +103,45 @@ def listed(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
+def quoted(names: Iterable[str], most: int = 5) -> str:
+    """Return names in quotes; of many, the first, and how many there are."""
+    every = [repr(cropped(name)) for name in names]
+    if len(every) <= most:
+        return ", ".join(every)
+    return f"{', '.join(every[:most])} and {len(every) - most:,} more"
+
+
+def grouped(looks: Mapping[str, str]) -> dict[str, str]:
+    """Return notes on columns, with the names of the columns that share each note."""
+    alike: dict[str, list[str]] = {}
+    for name, look in looks.items():
+        if look:
+            alike.setdefault(look, []).append(name)
+    return {look: quoted(names) for look, names in alike.items()}
+
+
+def cropped(text: str, longest: int = 60) -> str:
+    """Return the beginning of a long text."""
+    return text if len(text) <= longest else f"{text[: longest - 1]}{ELLIPSIS}"
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """Return "Did you mean …?" if a name is like one of others, or else what there is."""
+    from difflib import get_close_matches  # a message is rare, and the command line starts often
+
+    every = list(names)
+    spelled = {other.casefold().strip(): other for other in reversed(every)}
+    close = get_close_matches(name.casefold().strip(), spelled, n=1, cutoff=0.6)
+    if close:
+        return f"Did you mean {spelled[close[0]]!r}?"
+    return f"There are {quoted(every, 12)}." if every else "It has no columns."
+
+
+def install(extra: str, clone: str = "a clone") -> str:
+    """Return a sentence, without its full stop, that says how to install an optional extra."""
+    return f'Run in {clone} of neverworse: pip install ".[{extra}]"'
+
+
 class Interval(Protocol):
     """A number that was estimated, and the ends of its interval."""
 
@@ -188,5 +218,45 @@ def _sign(value: float) -> str:
 
 
 def _trimmed(digits: str) -> str:
-    """Leave out zeros at the end that say nothing."""
     return digits.rstrip("0").rstrip(".") if "." in digits else digits
+
+
+# Docstrings that share entries: written in one place, and complete in `help()`
+
+
+def documented_like(*sources: Any) -> Callable[[T], T]:
+    """Fill in entries of a numpydoc docstring that other docstrings have already.
+
+    A line ``{alpha, tol}`` among the parameters or attributes stands for the entries of these
+    names. Each comes from the first of the sources that has it.
+    """
+    from inspect import cleandoc  # which takes long to import
+
+    entries: dict[str, str] = {}
+    for source in reversed(sources):
+        entries |= _entries(cleandoc(source.__doc__ or ""))
+
+    def fill(target: T) -> T:
+        if target.__doc__:  # Python removes docstrings with -OO
+            target.__doc__ = _PLACE.sub(
+                lambda names: "\n".join(entries[name] for name in names[1].split(", ")),
+                cleandoc(target.__doc__),
+            )
+        return target
+
+    return fill
+
+
+def _entries(docstring: str) -> dict[str, str]:
+    """Return the entries of all lists in a docstring, by their names."""
+    entries: dict[str, str] = {}
+    name = None
+    for line in docstring.splitlines():
+        if found := _ENTRY.match(line):
+            name = found[1]
+            entries[name] = line
+        elif name is not None and (not line or line.startswith(" ")):
+            entries[name] += f"\n{line}"
+        else:
+            name = None
+    return {name: entry.rstrip() for name, entry in entries.items()}

@@ -128,7 +128,7 @@ def test_categories_that_look_like_numbers(tmp_path, capsys):
         (
             "all/model.skops t.csv --prior 0.4",
             2,
-            "Here, --prior has to name the class: CLASS=LOW..HIGH.",
+            "Here, --prior must name the class: CLASS=LOW..HIGH.",
         ),
         ("all/model.skops t.csv --prior x=0.4", 4, "--prior names the class 'x'"),
         ("all/model.skops t.csv --response x", 2, "invalid choice: 'x'"),

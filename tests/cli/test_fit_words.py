@@ -62,7 +62,7 @@ def test_what_matters_most_is_said(tmp_path):
         "by the change in the score of 'malignant' per standard deviation: "
         f"{largest.feature} ({signed(decimal(largest.projected_scaled))})," in said
     )
-    # Of the class that is looked for alone.
+    # Of the positive class alone.
     three = studies.three_classes()
     one = dataclasses.replace(three.data, positive=three.data.classes[2].name)
     said = " ".join("\n".join(summary(dataclasses.replace(three, data=one), PATHS)).split())
@@ -79,6 +79,6 @@ def test_what_matters_most_is_said(tmp_path):
     (tmp_path / "study.json").write_text(stored, encoding="utf-8")
     said = " ".join("\n".join(summary(read_study(tmp_path), PATHS)).split())
     assert (
-        "most to random forest, by the increase of the Brier score of 'malignant' when a column "
+        "for the random forest model, by the increase in Brier score of 'malignant' when a column "
         "is shuffled: age" in said
     )

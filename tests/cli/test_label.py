@@ -174,10 +174,10 @@ def test_the_filled_table_can_be_fitted_again(made, place, capsys):
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (("nowhere",), 2, "There is no folder nowhere. Give what was --out of neverworse fit."),
-        (("empty",), 5, "empty has no study.json, so it is no folder of results."),
+        (("nowhere",), 2, "There is no folder nowhere. Give the --out folder of neverworse fit."),
+        (("empty",), 5, "empty has no study.json, so it is not a results folder."),
         (("results", "--next", "0"), 2, "--next must be at least 1, not 0."),
-        (("results", "--out", "x.csv"), 2, "--out goes with --next or --fill."),
+        (("results", "--out", "x.csv"), 2, "--out needs --next or --fill."),
         (("results", "--answers", "nowhere.csv"), 4, "There is no file nowhere.csv."),
         (("results", "--withdraw", "3"), 4, "Row 3 has no answer that could be withdrawn."),
     ],
@@ -265,6 +265,6 @@ def test_a_port_that_is_in_use_or_none(place, capsys):
     with listening() as at:
         port = str(at.getsockname()[1])
         assert main(["label", "results", "--serve", "--no-browser", "--port", port]) == 1
-        assert f"Port {port} is in use. Choose another: --port N" in capsys.readouterr().err
+        assert f"Port {port} is in use. Choose another with --port N" in capsys.readouterr().err
     assert main(["label", "results", "--serve", "--port", "65536"]) == 2
     assert "--port is between 1 and 65535, not 65536." in capsys.readouterr().err

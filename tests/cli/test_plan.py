@@ -42,7 +42,7 @@ def test_a_plan_is_shown_and_nothing_is_fitted(place, capsys):
     assert "column    read as                              made into" in said
     assert "Aufnahme  dates day.month.year                 days, and place in the year" in said
     assert "23.05.2021 | 19.06.2020" in said
-    assert "Columns to look at:\n- 'PLZ': Codes with leading zeros, such as '01067'" in said
+    assert "Columns to check:\n- 'PLZ': Codes with leading zeros, such as '01067'" in said
     assert sorted(path.name for path in place.iterdir()) == ["t.csv"]
 
 
@@ -109,7 +109,7 @@ def test_a_plan_says_how_numbers_are_written(place, capsys):
         (
             {"Kostn": {"kind": "drop"}},
             2,
-            "column 'Kostn', but the table has not. Did you mean 'Kosten'?",
+            "column 'Kostn', but the table does not. Did you mean 'Kosten'?",
         ),
         (
             {"PLZ": {"kind": "numeric"}},

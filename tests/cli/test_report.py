@@ -59,7 +59,7 @@ def test_a_disk_that_fills(folder):
 @pytest.mark.parametrize(
     ("content", "code", "said"),
     [
-        (None, 5, "has no study.json, so it is no folder of results. Give what was --out of"),
+        (None, 5, "has no study.json, so it is not a results folder. Give the --out folder of"),
         ("{", 5, "study.json is damaged: "),
         ('{"version": "9"}', 5, "study.json was written by neverworse 9, which this one"),
     ],

@@ -13,11 +13,10 @@ from neverworse import LeastSquaresClassifier, audit
 from neverworse.rows import as_rows
 from neverworse.study import ThresholdRule
 from neverworse.study._assess import claim
-from neverworse.study._choice import check_choice, choose, named
+from neverworse.study._choice import Stacked, check_choice, choose
 from neverworse.study._decision import wanted_of
 from neverworse.study._files import predictions, study_from
-from neverworse.study._methods import METHODS, standard_methods
-from neverworse.study._stacked import Stacked
+from neverworse.study._methods import METHODS, named, standard_methods
 from neverworse.tables import TableError, load_model, save_model
 from tests.study.fits import few_labels, fitted, studied, table
 
@@ -116,7 +115,7 @@ def test_label_spreading_is_recommended_but_makes_no_file(plain):
     found = choose(fit, settings, verdict, study.comparison, scored, NONE)
     assert found.facts.name == "projected"
     assert found.facts.words[0] == (
-        "label spreading classifies rows by the rows of the table, so it makes no model file."
+        "label spreading needs the rows of the table to predict, so it has no model file."
     )
 
 
@@ -153,7 +152,7 @@ def test_a_model_that_fails_on_all_rows_is_refused_with_the_reason(plain, monkey
     def fail(*_):
         raise TypeError("No such rows.\nMore.")
 
-    monkeypatch.setattr("neverworse.study._choice.fitted", fail)
+    monkeypatch.setattr("neverworse.study._methods.fitted", fail)
     with pytest.raises(TableError, match=r"^ICLS failed: No such rows. Choose another --model.$"):
         chosen_for(plain, model="ICLS")
 
@@ -339,14 +338,14 @@ def test_a_given_threshold_takes_no_labels():
         (
             2,
             {"threshold": ThresholdRule("f1")},
-            r"both have 1 label. Say which one it is: --positive malignant",
+            r"both classes have 1 label. Say which one is positive: --positive malignant",
         ),
         (
             2,
             {"threshold": ThresholdRule("f1"), "positive": "benign"},
-            r"--threshold f1 goes by labeled rows .* two of every class at least, and 'benign' has",
+            r"--threshold f1 is decided on held-out .* two of every class, and 'benign' has",
         ),
-        (2, {"calibrate": True}, "--calibrate goes by labeled rows"),
+        (2, {"calibrate": True}, "--calibrate is decided on held-out labeled rows"),
     ],
 )
 def test_what_cannot_be_decided_on_is_refused_before_anything_is_compared(
@@ -383,7 +382,7 @@ def test_fewer_labels_than_folds_are_said():
 def test_positive_classes_are_those_of_the_fit(plain):
     fit, settings, *_ = plain
     assert wanted_of(fit, settings).positive == fit.positive
-    assert not wanted_of(fit, settings).anything
+    assert not settings.is_decided
 
 
 def test_methods_have_the_weights_of_classes():

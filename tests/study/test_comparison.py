@@ -311,7 +311,7 @@ def test_progress_is_told():
         {"a": LeastSquaresClassifier(missing_label=np.nan)},
         X,
         y,
-        told=lambda what, share: told.append((what, share)),
+        notify=lambda what, share: told.append((what, share)),
     )
     assert told == [("comparing methods", (k + 1) / 15) for k in range(15)]
 

@@ -226,7 +226,7 @@ def test_a_folder_in_the_place_of_a_file(tmp_path):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (None, "has no study.json, so it is no folder of results"),
+        (None, "has no study.json, so it is not a results folder"),
         ("", "is damaged: "),
         ("{}", "is damaged: "),
         ("[" * 100_000, "is damaged: "),

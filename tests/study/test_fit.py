@@ -143,7 +143,7 @@ def test_a_column_that_was_made_from_the_target(kind):
     code = {"benign": 1.5, "malignant": 7.0, None: 1.5 if kind == "codes" else None}
     leak = labels if kind == "same text" else [code[label] for label in labels]
     fit, _ = fitted(rows=rows.append_column("leak", pa.array(leak)))
-    assert fit.looks["leak"].startswith("Each value goes with one class only, in all 30 labeled")
+    assert fit.looks["leak"].startswith("Each value occurs with one class only, in all 30 labeled")
     assert "--drop 'leak'" in fit.looks["leak"]
     fit, _ = fitted(
         rows=rows.append_column("leak", pa.array(leak)), drop=("leak", "name", "weight")

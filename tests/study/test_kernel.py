@@ -54,7 +54,7 @@ def test_study_of_a_kernel_says_what_matters_without_weights(tmp_path):
     assert study.settings["kernel"].startswith("the rbf kernel (gamma")
     html = page(study)
     assert "Weights, the largest first" not in html
-    assert "What matters most" in html
+    assert "Most important columns" in html
     path = tmp_path / "model.skops"
     save_model(fit.model, path, facts={})
     again = load_model(path).model

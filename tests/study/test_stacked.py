@@ -11,12 +11,12 @@ import pytest
 
 from neverworse.evidence import FEWEST_LABELS
 from neverworse.rows import as_rows
-from neverworse.study import ThresholdRule, _comparison, _stacked, candidates_named
-from neverworse.study._choice import choose
+from neverworse.study import ThresholdRule, _choice, _comparison, candidates_named
+from neverworse.study._assess import AUDIT, ladder
+from neverworse.study._choice import choose, stack
 from neverworse.study._files import study_from
 from neverworse.study._methods import standard_methods
 from neverworse.study._side_by_side import ScoredRows
-from neverworse.study._stacked import AUDIT, ladder, stack
 from neverworse.tables import TableError, load_model, save_model
 from tests.study.fits import few_labels, fitted, studied, table
 
@@ -88,7 +88,7 @@ def test_what_is_said_is_in_the_study_and_comes_back_from_its_file(moved):
     assert f"They differ on {n_differing} of the 110 unlabeled rows." in undecided.words[0]
     assert undecided.words[0].endswith("To label some of these: neverworse label.")
     assert undecided.words[-1] == AUDIT
-    assert "Nothing is certain about it" in " ".join(study.model.words)
+    assert "It has no guarantee" in " ".join(study.model.words)
     again = study_from(json.loads(json.dumps(study.to_dict())))
     assert (again.ladder, again.confident) == (study.ladder, study.confident)
     assert study.importance.model == "stacked"
@@ -131,8 +131,8 @@ def test_without_a_step_the_stacked_model_is_the_supervised_one():
     [
         ({"candidates": ()}, "it was turned off (--candidates none)."),
         ({"class_weight": "balanced"}, "with --class-weight, scores are not probabilities"),
-        ({"rows": labels_of(FEWEST_LABELS - 1)}, "it takes at least 10 labeled rows, and there"),
-        ({"rows": few_labels()}, "it takes at least 10 labeled rows, and there are 2."),
+        ({"rows": labels_of(FEWEST_LABELS - 1)}, "it needs at least 10 labeled rows, and there"),
+        ({"rows": few_labels()}, "it needs at least 10 labeled rows, and there are 2."),
     ],
     ids=["none", "class weight", "nine labels", "two labels"],
 )
@@ -171,7 +171,7 @@ def test_a_candidate_that_fails_is_no_reason_to_stop(monkeypatch):
 
 
 def test_of_large_tables_rows_are_drawn_and_that_is_said(monkeypatch):
-    monkeypatch.setattr(_stacked, "MOST_UNLABELED", 50)
+    monkeypatch.setattr(_choice, "MOST_UNLABELED", 50)
     fit, settings = fitted(**LOGISTIC)
     here, there = (
         stack(each, settings) for each in (fit, replace(fit, features=as_rows(fit.features)))
@@ -241,6 +241,6 @@ def test_the_undecided_rung_names_the_best_candidate_of_a_supervised_model(moved
     assert "Brier score of logistic regression is 0.02 lower, which chance may" in said.words[0]
     worse = replace(still, candidates=(replace(still.candidates[0], difference=0.01),))
     said = ladder("No.", False, worse, "", model=None, n_differing=0, n_unlabeled=9)[2]
-    assert said.words[0] == "Whether a candidate is better than the supervised model all the same."
+    assert said.words[0] == "Whether a candidate is nevertheless better than the supervised model."
     said = ladder("No.", False, None, "why.", model=None, n_differing=0, n_unlabeled=9)[2]
     assert said.words == ("Whether another model is better than the supervised one.", AUDIT)

@@ -84,3 +84,26 @@ def test_words():
     assert str(ThresholdRule("cost", miss=5.0, alarm=0.5)) == "cost=5:0.5"
     words = ThresholdRule("cost", miss=5.0, alarm=0.5).words
     assert words.endswith("a missed row costs 5 and a false alarm 0.5")
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("0.5", ThresholdRule()),
+        ("0.25", ThresholdRule(value=0.25)),
+        ("f1", ThresholdRule("f1")),
+        ("balanced", ThresholdRule("balanced")),
+        ("cost=5:0.5", ThresholdRule("cost", miss=5.0, alarm=0.5)),
+    ],
+)
+def test_thresholds_as_they_are_written(text, rule):
+    assert ThresholdRule.parse(text) == rule
+    assert ThresholdRule.parse(str(rule)) == rule
+
+
+@pytest.mark.parametrize(
+    "text", ["", "nan", "inf", "0", "1", "cost=1", "cost=1:2:3", "cost=a:b", "cost=", "cost=-1:2"]
+)
+def test_thresholds_that_mean_nothing(text):
+    with pytest.raises(ValueError, match="--threshold"):
+        ThresholdRule.parse(text)

@@ -22,11 +22,11 @@ from neverworse.tables import (
     TableError,
     TablePreparation,
     is_large,
+    reading,
     store,
     table_files,
 )
 from neverworse.tables._classifier import PreparedRows
-from neverworse.tables.reading import large
 from tests.study.fits import fitted, table
 
 
@@ -209,13 +209,13 @@ def test_free_memory_of_windows(monkeypatch):
         kernel32 = Kernel
 
     monkeypatch.setattr("ctypes.windll", Libraries, raising=False)
-    monkeypatch.setattr("neverworse.tables.reading.large.sys.platform", "win32")
-    assert large._free_memory() == 9 << 30
+    monkeypatch.setattr("neverworse.tables.reading.sys.platform", "win32")
+    assert reading._free_memory() == 9 << 30
 
 
 def test_free_memory_without_proc(monkeypatch):
     monkeypatch.setattr(Path, "open", lambda *_, **__: io.StringIO("MemTotal: 1 kB\n"))
     pages = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 1000}
     monkeypatch.setattr(os, "sysconf", pages.get, raising=False)
-    monkeypatch.setattr("neverworse.tables.reading.large.sys.platform", "darwin")
-    assert large._free_memory() == 0.5 * 4096 * 1000
+    monkeypatch.setattr("neverworse.tables.reading.sys.platform", "darwin")
+    assert reading._free_memory() == 0.5 * 4096 * 1000

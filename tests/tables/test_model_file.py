@@ -323,7 +323,9 @@ def test_models_of_scikit_learn(tmp_path, model):
 )
 def test_compiled_code_is_opened_only_if_asked_for(tmp_path, model):
     skops.io.dump(model.fit(X, TRUE), tmp_path / "m")
-    assert "compiled code that made-up numbers can crash" in refusal(load_any_model, tmp_path / "m")
+    assert "compiled code that a malicious file can crash" in refusal(
+        load_any_model, tmp_path / "m"
+    )
     loaded = load_any_model(tmp_path / "m", compiled=True).model
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
 

@@ -18,12 +18,13 @@ from neverworse.tables import (
     TableClassifier,
     TableError,
     predict_batches,
+    reading,
     table_files,
     write_csv,
     write_json_lines,
     write_parquet,
 )
-from neverworse.tables.reading import delimited, tables
+from neverworse.tables.reading import delimited
 
 
 def frame(n=500, seed=0):
@@ -83,7 +84,7 @@ def predicted(model, *paths, noticed=None, missing=(), **options):
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".feather", ".arrows"])
 def test_batches_give_the_same_as_all_rows_at_once(model, tmp_path, monkeypatch, suffix):
-    monkeypatch.setattr(tables, "BATCH_ROWS", 64)
+    monkeypatch.setattr(reading, "BATCH_ROWS", 64)
     monkeypatch.setattr(delimited, "BLOCK_BYTES", 4096)
     noticed = Noticed()
     path = written(tmp_path / f"t{suffix}", TABLE)

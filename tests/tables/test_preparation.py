@@ -25,7 +25,7 @@ from neverworse.tables import (
     load_model,
     save_model,
 )
-from neverworse.tables.preparation import features as module
+from neverworse.tables import preparation as module
 
 
 def frame(n=400, seed=0):
@@ -333,7 +333,7 @@ def test_dates_in_another_order_are_read():
             ["a", "b", "A", "b"],
             "'a' and 'A' count as two levels. If they are one, spell them alike.",
         ),
-        ([f"L{k}" for k in range(40)] * 3, "40 different values: the 30 most frequent ones count"),
+        ([f"L{k}" for k in range(40)] * 3, "40 different values: the 30 most frequent ones get"),
         ([f"text {k}" for k in TWELVE], "12 different texts in 12 rows, so they are not used."),
         (
             list(TWELVE),
@@ -459,7 +459,7 @@ def test_thousands_of_columns(monkeypatch):
     values = rng.normal(size=(20, 3_000))
     wide = pa.table({f"c{k}": values[:, k] for k in range(3_000)})
     np.testing.assert_allclose(TablePreparation().fit_transform(wide).std(axis=0), 1.0)
-    monkeypatch.setattr("neverworse.tables.preparation.features.MAX_FEATURES", 2_999)
+    monkeypatch.setattr("neverworse.tables.preparation.MAX_FEATURES", 2_999)
     with pytest.raises(
         TableError, match=r"3,000 columns would make 3,000 features, more than 2,999"
     ):

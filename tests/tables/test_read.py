@@ -149,7 +149,7 @@ def test_numbers_in_one_file_and_dates_in_another_are_text(read):
 
 def test_types_that_do_not_go_together(read):
     one, two = ('{"a": 1, "b": {"c": 2}}', '{"a": 1, "b": 3}')
-    with pytest.raises(TableError, match="'b' holds values of types that do not go together"):
+    with pytest.raises(TableError, match="'b' holds values of incompatible types"):
         read(one, two, name="t.jsonl")
 
 
@@ -401,7 +401,7 @@ def test_json_nested_without_end_is_refused_before_it_is_parsed(read, content):
 
 
 def test_brackets_in_text_are_no_depth(read, monkeypatch):
-    monkeypatch.setattr("neverworse.tables.reading.tables.JSON_BYTES", 1 << 18)  # several blocks
+    monkeypatch.setattr("neverworse.tables.reading.formats.JSON_BYTES", 1 << 18)  # several blocks
     rows = [{"a": "[" * 500, "b": k, "c": '\\"' + "{" * 500} for k in range(2_000)]
     table = read("\n".join(map(json.dumps, rows)), name="t.jsonl")
     assert table.to_pylist() == rows

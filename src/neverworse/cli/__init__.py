@@ -19,9 +19,8 @@ from types import FrameType
 from typing import Any
 
 from neverworse import __version__
-from neverworse._extras import install
 from neverworse._files import ENDING, remove_unfinished
-from neverworse._words import ELLIPSIS, MINUS, MISSING
+from neverworse._words import ELLIPSIS, MINUS, MISSING, install
 from neverworse.cli._common import BROKEN_PIPE, FAILURE, INTERRUPTED, CommandError, plain
 
 STANDS_ON = ("numpy", "scipy", "scikit-learn", "pyarrow", "skops", "matplotlib")
@@ -30,10 +29,13 @@ COMMANDS = {
     "fit": (".fit", "fit a model to a table in which some rows have no label"),
     "predict": (".saved", "predict the classes of a table with a model of neverworse fit"),
     "audit": (".saved", "prove how much worse or better a saved model may be than another"),
-    "report": (".saved", "write the report of a fit again"),
+    "report": (".saved", "rewrite the report of a fit"),
     "label": (".label", "label a few rows to decide between the models of a fit, or to train"),
     "demo": (".demo", "compare supervised, projected, ICLS and oracle on a small data set"),
-    "reproduce": (".reproduce", "run the paper's experiments beside the published results"),
+    "reproduce": (
+        ".reproduce",
+        "run the paper's experiments and compare with the published results",
+    ),
     "completion": (".", "print a shell completion script"),
 }
 SHELLS = ("bash", "zsh", "fish", "tcsh")
@@ -54,7 +56,7 @@ to use it:
 def main(argv: list[str] | None = None) -> int:
     """Run a sub-command, with the arguments of the process if none are given.
 
-    What the user can put right is said in a line. The exit code is returned.
+    What the user can put right is printed in a line. The exit code is returned.
     """
     parser, _ = build_parser()
     sys.stderr = sys.stderr or io.StringIO()  # closed, or a process of Windows without a console
@@ -66,7 +68,7 @@ def main(argv: list[str] | None = None) -> int:
     words = _words() if argv is None else argv
     try:
         arguments = parser.parse_args(words)
-    except SystemExit as stop:  # argparse has said why
+    except SystemExit as stop:  # argparse has printed why
         return stop.code if isinstance(stop.code, int) else 0
     if arguments.command is None:
         parser.print_help()
@@ -183,7 +185,6 @@ class Command(argparse.ArgumentParser):
     name: str
 
     def describe(self) -> None:
-        """Add the description and the arguments."""
         module, _ = COMMANDS[self.name]
         getattr(import_module(module, __name__), f"add_{self.name}")(self)
 
@@ -198,8 +199,8 @@ def build_parser() -> tuple[argparse.ArgumentParser, dict[str, Command]]:
         prog="neverworse",
         description="Safe semi-supervised classification: never worse than the supervised "
         "classifier, with a certificate on every fit.",
-        epilog="Exit codes: 0 done; 1 something went wrong; 2 a wrong argument; 3 an audit found "
-        "no guarantee; 4 a table cannot be used as it is; 5 a model file is refused.",
+        epilog="Exit codes: 0 success; 1 failure; 2 invalid argument; 3 the audit found no "
+        "guarantee; 4 unusable table; 5 refused model file.",
     )
     parser.add_argument("--version", action=_Versions, help="print the versions in use, and exit")
     commands = parser.add_subparsers(
@@ -240,12 +241,11 @@ def add_completion(parser: argparse.ArgumentParser) -> None:
     parser.description = "Print a shell completion script."
     parser.epilog = COMPLETION
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("shell", choices=SHELLS, help="for which shell")
+    parser.add_argument("shell", choices=SHELLS, help="the shell")
     parser.set_defaults(run=_complete)
 
 
 def _complete(arguments: argparse.Namespace) -> None:
-    """Print the script with which a shell completes the command line."""
     try:
         import shtab
     except ImportError:

@@ -15,10 +15,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from neverworse._extras import install
+from neverworse._words import install
 
 if TYPE_CHECKING:
-    from neverworse.study import ThresholdRule
     from neverworse.tables import ReadOptions
 
 # What shells expect: 1 for what went wrong, 2 for what was asked wrongly, 128 + n for signal n.
@@ -174,7 +173,7 @@ def _cell(content: str, longest: int = 60) -> str:
 def add_reading(parser: argparse.ArgumentParser) -> None:
     """Add what says how tables are read."""
     add = parser.add_argument_group("reading").add_argument
-    add("--delimiter", metavar="C", help="between cells of CSV (default: detected)")
+    add("--delimiter", metavar="C", help="delimiter of CSV files (default: detected)")
     add("--decimal", metavar="C", help="decimal mark of numbers, . or , (default: detected)")
     add("--encoding", metavar="NAME", help="encoding of text (default: UTF-8)")
     add(
@@ -200,7 +199,7 @@ def add_trust(parser: argparse.ArgumentParser) -> None:
         "--trust-compiled",
         action="store_true",
         help="open models that predict with compiled code, such as forests, nearest neighbors and "
-        "SVC; a made-up file could crash this program, so use it only for files that you trust",
+        "SVC; a malicious file could crash this program, so use it only for files that you trust",
     )
 
 
@@ -323,52 +322,3 @@ def parse_prior(texts: list[str]) -> dict[str | None, tuple[float, float]] | str
             raise UsageError(f"--prior is given twice for {name or 'the second class'!r}.")
         found[name or None] = (low, high)
     return found
-
-
-def parse_model(text: str) -> str:
-    """Return the name of the model that is meant; see --model."""
-    from neverworse.study import named
-
-    try:
-        return named(text)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
-
-
-def parse_candidates(texts: list[str] | None, model: str) -> tuple[str, ...]:
-    """Return the names of the candidates that are meant; see --candidates."""
-    from neverworse.study import FitSettings, candidates_named
-
-    try:
-        found = FitSettings.candidates if texts is None else candidates_named(texts)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
-    if not found and parse_model(model) == "stacked":
-        raise UsageError("--model stacked takes candidates. Leave --candidates none out.")
-    return found
-
-
-def parse_threshold(text: str) -> ThresholdRule:
-    """Return the rule that is meant; see --threshold."""
-    from neverworse.study import ThresholdRule
-
-    named = {"balanced": ThresholdRule("balanced"), "f1": ThresholdRule("f1")}
-    if text in named:
-        return named[text]
-    kind, _, costs = text.rpartition("=")
-    parts = costs.split(":") if kind == "cost" else [text]
-    try:
-        numbers = [float(part) for part in parts]
-        if kind not in ("", "cost") or len(numbers) != (2 if kind else 1):
-            raise ValueError
-    except ValueError:
-        raise UsageError(
-            f"--threshold is a number between 0 and 1, balanced, f1 or cost=5:1, not {text!r}."
-        ) from None
-    if kind:
-        if not all(0.0 < cost < float("inf") for cost in numbers):
-            raise UsageError(f"--threshold: both costs must be positive, but are {costs}.")
-        return ThresholdRule("cost", miss=numbers[0], alarm=numbers[1])
-    if not 0.0 < numbers[0] < 1.0:
-        raise UsageError(f"--threshold is a probability between 0 and 1, not {text}.")
-    return ThresholdRule(value=numbers[0])

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from neverworse._files import write_whole
-from neverworse._words import count, decimal, interval, signed
+from neverworse._words import count, decimal, grouped, interval, signed
 from neverworse.cli._common import UsageError, aligned, labelled, wrapped
 from neverworse.study import (
     ColumnFacts,
@@ -27,7 +27,6 @@ from neverworse.tables import (
     TablePreparation,
     check_readable,
     describe,
-    grouped,
     read_plan,
     read_target,
 )
@@ -165,18 +164,18 @@ def _numbers(study: Study) -> Iterator[str]:
 
 
 def _matters(study: Study) -> str:
-    """Say which columns matter most, to the class that is looked for if there is one."""
+    """Name the most important columns, for the positive class if there is one."""
     positive, found = study.data.positive, study.importance
     if found is not None:
         shown = found.columns[:MAX_SAID]
         parts = [f"{each.column} ({signed(decimal(each.increase.value))})" for each in shown]
         of = "" if positive is None else f" of {positive!r}"
         return (
-            f"What matters most to {found.model}, by the increase of the {found.measure}{of} when "
-            f"a column is shuffled: {', '.join(parts)}."
+            f"Most important columns for the {found.model} model, by the increase in "
+            f"{found.measure}{of} when a column is shuffled: {', '.join(parts)}."
         )
     if not study.coefficients:
-        return "Which columns matter most was not computed: too few labels were held out."
+        return "The importance of columns was not computed: there are too few labels."
     which = "supervised" if study.model.name == "supervised" else "projected"
     weights = [
         (getattr(each, f"{which}_scaled"), each)
@@ -191,7 +190,8 @@ def _matters(study: Study) -> str:
     ]
     score = "the score of a class" if positive is None else f"the score of {positive!r}"
     return (
-        f"What matters most, by the change in {score} per standard deviation: {', '.join(parts)}."
+        f"Most important features, by the change in {score} per standard deviation: "
+        f"{', '.join(parts)}."
     )
 
 
@@ -252,6 +252,6 @@ def to_look_at(looks: Mapping[str, str]) -> Iterator[str]:
     """Yield a list of columns with what is to be looked at, in full; those alike share a line."""
     found = grouped(looks)
     if found:
-        yield "\nColumns to look at:"
+        yield "\nColumns to check:"
     for look, names in found.items():
         yield wrapped(f"- {names}: {look}", hanging="  ")

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from neverworse import __version__
-from neverworse._extras import install
 from neverworse._files import write_whole
+from neverworse._words import install
 from neverworse.cli._common import (
     UsageError,
     check_folder,
@@ -92,7 +92,7 @@ def run(arguments: argparse.Namespace) -> None:
     _save_picture(arguments.out / PICTURE)
     path, content = arguments.out / TABLE, patients(arguments.labels, arguments.seed)
     write_whole(path, lambda file: file.write(content))
-    print(f"The same data as a table, to go on with: {path}")
+    print(f"The same data as a table, to try next: {path}")
     # Shells of Windows take slashes as well, and not all of them the quotes of others.
     command = ["neverworse", "fit", path.as_posix(), "--target", "diagnosis", "--id", "patient"]
     print(f"\n  {shlex.join(command)}")

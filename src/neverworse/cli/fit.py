@@ -18,11 +18,8 @@ from neverworse.cli._common import (
     check_seed,
     explaining,
     out_path,
-    parse_candidates,
-    parse_model,
     parse_penalty,
     parse_prior,
-    parse_threshold,
     progress,
     read_options,
     without_convergence_warnings,
@@ -57,7 +54,7 @@ def add_fit(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         default=[],
         metavar="TABLE",
-        help="further rows without labels, with the same columns",
+        help="more rows without labels, with the same columns",
     )
     add(
         "--out",
@@ -89,7 +86,7 @@ def _add_columns(parser: argparse.ArgumentParser) -> None:
     add(
         "--dates",
         choices=("day-first", "month-first"),
-        help="what dates such as 01/02/2026 start with, where a column leaves it open",
+        help="order of ambiguous dates such as 01/02/2026",
     )
     add(
         "--plan",
@@ -171,9 +168,9 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
         "--kernel",
         choices=("linear", "rbf", "laplacian", "auto"),
         default="linear",
-        help="of the supervised and the projected model, with a gamma by leave-one-out: linear "
-        "(default); rbf or laplacian, in which scores are not linear in the columns; or auto: rbf "
-        "if that predicts left-out labels clearly better, linear otherwise",
+        help="kernel of the supervised and the projected model: linear (default); rbf or "
+        "laplacian, with gamma chosen by leave-one-out; or auto: rbf if it predicts left-out "
+        "labels clearly better, linear otherwise",
     )
     add(
         "--compare",
@@ -198,9 +195,8 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--threshold",
-        default="0.5",
         metavar="RULE",
-        help="predict the positive one of two classes from this probability on: a number (default: "
+        help="predict the positive class at or above this probability: a number (default: "
         "0.5); or chosen on held-out labeled rows: balanced (accuracy), f1, or cost=5:1, where a "
         "missed positive costs 5 times as much as a false alarm",
     )
@@ -244,7 +240,7 @@ def _run(arguments: argparse.Namespace, scratch: Path) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
     from neverworse.cli._fit_words import as_json, summary
-    from neverworse.study import OUTPUTS, assess, check_choice, fit_table, write_outputs
+    from neverworse.study import OUTPUTS, assess, fit_table, write_outputs
 
     check_replaceable(arguments.out / name for name in OUTPUTS)
     settings = settings_of(arguments)
@@ -254,7 +250,6 @@ def _run(arguments: argparse.Namespace, scratch: Path) -> None:
         facts = pool.submit(lambda: [file_facts(file) for file in files])
         bar("fitting", 0.0)
         fit = fit_table(table, settings)
-        check_choice(fit, settings)
         del table  # its features are what is needed from here on
         study, scored, chosen = assess(
             fit,
@@ -264,7 +259,7 @@ def _run(arguments: argparse.Namespace, scratch: Path) -> None:
             compare_all=arguments.compare,
             curves=not arguments.no_curves,
             seed=arguments.seed,
-            told=bar,
+            notify=bar,
         )
         bar("writing", 0.0)
         for file in files:
@@ -294,16 +289,26 @@ def _check_roles(arguments: argparse.Namespace) -> None:
         for name in names:
             if name is not None and taken.setdefault(name, option) != option:
                 raise UsageError(
-                    f"{taken[name]} and {option} both name the column {name!r}, which can only be "
-                    "one of them."
+                    f"{taken[name]} and {option} both name the column {name!r}, which can only "
+                    "have one role."
                 )
 
 
 def settings_of(arguments: argparse.Namespace) -> FitSettings:
-    """Return what the arguments tell a fit."""
+    """Return the settings that the arguments mean."""
     from neverworse.cli._fit_words import columns_of
-    from neverworse.study import FitSettings
+    from neverworse.study import FitSettings, ThresholdRule, candidates_named, named
 
+    try:
+        model, candidates, threshold = named(arguments.model), FitSettings.candidates, None
+        if arguments.candidates is not None:
+            candidates = candidates_named(arguments.candidates)
+        if arguments.threshold is not None:
+            threshold = ThresholdRule.parse(arguments.threshold)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    if model == "stacked" and not candidates:
+        raise UsageError("--model stacked needs candidates. Remove --candidates none.")
     return FitSettings(
         target=arguments.target,
         id=arguments.id,
@@ -320,9 +325,9 @@ def settings_of(arguments: argparse.Namespace) -> FitSettings:
         class_weight=arguments.class_weight,
         kernel=arguments.kernel,
         positive=arguments.positive,
-        model=parse_model(arguments.model),
-        candidates=parse_candidates(arguments.candidates, arguments.model),
-        threshold=parse_threshold(arguments.threshold),
+        model=model,
+        candidates=candidates,
+        threshold=threshold,
         calibrate=arguments.calibrate,
     )
 

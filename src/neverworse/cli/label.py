@@ -58,12 +58,14 @@ def add_label(parser: argparse.ArgumentParser) -> None:
     parser.epilog = HOW
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     add = parser.add_argument
-    add("folder", type=Path, metavar="DIR", help="--out of neverworse fit")
+    add("folder", type=Path, metavar="DIR", help="the --out folder of neverworse fit")
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--next", type=int, metavar="N", help="write N rows to label to a file")
     what.add_argument("--answers", type=Path, metavar="FILE", help="record the answers in a file")
     what.add_argument(
-        "--serve", action="store_true", help="open a page to label on, one row at a time"
+        "--serve",
+        action="store_true",
+        help="open a page in the browser, to label one row at a time",
     )
     what.add_argument(
         "--withdraw", type=int, nargs="+", metavar="ROW", help="take back answers, by row number"
@@ -93,7 +95,7 @@ def add_label(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="port of --serve, on this computer only (default: a free one)",
     )
-    add("--no-browser", action="store_true", help="let --serve print the address only")
+    add("--no-browser", action="store_true", help="with --serve, only print the address")
     add_formulas(parser)
     add_reading(parser)
     add_output(parser)
@@ -107,7 +109,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.out is None:
         arguments.out = Path("filled.csv" if arguments.fill else SHEET)
     elif arguments.next is None and not arguments.fill:
-        raise UsageError("--out goes with --next or --fill.")
+        raise UsageError("--out needs --next or --fill.")
     if arguments.next is not None or arguments.fill:
         check_out_file(arguments.out)
     if not 0 <= arguments.port <= MAX_PORT:
@@ -140,7 +142,7 @@ def _report(labeling: Labeling) -> None:
 def _alone(folder: Path) -> Iterator[None]:
     """Keep a second program from counting answers that this one does not know of."""
     if not folder.is_dir():
-        raise UsageError(f"There is no folder {folder}. Give what was --out of neverworse fit.")
+        raise UsageError(f"There is no folder {folder}. Give the --out folder of neverworse fit.")
     try:
         with only_one(folder / AT_WORK):
             yield
@@ -291,7 +293,7 @@ def _record(arguments: argparse.Namespace, labeling: Labeling) -> None:
     recorded = f"{count(n_new, 'new answer')} ({n_decide:,} to decide, {n_train:,} to train)"
     said = [f"Recorded: {recorded}."]
     if before.verdict != now.verdict:
-        said.append(f"Before, it was {before.verdict}.")
+        said.append(f"It was {before.verdict} before.")
     elif now.n_decide > before.n_decide and now.n_differing:
         low, high = map(in_points, before.interval)
         said.append(f"Before, the interval was {low} to {high} points.")
@@ -349,7 +351,7 @@ def _fill(arguments: argparse.Namespace, labeling: Labeling) -> None:
     n = len(labeling.answers)
     said = (
         f"Written: {arguments.out}, the table with {count(n, 'answer')} in its target. A model "
-        "that is fitted to it is another one: nothing is decided about it yet."
+        "fitted to it is a new model: nothing is decided about it yet."
     )
     _say(arguments, labeling, {"out": str(arguments.out), "n_answers": n}, [said])
 

@@ -208,7 +208,6 @@ def _summary(reproduction: Reproduction) -> Iterator[str]:
 
 
 def _duration(seconds: float) -> str:
-    """Write how long something took."""
     if seconds < 60.0:
         return f"{seconds:.0f} seconds"
     minutes, rest = divmod(round(seconds), 60)

@@ -138,7 +138,7 @@ def add_audit(parser: argparse.ArgumentParser) -> None:
         "worse; 3: it may be worse."
     )
     add = parser.add_argument
-    add("model", type=Path, metavar="MODEL", help="a file of skops")
+    add("model", type=Path, metavar="MODEL", help="a skops file")
     add("table", nargs="+", metavar="TABLE", help="files of any format, or -")
     add(
         "--against",
@@ -176,7 +176,7 @@ def audit(arguments: argparse.Namespace) -> int:
     """Load the models, read the table, and print what is certain."""
     prior = parse_prior(arguments.prior)
     if not isinstance(prior, str) and None in prior:
-        raise UsageError("Here, --prior has to name the class: CLASS=LOW..HIGH.")
+        raise UsageError("Here, --prior must name the class: CLASS=LOW..HIGH.")
     with explaining():
         from neverworse.tables import (
             audit_table,
@@ -244,9 +244,9 @@ def _response(response: str, *models: Any) -> str:
 
 def add_report(parser: argparse.ArgumentParser) -> None:
     """Describe the sub-command."""
-    parser.description = "Write report.html again, from the results of neverworse fit."
+    parser.description = "Rewrite report.html from the results of neverworse fit."
     add = parser.add_argument
-    add("folder", type=Path, metavar="DIR", help="--out of neverworse fit")
+    add("folder", type=Path, metavar="DIR", help="the --out folder of neverworse fit")
     add("--out", type=out_path, metavar="FILE", help="where to write it (default: DIR/report.html)")
     add_output(parser)
     parser.set_defaults(run=report)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from neverworse._docs import documented_like
 from neverworse._typing import Indices, Matrix, Vector
+from neverworse._words import documented_like
 
 N_DIMENSIONS = 241  # of all the artificial sets and images of the book
 

@@ -16,8 +16,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import Bunch
 
-from neverworse._extras import install
 from neverworse._typing import AnyArray, Indices
+from neverworse._words import install
 from neverworse.datasets._prepare import Facts, check_splits, read_facts, sha256
 from neverworse.datasets._sources import (
     data_folders,

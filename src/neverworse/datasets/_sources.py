@@ -20,9 +20,9 @@ import numpy as np
 from scipy.io import loadmat
 from sklearn.datasets import fetch_openml, load_breast_cancer
 
-from neverworse._extras import install
 from neverworse._files import write_whole
 from neverworse._typing import AnyArray, Indices, Matrix
+from neverworse._words import install
 from neverworse.datasets._prepare import Facts, Prepared, Raw, prepare
 
 VARIABLE = "NEVERWORSE_DATA"

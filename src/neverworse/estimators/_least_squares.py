@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from neverworse._docs import documented_like
 from neverworse._typing import Indices, Matrix, Vector
+from neverworse._words import documented_like
 from neverworse.estimators._input import FitInput
 from neverworse.estimators._kernels import KERNEL_CONSTRAINTS, KernelModel, spaces
 from neverworse.estimators._known_labels import CLASS_WEIGHT, known_labels

@@ -10,8 +10,8 @@ from sklearn.base import RegressorMixin, _fit_context
 from sklearn.linear_model import LinearRegression
 from sklearn.utils.validation import check_is_fitted
 
-from neverworse._docs import documented_like
 from neverworse._typing import Indices, Vector
+from neverworse._words import documented_like
 from neverworse.estimators._input import FitInput, explains_conversion, lazy_on_dask
 from neverworse.estimators._kernels import KERNEL_CONSTRAINTS, KernelModel
 from neverworse.estimators._known_targets import known_targets

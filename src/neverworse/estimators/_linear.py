@@ -12,8 +12,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import LabelBinarizer
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from neverworse._docs import documented_like
 from neverworse._typing import AnyArray, Matrix, Vector
+from neverworse._words import documented_like
 from neverworse.estimators._input import (
     FitInput,
     checked_weights,

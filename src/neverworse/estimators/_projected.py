@@ -10,8 +10,8 @@ from scipy import sparse
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from neverworse._docs import documented_like
 from neverworse._typing import Vector
+from neverworse._words import documented_like
 from neverworse.estimators._class_prior import with_class_prior
 from neverworse.estimators._input import FitInput
 from neverworse.estimators._known_labels import known_labels

@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from neverworse._docs import documented_like
 from neverworse._typing import Vector
+from neverworse._words import documented_like
 from neverworse.estimators._input import FitInput
 from neverworse.estimators._known_targets import known_targets, within_range
 from neverworse.estimators._least_squares_regressor import (

@@ -11,8 +11,8 @@ from scipy.sparse import csgraph
 from sklearn.neighbors import kneighbors_graph
 from sklearn.utils._param_validation import Interval
 
-from neverworse._docs import documented_like
 from neverworse._typing import AnyArray, Mask, Matrix, Vector
+from neverworse._words import documented_like
 from neverworse.estimators import (
     KERNEL_CONSTRAINTS,
     FitInput,

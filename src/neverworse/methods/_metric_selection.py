@@ -14,8 +14,8 @@ from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import _num_samples, check_consistent_length
 
 from neverworse._budget import Budget
-from neverworse._docs import documented_like
 from neverworse._typing import AnyArray, Mask, Matrix, Vector
+from neverworse._words import documented_like
 from neverworse.estimators import (
     CallbackSupportMixin,
     PassesPredictionsOn,

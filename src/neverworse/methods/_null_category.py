@@ -15,8 +15,8 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from neverworse._budget import Budget
-from neverworse._docs import documented_like
 from neverworse._typing import AnyArray, Matrix, Vector
+from neverworse._words import documented_like
 from neverworse.estimators import (
     CallbackSupportMixin,
     ProjectedLeastSquaresClassifier,

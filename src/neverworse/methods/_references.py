@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils.validation import check_consistent_length
 
-from neverworse._docs import documented_like
 from neverworse._typing import AnyArray
+from neverworse._words import documented_like
 from neverworse.estimators import (
     DelegatingClassifier,
     LabeledRows,

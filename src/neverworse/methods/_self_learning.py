@@ -17,8 +17,8 @@ from sklearn.utils.validation import validate_data
 
 from neverworse._accelerated_gradient import accelerated_gradient
 from neverworse._budget import Budget
-from neverworse._docs import documented_like
 from neverworse._typing import AnyArray, Matrix, Vector
+from neverworse._words import documented_like
 from neverworse.estimators import (
     CallbackSupportMixin,
     DelegatingClassifier,

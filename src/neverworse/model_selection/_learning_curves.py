@@ -14,8 +14,8 @@ from sklearn.utils import _safe_indexing, check_random_state, indexable
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples
 
-from neverworse._docs import documented_like
 from neverworse._typing import Indices, Matrix
+from neverworse._words import documented_like
 from neverworse.estimators import weights_for
 from neverworse.model_selection._mask import is_continuous, labeled_rows, shuffled_strata
 from neverworse.model_selection._split import LabeledKFold, StratifiedLabeledKFold

@@ -20,8 +20,8 @@ from sklearn.model_selection import (
 )
 from sklearn.utils.validation import _num_samples
 
-from neverworse._docs import documented_like
 from neverworse._typing import AnyArray, Indices
+from neverworse._words import documented_like
 from neverworse.model_selection._mask import is_continuous, labeled_codes, labeled_rows
 
 

@@ -11,30 +11,64 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import io
 import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from neverworse import _words
 from neverworse._palette import DARK, LIGHT, PRINT
-from neverworse.pages._svg import COLOURS, Chart
 
-__all__ = [
-    "COLOURS",
-    "Chart",
-    "Markup",
-    "digest",
-    "estimate",
-    "exact",
-    "name",
-    "picture",
-    "render",
-]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
+__all__ = ["COLOURS", "SMALL", "WIDTH", "Chart", "Markup", "canvas", "digest", "drawing_style"]
+__all__ += ["estimate", "exact", "name", "number_axis", "picture", "render"]
+
+SVG = "http://www.w3.org/2000/svg"
+XLINK = "http://www.w3.org/1999/xlink"
+SHAPES = ("path", "use", "rect")
+
+# Figures are drawn in roles, not in colours: each role has a number that matplotlib takes for a
+# colour, and becomes a class. The style sheet says how it looks in light, dark and print.
+ROLES = (
+    *("ink", "soft", "line", "ground", "supervised", "projected", "third", "fourth", "fifth"),
+    *("sixth", "hover"),
+)
+COLOURS = {role: f"#0000{k + 1:02x}" for k, role in enumerate(ROLES)}
+_ROLE_OF = {colour: role for role, colour in COLOURS.items()}
+
+# What matplotlib writes as a style, and what can be written as attributes. A page whose security
+# policy allows no styles but its own sheet ignores style attributes.
+_KEPT = {"stroke-width", "stroke-dasharray", "stroke-dashoffset", "stroke-linejoin"}
+_KEPT |= {"stroke-linecap", "stroke-opacity", "fill-opacity", "opacity"}
+_KEPT |= {"font-size", "font-weight", "text-anchor"}
+
+WIDTH = 480  # pixels: two beside each other on a screen; one fills a telephone, still readable
+LETTERS, SMALL = 12, 11  # height of text in pixels
+STYLE = {
+    "font.size": LETTERS,
+    "axes.labelsize": LETTERS,
+    **dict.fromkeys(("axes.spines.top", "axes.spines.right"), False),
+    **dict.fromkeys(("axes.edgecolor", "xtick.color", "ytick.color"), COLOURS["soft"]),
+    **dict.fromkeys(("axes.labelcolor", "text.color"), COLOURS["ink"]),
+    **dict.fromkeys(("xtick.labelcolor", "ytick.labelcolor"), COLOURS["ink"]),
+    **dict.fromkeys(("xtick.labelsize", "ytick.labelsize"), SMALL),
+    **dict.fromkeys(("axes.linewidth", "grid.linewidth"), 1.0),
+    "grid.color": COLOURS["line"],
+    "axes.axisbelow": True,
+    "lines.solid_joinstyle": "round",
+    "svg.fonttype": "none",
+}
 OPTION = re.compile(r"--[a-z][a-z-]*")
 
 
@@ -145,3 +179,192 @@ def estimate(found: _words.Interval | None, sign: bool = False) -> Markup:
 def _options(sentence: str) -> Markup:
     """Return a sentence in which options of the command line are not broken at their hyphens."""
     return Markup(OPTION.sub(r'<code class="option">\g<0></code>', str(escape(sentence))))
+
+
+# Charts: from figures to vectors inside a page, which gives them their colours.
+
+
+@dataclass
+class Chart:
+    """A figure, and what becomes of it in a page.
+
+    Attributes
+    ----------
+    figure : Figure
+    description : str
+        What somebody who cannot see it should know.
+    titles : dict of str to str or list of str
+        What to say when the mouse is over an artist, by its gid; a list has one text for each of
+        its shapes.
+    names : list of str
+        Texts from outside. In the figure they are placeholders: their letters may not be in the
+        font, and are none of matplotlib's business.
+    """
+
+    figure: Figure
+    description: str = ""
+    titles: dict[str, str | Sequence[str]] = field(default_factory=dict)
+    names: list[str] = field(default_factory=list)
+
+    def placeholder(self, content: str) -> str:
+        """Return what to write into the figure instead of a text from outside."""
+        self.names.append(content)
+        return f"@{len(self.names) - 1}"
+
+    def inline(self, identity: str) -> Markup:
+        """Return the figure as an SVG element.
+
+        Parameters
+        ----------
+        identity : str
+            What its identities start with; another one for each figure of a page.
+        """
+        root = ET.fromstring(_rendered(self.figure, identity))
+        for parent in root.iter():
+            for child in list(parent):
+                if child.tag in (f"{{{SVG}}}metadata", f"{{{SVG}}}style"):
+                    parent.remove(child)
+        _name_groups(root, self.titles)
+        _rename(root, identity)
+        for element in root.iter():
+            placeholder = re.fullmatch(r"@(\d+)", (element.text or "").strip())
+            if placeholder:
+                element.text = self.names[int(placeholder[1])]
+            _restyle(element)
+            element.tag = element.tag.removeprefix(f"{{{SVG}}}")
+        box = root.get("viewBox", "")
+        width, height = (f"{float(size):.0f}" for size in box.split()[2:])
+        root.attrib.clear()
+        root.attrib |= {"role": "img", "aria-label": self.description, "viewBox": box}
+        root.attrib |= {"width": width, "height": height}
+        return Markup(ET.tostring(root, encoding="unicode"))
+
+
+def _rendered(figure: Figure, salt: str) -> bytes:
+    import matplotlib as mpl
+
+    file = io.BytesIO()
+    with mpl.rc_context({"svg.hashsalt": salt}):
+        figure.savefig(file, format="svg", dpi=72, metadata={"Date": None}, transparent=True)
+    return file.getvalue()
+
+
+def _name_groups(root: Any, titles: Mapping[str, str | Sequence[str]]) -> None:
+    """Give groups, or each of their shapes, the text that is shown under the mouse."""
+    for group in root.iter(f"{{{SVG}}}g"):
+        found = titles.get(group.get("id", ""))
+        if found is None:
+            continue
+        if isinstance(found, str):
+            _set_title(group, found)
+            continue
+        shapes = list(_shapes(group))
+        # Shapes that lie outside the axes are not written; then nobody knows which is which.
+        if len(shapes) == len(found):
+            for shape, title in zip(shapes, found, strict=True):
+                _set_title(shape, title)
+
+
+def _shapes(group: Any) -> Iterator[Any]:
+    for child in group:
+        if child.tag == f"{{{SVG}}}g":
+            yield from _shapes(child)
+        elif child.tag.removeprefix(f"{{{SVG}}}") in SHAPES:
+            yield child
+
+
+def _set_title(element: Any, content: str) -> None:
+    if not content:
+        return
+    title = ET.Element(f"{{{SVG}}}title")
+    title.text = content
+    element.insert(0, title)
+
+
+def _rename(root: Any, identity: str) -> None:
+    """Keep only identities that are referred to, and make them unique in the page."""
+    referred = set()
+    for element in root.iter():
+        address = element.attrib.pop(f"{{{XLINK}}}href", None)
+        if address is not None:
+            referred.add(address[1:])
+            element.set("href", f"#{identity}-{address[1:]}")
+        clip = element.get("clip-path")
+        if clip is not None:
+            name = clip.removeprefix("url(#").removesuffix(")")
+            referred.add(name)
+            element.set("clip-path", f"url(#{identity}-{name})")
+    for element in root.iter():
+        name = element.attrib.pop("id", None)
+        if name in referred:
+            element.set("id", f"{identity}-{name}")
+
+
+def _restyle(element: Any) -> None:
+    """Write styles as attributes and classes, and positions with as many digits as can be seen."""
+    styles = dict(
+        part.split(":", 1) for part in element.attrib.pop("style", "").split(";") if ":" in part
+    )
+    styles = {key.strip(): value.strip() for key, value in styles.items()}
+    classes = []
+    for kind in ("fill", "stroke"):
+        value = styles.pop(kind, None)
+        if value == "none":
+            element.set(kind, "none")
+        elif value is not None:
+            classes.append(f"{kind[0]}-{_ROLE_OF[value]}")
+    # Older versions of matplotlib write fonts in one go.
+    shorthand = re.match(r"(?:(\d00|bold) )?([\d.]+)px", styles.pop("font", ""))
+    if shorthand:
+        element.set("font-weight", shorthand[1] or "normal")
+        element.set("font-size", shorthand[2])
+    for key, value in styles.items():
+        if key in _KEPT:
+            element.set(key, value.removesuffix("px"))
+    if classes:
+        element.set("class", " ".join(classes))
+    for key in ("d", "x", "y", "width", "height", "transform"):
+        if key in element.attrib:
+            element.set(key, _rounded(element.get(key)))
+
+
+def _rounded(positions: str) -> str:
+    rounded = re.sub(
+        r"-?\d+\.\d+", lambda found: f"{float(found[0]):.2f}".rstrip("0").rstrip("."), positions
+    )
+    return " ".join(rounded.split())
+
+
+@contextmanager
+def drawing_style() -> Iterator[None]:
+    """Draw in the style of the pages, whatever matplotlib's settings are elsewhere."""
+    from matplotlib import style
+
+    with style.context(["default", STYLE]):
+        yield
+
+
+def canvas(
+    height: float, *, left: float = 56, right: float = 12, top: float = 12, bottom: float = 44
+) -> tuple[Chart, Axes]:
+    """Return an empty chart and its axes; all sizes are pixels.
+
+    To be called, and drawn into, within `drawing_style`. Margins are given, not computed: texts
+    get their letters later, in a font of the reader's.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(WIDTH / 72, height / 72), dpi=72)
+    size = 1.0 - (left + right) / WIDTH, 1.0 - (top + bottom) / height
+    ax = figure.add_axes((left / WIDTH, bottom / height, *size))
+    ax.tick_params(length=0, pad=6)
+    return Chart(figure), ax
+
+
+def number_axis(axis: Any, n_ticks: int = 5) -> None:
+    """Write numbers as the rest of the page does, at not too many places."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(n_ticks, steps=[1, 2, 2.5, 5, 10]))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: _words.number(value, largest=1e6)))
+    axis.grid(True)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from neverworse._docs import documented_like
 from neverworse._palette import BLUE, GREEN, GREY, ORANGE, SKY
 from neverworse._typing import Mask, Matrix, Vector
+from neverworse._words import documented_like
 from neverworse.estimators import (
     LinearClassifier,
     ProjectedLeastSquaresClassifier,

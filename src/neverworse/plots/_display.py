@@ -10,10 +10,9 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils._plotting import _validate_score_name
 
-from neverworse._docs import documented_like
-from neverworse._extras import install
 from neverworse._palette import BLUE, ORANGE
 from neverworse._typing import Indices, Matrix
+from neverworse._words import documented_like, install
 from neverworse.model_selection import (
     LearningCurve,
     labeled_learning_curve,

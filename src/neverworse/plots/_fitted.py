@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from neverworse._docs import documented_like
 from neverworse._palette import BLUE, GREY, LIGHT_GREY, ORANGE
 from neverworse._typing import Vector
-from neverworse._words import count, number
+from neverworse._words import count, documented_like, number
 from neverworse.estimators import Audit
 from neverworse.plots._display import Display, ink, last_step, legend_above, names_of_features
 from neverworse.projection import Certificate

@@ -6,7 +6,7 @@ The mathematics knows only the verbs of `Rows`: Gram matrix, scores, weighted su
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from neverworse._extras import install
+from neverworse._words import install
 from neverworse.rows._base import N_PARTS, SMALL, Rows
 from neverworse.rows._blocks import (
     BLOCK,

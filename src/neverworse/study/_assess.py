@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import platform
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -14,11 +14,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 from neverworse import __version__
-from neverworse._words import count, number
+from neverworse._words import count, listed, number, percent
 from neverworse.projection import Certificate
-from neverworse.study._choice import Chosen, check_choice, choose
+from neverworse.study._choice import Chosen, check_choice, choose, stack
 from neverworse.study._comparison import compare
-from neverworse.study._fit import TableFit
+from neverworse.study._fit import FitSettings, TableFit
 from neverworse.study._held_out import Progress, silent
 from neverworse.study._methods import (
     OURS,
@@ -28,21 +28,26 @@ from neverworse.study._methods import (
     method_names,
     standard_methods,
 )
-from neverworse.study._settings import FitSettings
 from neverworse.study._side_by_side import ScoredRows, coefficients, labeled_curve, unlabeled_curve
-from neverworse.study._stacked import check_stacked, ladder, stack
 from neverworse.study._study import (
     ClassFacts,
     Coefficient,
     ColumnFacts,
+    ConfidentFacts,
     Curve,
     DataFacts,
     FileFacts,
+    Rung,
     Scalar,
     Study,
 )
 from neverworse.study._verdict import Evidence, Guarantee, verdict_of
 
+AUDIT = (
+    "A few new labels decide it, with 95 % confidence and without assumptions about how the "
+    "labeled rows were chosen: the sequential audit (docs/evidence.md) draws the rows to label."
+)
+SMALLEST_PART = 0.0005  # of a blend that is mentioned
 PACKAGES = ("numpy", "scipy", "scikit-learn", "pyarrow", "skops")
 
 Part = TypeVar("Part")
@@ -57,7 +62,7 @@ def assess(
     compare_all: bool = False,
     curves: bool = True,
     seed: int = 0,
-    told: Progress = silent,
+    notify: Progress = silent,
 ) -> tuple[Study, ScoredRows, Chosen]:
     """Compute everything that a report says about a fit, and make the model that is wanted.
 
@@ -73,26 +78,28 @@ def assess(
     options: dict[str, Any] = {"sample_weight": fit.weights, "seed": seed}
     wanted = method_names(len(names)) if compare_all else (*OURS, settings.model)
     methods = standard_methods(fit.classifier, wanted, seed=seed)
-    stacked = stack(fit, settings, seed=seed, told=told)
+    stacked = stack(fit, settings, seed=seed, notify=notify)
     if settings.model == STACKED:
-        check_stacked(stacked)
+        stacked.check()
     if settings.model == STACKED or stacked.has_moved:
         # The same objects, so that parts which are compared as well are fitted once.
         methods |= {name: part for name, part in stacked.parts.items() if name in methods}
         methods[STACKED] = stacked.method
     compared = _unless(
         ("Methods were not compared.", notes),
-        lambda: compare(methods, X, y, classes=names, positive=fit.positive, told=told, **options),
+        lambda: compare(
+            methods, X, y, classes=names, positive=fit.positive, notify=notify, **options
+        ),
     )
     found: dict[str, Curve | None] = {"unlabeled": None, "labeled": None}
     for kind, curve in (("unlabeled", unlabeled_curve), ("labeled", labeled_curve)):
         if curves and compared is not None:
-            told(f"learning curve of {kind} rows", 0.0)
+            notify(f"learning curve of {kind} rows", 0.0)
             found[kind] = _unless(
                 (f"There is no learning curve of {kind} rows.", notes),
                 partial(curve, fit.classifier, X, y, **options),
             )
-            told(f"learning curve of {kind} rows", 1.0)
+            notify(f"learning curve of {kind} rows", 1.0)
     comparison = None if compared is None else compared.comparison
     evidence = Evidence(
         guarantee=_guarantee(certificate),
@@ -110,7 +117,9 @@ def assess(
         kernel=fit.kernel,
     )
     chosen = choose(
-        *(fit, settings, verdict_of(evidence), comparison, scored, stacked), seed=seed, told=told
+        *(fit, settings, verdict_of(evidence), comparison, scored, stacked),
+        seed=seed,
+        notify=notify,
     )
     model, importance = chosen.facts.name, None
     linear = fit.classifier.kernel == "linear"
@@ -118,7 +127,7 @@ def assess(
         # Otherwise, their weights say it.
         importance = _unless(
             ("The importance of columns was not computed.", notes),
-            partial(compared.importance, model, fit.model.preparation_.feature_columns_, told),
+            partial(compared.importance, model, fit.model.preparation_.feature_columns_, notify),
         )
     weights: tuple[Coefficient, ...] = ()
     intercepts: tuple[Coefficient, ...] = ()
@@ -186,10 +195,10 @@ def claim(certificate: Certificate) -> str:
     if certificate.reason:
         why = (
             f"some classes of the unlabeled rows{conditions} would give exactly this model, so "
-            "that no other is better whatever they are"
+            "no other model is certain to be better"
             if certificate.reason == "inside"
-            else "no improvement was found that is certain whatever the classes of the unlabeled "
-            f"rows are{conditions}"
+            else "no improvement was found that is certain for all possible classes of the "
+            f"unlabeled rows{conditions}"
         )
         return f"The projected model is the supervised one: {why}."
     if not certificate.holds:
@@ -231,7 +240,7 @@ def _settings(fit: TableFit, settings: FitSettings, seed: int) -> dict[str, Scal
         "kernel": fit.classifier.certificate_.kernel or "linear",
         "model": settings.model,
         "candidates": ", ".join(settings.candidates) or "none",
-        "threshold": str(settings.threshold),
+        "threshold": str(settings.threshold or 0.5),
         "calibrate": settings.calibrate,
         "weights": settings.weight,
         "positive": settings.positive,
@@ -293,3 +302,90 @@ def _columns(fit: TableFit, settings: FitSettings) -> tuple[ColumnFacts, ...]:
             )
         )
     return tuple(facts)
+
+
+def ladder(
+    claim: str,
+    improved: bool,
+    facts: ConfidentFacts | None,
+    why_not: str,
+    *,
+    model: str | None,
+    n_differing: int,
+    n_unlabeled: int,
+) -> tuple[Rung, ...]:
+    """Return what is certain, what is confident, and what is undecided.
+
+    What is proved is a claim, which may be an improvement. `model` is in the model file, None if it
+    is the supervised one; it gives `n_differing` of the unlabeled rows another class than that one.
+    """
+    certain = [claim]
+    if improved:
+        certain.append("This is about scores, not about probabilities or wrong predictions.")
+    moved = facts is not None and bool(facts.chosen)
+    undecided = tuple(_undecided(facts, model, n_differing, n_unlabeled))
+    return (
+        Rung("certain", improved, tuple(certain)),
+        Rung("confident", moved, tuple(confident_words(facts, why_not))),
+        Rung("undecided", undecided[-1] == AUDIT, undecided),
+    )
+
+
+def confident_words(facts: ConfidentFacts | None, why_not: str = "") -> Iterator[str]:
+    """Yield what the labels show with confidence, and what that takes for granted."""
+    if facts is None:
+        yield f"Not known: {why_not}"
+        return
+    chosen, level = facts.chosen, f"{100.0 * facts.level:g} %"
+    if not chosen:
+        names = listed([each.name for each in facts.candidates])
+        yield (
+            f"Nothing: {count(facts.n_labeled, 'label')} do not show, with {level} confidence, "
+            f"that a step towards {names} lowers the Brier score of the supervised model."
+        )
+        return
+    where = f"the {count(facts.n_unlabeled, 'unlabeled row')}"
+    if facts.is_sample:
+        where = f"{facts.n_unlabeled:,} of the unlabeled rows, drawn at random,"
+    parts = [("the supervised model", 1.0 - sum(each.step for each in chosen))]
+    parts += [(each.name, each.step) for each in chosen]
+    blend = listed([f"{percent(step)} {name}" for name, step in parts if step > SMALLEST_PART])
+    yield (
+        f"With {level} confidence, the Brier score of the stacked model on {where} is lower than "
+        f"that of the supervised model by at least {number(-facts.largest_change, 2)}; the "
+        f"estimate is {number(-facts.expected_change, 2)}. Its probabilities are a blend: {blend}."
+    )
+    yield (
+        "Likely, not proved: this holds in large samples, if labels are missing completely at "
+        "random, and if the model fitted to all labels does as well as the cross-validated ones."
+    )
+
+
+def _undecided(
+    facts: ConfidentFacts | None, model: str | None, n_differing: int, n_unlabeled: int
+) -> Iterator[str]:
+    if model is not None:
+        if not n_differing:
+            yield (
+                f"Nothing about errors: the {model} model predicts the same class as the "
+                "supervised one for every unlabeled row."
+            )
+            return
+        yield (
+            f"Whether the {model} model makes fewer errors than the supervised one. They "
+            f"differ on {n_differing:,} of the {count(n_unlabeled, 'unlabeled row')}. To label "
+            "some of these: neverworse label."
+        )
+    elif facts is None:
+        yield "Whether another model is better than the supervised one."
+    else:
+        best = min(facts.candidates, key=lambda each: each.difference)
+        words = "Whether a candidate is nevertheless better than the supervised model."
+        if best.difference < 0.0:
+            words += (
+                f" On labels that it had not seen, the Brier score of {best.name} is "
+                f"{number(-best.difference, 2)} lower"
+                f"{', which chance may explain.' if not facts.chosen else '.'}"
+            )
+        yield words
+    yield AUDIT

@@ -14,31 +14,26 @@ from neverworse._words import count
 from neverworse.estimators import DelegatingClassifier, audit
 from neverworse.projection import Box, Simplex
 from neverworse.rows import Rows
+from neverworse.study import _methods
 from neverworse.study._decision import decision_of, wanted_of
-from neverworse.study._fit import TableFit
-from neverworse.study._held_out import Progress, silent
-from neverworse.study._methods import (
-    COMPILED,
-    METHODS,
-    NEIGHBOURS,
-    OURS,
-    PROJECTED,
-    STACKED,
-    SUPERVISED,
-    TunedClassifier,
-    fitted,
-    method_names,
-    reason_of,
-    standard_methods,
-)
-from neverworse.study._settings import AUTO, FitSettings
+from neverworse.study._fit import FitSettings, TableFit
+from neverworse.study._held_out import LEVEL, USUAL_FOLDS, Progress, Sample, draw_sample, silent
+from neverworse.study._methods import AUTO, NEIGHBOURS, OURS, PROJECTED, STACKED, SUPERVISED
 from neverworse.study._side_by_side import Predicted, ScoredRows
-from neverworse.study._stacked import Stacked, check_stacked, plain
-from neverworse.study._study import AuditFacts, Comparison, ModelFacts, Verdict
-from neverworse.tables import DecidedClassifier, TableClassifier, TableError, nearest, outputs
+from neverworse.study._study import (
+    AuditFacts,
+    CandidateFacts,
+    Comparison,
+    ConfidentFacts,
+    ModelFacts,
+    Verdict,
+)
+from neverworse.tables import DecidedClassifier, TableClassifier, TableError, outputs
 
 # Methods that read rows chunk by chunk, or learn from the labeled ones alone.
 OUT_OF_CORE = (*OURS, "logistic regression", "random forest", "gradient boosting")
+# Unlabeled rows in each fit of stacking: self-learning takes a second with four times as many.
+MOST_UNLABELED = 5_000
 BLOCK = 100_000  # rows that are predicted at a time, if the table is not in memory
 
 
@@ -58,41 +53,125 @@ class Chosen:
     probabilities: Matrix | None
 
 
-def named(text: str) -> str:
-    """Return the name of a model as it is written here; case and hyphens are free.
+@dataclass(frozen=True)
+class Stacked:
+    """The supervised model, moved towards candidates as far as the labels allow."""
 
-    `ValueError`, with a message for people, if there is no such model.
+    facts: ConfidentFacts | None  # None if that could not be found out
+    why_not: str = ""
+    model: Any = None  # fitted; the supervised model itself, if nothing is shown to be better
+    method: Any = None  # the same with a given step, to be fitted to other rows
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        """The methods, by name, that `method` consists of."""
+        names = [each.name for each in self.facts.chosen] if self.facts else []
+        return dict(zip([SUPERVISED, *names], self.method.parts, strict=True))
+
+    def check(self) -> None:
+        if self.facts is None:
+            problem = f"There is no stacked model: {self.why_not}"
+            raise TableError(problem, "Or choose another --model.")
+
+    @property
+    def has_moved(self) -> bool:
+        return self.facts is not None and bool(self.facts.chosen)
+
+
+def stack(
+    fit: TableFit, settings: FitSettings, *, seed: int = 0, notify: Progress = silent
+) -> Stacked:
+    """Move the supervised model towards the candidates, or say why that cannot be done.
+
+    Of many unlabeled rows some are drawn: everything is then about these.
     """
-    spelled = {plain(name): name for name in (AUTO, STACKED, *METHODS)}
-    name = spelled.pop(plain(text), None)
-    if name == NEIGHBOURS:
-        raise ValueError(
-            f"{NEIGHBOURS} classifies rows by the rows of the table, so its model would be the "
-            "table itself. Choose another --model."
+    from neverworse.evidence import FEWEST_LABELS, SafeStackingClassifier
+
+    if not settings.candidates:
+        return Stacked(None, "it was turned off (--candidates none).")
+    if settings.class_weight:
+        return Stacked(
+            None, "with --class-weight, scores are not probabilities that could be compared."
         )
-    if name is None:
-        others = [each for each in spelled.values() if each != NEIGHBOURS]
-        raise ValueError(f"There is no model {text!r} for --model. {nearest(text, others)}")
-    return name
+    used = fit.target.labeled if fit.weights is None else fit.target.labeled & (fit.weights > 0.0)
+    if used.sum() < FEWEST_LABELS:
+        return Stacked(
+            None,
+            f"it needs at least {FEWEST_LABELS} labeled rows, and there are {used.sum():,}. Label "
+            "more rows.",
+        )
+    notify("moving towards candidates", 0.0)
+    names = SUPERVISED, *settings.candidates
+    methods = _methods.standard_methods(fit.classifier, names, seed=seed)
+    baseline = methods.pop(SUPERVISED)
+    try:
+        sample = draw_sample(
+            *(fit.features, fit.target.codes, fit.weights, MOST_UNLABELED, seed),
+            fits_per_split=len(methods),
+        )
+        if sample.n_labeled < sample.n_labels:
+            # A model of some of the labels would be compared with a supervised model of as many.
+            return Stacked(
+                None,
+                f"there are more than {sample.n_labeled:,} labels, too many to fit all candidates "
+                "several times. Compare methods on held-out rows: --compare.",
+            )
+        most = int(np.bincount(sample.y[: sample.n_labeled].astype(np.intp)).max())
+        unfitted = SafeStackingClassifier(
+            *(baseline, list(methods.items())),
+            level=LEVEL,
+            cv=min(USUAL_FOLDS, most),
+            response="predict_proba",
+            missing_label=np.nan,
+            random_state=seed,
+        )
+        stacking = _methods.fitted(unfitted, sample.X, sample.y, sample.weights)
+    except Exception as error:  # of any candidate
+        reason = _methods.reason_of(error)
+        return Stacked(None, f"a fit failed. {reason} Choose others: --candidates.")
+    notify("moving towards candidates", 1.0)
+    facts = _confident_facts(stacking.evidence_, sample, len(fit.target.codes))
+    model, chosen = stacking.model_, facts.chosen
+    if chosen:
+        # Of the candidates, what predicts: the model file knows no other part of them.
+        model.candidates = [(name, _core(each)) for name, each in model.candidates]
+    candidates = [methods[each.name] for each in chosen]
+    method = _methods.SteppedClassifier(baseline, candidates, [each.step for each in chosen])
+    return Stacked(facts, "", model, method)
+
+
+def _confident_facts(evidence: Any, sample: Sample, n_rows: int) -> ConfidentFacts:
+    weights = None if sample.weights is None else sample.weights[: sample.n_labeled]
+    differences = np.average(evidence.differences, axis=0, weights=weights)
+    columns = zip(evidence.names, evidence.steps, differences, strict=True)
+    return ConfidentFacts(
+        tuple(CandidateFacts(name, float(step), float(d)) for name, step, d in columns),
+        evidence.level,
+        evidence.n_labeled,
+        evidence.n_unlabeled,
+        sample.n_labels + sample.n_unlabeled < n_rows,
+        evidence.expected_change,
+        evidence.largest_change,
+    )
 
 
 def check_choice(fit: TableFit, settings: FitSettings) -> None:
     """Raise `TableError` if a model cannot be what is wanted, before others are compared."""
-    wanted_of(fit, settings)
+    if settings.is_decided:
+        wanted_of(fit, settings)
     if settings.model == AUTO:
         return
     n_classes = len(fit.target.classes)
-    if settings.model not in (STACKED, *method_names(n_classes)):
+    if settings.model not in (STACKED, *_methods.method_names(n_classes)):
         raise TableError(f"{settings.model} is for two classes, and there are {n_classes}.")
-    obstacle = _obstacle(settings.model, fit)
-    if obstacle is not None:
+    if obstacle := _obstacle(settings.model, fit):
         raise TableError(f"{obstacle} Choose another --model.")
 
 
 def _obstacle(name: str, fit: TableFit) -> str | None:
     """Return why a method makes no model file for a table, if it does not."""
     if name == NEIGHBOURS:
-        return f"{NEIGHBOURS} classifies rows by the rows of the table, so it makes no model file."
+        return f"{NEIGHBOURS} needs the rows of the table to predict, so it has no model file."
     if not isinstance(fit.features, Rows) or name in (STACKED, *OUT_OF_CORE):
         return None
     return f"{name} needs all rows in memory (--memory GB), and this table is larger than that."
@@ -107,25 +186,26 @@ def choose(
     stacked: Stacked,
     *,
     seed: int = 0,
-    told: Progress = silent,
+    notify: Progress = silent,
 ) -> Chosen:
     """Fit the model that is wanted to all rows, and say what is known about it.
 
     `TableError`, with a message for people, if it cannot be fitted, or its threshold not be found.
     """
-    check_choice(fit, settings)
-    wanted = wanted_of(fit, settings)
     name, words = _resolved(settings.model, verdict, comparison, fit)
     if name == STACKED:
-        check_stacked(stacked)
+        stacked.check()
         method, estimator = stacked.method, stacked.model
     else:
-        method = standard_methods(fit.classifier, [name], seed=seed)[name]
-        told(f"fitting {name}", 0.0)
+        method = _methods.standard_methods(fit.classifier, [name], seed=seed)[name]
+        notify(f"fitting {name}", 0.0)
         estimator = _estimator(name, method, fit)
     decision, supervised = None, scored.predictions[0]
-    if wanted.anything:
-        found, decision = decision_of(name, method, estimator, fit, wanted, comparison, seed, told)
+    if settings.is_decided:
+        wanted = wanted_of(fit, settings)
+        found, decision = decision_of(
+            name, method, estimator, fit, wanted, comparison, seed, notify
+        )
         estimator = DecidedClassifier(estimator, **found)
         # Otherwise rows would differ by the threshold alone. Scores of other methods are of another
         # kind, so that their calibration means nothing here.
@@ -136,10 +216,8 @@ def choose(
     model = copy(fit.model)
     model.estimator_, model.baseline_ = estimator, fit.classifier.supervised_
     certified = name == PROJECTED or (name == SUPERVISED and bool(fit.model.certificate_.reason))
-    parts = [name]
-    if name == STACKED and stacked.facts is not None:
-        parts += [each.name for each in stacked.facts.chosen]
-    compiled = any(part in COMPILED for part in parts)
+    parts = stacked.parts if name == STACKED else [name]
+    compiled = any(part in _methods.COMPILED for part in parts)
     facts = ModelFacts(
         name=name,
         asked=settings.model,
@@ -155,16 +233,15 @@ def choose(
 def _resolved(
     asked: str, verdict: Verdict, comparison: Comparison | None, fit: TableFit
 ) -> tuple[str, tuple[str, ...]]:
-    """Return the name of a method, and what has to be said about how it was found."""
+    """Return the name of a method, and notes on how it was found."""
     failures = {} if comparison is None else comparison.failures
     if asked in failures:
         raise TableError(f"{asked} failed: {failures[asked]} Choose another --model.")
     if asked != AUTO:
         return asked, ()
-    obstacle = _obstacle(verdict.model, fit)
-    if obstacle is None:
-        return verdict.model, ()
-    return SUPERVISED if fit.model.certificate_.reason else PROJECTED, (obstacle,)
+    if obstacle := _obstacle(verdict.model, fit):
+        return SUPERVISED if fit.model.certificate_.reason else PROJECTED, (obstacle,)
+    return verdict.model, ()
 
 
 def _estimator(name: str, method: Any, fit: TableFit) -> Any:
@@ -174,17 +251,25 @@ def _estimator(name: str, method: Any, fit: TableFit) -> Any:
     if name == PROJECTED:
         return _lean(fit.classifier)
     X, y, weights = fit.features, fit.target.codes, fit.weights
-    if isinstance(X, Rows) and isinstance(method, TunedClassifier):  # which learns from labels
+    if isinstance(X, Rows) and isinstance(
+        method, _methods.TunedClassifier
+    ):  # which learns from labels
         labeled = np.flatnonzero(fit.target.labeled)
         X, y = X.take(labeled), y[labeled]
         weights = None if weights is None else weights[labeled]
     try:
-        model = fitted(method, X, y, weights)
+        model = _methods.fitted(method, X, y, weights)
     except Exception as error:
-        raise TableError(f"{name} failed: {reason_of(error)} Choose another --model.") from None
+        raise TableError(
+            f"{name} failed: {_methods.reason_of(error)} Choose another --model."
+        ) from None
+    return _lean(_core(model))
+
+
+def _core(model: Any) -> Any:
     while isinstance(model, DelegatingClassifier):
         model = model.estimator_
-    return _lean(model)
+    return model
 
 
 def _lean(model: Any) -> Any:
@@ -197,7 +282,6 @@ def _lean(model: Any) -> Any:
 def _said(
     name: str, estimator: Any, fit: TableFit, scored: ScoredRows
 ) -> tuple[Indices, Vector, Matrix | None]:
-    """Return classes, scores and probabilities of the unlabeled rows."""
     if name in (SUPERVISED, PROJECTED) and not isinstance(estimator, DecidedClassifier):
         of_classes = (scored.supervised if name == SUPERVISED else scored.projected)[
             scored.unlabeled
@@ -210,20 +294,15 @@ def _said(
 def _outputs(
     estimator: Any, fit: TableFit, scored: ScoredRows
 ) -> tuple[Indices, Vector, Matrix | None]:
-    parts = [outputs(estimator, X) for X in _blocks(fit.features, scored.unlabeled)]
+    features, rows = fit.features, np.flatnonzero(scored.unlabeled)
+    if isinstance(features, Rows):  # a block at a time
+        blocks = (rows[start : start + BLOCK] for start in range(0, len(rows), BLOCK))
+        parts = [outputs(estimator, features.take(block)) for block in blocks]
+    else:
+        parts = [outputs(estimator, features[rows])]
     codes, scores = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
     shares = [part[2] for part in parts if part[2] is not None]
     return codes, scores, np.vstack(shares) if shares else None
-
-
-def _blocks(features: Any, chosen: Any) -> Iterator[Any]:
-    """Yield the chosen rows of a table, in pieces if it is not in memory."""
-    if not isinstance(features, Rows):
-        yield features[chosen]
-        return
-    rows = np.flatnonzero(chosen)
-    for start in range(0, len(rows), BLOCK):
-        yield features.take(rows[start : start + BLOCK])
 
 
 def nearest_shares(scores: Matrix) -> Matrix:
@@ -300,8 +379,8 @@ def _words(
         )
     elif name == STACKED:
         yield (
-            "Nothing is certain about it: the certificate is about the projected model. It is "
-            "likely better than the supervised one, in Brier score: see what is confident."
+            "It has no guarantee: the certificate is about the projected model. It is likely "
+            "better than the supervised one in Brier score: see Confident."
         )
         if decided:
             yield "That is about its probabilities before threshold and calibration."
@@ -313,7 +392,7 @@ def _words(
         )
     if compiled:
         yield (
-            "It predicts with compiled code, which believes the numbers in a file. Keep the file "
+            "It predicts with compiled code, which trusts the numbers in the file. Keep the file "
             "where nobody else can change it, and open it with: neverworse predict model.skops "
             "TABLE --trust-compiled (or neverworse audit)."
         )

@@ -63,7 +63,7 @@ def compare(
     sample_weight: Vector | None = None,
     max_unlabeled: int = 20_000,
     seed: int = 0,
-    told: Progress = silent,
+    notify: Progress = silent,
 ) -> Compared:
     """Compare methods by repeated cross-validation on the labeled rows.
 
@@ -86,11 +86,11 @@ def compare(
     sample = draw_sample(
         X, y, sample_weight, max_unlabeled, seed, fits_per_split=len(methods) / USUAL_METHODS
     )
-    return Compared(methods, sample, Truth.of(sample, classes, positive), seed, told)
+    return Compared(methods, sample, Truth.of(sample, classes, positive), seed, notify)
 
 
 class Compared:
-    """Methods that were fitted to the folds, and what the models said of test rows.
+    """Methods that were fitted to the folds, and their predictions for test rows.
 
     The better ones are methods, besides the first two and the stacked one, that are clearly better
     than all of these: in error or in Brier score, and not clearly worse in the other. The best
@@ -98,7 +98,7 @@ class Compared:
     """
 
     def __init__(
-        self, methods: Mapping[str, Any], sample: Sample, truth: Truth, seed: int, told: Progress
+        self, methods: Mapping[str, Any], sample: Sample, truth: Truth, seed: int, notify: Progress
     ) -> None:
         self._sample, self.truth, self._seed = sample, truth, seed
         folds = RepeatedStratifiedLabeledKFold(
@@ -113,7 +113,7 @@ class Compared:
         self._by_fold: dict[str, dict[str, Vector]] = {}  # means over test rows, by measure
         self._collapsed: dict[str, Counter[str]] = {}  # fits, by the class that they give to all
         self.held_out: dict[str, HeldOut] = {}
-        failures = self._fit_all(told)
+        failures = self._fit_all(notify)
         names = list(self.held_out)
         self._n_tests = max(1, 2 * (len(names) - 2))  # errors and Brier scores of further methods
         facts = [self._facts(name) for name in names]
@@ -130,7 +130,9 @@ class Compared:
             " ".join(self._words(facts, failures, len(methods) - N_OURS)),
         )
 
-    def importance(self, name: str, columns: Sequence[str], told: Progress = silent) -> Importance:
+    def importance(
+        self, name: str, columns: Sequence[str], notify: Progress = silent
+    ) -> Importance:
         """Return how much worse a method predicts held-out rows without what a column says.
 
         The column is shuffled among the held-out rows of a fold: all of its features together,
@@ -161,7 +163,7 @@ class Compared:
                 after = self._losses(model, copies, test).reshape(len(some), N_SHUFFLES)
                 for column, mean in zip(some, after.mean(axis=1), strict=True):
                     increases[column][fold] = mean - before
-            told("importance of columns", (fold + 1) / len(models))
+            notify("importance of columns", (fold + 1) / len(models))
         found = [
             ColumnImportance(column, self._mean(values).estimate())
             for column, values in increases.items()
@@ -190,14 +192,14 @@ class Compared:
         )
         return means
 
-    def _fit_all(self, told: Progress) -> dict[str, str]:
+    def _fit_all(self, notify: Progress) -> dict[str, str]:
         """Fit all methods, and return those that failed with the reason."""
         failures: dict[str, str] = {}
         n_fits = len(self._splits) * len(self._methods)
         for k, (name, method) in enumerate(self._methods.items()):
             try:
                 for split in self._fit(name, method):
-                    told("comparing methods", (k * len(self._splits) + split + 1) / n_fits)
+                    notify("comparing methods", (k * len(self._splits) + split + 1) / n_fits)
             except Exception as error:
                 if k < N_OURS:
                     raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy import optimize, special
@@ -11,7 +11,7 @@ from scipy import optimize, special
 from neverworse._typing import Indices, Mask, Matrix, Vector
 from neverworse._words import count
 from neverworse.model_selection import StratifiedLabeledKFold
-from neverworse.study._fit import TableFit
+from neverworse.study._fit import FitSettings, TableFit
 from neverworse.study._held_out import (
     HeldOut,
     Progress,
@@ -23,13 +23,103 @@ from neverworse.study._held_out import (
     silent,
 )
 from neverworse.study._methods import fit_fold
-from neverworse.study._settings import FitSettings, ThresholdRule
 from neverworse.study._study import Comparison, DecisionFacts, Numbers
 from neverworse.tables import DecidedClassifier, TableError, calibrated, calibration_scores
 
 MOST_FOLDS = 5
 MOST_UNLABELED = 20_000  # in each of the fits that decide
+EQUAL = 1e-12  # values of a rule that differ by less differ by rounding errors
 FEWEST_TO_TEST = 3  # labels of each class: one is held out, and two are left to be held out in turn
+
+
+Kind = Literal["fixed", "balanced", "f1", "cost"]
+
+
+@dataclass(frozen=True)
+class ThresholdRule:
+    """How the threshold of the positive one of two classes is found.
+
+    It is given; or it has the largest balanced accuracy, the largest F1 of the positive class, or
+    the smallest cost, on labeled rows that were held out.
+    """
+
+    kind: Kind = "fixed"
+    value: float = 0.5  # the threshold, if it is given
+    miss: float = 1.0  # what a missed row of the positive class costs
+    alarm: float = 1.0  # what a false alarm does
+
+    @classmethod
+    def parse(cls, text: str) -> ThresholdRule:
+        """Return the rule that the command line means; `ValueError`, for people, if it is none."""
+        if text in ("balanced", "f1"):
+            return cls("balanced" if text == "balanced" else "f1")
+        kind, _, costs = text.rpartition("=")
+        try:
+            numbers = [float(part) for part in (costs.split(":") if kind == "cost" else [text])]
+            if kind not in ("", "cost") or len(numbers) != (2 if kind else 1):
+                raise ValueError
+        except ValueError:
+            raise ValueError(
+                f"--threshold is a number between 0 and 1, balanced, f1 or cost=5:1, not {text!r}."
+            ) from None
+        if not kind:
+            if not 0.0 < numbers[0] < 1.0:
+                raise ValueError(f"--threshold is a probability between 0 and 1, not {text}.")
+            return cls(value=numbers[0])
+        if not all(0.0 < cost < float("inf") for cost in numbers):
+            raise ValueError(f"--threshold: both costs must be positive, but are {costs}.")
+        return cls("cost", miss=numbers[0], alarm=numbers[1])
+
+    def __str__(self) -> str:
+        if self.kind == "cost":
+            return f"cost={self.miss:g}:{self.alarm:g}"
+        return f"{self.value:g}" if self.kind == "fixed" else self.kind
+
+    @property
+    def words(self) -> str:
+        return {
+            "fixed": "as given",
+            "balanced": "for the largest balanced accuracy",
+            "f1": "for the largest F1",
+            "cost": (
+                f"for the smallest cost, where a missed row costs {self.miss:g} and a false alarm "
+                f"{self.alarm:g}"
+            ),
+        }[self.kind]
+
+    def threshold(self, probabilities: Vector, positive: Mask, weights: Vector) -> float:
+        """Return the threshold for rows that were held out.
+
+        All thresholds half-way between two probabilities are compared, and those that call all
+        rows or none positive; of equally good ones the middle one is taken.
+        """
+        if self.kind == "fixed":
+            return self.value
+        found, where = np.unique(probabilities, return_inverse=True)
+        hits, alarms = (
+            # With each next threshold, the rows of one probability less are called positive.
+            np.append(np.cumsum(np.bincount(where, chosen * weights, len(found))[::-1])[::-1], 0.0)
+            for chosen in (positive, ~positive)
+        )
+        gain = self._gain(hits, alarms)
+        edges = np.concatenate([[0.0], found, [1.0]])
+        thresholds = 0.5 * (edges[:-1] + edges[1:])
+        thresholds = np.where(thresholds > edges[:-1], thresholds, edges[1:])  # no room between
+        # Above a probability of 1 there is no threshold.
+        usable = np.append(np.ones(len(found), bool), found[-1] < 1.0)
+        best = np.flatnonzero(usable & (gain >= gain[usable].max() - EQUAL))
+        return float(thresholds[best[len(best) // 2]])
+
+    def _gain(self, hits: Vector, alarms: Vector) -> Vector:
+        """Return what is to be large, for weights of rows that are called positive."""
+        n_positive, n_negative = hits[0], alarms[0]
+        if self.kind == "balanced":
+            return hits / n_positive - alarms / n_negative
+        if self.kind == "f1":
+            return 2.0 * hits / (hits + alarms + n_positive)
+        costs = self.miss * (n_positive - hits) + self.alarm * alarms
+        gain: Vector = -costs / (self.miss * n_positive + self.alarm * n_negative)
+        return gain
 
 
 @dataclass(frozen=True)
@@ -41,13 +131,7 @@ class Wanted:
     calibrate: bool
 
     @property
-    def anything(self) -> bool:
-        """Whether the classes or probabilities are to be others than those of the method."""
-        return self.calibrate or self.rule != ThresholdRule()
-
-    @property
     def what(self) -> str:
-        """What is being done."""
         return f"deciding on the {'calibration' if self.calibrate else 'threshold'}"
 
     @property
@@ -83,7 +167,7 @@ def nested_numbers(
     truth: Truth,
     wanted: Wanted,
     seed: int,
-    told: Progress = silent,
+    notify: Progress = silent,
 ) -> Numbers | None:
     """Return how well a method does with what `decide` finds, on rows that it has not seen.
 
@@ -101,7 +185,7 @@ def nested_numbers(
         model = DecidedClassifier(fit_fold(method, sample, train), **settings)
         shares[0, test] = model.predict_proba(sample.X[test])
         predictions[0, test], places[0, test] = model.decide(shares[0, test]), fold
-        told(wanted.what, (fold + 1) / folds.n_splits)
+        notify(wanted.what, (fold + 1) / folds.n_splits)
     return numbers(truth, HeldOut(predictions, shares, shares, places))
 
 
@@ -153,7 +237,7 @@ def platt(scores: Vector, positive: Mask, weights: Vector) -> tuple[float, float
 
 def wanted_of(fit: TableFit, settings: FitSettings) -> Wanted:
     """Return what is to be decided on for a table, after a check that it can be."""
-    rule, names = settings.threshold, fit.target.class_names
+    rule, names = settings.threshold or ThresholdRule(), fit.target.class_names
     if rule != ThresholdRule():
         if len(names) != 2:
             raise TableError(
@@ -163,16 +247,16 @@ def wanted_of(fit: TableFit, settings: FitSettings) -> Wanted:
         first, second = fit.target.counts()
         if settings.positive is None and rule.kind != "balanced" and first == second:
             raise TableError(
-                f"--threshold {rule} is about the class that is looked for, and both have "
-                f"{count(first, 'label')}. Say which one it is: --positive {names[1]}."
+                f"--threshold {rule} is about the positive class, and both classes have "
+                f"{count(first, 'label')}. Say which one is positive: --positive {names[1]}."
             )
     wanted = Wanted(rule, fit.positive if len(names) == 2 else None, settings.calibrate)
     rarest = int(np.argmin(fit.target.counts()))
     if wanted.needs_labels and fit.target.counts()[rarest] < 2:
         asked = "--calibrate" if wanted.calibrate else f"--threshold {rule}"
         raise TableError(
-            f"{asked} goes by labeled rows that are held out, which takes two of every class at "
-            f"least, and {names[rarest]!r} has {count(fit.target.counts()[rarest], 'label')}. "
+            f"{asked} is decided on held-out labeled rows, which takes at least two of every "
+            f"class, and {names[rarest]!r} has {count(fit.target.counts()[rarest], 'label')}. "
             "Label more rows, or give the threshold as a number."
         )
     return wanted
@@ -186,7 +270,7 @@ def decision_of(
     wanted: Wanted,
     comparison: Comparison | None,
     seed: int,
-    told: Progress,
+    notify: Progress,
 ) -> tuple[dict[str, Any], DecisionFacts]:
     """Decide on threshold and calibration of a method, and test that on rows that it has not seen.
 
@@ -195,7 +279,7 @@ def decision_of(
     """
     if not (wanted.calibrate or hasattr(estimator, "predict_proba")):
         raise TableError(f"{name} has no probabilities for --threshold. Add --calibrate.")
-    told(wanted.what, 0.0)
+    notify(wanted.what, 0.0)
     try:
         sample = draw_sample(
             fit.features,
@@ -212,7 +296,7 @@ def decision_of(
         return settings, _facts(fit, comparison, name, wanted, settings, 0, None)
     settings = decide(method, sample, np.arange(len(sample.y)), wanted, seed)
     truth = Truth.of(sample, fit.target.class_names, fit.positive)
-    numbers = nested_numbers(method, sample, truth, wanted, seed, told)
+    numbers = nested_numbers(method, sample, truth, wanted, seed, notify)
     n_folds = min(MOST_FOLDS, int(np.bincount(truth.codes).min()))
     return settings, _facts(fit, comparison, name, wanted, settings, n_folds, numbers)
 
@@ -245,7 +329,8 @@ def _facts(
         words += fold_words(fit.target.class_names, codes, n_folds)
     if numbers is None:
         words.append(
-            "How well this does on other rows was not tested: that takes three labels of a class."
+            "How well this does on other rows was not tested: that takes three labels of every "
+            "class."
         )
     else:
         found = ["calibration"] if wanted.calibrate else []
@@ -270,7 +355,6 @@ def _facts(
 
 
 def _cost(rule: ThresholdRule, positive: int, numbers: Numbers) -> float:
-    """Return what a row costs on average."""
     confusion = np.asarray(numbers.confusion)
     missed = confusion[positive, 1 - positive]
     alarms = confusion[1 - positive, positive]

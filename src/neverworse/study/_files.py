@@ -58,7 +58,7 @@ def study_from(content: Any) -> Study:
 
 def _check_lengths(what: str, length: int, *lists: Sized) -> None:
     if length < 1 or any(len(one) != length for one in lists):
-        raise ValueError(f"The lists of {what} have lengths that do not go together.")
+        raise ValueError(f"The lists of {what} have inconsistent lengths.")
 
 
 def _check_certificate(content: dict[str, Any]) -> None:
@@ -100,7 +100,7 @@ def made(kind: Any, content: Any, where: str) -> Any:
         return content
     if origin is dict:
         if not isinstance(content, dict):
-            raise ValueError(f"{where} is no object.")
+            raise ValueError(f"{where} is not an object.")
         return {key: made(inner[1], each, f"{where}.{key}") for key, each in content.items()}
     if not _is(kind, content):
         raise ValueError(f"{where} is {_shown(content)}, not {_name(kind)}.")
@@ -117,7 +117,7 @@ def _is(kind: Any, content: Any) -> bool:
 
 def _tuple(kinds: tuple[Any, ...], content: Any, where: str) -> tuple[Any, ...]:
     if not isinstance(content, list | tuple):
-        raise ValueError(f"{where} is no list.")
+        raise ValueError(f"{where} is not a list.")
     if kinds[-1] is Ellipsis:
         kinds = (kinds[0],) * len(content)
     if len(content) != len(kinds):
@@ -127,7 +127,6 @@ def _tuple(kinds: tuple[Any, ...], content: Any, where: str) -> tuple[Any, ...]:
 
 
 def _first_of(kinds: tuple[Any, ...], content: Any, where: str) -> Any:
-    """Return a value of the first type that fits."""
     error = None
     for kind in kinds:
         try:
@@ -276,8 +275,8 @@ def read_study(folder: Path) -> Study:
     path = folder / STUDY
     if not path.is_file():
         raise ValueError(
-            f"{printable(folder)} has no {STUDY}, so it is no folder of results. Give what was "
-            "--out of neverworse fit."
+            f"{printable(folder)} has no {STUDY}, so it is not a results folder. Give the "
+            "--out folder of neverworse fit."
         )
     content = None
     try:
@@ -301,7 +300,7 @@ def _origin(content: Any) -> str:
 
 
 def _no_number(text: str) -> float:
-    raise ValueError(f"{text} is no number.")
+    raise ValueError(f"{text} is not a number.")
 
 
 def _write_json(path: Path, content: Any) -> None:

@@ -1,23 +1,24 @@
-"""The fit of a model to a table of which some rows are labeled."""
+"""The fit of a model to a table of which some rows are labeled, and the settings of a fit."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from sklearn.base import clone
 
 from neverworse._typing import Mask, Matrix, Vector
-from neverworse._words import count
+from neverworse._words import count, nearest
 from neverworse.estimators import LeastSquaresClassifierCV, ProjectedLeastSquaresClassifier
 from neverworse.projection import Certificate
 from neverworse.rows import Rows
-from neverworse.study._settings import AUTO, FitSettings, Interval
+from neverworse.study._methods import AUTO
 from neverworse.tables import (
     ColumnPlan,
+    DateOrder,
     PlanError,
     StoredTable,
     TableClassifier,
@@ -28,13 +29,67 @@ from neverworse.tables import (
     find_column,
     id_texts,
     in_options,
-    nearest,
     read_target,
     row_weights,
     stacked,
 )
 
+if TYPE_CHECKING:
+    from neverworse.study._decision import ThresholdRule
+
+Interval = tuple[float, float]
+
+USUAL_CANDIDATES = ("ICLS", "self-learning", "logistic regression", "random forest")
 FEWEST_FOR_LEAKS = 5  # labeled rows for each class: of fewer, chance makes columns that tell
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """The settings of a fit; those of the model are as in `ProjectedLeastSquaresClassifier`."""
+
+    target: str  # column of the labels
+    id: str | None = None  # column that names the rows in results
+    weight: str | None = None  # column of the weights of rows
+    drop: tuple[str, ...] = ()
+    categorical: tuple[str, ...] = ()
+    columns: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # how they are read
+    decimal: str | None = None  # decimal mark of numbers in text, as given or detected
+    dates: DateOrder | None = None  # what dates begin with that could be read in two ways
+    # What marks unlabeled rows, besides empty cells; if given, no class is suspected to be one.
+    markers: tuple[str, ...] | None = None
+    distance: str = "all"
+    alpha: float | str = "loo"
+    constraint_alpha: float | str = "same"
+    # Shares of classes among the unlabeled rows, or "confidence"; None is the second of two.
+    prior: Mapping[str | None, Interval] | str = field(default_factory=dict)
+    class_weight: str | None = None
+    kernel: str = "linear"  # or "rbf", "laplacian", or "auto": linear or rbf by leave-one-out
+    # The class that precision, recall and the like are about; if None, the rarer one of two.
+    positive: str | None = None
+    model: str = AUTO  # or the name of a method
+    candidates: tuple[str, ...] = USUAL_CANDIDATES  # of the confident step; none: it is left out
+    threshold: ThresholdRule | None = None  # of the positive class; None: 0.5
+    calibrate: bool = False  # whether probabilities are to be calibrated
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether classes or probabilities differ from those that the method itself gives."""
+        return self.calibrate or str(self.threshold or 0.5) != "0.5"
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        return {
+            "categorical": list(self.categorical),
+            "drop": list(self.drop),
+            "columns": {name: dict(entry) for name, entry in self.columns.items()},
+            "decimal": self.decimal,
+            "dates": self.dates,
+        }
+
+    @property
+    def text(self) -> frozenset[str]:
+        """Columns that hold names, whatever they look like."""
+        return frozenset({self.target, *self.categorical, *([] if self.id is None else [self.id])})
 
 
 @dataclass(frozen=True)
@@ -54,7 +109,6 @@ class TableFit:
 
     @property
     def classifier(self) -> ProjectedLeastSquaresClassifier:
-        """The classifier of the features."""
         classifier: ProjectedLeastSquaresClassifier = self.model.estimator_
         return classifier
 
@@ -105,7 +159,7 @@ def fit_table(table: pa.Table | StoredTable, settings: FitSettings) -> TableFit:
     return TableFit(model, target, features, weights, *found)
 
 
-EXACT_ROWS, LANDMARKS = 1000, 300  # up to so many rows a kernel is exact; otherwise landmarks
+EXACT_ROWS, LANDMARKS = 1000, 300  # most rows for an exact kernel; otherwise landmarks
 # Nine times as many settings are tried for a kernel, of which one may look good by chance: its loss
 # has to be this share of the linear one at most.
 CLEARLY = 0.95
@@ -141,7 +195,7 @@ def better_kernel(
     return better, (
         f"The models are {kind[better]}: labeled rows that are left out, one at a time, are "
         f"predicted with a mean squared error of {of_rbf:.4f} by the rbf kernel and "
-        f"{of_linear:.4f} by the linear model (rbf is taken if its error is 5 % lower)."
+        f"{of_linear:.4f} by the linear model (rbf is used if its error is 5 % lower)."
     )
 
 
@@ -248,7 +302,7 @@ def looks_at(columns: pa.Table, target: Target, plans: Sequence[ColumnPlan]) -> 
         said = plan.look
         if plan.name in telling:
             said = (
-                f"Each value goes with one class only, in all {n_labeled:,} labeled rows. If it "
+                f"Each value occurs with one class only, in all {n_labeled:,} labeled rows. If it "
                 "was made from the target, or is known only where the target is: "
                 f"--drop {plan.name!r}."
             )
@@ -261,8 +315,8 @@ def _solver_notes(certificate: Certificate) -> Iterator[str]:
     """Yield what may help a solver that gave up."""
     if not (certificate.converged or certificate.stopped_early):
         yield (
-            "The projection is not exact: its solver stopped making progress. All that is said "
-            "about this model still holds, but its guaranteed improvement may be smaller than "
+            "The projection is not exact: its solver stopped making progress. All statements "
+            "about this model still hold, but its guaranteed improvement may be smaller than "
             "possible. A larger penalty may help (--alpha), or leaving out columns that are nearly "
             "copies of others (--drop)."
         )
@@ -274,7 +328,7 @@ def _tells(columns: pa.Table, name: str, target: Target) -> bool:
     few = FEWEST_FOR_LEAKS * len(target.classes)
     if len(known) < few or pa.types.is_nested(known.type):
         return False
-    # Most columns are told from few rows not to be of this kind.
+    # For most columns, a few rows rule it out.
     if len(coded(known.slice(0, few))[0]) > 2 * len(target.classes) + 1:
         return False
     codes = coded(known)[1]

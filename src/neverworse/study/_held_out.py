@@ -16,7 +16,7 @@ from neverworse.model_selection import mask_labels
 from neverworse.rows import Rows
 from neverworse.study._study import CalibrationBin, ClassNumbers, Estimate, Numbers
 
-Progress = Callable[[str, float], None]  # told what is being done, and which share of it is done
+Progress = Callable[[str, float], None]  # called with the name of a step and the share that is done
 
 LEVEL = 0.95  # of all intervals
 ROUNDING = 1e-12
@@ -178,7 +178,7 @@ FEWEST_IN_BIN = 10  # held-out rows
 
 @dataclass(frozen=True)
 class HeldOut:
-    """What a method said of labeled rows that it had not seen, in each repeat.
+    """Predictions of a method for labeled rows that it had not seen, in each repeat.
 
     Scores rank the rows for each class: they are not cut off where that can be, otherwise they are
     probabilities. Those of different folds come from different models, so that rows are ranked
@@ -203,7 +203,6 @@ class Truth:
 
     @classmethod
     def of(cls, sample: Sample, classes: Sequence[str] | None, positive: int | None) -> Truth:
-        """Return the labeled rows of a sample."""
         labeled = slice(sample.n_labeled)
         codes = sample.y[labeled].astype(np.intp)
         names = classes or [str(k) for k in range(codes.max() + 1)]

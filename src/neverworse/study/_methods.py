@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar, Self
@@ -14,6 +15,7 @@ from sklearn.utils.validation import has_fit_parameter
 from threadpoolctl import threadpool_limits
 
 from neverworse._typing import AnyArray, Indices, Matrix, Vector
+from neverworse._words import nearest
 from neverworse.estimators import (
     DelegatingClassifier,
     ICLSClassifier,
@@ -23,7 +25,7 @@ from neverworse.estimators import (
 )
 from neverworse.study._held_out import Sample
 
-SUPERVISED, PROJECTED, STACKED = "supervised", "projected", "stacked"
+AUTO, SUPERVISED, PROJECTED, STACKED = "auto", "supervised", "projected", "stacked"
 OURS = (SUPERVISED, PROJECTED, "ICLS")
 TUNED = ("logistic regression", "random forest", "gradient boosting", "self-training")
 TWO_CLASSES = ("TSVM",)  # for no more of them
@@ -42,6 +44,42 @@ N_TREES = 50
 def method_names(n_classes: int) -> tuple[str, ...]:
     """Return the names of all methods for this number of classes."""
     return tuple(name for name in METHODS if n_classes == 2 or name not in TWO_CLASSES)
+
+
+def named(text: str) -> str:
+    """Return the name of a model as it is written here; case and hyphens are free.
+
+    `ValueError`, with a message for people, if there is no such model.
+    """
+    others = [AUTO, STACKED, *(name for name in METHODS if name != NEIGHBOURS)]
+    if _plain(text) == _plain(NEIGHBOURS):
+        raise ValueError(
+            f"{NEIGHBOURS} needs the rows of the table to predict, so its model would be the "
+            "table itself. Choose another --model."
+        )
+    return _spelled(text, others, "There is no model {!r} for --model.")
+
+
+def candidates_named(texts: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of candidates, as `named` does; "none" alone stands for no candidate."""
+    if [_plain(text) for text in texts] == ["none"]:
+        return ()
+    problem = "--candidates: there is no candidate {!r}."
+    if "none" in map(_plain, texts):
+        problem = "--candidates: none stands alone."
+    return tuple(dict.fromkeys(_spelled(text, CANDIDATES, problem) for text in texts))
+
+
+def _spelled(text: str, names: Sequence[str], problem: str) -> str:
+    found = {_plain(name): name for name in names}.get(_plain(text))
+    if found is None:
+        raise ValueError(f"{problem.format(text)} {nearest(text, names)}")
+    return found
+
+
+def _plain(name: str) -> str:
+    """Return a name without what people may spell freely."""
+    return re.sub(r"[\s_-]+", "", name).casefold()
 
 
 def standard_methods(
@@ -241,7 +279,6 @@ class TunedClassifier(DelegatingClassifier):
         return self
 
     def predict(self, X: Any) -> AnyArray:
-        """Return the class of each row."""
         predicted: AnyArray = super().predict(X)
         return self.classes_[predicted.astype(np.intp)] if self.self_training else predicted
 
@@ -281,7 +318,6 @@ class NearestLabelSpreading(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         self.missing_label = missing_label
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Fit to labeled and unlabeled rows."""
         from sklearn.semi_supervised import LabelSpreading
 
         self.classes_, codes, unlabeled = split_labels(y, self.missing_label)
@@ -312,12 +348,10 @@ class SteppedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.steps = steps
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit baseline and candidates to labeled and unlabeled rows."""
         return self._take(*(fitted(part, X, y, sample_weight) for part in self.parts))
 
     @property
     def parts(self) -> list[Any]:
-        """Baseline and candidates, unfitted."""
         return [self.baseline, *self.candidates]
 
     def of(self, *parts: Any) -> Self:
@@ -329,11 +363,9 @@ class SteppedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict_proba(self, X: Any) -> Matrix:
-        """Return the moved probabilities."""
         first: Matrix = self.baseline_.predict_proba(X)
         pairs = zip(self.steps, self.candidates_, strict=True)
         return first + sum(step * (each.predict_proba(X) - first) for step, each in pairs)
 
     def predict(self, X: Any) -> AnyArray:
-        """Return the class with the largest probability."""
         return self.classes_[self.predict_proba(X).argmax(axis=1)]

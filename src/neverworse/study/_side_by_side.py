@@ -50,7 +50,6 @@ class ScoredRows:
 
     @classmethod
     def of(cls, fit: TableFit) -> ScoredRows:
-        """Score all rows that a model was fitted to."""
         return cls(
             fit.target.class_names,
             fit.target.codes,
@@ -62,7 +61,6 @@ class ScoredRows:
 
     @cached_property
     def unlabeled(self) -> Mask:
-        """Which rows have no label."""
         return np.isnan(self.codes)
 
     @cached_property
@@ -93,7 +91,6 @@ class ScoredRows:
         return Scores(self.classes[k], tuple(edges.tolist()), tuple(groups))
 
     def changes(self) -> Changes:
-        """Find the unlabeled rows whose class changed."""
         first, second = self.predictions
         n_classes = len(self.classes)
         counts = np.bincount(first * n_classes + second, minlength=n_classes**2)
@@ -124,7 +121,6 @@ class Predicted:
         self.codes, self.classes_ = codes, np.arange(n_classes)
 
     def predict(self, X: Any) -> Indices:  # noqa: ARG002
-        """Return the classes."""
         return self.codes
 
 
@@ -191,7 +187,7 @@ def _moments(features: Matrix | Rows) -> tuple[Vector, Vector]:
     return mean, np.sqrt(np.maximum(rows.squares() / rows.n_rows - mean**2, 0.0))
 
 
-# Of all rows; the last step is twice as many, which is what people are told about.
+# Of all rows; the last step doubles them, which is what the report mentions.
 UNLABELED_SHARES = np.array([1 / 16, 1 / 2, 1])
 LABELED_SHARES = np.array([1 / 4, 1 / 2, 1])
 # Folds of one repeat share most training rows with those of the next: more of them take time, and

@@ -129,7 +129,6 @@ class Estimate:
 
     @property
     def margin(self) -> float:
-        """Half the width of the interval."""
         return 0.5 * (self.high - self.low)
 
 
@@ -194,7 +193,6 @@ class Numbers:
     calibration: tuple[CalibrationBin, ...] | None  # of the positive class
 
     def of(self, name: str | None) -> ClassNumbers | None:
-        """Return the numbers of a class, if there is one of this name."""
         return next((each for each in self.classes if each.name == name), None)
 
     def measures(self, positive: str | None) -> Iterator[tuple[str, str, Estimate | None]]:
@@ -238,11 +236,9 @@ class Comparison:
     words: str
 
     def all_numbers(self) -> list[Numbers]:
-        """Return the numbers of the baseline and of all methods."""
         return [self.baseline, *(each.numbers for each in self.methods)]
 
     def of(self, method: str) -> MethodFacts:
-        """Return what is known about a method."""
         return next(each for each in self.methods if each.method == method)
 
 
@@ -393,5 +389,4 @@ class Study:
         return None if self.comparison is None else self.model.numbers(self.comparison)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as dictionaries, lists and scalars."""
         return dataclasses.asdict(self)

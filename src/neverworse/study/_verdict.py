@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from neverworse._words import change, count, percent
+from neverworse._words import change, count, percent, quoted
 from neverworse.study._methods import OURS, PROJECTED, STACKED, SUPERVISED
 from neverworse.study._study import (
     Changes,
@@ -19,7 +19,6 @@ from neverworse.study._study import (
     Verdict,
     VerdictKind,
 )
-from neverworse.tables import listed
 
 Guarantee = Literal["improved", "same", "none"]
 
@@ -84,7 +83,6 @@ class Evidence:
 
     @property
     def kind(self) -> VerdictKind:
-        """The verdict in a word."""
         loss = error = None
         if self.comparison is not None:
             facts = self.comparison.of(PROJECTED)
@@ -170,9 +168,9 @@ def _reasons(kind: VerdictKind, model: str, evidence: Evidence) -> Iterator[str]
     if evidence.guarantee != "same" and kind != "stacked":
         n_changed = evidence.changes.n_changed
         yield (
-            f"The projected model gives {f'{n_changed:,}' if n_changed else 'none'} of the "
-            f"{count(evidence.changes.n_unlabeled, 'unlabeled row')} another class than the "
-            "supervised one."
+            "The projected model predicts another class than the supervised one for "
+            f"{f'{n_changed:,}' if n_changed else 'none'} of the "
+            f"{count(evidence.changes.n_unlabeled, 'unlabeled row')}."
         )
 
 
@@ -260,7 +258,7 @@ def _cautions(kind: VerdictKind, numbers: Numbers | None, evidence: Evidence) ->
     rarest = min(evidence.data.classes, key=lambda each: each.n_labeled)
     if evidence.telling:
         yield (
-            f"The values of {listed(evidence.telling)} determine the class of every labeled row. "
+            f"The values of {quoted(evidence.telling)} determine the class of every labeled row. "
             "If they were derived from the target, or are known only where it is, the numbers here "
             "are too good to be true, and useless for the unlabeled rows: --drop."
         )
@@ -272,13 +270,13 @@ def _cautions(kind: VerdictKind, numbers: Numbers | None, evidence: Evidence) ->
         return
     if kind == "stacked":
         yield (
-            "How the stacked model is blended was found with all labels, so its numbers on "
+            "The blend of the stacked model was chosen with all labels, so its numbers on "
             "held-out rows may be slightly too good."
         )
     if rarest.n_labeled < FEW_LABELS:
         yield (
-            f"There are only {count(rarest.n_labeled, 'label')} of {rarest.name!r}: what is said "
-            "about this class is little more than a guess."
+            f"There are only {count(rarest.n_labeled, 'label')} of {rarest.name!r}: the numbers "
+            "for this class are little more than a guess."
         )
     auc, has_threshold = numbers.auc, evidence.model is not None and evidence.model.has_threshold
     if numbers.error.high < comparison.baseline.error.value:

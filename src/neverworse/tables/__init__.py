@@ -6,36 +6,28 @@ from neverworse.tables._classifier import (
     calibrated,
     calibration_scores,
     fitted_features,
-    outputs,
-)
-from neverworse.tables._errors import (
-    ModelFileError,
-    TableError,
-    UnreadableColumnsError,
-    believing,
-    grouped,
-    in_options,
-    listed,
-    nearest,
-)
-from neverworse.tables._model_file import LoadedModel, load_any_model, load_model, save_model
-from neverworse.tables._saved import (
-    Noticed,
-    audit_table,
     id_texts,
-    predict_batches,
-    reading_of,
+    outputs,
     with_names,
     write_csv,
     write_json_lines,
     write_parquet,
 )
-from neverworse.tables.preparation.features import TablePreparation
+from neverworse.tables._errors import (
+    ModelFileError,
+    PlanError,
+    TableError,
+    UnreadableColumnsError,
+    believing,
+    in_options,
+)
+from neverworse.tables._model_file import LoadedModel, load_any_model, load_model, save_model
+from neverworse.tables._saved import Noticed, audit_table, predict_batches, reading_of
+from neverworse.tables.preparation import TablePreparation
 from neverworse.tables.preparation.plan import ColumnPlan, check_readable, describe
 from neverworse.tables.preparation.recognise import (
     KINDS,
     DateOrder,
-    PlanError,
     found_options,
     read_plan,
     text_columns,
@@ -48,10 +40,17 @@ from neverworse.tables.preparation.values import (
     read_target,
     row_weights,
 )
+from neverworse.tables.reading import (
+    is_large,
+    read_table,
+    stacked,
+    store,
+    stream_batches,
+    table_files,
+)
 from neverworse.tables.reading.delimited import ReadOptions
 from neverworse.tables.reading.files import TableFile, printable
-from neverworse.tables.reading.large import StoredTable, is_large, store
-from neverworse.tables.reading.tables import read_table, stacked, stream_batches, table_files
+from neverworse.tables.reading.formats import StoredTable
 
 # Classes of which fitted models consist besides estimators and arrays: none of this room.
 FITTED_PARTS: tuple[type, ...] = ()
@@ -59,8 +58,7 @@ FITTED_PARTS: tuple[type, ...] = ()
 __all__ = ["FITTED_PARTS"]
 __all__ += ["DecidedClassifier", "TableClassifier", "calibrated", "calibration_scores"]
 __all__ += ["fitted_features", "outputs"]
-__all__ += ["ModelFileError", "TableError", "UnreadableColumnsError", "believing", "grouped"]
-__all__ += ["in_options", "listed", "nearest"]
+__all__ += ["ModelFileError", "TableError", "UnreadableColumnsError", "believing", "in_options"]
 __all__ += ["LoadedModel", "load_any_model", "load_model", "save_model"]
 __all__ += ["Noticed", "audit_table", "id_texts", "predict_batches", "reading_of", "with_names"]
 __all__ += ["TablePreparation", "write_csv", "write_json_lines", "write_parquet"]

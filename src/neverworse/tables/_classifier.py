@@ -1,14 +1,18 @@
-"""Classifiers of tables, and what is decided by their scores: classes and probabilities."""
+"""Classifiers of tables: classes and probabilities, and predictions as files."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
+from itertools import chain
 from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv, parquet
 from scipy import special
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.metaestimators import available_if
@@ -18,10 +22,16 @@ from neverworse._typing import AnyArray, Indices, Matrix, Vector
 from neverworse.estimators import ProjectedLeastSquaresClassifier, class_scores, has_class_scores
 from neverworse.projection import Certificate
 from neverworse.rows import ChunkedRows, DenseRows, Rows, Verb, read_ahead
-from neverworse.tables.preparation.features import TablePreparation, takes_tables
+from neverworse.tables._errors import TableError
+from neverworse.tables.preparation import TablePreparation, takes_tables
 from neverworse.tables.preparation.recognise import DateOrder
-from neverworse.tables.preparation.values import Target, as_table, read_target
-from neverworse.tables.reading.large import StoredTable
+from neverworse.tables.preparation.values import Target, as_table, as_text, read_target
+from neverworse.tables.reading.delimited import is_text
+from neverworse.tables.reading.formats import StoredTable
+
+# What spreadsheets take for the beginning of a formula, unless all of it is a number.
+FORMULA = r"^[=+\-@\t\r]"
+NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
 
 def _has(method: str) -> Callable[[Any], bool]:
@@ -245,19 +255,16 @@ class DecidedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def classes_(self) -> AnyArray:
-        """The classes of the estimator."""
         classes: AnyArray = self.estimator.classes_
         return classes
 
     def predict_proba(self, X: Any) -> Matrix:
-        """Return the probabilities of the classes."""
         if self.sigmoids is None:
             shares: Matrix = self.estimator.predict_proba(X)
             return shares
         return calibrated(calibration_scores(self.estimator, X), self.sigmoids)
 
     def predict(self, X: Any) -> AnyArray:
-        """Return the classes that the threshold gives."""
         classes: AnyArray = self.classes_[self.decide(self.predict_proba(X))]
         return classes
 
@@ -316,3 +323,70 @@ def calibrated(scores: Matrix, sigmoids: Matrix) -> Matrix:
     totals = shares.sum(axis=1, keepdims=True)
     even = np.full_like(shares, 1.0 / shares.shape[1])
     return np.divide(shares, totals, out=even, where=totals > 0.0)
+
+
+# Predictions as files
+
+
+def with_names(columns: Mapping[str, Any], id_name: str | None, names: Any) -> dict[str, Any]:
+    """Put the names of rows before other columns, called as in the table unless one of them is."""
+    name = "row" if not id_name or id_name in columns else id_name
+    return {name: names, **columns}
+
+
+def id_texts(column: Any) -> pa.Array:
+    """Return ids as text, whatever they are in the file: those of several files may differ."""
+    plain = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+    if is_text(plain.type):
+        return pc.fill_null(plain.cast(pa.string()), "").combine_chunks()
+    return pa.array(["" if text is None else text for text in as_text(plain)], pa.string())
+
+
+def write_csv(batches: Iterator[pa.Table], file: Any, *, keep_formulas: bool = False) -> None:
+    """Write rows as CSV to a file or path.
+
+    Text that a spreadsheet would run as a formula gets an apostrophe before it, which makes text of
+    it there, unless formulas are to be kept.
+    """
+    _write(csv.CSVWriter, batches if keep_formulas else map(without_formulas, batches), file)
+
+
+def write_parquet(batches: Iterator[pa.Table], file: Any) -> None:
+    """Write rows as Parquet."""
+    _write(parquet.ParquetWriter, batches, file)
+
+
+def write_json_lines(batches: Iterator[pa.Table], file: Any) -> None:
+    """Write each row as a JSON object."""
+    for batch in _alike(batches)[1]:
+        lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in batch.to_pylist())
+        file.write("".join(lines).encode())
+
+
+def _write(kind: Any, batches: Iterator[pa.Table], file: Any) -> None:
+    schema, alike = _alike(batches)
+    with kind(file, schema) as writer:
+        for batch in alike:
+            writer.write(batch)
+
+
+def _alike(batches: Iterator[pa.Table]) -> tuple[pa.Schema, Iterator[pa.Table]]:
+    """Return the columns of the first batch, and all batches with these."""
+    first = next(batches, None)
+    if first is None:
+        raise TableError("The table has no rows.")
+    return first.schema, chain([first], (batch.cast(first.schema) for batch in batches))
+
+
+def without_formulas(table: pa.Table) -> pa.Table:
+    """Return a table with an apostrophe before text, in names as well, that is a formula."""
+
+    def escaped(column: Any) -> Any:
+        formula = pc.match_substring_regex(column, FORMULA)
+        number = pc.match_substring_regex(column, NUMBER)
+        quote = pc.binary_join_element_wise("'", column, "")
+        return pc.if_else(pc.and_not(formula, number), quote, column)
+
+    names = escaped(pa.array(table.column_names, pa.string())).to_pylist()
+    columns = [escaped(c) if pa.types.is_string(c.type) else c for c in table.columns]
+    return pa.table(columns, names)

@@ -1,13 +1,13 @@
-"""What is wrong with a table or a model file, and words that messages share."""
+"""What is wrong with a table, a plan or a model file, and how the command line says it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from difflib import get_close_matches
 from typing import Literal
 
-MAX_NAMED = 5
+from neverworse._words import nearest
+
 AGAIN = "Get the file again, or fit the model again."
 # Arguments of estimators, and what the command line calls them.
 VALUES = {
@@ -85,6 +85,21 @@ class UnreadableColumnsError(TableError):
         self.errors = tuple(errors)
 
 
+class PlanError(ValueError):
+    """A plan that cannot be used; the message says what to change, `column` in which entry.
+
+    Examples
+    --------
+    >>> from neverworse.tables import PlanError
+    >>> PlanError("The plan has no column 'age'.", column="age").column
+    'age'
+    """
+
+    def __init__(self, message: str, *, column: str | None = None) -> None:
+        super().__init__(message)
+        self.column = column
+
+
 class ModelFileError(ValueError):
     """A model file that is refused; the message says why, and what to do.
 
@@ -96,21 +111,6 @@ class ModelFileError(ValueError):
         ...
     neverworse.tables._errors.ModelFileError: ...
     """
-
-
-@contextmanager
-def refusing(what: str, otherwise: str) -> Iterator[None]:
-    """Turn every error into a `ModelFileError`, with `otherwise` for what was none.
-
-    Every one, as a file that somebody made up can bring zip, JSON, NumPy and scikit-learn to raise
-    anything.
-    """
-    try:
-        yield
-    except ModelFileError as error:
-        raise ModelFileError(f"{what}: {error}") from None
-    except Exception as error:
-        raise ModelFileError(otherwise) from error
 
 
 @contextmanager
@@ -145,35 +145,3 @@ def in_options(message: str) -> str:
     for argument, option in ARGUMENTS.items():
         message = message.replace(argument, option)
     return message
-
-
-def listed(names: Iterable[str], most: int = MAX_NAMED) -> str:
-    """Return names in quotes; of many, the first, and how many there are."""
-    every = [repr(short(name)) for name in names]
-    if len(every) <= most:
-        return ", ".join(every)
-    return f"{', '.join(every[:most])} and {len(every) - most:,} more"
-
-
-def grouped(looks: Mapping[str, str]) -> dict[str, str]:
-    """Return what there is to be said about columns, with the columns of which it is said."""
-    alike: dict[str, list[str]] = {}
-    for name, look in looks.items():
-        if look:
-            alike.setdefault(look, []).append(name)
-    return {look: listed(names) for look, names in alike.items()}
-
-
-def short(text: str, longest: int = 60) -> str:
-    """Return the beginning of a long text."""
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"
-
-
-def nearest(name: str, names: Iterable[str]) -> str:
-    """Return "Did you mean …?" if a name is like one of others, or else what there is."""
-    every = list(names)
-    spelled = {other.casefold().strip(): other for other in reversed(every)}
-    close = get_close_matches(name.casefold().strip(), spelled, n=1, cutoff=0.6)
-    if close:
-        return f"Did you mean {spelled[close[0]]!r}?"
-    return f"There are {listed(every, 12)}." if every else "It has no columns."

@@ -13,6 +13,8 @@ import hashlib
 import io
 import json
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -22,9 +24,9 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 import sklearn
 
 from neverworse import __version__
-from neverworse._extras import install
 from neverworse._files import write_whole
-from neverworse.tables._errors import AGAIN, ModelFileError, listed, refusing
+from neverworse._words import install, quoted
+from neverworse.tables._errors import AGAIN, ModelFileError
 from neverworse.tables._trusted import check_encoders, checked_tree, is_trusted, nodes_with_file
 
 FORMAT = 1
@@ -119,7 +121,7 @@ def save_model(
     """
     name = f"This {type(model).__name__} cannot be saved"
     skops = _skops()
-    with refusing(name, f"{name}: skops cannot write what it contains, or not read it again."):
+    with refusing(name, f"{name}: skops cannot write its contents, or cannot read them back."):
         members = unzipped(skops.dumps(model))
         tree = checked_tree(json.loads(members[SCHEMA]), compiled=compiled)
         members = _canonical(tree, members)
@@ -201,6 +203,21 @@ def _load(path: Path, compiled: bool, *, ours: bool) -> LoadedModel:
     return LoadedModel(model, facts, _sha256(contents), notes)
 
 
+@contextmanager
+def refusing(what: str, otherwise: str) -> Iterator[None]:
+    """Turn every error into a `ModelFileError`, with `otherwise` for what was none.
+
+    Every one, as a file that somebody made up can bring zip, JSON, NumPy and scikit-learn to raise
+    anything.
+    """
+    try:
+        yield
+    except ModelFileError as error:
+        raise ModelFileError(f"{what}: {error}") from None
+    except Exception as error:
+        raise ModelFileError(otherwise) from error
+
+
 def _skops() -> ModuleType:
     """Return skops.io, if it is installed and safe."""
     try:
@@ -253,7 +270,7 @@ def _build(tree: dict[str, Any], members: dict[str, bytes], compiled: bool = Fal
         unknown = sorted(name for name in asked if not is_trusted(name, compiled=compiled))
         if unknown:
             raise ModelFileError(
-                f"it contains {listed(unknown)}, which may do anything. Use "
+                f"it contains {quoted(unknown)}, which may do anything. Use "
                 "estimators of scikit-learn and neverworse only."
             )
         model = skops.loads(archive, trusted=asked)
@@ -262,7 +279,7 @@ def _build(tree: dict[str, Any], members: dict[str, bytes], compiled: bool = Fal
 
 
 def _unsealed(members: dict[str, bytes]) -> dict[str, Any]:
-    """Return what was said about the model, if nothing was changed since it was written."""
+    """Return the facts about the model, if nothing was changed since it was written."""
     document: dict[str, Any] = json.loads(members[FACTS])
     if document["format"] != FORMAT:
         raise ModelFileError(
@@ -280,7 +297,7 @@ def _unsealed(members: dict[str, bytes]) -> dict[str, Any]:
     if seal != _seal(document):
         changed.append(FACTS)
     if changed:
-        raise ModelFileError(f"{listed(changed)} changed after the model was saved. {AGAIN}")
+        raise ModelFileError(f"{quoted(changed)} changed after the model was saved. {AGAIN}")
     facts = document["facts"]
     no_features = facts.get("no_features", []) if isinstance(facts, dict) else None
     if not (isinstance(no_features, list) and all(isinstance(name, str) for name in no_features)):
@@ -329,7 +346,7 @@ def read_file(path: Path) -> bytes:
         raise ModelFileError(f"{path} is empty. {AGAIN}")
     if contents.startswith(PICKLE):
         raise ModelFileError(
-            f"{path} is a pickle, of pickle or joblib. Opening it could run any code, so it was "
+            f"{path} is a pickle (of pickle or joblib). Opening it could run any code, so it was "
             f"not opened. {WITH_SKOPS}"
         )
     if contents.startswith(COMPRESSED):

@@ -2,35 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
-from itertools import chain
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from pyarrow import csv, parquet
 
 from neverworse._typing import AnyArray
-from neverworse._words import count
+from neverworse._words import count, quoted
 from neverworse.estimators import Audit, audit
-from neverworse.tables._classifier import TableClassifier, outputs
-from neverworse.tables._errors import (
-    ModelFileError,
-    TableError,
-    believing,
-    in_options,
-    listed,
-    no_column,
-)
-from neverworse.tables.preparation.features import TablePreparation
+from neverworse.tables._classifier import TableClassifier, id_texts, outputs, with_names
+from neverworse.tables._errors import ModelFileError, TableError, believing, in_options, no_column
+from neverworse.tables.preparation import TablePreparation
 from neverworse.tables.preparation.recognise import text_columns
 from neverworse.tables.preparation.values import (
-    as_text,
     check_columns,
     check_known,
     find_column,
@@ -38,16 +26,13 @@ from neverworse.tables.preparation.values import (
     numbers,
     row_weights,
 )
-from neverworse.tables.reading.delimited import TEXT, ReadOptions, is_text, spells_number
+from neverworse.tables.reading import check_unique, stream_batches
+from neverworse.tables.reading.delimited import TEXT, ReadOptions, spells_number
 from neverworse.tables.reading.files import TableFile
-from neverworse.tables.reading.tables import check_unique, stream_batches
 
 USING = "The model cannot predict these rows"
 AUDITING = "A model cannot predict this table"
-MAX_LEVELS = 1000  # that are told apart among new ones
-# What spreadsheets take for the beginning of a formula, unless all of it is a number.
-FORMULA = r"^[=+\-@\t\r]"
-NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+MAX_LEVELS = 1000  # of new ones that are counted separately
 
 
 @dataclass
@@ -63,17 +48,16 @@ class Noticed:
     new_levels: dict[str, Counter[str]] = field(default_factory=dict)
 
     def sentences(self) -> Iterator[str]:
-        """Yield what people should know."""
         if self.extra:
             were = "was" if len(self.extra) == 1 else "were"
-            yield f"{count(len(self.extra), 'column')} {were} ignored: {listed(self.extra)}."
+            yield f"{count(len(self.extra), 'column')} {were} ignored: {quoted(self.extra)}."
         for name, levels in self.new_levels.items():
             n_rows = sum(levels.values())
             most = [level for level, _ in levels.most_common(3)]
             yield (
                 f"Column {name!r} has values that the model has not seen, in "
-                f"{count(n_rows, 'row')}: {listed(most)}{' ...' if len(levels) > 3 else ''}. They "
-                "count as its rare levels or, if there were none, as its most frequent one."
+                f"{count(n_rows, 'row')}: {quoted(most)}{' ...' if len(levels) > 3 else ''}. They "
+                "are treated as rare levels or, if there were none, as the most frequent one."
             )
 
 
@@ -86,7 +70,7 @@ def predict_batches(
     id_name: str | None = None,
     probabilities: bool = False,
 ) -> Iterator[pa.Table]:
-    """Yield the predictions of one batch of rows after another; `noticed` is told what is noticed.
+    """Yield the predictions of one batch of rows after another; `noticed` collects notes.
 
     `id_name` is the column that names the rows; their numbers do otherwise. With `probabilities`,
     those of all classes are added.
@@ -182,70 +166,6 @@ def _predicted(
     return pa.table(columns)
 
 
-def with_names(columns: Mapping[str, Any], id_name: str | None, names: Any) -> dict[str, Any]:
-    """Put the names of rows before other columns, called as in the table unless one of them is."""
-    name = "row" if not id_name or id_name in columns else id_name
-    return {name: names, **columns}
-
-
-def id_texts(column: Any) -> pa.Array:
-    """Return ids as text, whatever they are in the file: those of several files may differ."""
-    plain = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
-    if is_text(plain.type):
-        return pc.fill_null(plain.cast(pa.string()), "").combine_chunks()
-    return pa.array(["" if text is None else text for text in as_text(plain)], pa.string())
-
-
-def write_csv(batches: Iterator[pa.Table], file: Any, *, keep_formulas: bool = False) -> None:
-    """Write rows as CSV to a file or path.
-
-    Text that a spreadsheet would run as a formula gets an apostrophe before it, which makes text of
-    it there, unless formulas are to be kept.
-    """
-    _write(csv.CSVWriter, batches if keep_formulas else map(without_formulas, batches), file)
-
-
-def write_parquet(batches: Iterator[pa.Table], file: Any) -> None:
-    """Write rows as Parquet."""
-    _write(parquet.ParquetWriter, batches, file)
-
-
-def write_json_lines(batches: Iterator[pa.Table], file: Any) -> None:
-    """Write each row as a JSON object."""
-    for batch in _alike(batches)[1]:
-        lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in batch.to_pylist())
-        file.write("".join(lines).encode())
-
-
-def _write(kind: Any, batches: Iterator[pa.Table], file: Any) -> None:
-    schema, alike = _alike(batches)
-    with kind(file, schema) as writer:
-        for batch in alike:
-            writer.write(batch)
-
-
-def _alike(batches: Iterator[pa.Table]) -> tuple[pa.Schema, Iterator[pa.Table]]:
-    """Return the columns of the first batch, and all batches with these."""
-    first = next(batches, None)
-    if first is None:
-        raise TableError("The table has no rows.")
-    return first.schema, chain([first], (batch.cast(first.schema) for batch in batches))
-
-
-def without_formulas(table: pa.Table) -> pa.Table:
-    """Return a table with an apostrophe before text, in names as well, that is a formula."""
-
-    def quoted(column: Any) -> Any:
-        formula = pc.match_substring_regex(column, FORMULA)
-        number = pc.match_substring_regex(column, NUMBER)
-        quote = pc.binary_join_element_wise("'", column, "")
-        return pc.if_else(pc.and_not(formula, number), quote, column)
-
-    names = quoted(pa.array(table.column_names, pa.string())).to_pylist()
-    columns = [quoted(c) if pa.types.is_string(c.type) else c for c in table.columns]
-    return pa.table(columns, names)
-
-
 # Audits
 
 
@@ -268,7 +188,6 @@ class OnTable:
         self._rows = _rows_for(model, table)
 
     def predict(self, X: Any) -> AnyArray:  # noqa: ARG002
-        """Return the classes of all rows."""
         return spelled(self.estimator_.predict(self._rows))
 
     def __getattr__(self, name: str) -> Any:

@@ -20,7 +20,8 @@ from sklearn.base import BaseEstimator
 from sklearn.preprocessing import OneHotEncoder
 
 from neverworse._typing import AnyArray
-from neverworse.tables._errors import ModelFileError, short
+from neverworse._words import cropped
+from neverworse.tables._errors import ModelFileError
 
 # Rooms whose estimators, and whose `FITTED_PARTS`, model files may contain.
 ROOMS = ("estimators", "tables", "evidence", "methods")
@@ -170,10 +171,10 @@ def checked_tree(tree: Any, *, compiled: bool = False, depth: int = 0) -> Any:
 def _check_node(node: dict[str, Any], compiled: bool) -> None:
     loader, module, name = (str(node.get(key)) for key in ("__loader__", "__module__", "__class__"))
     full = f"{module}.{name}"
-    shown = short(full, 200)
+    shown = cropped(full, 200)
     if not compiled and (loader in COMPILED_LOADERS or (loader == "ObjectNode" and _blind(full))):
         raise ModelFileError(
-            f"it contains {shown}, compiled code that made-up numbers can crash. If you made the "
+            f"it contains {shown}, compiled code that a malicious file can crash. If you made the "
             "file, or know who did, accept it with --trust-compiled (in Python: compiled=True). "
             "Otherwise, ask for a model that predicts with plain arithmetic, such as a linear one."
         )
@@ -184,8 +185,8 @@ def _check_node(node: dict[str, Any], compiled: bool) -> None:
         allowed = full in known or full.startswith(FROM.get(loader, ()))
     if not allowed or not name.isidentifier():
         raise ModelFileError(
-            f"it contains {shown} ({short(loader)}), which is not on the list of what models need. "
-            "Use estimators of scikit-learn and neverworse only."
+            f"it contains {shown} ({cropped(loader)}), which is not on the list of what models "
+            "need. Use estimators of scikit-learn and neverworse only."
         )
     if loader == "DictNode":
         _check_dict(node)

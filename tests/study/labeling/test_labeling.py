@@ -263,7 +263,7 @@ def test_a_sheet_has_the_row_its_columns_an_empty_target_and_what_it_is_for(case
     [
         ("row,colour\n1,ham\n", "has no column 'kind'. Fill in the file that --next has written"),
         ("line,kind\n1,ham\n", "has no column 'row'. Fill in"),
-        ("row,kind\none,ham\n", "'one' in column 'row' is no number of a row."),
+        ("row,kind\none,ham\n", "'one' in column 'row' is not a row number."),
         ("row,kind\n1,ham\n1,=spam\n", "Row 1 has two classes in"),
     ],
 )

@@ -7,7 +7,7 @@ import numpy as np
 
 from neverworse import ProjectedLeastSquaresClassifier, __version__
 from neverworse.study import Study
-from neverworse.study._stacked import ladder
+from neverworse.study._assess import ladder
 from neverworse.study._study import (
     AuditFacts,
     CalibrationBin,

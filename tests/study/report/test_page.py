@@ -13,12 +13,11 @@ import numpy as np
 import pytest
 
 from neverworse._words import number
-from neverworse.pages import COLOURS
+from neverworse.pages import COLOURS, WIDTH
+from neverworse.study._assess import ladder
 from neverworse.study._files import study_from
-from neverworse.study._stacked import ladder
 from neverworse.study._study import ColumnImportance, DecisionFacts, Estimate, Importance
 from neverworse.study.report import page, write_report
-from neverworse.study.report._canvas import WIDTH
 from tests.study.report import studies
 
 VOID = {"meta", "link"}

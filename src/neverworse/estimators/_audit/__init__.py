@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from neverworse._docs import documented_like
 from neverworse._typing import Vector
-from neverworse._words import card, count, number
+from neverworse._words import card, count, documented_like, number
 from neverworse.estimators._audit._inputs import (
     Models,
     Response,

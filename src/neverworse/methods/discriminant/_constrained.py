@@ -9,8 +9,8 @@ import numpy as np
 from scipy import linalg
 from sklearn.utils._param_validation import StrOptions
 
-from neverworse._docs import documented_like
 from neverworse._typing import Matrix
+from neverworse._words import documented_like
 from neverworse.methods.discriminant._gaussian import (
     GaussianClasses,
     Sample,

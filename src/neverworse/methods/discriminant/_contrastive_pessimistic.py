@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neverworse._docs import documented_like
 from neverworse._typing import Matrix, Vector
+from neverworse._words import documented_like
 from neverworse.methods.discriminant._gaussian import (
     GaussianClasses,
     Sample,

@@ -27,8 +27,8 @@ from sklearn.utils._param_validation import Interval
 
 from neverworse._accelerated_gradient import accelerated_gradient
 from neverworse._budget import Budget
-from neverworse._docs import documented_like
 from neverworse._typing import Mask, Matrix, Vector
+from neverworse._words import documented_like
 from neverworse.estimators import ProjectedLeastSquaresClassifier
 from neverworse.methods._base import warn_not_converged
 from neverworse.methods.discriminant._gaussian import (

@@ -13,8 +13,8 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from neverworse._docs import documented_like
 from neverworse._typing import AnyArray, Matrix, Vector
+from neverworse._words import documented_like
 from neverworse.estimators import (
     FitInput,
     LeastSquaresClassifier,

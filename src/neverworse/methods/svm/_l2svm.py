@@ -11,8 +11,8 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from neverworse._budget import Budget
-from neverworse._docs import documented_like
 from neverworse._typing import AnyArray, Indices, Mask, Vector
+from neverworse._words import documented_like
 from neverworse.estimators import (
     FitInput,
     KnownLabels,

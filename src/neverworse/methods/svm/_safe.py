@@ -12,8 +12,8 @@ from sklearn.cluster import KMeans
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
-from neverworse._docs import documented_like
 from neverworse._typing import AnyArray, Mask, Vector
+from neverworse._words import documented_like
 from neverworse.estimators import stored_weights
 from neverworse.methods.svm._l2svm import PartlyLabeled, SemiSupervisedSVM
 from neverworse.methods.svm._transductive import TransductiveSVMClassifier, label_shares

@@ -12,8 +12,8 @@ from scipy.optimize import brentq
 from scipy.special import entr, expit, rel_entr
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from neverworse._docs import documented_like
 from neverworse._typing import Indices, Mask, Matrix, Vector
+from neverworse._words import documented_like
 from neverworse.methods.svm._l2svm import (
     COARSE_TOL,
     L2SVMClassifier,

@@ -14,11 +14,10 @@ import pyarrow as pa
 
 from neverworse._files import write_whole
 from neverworse._typing import Indices, Vector
-from neverworse._words import count
+from neverworse._words import count, quoted
 from neverworse.evidence import SequentialAudit, suggest_labels
 from neverworse.study._files import PREDICTIONS, read_predictions
-from neverworse.study._fit import feature_columns
-from neverworse.study._settings import FitSettings
+from neverworse.study._fit import FitSettings, feature_columns
 from neverworse.study._side_by_side import Predicted
 from neverworse.study._study import Study
 from neverworse.study.labeling._shown import (
@@ -40,7 +39,6 @@ from neverworse.tables import (
     Target,
     fitted_features,
     id_texts,
-    listed,
     read_target,
     row_weights,
 )
@@ -192,7 +190,6 @@ class Labeling:
         return None
 
     def skip(self, row: int) -> None:
-        """Ask for other rows first."""
         self._skipped.add(row)
 
     def _window(self) -> list[int]:
@@ -241,7 +238,6 @@ class Labeling:
         return fitted_features(preparation, feature_columns(self._table, self.settings))
 
     def _codes(self) -> Vector:
-        """Return the classes of all rows, answers among them."""
         codes = self.target.codes.copy()
         for row, code in self.answers.items():
             codes[row - 1] = code
@@ -261,7 +257,7 @@ class Labeling:
                     code="label",
                 )
             if code is None:
-                names = listed(self.target.class_names)
+                names = quoted(self.target.class_names)
                 raise TableError(
                     f"Row {row} has the class {text.strip()!r}, which no labeled row has.",
                     f"The classes are {names}. For another one, write labels into the table, and "
@@ -315,7 +311,6 @@ class Labeling:
         return int(self._unlabeled[position]) + 1
 
     def standing(self) -> Standing:
-        """Return what the answers so far decide."""
         (result,) = self._audit.results_.values()
         n_decide = self._audit.n_labels_
         return Standing(

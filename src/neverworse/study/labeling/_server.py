@@ -27,7 +27,7 @@ LONGEST = 10_000  # bytes of a request
 MOODS = {NOT_WORSE: "good", WORSE: "bad"}
 HEADERS = {
     "Cache-Control": "no-store",
-    # What else the page may load or run, it says itself; this cannot be said there.
+    # The page has a policy for all else; this one works in a header only.
     "Content-Security-Policy": "frame-ancestors 'none'",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -50,7 +50,6 @@ class LabelingPage:
         self._origins = {f"http://{host}" for host in self._hosts}
 
     def application(self) -> Starlette:
-        """Return the application, to be served."""
         return Starlette(
             routes=[
                 Route("/{token}/", self._page, methods=["GET"]),
@@ -124,7 +123,7 @@ class LabelingPage:
 
     def _skip(self, row: int, _: Any) -> str:
         self._labeling.skip(row)
-        return f"Row {row} skipped. It comes again."
+        return f"Row {row} skipped. It will be asked again."
 
     def _undo(self, row: int, _: Any) -> str:
         if row != next(reversed(self._labeling.answers), None):
@@ -170,9 +169,9 @@ def listening(port: int = 0) -> socket.socket:
         made.close()
         if error.errno not in (errno.EADDRINUSE, errno.EACCES):
             raise
-        why = "in use" if error.errno == errno.EADDRINUSE else "not for everybody"
+        why = "in use" if error.errno == errno.EADDRINUSE else "not permitted"
         raise ValueError(
-            f"Port {port} is {why}. Choose another: --port N; without it, a free one is taken."
+            f"Port {port} is {why}. Choose another with --port N, or leave it out."
         ) from None
     made.listen()
     return made
@@ -184,7 +183,7 @@ def serve(
     at: socket.socket,
     ready: Callable[[str], None],
 ) -> None:
-    """Serve the page, at a socket of `listening`, until a signal ends it; `ready` is told where."""
+    """Serve the page at a socket of `listening` until a signal; `ready` gets the address."""
     token, port = secrets.token_urlsafe(24), at.getsockname()[1]
     page = LabelingPage(labeling, suggested, token, port)
     config = uvicorn.Config(

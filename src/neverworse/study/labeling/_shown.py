@@ -54,17 +54,14 @@ class Standing:
 
     @property
     def is_open(self) -> bool:
-        """Whether more labels are needed to decide."""
         return self.verdict == UNDECIDED
 
     @property
     def is_decided(self) -> bool:
-        """Whether the labels have decided between the two models."""
         return self.verdict in (NOT_WORSE, WORSE)
 
     @property
     def decision(self) -> str:
-        """What to do, in a sentence."""
         if self.model == "supervised":
             return "Nothing to decide: model.skops holds the supervised model itself."
         return {
@@ -93,9 +90,9 @@ class Standing:
                     "confidence."
                 )
             yield (
-                f"The error rate of the {self.model} model less that of the supervised one is "
-                f"between {low} and {high} percentage points ({sure} confidence interval, whenever "
-                "one stops)."
+                f"The error rate of the {self.model} model minus that of the supervised one is "
+                f"between {low} and {high} percentage points ({sure} confidence interval, valid "
+                "whenever you stop)."
             )
             yield (
                 f"The two give different classes to {count(self.n_differing, 'row')}, of which "
@@ -193,7 +190,6 @@ class Asked:
 
     @property
     def picture(self) -> Picture | None:
-        """The intervals, to be drawn."""
         return picture_of(self.history, self.standing)
 
     def rows(self) -> Iterator[tuple[str, ...]]:
@@ -285,7 +281,7 @@ def _row(text: str, column: str) -> int:
         return int(text)
     except ValueError:
         raise TableError(
-            f"{text!r} in column {column!r} is no number of a row.",
+            f"{text!r} in column {column!r} is not a row number.",
             "Keep the numbers that --next has written.",
             code="value",
             column=column,
@@ -326,4 +322,4 @@ def stored_labels(folder: Path) -> dict[str, Any]:
 
 
 def _damaged(path: Path) -> ModelFileError:
-    return ModelFileError(f"{path} is damaged. Restore it; or rename it, and begin anew.")
+    return ModelFileError(f"{path} is damaged. Restore it; or rename it, and start again.")

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from neverworse._files import write_whole
-from neverworse._words import MISSING, count, decimal, number, percent, signed
-from neverworse.pages import Markup, estimate, exact, name, render
+from neverworse._words import MISSING, count, decimal, grouped, number, percent, signed
+from neverworse.pages import Markup, drawing_style, estimate, exact, name, render
 from neverworse.study._study import (
     ChangedRow,
     Coefficient,
@@ -22,8 +22,6 @@ from neverworse.study._study import (
     VerdictKind,
 )
 from neverworse.study.report import _charts
-from neverworse.study.report._canvas import drawing_style, looks
-from neverworse.tables import grouped
 
 # In the order of the questions of somebody who has to use the model, and then to defend it. Each
 # has a template of its name.
@@ -33,13 +31,13 @@ SECTIONS = {
     "asked": "What was asked and answered",
     "comparison": "Other methods",
     "curves": "Is more data worth it?",
-    "importance": "What matters most",
+    "importance": "Most important columns",
     "coefficients": "Weights, the largest first",
     "changes": "Predictions that changed",
     "notes": "Notes",
     "certificate": "What is proved",
     "meaning": "What “never worse” means",
-    "scores": "How the classes score",
+    "scores": "Scores by class",
     "data": "Data",
     "reproduction": "How to reproduce this",
 }
@@ -105,7 +103,7 @@ def page(study: Study, asked: Any = None) -> str:
             several=len(study.data.classes) > 2,
             cut=_cut(study.model),
             charts=_charts,
-            looks=looks,
+            looks=_charts.looks,
             rows=sys.modules[__name__],
             LARGEST_MATRIX=LARGEST_MATRIX,
             MOST_SCORES=MOST_SCORES,
@@ -121,7 +119,6 @@ def write_report(study: Study, path: str | Path, asked: Any = None) -> None:
 
 
 def _standing(study: Study) -> str:
-    """Return what the certificate says, in a word."""
     if study.certificate["reason"]:
         return "same"
     return "never worse" if study.certificate["holds"] else "not guaranteed"
@@ -226,7 +223,7 @@ def weight(each: Coefficient, several: bool, moved: bool) -> Row:
 
 
 def settings(study: Study) -> Iterator[tuple[str, Markup]]:
-    """Yield what the fit was told, with the penalty that was chosen."""
+    """Yield the settings of the fit, with the penalty that was chosen."""
     chosen_by = study.settings.get("alpha_chosen_by")
     for key, value in study.settings.items():
         if key == "alpha" and chosen_by:

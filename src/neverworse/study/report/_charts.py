@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from neverworse._typing import Vector
 from neverworse._words import count, decimal, number, short, width
-from neverworse.pages import COLOURS, Chart
+from neverworse.pages import COLOURS, SMALL, Chart, canvas, number_axis
 from neverworse.study._study import (
     CalibrationBin,
     Coefficient,
@@ -20,25 +23,55 @@ from neverworse.study._study import (
     ScoreGroup,
     Scores,
 )
-from neverworse.study.report._canvas import (
-    PROJECTED,
-    SMALL,
-    SUPERVISED,
-    Look,
-    canvas,
-    dots,
-    hover_bands,
-    looks,
-    number_axis,
-    rows_axis,
-    sizes_axis,
-)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 INK, SOFT, LINE = (COLOURS[role] for role in ("ink", "soft", "line"))
 MOST_GROUPS = 4
 RIDGE = 68  # pixels for the scores of a group of rows
 LONGEST_GROUP, LONGEST_FEATURE, LONGEST_CLASS, LONGEST_METHOD = 17, 24, 11, 20  # letters
 MEASURES = {"error": "error on held-out rows", "loss": "squared loss per held-out row"}
+
+DOTS: dict[str, Any] = {"linewidth": 1.8, "markersize": 9, "markeredgewidth": 1.1}
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a method looks: shapes differ as well, for print without colour."""
+
+    role: str
+    marker: str
+    symbol: str  # the marker in a line of text
+    line: Any = "solid"
+
+    @property
+    def colour(self) -> str:
+        return COLOURS[self.role]
+
+
+SUPERVISED = Look("supervised", "s", "\N{BLACK SQUARE}", (0, (5, 2)))
+PROJECTED = Look("projected", "o", "\N{BLACK CIRCLE}")
+OTHERS = (
+    Look("third", "D", "\N{BLACK DIAMOND}", (0, (6, 2, 1, 2))),
+    Look("fourth", "^", "\N{BLACK UP-POINTING TRIANGLE}", (0, (3, 1.5))),
+    Look("fifth", "v", "\N{BLACK DOWN-POINTING TRIANGLE}", (0, (1, 1.2))),
+    Look("sixth", "P", "\N{HEAVY GREEK CROSS}", (0, (8, 2))),
+)
+
+
+def looks(methods: Iterable[str]) -> dict[str, Look]:
+    """Return how each method looks: supervised and projected the same everywhere."""
+    known = {"supervised": SUPERVISED, "projected": PROJECTED, "projection": PROJECTED}
+    found: dict[str, Look] = {}
+    n_others = 0
+    for method in methods:
+        look = known.get(method.lower())
+        if look is None:
+            look = OTHERS[n_others % len(OTHERS)]
+            n_others += 1
+        found[method] = look
+    return found
 
 
 def bounds_chart(best: float, worst: float) -> Chart:
@@ -97,30 +130,16 @@ def scores_chart(scores: Scores, *, cut: float | None, moved: bool = True) -> Ch
         ax.stairs(after, edges, baseline=base, fill=True, color=PROJECTED.colour, alpha=0.35)
         ax.stairs(_where_any(after, base), edges, baseline=base, color=PROJECTED.colour)
         if moved:
-            ax.stairs(
-                _where_any(before, base),
-                edges,
-                baseline=base,
-                color=SUPERVISED.colour,
-                linewidth=1.6,
-                linestyle=SUPERVISED.line,
-            )
-        for line, (content, colour) in enumerate(
-            [(short(group.name, LONGEST_GROUP), INK), (count(group.n_rows, "row"), SOFT)]
-        ):
-            ax.annotate(
-                chart.placeholder(content),
-                (0, base),
-                xycoords=("axes fraction", "data"),
-                xytext=(-10, 24 - 15 * line),
-                textcoords="offset points",
-                ha="right",
-                fontsize=SMALL,
-                color=colour,
-                # The rows that should score 1.
-                fontweight="bold" if colour == INK and group.name == scores.class_name else None,
-                annotation_clip=False,
-            )
+            line = {"color": SUPERVISED.colour, "linewidth": 1.6, "linestyle": SUPERVISED.line}
+            ax.stairs(_where_any(before, base), edges, baseline=base, **line)
+        beside: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "ha": "right"}
+        beside |= {"textcoords": "offset points", "fontsize": SMALL, "annotation_clip": False}
+        name, n_rows = short(group.name, LONGEST_GROUP), count(group.n_rows, "row")
+        weight = "bold" if group.name == scores.class_name else None  # the rows that should score 1
+        ax.annotate(
+            *(chart.placeholder(name), (0, base), (-10, 24)), **beside, color=INK, fontweight=weight
+        )
+        ax.annotate(chart.placeholder(n_rows), (0, base), (-10, 9), **beside, color=SOFT)
         titles = [
             f"{group.name}, rows with scores from {number(low, 3)} to {number(high, 3)}: "
             f"supervised {n_before:,}, projected {n_after:,}"
@@ -293,14 +312,8 @@ def calibration_chart(bins: Sequence[CalibrationBin], positive: str) -> Chart:
     predicted = [each.predicted for each in bins]
     observed = [each.observed for each in bins]
     ax.plot([0, 1], [0, 1], color=SOFT, linewidth=1.0, linestyle=(0, (2, 2)))
-    ax.vlines(
-        predicted,
-        [each.low for each in observed],
-        [each.high for each in observed],
-        color=look.colour,
-        linewidth=2.5,
-        alpha=0.45,
-    )
+    ends = [each.low for each in observed], [each.high for each in observed]
+    ax.vlines(predicted, *ends, color=look.colour, linewidth=2.5, alpha=0.45)
     dots(ax, predicted, [each.value for each in observed], look, "bins")
     chart.titles["bins"] = [
         "",
@@ -321,3 +334,63 @@ def calibration_chart(bins: Sequence[CalibrationBin], positive: str) -> Chart:
         for each in bins
     )
     return chart
+
+
+def dots(
+    ax: Axes, x: Sequence[float], y: Sequence[float], look: Look, identity: str, line: Any = "solid"
+) -> None:
+    """Draw the symbols of a method, and a line through them unless it is "none"."""
+    shape = {"color": look.colour, "marker": look.marker, "linestyle": line, "gid": identity}
+    ax.plot(x, y, **shape, **DOTS, markeredgecolor=COLOURS["ground"], clip_on=False)
+
+
+def rows_axis(ax: Axes, chart: Chart, names: Sequence[str]) -> None:
+    """Put a name beside each row of a chart, the first one at the top."""
+    ax.set_yticks(range(len(names)), [chart.placeholder(name) for name in names])
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.spines["left"].set_visible(False)
+
+
+def sizes_axis(ax: Axes, sizes: Sequence[int], label: str) -> None:
+    """Put sizes on an axis, logarithmic where they differ much, numbers where there is room."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    positive = [size for size in sizes if size > 0]
+    if len(positive) > 1 and max(positive) > 6 * min(positive):
+        # A logarithm has no place for 0, which is a size like others here.
+        ax.set_xscale("symlog", linthresh=min(positive), linscale=0.5)
+        place = [math.asinh(size / min(positive)) for size in sizes]
+    else:
+        place = [float(size) for size in sizes]
+    shown = [len(sizes) - 1]
+    room = 0.13 * ((max(place) - min(place)) or 1.0)
+    for k in range(len(sizes) - 2, -1, -1):
+        if place[shown[-1]] - place[k] >= room:
+            shown.append(k)
+    ax.xaxis.set_major_locator(FixedLocator([float(sizes[k]) for k in shown]))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    ax.set_xlabel(label)
+
+
+def hover_bands(
+    ax: Axes,
+    chart: Chart,
+    identity: str,
+    edges: Sequence[float],
+    bottom: float,
+    top: float,
+    titles: Sequence[str],
+) -> None:
+    """Lay invisible bands over a part of the axes that say something under the mouse."""
+    from matplotlib.collections import PolyCollection
+
+    boxes = [
+        [(low, bottom), (low, top), (high, top), (high, bottom)] for low, high in pairwise(edges)
+    ]
+    bands = PolyCollection(
+        boxes, facecolors=COLOURS["hover"], edgecolors="none", gid=identity, zorder=9
+    )
+    bands.set_clip_on(False)
+    ax.add_collection(bands, autolim=False)
+    chart.titles[identity] = titles

@@ -1,1 +1,354 @@
-"""From the columns of a table to features and labels: notation, plans, values, preparation."""
+"""From the columns of a table to features."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.validation import check_is_fitted
+
+from neverworse._typing import AnyArray, Matrix, Vector
+from neverworse._words import count, cropped
+from neverworse.tables._errors import TableError
+from neverworse.tables.preparation.notation import Reading
+from neverworse.tables.preparation.plan import (
+    ColumnPlan,
+    check_readable,
+    infinite,
+    level_of,
+    plan_columns,
+)
+from neverworse.tables.preparation.recognise import (
+    DateOrder,
+    Hints,
+    as_entry,
+    check_plan,
+    from_entry,
+)
+from neverworse.tables.preparation.values import (
+    DATES,
+    NUMBERS,
+    as_table,
+    as_times,
+    check_columns,
+    check_known,
+    coded,
+    date_part,
+    distinct_days,
+    numbers,
+)
+
+BATCH_ROWS = 1 << 15  # which stay in the cache of a core while they are prepared
+MAX_FEATURES = 50_000
+OTHER = "(other)"
+EPS = float(np.finfo(np.float64).eps)
+
+
+class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Make features of the numbers, categories and dates of a table.
+
+    - *Numbers* (and whatever can be counted: booleans, durations, times) are standardised. Where a
+      value is missing, it is the mean, and an indicator says so.
+    - *Categories*, and text with few different values, get an indicator for every level but the
+      most frequent, with which the others are compared; a missing value is a level. The rarest of
+      many levels share one indicator.
+    - *Dates* become days, and points on circles for the place in the year, the week and the day.
+
+    Columns that are empty or constant, that number the rows, or whose text is different in almost
+    every row, are left out; `plans_` says which and why. No label is used, so that rows to be
+    tested on later may be among those that it is fitted to.
+
+    Parameters
+    ----------
+    categorical : sequence of str
+        Columns that are categories, whatever they look like.
+    drop : sequence of str
+        Columns to leave out.
+    max_levels : int
+        Levels of a category that get their own indicator.
+    columns : mapping of str to mapping, optional
+        How columns are to be read: ``{"kind": "number", "decimal": ",", "unit": "kg"}``; see
+        `plan_`. Those that are not in it are recognised.
+    decimal : {".", ","}, optional
+        What numbers have before decimals, where a column of text leaves it open.
+    dates : {"day-first", "month-first"}, optional
+        What dates such as 01/02/2026 begin with, where a column leaves it open.
+
+    Attributes
+    ----------
+    feature_names_in_ : array of str
+        Columns that it was fitted to.
+    number_names_, category_names_, date_names_ : lists of str
+        Columns that features are made of.
+    feature_columns_ : list of str
+        The column of each feature.
+    scaler_ : StandardScaler
+        Of numbers and parts of dates.
+    places_ : dict of str to array
+        Which indicator of its category each level has, by its number in `levels_`, -1 for none; the
+        last two are those of all further levels, and of levels never seen before.
+    levels_ : dict of str to list
+        The levels of categories, the most frequent first; None stands for missing values.
+    parts_ : dict of str to list
+        Parts of dates.
+    types_ : dict of str to str
+        Types of the columns that features are made of, for readers of text, which has none.
+    plan_ : dict of str to dict
+        How each column is read, as in `columns`; new rows are read in the same way.
+    """
+
+    plans_: list[ColumnPlan]  # only after a fit: a copy that was saved has no need of it
+
+    def __init__(
+        self,
+        *,
+        categorical: Sequence[str] = (),
+        drop: Sequence[str] = (),
+        max_levels: int = 30,
+        columns: Mapping[str, Mapping[str, Any]] | None = None,
+        decimal: str | None = None,
+        dates: DateOrder | None = None,
+    ) -> None:
+        self.categorical = categorical
+        self.drop = drop
+        self.max_levels = max_levels
+        self.columns = columns
+        self.decimal = decimal
+        self.dates = dates
+
+    def plan(self, X: Any) -> list[ColumnPlan]:
+        """Decide what each column is, also of columns that cannot be read; see `fit`."""
+        table = as_table(X)
+        names = table.column_names
+        if not table.num_rows:
+            raise TableError("The table has no rows.")
+        known = check_plan(self.columns or {}, names)
+        check_known(names, self.categorical, "categorical")
+        check_known(names, self.drop, "drop")
+        # What the options say goes before the plan.
+        known |= dict.fromkeys(self.categorical, Reading("category"))
+        known |= dict.fromkeys(self.drop)
+        return plan_columns(table, known, Hints(self.decimal, self.dates), self.max_levels)
+
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
+        """Decide what each column is, and find means, scales and levels.
+
+        Parameters
+        ----------
+        X : table
+            Of PyArrow, or of any library that shares its tables with it: pandas, polars, DuckDB.
+            Of a `StoredTable`, one column at a time is in memory.
+        y : None
+            Ignored.
+        """
+        table = as_table(X)
+        self.plans_ = self.plan(table)
+        check_readable(self.plans_)
+        self.plan_ = {plan.name: as_entry(plan.reading) for plan in self.plans_}
+        self.feature_names_in_ = np.array(table.column_names, dtype=object)
+        self.n_features_in_ = len(table.column_names)
+        self.number_names_ = [plan.name for plan in self.plans_ if plan.kind == "number"]
+        self.category_names_ = [plan.name for plan in self.plans_ if plan.kind == "category"]
+        self.date_names_ = [plan.name for plan in self.plans_ if plan.kind == "date"]
+        self.levels_ = {p.name: list(p.levels) for p in self.plans_ if p.kind == "category"}
+        self.parts_ = {p.name: list(p.parts) for p in self.plans_ if p.kind == "date"}
+        self.types_ = {name: str(table.schema.field(name).type) for name in self.used_names}
+        self._n_rows = table.num_rows
+        self._fit_numbers()
+        self._name_features()
+        if len(self.feature_columns_) > MAX_FEATURES:
+            raise TableError(
+                f"{count(len(table.column_names), 'column')} would make "
+                f"{len(self.feature_columns_):,} features, more than {MAX_FEATURES:,}.",
+                "Leave columns out with --drop; if there should be fewer, check the delimiter, and "
+                "whether rows and columns are swapped.",
+                code="column",
+            )
+        return self
+
+    def transform(self, X: Any) -> Matrix:
+        """Return the features of all rows.
+
+        Parameters
+        ----------
+        X : table
+            With the columns that it was fitted to, in any order. Others are ignored.
+        """
+        check_is_fitted(self, "feature_columns_")
+        table = as_table(X)
+        check_columns(table.column_names, self.used_names)
+        features = np.zeros((table.num_rows, len(self.feature_columns_)))
+        readings = {name: from_entry(name, self.plan_[name]) for name in self.used_names}
+
+        def fill(start: int, batch: pa.RecordBatch) -> None:
+            self._fill(batch, readings, start, features)
+
+        # As the table lies in memory, so that nothing is copied, unless that is in tiny pieces.
+        batches = table.select(self.used_names).to_batches(BATCH_ROWS)
+        if len(batches) > 8 + 8 * table.num_rows / BATCH_ROWS:
+            batches = table.select(self.used_names).combine_chunks().to_batches(BATCH_ROWS)
+        ends = np.cumsum([batch.num_rows for batch in batches]).tolist()
+        with ThreadPoolExecutor(os.cpu_count() if len(batches) > 1 else 1) as pool:
+            for _ in pool.map(fill, [0, *ends], batches):
+                pass
+        return features
+
+    @property
+    def used_names(self) -> list[str]:
+        """The columns that features are made of."""
+        return [*self.number_names_, *self.date_names_, *self.category_names_]
+
+    def get_feature_names_out(self, input_features: Any = None) -> AnyArray:  # noqa: ARG002
+        """Return the names of the features."""
+        check_is_fitted(self, "feature_columns_")
+        return np.array(self._feature_names, dtype=object)
+
+    def new_levels(self, X: Any) -> dict[str, dict[str, int]]:
+        """Count values of categories that it was not fitted to, by column."""
+        table, found = as_table(X), {}
+        for name in self.category_names_:
+            known = set(self.levels_[name])
+            values, codes = coded(table.column(name))
+            counts = np.bincount(codes, minlength=len(values))
+            pairs = zip(map(level_of, values), counts.tolist(), strict=True)
+            new = {"(missing)" if v is None else v: n for v, n in pairs if n and v not in known}
+            if new:
+                found[name] = new
+        return found
+
+    def units(self) -> Vector:
+        """Return what one unit of each feature is in units of its column."""
+        ones = np.ones(len(self.feature_columns_))
+        ones[: len(self.scaler_.scale_)] = self.scaler_.scale_
+        return ones
+
+    def offsets(self) -> Vector:
+        """Return where each feature is zero, in units of its column."""
+        zeros = np.zeros(len(self.feature_columns_))
+        zeros[: len(self.scaler_.mean_)] = self.scaler_.mean_
+        return zeros
+
+    def _fit_numbers(self) -> None:
+        """Make a scaler of the means and variances that are known already."""
+        plans = [p for kind in ("number", "date") for p in self.plans_ if p.kind == kind]
+        mean = np.array([value for plan in plans for value in plan.means])
+        var = np.array([value for plan in plans for value in plan.variances])
+        finite = np.isfinite(var) & np.isfinite(mean)
+        if not finite.all():
+            name = self._number_columns[int(np.argmin(finite))]
+            raise TableError(
+                f"Column {name!r} has numbers that are too large to be squared.",
+                f"Rescale them, or leave the column out: --drop {name!r}.",
+                column=name,
+            )
+        self.scaler_ = StandardScaler()
+        if len(mean):
+            self.scaler_.fit(np.zeros((1, len(mean))))
+        self.scaler_.mean_, self.scaler_.var_ = mean, var
+        # What differs by no more than rounding errors is not blown up.
+        varies = var > (self._n_rows * EPS * mean) ** 2
+        self.scaler_.scale_ = np.sqrt(np.where(varies, var, 1.0))
+        # Parts of a date are missing together: one indicator is enough.
+        missing = [p.n_missing > 0 and k == 0 for p in plans for k in range(len(p.means))]
+        self._missing = np.array(missing, dtype=bool)
+
+    def _fill(
+        self,
+        batch: pa.RecordBatch,
+        readings: Mapping[str, Reading | None],
+        start: int,
+        features: Matrix,
+    ) -> None:
+        """Write the features of some rows into an array of zeros."""
+        out = features[start : start + batch.num_rows]
+        scaler = zip(self.scaler_.mean_.tolist(), self.scaler_.scale_.tolist(), strict=True)
+        indicated = np.flatnonzero(self._missing).tolist()
+        n_numbers = len(self._number_columns)
+        first = n_numbers + len(indicated)
+        indicator = dict(zip(indicated, range(n_numbers, first), strict=True))
+        raw = self._raw_numbers(batch, readings, start)
+        # Arrays that come and go would cost more than what is done with them.
+        scaled, finite = np.empty(batch.num_rows), np.empty(batch.num_rows, bool)
+        for k, ((name, values), (mean, scale)) in enumerate(zip(raw, scaler, strict=True)):
+            np.subtract(values, mean, out=scaled)
+            np.divide(scaled, scale, out=scaled)
+            if not np.isfinite(scaled, out=finite).all():
+                if np.isinf(values).any():
+                    raise infinite(name, start + int(np.argmax(np.isinf(values))))
+                holes = np.isnan(scaled)
+                scaled[holes] = 0.0  # the mean
+                if k in indicator:
+                    out[:, indicator[k]] = holes
+            out[:, k] = scaled
+        for name in self.category_names_:
+            found, codes = coded(pa.chunked_array([batch.column(name)]))
+            places, number = self.places_[name], {v: k for k, v in enumerate(self.levels_[name])}
+            numbered = np.array([number.get(level_of(value), -1) for value in found])
+            # A row has at most one indicator of a category: the rest of it is zero already.
+            which = places[np.minimum(numbered, len(places) - 2)][codes]
+            rows = np.flatnonzero(which >= 0)
+            out[rows, first + which[rows]] = 1.0
+            first += int(places.max()) + 1
+
+    @property
+    def _number_columns(self) -> list[str]:
+        """The column of each number that is scaled."""
+        of_dates = [name for name in self.date_names_ for _ in self.parts_[name]]
+        return [*self.number_names_, *of_dates]
+
+    def _raw_numbers(
+        self, batch: pa.RecordBatch, readings: Mapping[str, Reading | None], start: int
+    ) -> Iterator[tuple[str, Vector]]:
+        """Yield the numbers of some rows, and then the parts of their dates, with their columns."""
+        for name in self.number_names_:
+            column = pa.chunked_array([batch.column(name)])
+            if self.types_[name].startswith("time"):
+                column = as_times(column)
+            yield name, numbers(name, column, readings[name] or NUMBERS, first_row=start)
+        for name in self.date_names_:
+            column = pa.chunked_array([batch.column(name)])
+            stamps, codes = distinct_days(name, column, readings[name] or DATES, first_row=start)
+            for part in self.parts_[name]:
+                yield name, date_part(stamps, part)[codes]
+
+    def _name_features(self) -> None:
+        """Name all features, and give every level of a category the place of its indicator."""
+        of_dates = [f"{n} ({part})" for n in self.date_names_ for part in self.parts_[n]]
+        names = [*self.number_names_, *of_dates]
+        columns = self._number_columns
+        missing = np.flatnonzero(self._missing)
+        names += [f"{columns[k]} is missing" for k in missing]
+        columns += [columns[k] for k in missing]
+        self.places_ = {}
+        for name, levels in self.levels_.items():
+            has_rare = len(levels) > self.max_levels + 1
+            n_own = self.max_levels if has_rare else len(levels)
+            rare = n_own - 1 if has_rare else -1
+            self.places_[name] = np.append(np.arange(-1, n_own - 1 + has_rare), rare)
+            shown = [*levels[1:n_own], *[OTHER] * has_rare]
+            names += [
+                f"{name} is missing" if v is None else f"{name} = {cropped(v)}" for v in shown
+            ]
+            columns += [name] * len(shown)
+        self._feature_names, self.feature_columns_ = names, columns
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in super().__getstate__().items() if key != "plans_"}
+
+    def __sklearn_tags__(self) -> Any:
+        return takes_tables(super().__sklearn_tags__())
+
+
+def takes_tables(tags: Any) -> Any:
+    """Return the tags of an estimator that knows tables with named columns, but no arrays."""
+    tags.input_tags.two_d_array = False
+    tags.input_tags.string = True
+    tags.input_tags.categorical = True
+    tags.input_tags.allow_nan = True
+    return tags

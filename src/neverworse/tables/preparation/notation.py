@@ -95,7 +95,6 @@ class Reading:
 
     @property
     def words(self) -> str:
-        """What people are told."""
         if self.kind != "number":
             known = {"category": "categories", "yes/no": "yes/no"}
             return known.get(self.kind, f"dates {self.order}".rstrip())
@@ -171,7 +170,6 @@ class Numbers:
 
     @classmethod
     def find(cls, values: pa.Array) -> Self:
-        """Take values apart."""
         found = pc.extract_regex(values, NUMBER)
         part = {field.name: pc.struct_field(found, field.name) for field in found.type}
         there = {name: _mask(pc.not_equal(cells, "")) for name, cells in part.items()}
@@ -243,7 +241,6 @@ class Dates:
 
     @classmethod
     def find(cls, values: pa.Array) -> Self:
-        """Take values apart."""
         found = pc.extract_regex(values, DATE)
         part = {field.name: pc.struct_field(found, field.name) for field in found.type}
         names = ("first", "second_field")
@@ -288,7 +285,6 @@ class Dates:
 
     @property
     def known(self) -> Mask:
-        """Which values look like dates."""
         known: Mask = self.first > 0
         return known
 

@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neverworse._typing import Indices
-from neverworse.tables._errors import TableError, UnreadableColumnsError, short
+from neverworse._words import cropped
+from neverworse.tables._errors import TableError, UnreadableColumnsError
 from neverworse.tables.preparation.notation import Reading
 from neverworse.tables.preparation.recognise import (
     FEW_VALUES,
@@ -107,7 +108,7 @@ def plan_columns(
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         plans = list(pool.map(plan, table.column_names))
     if all(plan.kind == "dropped" and plan.error is None for plan in plans):
-        reasons = "; ".join(f"{short(plan.name)!r} ({plan.note})" for plan in plans[:3])
+        reasons = "; ".join(f"{cropped(plan.name)!r} ({plan.note})" for plan in plans[:3])
         raise TableError(
             f"There is no column to learn from: {reasons or 'the table has only its target'}.",
             code="column",
@@ -126,8 +127,8 @@ def _with_look(plan: ColumnPlan, n_rows: int, max_levels: int) -> ColumnPlan:
     """Add what people should look at whatever the values are."""
     if len(plan.levels) > max_levels + 1:
         look = (
-            f"{len(plan.levels):,} different values: the {max_levels} most frequent ones count, "
-            "and all others share one feature. If that loses information, group them into fewer."
+            f"{len(plan.levels):,} different values: the {max_levels} most frequent ones get "
+            "a feature each, all others share one. If that loses information, merge some of them."
         )
     elif plan.n_missing > MAJORITY * n_rows:
         share = 100.0 * plan.n_missing / n_rows
@@ -168,7 +169,7 @@ def _native(name: str, column: pa.ChunkedArray, n_missing: int, hints: Hints) ->
     if is_date(column.type):
         return _date(name, column, n_missing, DATES)
     if not is_number(column.type):
-        kind = short(str(column.type))
+        kind = cropped(str(column.type))
         look = f"Values of type {kind} are not used: split them into columns of plain values."
         note = f"holds values of type {kind}"
         return ColumnPlan(name, "dropped", note, n_missing, look=look)
@@ -224,7 +225,7 @@ def _number(name: str, column: pa.ChunkedArray, n_missing: int, reading: Reading
         raise infinite(name, int(np.argmax(np.isinf(column.to_numpy(zero_copy_only=False)))))
     if low == high and not n_missing:
         return _constant(name, n_missing)
-    note = "yes is 1, scaled" if reading.kind == "yes/no" else "scaled"
+    note = "yes = 1, scaled" if reading.kind == "yes/no" else "scaled"
     note += ", missing: mean and an indicator" if n_missing else ""
     read_as = _NATIVE.get(str(native).partition("[")[0].rstrip("3264"), reading.words)
     return ColumnPlan(
@@ -294,7 +295,7 @@ def _levels(name: str, values: Sequence[str | None], codes: Indices, n_missing: 
     levels = tuple(merged[k] for k in order if counts[k])
     if len(levels) < 2:
         return _constant(name, n_missing)
-    baseline = "missing" if levels[0] is None else short(levels[0], 30)
+    baseline = "missing" if levels[0] is None else cropped(levels[0], 30)
     note = f"{len(levels):,} levels, compared with {baseline!r}"
     return ColumnPlan(
         *(name, "category", note, n_missing, CATEGORY, CATEGORY.words, _twins(levels)),
@@ -313,7 +314,7 @@ def _twins(levels: Sequence[str | None]) -> str:
     for level in levels:
         if level is not None and folded.setdefault(level.casefold(), level) != level:
             twin = folded[level.casefold()]
-            both = f"{short(twin)!r} and {short(level)!r} count as two levels."
+            both = f"{cropped(twin)!r} and {cropped(level)!r} count as two levels."
             return f"{both} If they are one, spell them alike."
     return ""
 
@@ -385,10 +386,10 @@ def _examples(column: pa.ChunkedArray, reading: Reading | None) -> list[str]:
     """Return the first different values, with the decimal mark that they were written with."""
     some = column.drop_null().slice(0, 100)
     if pa.types.is_nested(some.type):
-        return [short(str(some[0]))] if len(some) else []
+        return [cropped(str(some[0]))] if len(some) else []
     if pa.types.is_dictionary(some.type):
         some = some.cast(some.type.value_type)
     texts = dict.fromkeys(text for text in as_text(some) if text is not None)
     if reading is not None and reading.decimal == "," and pa.types.is_floating(some.type):
         texts = dict.fromkeys(text.replace(".", ",") for text in texts)
-    return [short(text, MAX_EXAMPLE_LENGTH) for text in list(texts)[:N_EXAMPLES]]
+    return [cropped(text, MAX_EXAMPLE_LENGTH) for text in list(texts)[:N_EXAMPLES]]

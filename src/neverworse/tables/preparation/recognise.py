@@ -29,7 +29,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neverworse._typing import Indices, Mask
-from neverworse.tables._errors import TableError, listed, nearest, short
+from neverworse._words import cropped, nearest, quoted
+from neverworse.tables._errors import PlanError, TableError
 from neverworse.tables.preparation.notation import (
     ORDERS,
     THOUSANDS,
@@ -84,15 +85,13 @@ class Texts:
         return int(np.argmax(np.append(mask, False)[self.codes]))
 
     def value(self, mask: Mask) -> str:
-        """Return the first of some values."""
         return str(self.values[int(self.codes[self.first(mask)])])
 
     def at(self, mask: Mask) -> str:
         """Return the first of some values and where it is, in words."""
-        return f"{short(self.value(mask))!r} (row {self.first(mask) + 1:,})"
+        return f"{cropped(self.value(mask))!r} (row {self.first(mask) + 1:,})"
 
     def error(self, problem: str, fix: str) -> TableError:
-        """Return what is wrong with the column."""
         return TableError(f"Column {self.name!r} has {problem}.", fix, column=self.name)
 
 
@@ -121,7 +120,7 @@ def recognise(texts: Texts, hints: Hints) -> tuple[Reading | None, str]:
     digits, padded = (matches(values, pattern) for pattern in ("^[0-9]+$", "^0[0-9]+$"))
     if padded.any() and texts.rows(digits) > MAJORITY * n_known:
         return Reading("category"), (
-            f"Codes with leading zeros, such as {short(texts.value(padded))!r}, are treated "
+            f"Codes with leading zeros, such as {cropped(texts.value(padded))!r}, are treated "
             "as categories. If they are numbers, say so in a plan: --plan, --columns."
         )
     return _number(texts, values, n_known, hints)
@@ -260,13 +259,13 @@ def _decided(
     if "," in marks and ("." in marks or ungrouped.any()):
         other = texts.value(found.have(".") if "." in marks else ungrouped)
         raise texts.error(
-            f"{example!r}, but also {other!r}: nothing tells which one is the decimal mark",
+            f"{example!r}, but also {other!r}: it is unclear which one is the decimal mark",
             "Say so: --decimal '.', or --decimal ','.",
         )
     # A comma is before thousands; a point before decimals, as it is in numbers without a unit.
     read = found.floats(grouped["."], ".")[texts.codes[texts.first(found.have(mark))]]
     return (grouped["."], "."), (
-        f"{short(example)!r} is read as {read:.10g}. If that is wrong: --decimal ','."
+        f"{cropped(example)!r} is read as {read:.10g}. If that is wrong: --decimal ','."
     )
 
 
@@ -280,29 +279,14 @@ def _several(texts: Texts, found: Numbers, likely: Mask) -> str:
 def _others(texts: Texts, what: str, others: Mask) -> TableError:
     every = (str(texts.values[int(k)]) for k in np.flatnonzero(others))
     return texts.error(
-        f"{what}, but also {listed(every)} in {texts.rows(others):,} of its rows, first in row "
+        f"{what}, but also {quoted(every)} in {texts.rows(others):,} of its rows, first in row "
         f"{texts.first(others) + 1:,}",
-        f"If that marks missing values: --missing {short(texts.value(others))!r}; if the column "
+        f"If that marks missing values: --missing {cropped(texts.value(others))!r}; if the column "
         f"is a category: --categorical {texts.name!r}.",
     )
 
 
 # Plans
-
-
-class PlanError(ValueError):
-    """A plan that cannot be used; the message says what to change, `column` in which entry.
-
-    Examples
-    --------
-    >>> from neverworse.tables import PlanError
-    >>> PlanError("The plan has no column 'age'.", column="age").column
-    'age'
-    """
-
-    def __init__(self, message: str, *, column: str | None = None) -> None:
-        super().__init__(message)
-        self.column = column
 
 
 def as_entry(reading: Reading | None) -> dict[str, Any]:
@@ -332,7 +316,7 @@ def check_plan(
     """Return how a plan wants the columns of a table to be read, if all of them are there."""
     for name in columns:
         if name not in names:
-            problem = f"The plan has a column {name!r}, but the table has not."
+            problem = f"The plan has a column {name!r}, but the table does not."
             raise PlanError(f"{problem} {nearest(name, names)}", column=name)
     return {name: from_entry(name, entry) for name, entry in columns.items()}
 
@@ -380,7 +364,7 @@ def read_plan(path: Path) -> dict[str, dict[str, Any]]:
         if not isinstance(entry, dict):
             raise PlanError(
                 f"{path}: column {name!r} should have an entry such as {{'kind': 'number'}}, not "
-                f"{short(repr(entry))}.",
+                f"{cropped(repr(entry))}.",
                 column=name,
             )
         for key in entry:

@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neverworse._typing import AnyArray, Indices, Mask, Vector
-from neverworse._words import count
-from neverworse.tables._errors import TableError, listed, nearest, no_column, short
+from neverworse._words import count, cropped, nearest, quoted
+from neverworse.tables._errors import TableError, no_column
 from neverworse.tables.preparation.notation import Reading
 from neverworse.tables.reading.delimited import is_text, spells_number
-from neverworse.tables.reading.large import StoredTable
+from neverworse.tables.reading.formats import StoredTable
 
 PER_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 DAY = 86_400.0  # seconds
@@ -62,7 +62,7 @@ def find_column(table: pa.Table, name: str, option: str) -> pa.ChunkedArray:
     if len(names) == 1 and any(mark in names[0] for mark in (",", ";", "\t", "|")):
         raise TableError(
             f"There is no column {name!r} for --{option}: the whole table is one column, named "
-            f"{short(names[0])!r}.",
+            f"{cropped(names[0])!r}.",
             "Name the delimiter, for example: --delimiter ';'.",
             code="column",
             column=name,
@@ -88,7 +88,7 @@ def check_columns(names: Sequence[str], needed: Sequence[str]) -> None:
     hint = nearest(missing[0], extra) if one and extra else ""
     raise TableError(
         f"The table lacks {'a column' if one else f'{len(missing):,} columns'} that the model was "
-        f"fitted to: {listed(missing)}.",
+        f"fitted to: {quoted(missing)}.",
         f"Add {'it' if one else 'them'}, with empty cells where values are unknown, or correct "
         f"the names. {hint}".rstrip(),
         code="column",
@@ -228,7 +228,7 @@ def distinct(column: pa.ChunkedArray) -> tuple[pa.Array, Indices]:
         except pa.ArrowNotImplementedError:
             raise TableError(
                 "A column of labels or categories has cells without plain values, of type "
-                f"{short(str(column.type))}.",
+                f"{cropped(str(column.type))}.",
                 "Split them, or leave it out: --drop COLUMN.",
             ) from None
     if column.num_chunks == 1:
@@ -263,7 +263,7 @@ def _spelled(name: str, column: pa.ChunkedArray, reading: Reading, first_row: in
     wrong = np.isnan(found) & (codes < len(values))
     if wrong.any():
         row = int(np.argmax(wrong))
-        text = short(str(values[int(codes[row])]))
+        text = cropped(str(values[int(codes[row])]))
         raise TableError(
             f"Column {name!r} should hold {reading.shown}, but has {text!r}",
             f"Correct it; if it marks missing values: --missing {text!r}.",
@@ -292,12 +292,10 @@ class Target:
 
     @property
     def labeled(self) -> Mask:
-        """Which rows have a label."""
         return ~np.isnan(self.codes)
 
     @property
     def class_names(self) -> list[str]:
-        """The classes as text."""
         return [str(value) for value in self.classes.tolist()]
 
     def code_of(self, text: str) -> int | None:
@@ -313,7 +311,6 @@ class Target:
         return {name: k for k, name in enumerate(self.class_names)}
 
     def counts(self) -> list[int]:
-        """Count the labeled rows of each class."""
         counted = np.bincount(self.codes[self.labeled].astype(int), minlength=len(self.classes))
         return [int(count) for count in counted]
 
@@ -375,7 +372,7 @@ def _check(target: Target, suspect: bool) -> None:
         problem = f"No row has a label: column {name!r} is empty."
         fix = "Label some rows of every class, or choose another column: --target COLUMN."
     elif n_classes == 1:
-        only = short(target.class_names[0])
+        only = cropped(target.class_names[0])
         problem = f"All labels in column {name!r} are {only!r}, in {count(n_labeled, 'row')}."
         fix = (
             "Label rows of at least two classes; if empty cells mean a class, write its name in "

@@ -1,1 +1,326 @@
-"""From files to tables of PyArrow: formats, compression, words for missing values, memory."""
+"""Read tables of any format: whole, a batch of rows at a time, or left in files if too large."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import zipfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import ipc, parquet
+
+from neverworse._words import quoted
+from neverworse.tables._errors import TableError
+from neverworse.tables.reading.delimited import DelimitedText, ReadOptions, with_nulls
+from neverworse.tables.reading.files import STDIN, TableFile, printable
+from neverworse.tables.reading.formats import (
+    StoredTable,
+    read_arrow,
+    read_json,
+    read_workbook,
+    valid,
+)
+
+BATCH_ROWS = 1 << 14
+SUFFIXES = (
+    *(".csv", ".tsv", ".txt", ".gz", ".bz2", ".zst", ".xz", ".lz4", ".parquet", ".pq", ".feather"),
+    *(".arrow", ".ipc", ".jsonl", ".ndjson", ".json", ".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"),
+)
+MAX_MEMORY_SHARE = 0.5  # of the free memory that a table may take
+# A number takes 8 bytes as it is read, as a feature, and in arrays that come and go.
+BYTES_PER_CELL = 24
+BYTES_PER_CHARACTER = 4  # of text, of which a cell has some six
+GROUP_ROWS = 1 << 18
+TEXTS = ("csv", "json lines", "json")
+PIECE_BYTES = 1 << 20  # that are looked at, at a time
+
+Check = Callable[[str, Sequence[str]], None]
+
+
+def table_files(paths: Sequence[str]) -> list[TableFile]:
+    """Return the files of which a table consists; of a folder, all tables in it."""
+    if list(paths).count(STDIN) > 1:
+        raise TableError("Standard input can be read only once: give one '-'.", code="file")
+    files: list[TableFile] = []
+    for path in paths:
+        if path != STDIN and Path(path).is_dir():
+            files += [TableFile(str(inside)) for inside in _tables_in(Path(path))]
+        else:
+            files.append(TableFile(path))
+    places = Counter(Path(file.path).resolve() for file in files if not file.once)
+    twice = [printable(place.name) for place, times in places.items() if times > 1]
+    if twice:
+        problem = f"The same file is given twice: {quoted(twice)}."
+        raise TableError(problem, "Give it once.", code="file")
+    return files
+
+
+def _tables_in(folder: Path) -> list[Path]:
+    """Return the tables in a folder and those below it, but none that are hidden."""
+    inside = sorted(
+        path
+        for path in folder.rglob("*")
+        if path.suffix.lower() in SUFFIXES
+        and path.is_file()
+        and not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
+    )
+    if not inside:
+        raise TableError(f"There is no table in the folder {printable(folder)}.", code="file")
+    return inside
+
+
+def read_table(files: Sequence[TableFile], options: ReadOptions) -> pa.Table:
+    """Read all rows of some files with the same columns.
+
+    Returns
+    -------
+    table : pyarrow Table
+        Names of columns are unique. Words that mean a missing value are null.
+    """
+    tables: list[pa.Table] = []
+    for file in files:
+        table = _without_blanks(_read_file(file, options))
+        check_unique(file.name, table.column_names)
+        if tables and set(table.column_names) != set(tables[0].column_names):
+            raise _other_columns(files[0].name, tables[0], file.name, table)
+        tables.append(table)
+    return stacked(tables)
+
+
+def stacked(tables: Sequence[pa.Table]) -> pa.Table:
+    """Return the rows of all tables; types that differ become one that holds all values."""
+    if len(tables) == 1:
+        return tables[0]
+    names = tables[0].column_names
+    return pa.table({n: _joined(n, [table.column(n) for table in tables]) for n in names})
+
+
+def _joined(name: str, columns: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
+    plain = [c.cast(c.type.value_type) if pa.types.is_dictionary(c.type) else c for c in columns]
+    # Numbers in one file and text in another: text, in which preparation looks for numbers.
+    for as_text in (False, True):
+        with contextlib.suppress(pa.ArrowException):
+            parts = [column.cast(pa.string()) for column in plain] if as_text else plain
+            tables = [pa.table({name: part}) for part in parts]
+            return pa.concat_tables(tables, promote_options="permissive").column(0)
+    raise TableError(
+        f"Column {name!r} holds values of incompatible types in the files.",
+        "Make them alike, or remove it.",
+        column=name,
+    )
+
+
+def stream_batches(
+    file: TableFile, options: ReadOptions, types: Mapping[str, pa.DataType], check: Check
+) -> Iterator[pa.RecordBatch]:
+    """Read some columns of a file, a batch of rows at a time.
+
+    Those that are missing are left out. Text is read as these types; files that know the types of
+    their columns keep them. `check` is called with the name of the file and the names of all its
+    columns before any row is read.
+    """
+    with file.explained():
+        for batch in _stream(file, options, types, check):
+            yield with_nulls(batch, options.words)
+
+
+def _stream(
+    file: TableFile, options: ReadOptions, types: Mapping[str, pa.DataType], check: Check
+) -> Iterator[Any]:
+    def wanted(names: Sequence[str]) -> list[str]:
+        check(file.name, names)
+        there = set(names)
+        return [name for name in types if name in there]
+
+    if file.format == "csv":
+        text = DelimitedText(file, options)
+        wanted(text.names)
+        yield from text.stream(types)
+    elif file.format == "parquet":
+        # No read-ahead: a row group may be larger than the memory that is left.
+        opened = parquet.ParquetFile(file.seekable(), pre_buffer=False, buffer_size=1 << 20)
+        columns = wanted(opened.schema_arrow.names)
+        for batch in opened.iter_batches(BATCH_ROWS, columns=columns):
+            yield valid(batch)
+    elif file.format == "arrow stream":
+        with ipc.open_stream(file.native()) as reader:
+            columns = wanted(reader.schema.names)
+            for batch in reader:
+                yield valid(batch.select(columns))
+    else:
+        table = _read_file(file, options)
+        yield from table.select(wanted(table.column_names)).to_batches(BATCH_ROWS)
+
+
+def _read_file(file: TableFile, options: ReadOptions) -> pa.Table:
+    with file.explained():
+        if file.format == "excel":
+            return read_workbook(file, options)
+        if file.format == "csv":
+            table = DelimitedText(file, options).read()
+        else:
+            table = read_json(file) if "json" in file.format else read_arrow(file)
+        return with_nulls(table, options.words)
+
+
+def check_unique(name: str, columns: Sequence[str]) -> None:
+    """Raise if columns of a file have the same name."""
+    repeated = [column for column, times in Counter(columns).items() if times > 1]
+    if repeated:
+        problem = f"{name} has several columns with the same name: {quoted(repeated)}."
+        raise TableError(problem, "Rename them.", code="column", column=repeated[0])
+
+
+def _other_columns(name: str, first: pa.Table, other: str, table: pa.Table) -> TableError:
+    missing = set(first.column_names) - set(table.column_names)
+    extra = set(table.column_names) - set(first.column_names)
+    what = f"lacks {quoted(sorted(missing))}" if missing else f"also has {quoted(sorted(extra))}"
+    problem, fix = f"{other} {what}, unlike {name}.", "All files need the same columns."
+    return TableError(problem, fix, code="column", column=min(missing or extra))
+
+
+def _without_blanks(table: pa.Table) -> pa.Table:
+    """Leave out columns without name and values, which spreadsheets put at the end of tables."""
+    kept = [
+        k
+        for k, name in enumerate(table.column_names)
+        if name.strip() or table.column(k).null_count < table.num_rows
+    ]
+    return table if len(kept) == table.num_columns else table.select(kept)
+
+
+# Larger than memory?
+
+
+def is_large(files: Sequence[TableFile], options: ReadOptions, limit: float | None = None) -> bool:
+    """Return whether tables take more than `limit` bytes, or half of the memory that is free.
+
+    What a table takes is measured, not estimated from the size of its file: that may be compressed.
+    Pipes can be read only once, so they are measured when they are read, which fails where they
+    turn out to be too large.
+    """
+    most = MAX_MEMORY_SHARE * _free_memory() if limit is None else limit
+    if sum(map(_most_bytes, files)) <= most:  # so that most files need not be looked at
+        return False
+    taken = 0.0
+    for file in files:
+        taken += _bytes_in_memory(file, options, most - taken)
+        if taken > most:
+            return True
+    for file in files:
+        if file.once:
+            file.watch = _Meter(file, options, most - taken).check
+    return False
+
+
+def store(files: Sequence[TableFile], options: ReadOptions, scratch: Path) -> StoredTable:
+    """Return tables as Parquet files: as they are, or copied from CSV to a folder `scratch`."""
+    paths = [_stored(file, options, scratch / f"{k}.parquet") for k, file in enumerate(files)]
+    return StoredTable.open(paths, options.missing)
+
+
+def _stored(file: TableFile, options: ReadOptions, copy: Path) -> str:
+    if file.format == "parquet" and not file.once:
+        return file.path
+    if file.format != "csv" or file.once:
+        raise _too_large(file.name, "Convert it to Parquet")
+    text = DelimitedText(file, options)
+    types = text.first_types()
+    try:
+        with file.explained(), parquet.ParquetWriter(copy, pa.schema(types.items())) as writer:
+            for batch in text.stream(types):
+                writer.write_batch(batch, row_group_size=GROUP_ROWS)
+    except TableError as error:
+        fix = (
+            f"{error.fix} {file.name} is larger than memory, so that types were taken from its "
+            "first rows; in a Parquet file they are certain."
+        )
+        raise TableError(
+            error.problem, fix, code=error.code, column=error.column, row=error.row
+        ) from None
+    return str(copy)
+
+
+def _too_large(name: str, instead: str) -> TableError:
+    fix = f"{instead}, or allow more: --memory GB."
+    return TableError(f"{name} is larger than memory.", fix, code="memory")
+
+
+def _most_bytes(file: TableFile) -> float:
+    """Return what a file of text takes at most: no cell is shorter than a character."""
+    if file.once or file.compression is not None or file.format not in TEXTS:
+        return float("inf")
+    return float(max(BYTES_PER_CELL, BYTES_PER_CHARACTER) * Path(file.path).stat().st_size)
+
+
+def _bytes_in_memory(file: TableFile, options: ReadOptions, most: float) -> float:
+    """Measure how much memory a table takes, or that it takes more than `most`."""
+    if file.once:
+        return 0.0
+    if file.format == "parquet" and file.compression is None:
+        with file.explained():
+            about = parquet.read_metadata(file.path)
+        return float(BYTES_PER_CELL * about.num_rows * about.num_columns)
+    if file.format == "excel" and zipfile.is_zipfile(file.path):
+        with file.explained(), zipfile.ZipFile(file.path) as workbook:
+            return float(BYTES_PER_CHARACTER * sum(part.file_size for part in workbook.infolist()))
+    meter = _Meter(file, options, most)
+    with file.explained():
+        stream = file.stream()
+        while meter.needed <= most and (piece := stream.read(PIECE_BYTES)):
+            meter.add(piece)
+    return meter.needed
+
+
+class _Meter:
+    """Counts what a table will take in memory, from its uncompressed bytes."""
+
+    def __init__(self, file: TableFile, options: ReadOptions, most: float) -> None:
+        self._name, self._most = file.name, most
+        self._marks: list[str] = []  # there is one for each cell
+        if file.format == "csv":
+            self._marks = ["\n", DelimitedText(file, options).delimiter]
+        elif file.format in ("json", "json lines"):
+            self._marks = [":"]
+        self._n_cells = 0
+        self._n_bytes = 0
+
+    def add(self, piece: bytes) -> None:
+        codes = np.frombuffer(piece, np.uint8)
+        self._n_bytes += len(codes)
+        for mark in self._marks:
+            self._n_cells += int(np.count_nonzero(codes == ord(mark)))
+
+    def check(self, piece: bytes) -> None:
+        """Count another piece, which ends the reading of a pipe that takes too much memory."""
+        self.add(piece)
+        if self.needed > self._most:
+            raise _too_large(self._name, "Save the table in a file")
+
+    @property
+    def needed(self) -> float:
+        return float(max(BYTES_PER_CELL * self._n_cells, BYTES_PER_CHARACTER * self._n_bytes))
+
+
+def _free_memory() -> float:
+    """Return the bytes of memory that are free, or would be if need be."""
+    if sys.platform == "win32":
+        import ctypes
+
+        status = (ctypes.c_uint64 * 8)(64)  # MEMORYSTATUSEX: size, all memory, free memory
+        ctypes.windll.kernel32.GlobalMemoryStatusEx(status)
+        free = float(status[2])
+    else:
+        try:
+            with Path("/proc/meminfo").open(encoding="utf-8") as lines:
+                found = next(line for line in lines if line.startswith("MemAvailable:"))
+                free = 1024.0 * float(found.split()[1])
+        except (OSError, StopIteration):  # on macOS
+            free = 0.5 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return free

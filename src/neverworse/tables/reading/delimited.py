@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
-from neverworse.tables._errors import TableError, short
+from neverworse._words import cropped
+from neverworse.tables._errors import TableError
 from neverworse.tables.reading.files import (
     DELIMITERS,
     TableFile,
@@ -41,7 +42,7 @@ Types = Mapping[str, pa.DataType]
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """What the reader of a table is told, where it should not find out by itself.
+    """How a table is read, where that should not be detected.
 
     Attributes
     ----------
@@ -72,7 +73,6 @@ class ReadOptions:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """All words that mean a missing value."""
         return (*MISSING, *self.missing)
 
 
@@ -222,12 +222,10 @@ class DelimitedText:
 
     @cached_property
     def delimiter(self) -> str:
-        """What is between two cells."""
         return self.options.delimiter or delimiter_of(self._first_lines)
 
     @cached_property
     def names(self) -> list[str]:
-        """The names of the columns, in the first line."""
         rows = csv.reader(io.StringIO(self._first_lines), delimiter=self.delimiter)
         try:
             first = next((row for row in rows if row), None)
@@ -276,7 +274,7 @@ class DelimitedText:
             return self._cast(texts.slice(0, row + 1), kind) is None
 
         row = bisect_left(range(len(texts)), True, key=fails)
-        value, what = short(str(texts[row])), str(kind).partition("[")[0]
+        value, what = cropped(str(texts[row])), str(kind).partition("[")[0]
         return TableError(
             f"Column {name!r} of {self.file.name} should hold {SHOULD_HOLD.get(what, what)}, but "
             f"has {value!r}",

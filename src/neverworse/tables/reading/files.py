@@ -20,7 +20,8 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from neverworse.tables._errors import TableError, nearest
+from neverworse._words import nearest
+from neverworse.tables._errors import TableError
 
 Format = Literal["csv", "parquet", "arrow", "arrow stream", "json lines", "json", "excel"]
 Compression = Literal["gzip", "bz2", "zstd", "lz4", "xz", "zip"]
@@ -91,7 +92,6 @@ class TableFile:
 
     @property
     def name(self) -> str:
-        """How messages call it."""
         return "standard input" if self.path == STDIN else printable(self.path)
 
     def error(self, problem: str, fix: str = "") -> TableError:
@@ -99,11 +99,9 @@ class TableFile:
         return TableError(f"{self.name} {problem}", fix, code="file")
 
     def empty(self) -> TableError:
-        """Say that there is nothing in it."""
         return self.error("is empty.", "Give a table with column names and rows.")
 
     def not_decoded(self) -> TableError:
-        """Say that the text has another encoding."""
         return self.error(
             "is not UTF-8 text.",
             "Name its encoding, for example --encoding cp1252 (Windows) or --encoding utf-16 (text "
@@ -111,7 +109,6 @@ class TableFile:
         )
 
     def too_long(self) -> TableError:
-        """Say that a row is longer than what is read at a time."""
         return self.error(
             "has a row that is too long to be read.",
             "Look for a cell with very long text, or for an unmatched quotation mark.",
@@ -119,7 +116,6 @@ class TableFile:
 
     @cached_property
     def compression(self) -> Compression | None:
-        """How it is compressed."""
         head = self._first_bytes
         # A workbook is a ZIP archive as well.
         if head.startswith(ZIP) and PurePath(self.name).suffix.lower() not in EXCEL:
@@ -283,17 +279,15 @@ class TableFile:
 
 
 class Bytes(io.RawIOBase):
-    """A stream of what a function returns, which is told how many bytes are wanted at most."""
+    """A stream of the bytes that a function returns, given the most that are wanted."""
 
     def __init__(self, read: Callable[[int], bytes]) -> None:
         self._read = read
 
     def readable(self) -> bool:
-        """Return True."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Read some bytes."""
         content = self._read(len(buffer))
         buffer[: len(content)] = content
         return len(content)
@@ -357,7 +351,6 @@ def _signed(head: bytes, signatures: dict[bytes, Any]) -> Any:
 
 
 def _first_of(stream: Any) -> bytes:
-    """Read the first bytes; what is incomplete after them is no error yet."""
     parts: list[bytes] = []
     missing = HEAD_BYTES
     while missing:

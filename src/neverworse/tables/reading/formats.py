@@ -1,0 +1,256 @@
+"""Formats other than delimited text: Parquet that stays on disk, Arrow, JSON, workbooks."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import feather, ipc, parquet
+from pyarrow import json as arrow_json
+
+from neverworse._words import install, nearest, quoted
+from neverworse.rows import File
+from neverworse.tables._errors import TableError
+from neverworse.tables.reading.delimited import ReadOptions, is_text, with_nulls
+from neverworse.tables.reading.files import Bytes, TableFile
+
+JSON_BYTES = 16 << 20  # of a block, in which a row must fit
+MAX_DEPTH = 100  # lists and objects in each other; a row of plain cells is 1 deep
+_OTHERS = bytes(set(range(256)) - set(b'[]{}"\n\r'))
+_ESCAPED = re.compile(rb"\\.", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class StoredTable:
+    """Rows of Parquet files with the same columns, as much of a PyArrow table as is needed.
+
+    Columns and batches of rows are read when they are needed.
+    """
+
+    files: tuple[File, ...]
+    column_names: list[str]  # of all columns that are in use
+    missing: tuple[str, ...] = ("",)  # words that mean a missing value
+    batch_rows: int = 1 << 14  # that are read at once
+
+    @classmethod
+    def open(cls, paths: Sequence[str], missing: Sequence[str] = ()) -> StoredTable:
+        """Look at files, which must have the same columns and types."""
+        try:
+            files = tuple(File.look_at(path) for path in paths)
+        except ValueError as error:
+            raise TableError(str(error), code="file") from None
+        first = files[0]
+        for file in files[1:]:
+            if not file.schema.remove_metadata().equals(first.schema.remove_metadata()):
+                raise TableError(
+                    f"{file.path} has other columns, or other types, than {first.path}.",
+                    "Tables that are larger than memory need the same in all files.",
+                    code="column",
+                )
+        return cls(files, list(first.schema.names), ("", *missing))
+
+    @property
+    def num_rows(self) -> int:
+        return sum(file.n_rows for file in self.files)
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.schema([self.files[0].schema.field(name) for name in self.column_names])
+
+    def select(self, names: Sequence[str]) -> StoredTable:
+        return replace(self, column_names=list(names))
+
+    def column(self, name: str) -> pa.ChunkedArray:
+        kind = self.schema.field(name).type
+        encoded = [name] if is_text(kind) and not pa.types.is_dictionary(kind) else None
+        parts = []
+        for file in self.files:
+            with file.open(read_dictionary=encoded) as opened:
+                parts += opened.read(columns=[name]).column(0).chunks
+        column = pa.chunked_array(parts, type=parts[0].type if parts else kind)
+        return with_nulls(pa.table({name: column}), self.missing).column(0)
+
+    def sizes(self) -> list[int]:
+        """Return the numbers of rows of all batches: none spans two row groups."""
+        return [
+            min(self.batch_rows, rows - start)
+            for file in self.files
+            for rows in file.group_rows
+            for start in range(0, rows, self.batch_rows)
+        ]
+
+    def batches(self, chosen: Sequence[int] | None = None) -> Iterator[pa.Table]:
+        """Read batches of rows, by their numbers in increasing order, or all of them.
+
+        Row groups without any of them are not touched.
+        """
+        wanted = set(range(len(self.sizes())) if chosen is None else chosen)
+        first = 0  # of the row group, among all batches
+        for file in self.files:
+            groups = []
+            for group, rows in enumerate(file.group_rows):
+                numbers = range(first, first - (-rows // self.batch_rows))
+                if not wanted.isdisjoint(numbers):
+                    groups.append((group, numbers))
+                first = numbers.stop
+            if groups:
+                yield from self._read(file, groups, wanted)
+
+    def _read(
+        self, file: File, groups: list[tuple[int, range]], wanted: set[int]
+    ) -> Iterator[pa.Table]:
+        with file.open() as opened:
+            for group, numbers in groups:
+                batches = opened.iter_batches(
+                    self.batch_rows, row_groups=[group], columns=self.column_names
+                )
+                for number, batch in zip(numbers, batches, strict=True):
+                    if number in wanted:
+                        yield with_nulls(pa.Table.from_batches([batch]), self.missing)
+
+
+def read_arrow(file: TableFile) -> pa.Table:
+    """Read all rows of a file of Parquet, Feather or Arrow."""
+    if file.format == "parquet":
+        return valid(parquet.ParquetFile(file.seekable(), pre_buffer=True).read())
+    if file.format == "arrow":
+        return valid(feather.read_table(file.seekable()))
+    with ipc.open_stream(file.native()) as reader:
+        return valid(reader.read_all())
+
+
+def valid(rows: Any) -> Any:
+    """Return rows from a file that may be damaged; PyArrow would believe what it says."""
+    rows.validate(full=True)
+    return rows
+
+
+def read_json(file: TableFile) -> pa.Table:
+    """Read JSON lines, or a list of rows."""
+    depth, stream = _Depth(file), file.stream()
+    content = Bytes(lambda n: depth.checked(stream.read(n)))
+    source: Any = content
+    if file.format == "json":
+        rows = json.loads(content.readall())
+        if not all(isinstance(row, dict) for row in rows):
+            raise file.error("is not a list of rows such as [{'age': 31}, ...].")
+        source = pa.BufferReader("\n".join(map(json.dumps, rows)).encode())
+    table = valid(arrow_json.read_json(source, arrow_json.ReadOptions(block_size=JSON_BYTES)))
+    if all(pa.types.is_nested(kind) for kind in table.schema.types):
+        raise file.error(
+            "does not have one row per line, such as {'age': 31}.",
+            "From pandas: to_json(orient='records', lines=True).",
+        )
+    return table
+
+
+class _Depth:
+    """Refuses the bytes of a JSON file that nest too deeply, before they are parsed.
+
+    PyArrow's parser calls itself for every level, and crashes the process when its stack is full.
+    It may begin anew after any line, so the depth is the largest that it could see from any
+    bracket on, and no string goes on after a line break.
+    """
+
+    def __init__(self, file: TableFile) -> None:
+        self._file = file
+        self._backslash = b""  # the last byte, if what it escapes is in the next block
+        self._quoted = False
+        self._depth = 0  # above the lowest so far
+
+    def checked(self, content: bytes) -> bytes:
+        """Return the next bytes, if they are not too deep."""
+        plain = _ESCAPED.sub(b"", self._backslash + content)
+        self._backslash = plain[-1:] if plain.endswith(b"\\") else b""
+        marks = np.frombuffer(plain.translate(None, _OTHERS), np.uint8)
+        if not len(marks):
+            return content
+        quotes = np.cumsum(marks == ord('"')) + self._quoted
+        breaks = (marks == ord("\n")) | (marks == ord("\r"))
+        before = np.maximum.accumulate(np.where(breaks, quotes, 0))  # those of earlier lines
+        quoted = (quotes - before) % 2 == 1
+        opening = (marks == ord("[")) | (marks == ord("{"))
+        closing = (marks == ord("]")) | (marks == ord("}"))
+        steps = opening.astype(np.int64) - closing
+        steps[quoted] = 0
+        levels = np.cumsum(steps) + self._depth
+        depths = levels - np.minimum(np.minimum.accumulate(levels), 0)
+        if depths.max() > MAX_DEPTH:
+            raise self._file.error(
+                f"nests lists and objects more than {MAX_DEPTH} deep, as no table does.",
+                "Give rows of plain values, such as {'age': 31}.",
+            )
+        self._quoted, self._depth = bool(quoted[-1]), int(depths[-1])
+        return content
+
+
+def read_workbook(file: TableFile, options: ReadOptions) -> pa.Table:
+    """Read a sheet whose first row has the names of the columns."""
+    try:
+        from python_calamine import CalamineError, CalamineWorkbook, PasswordError
+    except ImportError:
+        problem = "is a workbook, which needs python-calamine to be read."
+        raise file.error(problem, install("tables")) from None
+    source = file.seekable()
+    try:
+        if isinstance(source, str):
+            book = CalamineWorkbook.from_path(Path(source))
+        else:
+            book = CalamineWorkbook.from_filelike(source)
+        rows = book.get_sheet_by_name(_sheet(file, book.sheet_names, options)).to_python()
+    except PasswordError:
+        raise file.error("is protected by a password.", "Save it without one.") from None
+    except CalamineError as error:
+        raise file.error(f"cannot be read as a workbook: {error}.") from None
+    if not rows:
+        raise file.error("has an empty sheet.", "Name another: --sheet NAME.")
+    names = [_text(cell) for cell in rows[0]]
+    missing = set(options.words)
+    columns = [_column([row[k] for row in rows[1:]], missing) for k in range(len(names))]
+    return pa.Table.from_arrays(columns, names=names)
+
+
+def _sheet(file: TableFile, sheets: Sequence[str], options: ReadOptions) -> str:
+    if options.sheet is None:
+        return sheets[0]
+    if options.sheet not in sheets:
+        problem = f"has no sheet {options.sheet!r}: {quoted(sheets)}."
+        raise file.error(problem, nearest(options.sheet, sheets))
+    return options.sheet
+
+
+def _column(cells: list[Any], missing: set[str]) -> pa.Array:
+    """Return cells as an array of one type: that of all of them, or text."""
+    values = [None if isinstance(cell, str) and cell.strip() in missing else cell for cell in cells]
+    kinds = {type(value) for value in values if value is not None}
+    for known, kind in (
+        (set(), pa.null()),
+        ({int, float}, pa.float64()),
+        ({bool}, pa.bool_()),
+        ({dt.date}, pa.date32()),
+        ({dt.time}, pa.time64("us")),
+        ({dt.timedelta}, pa.duration("us")),
+    ):
+        if kinds <= known:
+            return pa.array(values, kind)
+    if kinds <= {dt.date, dt.datetime}:
+        return pa.array([_moment(value) for value in values], pa.timestamp("us"))
+    return pa.array([None if value is None else _text(value) for value in values], pa.string())
+
+
+def _moment(value: dt.date | None) -> dt.datetime | None:
+    if value is None or isinstance(value, dt.datetime):
+        return value
+    return dt.datetime.combine(value, dt.time())
+
+
+def _text(value: Any) -> str:
+    """Write a cell as people would: a whole number without decimals."""
+    return f"{value:.0f}" if isinstance(value, float) and value.is_integer() else str(value)
