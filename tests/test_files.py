@@ -189,7 +189,7 @@ def test_a_folder_that_is_removed_while_it_is_made_is_made_again(tmp_path, monke
         except FileExistsError:
             if not removed:
                 removed.append(path)
-                os.rmdir(path)
+                Path(path).rmdir()
             raise
 
     (tmp_path / "out").mkdir()
