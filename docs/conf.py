@@ -137,6 +137,12 @@ def formula(translator: Any, node: Any) -> None:
     raise nodes.SkipNode
 
 
+def focus_tables(app: Any, page: str, template: str, context: dict[str, Any], _: Any) -> None:
+    """Let tables, which scroll where they are too wide, be scrolled from the keyboard too."""
+    if "body" in context:
+        context["body"] = context["body"].replace("<table ", '<table tabindex="0" ')
+
+
 def skip_foreign(app: Any, what: str, name: str, member: Any, skip: bool, options: Any) -> bool:
     """Leave out what a class has from elsewhere: scikit-learn's pages say what that is."""
     member = inspect.unwrap(member) if callable(member) else member
@@ -154,6 +160,7 @@ def escape_fitted(app: Any, what: str, name: str, obj: Any, options: Any, lines:
 def setup(app: Any) -> None:
     """Connect the functions above."""
     app.connect("source-read", link_inside)
+    app.connect("html-page-context", focus_tables)
     app.connect("autodoc-skip-member", skip_foreign)
     app.connect("autodoc-process-docstring", escape_fitted, priority=600)  # after numpydoc
     app.add_html_math_renderer("mathml", (formula, None), (formula, None))
