@@ -7,7 +7,7 @@ BIN = $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 PIP = "$(BIN)/python" -m pip --disable-pip-version-check -qq
 
 .DEFAULT_GOAL := help
-.PHONY: help demo reproduce test coverage fuzz lint docs bench \
+.PHONY: help demo reproduce test coverage fuzz lint docs check-pages bench \
   test-oldest test-newest dist release-check clean
 .DELETE_ON_ERROR:
 
@@ -20,6 +20,7 @@ help:
 	@echo "make fuzz       attacks with random seeds, for 30 minutes; goes on where it ended"
 	@echo "make lint       style, types and borders"
 	@echo "make docs       the site, with the gallery and the reference, in build/site"
+	@echo "make check-pages   the site and all other pages under axe-core, if there are npm and Chromium"
 	@echo "make bench      speed against other solvers"
 	@echo "make dist       a wheel and an archive of the source, tried out in an empty environment"
 	@echo "make clean      remove the environment and everything that was made"
@@ -68,6 +69,12 @@ lint: $(VENV)/.has-lint
 docs: $(VENV)/.has-docs
 	MPLBACKEND=Agg "$(BIN)/python" -m sphinx -q -W --keep-going -b html docs build/site
 	"$(BIN)/python" docs/check_site.py build/site
+
+# Of the site, the pages that `make docs` wrote. Without axe-core or Chromium, everything is skipped.
+check-pages: $(VENV)/.has-test
+	@npm install --silent --no-save --prefix build/axe axe-core@4.14.0 || \
+	  echo "axe-core could not be installed: there is no npm, or no network" >&2
+	$(PYTEST) tests/pages/accessibility.py
 
 bench: $(VENV)/.has-bench
 	"$(BIN)/python" benchmarks/run.py

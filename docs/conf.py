@@ -137,6 +137,17 @@ def formula(translator: Any, node: Any) -> None:
     raise nodes.SkipNode
 
 
+def on_narrow_screens(app: Any, page: str, template: str, context: Any, doctree: Any) -> None:
+    """Let tables that scroll be reached from the keyboard, and names break between their words."""
+    if "body" in context:
+        body = context["body"].replace("<table ", '<table tabindex="0" ')
+        title = re.search(r"(?<=<h1>)\w+", body)
+        if title and page.startswith("reference/"):
+            words = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=_)", "<wbr>", title[0])
+            body = body[: title.start()] + words + body[title.end() :]
+        context["body"] = body
+
+
 def skip_foreign(app: Any, what: str, name: str, member: Any, skip: bool, options: Any) -> bool:
     """Leave out what a class has from elsewhere: scikit-learn's pages say what that is."""
     member = inspect.unwrap(member) if callable(member) else member
@@ -154,6 +165,7 @@ def escape_fitted(app: Any, what: str, name: str, obj: Any, options: Any, lines:
 def setup(app: Any) -> None:
     """Connect the functions above."""
     app.connect("source-read", link_inside)
+    app.connect("html-page-context", on_narrow_screens)
     app.connect("autodoc-skip-member", skip_foreign)
     app.connect("autodoc-process-docstring", escape_fitted, priority=600)  # after numpydoc
     app.add_html_math_renderer("mathml", (formula, None), (formula, None))

@@ -179,6 +179,24 @@ def test_picture_that_cannot_be_replaced_leaves_nothing_behind(demo, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["constraint-set.png"]
 
 
+@pytest.mark.parametrize(
+    ("called", "found", "said"),
+    [
+        (".venv/bin/neverworse", None, ".venv/bin/neverworse"),
+        (".venv/bin/neverworse", "/usr/bin/neverworse", "neverworse"),
+        ("pytest", None, "neverworse"),
+    ],
+)
+def test_the_next_command_can_be_typed_where_the_demo_was_run(
+    demo, monkeypatch, tmp_path, called, found, said
+):
+    monkeypatch.setattr(sys, "argv", [called, "demo"])
+    monkeypatch.setattr("shutil.which", lambda _: found)
+    last = demo()[1].splitlines()[-1]
+    path = (tmp_path / "patients.csv").as_posix()
+    assert last == f"  {said} fit {path} --target diagnosis --id patient"
+
+
 def test_without_matplotlib(demo, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     code, out, err = demo(out=tmp_path / "new")

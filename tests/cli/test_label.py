@@ -174,7 +174,7 @@ def test_the_filled_table_can_be_fitted_again(made, place, capsys):
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (("nowhere",), 2, "There is no folder nowhere. Give the --out folder of neverworse fit."),
+        (("nowhere",), 5, "There is no folder nowhere. Give the --out folder of neverworse fit."),
         (("empty",), 5, "empty has no study.json, so it is not a results folder."),
         (("results", "--next", "0"), 2, "--next must be at least 1, not 0."),
         (("results", "--out", "x.csv"), 2, "--out needs --next or --fill."),

@@ -75,3 +75,22 @@ def test_the_version_is_the_same_everywhere():
     assert PROJECT["dynamic"] == ["version"]
     released = re.findall(r"^## (\d\S*) - (\S+)$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.M)
     assert released[0] == (neverworse.__version__, str(citation["date-released"]))
+
+
+def test_badges_say_what_is_true():
+    badges = ROOT / "docs" / "images" / "badges"
+    shown = {
+        path.stem: re.search(r"<title>(.*)</title>", path.read_text("utf-8"))[1]
+        for path in badges.glob("*.svg")
+    }
+    for name, title in shown.items():
+        words = re.findall(r"<text .*>(.*)</text>", (badges / f"{name}.svg").read_text("utf-8"))
+        assert ": ".join(words) == title
+    matrix = jobs(ROOT / ".github/workflows/tests.yml")["test"]["strategy"]["matrix"]
+    systems = {"ubuntu-latest": "Linux", "macos-latest": "macOS", "windows-latest": "Windows"}
+    assert shown == {
+        "version": f"version: {neverworse.__version__}",
+        "python": f"Python: {' | '.join(matrix['python'])}",
+        "tests": f"CI: {' | '.join(systems[each] for each in matrix['os'])}",
+        "licence": f"licence: {PROJECT['license']}",
+    }

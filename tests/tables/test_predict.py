@@ -188,6 +188,17 @@ def test_a_date_without_the_zone_that_it_had(tmp_path):
     assert len(predicted(model, tmp_path / "u.csv")) == 1
 
 
+@pytest.mark.parametrize("unit", ["s", "us", "ns"])
+def test_dates_are_read_again_to_the_digit_that_they_were_written_to(tmp_path, unit):
+    moments = pa.array(TABLE["visit"]).cast(pa.timestamp(unit))
+    table = pa.table({"age": TABLE["age"], "visit": moments})
+    known = np.where(np.arange(len(TABLE)) < 60, LABELS, None)
+    fitted = TableClassifier().fit(table, known)
+    csv.write_csv(table, tmp_path / "t.csv")
+    found = predicted(fitted, tmp_path / "t.csv")
+    assert found["prediction"].tolist() == fitted.predict(table).tolist()
+
+
 def test_two_columns_of_a_name(model, tmp_path):
     path = tmp_path / "t.csv"
     TABLE.rename(columns={"id": "age"}).to_csv(path, index=False)

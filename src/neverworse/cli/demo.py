@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import shutil
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -94,8 +96,15 @@ def run(arguments: argparse.Namespace) -> None:
     write_whole(path, lambda file: file.write(content))
     print(f"The same data as a table, to try next: {path}")
     # Shells of Windows take slashes as well, and not all of them the quotes of others.
-    command = ["neverworse", "fit", path.as_posix(), "--target", "diagnosis", "--id", "patient"]
+    command = [_program(), "fit", path.as_posix(), "--target", "diagnosis", "--id", "patient"]
     print(f"\n  {shlex.join(command)}")
+
+
+def _program() -> str:
+    """Return what to type: ``make demo`` runs this program from an environment of its own."""
+    called = Path(sys.argv[0])
+    hidden = called.stem == "neverworse" and shutil.which("neverworse") is None
+    return called.as_posix() if hidden else "neverworse"
 
 
 def hide_labels(n_labels: int, seed: int) -> Problem:

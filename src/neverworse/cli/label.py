@@ -142,7 +142,8 @@ def _report(labeling: Labeling) -> None:
 def _alone(folder: Path) -> Iterator[None]:
     """Keep a second program from counting answers that this one does not know of."""
     if not folder.is_dir():
-        raise UsageError(f"There is no folder {folder}. Give the --out folder of neverworse fit.")
+        said = f"There is no folder {folder}. Give the --out folder of neverworse fit."
+        raise CommandError(said, BAD_MODEL)
     try:
         with only_one(folder / AT_WORK):
             yield

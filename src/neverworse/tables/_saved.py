@@ -109,7 +109,9 @@ def column_types(preparation: TablePreparation) -> dict[str, pa.DataType]:
         if name in texts:
             types[name] = TEXT
         elif name in dates:
-            types[name] = pa.timestamp("us", tz="UTC" if "tz=" in kind else None)
+            # The nine digits of a nanosecond cannot be read in another unit.
+            unit = "ns" if kind.startswith("timestamp[ns") else "us"
+            types[name] = pa.timestamp(unit, tz="UTC" if "tz=" in kind else None)
         elif kind == "bool":
             types[name] = pa.bool_()
         elif kind.startswith("time"):

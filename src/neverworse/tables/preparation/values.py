@@ -37,8 +37,11 @@ def as_table(X: Any) -> Any:
         return X
     if isinstance(X, pa.RecordBatch):
         return pa.Table.from_batches([X])
-    pandas = sys.modules.get("pandas")  # a data frame of it is there only if this is
+    # A data frame is there only if its package is. The first versions of polars 1 have no stream.
+    pandas, polars = sys.modules.get("pandas"), sys.modules.get("polars")
     try:
+        if polars is not None and isinstance(X, polars.DataFrame):
+            return X.to_arrow()
         if pandas is not None and isinstance(X, pandas.DataFrame):
             return pa.Table.from_pandas(X, preserve_index=False)
         if hasattr(X, "__arrow_c_stream__") or isinstance(X, dict):
