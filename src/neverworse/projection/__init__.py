@@ -39,7 +39,7 @@ from neverworse.projection.label_sets import Box, Simplex
 from neverworse.projection.labels import Labels, TrainingRows
 from neverworse.projection.least_squares.leave_one_out import leave_one_out
 from neverworse.projection.least_squares.supervised import solve_least_squares
-from neverworse.projection.project import ProjectionResult, Solver, project
+from neverworse.projection.project import ProjectionResult, Solver, Start, project
 from neverworse.projection.totals import Totals, reachable
 
 __all__ = [
@@ -67,6 +67,7 @@ __all__ = [
     "Reason",
     "Simplex",
     "Solver",
+    "Start",
     "Task",
     "Totals",
     "TrainingRows",

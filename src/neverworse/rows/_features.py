@@ -16,6 +16,7 @@ from neverworse.rows._memory import DenseRows, some_dense
 from neverworse.rows._sums import Weigh
 
 TINY = 1e-80  # smaller features are zero: their squares would vanish
+TILE = 256  # rows and columns of a square that stays in cache
 KEPT_BYTES = 2**28  # features of rows in memory that are computed once, and kept
 
 
@@ -151,24 +152,27 @@ class TrapezoidRows(DenseRows):
     """Rows that are a lower trapezoid in another order: their Gram matrix takes a third."""
 
     def __init__(self, lower: Matrix, order: Indices) -> None:
-        tiny = np.abs(lower) < TINY
-        tiny &= lower != 0.0
-        if tiny.any():
-            lower = np.where(tiny, 0.0, lower)
+        np.copyto(lower, 0.0, where=np.abs(lower) < TINY)
         rows = np.empty(lower.shape)
         rows[order] = lower
         super().__init__(rows)
-        self._lower = lower
+        self.lower = lower
+        self.order = order
 
     def gram(self, weights: Vector | None = None) -> tuple[Matrix, Vector]:
         """See `Rows.gram`."""
         if weights is not None:
             return super().gram(weights)
-        rank = self._lower.shape[1]
-        half, _ = lapack.dlauum(self._lower[:rank], lower=1)
-        gram = np.tril(half) + np.tril(half, -1).T
-        rest = self._lower[rank:]
-        return gram + rest.T @ rest, self._lower.sum(axis=0)
+        rank = self.lower.shape[1]
+        gram, _ = lapack.dlauum(self.lower[:rank], lower=1)
+        for lo in range(0, rank, TILE):  # the other triangle, in tiles that stay in cache
+            hi = min(lo + TILE, rank)
+            gram[lo:hi, lo:hi] = np.tril(gram[lo:hi, lo:hi]) + np.tril(gram[lo:hi, lo:hi], -1).T
+            gram[lo:hi, hi:] = gram[hi:, lo:hi].T
+        rest = self.lower[rank:]
+        if len(rest):
+            gram += rest.T @ rest
+        return gram, self.lower.sum(axis=0)
 
 
 def features_of(rows: Rows, features: FeatureMap, keep: bool) -> Rows:
