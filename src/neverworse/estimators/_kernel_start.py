@@ -27,7 +27,6 @@ from neverworse.projection import Labels, Start, Weights
 from neverworse.rows import TrapezoidRows
 
 MOST_ROUNDS = 25
-COLUMNS = 64  # of the inverse at once: fewer are slower, more leave less to save
 
 
 def start_of_projection(
@@ -39,8 +38,8 @@ def start_of_projection(
 ) -> Start | None:
     """Return what should be the solution of a projection, but for rounding errors.
 
-    None if there are fewer features than rows, or labels are more than a number in a range each;
-    and where rounds do not end, or rounding errors are too large.
+    None if there are fewer features than rows, if labels are more than a number in a range each, or
+    if all are known; and where rounds do not end, or rounding errors are too large.
 
     Parameters
     ----------
@@ -55,7 +54,7 @@ def start_of_projection(
     """
     if rows is None or not rows.n_columns == rows.n_rows == len(labels.width) or not alpha:
         return None
-    if len(labels.target) > 1 or labels.totals is not None:
+    if len(labels.target) > 1 or labels.totals is not None or not labels.unlabeled.any():
         return None
     n, lower, order = rows.n_rows, rows.lower, rows.order
     low, unlabeled = labels.target[0, order], labels.unlabeled[order]
@@ -70,21 +69,23 @@ def start_of_projection(
     at_low, at_high = unlabeled & (g < low), unlabeled & (g > high)
     for _ in range(MOST_ROUNDS):
         known = ~unlabeled | at_low | at_high
-        rows = np.flatnonzero(known)
-        matrix = alpha * (inverse.at(rows) - np.outer(of_one[rows] / size, of_one[rows]))
-        matrix.flat[:: len(rows) + 1] += s[rows]
+        at = np.flatnonzero(known)
+        matrix = inverse.at(at)
+        matrix -= np.outer(of_one[at] / size, of_one[at])
+        matrix *= alpha
+        matrix.flat[:: len(at) + 1] += s[at]
         right = s * (np.where(at_high, high, low) - g) + alpha * of_supervised.sum() / size * of_one
         v = np.zeros(n)
         try:
-            factor = linalg.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+            factor = linalg.cho_factor(matrix.T, lower=True, overwrite_a=True, check_finite=False)
         except linalg.LinAlgError:
             return None
-        v[rows] = linalg.cho_solve(factor, right[rows], check_finite=False)
+        v[at] = linalg.cho_solve(factor, right[at], check_finite=False)
         b = (of_one @ v + of_supervised.sum()) / size if fit_intercept else 0.0
         coef = _solve(lower, v - b)
         y = g + alpha / s * _solve(lower, coef, transposed=True)
-        below, above = np.where(known, at_low & (v >= 0.0), y < low), y > high
-        above = np.where(known, at_high & (v <= 0.0), above)
+        below = np.where(known, at_low & (v >= 0.0), y < low)
+        above = np.where(known, at_high & (v <= 0.0), y > high)
         if np.array_equal(below, at_low) and np.array_equal(above, at_high):
             found = np.empty((1, n))
             found[0, order] = np.where(known, np.where(at_high, high, low), y)
@@ -110,10 +111,12 @@ class _Inverse:
         self._products = np.empty((0, 0))
 
     def at(self, rows: Indices) -> Matrix:
-        """Return the block of some rows."""
+        """Return a copy of the block of some rows."""
         new = np.setdiff1d(rows, self._rows)
         if new.size:
-            half = self._columns(new)
+            half = np.zeros((len(self._lower), len(new)))
+            half[new, np.arange(len(new))] = 1.0
+            half = _solve(self._lower, half)
             cross = self._half.T @ half
             self._products = np.block([[self._products, cross], [cross.T, half.T @ half]])
             self._half = np.hstack([self._half, half])
@@ -122,12 +125,3 @@ class _Inverse:
         places = order[np.searchsorted(self._rows[order], rows)]
         block: Matrix = self._products[np.ix_(places, places)]
         return block
-
-    def _columns(self, rows: Indices) -> Matrix:
-        """Return columns of the inverse of L; they are zero above the diagonal."""
-        columns = np.zeros((len(self._lower), len(rows)))
-        columns[rows, np.arange(len(rows))] = 1.0
-        for lo in range(0, len(rows), COLUMNS):
-            part, first = slice(lo, lo + COLUMNS), rows[lo]
-            columns[first:, part] = _solve(self._lower[first:, first:], columns[first:, part])
-        return columns

@@ -39,7 +39,7 @@ def choose_coordinates(
     alpha: float,
     fit_intercept: bool,
     also: Mask | None,
-    factored: bool,
+    factored: bool = True,
 ) -> Coordinates:
     """Return coordinates for the loss of these rows with these weights (ones if None).
 

@@ -16,7 +16,6 @@ from neverworse.rows._memory import DenseRows, some_dense
 from neverworse.rows._sums import Weigh
 
 TINY = 1e-80  # smaller features are zero: their squares would vanish
-TILE = 256  # rows and columns of a square that stays in cache
 KEPT_BYTES = 2**28  # features of rows in memory that are computed once, and kept
 
 
@@ -164,15 +163,10 @@ class TrapezoidRows(DenseRows):
         if weights is not None:
             return super().gram(weights)
         rank = self.lower.shape[1]
-        gram, _ = lapack.dlauum(self.lower[:rank], lower=1)
-        for lo in range(0, rank, TILE):  # the other triangle, in tiles that stay in cache
-            hi = min(lo + TILE, rank)
-            gram[lo:hi, lo:hi] = np.tril(gram[lo:hi, lo:hi]) + np.tril(gram[lo:hi, lo:hi], -1).T
-            gram[lo:hi, hi:] = gram[hi:, lo:hi].T
+        half, _ = lapack.dlauum(self.lower[:rank], lower=1)
+        gram = np.tril(half) + np.tril(half, -1).T
         rest = self.lower[rank:]
-        if len(rest):
-            gram += rest.T @ rest
-        return gram, self.lower.sum(axis=0)
+        return gram + rest.T @ rest, self.lower.sum(axis=0)
 
 
 def features_of(rows: Rows, features: FeatureMap, keep: bool) -> Rows:

@@ -63,7 +63,7 @@ def moments(rows: Rows, weights: Vector | None, centre: bool) -> Moments:
             raise NonFiniteError("the Gram matrix of the rows is not finite")
         found = _sums(rows, weights, sums, np.diag(gram).copy(), centre)
         if centre and found.total > 0:
-            gram -= np.outer(found.total * found.mean, found.mean)
+            gram -= found.total * np.outer(found.mean, found.mean)
             found = replace(found, spread=np.diag(gram))
         return found
 
@@ -192,9 +192,8 @@ class _Varying:
         self.active = np.flatnonzero(sums.varies)  # these columns
         # What brings them to equal length
         self.scale = 1.0 / np.sqrt(np.diag(sums.gram)[self.active] + alpha)
-        gram = sums.gram if sums.varies.all() else sums.gram[np.ix_(self.active, self.active)]
-        self.gram = gram * self.scale
-        self.gram *= self.scale[:, None]
+        self.gram = sums.gram[np.ix_(self.active, self.active)]
+        self.gram *= np.outer(self.scale, self.scale)
         self.gram[np.diag_indices_from(self.gram)] = 1.0
 
     def factor(self) -> CentredFactor:
@@ -209,7 +208,7 @@ class _Varying:
         triangle, failed = lapack.dpotrf(self.gram, lower=0, clean=1)
         if failed:
             return None
-        rcond, _ = lapack.dpocon(triangle, lapack.dlange("1", self.gram), uplo="U")
+        rcond, _ = lapack.dpocon(triangle, np.abs(self.gram).sum(axis=0).max(), uplo="U")
         if rcond <= WELL_CONDITIONED:
             return None
         inverse, _ = lapack.dtrtri(triangle, lower=0)
