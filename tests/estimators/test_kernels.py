@@ -353,6 +353,17 @@ def test_self_learning_of_a_kernel_classifier_converges():
     assert scores(clf.estimator_, X) == pytest.approx(expected, abs=1e-9)
 
 
+def test_self_learning_keeps_the_gamma_of_the_labeled_rows():
+    X, y, _ = make(n=120)
+    clf = SelfLearningClassifier(LeastSquaresClassifierCV(kernel="rbf", gamma="loo")).fit(X, y)
+    full = np.where(y < 0, 0, y)
+    full[y < 0] = clf.labels_
+    chosen = LeastSquaresClassifierCV(kernel="rbf", gamma="loo").fit(X, full)
+    given = LeastSquaresClassifierCV(kernel="rbf", gamma=clf.supervised_.gamma_).fit(X, full)
+    assert clf.estimator_.gamma_ == clf.supervised_.gamma_ != chosen.gamma_
+    assert clf.decision_function(X) == pytest.approx(given.decision_function(X), abs=1e-12)
+
+
 class KernelRidgeWithIntercept:
     def __init__(self, alpha, gamma):
         self.alpha, self.gamma = alpha, gamma

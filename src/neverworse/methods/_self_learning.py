@@ -6,7 +6,7 @@ import warnings
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
-from sklearn.base import _fit_context
+from sklearn.base import _fit_context, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -50,7 +50,8 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):  # typ
         Any classifier of scikit-learn, pipelines and searches included; X is passed on to it as it
         is. None: ``LeastSquaresClassifier()``. For a linear `LeastSquaresClassifier` without
         `class_weight`, the Gram matrix of all rows is computed once, and each retraining takes one
-        pass over the rows.
+        pass over the rows. A `gamma` that leave-one-out chooses is chosen once, for the labeled
+        rows; a penalty is chosen in each retraining.
     labels : {"hard", "soft"}, default="hard"
         "hard": the classes that the classifier predicts. "soft": for a `LeastSquaresClassifier`
         (linear or with a kernel), the scores brought into [0, 1], or into the simplex of several
@@ -215,6 +216,8 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):  # typ
         self.supervised_ = self.estimator_ = rows.labeled().fit(estimator)
         if not rows.unlabeled.any():
             return NOTHING_TO_LEARN
+        if getattr(estimator, "gamma", None) == "loo":  # labels of its own would confirm any
+            estimator = clone(estimator).set_params(gamma=self.supervised_.gamma_)
         trainer = RefittingTrainer(rows, estimator, self.supervised_)
         learned = learn_from_itself(trainer, self.max_iter, observer)
         self.estimator_ = trainer.model
