@@ -470,6 +470,14 @@ def test_matrix_in_files(tmp_path):
         ProjectedLeastSquaresClassifier(kernel="precomputed").fit(*data)
 
 
+def test_matrix_in_a_cluster():
+    da = pytest.importorskip("dask.array")
+    X, y, _ = make()
+    K = da.from_array(pairwise_kernels(X, metric="rbf"), chunks=(20, -1))
+    with pytest.raises(TypeError, match=r"needs the kernel matrix in memory.*set n_components"):
+        ProjectedLeastSquaresClassifier(kernel="precomputed").fit(K, y)
+
+
 def test_interpolation_is_said():
     X, y, _ = make(n=30, n_labeled=10)
     clf = ProjectedLeastSquaresClassifier(kernel="rbf", gamma=5.0, alpha=0.0)
