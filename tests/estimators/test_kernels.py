@@ -1,6 +1,8 @@
 """Least squares in the space of a kernel, and its projection, against other computations."""
 
+import importlib
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -20,10 +22,11 @@ from neverworse import (
     ProjectedLeastSquaresRegressor,
     audit,
 )
+from neverworse.estimators._kernels import FeatureSpace
 from neverworse.methods import SelfLearningClassifier
-from neverworse.projection.solver import problem
 from tests.fuzz.kernels import checked
 
+project = importlib.import_module("neverworse.projection.project")  # the module
 KERNELS = [
     ("rbf", {"gamma": 0.3}),
     ("laplacian", {"gamma": 0.2}),
@@ -350,6 +353,17 @@ def test_self_learning_of_a_kernel_classifier_converges():
     assert scores(clf.estimator_, X) == pytest.approx(expected, abs=1e-9)
 
 
+def test_self_learning_keeps_the_gamma_of_the_labeled_rows():
+    X, y, _ = make(n=120)
+    clf = SelfLearningClassifier(LeastSquaresClassifierCV(kernel="rbf", gamma="loo")).fit(X, y)
+    full = np.where(y < 0, 0, y)
+    full[y < 0] = clf.labels_
+    chosen = LeastSquaresClassifierCV(kernel="rbf", gamma="loo").fit(X, full)
+    given = LeastSquaresClassifierCV(kernel="rbf", gamma=clf.supervised_.gamma_).fit(X, full)
+    assert clf.estimator_.gamma_ == clf.supervised_.gamma_ != chosen.gamma_
+    assert clf.decision_function(X) == pytest.approx(given.decision_function(X), abs=1e-12)
+
+
 class KernelRidgeWithIntercept:
     def __init__(self, alpha, gamma):
         self.alpha, self.gamma = alpha, gamma
@@ -456,6 +470,14 @@ def test_matrix_in_files(tmp_path):
         ProjectedLeastSquaresClassifier(kernel="precomputed").fit(*data)
 
 
+def test_matrix_in_a_cluster():
+    da = pytest.importorskip("dask.array")
+    X, y, _ = make()
+    K = da.from_array(pairwise_kernels(X, metric="rbf"), chunks=(20, -1))
+    with pytest.raises(TypeError, match=r"needs the kernel matrix in memory.*set n_components"):
+        ProjectedLeastSquaresClassifier(kernel="precomputed").fit(K, y)
+
+
 def test_interpolation_is_said():
     X, y, _ = make(n=30, n_labeled=10)
     clf = ProjectedLeastSquaresClassifier(kernel="rbf", gamma=5.0, alpha=0.0)
@@ -497,14 +519,66 @@ def test_pictures_of_weights_are_refused():
         plots.CoefficientShiftDisplay.from_estimator(clf)
 
 
-def test_kept_inner_products_lead_to_the_same_projection(monkeypatch):
+def fit_with_and_without_start(monkeypatch, model, *data, **more):
+    """Return two fits: from the active set (which must be accepted), and by the general solver."""
+    with monkeypatch.context() as patch:
+        patch.setattr(project, "_solve", None)
+        fast = clone(model).fit(*data, **more)
+    monkeypatch.setattr(FeatureSpace, "start", lambda *_: None)
+    return fast, model.fit(*data, **more)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("constraint_alpha", ["same", 0.01])
+@pytest.mark.parametrize(("gamma", "alpha"), [(0.5, 0.02), (0.05, 0.02), (0.5, 10.0)])
+def test_active_set_finds_what_the_solver_finds(
+    monkeypatch, gamma, alpha, constraint_alpha, fit_intercept
+):
+    X, y, _ = make(n=200, d=5)
+    s = np.random.default_rng(1).uniform(0.5, 2.0, len(X))
+    clf = ProjectedLeastSquaresClassifier(
+        kernel="rbf",
+        gamma=gamma,
+        alpha=alpha,
+        constraint_alpha=constraint_alpha,
+        fit_intercept=fit_intercept,
+    )
+    fast, slow = fit_with_and_without_start(monkeypatch, clf, X, y, sample_weight=s)
+    found, expected = fast.certificate_, slow.certificate_
+    assert found.reason == expected.reason
+    assert found.duality_gap <= 1e-9
+    assert found.worst_case == pytest.approx(expected.worst_case, rel=1e-8, abs=1e-12)
+    assert fast.decision_function(X) == pytest.approx(slow.decision_function(X), abs=1e-7)
+    assert fast.soft_labels_ == pytest.approx(slow.soft_labels_, abs=1e-4)
+
+
+def test_active_set_of_bounded_targets(monkeypatch):
+    X, _, _ = make(n=200, d=5)
+    rng = np.random.default_rng(1)
+    target = np.where(np.arange(200) < 30, rng.uniform(15.0, 25.0, 200), np.nan)
+    reg = ProjectedLeastSquaresRegressor((15.0, 25.0), kernel="rbf", gamma=0.2, alpha=0.02)
+    fast, slow = fit_with_and_without_start(monkeypatch, reg, X, target)
+    assert slow.certificate_.guaranteed_improvement > 0
+    assert fast.predict(X) == pytest.approx(slow.predict(X), abs=1e-5)
+
+
+@pytest.mark.parametrize("what", ["direction", "labels"])
+def test_start_that_is_not_the_solution_is_not_taken(monkeypatch, what):
     X, y, _ = make(n=200, d=5)
     clf = ProjectedLeastSquaresClassifier(kernel="rbf", gamma=0.5, alpha=0.02)
-    kept = clone(clf).fit(X, y)
-    assert kept.certificate_.guaranteed_improvement > 0
-    monkeypatch.setattr(problem, "LARGEST_GRAM", 0)  # no products of so many rows are kept
+    expected = clone(clf).fit(X, y)
+    start = FeatureSpace.start
+
+    def wrong(self, *problem):
+        right = start(self, *problem)
+        if what == "labels":
+            return replace(right, labels=right.labels + 1e-3)
+        return replace(right, direction=right.direction.scaled(1.0 + 1e-3))
+
+    monkeypatch.setattr(FeatureSpace, "start", wrong)
     clf.fit(X, y)
-    assert clf.decision_function(X) == pytest.approx(kept.decision_function(X), abs=1e-7)
+    assert clf.n_iter_ > 1  # the solver ran
+    assert clf.decision_function(X) == pytest.approx(expected.decision_function(X), abs=1e-7)
 
 
 def test_distances_of_rows_far_from_zero():

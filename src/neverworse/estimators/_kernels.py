@@ -27,7 +27,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from neverworse._typing import AnyArray, Indices, Matrix, Vector
-from neverworse.projection import EPS, LARGEST_GRAM, Labels, TrainingRows, Weights
+from neverworse.estimators._kernel_start import start_of_projection
+from neverworse.projection import EPS, LARGEST_GRAM, Labels, Start, TrainingRows, Weights
 from neverworse.rows import FeatureMap, Rows, TrapezoidRows, with_features
 
 # What is tried for gamma="loo", in units of one over the mean (squared) distance between rows.
@@ -96,6 +97,9 @@ class LinearSpace:
     def points(self, points: Any) -> Any:
         return points
 
+    def start(self, *problem: Any) -> Start | None:  # noqa: ARG002
+        return None
+
     def store(self, model: Any, weights: Weights) -> None:
         model._set_weights(weights)
 
@@ -112,7 +116,7 @@ class FeatureSpace(LinearSpace):
     lower: Matrix  # (n_landmarks, n_landmarks): L
     exact: bool  # whether all rows were to be landmarks
     gamma: float | None = None  # type: ignore[misc]
-    of_landmarks: Rows | None = None  # features of all that were to be landmarks
+    of_landmarks: TrapezoidRows | None = None  # features of all that were to be landmarks
 
     def training(self, training: TrainingRows) -> TrainingRows:
         """Return the same rows in these features."""
@@ -131,11 +135,15 @@ class FeatureSpace(LinearSpace):
         """Return the features of points of a distance."""
         return points if isinstance(points, str) else self._map(points)
 
+    def start(self, *problem: Any) -> Start | None:
+        """See `start_of_projection`."""
+        return start_of_projection(self.of_landmarks, *problem)
+
     def store(self, model: Any, weights: Weights) -> None:
         """Give a model the weights of these features, as weights of the kernel's columns."""
         model.landmarks_, model.gamma_ = self.kernel.landmarks, self.gamma
         dual = self._map.coef_of_values(weights.coef)
-        largest = float(np.sum(self.lower**2, axis=1).max())  # value of the kernel
+        largest = float(np.einsum("ij,ij->i", self.lower, self.lower).max())  # of the kernel
         error = EPS * largest * float(np.abs(dual).sum(axis=1).max())
         if error > INACCURATE:
             warnings.warn(
@@ -267,6 +275,7 @@ def feature_space(
     points = landmarks if model.kernel == "precomputed" else at
     settings = _settings(model, gamma)
     matrix = Kernel(model.kernel, settings, points)(at)
+    _check(matrix, given=model.kernel == "precomputed" or callable(model.kernel))
     factor, order = _pivoted_cholesky(matrix)
     rank = factor.shape[1]
     kernel = Kernel(model.kernel, settings, points[order[:rank]])
@@ -279,32 +288,40 @@ def _pivoted_cholesky(matrix: Matrix) -> tuple[Matrix, Indices]:
 
     The first rows of L, in that order, are a triangle, and all others are combinations of them.
     """
-    largest = float(np.abs(matrix).max(initial=0.0))
+    diagonal = float(np.diag(matrix).max(initial=0.0))
+    lower, pivots, rank, _ = lapack.dpstrf(matrix.T, lower=1, tol=NOTHING * diagonal)
+    order, factor = pivots - 1, np.tril(lower)
+    if rank < len(matrix):
+        left = matrix[np.ix_(order[rank:], order[rank:])] - factor[rank:, :rank] @ (
+            factor[rank:, :rank].T
+        )
+        if _largest(left) > ROUNDING * _largest(matrix):
+            _raise_indefinite(matrix)
+    if not rank:  # the kernel is zero everywhere
+        return np.eye(len(matrix), 1), order
+    return factor[:, :rank], order
+
+
+def _check(matrix: Matrix, given: bool) -> None:
+    """Refuse kernels that are not finite or, where they were `given`, not symmetric."""
+    largest = _largest(matrix)
     if not np.isfinite(largest):
         raise ValueError(
             "The kernel of some rows is not finite. Look for NaN and infinity in X, or rescale its "
             "columns, for example with sklearn.preprocessing.StandardScaler. With kernel='poly', "
             "use a whole degree: other powers of negative numbers do not exist."
         )
-    asymmetry = float(np.abs(matrix - matrix.T).max(initial=0.0))
-    if asymmetry > ROUNDING * largest:
-        i, j = np.unravel_index(np.abs(matrix - matrix.T).argmax(), matrix.shape)
+    if given and _largest(difference := matrix - matrix.T) > ROUNDING * largest:
+        i, j = np.unravel_index(difference.argmax(), matrix.shape)
         raise ValueError(
             f"The kernel matrix is not symmetric: rows {i} and {j} have {matrix[i, j]:.6g} and "
             f"{matrix[j, i]:.6g}. Pass K(X, X); if it should be symmetric, (K + K.T) / 2."
         )
-    diagonal = float(np.diag(matrix).max(initial=0.0))
-    lower, pivots, rank, _ = lapack.dpstrf(matrix, lower=1, tol=NOTHING * diagonal)
-    order, factor = pivots - 1, np.tril(lower)
-    if rank < len(matrix):
-        left = matrix[np.ix_(order[rank:], order[rank:])] - factor[rank:, :rank] @ (
-            factor[rank:, :rank].T
-        )
-        if float(np.abs(left).max(initial=0.0)) > ROUNDING * largest:
-            _raise_indefinite(matrix)
-    if not rank:  # the kernel is zero everywhere
-        return np.eye(len(matrix), 1), order
-    return factor[:, :rank], order
+
+
+def _largest(matrix: Matrix) -> float:
+    """Return the largest absolute value, without a copy."""
+    return max(float(matrix.max(initial=0.0)), -float(matrix.min(initial=0.0)))
 
 
 def _raise_indefinite(matrix: Matrix) -> None:

@@ -304,7 +304,7 @@ def fit_by_leave_one_out(
     """
     best, tried = None, []
     for space, inside in spaces(model, training, landmarks):
-        penalties, found = left_out(model, inside, compare, alphas)
+        penalties, found = left_out(model, inside, compare, alphas, space.one_unit)
         losses = losses_of(found)
         alpha = best_alpha(penalties, *losses)
         loss = float(losses[0][penalties == alpha][0])
@@ -320,7 +320,7 @@ def fit_by_leave_one_out(
 
 
 def left_out(
-    model: Any, training: TrainingRows, compare: Any, alphas: Any = None
+    model: Any, training: TrainingRows, compare: Any, alphas: Any = None, one_unit: bool = False
 ) -> tuple[Vector, Any]:
     """Return penalties, and for each what `compare` adds up over left-out rows, per weight.
 
@@ -337,7 +337,7 @@ def left_out(
         )
         if alphas.ndim != 1 or (alphas < 0.0).any():
             raise ValueError("alphas must be a list of penalties that are not negative.")
-    found = leave_one_out(rows, target, weights, alphas, compare, model.fit_intercept)
+    found = leave_one_out(rows, target, weights, alphas, compare, model.fit_intercept, one_unit)
     return alphas, found / float(rows.n_rows if weights is None else weights.sum())
 
 

@@ -98,11 +98,15 @@ class ProjectedModel(KernelModel, LinearModel):
             if space.interpolates(training) and not alpha:
                 warnings.warn(INTERPOLATES, stacklevel=2)
         same = self.constraint_alpha == "same"
+        alpha = supervised.alpha_ if same else float(self.constraint_alpha)
+        start = None
+        if isinstance(distance, str) and distance == "all" and self.solver == "exact":
+            start = space.start(labels, baseline, alpha, self.fit_intercept)
         result = project(
             training,
             baseline,
             distance=space.points(distance),
-            alpha=supervised.alpha_ if same else float(self.constraint_alpha),
+            alpha=alpha,
             supervised_alpha=supervised.alpha_,
             fit_intercept=self.fit_intercept,
             threshold=self._threshold,
@@ -112,6 +116,7 @@ class ProjectedModel(KernelModel, LinearModel):
             max_iter=self.max_iter,
             max_time=self.max_time,
             observer=given.observer,
+            start=start,
         )
         certificate = replace(result.certificate, kernel=space.words())
         if not (certificate.converged or certificate.stopped_early):

@@ -62,7 +62,9 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):  # typ
     ----------
     estimator : classifier or None, default=None
         Any classifier of scikit-learn, pipelines and searches included. None:
-        ``LeastSquaresClassifier()``, which takes one pass over the rows per retraining.
+        ``LeastSquaresClassifier()``, which takes one pass over the rows per retraining. A `gamma`
+        that leave-one-out chooses is chosen once, for the labeled rows; a penalty is chosen in each
+        retraining.
     labels : {"hard", "soft"}, default="hard"
         "hard": the classes that the classifier predicts. "soft": for a `LeastSquaresClassifier`
         (linear or with a kernel), the scores brought into [0, 1], or into the simplex of several
@@ -216,6 +218,8 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):  # typ
         if not rows.unlabeled.any():
             self._set_end(1, "converged")
             return np.zeros(0, np.intp)
+        if getattr(estimator, "gamma", None) == "loo":  # labels of its own would confirm any
+            estimator = clone(estimator).set_params(gamma=self.supervised_.gamma_)
         trainer = RefittingTrainer(rows, estimator, self.supervised_)
         codes = self._alternate(trainer, observer)
         self.estimator_ = trainer.model

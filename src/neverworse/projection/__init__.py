@@ -32,7 +32,7 @@ from neverworse.projection.label_sets import Box, Simplex
 from neverworse.projection.labels import Labels, TrainingRows
 from neverworse.projection.least_squares.leave_one_out import leave_one_out
 from neverworse.projection.least_squares.supervised import solve_least_squares
-from neverworse.projection.project import ProjectionResult, project
+from neverworse.projection.project import ProjectionResult, Start, project
 from neverworse.projection.totals import Totals, totals_feasibility
 
 __all__ = [
@@ -57,6 +57,7 @@ __all__ = [
     "ProjectionResult",
     "Reason",
     "Simplex",
+    "Start",
     "Task",
     "Totals",
     "TrainingRows",

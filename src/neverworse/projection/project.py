@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 
@@ -12,14 +12,16 @@ from neverworse._typing import Matrix, Vector
 from neverworse.projection.certificate.certificate import Assumptions, Certificate, Reason
 from neverworse.projection.certificate.certify import CHUNK, Certifier, Evaluated
 from neverworse.projection.coordinates.base import LARGEST_GRAM, Weights
+from neverworse.projection.coordinates.matrix_free import MatrixFreeCoordinates
 from neverworse.projection.geometry import Distance, Geometry
 from neverworse.projection.label_sets import sparsify_labels
-from neverworse.projection.labels import Labels, TrainingRows
+from neverworse.projection.labels import Labels, TrainingRows, implied_labels
 from neverworse.projection.solver.label_descent import solve_matrix_free
 from neverworse.projection.solver.problem import (
     DualSolution,
     Projection,
     StreamedHinges,
+    duality_gap,
     solve_lbfgs,
 )
 from neverworse.projection.solver.working_set import solve
@@ -55,6 +57,7 @@ def project(
     max_iter: int | None = None,
     max_time: float | None = None,
     observer: Observer | None = None,
+    start: Start | None = None,
 ) -> ProjectionResult:
     """Project `supervised` onto the weights that some labeling of the unlabeled rows gives.
 
@@ -75,15 +78,23 @@ def project(
         See `neverworse.ProjectedLeastSquaresClassifier`.
     observer : callable, optional
         Told about the progress of the solver; stops it by returning True.
+    start : Start, optional
+        What may well be the solution: nothing is solved if it is.
     """
     steps = "steps" if solver == "exact" else "function evaluations"
     budget = Budget(max_iter, max_time, observer, steps, tol)
-    geometry = Geometry(training, supervised, distance, alpha, fit_intercept)
+    outcome, loss = None, (training, supervised, distance, alpha, fit_intercept)
+    if start is not None:
+        geometry = Geometry(*loss, factored=False)
+        outcome = start.checked(geometry, tol)
+    if outcome is None:
+        geometry = Geometry(*loss)
     budget.n_passes += 2  # for the sums of squares, and for the supervised scores
     budget.report("Gram matrix", training.rows.n_rows)
-    outcome = _Outcome(Weights.zero(supervised.coef), None, None, converged=True)
-    if geometry.hinge_weights.any():
+    if outcome is None and geometry.hinge_weights.any():
         outcome = _solve(geometry, solver, tol, budget)
+    elif outcome is None:
+        outcome = _Outcome(Weights.zero(supervised.coef), None, None, converged=True)
     certifier = Certifier(geometry, threshold)
     evaluated = certifier.certified(outcome.direction, outcome.multiplier, outcome.converged)
     moved = not (evaluated.weights - supervised).is_zero
@@ -184,6 +195,31 @@ class _Outcome:
         if not moved:
             return "rounding" if self.converged else unfinished
         return ""
+
+
+@dataclass(frozen=True)
+class Start:
+    """What may be the solution of a projection in the distance of the loss, without totals."""
+
+    direction: Weights  # the projected less the supervised weights
+    labels: Matrix  # (n_classes, n_rows): of all rows, in the units of the target
+
+    def checked(self, geometry: Geometry, tol: float) -> _Outcome | None:
+        """Return it as the outcome if it is optimal, in spite of rounding errors."""
+        problem, known = geometry.problem_in_all_rows(), geometry.training.labels
+        space = cast("MatrixFreeCoordinates", problem.coordinates)
+        hinges = StreamedHinges(space, problem.weights)
+        q = problem.shape.project(implied_labels(self.labels, known.target, known.width))
+        z = space.point(self.direction.scaled(1.0 / geometry.unit))
+        primal = hinges.adjoint(problem.weights * q) - problem.linear
+        value = 0.5 * float(np.vdot(z, primal))
+        gap = space.half_error(space.matvec(z) - primal)
+        gap += duality_gap(hinges.scores(z), q, problem.weights, problem.shape)
+        if not gap <= max(tol * value, problem.floor):
+            return None
+        solution = DualSolution(z, q[:, problem.unlabeled], gap, value)
+        direction = geometry.direction(problem, solution)
+        return _Outcome(direction, None, solution, converged=True, floor=problem.floor)
 
 
 def _solve(geometry: Geometry, solver: Solver, tol: float, budget: Budget) -> _Outcome:

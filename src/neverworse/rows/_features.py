@@ -151,24 +151,22 @@ class TrapezoidRows(DenseRows):
     """Rows that are a lower trapezoid in another order: their Gram matrix takes a third."""
 
     def __init__(self, lower: Matrix, order: Indices) -> None:
-        tiny = np.abs(lower) < TINY
-        tiny &= lower != 0.0
-        if tiny.any():
-            lower = np.where(tiny, 0.0, lower)
+        np.copyto(lower, 0.0, where=np.abs(lower) < TINY)
         rows = np.empty(lower.shape)
         rows[order] = lower
         super().__init__(rows)
-        self._lower = lower
+        self.lower = lower
+        self.order = order
 
     def gram(self, weights: Vector | None = None) -> tuple[Matrix, Vector]:
         """See `Rows.gram`."""
         if weights is not None:
             return super().gram(weights)
-        rank = self._lower.shape[1]
-        half, _ = lapack.dlauum(self._lower[:rank], lower=1)
+        rank = self.lower.shape[1]
+        half, _ = lapack.dlauum(self.lower[:rank], lower=1)
         gram = np.tril(half) + np.tril(half, -1).T
-        rest = self._lower[rank:]
-        return gram + rest.T @ rest, self._lower.sum(axis=0)
+        rest = self.lower[rank:]
+        return gram + rest.T @ rest, self.lower.sum(axis=0)
 
 
 def features_of(rows: Rows, features: FeatureMap, keep: bool) -> Rows:

@@ -15,7 +15,7 @@ import numpy as np
 
 from neverworse._conjugate_gradients import Solved, conjugate_gradients
 from neverworse._typing import Indices, Matrix, Vector
-from neverworse.projection.coordinates.base import Coordinates, Points, visible
+from neverworse.projection.coordinates.base import Coordinates, Points, Weights, visible
 from neverworse.projection.coordinates.gram import ColumnMoments, GramCoordinates
 from neverworse.projection.label_sets import Curvature, weighted_scores
 from neverworse.rows import Rows, RowWeigh
@@ -53,6 +53,11 @@ class MatrixFreeCoordinates(Coordinates):
 
     def coef(self, z: Matrix) -> Matrix:
         return self.unit * z[:, : len(self.unit)]
+
+    def point(self, w: Weights) -> Matrix:
+        """Return the point z of weights Tz, without restricted totals."""
+        shifts = np.multiply.outer(w.intercept + w.coef @ self.centre, 1.0 / self.shifts)
+        return np.column_stack([w.coef / self.unit, shifts])
 
     def adjoint_coef(self, gradient: Matrix) -> Matrix:
         nothing = np.zeros((len(gradient), len(self.shifts)))

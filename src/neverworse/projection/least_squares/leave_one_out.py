@@ -42,6 +42,7 @@ def leave_one_out(
     alphas: Vector,
     measure: Measure,
     fit_intercept: bool = True,
+    one_unit: bool = False,
 ) -> Any:
     r"""Add up what the scores of rows are worth, each by the fit without that row.
 
@@ -66,6 +67,9 @@ def leave_one_out(
         See `Measure`. A score is NaN only for a row that alone has weight, with an intercept:
         nothing is left to fit.
     fit_intercept : bool
+    one_unit : bool
+        Whether all columns are in the same unit, as features of a kernel are. Then eigenvalues of
+        the products of rows do, if these are no more than columns and all penalties are positive.
 
     Returns
     -------
@@ -78,8 +82,9 @@ def leave_one_out(
     if not weights.any():
         raise ValueError("weights must not all be zero: give some row a positive weight.")
     alphas = np.asarray(alphas, dtype=np.float64)
-    kind = suited(rows, int(np.count_nonzero(weights)))
-    if kind == "kernel":
+    n_used = int(np.count_nonzero(weights))
+    kind = suited(rows, n_used)
+    if kind == "kernel" or (one_unit and n_used <= rows.n_columns and (alphas > 0.0).all()):
         space = row_space(rows, weights, fit_intercept)
         target, weights = target[:, space.used], weights[space.used]
         centre = np.average(target, axis=1, weights=weights) if fit_intercept else np.zeros(1)

@@ -111,7 +111,7 @@ class NewtonSystem:
         row, contrast = self._contrasts()
         rows, root = self.hinges.take(self.indices), np.sqrt(self.weights)
         if not self.is_coupled and (self.curve == 1.0).all():
-            matrix = self.hinges.products(self.indices, rows)
+            matrix = rows @ rows.T
             matrix *= root
             matrix *= root[:, None]
             matrix.flat[:: len(matrix) + 1] += 1.0

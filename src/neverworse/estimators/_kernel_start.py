@@ -1,0 +1,127 @@
+r"""Soft labels to start a projection with, where a kernel tells all rows apart.
+
+The projection moves the supervised function f by a function v that is zero at every row whose
+imputed label is a fraction. Where the kernel matrix K = LL' has full rank, such functions are known
+by their values at the other rows N: the labeled ones, and those whose label is in a corner. These
+are few, and it takes L and a system of their number to find v, where the general solver takes a
+factor of the Gram matrix of the features and systems of as many unknowns as there are fractions.
+
+With :math:`v = Ka + b` and :math:`P = K^{-1}`, the function f + v is least squares for labels y if
+
+.. math:: s \, v + \alpha a = s \, (y - g), \qquad 1'a = -1'a_f, \qquad g = f + \alpha a_f / s ,
+
+where s are the weights of the rows and :math:`a_f` belongs to f. In the rows of N, y is known and
+:math:`a = P v - b P 1`, which gives v. In all others v is zero, which gives y. Labels that leave
+their range join N, and rows of N leave it if v does not push their label into its corner: the
+primal-dual active set method, which takes a few rounds. The solver checks what comes out, and goes
+on from there.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import linalg
+
+from neverworse._typing import Indices, Matrix
+from neverworse.projection import Labels, Start, Weights
+from neverworse.rows import TrapezoidRows
+
+MOST_ROUNDS = 25
+
+
+def start_of_projection(
+    rows: TrapezoidRows | None,
+    labels: Labels,
+    supervised: Weights,
+    alpha: float,
+    fit_intercept: bool,
+) -> Start | None:
+    """Return what should be the solution of a projection, but for rounding errors.
+
+    None if there are fewer features than rows, if labels are more than a number in a range each, or
+    if all are known; and where rounds do not end, or rounding errors are too large.
+
+    Parameters
+    ----------
+    rows : TrapezoidRows or None
+        The features L of all rows, if they are such.
+    labels : Labels
+    supervised : Weights
+        Of the features.
+    alpha : float
+        Penalty inside the constraint set.
+    fit_intercept : bool
+    """
+    if rows is None or not rows.n_columns == rows.n_rows == len(labels.width) or not alpha:
+        return None
+    if len(labels.target) > 1 or labels.totals is not None or not labels.unlabeled.any():
+        return None
+    n, lower, order = rows.n_rows, rows.lower, rows.order
+    low, unlabeled = labels.target[0, order], labels.unlabeled[order]
+    high = low + labels.width[order]
+    s = np.ones(n) if labels.weights is None else labels.weights[order]
+    of_supervised = _solve(lower, supervised.coef[0], transposed=True)
+    g = lower @ supervised.coef[0] + supervised.intercept[0] + alpha * of_supervised / s
+    half = _solve(lower, np.ones(n)) if fit_intercept else np.zeros(n)
+    of_one = _solve(lower, half, transposed=True)  # P1
+    size = float(half @ half) or 1.0
+    inverse = _Inverse(lower)
+    at_low, at_high = unlabeled & (g < low), unlabeled & (g > high)
+    for _ in range(MOST_ROUNDS):
+        known = ~unlabeled | at_low | at_high
+        at = np.flatnonzero(known)
+        matrix = inverse.at(at)
+        matrix -= np.outer(of_one[at] / size, of_one[at])
+        matrix *= alpha
+        matrix.flat[:: len(at) + 1] += s[at]
+        right = s * (np.where(at_high, high, low) - g) + alpha * of_supervised.sum() / size * of_one
+        v = np.zeros(n)
+        try:
+            factor = linalg.cho_factor(matrix.T, lower=True, overwrite_a=True, check_finite=False)
+        except linalg.LinAlgError:
+            return None
+        v[at] = linalg.cho_solve(factor, right[at], check_finite=False)
+        b = (of_one @ v + of_supervised.sum()) / size if fit_intercept else 0.0
+        coef = _solve(lower, v - b)
+        y = g + alpha / s * _solve(lower, coef, transposed=True)
+        below = np.where(known, at_low & (v >= 0.0), y < low)
+        above = np.where(known, at_high & (v <= 0.0), y > high)
+        if np.array_equal(below, at_low) and np.array_equal(above, at_high):
+            found = np.empty((1, n))
+            found[0, order] = np.where(known, np.where(at_high, high, low), y)
+            return Start(Weights(coef[None], np.array([b])), found)
+        at_low, at_high = below, above
+    return None
+
+
+def _solve(lower: Matrix, x: Matrix, transposed: bool = False) -> Matrix:
+    solved: Matrix = linalg.solve_triangular(
+        lower, x, trans=int(transposed), lower=True, check_finite=False
+    )
+    return solved
+
+
+class _Inverse:
+    """The inverse of LL', computed for the rows that are asked for."""
+
+    def __init__(self, lower: Matrix) -> None:
+        self._lower = lower
+        self._rows: Indices = np.empty(0, np.intp)
+        self._half = np.empty((len(lower), 0))  # columns of the inverse of L
+        self._products = np.empty((0, 0))
+
+    def at(self, rows: Indices) -> Matrix:
+        """Return a copy of the block of some rows."""
+        new = np.setdiff1d(rows, self._rows)
+        if new.size:
+            half = np.zeros((len(self._lower), len(new)))
+            half[new, np.arange(len(new))] = 1.0
+            half = _solve(self._lower, half)
+            cross = self._half.T @ half
+            self._products = np.block([[self._products, cross], [cross.T, half.T @ half]])
+            self._half = np.hstack([self._half, half])
+            self._rows = np.concatenate([self._rows, new])
+        order = np.argsort(self._rows)
+        places = order[np.searchsorted(self._rows[order], rows)]
+        block: Matrix = self._products[np.ix_(places, places)]
+        return block
