@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import lsq_linear
 
-from neverworse._accelerated_gradient import accelerated_gradient
+from neverworse._iterations import accelerated_gradient
 
 
 def problem(seed, n=12):

@@ -11,7 +11,7 @@ from neverworse import (
     LeastSquaresClassifier,
     ProjectedLeastSquaresClassifier,
 )
-from neverworse.projection.coordinates import base
+from neverworse.projection import coordinates
 from tests.projection.high_dimensions import worst_difference
 
 TOPICS = {
@@ -42,8 +42,8 @@ def partly(names, n_labeled):
 def path(request, monkeypatch):
     """Both paths for many columns."""
     if request.param == "conjugate gradients":
-        monkeypatch.setattr(base, "MOST_ROWS", 0)
-        monkeypatch.setattr(base, "LARGEST_GRAM", 1000)
+        monkeypatch.setattr(coordinates, "MOST_ROWS", 0)
+        monkeypatch.setattr(coordinates, "LARGEST_GRAM", 1000)
     return request.param
 
 

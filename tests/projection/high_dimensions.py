@@ -7,7 +7,8 @@ import numpy as np
 from scipy import sparse
 
 from neverworse import ProjectedLeastSquaresClassifier
-from neverworse.projection.coordinates import base, gram
+from neverworse.projection import coordinates
+from neverworse.projection.coordinates import gram
 from tests.exact import loss_penalty
 
 NEVER = 10**9
@@ -17,9 +18,9 @@ PATHS = ("gram", "kernel", "rows", "free")
 def choose(monkeypatch, path):
     """Let fits take a path: Gram matrix, kernel, factors of the rows, conjugate gradients."""
     high = 0 if path == "kernel" else NEVER
-    monkeypatch.setattr(base, "HIGH", high)
+    monkeypatch.setattr(coordinates, "HIGH", high)
     monkeypatch.setattr(gram, "HIGH", 0 if path == "rows" else high)
-    monkeypatch.setattr(base, "LARGEST_GRAM", 0 if path == "free" else NEVER)
+    monkeypatch.setattr(coordinates, "LARGEST_GRAM", 0 if path == "free" else NEVER)
 
 
 def make(n, d, n_classes=2, seed=0, *, is_sparse=False, n_labeled=None):

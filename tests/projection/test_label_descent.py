@@ -6,8 +6,8 @@ from scipy import sparse
 
 from neverworse import ProjectedLeastSquaresClassifier
 from neverworse._budget import Budget
-from neverworse._conjugate_gradients import conjugate_gradients, low_rank
-from neverworse.projection.coordinates import base
+from neverworse._iterations import conjugate_gradients, low_rank
+from neverworse.projection import coordinates
 from neverworse.projection.coordinates.gram import column_moments
 from neverworse.projection.coordinates.matrix_free import weight_coordinates
 from neverworse.projection.solver.label_descent import RowSystem
@@ -164,7 +164,7 @@ def test_labels_with_bounds_of_their_shares(monkeypatch):
         return ProjectedLeastSquaresClassifier(**SETTINGS).fit(X, y, label_bounds=bounds)
 
     reference = fitted()
-    monkeypatch.setattr(base, "MOST_ROWS", 0)
+    monkeypatch.setattr(coordinates, "MOST_ROWS", 0)
     model = fitted()
     assert model.certificate_.converged
     assert_same(model, reference, 1e-5)

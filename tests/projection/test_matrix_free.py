@@ -11,8 +11,8 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from neverworse import ICLSClassifier, LeastSquaresClassifier, LeastSquaresClassifierCV
-from neverworse._conjugate_gradients import conjugate_gradients
-from neverworse.projection.coordinates import base
+from neverworse._iterations import conjugate_gradients
+from neverworse.projection import coordinates
 from neverworse.projection.coordinates.matrix_free import MatrixFreeCoordinates
 from neverworse.projection.geometry import choose_coordinates
 from neverworse.projection.label_sets import Box, Curvature, Simplex
@@ -47,7 +47,7 @@ def compare(monkeypatch, X, y, weights=None, rtol=1e-7, **settings):
 @pytest.fixture
 def always_free(monkeypatch):
     """Let problems of more than 5,000 columns have no row space."""
-    monkeypatch.setattr(base, "MOST_ROWS", 0)
+    monkeypatch.setattr(coordinates, "MOST_ROWS", 0)
 
 
 def test_conjugate_gradients_stay_in_the_range_of_singular_matrices():
@@ -194,7 +194,7 @@ def test_text_of_several_classes_agrees_with_the_kernel(monkeypatch):
     y = np.where(np.arange(600) < 120, truth, -1)
     settings = {"alpha": 0.01, "constraint_alpha": 1.0, "tol": 1e-10}
     reference = fit(X, y, **settings)
-    monkeypatch.setattr(base, "MOST_ROWS", 0)
+    monkeypatch.setattr(coordinates, "MOST_ROWS", 0)
     assert_same(fit(X, y, **settings), reference, 1e-6)
 
 
@@ -203,7 +203,7 @@ def test_implicitly_constrained_text_agrees_with_the_kernel(monkeypatch):
     y = np.where(np.arange(400) < 200, truth, -1)
     settings = {"alpha": 1e-3, "constraint_alpha": 20.0}
     reference = ICLSClassifier(**settings).fit(X, y)
-    monkeypatch.setattr(base, "MOST_ROWS", 0)
+    monkeypatch.setattr(coordinates, "MOST_ROWS", 0)
     assert_same(ICLSClassifier(**settings).fit(X, y), reference, 1e-6)
 
 
@@ -262,7 +262,7 @@ def test_chunks_of_a_dask_array(monkeypatch, most_rows):
     y = np.where(np.arange(200) < 40, truth, -1)
     settings = {"alpha": 0.01, "constraint_alpha": 1.0, "tol": 1e-10}
     reference = fit(X, y, **settings)
-    monkeypatch.setattr(base, "MOST_ROWS", most_rows)
+    monkeypatch.setattr(coordinates, "MOST_ROWS", most_rows)
     model = fit(array.from_array(X.toarray(), chunks=(64, 6000)), y, **settings)
     assert_same(model, reference, 1e-6)
 

@@ -4,7 +4,7 @@ Knows arrays and rows, knows no scikit-learn.
 """
 
 from neverworse._budget import Observer, Progress
-from neverworse.projection.certificate.certificate import (
+from neverworse.projection.certificate import (
     EXACT,
     Assumptions,
     Certificate,
@@ -18,7 +18,7 @@ from neverworse.projection.certificate.certify import (
     LossDifference,
     loss_difference,
 )
-from neverworse.projection.coordinates.base import EPS, LARGEST_GRAM, Coordinates, Weights
+from neverworse.projection.coordinates import EPS, LARGEST_GRAM, Coordinates, Weights
 from neverworse.projection.coordinates.gram import (
     GramCoordinates,
     NonFiniteError,
@@ -30,8 +30,8 @@ from neverworse.projection.coordinates.matrix_free import MatrixFreeCoordinates
 from neverworse.projection.geometry import Distance
 from neverworse.projection.label_sets import Box, Simplex
 from neverworse.projection.labels import Labels, TrainingRows
+from neverworse.projection.least_squares import solve_least_squares
 from neverworse.projection.least_squares.leave_one_out import leave_one_out
-from neverworse.projection.least_squares.supervised import solve_least_squares
 from neverworse.projection.project import ProjectionResult, Start, project
 from neverworse.projection.totals import Totals, totals_feasibility
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from neverworse._typing import Mask, Matrix, Vector
-from neverworse.projection.coordinates.base import Coordinates, Points, Weights, suited
+from neverworse.projection.coordinates import Coordinates, Points, Weights, suited
 from neverworse.projection.coordinates.gram import (
     NonFiniteError,
     column_moments,

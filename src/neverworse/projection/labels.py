@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from neverworse._typing import Indices, Mask, Matrix, Vector
-from neverworse.projection.coordinates.base import HIGH
+from neverworse.projection.coordinates import HIGH
 from neverworse.projection.label_sets import Box, LabelSet
 from neverworse.projection.totals import Totals
 from neverworse.rows import DenseRows, Rows, RowWeigh

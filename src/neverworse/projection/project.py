@@ -9,9 +9,9 @@ import numpy as np
 
 from neverworse._budget import Budget, Observer
 from neverworse._typing import Matrix, Vector
-from neverworse.projection.certificate.certificate import Assumptions, Certificate, Reason
+from neverworse.projection.certificate import Assumptions, Certificate, Reason
 from neverworse.projection.certificate.certify import CHUNK, Certifier, Evaluated
-from neverworse.projection.coordinates.base import LARGEST_GRAM, Weights
+from neverworse.projection.coordinates import LARGEST_GRAM, Weights
 from neverworse.projection.coordinates.matrix_free import MatrixFreeCoordinates
 from neverworse.projection.geometry import Distance, Geometry
 from neverworse.projection.label_sets import sparsify_labels

@@ -25,8 +25,8 @@ import numpy as np
 from scipy import special
 from sklearn.utils._param_validation import Interval
 
-from neverworse._accelerated_gradient import accelerated_gradient
 from neverworse._budget import Budget
+from neverworse._iterations import accelerated_gradient
 from neverworse._typing import Mask, Matrix, Vector
 from neverworse._words import documented_like
 from neverworse.estimators import ProjectedLeastSquaresClassifier

@@ -10,7 +10,7 @@ from scipy import linalg
 from scipy.linalg import lapack
 
 from neverworse._budget import Budget
-from neverworse._conjugate_gradients import conjugate_gradients
+from neverworse._iterations import conjugate_gradients
 from neverworse._typing import Indices, Mask, Matrix, Vector
 from neverworse.projection import EPS, Weights
 from neverworse.rows import N_PARTS, Rows, SparseRows, map_in_threads, single_threaded_blas

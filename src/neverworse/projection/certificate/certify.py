@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from neverworse._typing import Matrix, Vector
-from neverworse.projection.coordinates.base import EPS, Weights
+from neverworse.projection.coordinates import EPS, Weights
 from neverworse.projection.geometry import Geometry
 from neverworse.projection.label_sets import Box, Simplex
 from neverworse.projection.labels import Labels, RowLabels, Scored

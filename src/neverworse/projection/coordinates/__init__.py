@@ -1,4 +1,9 @@
-"""What coordinates of the weights can do, whatever they are made of."""
+"""Coordinates of the weights: one protocol, three implementations.
+
+Few columns: the Gram matrix is factored (`gram`). Fewer rows than columns: their kernel is
+(`kernel`). Too many of both: nothing is, and linear systems are solved by conjugate gradients
+(`matrix_free`).
+"""
 
 from __future__ import annotations
 
@@ -10,7 +15,7 @@ from typing import Literal, Self, TypeVar
 import numpy as np
 from scipy import linalg
 
-from neverworse._conjugate_gradients import Solved
+from neverworse._iterations import Solved
 from neverworse._typing import AnyArray, Indices, Matrix, Vector
 from neverworse.rows import Rows
 

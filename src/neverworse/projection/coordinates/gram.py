@@ -22,7 +22,7 @@ from scipy import linalg
 from scipy.linalg import lapack
 
 from neverworse._typing import Indices, Mask, Matrix, Vector
-from neverworse.projection.coordinates.base import EPS, HIGH, Points, WhitenedCoordinates
+from neverworse.projection.coordinates import EPS, HIGH, Points, WhitenedCoordinates
 from neverworse.rows import Rows, Standard, reduce_rows
 
 # A centred sum of squares below this fraction of the raw one has lost half of its digits to

@@ -15,7 +15,7 @@ import numpy as np
 from scipy import linalg
 
 from neverworse._typing import Indices, Mask, Matrix, Vector
-from neverworse.projection.coordinates.base import EPS, Points, Result, WhitenedCoordinates
+from neverworse.projection.coordinates import EPS, Points, Result, WhitenedCoordinates
 from neverworse.projection.coordinates.gram import ColumnMoments, NonFiniteError, column_moments
 from neverworse.rows import Rows, map_in_threads
 

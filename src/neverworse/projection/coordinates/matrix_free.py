@@ -13,9 +13,9 @@ from functools import cached_property
 
 import numpy as np
 
-from neverworse._conjugate_gradients import Solved, conjugate_gradients
+from neverworse._iterations import Solved, conjugate_gradients
 from neverworse._typing import Indices, Matrix, Vector
-from neverworse.projection.coordinates.base import Coordinates, Points, Weights, visible
+from neverworse.projection.coordinates import Coordinates, Points, Weights, visible
 from neverworse.projection.coordinates.gram import ColumnMoments, GramCoordinates
 from neverworse.projection.label_sets import Curvature, weighted_scores
 from neverworse.rows import Rows, RowWeigh

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import linalg
 
 from neverworse._typing import Mask, Matrix, Vector
-from neverworse.projection.coordinates.base import Weights, suited
+from neverworse.projection.coordinates import Weights, suited
 from neverworse.projection.coordinates.gram import (
     CentredFactor,
     ColumnMoments,

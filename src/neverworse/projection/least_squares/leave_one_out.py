@@ -16,7 +16,7 @@ from scipy import linalg
 from scipy.linalg import lapack
 
 from neverworse._typing import Indices, Mask, Matrix, Vector
-from neverworse.projection.coordinates.base import EPS, MOST_ROWS, suited
+from neverworse.projection.coordinates import EPS, MOST_ROWS, suited
 from neverworse.projection.coordinates.gram import moments
 from neverworse.projection.coordinates.kernel import row_space
 from neverworse.rows import Rows, Standard, map_in_threads, reduce_rows, single_threaded_blas

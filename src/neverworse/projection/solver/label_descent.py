@@ -28,9 +28,8 @@ from typing import cast
 
 import numpy as np
 
-from neverworse._accelerated_gradient import accelerated_gradient
 from neverworse._budget import Budget
-from neverworse._conjugate_gradients import LowRank, conjugate_gradients, low_rank
+from neverworse._iterations import LowRank, accelerated_gradient, conjugate_gradients, low_rank
 from neverworse._typing import Mask, Matrix
 from neverworse.projection.coordinates.matrix_free import MatrixFreeCoordinates
 from neverworse.projection.solver.newton import MatrixFree, Newton

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from neverworse._budget import Budget
-from neverworse._conjugate_gradients import conjugate_gradients
+from neverworse._iterations import conjugate_gradients
 from neverworse._typing import Matrix
 from neverworse.projection.coordinates.matrix_free import MatrixFreeCoordinates
 from neverworse.projection.label_sets import Curvature, LabelSet

@@ -24,9 +24,9 @@ import numpy as np
 from scipy import linalg
 from scipy.linalg import lapack
 
-from neverworse._conjugate_gradients import conjugate_gradients
+from neverworse._iterations import conjugate_gradients
 from neverworse._typing import Indices, Mask, Matrix, Vector
-from neverworse.projection.coordinates.base import EPS, LARGEST_GRAM
+from neverworse.projection.coordinates import EPS, LARGEST_GRAM
 from neverworse.projection.label_sets import Curvature, LabelSet
 from neverworse.projection.labels import rows_that_differ
 from neverworse.projection.solver.problem import TAKING_COST, Hinges

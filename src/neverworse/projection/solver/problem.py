@@ -26,7 +26,7 @@ from scipy import optimize
 
 from neverworse._budget import Budget
 from neverworse._typing import AnyArray, Indices, Mask, Matrix, Vector
-from neverworse.projection.coordinates.base import EPS, Coordinates
+from neverworse.projection.coordinates import EPS, Coordinates
 from neverworse.projection.label_sets import Box, LabelSet
 from neverworse.projection.labels import Labels, Scored, implied_labels
 from neverworse.projection.totals import Totals
