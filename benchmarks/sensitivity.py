@@ -17,7 +17,7 @@ import numpy as np
 import alone
 from kinds import KINDS, make
 from neverworse import LeastSquaresClassifierCV, ProjectedLeastSquaresClassifier
-from neverworse.projection.solver import newton, newton_system, working_set
+from neverworse.projection.solver import newton, newton_system, problem, working_set
 
 N_ROWS = 60_000
 CONSTANTS = {
@@ -28,7 +28,7 @@ CONSTANTS = {
     "LARGEST_GAP_SHARE": (working_set,),
     "SET_GROWTH": (working_set,),
     "FINE": (working_set,),
-    "EQUATIONS_PER_UNKNOWN": (newton_system,),
+    "LARGEST_DISTINCT_SHARE": (problem,),
     "FIRST_SIGMA": (newton, working_set),
     "SIGMA_GROWTH": (newton, working_set),
     "EASY_STEPS": (newton,),

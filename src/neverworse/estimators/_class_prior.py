@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neverworse._typing import AnyArray, Matrix, Vector
-from neverworse.estimators._known_labels import KnownLabels
-from neverworse.projection import Assumptions, Labels, Totals, totals_feasibility
+from neverworse.estimators._known_labels import KnownLabels, totals_feasibility
+from neverworse.projection import Assumptions, Labels, Totals
 
 SUM_TOLERANCE = 1e-9  # tolerance for shares that should add up to one
 MISSED = 1e-6  # shares that miss their intervals by more than this do so

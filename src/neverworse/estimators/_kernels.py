@@ -136,7 +136,6 @@ class FeatureSpace(LinearSpace):
         return points if isinstance(points, str) else self._map(points)
 
     def start(self, *problem: Any) -> Start | None:
-        """See `start_of_projection`."""
         return start_of_projection(self.of_landmarks, *problem)
 
     def store(self, model: Any, weights: Weights) -> None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy import optimize
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_consistent_length
 
 from neverworse._typing import AnyArray, Indices, Mask, Matrix, Vector
 from neverworse.estimators._input import LARGEST_WEIGHT, SMALLEST_WEIGHT, FitInput
 from neverworse.estimators._labels import split_labels
-from neverworse.projection import Assumptions, Box, Labels, Simplex, Task
+from neverworse.projection import Assumptions, Box, Labels, LabelSet, Simplex, Task, Totals
 
 CLASS_WEIGHT: list[Any] = [StrOptions({"balanced"}), dict, None]
 # The square of what is narrower leaves too little room for what is computed from it.
@@ -20,6 +22,7 @@ NARROWEST = 1e-100
 # What bounds may contradict each other by, for rounding errors of those who computed them. Bounds
 # that leave any room are never taken for equal ones.
 SAME = 1e-12
+MOST_FEASIBILITY_STEPS = 500
 
 
 @dataclass(frozen=True)
@@ -248,3 +251,59 @@ def refuse_vanishing(width: Vector, bounds: str, fix: str) -> None:
             f"{bounds} in row {rows[0]} differ by {width[rows[0]]:.3g}, of which the square "
             f"vanishes in floating point. {fix}"
         )
+
+
+class _AnsweredError(Exception):
+    """Raised to end the search when the question is answered."""
+
+
+def totals_feasibility(
+    weights: Vector, shape: LabelSet, totals: Totals, missed: float
+) -> bool | None:
+    """Return whether some labels of several classes have totals Σ ω q in their intervals.
+
+    Of all such labels, those nearest to the middle of their sets are sought through the dual: the
+    allowed labels nearest to middle - λ, with a multiplier λ for each class. Either these meet the
+    totals for some λ, or λ becomes ever larger, and shows that no labels do: whatever λ is, totals
+    are missed by -(Σ ω max_q -q·λ + max_M M·λ) / max |λ_k| or more, all together.
+
+    Totals count as met if they are missed, all together, by the share `missed` of the sum of the
+    weights ω, which are positive. None is returned if it cannot be told.
+    """
+    n_classes = len(totals.low)
+    whole = float(weights.sum())
+    low, high = totals.low / whole, totals.high / whole
+    omega = weights / whole
+    middle = shape.project(np.full((n_classes, len(weights)), 0.5))
+    answer: bool | None = None
+
+    def negative_dual(both: Vector) -> tuple[float, Vector]:
+        nonlocal answer
+        above, below = both.reshape(2, n_classes)
+        multiplier = above - below
+        q = shape.project(middle - multiplier[:, None])
+        total = q @ omega
+        if np.abs(total - np.clip(total, low, high)).sum() <= missed:
+            answer = True
+            raise _AnsweredError
+        terms = float(above @ high - below @ low)
+        bound = terms + float(omega @ shape.support(np.broadcast_to(multiplier[:, None], q.shape)))
+        if bound < -missed * float(np.abs(multiplier).max()):
+            answer = False
+            raise _AnsweredError
+        square = float(omega @ ((q - middle) ** 2).sum(axis=0))
+        value = 0.5 * square + float(multiplier @ total) - terms
+        return -value, np.concatenate([high - total, total - low])
+
+    start = np.zeros(2 * n_classes)
+    options = {"maxiter": MOST_FEASIBILITY_STEPS, "ftol": 0.0, "gtol": 0.0}
+    with suppress(_AnsweredError):
+        optimize.minimize(
+            negative_dual,
+            start,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=[(0.0, None)] * len(start),
+            options=options,
+        )
+    return answer

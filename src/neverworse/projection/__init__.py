@@ -27,13 +27,12 @@ from neverworse.projection.coordinates.gram import (
     whiten,
 )
 from neverworse.projection.coordinates.matrix_free import MatrixFreeCoordinates
-from neverworse.projection.geometry import Distance
-from neverworse.projection.label_sets import Box, Simplex
+from neverworse.projection.label_sets import Box, LabelSet, Simplex
 from neverworse.projection.labels import Labels, TrainingRows
 from neverworse.projection.least_squares import solve_least_squares
 from neverworse.projection.least_squares.leave_one_out import leave_one_out
 from neverworse.projection.project import ProjectionResult, Start, project
-from neverworse.projection.totals import Totals, totals_feasibility
+from neverworse.projection.totals import Totals
 
 __all__ = [
     "CHUNK",
@@ -46,8 +45,8 @@ __all__ = [
     "Certificate",
     "Claim",
     "Coordinates",
-    "Distance",
     "GramCoordinates",
+    "LabelSet",
     "Labels",
     "LossDifference",
     "MatrixFreeCoordinates",
@@ -68,6 +67,5 @@ __all__ = [
     "moments",
     "project",
     "solve_least_squares",
-    "totals_feasibility",
     "whiten",
 ]

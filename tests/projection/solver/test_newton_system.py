@@ -55,20 +55,3 @@ def test_many_pieces_add_up_to_the_same_matrix(monkeypatch):
     indices, inner = np.repeat(system.indices, 30), np.repeat(system.inner, 30, axis=1)
     many = replace(system, indices=indices, inner=inner, sigma=SIGMA / 30)
     np.testing.assert_allclose(np.tril(many._matrix()), np.tril(whole), atol=1e-11)
-
-
-@pytest.mark.parametrize("n_classes", [1, 4])
-def test_a_sample_of_the_rows_estimates_the_matrix(n_classes, monkeypatch):
-    rng = np.random.default_rng(0)
-    n = 20_000
-    hinges = LoadedHinges(rng.normal(size=(n, RANK)), np.ones(n))
-    inner = np.zeros((n_classes, n), dtype=bool)
-    inner[:2] = True
-    curve = np.ones((n_classes, RANK))
-    system = NewtonSystem(hinges, np.arange(n), inner, curve, 1.0, n_classes > 1)
-    sample = system.sampled()
-    assert len(sample.indices) < n / 4
-    whole, estimate = (np.tril(one._matrix()) for one in (system, sample))
-    np.testing.assert_allclose(estimate, whole, atol=0.25 * np.abs(whole).max())
-    monkeypatch.setattr("neverworse.projection.solver.newton_system.EQUATIONS_PER_UNKNOWN", 1e6)
-    assert system.sampled() is system

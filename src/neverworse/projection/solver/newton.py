@@ -75,14 +75,12 @@ class Metric:
         curve: Matrix,
         sigma: float,
         gradient: Matrix,
-        accuracy: float,
         reduction: float,  # noqa: ARG002
     ) -> Matrix:
         """Return a Newton step.
 
         `curve` is the diagonal of M (where M is no diagonal, only that of the multiplier counts),
-        `accuracy` the relative size of the gradient to reach in the end, and `reduction` the factor
-        by which it has to shrink for that.
+        and `reduction` the factor by which the gradient has to shrink in the end.
         """
         hinges, shape = newton.hinges, newton.shape
         free = np.flatnonzero(shape.is_free(at.soft) & (hinges.weights > 0.0))
@@ -90,7 +88,7 @@ class Metric:
             return -gradient / curve
         inner = shape.at(free).inner(at.soft[:, free])
         system = NewtonSystem(hinges, free, inner, curve, sigma, shape.is_coupled)
-        return (system.sampled() if accuracy >= ROUGH else system).solve(-gradient)
+        return system.solve(-gradient)
 
 
 FORCING = (0.1, 0.5)  # relative accuracy of iterated Newton steps: finest, and coarsest
@@ -125,7 +123,6 @@ class MatrixFree(Metric):
         curve: Matrix,
         sigma: float,
         gradient: Matrix,
-        accuracy: float,  # noqa: ARG002
         reduction: float,
     ) -> Matrix:
         weights = newton.hinges.weights
@@ -213,9 +210,8 @@ class Newton:
             curve = np.ones(at.z.shape)
             if at.balance is not None:
                 curve[:, -1] = at.balance.curvature(at.z, sigma)
-            step = self.metric.step(
-                self, at, curve, sigma, gradient, accuracy, reduction=accuracy * size / norm
-            )
+            reduction = accuracy * size / norm
+            step = self.metric.step(self, at, curve, sigma, gradient, reduction)
             change, rise = hinges.scores(step), self.metric.matvec(step)
             quadratic, more = float(np.vdot(step, rise)), None
             if at.balance is not None:

@@ -32,7 +32,6 @@ from neverworse.projection.labels import rows_that_differ
 from neverworse.projection.solver.problem import TAKING_COST, Hinges
 from neverworse.rows import BLOCK, blocks, map_in_threads
 
-EQUATIONS_PER_UNKNOWN = 100  # that are enough to estimate the Newton matrix
 ROUGH = 0.01  # relative accuracy that will do on the way: of samples, rounds and large systems
 
 
@@ -58,16 +57,6 @@ class NewtonSystem:
     @property
     def equations(self) -> int:
         return int(self.count.sum()) - self.is_coupled * len(self.indices)
-
-    def sampled(self) -> NewtonSystem:
-        """Return an estimate of the system from some of the rows, if there are many."""
-        factor = self.equations / (EQUATIONS_PER_UNKNOWN * self.curve.size)
-        if factor <= 1.0:
-            return self
-        n = len(self.indices)
-        chosen = np.unique(np.random.default_rng(0).integers(0, n, int(n / factor) + 1))
-        indices, inner = self.indices[chosen], self.inner[:, chosen]
-        return replace(self, indices=indices, inner=inner, sigma=self.sigma * n / len(chosen))
 
     def solve(self, right: Matrix) -> Matrix:
         """Solve by the rows if there are few, by the weights otherwise; iterate if it is large."""

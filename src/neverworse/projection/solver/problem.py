@@ -1,14 +1,8 @@
-r"""The dual problem, the rows that it consists of, and its duality gap.
+r"""The dual problem, the rows that it consists of, and its duality gap (see `working_set`).
 
-Half the squared distance from the constraint set is a convex function of the soft labels q,
-
-.. math:: \tfrac12 \lVert z \rVert^2, \qquad z = \sum_j s_j q_j k_j - l, \qquad t_j = k_j \cdot z,
-
-and every unlabeled row j is a hinge of its dual: :math:`s_j \max_q (-q \cdot t_j)`, which is
-max(0, -t_j) for a label of one number. For several classes z has a row for each. The duality gap
-is a sum over rows, :math:`\sum_j s_j (q_j \cdot t_j + \max_q (-q \cdot t_j))`.
-
-The last function is the gradient descent of Krijthe and Loog, by L-BFGS-B: a slow reference.
+Every unlabeled row j is a hinge of the dual: :math:`s_j \max_q (-q \cdot t_j)`, which is
+max(0, -t_j) for a label of one number. For several classes z has a row for each. The last function
+is the gradient descent of Krijthe and Loog, by L-BFGS-B: a slow reference.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ import pytest
 from scipy import sparse
 from scipy.optimize import linprog
 
+from neverworse.estimators._known_labels import totals_feasibility
 from neverworse.projection import Simplex, Totals
-from neverworse.projection.totals import totals_feasibility
 
 MISSED = 1e-6
 
