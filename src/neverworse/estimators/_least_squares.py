@@ -43,6 +43,15 @@ class LabeledRowsClassifier(KernelModel, IndicatorClassifier):
         """Fit to the labeled ones of checked rows, with these landmarks of a kernel."""
 
 
+LEAST_SQUARES_CONSTRAINTS: dict[str, list[Any] | str] = {
+    "alpha": [Interval(Real, 0, None, closed="left")],
+    "fit_intercept": ["boolean"],
+    "rcond": [Interval(Real, 0, 1, closed="left"), None],
+    "missing_label": "no_validation",
+    **KERNEL_CONSTRAINTS,
+}
+
+
 class LeastSquaresClassifier(LabeledRowsClassifier):
     r"""Least squares classifier on the labeled rows only.
 
@@ -133,12 +142,8 @@ class LeastSquaresClassifier(LabeledRowsClassifier):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
-        "alpha": [Interval(Real, 0, None, closed="left")],
+        **LEAST_SQUARES_CONSTRAINTS,
         "class_weight": CLASS_WEIGHT,
-        "fit_intercept": ["boolean"],
-        "rcond": [Interval(Real, 0, 1, closed="left"), None],
-        "missing_label": "no_validation",
-        **KERNEL_CONSTRAINTS,
     }
 
     def __init__(

@@ -16,6 +16,7 @@ from neverworse.estimators._input import FitInput, explains_conversion, lazy_on_
 from neverworse.estimators._kernels import KERNEL_CONSTRAINTS, KernelModel
 from neverworse.estimators._known_targets import known_targets
 from neverworse.estimators._least_squares import (
+    LEAST_SQUARES_CONSTRAINTS,
     LeastSquaresClassifier,
     LeastSquaresClassifierCV,
     fit_by_leave_one_out,
@@ -157,11 +158,7 @@ class LeastSquaresRegressor(LabeledRowsRegressor):
     array([7.])
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
-        name: constraint
-        for name, constraint in LeastSquaresClassifier._parameter_constraints.items()
-        if name != "class_weight"
-    }
+    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = LEAST_SQUARES_CONSTRAINTS
 
     def __init__(
         self,

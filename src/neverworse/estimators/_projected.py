@@ -14,7 +14,7 @@ from neverworse._typing import Vector
 from neverworse._words import documented_like
 from neverworse.estimators._class_prior import with_class_prior
 from neverworse.estimators._input import FitInput
-from neverworse.estimators._known_labels import known_labels
+from neverworse.estimators._known_labels import CLASS_WEIGHT, known_labels
 from neverworse.estimators._least_squares import LeastSquaresClassifier, LeastSquaresClassifierCV
 from neverworse.estimators._linear import IndicatorClassifier
 from neverworse.estimators._projection import ProjectedModel, SoftLabels
@@ -151,6 +151,7 @@ class ProjectedLeastSquaresClassifier(ProjectedModel, IndicatorClassifier):
 
     _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
         **ProjectedModel._parameter_constraints,
+        "class_weight": CLASS_WEIGHT,
         "class_prior": "no_validation",
         "prior_level": [Interval(Real, 0, 1, closed="neither")],
     }

@@ -21,7 +21,7 @@ from neverworse.estimators._kernels import (
     landmarks_of_all,
     space_of_all,
 )
-from neverworse.estimators._least_squares import LeastSquaresClassifier
+from neverworse.estimators._least_squares import LEAST_SQUARES_CONSTRAINTS
 from neverworse.estimators._linear import LinearModel, fit_least_squares, stored_weights
 from neverworse.projection import (
     Assumptions,
@@ -53,7 +53,7 @@ class ProjectedModel(KernelModel, LinearModel):
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
         "max_time": [Interval(Real, 0, None, closed="left"), None],
         "verbose": ["verbose"],
-        **LeastSquaresClassifier._parameter_constraints,
+        **LEAST_SQUARES_CONSTRAINTS,
         "alpha": [Interval(Real, 0, None, closed="left"), StrOptions({"loo"})],
     }
     # The baselines: with a given penalty, and with one that leave-one-out chooses. And the

@@ -128,12 +128,8 @@ class ProjectedLeastSquaresRegressor(ProjectedModel, LinearRegressor):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
+        **ProjectedModel._parameter_constraints,
         "target_bounds": "no_validation",
-        **{
-            name: constraint
-            for name, constraint in ProjectedModel._parameter_constraints.items()
-            if name != "class_weight"
-        },
     }
     _baselines: ClassVar[tuple[Any, Any]] = (LeastSquaresRegressor, LeastSquaresRegressorCV)
 

@@ -267,8 +267,8 @@ class NearestMeanClassifier(LinearDiscriminantClassifier):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
-        name: LinearDiscriminantClassifier._parameter_constraints[name]
-        for name in ("alpha", "missing_label")
+        "alpha": LinearDiscriminantClassifier._parameter_constraints["alpha"],
+        "missing_label": "no_validation",
     }
 
     def __init__(self, *, alpha: float = 0.0, missing_label: Any = "auto") -> None:
