@@ -24,6 +24,7 @@ from neverworse import (
 )
 from neverworse.estimators._kernels import FeatureSpace
 from neverworse.methods import SelfLearningClassifier
+from neverworse.projection.solver import problem
 from tests.fuzz.kernels import checked
 
 project = importlib.import_module("neverworse.projection.project")  # the module
@@ -517,6 +518,17 @@ def test_pictures_of_weights_are_refused():
         plots.ConstraintSetDisplay.from_estimator(clf, X, y)
     with pytest.raises(TypeError, match="without a kernel"):
         plots.CoefficientShiftDisplay.from_estimator(clf)
+
+
+def test_kept_inner_products_lead_to_the_same_projection(monkeypatch):
+    X, y, _ = make(n=200, d=5)
+    clf = ProjectedLeastSquaresClassifier(kernel="rbf", gamma=0.5, alpha=0.02)
+    monkeypatch.setattr(FeatureSpace, "start", lambda *_: None)  # so that there are Newton steps
+    kept = clone(clf).fit(X, y)
+    assert kept.certificate_.guaranteed_improvement > 0
+    monkeypatch.setattr(problem, "LARGEST_GRAM", 0)  # no products of so many rows are kept
+    clf.fit(X, y)
+    assert clf.decision_function(X) == pytest.approx(kept.decision_function(X), abs=1e-7)
 
 
 def fit_with_and_without_start(monkeypatch, model, *data, **more):

@@ -33,21 +33,14 @@ Distance = Literal["all", "labeled", "unlabeled", "euclidean"] | Matrix
 
 
 def choose_coordinates(
-    rows: Rows,
-    weights: Vector | None,
-    alpha: float,
-    fit_intercept: bool,
-    also: Mask | None,
-    factored: bool = True,
+    rows: Rows, weights: Vector | None, alpha: float, fit_intercept: bool, also: Mask | None
 ) -> Coordinates:
     """Return coordinates for the loss of these rows with these weights (ones if None).
 
-    The supervised weights may depend on other rows as well, marked in `also`. Unless `factored`,
-    only products with the Gram matrix will be needed.
+    The supervised weights may depend on other rows as well, marked in `also`.
     """
     used = np.ones(rows.n_rows, bool) if weights is None else weights > 0.0
-    n_used = int(np.count_nonzero(used if also is None else used | also))
-    kind = suited(rows, n_used) if factored else "matrix-free"
+    kind = suited(rows, int(np.count_nonzero(used if also is None else used | also)))
     if kind == "kernel":
         space = row_space(rows, weights, fit_intercept, also)
         # Without penalty, eigenvalues that can hardly be told from zero count as much as others.
@@ -85,7 +78,7 @@ class Geometry:
         distance: Distance,
         alpha: float,
         fit_intercept: bool,
-        factored: bool = True,
+        factored: bool = True,  # whether more than products with the Gram matrix will be needed
     ) -> None:
         self.training = training
         self.supervised = supervised
@@ -106,9 +99,12 @@ class Geometry:
         also = None
         if self.transductive:  # the supervised weights depend on the labeled rows
             also = training.labels.weights_where(~training.labels.unlabeled) > 0.0
-        self.coordinates = choose_coordinates(
-            training.rows, self.weights, self.alpha, fit_intercept, also, factored
-        )
+        loss = (self.weights, self.alpha, fit_intercept)
+        if factored:
+            self.coordinates = choose_coordinates(training.rows, *loss, also)
+        else:
+            sums = column_moments(training.rows, self.weights, centre=fit_intercept)
+            self.coordinates = weight_coordinates(sums, *loss)
         row_labels = replace(training.labels.of_rows(self.weights), hinge=self.hinge_weights)
         rows, self._wanted = self.coordinates.rows, self._wanted_sample()
         self.labels = rows.scatter(row_labels)

@@ -100,7 +100,7 @@ class NewtonSystem:
         row, contrast = self._contrasts()
         rows, root = self.hinges.take(self.indices), np.sqrt(self.weights)
         if not self.is_coupled and (self.curve == 1.0).all():
-            matrix = rows @ rows.T
+            matrix = self.hinges.products(self.indices, rows)
             matrix *= root
             matrix *= root[:, None]
             matrix.flat[:: len(matrix) + 1] += 1.0

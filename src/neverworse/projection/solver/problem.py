@@ -20,7 +20,7 @@ from scipy import optimize
 
 from neverworse._budget import Budget
 from neverworse._typing import AnyArray, Indices, Mask, Matrix, Vector
-from neverworse.projection.coordinates import EPS, Coordinates
+from neverworse.projection.coordinates import EPS, LARGEST_GRAM, Coordinates
 from neverworse.projection.label_sets import Box, LabelSet
 from neverworse.projection.labels import Labels, Scored, implied_labels
 from neverworse.projection.totals import Totals
@@ -52,6 +52,11 @@ class Hinges(ABC):
     def take(self, indices: Indices) -> Matrix:
         """Return the rows k with these indices."""
 
+    def products(self, indices: Indices, rows: Matrix) -> Matrix:  # noqa: ARG002
+        """Return k_i·k_j of the rows with these indices, which are at hand."""
+        found: Matrix = rows @ rows.T
+        return found
+
     def adjoint_some(self, indices: Indices, x: Matrix) -> Matrix:
         """Return Σ s_j x_j k_j over the rows with these indices."""
         x = self.weights[indices] * x
@@ -72,6 +77,18 @@ class LoadedHinges(Hinges):
         self.weights = weights
         self.rank = self.rows.n_columns
         self.map_taken = self.rows.map_taken
+        self._products: Matrix | None = None
+
+    def products(self, indices: Indices, rows: Matrix) -> Matrix:
+        """See `Hinges`; those of all rows are kept if most are asked for."""
+        n = len(self.weights)
+        if self._products is None and 2 * len(indices) >= n <= LARGEST_GRAM:
+            every = self.rows.block(0, n)
+            self._products = every @ every.T
+        if self._products is None:
+            return super().products(indices, rows)
+        found: Matrix = self._products[np.ix_(indices, indices)]
+        return found
 
     def scores(self, z: Matrix) -> Matrix:
         return self.rows.scores(z, np.zeros(len(z)))
