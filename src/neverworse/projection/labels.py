@@ -46,10 +46,6 @@ class RowLabels:
             self.shape.at(rows),
         )
 
-    def implied(self, scores: Matrix) -> Matrix:
-        """Return the soft labels that would reproduce scores, allowed or not."""
-        return implied_labels(scores, self.target, self.width)
-
 
 @dataclass(frozen=True)
 class Changes:
@@ -129,7 +125,7 @@ def _weigh(scores: Matrix, labels: RowLabels) -> Matrix:
     residual = scores - labels.target
     if labels.weights is not None:
         residual *= labels.weights
-    near = labels.shape.project(labels.implied(scores))
+    near = labels.shape.project(implied_labels(scores, labels.target, labels.width))
     near = np.where(labels.hinge > 0.0, labels.hinge * near, 0.0)
     return np.concatenate([residual, near])
 

@@ -58,10 +58,6 @@ class LossDifference:
     # Bounds of the loss of the baseline over all labelings, as computed: see `baseline_loss`
     baseline: tuple[float, float]
 
-    def plus(self, change: float) -> LossDifference:
-        """Return the difference with a known change added, for example of a penalty."""
-        return replace(self, worst=self.worst + change, best=self.best + change)
-
     def score_error(self, of_t: float, of_baseline: float) -> float:
         """Return how much errors of the scores can move `worst` and `best`.
 
@@ -274,7 +270,9 @@ class Certifier:
         if alpha > 0.0:
             both = step.coef + 2.0 * supervised.coef
             size = alpha * float(np.vdot(np.abs(step.coef), np.abs(both)))
-            difference = difference.plus(alpha * float(np.vdot(step.coef, both)))
+            more = alpha * float(np.vdot(step.coef, both))
+            worst, best = difference.worst + more, difference.best + more
+            difference = replace(difference, worst=worst, best=best)
             bound += (both.size + 4) * EPS * size
         probabilities = self._outwards(clipped, of_step, of_baseline)
         return Evaluated(weights, step, difference, bound, probabilities, loss)

@@ -24,8 +24,6 @@ from neverworse.rows import Rows, RowWeigh
 # their own would give rare columns, which say little, as much room as all others.
 EVEN = 1e4
 SMALLEST_RESIDUAL = 1e-14  # relative to the right-hand side: rounding errors allow no more
-
-
 MOST_NUMBERS = 5e7  # in the basis of a distance
 AT_ONCE = 64  # directions for which linear systems are solved together
 

@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 
 from neverworse._typing import AnyArray, Indices, Matrix, Vector
-from neverworse.projection.labels import Changes, RowLabels, Scored
+from neverworse.projection.labels import Changes, RowLabels, Scored, implied_labels
 from neverworse.rows import Rows, blocks, map_in_threads
 
 
@@ -91,7 +91,8 @@ def soften(
 
     def weigh(t: Matrix, block: slice) -> Matrix:
         here = labels.at(block)
-        near = here.shape.project(here.implied(scored.scores[:, block]) - t)
+        start = implied_labels(scored.scores[:, block], here.target, here.width)
+        near = here.shape.project(start - t)
         q[:, block] = np.where(here.hinge > 0.0, near, 0.0)
         return here.hinge * q[:, block]
 

@@ -241,10 +241,7 @@ class Projection:
         return implied_labels(scores, labels.target[:, indices], labels.width[indices])
 
     def with_totals(self, totals: Totals) -> Projection:
-        """Return the problem with the totals of weighted soft labels restricted.
-
-        They are one more coordinate, of unit length.
-        """
+        """Return the problem with restricted totals: one more coordinate, of unit length."""
         size = 1.0 / np.sqrt(self.weights.sum())
         return replace(
             self,

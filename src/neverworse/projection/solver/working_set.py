@@ -65,10 +65,7 @@ FINE = 1e-14  # relative gap of working sets at the end: then weights do not dep
 
 
 def working_set_size(n_unknowns: int, rank: int, n_rows: int) -> int:
-    """Return how many of the rows the first working set and the sample have.
-
-    Of the numbers in z there are `n_unknowns`, and `rank` for each class.
-    """
+    """Return how many rows the first working set has; z has `rank` numbers for each class."""
     fitting = WORKING_BYTES // (8 * max(rank, 1))
     share = min(int(LARGEST_SHARE * n_rows), fitting)
     return max(FEWEST_ROWS, ROWS_PER_UNKNOWN * n_unknowns, share)
@@ -88,10 +85,7 @@ def draw(weights: Vector, size: int) -> Indices:
 
 
 def solve(problem: Projection, tol: float, budget: Budget) -> DualSolution:
-    """Minimise the distance over soft labels, those of the unlabeled rows, to a gap of `tol`.
-
-    When the budget ends, what was found so far is returned.
-    """
+    """Minimise the distance over soft labels, to a gap of `tol` or as far as the budget goes."""
     return _Loop(problem, tol, budget).run()
 
 
