@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
-from neverworse._words import cropped
+from neverworse._words import count, cropped
 from neverworse.tables._errors import TableError
 from neverworse.tables.reading.files import (
     DELIMITERS,
@@ -313,7 +313,7 @@ class DelimitedText:
         other = ", ".join(repr(d) for d in DELIMITERS if any(d in name for name in self.names))
         hint = f" Perhaps the delimiter is wrong: --delimiter {other}." if other else ""
         return TableError(
-            f"{file.name}: line {line:,} has {len(row)} cells, but the header has "
+            f"{file.name}: line {line:,} has {count(len(row), 'cell')}, but the header has "
             f"{len(self.names)}.",
             f"Put quotes around cells that contain the delimiter.{hint}",
             code="file",
