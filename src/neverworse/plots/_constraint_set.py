@@ -333,7 +333,10 @@ def _check_estimator(estimator: Any) -> None:
     if assumed.task != "binary":
         problem = f"classifiers of two classes, but this one has {len(estimator.classes_)}"
     elif estimator.kernel != "linear":
-        problem = "the weights of linear classifiers, and this one has a kernel"
+        problem = (
+            "the weights of linear classifiers, and this one has a kernel. For rows of two columns, "
+            "sklearn.inspection.DecisionBoundaryDisplay shows it"
+        )
     elif assumed.n_bounded or assumed.class_prior:
         problem = (
             "the constraint set of all labelings, but this classifier was fitted with label_bounds "
