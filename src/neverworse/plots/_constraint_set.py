@@ -334,7 +334,7 @@ def _check_estimator(estimator: Any) -> None:
         problem = f"classifiers of two classes, but this one has {len(estimator.classes_)}"
     elif estimator.kernel != "linear":
         problem = (
-            "the weights of linear classifiers, and this one has a kernel. For rows of two columns, "
+            "the weights of linear classifiers, and this one has a kernel. With two columns, "
             "sklearn.inspection.DecisionBoundaryDisplay shows it"
         )
     elif assumed.n_bounded or assumed.class_prior:
