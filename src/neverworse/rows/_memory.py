@@ -149,19 +149,24 @@ class SparseRows(Rows):
         # In half the time, from copies of the rows and of the columns.
         if self.shift is not None:
             return None
-        turned, X = self._single
         few, total = np.asarray(x, np.float32), x.sum(axis=0)
-        combined = turned @ few
-        product = np.asarray(X @ combined, np.float64)
+        columns, rows = self._single
+        combined = np.concatenate(map_in_threads(lambda part: part @ few, columns))
+        product = np.concatenate(map_in_threads(lambda part: part @ combined, rows), dtype=float)
         product -= np.outer(self._X @ centre, total)
         product -= centre.astype(np.float32) @ combined - (centre @ centre) * total
         return product
 
     @cached_property
-    def _single(self) -> tuple[Any, Any]:
-        """The columns and the rows, in single precision."""
+    def _single(self) -> tuple[list[Any], list[Any]]:
+        """The columns and the rows in single precision, in parts of about as many numbers."""
+
+        def parts(X: Any) -> list[Any]:
+            cuts = np.searchsorted(X.indptr, np.linspace(0, X.nnz, N_PARTS + 1)[1:-1])
+            return [X[lo:hi] for lo, hi in pairwise([0, *cuts.tolist(), X.shape[0]])]
+
         X = self._X.astype(np.float32)
-        return sparse.csr_array(X.T.tocsr()), X
+        return parts(sparse.csr_array(X.T.tocsr())), parts(X)
 
     def _pass(self, coef: Vector, intercept: Scalars, weigh: Weigh | None) -> tuple[Any, ...]:
         if self.shift is not None:
