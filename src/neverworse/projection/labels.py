@@ -184,10 +184,7 @@ class TrainingRows:
     at_hand: Matrix | None = None  # copies of the labeled rows, if there are any
 
     def read_once(self) -> TrainingRows:
-        """Return the same with labeled rows at hand, and a known Gram matrix of all rows.
-
-        Where taking rows means reading all of them, both take one reading.
-        """
+        """Return the same with labeled rows and the Gram matrix at hand, both by one reading."""
         rows = self.rows
         if rows.random_access or not self._takes_labeled or rows.n_columns > HIGH:
             return self
@@ -206,10 +203,7 @@ class TrainingRows:
         return n_unlabeled > 0 and not (rows.n_columns <= HIGH and many)
 
     def labeled(self) -> tuple[Rows, Matrix, Vector | None]:
-        """Return rows, target and weights of the labeled rows.
-
-        A few rows are copied out; many are left in place, and the others given no weight.
-        """
+        """Return rows, target and weights of labeled rows: copied, or many among others of none."""
         labels = self.labels
         if not labels.unlabeled.any():
             return self.rows, labels.target, labels.weights

@@ -50,13 +50,21 @@ class Candidates:
             np.concatenate(copies) if copies else None,
         )
 
-    def best(self, most: int) -> Candidates:
-        """Return at most that many rows: half for their gap, the others for their margin."""
-        best = _chosen(self.gap, self.margin, most)
-        copies = None if self.rows is None else self.rows[best]
-        return Candidates(
-            self.indices[best], self.gap[best], self.margin[best], self.q[:, best], copies
-        )
+    @classmethod
+    def best(cls, parts: Sequence[Candidates], starts: Sequence[int], most: int) -> Candidates:
+        """Return at most that many of all: half for their gap, the others for their margin."""
+        gap, margin = ([part.gap for part in parts], [part.margin for part in parts])
+        best = _chosen(np.concatenate(gap), np.concatenate(margin), most)
+        edges = np.cumsum([0, *(len(part.indices) for part in parts)])
+        places = np.split(best, np.searchsorted(best, edges[1:-1]))  # nothing else is copied
+        each = zip(parts, places, edges[:-1], strict=True)
+        return cls.joined([part.at(chosen - at) for part, chosen, at in each], starts)
+
+    def at(self, places: Indices) -> Candidates:
+        """Return some of them."""
+        copies = None if self.rows is None else self.rows[places]
+        q, gap, margin = self.q[:, places], self.gap[places], self.margin[places]
+        return Candidates(self.indices[places], gap, margin, q, copies)
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ weights added; where most are equal, the rows that differ are all solved for at 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -98,7 +99,7 @@ class _State:
     labels: Any  # soft labels of all rows, where the rows are: see `LabelPass`
     changes: Changes  # soft labels of the last working set, which `labels` do not have yet
     gap: float = np.inf
-    candidates: Candidates | None = None  # for the next working set
+    candidates: Sequence[Candidates] = ()  # of each chunk, for the next working set
 
 
 @dataclass(frozen=True)
@@ -237,8 +238,8 @@ class _Loop:
     def _solve_working_set(self, state: _State) -> None:
         """Solve for the labels of some rows, all others fixed."""
         problem = self.problem
-        assert state.candidates is not None
-        chosen = state.candidates.best(self.size)
+        starts = problem.coordinates.rows.chunk_starts
+        chosen, state.candidates = Candidates.best(state.candidates, starts, self.size), ()
         working = self._load(chosen.indices, chosen.q, chosen.rows)
         hinges = working.hinges
         own = hinges.adjoint(hinges.weights * working.q)
@@ -312,12 +313,11 @@ class _Loop:
         self.budget.n_passes += 1
         return coordinates.rows.keep(function, w.coef, w.intercept, choice, **chunks)
 
-    def _collected(self, made: Any) -> tuple[Candidates, Any, float, Any]:
+    def _collected(self, made: Any) -> tuple[Sequence[Candidates], Any, float, Any]:
         """Return what a pass has found, and the labels that it leaves where the rows are."""
         rows = self.problem.coordinates.rows
         named, gaps, sums = zip(*rows.map_state(LabelPass.findings, (made,)), strict=True)
-        candidates = Candidates.joined(named, rows.chunk_starts)
-        return candidates, rows.keep_only(LabelPass.labels_only, made), float(sum(gaps)), sums
+        return named, rows.keep_only(LabelPass.labels_only, made), float(sum(gaps)), sums
 
     # The end
 
