@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import sparse
+from scipy import linalg, sparse
 from sklearn.linear_model import RidgeCV
 
 from neverworse.projection.least_squares import leave_one_out as module
@@ -320,3 +320,19 @@ def test_fast_and_never_a_copy_of_all_rows():
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak - 2 * scores.nbytes < X.nbytes / 4
+
+
+def test_singular_values_are_found_where_divide_and_conquer_fails(monkeypatch):
+    X, targets, weights, _ = _data(40, 5, n_classes=1)
+    alphas = np.array([0.0, 1.0])
+    expected = leave_one_out(as_rows(X), targets, weights, alphas)
+    svd = linalg.svd
+
+    def failing(matrix, *, lapack_driver="gesdd", **options):
+        if lapack_driver == "gesdd":
+            raise linalg.LinAlgError("SVD did not converge")
+        return svd(matrix, lapack_driver=lapack_driver, **options)
+
+    monkeypatch.setattr(linalg, "svd", failing)
+    found = leave_one_out(as_rows(X), targets, weights, alphas)
+    np.testing.assert_allclose(found, expected, rtol=1e-10)

@@ -74,10 +74,7 @@ class Points:
 
 
 class Coordinates(ABC):
-    """Coordinates z of the weights, v = Tz, centred at the mean of the rows.
-
-    Points z are arrays of shape (n_classes, rank).
-    """
+    """Coordinates z of the weights v = Tz, about the mean of the rows: (n_classes, rank)."""
 
     rows: Rows  # the rows (perhaps shifted) that `mean` refers to
     mean: Vector  # (n_columns,): where the rows are centred
@@ -181,6 +178,16 @@ class WhitenedCoordinates(Coordinates):
         values, vectors, largest = visible(self.form(points))
         rotation = vectors * np.sqrt(values / (largest or 1.0))
         return self.rotated(rotation), rotation
+
+
+def svd(matrix: Matrix) -> tuple[Matrix, Vector, Matrix]:
+    """Return the thin singular value decomposition of a finite matrix."""
+    options = {"full_matrices": False, "check_finite": False}
+    try:
+        left, values, right = linalg.svd(matrix, **options)
+    except linalg.LinAlgError:  # divide and conquer is fast, but does not always converge
+        left, values, right = linalg.svd(matrix, lapack_driver="gesvd", **options)
+    return left, values, right
 
 
 def visible(form: Matrix) -> tuple[Vector, Matrix, float]:

@@ -22,7 +22,7 @@ from scipy import linalg
 from scipy.linalg import lapack
 
 from neverworse._typing import Indices, Mask, Matrix, Vector
-from neverworse.projection.coordinates import EPS, HIGH, Points, WhitenedCoordinates
+from neverworse.projection.coordinates import EPS, HIGH, Points, WhitenedCoordinates, svd
 from neverworse.rows import Rows, Standard, reduce_rows
 
 # A centred sum of squares below this fraction of the raw one has lost half of its digits to
@@ -304,8 +304,7 @@ def factor_rows(
     centred -= sums.mean
     centred[:, ~sums.varies] = 0.0
     centred *= root[:, None]
-    options = {"full_matrices": False, "overwrite_a": True, "check_finite": False}
-    left, singular, right = linalg.svd(centred, **options)
+    left, singular, right = svd(centred)
     # What floating point cannot know: the rounding of the factors, and of the data.
     size = max(float(singular.max(initial=0.0)), float(np.sqrt(sums.raw.max(initial=0.0))))
     kept = singular > 8 * np.sqrt(rows.n_columns) * EPS * size

@@ -1,7 +1,4 @@
-"""How the least squares fit to all other rows scores every row, in closed form.
-
-Passes over the rows add up what each is worth, wherever the rows are.
-"""
+"""How the least squares fit to all other rows scores every row, in closed form, by passes."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ from scipy import linalg
 from scipy.linalg import lapack
 
 from neverworse._typing import Indices, Mask, Matrix, Vector
-from neverworse.projection.coordinates import EPS, MOST_ROWS, suited
+from neverworse.projection.coordinates import EPS, MOST_ROWS, suited, svd
 from neverworse.projection.coordinates.gram import moments
 from neverworse.projection.coordinates.kernel import row_space
 from neverworse.rows import Rows, Standard, map_in_threads, reduce_rows, single_threaded_blas
@@ -64,12 +61,10 @@ def leave_one_out(
     alphas : array of shape (n_alphas,)
         Ridge penalties, not negative, in any order; the intercept is not penalised.
     measure : callable
-        See `Measure`. A score is NaN only for a row that alone has weight, with an intercept:
-        nothing is left to fit.
+        See `Measure`. A score is NaN only for a row that alone has weight, with an intercept.
     fit_intercept : bool
     one_unit : bool
-        Whether all columns are in the same unit, as features of a kernel are. Then eigenvalues of
-        the products of rows do, if these are no more than columns and all penalties are positive.
+        Whether all columns are in the same unit, as features of a kernel are.
 
     Returns
     -------
@@ -84,6 +79,7 @@ def leave_one_out(
     alphas = np.asarray(alphas, dtype=np.float64)
     n_used = int(np.count_nonzero(weights))
     kind = suited(rows, n_used)
+    # The products of rows do if these are few, and no penalty is zero.
     if kind == "kernel" or (one_unit and n_used <= rows.n_columns and (alphas > 0.0).all()):
         space = row_space(rows, weights, fit_intercept)
         target, weights = target[:, space.used], weights[space.used]
@@ -249,7 +245,7 @@ def _are_independent(rows: Matrix) -> Mask:
         rows = np.divide(rows, length, out=np.zeros_like(rows), where=length > 0)
     if not rows.size:
         return np.zeros(len(rows), dtype=bool)
-    left, singular, _ = linalg.svd(rows, full_matrices=False, check_finite=False)
+    left, singular, _ = svd(rows)
     left = left[:, singular > max(rows.shape) * EPS * singular[0]]
     return np.sum(left**2, axis=1) > 1.0 - DOUBTFUL[0]
 
@@ -258,9 +254,8 @@ class Fit:
     """Least squares for some targets and some penalties; letters as in `leave_one_out`."""
 
     decomposed: Decomposed  # what passes over rows need
-    shortest: (
-        Matrix  # (n_varying, rank): its basis for other rows, which may differ where no row does
-    )
+    # (n_varying, rank): its basis for other rows, which may differ where no row does
+    shortest: Matrix
     doubt: float  # how small 1 - h can be without doubt
 
     def __init__(
@@ -364,13 +359,12 @@ class Fit:
     ) -> tuple[Matrix, Matrix, Vector, float]:
         """Return eigenvectors and values of R'R, without squaring the condition number of R.
 
-        The vectors are divided by the roots of their eigenvalues, so that z are orthonormal: once
-        to be multiplied with the rows, once with others. The last number says by how much rounding
-        errors have grown.
+        The vectors are divided by the roots of their eigenvalues: once to be multiplied with the
+        rows, once with others. The last number says by how much rounding errors have grown.
         """
         if not self.columns.size:
             return triangle, triangle, np.zeros(0), 1.0
-        _, singular, right = linalg.svd(triangle, full_matrices=False, check_finite=False)
+        _, singular, right = svd(triangle)
         if len(right) < len(self.columns) or EVEN * singular[-1] < singular[0]:
             return self._uneven_eigenvectors(triangle, rounding)
         basis = right.T / singular
@@ -386,7 +380,7 @@ class Fit:
         find their singular values, each to full accuracy, from the factor of full rank.
         """
         length = np.sqrt(np.sum(triangle**2, axis=0))
-        _, singular, right = linalg.svd(triangle / length, full_matrices=False, check_finite=False)
+        _, singular, right = svd(triangle / length)
         # What floating point cannot know: the rounding of the data, measured against their spread.
         noise = np.max(np.sqrt(self.moments.raw[self.columns]) / length, initial=1.0)
         rank = max(1, int(np.sum(singular > rounding * noise * singular[0])))
