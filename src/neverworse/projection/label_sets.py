@@ -84,6 +84,10 @@ class Box(LabelSet):
     def upper(self, q: Matrix) -> float:  # noqa: ARG002
         return 1.0
 
+    def is_free(self, q: Matrix) -> Mask:
+        free: Mask = self.inner(q)[0]
+        return free
+
 
 @dataclass(frozen=True)
 class Simplex(LabelSet):

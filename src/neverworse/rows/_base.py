@@ -14,9 +14,10 @@ from neverworse._typing import AnyArray, Indices, Matrix, Scalars, Vector
 from neverworse.rows._blocks import Standard, Weigh, map_in_threads, reduce_rows, spread_of_block
 
 # A block of rows should stay in cache, so that it is read from memory once however many things are
-# computed from it. Powers of two are fastest: of 256 ... 4096 rows, these were measured to be best.
+# computed from it. Powers of two are fastest; these were measured to be best.
 BLOCK_BYTES = 2**22
-BLOCK_ROWS = (128, 2048)
+BLOCK_ROWS = (128, 2048)  # fewest, and most, unless more of them are not longer than ...
+NARROW_BYTES = 2**20
 # A fixed number of parts makes every sum independent of the number of threads.
 N_PARTS = 16
 # Below this many numbers, starting threads costs more than it saves.
@@ -64,8 +65,10 @@ class Rows(ABC):
         self.n_columns = n_columns
         self.shift = shift
         self.most_taken = n_rows
-        fitting = BLOCK_BYTES // (8 * max(n_columns, 1))
-        self.block_rows = min(max(BLOCK_ROWS[0], 2 ** (fitting.bit_length() - 1)), BLOCK_ROWS[1])
+        fewest, most = BLOCK_ROWS
+        row_bytes = 8 * max(n_columns, 1)
+        fitting = min(BLOCK_BYTES // row_bytes, max(most, NARROW_BYTES // row_bytes))
+        self.block_rows = max(fewest, 2 ** (fitting.bit_length() - 1))
 
     @abstractmethod
     def block(self, start: int, stop: int) -> Matrix:
@@ -352,14 +355,14 @@ class Rows(ABC):
     def _added_up(self, function: Callable[[slice], tuple[Any, ...]]) -> list[Any]:
         """Add up what a function makes of blocks of rows: several arrays at once."""
 
-        # An overflow shows in the result; rows that play no part may score infinity.
-        @np.errstate(over="ignore", invalid="ignore")
         def part(bounds: tuple[int, int]) -> list[Any]:
             slices = self._slices(*bounds)
-            totals = list(function(next(slices, slice(*bounds))))
-            for rows in slices:
-                for total, found in zip(totals, function(rows), strict=True):
-                    total += found
+            # An overflow shows in the result; rows that play no part may score infinity.
+            with np.errstate(over="ignore", invalid="ignore"):
+                totals = list(function(next(slices, slice(*bounds))))
+                for rows in slices:
+                    for total, found in zip(totals, function(rows), strict=True):
+                        total += found
             return totals
 
         return [sum(found) for found in zip(*map_in_threads(part, self.parts()), strict=True)]

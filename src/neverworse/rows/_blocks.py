@@ -50,10 +50,19 @@ class _SingleThreadedBlas:
         self._lock = threading.Lock()
         self._inside = 0
         self._n_threads: list[int] = []  # of each library, when the first came in
+        self._own = threading.local()
+
+    @property
+    def is_held_here(self) -> bool:
+        """Whether the thread that asks is inside."""
+        return getattr(self._own, "inside", False)
 
     @contextmanager
     def __call__(self) -> Iterator[int]:
         """Yield the number of threads that BLAS used before."""
+        if self.is_held_here:
+            yield max(self._n_threads, default=1)
+            return
         libraries = _controller().lib_controllers
         with self._lock:
             if not self._inside:
@@ -61,9 +70,11 @@ class _SingleThreadedBlas:
                 for library in libraries:
                     _set_threads(library, 1)
             self._inside += 1
+        self._own.inside = True
         try:
             yield max(self._n_threads, default=1)
         finally:
+            self._own.inside = False
             with self._lock:
                 self._inside -= 1
                 if not self._inside:
@@ -123,6 +134,8 @@ def one_thread() -> Iterator[None]:
 
 def map_in_threads(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
     """Apply `function` to every item, in threads; results come in the order of the items."""
+    if len(items) <= 1 and single_threaded_blas.is_held_here:
+        return [function(item) for item in items]
     with single_threaded_blas() as n_threads:
         if n_threads == 1 or len(items) <= 1 or getattr(_own, "alone", False):
             return [function(item) for item in items]

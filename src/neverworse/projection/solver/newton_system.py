@@ -9,7 +9,7 @@ the others, and P_j is a sum over pairs of these labels, which makes the matrix 
 .. math:: P_j = \frac1{|A_j|} \sum_{k < l \in A_j} (e_k - e_l)(e_k - e_l)' .
 
 The system is solved by the weights or by the rows, whichever are fewer, and by conjugate gradients
-if both are many.
+if both are many, or if the pairs are: adding up their Gram matrices takes longer than iterating.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from neverworse.projection.labels import rows_that_differ
 from neverworse.projection.solver.problem import TAKING_COST, Hinges
 from neverworse.rows import BLOCK, blocks, map_in_threads
 
+MOST_SHARING = 8  # classes that share the label of a row, on average, for which pairs are formed
 ROUGH = 0.01  # relative accuracy that will do on the way: of samples, rounds and large systems
 
 
@@ -56,15 +57,19 @@ class NewtonSystem:
 
     @property
     def equations(self) -> int:
-        return int(self.count.sum()) - self.is_coupled * len(self.indices)
+        return int(self.count.sum()) - len(self.indices) if self.is_coupled else len(self.indices)
 
     def solve(self, right: Matrix) -> Matrix:
         """Solve by the rows if there are few, by the weights otherwise; iterate if it is large."""
-        if min(self.equations, right.size) > LARGEST_GRAM:
+        if min(self.equations, right.size) > LARGEST_GRAM or self._has_many_pairs:
             return self._solve_iteratively(right)
         if self.equations < right.size:
             return self._solve_by_rows(right)
         return _solve(self._matrix(), right.ravel()).reshape(right.shape)
+
+    @property
+    def _has_many_pairs(self) -> bool:
+        return self.is_coupled and self.count @ self.count > MOST_SHARING * self.count.sum()
 
     def _matrix(self) -> Matrix:
         """Return the matrix of the system; its lower triangle is enough."""

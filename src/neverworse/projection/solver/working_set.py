@@ -125,6 +125,7 @@ class _Loop:
         self.n_rows = int(np.count_nonzero(problem.weights))
         self.rank = problem.coordinates.rank
         self.size = working_set_size(problem.linear.size, self.rank, self.n_rows)
+        self.copies = 1.0  # of each row in a working set, on average: equal rows cost nothing
         self.merges = problem.coordinates.whitens_copies and problem.shape.is_uniform
         self.most_loaded = SET_GROWTH * WORKING_BYTES // (8 * max(self.rank, 1))  # rows
 
@@ -239,7 +240,7 @@ class _Loop:
         """Solve for the labels of some rows, all others fixed."""
         problem = self.problem
         starts = problem.coordinates.rows.chunk_starts
-        chosen, state.candidates = Candidates.best(state.candidates, starts, self.size), ()
+        chosen, state.candidates = Candidates.best(state.candidates, starts, self._n_chosen()), ()
         working = self._load(chosen.indices, chosen.q, chosen.rows)
         hinges = working.hinges
         own = hinges.adjoint(hinges.weights * working.q)
@@ -253,9 +254,11 @@ class _Loop:
         state.primal = primal
         state.z = solved.z
         state.changes = Changes(chosen.indices, working.of_all(solved.q))
-        # Equal rows cost nothing: let the next working set have as many that differ.
-        distinct = self.size * len(chosen.indices) // len(hinges.weights)
-        self.size = max(self.size, min(distinct, self.most_loaded))
+        self.copies = len(chosen.indices) / len(hinges.weights)
+
+    def _n_chosen(self) -> int:
+        """Return how many rows the next working set has, equal ones included."""
+        return max(self.size, min(int(self.copies * self.size), self.most_loaded))
 
     def _load(self, indices: Indices, q: Matrix, copies: AnyArray | None) -> _WorkingSet:
         """Return rows with their soft labels; equal ones are merged, and their weights added."""
@@ -308,7 +311,8 @@ class _Loop:
         w = coordinates.to_weights(z)
         copy = coordinates.whitens_copies and not coordinates.rows.random_access
         # The next working set may be larger, and rows that matter may lie together.
-        most = min(SET_GROWTH * self.size, max(self.size, self.most_loaded))
+        size = self._n_chosen()
+        most = min(SET_GROWTH * size, max(size, self.most_loaded))
         choice = Choice(most / self.n_rows, copy)
         self.budget.n_passes += 1
         return coordinates.rows.keep(function, w.coef, w.intercept, choice, **chunks)
