@@ -18,7 +18,7 @@ from neverworse._typing import AnyArray, Indices, Matrix, Vector
 from neverworse.projection.labels import Changes, RowLabels, Scored, implied_labels
 from neverworse.rows import Rows, blocks, map_in_threads
 
-SAMPLE = 2048  # numbers that tell how small the smallest of many are, where about will do
+SAMPLE = 1024  # numbers that tell how small the smallest of many are, if that need not be exact
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Candidates:
     def best(cls, parts: Sequence[Candidates], starts: Sequence[int], most: int) -> Candidates:
         """Return at most that many of all: half for their gap, the others for their margin."""
         gap, margin = ([part.gap for part in parts], [part.margin for part in parts])
-        best = _chosen(np.concatenate(gap), np.concatenate(margin), most)
+        best = _chosen(np.concatenate(gap), np.concatenate(margin), most, about=False)
         edges = np.cumsum([0, *(len(part.indices) for part in parts)])
         places = np.split(best, np.searchsorted(best, edges[1:-1]))  # nothing else is copied
         each = zip(parts, places, edges[:-1], strict=True)
@@ -141,28 +141,35 @@ def _look_at_block(
     t, q = np.where(counts, t[:, block], 0.0), q[:, block]
     gap = labels.hinge * ((q * t).sum(axis=0) + labels.shape.support(t))
     margin = np.where(counts, labels.shape.margin(t), np.inf)
-    chosen = _chosen(gap, margin, int(np.ceil(share * len(counts))))
+    chosen = _chosen(gap, margin, int(np.ceil(share * len(counts))), about=True)
     chosen = chosen[counts[chosen]]
     return float(gap.sum()), Candidates(chosen, gap[chosen], margin[chosen], q[:, chosen])
 
 
-def _chosen(gap: Vector, margin: Vector, most: int) -> Indices:
+def _chosen(gap: Vector, margin: Vector, most: int, *, about: bool) -> Indices:
+    """Return rows in increasing order: half for their gap, the others for their margin."""
     if most >= len(gap):
         return np.arange(len(gap))
     first = np.flatnonzero(gap > 0.0)
-    first = first[_smallest(-gap[first], most // 2)]
+    first = first[_smallest(-gap[first], most // 2, about)]
     others = margin.copy()
     others[first] = np.inf
-    return np.sort(np.concatenate([first, _smallest(others, most - len(first))]))
+    chosen = np.zeros(len(gap), np.bool_)
+    chosen[first] = True
+    chosen[_smallest(others, most - len(first), about)] = True
+    return np.flatnonzero(chosen)
 
 
-def _smallest(x: Vector, most: int) -> Indices:
-    """Return the places of about the smallest numbers: of many, a sample tells how small."""
+def _smallest(x: Vector, most: int, about: bool) -> Indices:
+    """Return the places of the smallest numbers, or of about as many: a sample tells how small."""
     if not 0 < most < len(x):
         return np.arange(min(most, len(x)))
-    some = x[_places(len(x))] if len(x) > 4 * SAMPLE else x
-    last = -(-most * len(some) // len(x)) - 1
-    return np.flatnonzero(x <= np.partition(some, last)[last])[:most]
+    if about and len(x) > 4 * SAMPLE:
+        some = x[_places(len(x))]
+        last = most * SAMPLE // len(x)
+        found = np.flatnonzero(x <= np.partition(some, last)[last])
+        return found[_smallest(x[found], most, about=False)]
+    return np.flatnonzero(x <= np.partition(x, most - 1)[most - 1])[:most]
 
 
 @cache
