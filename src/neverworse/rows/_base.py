@@ -17,7 +17,7 @@ from neverworse.rows._blocks import Standard, Weigh, map_in_threads, reduce_rows
 # computed from it. Powers of two are fastest; these were measured to be best.
 BLOCK_BYTES = 2**22
 BLOCK_ROWS = (128, 2048)  # fewest, and most, unless more of them are not longer than ...
-NARROW_BYTES = 2**20
+NARROW_BYTES = 2**19
 # A fixed number of parts makes every sum independent of the number of threads.
 N_PARTS = 16
 # Below this many numbers, starting threads costs more than it saves.

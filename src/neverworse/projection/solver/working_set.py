@@ -60,6 +60,7 @@ FEWEST_ROWS = 2000  # in a working set, or ...
 ROWS_PER_UNKNOWN = 30  # ... this many for each number in z, or ...
 LARGEST_SHARE = 0.02  # ... this share of all rows, if that is more ...
 WORKING_BYTES = 2**26  # ... and does not take more memory than this
+FIRST_GROWTH = 2  # times that the first working set is larger than this: the start is rough
 LARGEST_GAP_SHARE = 0.1  # share of the gap that a round may leave without a larger working set, ...
 SET_GROWTH = 4  # ... which is this many times the last one
 FINE = 1e-14  # relative gap of working sets at the end: then weights do not depend on the path
@@ -240,7 +241,10 @@ class _Loop:
         """Solve for the labels of some rows, all others fixed."""
         problem = self.problem
         starts = problem.coordinates.rows.chunk_starts
-        chosen, state.candidates = Candidates.best(state.candidates, starts, self._n_chosen()), ()
+        size = self._n_chosen()
+        if state.gap == np.inf:  # nothing is known but the start
+            size = max(size, min(FIRST_GROWTH * size, self.most_loaded // SET_GROWTH))
+        chosen, state.candidates = Candidates.best(state.candidates, starts, size), ()
         working = self._load(chosen.indices, chosen.q, chosen.rows)
         hinges = working.hinges
         own = hinges.adjoint(hinges.weights * working.q)
