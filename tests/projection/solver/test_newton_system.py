@@ -48,6 +48,18 @@ def test_every_way_to_solve_gives_the_solution_of_the_definition(n_classes, most
     assert np.linalg.norm(left) <= 0.011 * np.linalg.norm(right)
 
 
+@pytest.mark.parametrize(("most_inner", "iterates"), [(4, False), (26, True)])
+def test_rows_that_many_classes_share_are_solved_for_without_pairs(
+    most_inner, iterates, monkeypatch
+):
+    system, rng = make(26, 0, most_inner)
+    right = rng.normal(size=(26, RANK))
+    asked = []
+    monkeypatch.setattr(NewtonSystem, "_solve_iteratively", lambda _, b: asked.append(b) or b)
+    system.solve(right)
+    assert bool(asked) == iterates
+
+
 def test_many_pieces_add_up_to_the_same_matrix(monkeypatch):
     system, _ = make(3, 0, 3)
     whole = system._matrix()

@@ -169,6 +169,34 @@ def test_equal_rows_are_one_row_with_their_weight(n_classes, monkeypatch):
     np.testing.assert_allclose(clf.fit(*many).coef_, weighted, atol=1e-7)
 
 
+def test_working_sets_of_equal_rows_keep_their_size(monkeypatch):
+    """Copies are chosen besides, but the rows that differ are as many in every round."""
+    size = 100
+    of_size(monkeypatch, size)
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.poisson(0.5, (4000, 6)).astype(float), 2, axis=0)
+    truth = (X @ rng.normal(size=6) + 2.0 * rng.normal(size=len(X)) > 0.0).astype(int)
+    chosen = rng.permutation(len(X))[:25]
+    y = np.full(len(X), -1)
+    y[chosen] = truth[chosen]
+    solved = []
+    load = working_set._Loop._load
+
+    def watched(self, indices, *more):
+        working = load(self, indices, *more)
+        solved.append((len(indices), len(working.hinges.weights)))
+        return working
+
+    monkeypatch.setattr(working_set._Loop, "_load", watched)
+    # Without growth, which is for rounds that leave too much of the gap
+    monkeypatch.setattr(working_set, "LARGEST_GAP_SHARE", 2.0)
+    clf = ProjectedLeastSquaresClassifier(alpha=0.0).fit(X, y)
+    assert clf.certificate_.converged
+    assert len(solved) >= 4
+    assert max(n for n, _ in solved[1:]) > 2 * size  # copies are there, ...
+    assert max(distinct for _, distinct in solved) < 4 * size  # ... and cost nothing
+
+
 def test_keys_tell_rows_apart():
     rows = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, -0.0], [np.nextafter(1.0, 2.0), 0.0]])
     keys = keys_of(rows)
