@@ -25,7 +25,7 @@ from neverworse.estimators import (
     is_lazy,
     lazy_rows,
 )
-from neverworse.evidence.greedy_design import Design, PerRow, pick_rows
+from neverworse.evidence.greedy_design import Coordinates, Design, PerRow, pick_rows
 from neverworse.projection import LARGEST_GRAM, moments
 from neverworse.rows import DenseRows, Rows, as_rows, single_threaded_blas
 
@@ -137,64 +137,55 @@ def suggest_labels(
     weights = None
     if sample_weight is not None:
         weights = checked_weights(in_memory(sample_weight), rows.n_rows)
-    usable = unlabeled if weights is None else unlabeled & (weights > 0.0)
-    if not usable.any():
+    each = np.ones(rows.n_rows) if weights is None else weights
+    n_usable = np.count_nonzero(each[unlabeled])
+    if not n_usable:
         raise ValueError("y has no unlabeled row (of positive weight) that could be suggested.")
-    design = _design(rows, unlabeled, weights, tuned.alpha_, fit_intercept)
-    picked, gains = pick_rows(design, min(int(n), int(usable.sum())))
-    total = float(rows.n_rows if weights is None else weights.sum())
-    noise = float(tuned.loo_brier_[np.flatnonzero(tuned.alphas_ == tuned.alpha_)[0]])
-    unit = noise / total
-    return LabelSuggestions(picked, gains * unit, float(design.moment.sum()) * unit, tuned.alpha_)
-
-
-def _design(
-    rows: Rows,
-    unlabeled: Mask,
-    weights: Vector | None,
-    alpha: float,
-    fit_intercept: bool,
-) -> Design:
-    """Return the design with the labels that are there."""
     if rows.n_columns > rows.n_rows and rows.n_rows <= LARGEST_GRAM:
         rows = _in_row_space(rows)
     if rows.n_columns > LARGEST_GRAM:
         raise ValueError(
-            f"X has {rows.n_columns:,} columns, and suggestions take an n_features x n_features "
-            f"matrix, of at most {LARGEST_GRAM:,}. Reduce them first, for example with "
+            f"X has {rows.n_columns:,} columns, but suggest_labels needs a Gram matrix of the "
+            f"columns, with at most {LARGEST_GRAM:,}. Reduce them first, for example with "
             "sklearn.decomposition.TruncatedSVD."
         )
     sums = moments(rows, weights, centre=fit_intercept)
+    design = _design(sums, unlabeled, each, tuned.alpha_, fit_intercept)
+    picked, gains = pick_rows(design, min(int(n), int(n_usable)))
+    noise = float(tuned.loo_brier_[np.flatnonzero(tuned.alphas_ == tuned.alpha_)[0]])
+    unit = noise / float(each.sum())
+    return LabelSuggestions(picked, gains * unit, float(design.moment.sum()) * unit, tuned.alpha_)
+
+
+def _design(
+    sums: Any, unlabeled: Mask, weights: Vector, alpha: float, fit_intercept: bool
+) -> Design:
+    """Return the design with the labels that are there, in columns of equal spread."""
     rows, varies = sums.rows, sums.varies
-    scale = np.where(varies, 1.0 / np.sqrt(np.where(varies, sums.spread, 1.0)), 0.0)
+    scale = np.zeros(len(varies))
+    scale[varies] = 1.0 / np.sqrt(sums.spread[varies])
     labeled = np.flatnonzero(~unlabeled)
-    s = np.ones(len(labeled)) if weights is None else weights[labeled]
-    known = (rows.take(labeled) - sums.mean) * scale
-    size = int(varies.sum()) + fit_intercept
-    all_rows, penalty = np.zeros((size, size)), np.zeros(size)
-    d = int(varies.sum())
-    all_rows[:d, :d] = (sums.gram * np.outer(scale, scale))[np.ix_(varies, varies)]
-    penalty[:d] = alpha * scale[varies] ** 2
-    known = known[:, varies]
+    known = ((rows.take(labeled) - sums.mean) * scale)[:, varies]
+    gram = (sums.gram * np.outer(scale, scale))[np.ix_(varies, varies)]
+    penalty = alpha * scale[varies] ** 2
     if fit_intercept:
-        all_rows[d, d] = sums.total
         known = np.column_stack([known, np.ones(len(known))])
-    a = (known * s[:, None]).T @ known + np.diag(penalty)
+        gram = linalg.block_diag(gram, sums.total)
+        penalty = np.append(penalty, 0.0)
+    a = (known * weights[labeled, None]).T @ known + np.diag(penalty)
     try:
-        moment, basis = linalg.eigh(all_rows, a)
+        moment, basis = linalg.eigh(gram, a)
     except linalg.LinAlgError:
         raise ValueError(
             f"With alpha={alpha:.3g}, the {len(labeled)} labeled rows do not determine the "
             "weights. Pass a larger alpha, or 'loo'."
         ) from None
-    transform = np.zeros((rows.n_columns, size))
-    transform[varies] = scale[varies, None] * basis[:d]
-    shift = -(sums.mean @ transform)
-    if fit_intercept:
-        shift = shift + basis[d]
-    each = np.ones(rows.n_rows) if weights is None else weights
-    free = PerRow(np.where(unlabeled, each, 0.0))
-    return Design(rows, transform, shift, np.maximum(moment, 0.0), free)
+    n_varying = np.count_nonzero(varies)
+    transform = np.zeros((rows.n_columns, len(moment)))
+    transform[varies] = scale[varies, None] * basis[:n_varying]
+    shift = basis[n_varying:].sum(axis=0) - sums.mean @ transform
+    free = PerRow(np.where(unlabeled, weights, 0.0))
+    return Design(rows, Coordinates(transform, shift), np.maximum(moment, 0.0), free)
 
 
 def _in_row_space(rows: Rows) -> Rows:

@@ -49,7 +49,8 @@ class DrawnWithoutReplacement:
         self.total += x
         rest = self.sums - self.total
         self.log_likelihood[(rest < 0.0) | (rest > self.size - self.n_drawn)] = -np.inf
-        ratio = _log_mean_exp(self.log_likelihood) - self.log_likelihood
+        mean_likelihood = np.logaddexp.reduce(self.log_likelihood) - np.log(len(self.sums))
+        ratio = mean_likelihood - self.log_likelihood
         kept = self.sums[ratio < self.log_threshold]
         inside = kept[(kept >= self.low) & (kept <= self.high)]
         # With none inside it has failed before, as it may with probability δ: it begins anew.
@@ -176,14 +177,7 @@ def _log_falling(n: Any, k: float) -> Vector:
     return np.where(possible, special.gammaln(n + 1.0) - special.gammaln(n - k + 1.0), -np.inf)
 
 
-def _log_mean_exp(values: Vector) -> float:
-    largest = float(values.max())
-    if largest == -np.inf:
-        return largest
-    return largest + float(np.log(np.mean(np.exp(values - largest))))
-
-
 def _log_ratio(alternatives: Vector, null: float) -> float:
-    """Return the logarithm of mean likelihood over likelihood; what is excluded has none."""
-    above = _log_mean_exp(alternatives) if len(alternatives) else -np.inf
-    return above if above == -np.inf else above - float(null)
+    """Return the logarithm of mean likelihood over likelihood; -inf without alternatives."""
+    total = np.logaddexp.reduce(alternatives)
+    return -np.inf if total == -np.inf else float(total - np.log(len(alternatives)) - null)

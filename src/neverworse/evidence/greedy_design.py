@@ -6,7 +6,7 @@ checks that no other row would have been better at any turn.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,22 +36,37 @@ class PerRow:
 
 
 @dataclass(frozen=True)
-class Design:
-    """Rows with the matrices of a design, in coordinates in which A is the identity.
+class Coordinates:
+    """Coordinates of rows in which A is the identity; the intercept is among them."""
 
-    ``row @ transform + shift`` are the coordinates of a row; the intercept is among them.
-    """
-
-    rows: Rows
     transform: Matrix
     shift: Vector
+
+    def of(self, rows: Matrix) -> Matrix:
+        """Return the coordinates of some rows."""
+        found = rows @ self.transform
+        found += self.shift
+        return found
+
+    def projections(self, picks: Sequence[_Pick]) -> tuple[Matrix, Matrix]:
+        """Return weights of columns and intercepts that give p and q of every pick, in turn."""
+        vectors = np.array([v for pick in picks for v in (pick.direction, pick.image)])
+        return vectors @ self.transform.T, (vectors @ self.shift)[:, None]
+
+
+@dataclass(frozen=True)
+class Design:
+    """Rows with the matrices of a design, in coordinates in which A is the identity."""
+
+    rows: Rows
+    place: Coordinates
     moment: Vector  # M in these coordinates, a diagonal
     weights: PerRow  # of the rows that may be picked; zero for others
 
 
 @dataclass(frozen=True)
 class _Pick:
-    """A picked row, and what it does to all others.
+    """A picked row, and its effect on all others.
 
     With p = row·direction and q = row·image, in coordinates, a row's u'A⁻¹u falls by factor p²,
     and its u'A⁻¹MA⁻¹u changes by factor p (factor p square + q).
@@ -100,35 +115,27 @@ def pick_rows(design: Design, n: int) -> tuple[Indices, Vector]:
     pool, and guessing goes on from there: every pass settles at least one pick, and as a rule all
     of a batch.
     """
-    rows, place = design.rows, (design.transform, design.shift)
+    rows, place = design.rows, design.place
     settled: list[_Pick] = []
-    state = rows.keep(_begin, *place, design.moment, known=[design.weights])
-    inverse = np.eye(len(design.shift))
+    state = rows.keep(_begin, place, design.moment, known=[design.weights])
+    inverse = np.eye(len(design.moment))
     while True:
         taken = np.array([pick.row for pick in settled], dtype=np.intp)
         size = min(BATCH, n - len(settled))
-        pool = rows.fold(_promising, _join, *place, taken, known=[design.weights], kept=[state])
+        verb = {"known": [design.weights], "kept": [state]}
+        pool = rows.fold(_promising, _Pool.join, place, taken, **verb)
         picks: list[_Pick] = []
         n_right = 0
         while n_right < size:
             picks = _guess(pool, picks[:n_right], inverse, design.moment, size)
             bound = _bound(picks, inverse, design.moment)
-            n_right, others = rows.fold(
-                _overtaking,
-                _join_overtaking,
-                *place,
-                picks,
-                bound,
-                taken,
-                known=[design.weights],
-                kept=[state],
-            )
+            n_right, others = rows.fold(_overtaking, _join, place, picks, bound, taken, **verb)
             pool = pool.join(others)
         settled += picks
         if len(settled) == n:
             found = np.array([pick.row for pick in settled], dtype=np.intp)
             return found, np.array([pick.gain for pick in settled])
-        state = rows.keep(_advance, *place, picks, known=[design.weights], kept=[state])
+        state = rows.keep(_advance, place, picks, **verb)
         for pick in picks:
             inverse = inverse - pick.factor * np.outer(pick.direction, pick.direction)
 
@@ -178,68 +185,61 @@ def _bound(picks: Sequence[_Pick], inverse: Matrix, moment: Vector) -> tuple[flo
     return mu, max(beta, 0.0), min(pick.gain for pick in picks)
 
 
-def _begin(
-    rows: Rows, transform: Matrix, shift: Vector, moment: Vector, weights: PerRow
-) -> tuple[Vector, Vector]:
+State = tuple[Vector, Vector]  # leverage and influence of the rows of a chunk
+
+
+def _begin(rows: Rows, place: Coordinates, moment: Vector, weights: PerRow) -> State:
     """Return leverage and influence of the rows of a chunk."""
     sums = np.column_stack([np.ones(len(moment)), moment])
     found = np.empty((rows.n_rows, 2))
 
     def part(bounds: tuple[int, int]) -> None:
-        for lo in range(*bounds, rows.block_rows):
-            hi = min(lo + rows.block_rows, bounds[1])
-            v = rows.block(lo, hi) @ transform
-            v += shift
+        for block in _blocks(rows, bounds):
+            v = place.of(rows.block(block.start, block.stop))
             v *= v
-            np.matmul(v, sums, out=found[lo:hi])
+            np.matmul(v, sums, out=found[block])
 
     list(map_in_threads(part, rows.parts()))
     return found[:, 0] * weights.weights, found[:, 1] * weights.weights
 
 
 def _promising(
-    rows: Rows,
-    transform: Matrix,
-    shift: Vector,
-    taken: Indices,
-    weights: PerRow,
-    state: tuple[Vector, Vector],
+    rows: Rows, place: Coordinates, taken: Indices, weights: PerRow, state: State
 ) -> _Pool:
     """Return the rows of a chunk with the largest decrease."""
     gains = np.where(weights.weights > 0.0, state[1] / (1.0 + state[0]), -1.0)
     gains[_own(taken, weights)] = -1.0
-    size = max(POOL_ROWS[0], min(POOL_ROWS[1], POOL_BYTES // (8 * len(shift))))
+    size = max(POOL_ROWS[0], min(POOL_ROWS[1], POOL_BYTES // (8 * len(place.shift))))
     size = min(size, rows.n_rows)
     chosen = np.sort(np.argpartition(-gains, size - 1)[:size])
-    return _pool(rows, transform, shift, weights, state, chosen[gains[chosen] >= 0.0])
+    return _pool(rows, place, weights, state, chosen[gains[chosen] >= 0.0])
 
 
 def _overtaking(
     rows: Rows,
-    transform: Matrix,
-    shift: Vector,
+    place: Coordinates,
     picks: Sequence[_Pick],
     bound: tuple[float, float, float],
     taken: Indices,
     weights: PerRow,
-    state: tuple[Vector, Vector],
+    state: State,
 ) -> tuple[int, _Pool]:
     """Return how many picks no row of a chunk overtakes, and rows that overtake the next one."""
     mu, beta, least = bound
     able = (weights.weights > 0.0) & (mu * state[1] > least * (1.0 + beta * state[0]))
     able[_own(taken, weights)] = False
     turns = {pick.row - weights.start: k for k, pick in enumerate(picks)}
-    coef, intercept = _projections(transform, shift, picks)
+    coef, intercept = place.projections(picks)
 
     def part(bounds: tuple[int, int]) -> tuple[int, list[int]]:
         n_right = len(picks)
         found: list[int] = []
-        for lo in range(*bounds, rows.block_rows):
-            hi = min(lo + rows.block_rows, bounds[1])
-            at = lo + np.flatnonzero(able[lo:hi])
-            if not len(at):
+        for block in _blocks(rows, bounds):
+            chosen = np.flatnonzero(able[block])
+            if not len(chosen):
                 continue
-            t = coef @ rows.block(lo, hi)[at - lo].T + intercept[:, None]
+            at = block.start + chosen
+            t = coef @ rows.block(block.start, block.stop)[chosen].T + intercept
             t *= np.sqrt(weights.weights[at])
             leverage, influence = state[0][at], state[1][at]
             for k in range(min(n_right + 1, len(picks))):
@@ -254,37 +254,31 @@ def _overtaking(
     parts = list(map_in_threads(part, rows.parts()))
     n_right = min(n for n, _ in parts)
     chosen = np.array(sorted(row for n, found in parts if n == n_right for row in found), np.intp)
-    return n_right, _pool(rows, transform, shift, weights, state, chosen)
+    return n_right, _pool(rows, place, weights, state, chosen)
 
 
 def _advance(
-    rows: Rows,
-    transform: Matrix,
-    shift: Vector,
-    picks: Sequence[_Pick],
-    weights: PerRow,
-    state: tuple[Vector, Vector],
-) -> tuple[Vector, Vector]:
+    rows: Rows, place: Coordinates, picks: Sequence[_Pick], weights: PerRow, state: State
+) -> State:
     """Return leverage and influence after some picks."""
     leverage, influence = state[0].copy(), state[1].copy()
-    coef, intercept = _projections(transform, shift, picks)
+    coef, intercept = place.projections(picks)
 
     def part(bounds: tuple[int, int]) -> None:
-        for lo in range(*bounds, rows.block_rows):
-            hi = min(lo + rows.block_rows, bounds[1])
-            t = coef @ rows.block(lo, hi).T + intercept[:, None]
-            t *= np.sqrt(weights.weights[lo:hi])
+        for block in _blocks(rows, bounds):
+            t = coef @ rows.block(block.start, block.stop).T + intercept
+            t *= np.sqrt(weights.weights[block])
             for k, pick in enumerate(picks):
-                pick.apply(t[2 * k], t[2 * k + 1], leverage[lo:hi], influence[lo:hi])
+                pick.apply(t[2 * k], t[2 * k + 1], leverage[block], influence[block])
 
     list(map_in_threads(part, rows.parts()))
     return leverage, influence
 
 
-def _projections(transform: Matrix, shift: Vector, picks: Sequence[_Pick]) -> tuple[Matrix, Vector]:
-    """Return weights and intercepts that give p and q of every pick for rows, in turn."""
-    vectors = np.array([v for pick in picks for v in (pick.direction, pick.image)])
-    return vectors @ transform.T, vectors @ shift
+def _blocks(rows: Rows, bounds: tuple[int, int]) -> Iterator[slice]:
+    """Return slices of rows between bounds, a few rows at a time."""
+    for lo in range(*bounds, rows.block_rows):
+        yield slice(lo, min(lo + rows.block_rows, bounds[1]))
 
 
 def _own(indices: Indices, weights: PerRow) -> Indices:
@@ -293,22 +287,11 @@ def _own(indices: Indices, weights: PerRow) -> Indices:
     return positions[(positions >= 0) & (positions < len(weights.weights))]
 
 
-def _pool(
-    rows: Rows,
-    transform: Matrix,
-    shift: Vector,
-    weights: PerRow,
-    state: tuple[Vector, Vector],
-    chosen: Indices,
-) -> _Pool:
-    coordinates = rows.take(chosen) @ transform + shift
+def _pool(rows: Rows, place: Coordinates, weights: PerRow, state: State, chosen: Indices) -> _Pool:
+    coordinates = place.of(rows.take(chosen))
     coordinates *= np.sqrt(weights.weights[chosen])[:, None]
     return _Pool(chosen + weights.start, state[0][chosen], state[1][chosen], coordinates)
 
 
-def _join(a: _Pool, b: _Pool) -> _Pool:
-    return a.join(b)
-
-
-def _join_overtaking(a: tuple[int, _Pool], b: tuple[int, _Pool]) -> tuple[int, _Pool]:
+def _join(a: tuple[int, _Pool], b: tuple[int, _Pool]) -> tuple[int, _Pool]:
     return min(a[0], b[0]), a[1].join(b[1])

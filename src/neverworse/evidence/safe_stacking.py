@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -32,8 +33,8 @@ from neverworse.evidence.candidates import (
     Named,
     Response,
     called,
-    check_candidates,
     check_classifier,
+    check_names,
     default_candidates,
     fit_to_rows,
     labeled_folds,
@@ -237,10 +238,8 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
         -------
         params : dict
         """
-        if isinstance(self.candidates, list):
-            params: dict[str, Any] = self._get_params("candidates", deep=deep)
-            return params
-        return super().get_params(deep=deep)
+        params: dict[str, Any] = self._get_params("candidates", deep=deep)
+        return params
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, also of candidates by their names: ``name__parameter``.
@@ -253,10 +252,7 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
         -------
         self : object
         """
-        if isinstance(params.get("candidates", self.candidates), list):
-            self._set_params("candidates", **params)
-        else:
-            super().set_params(**params)
+        self._set_params("candidates", **params)
         return self
 
     @property
@@ -285,8 +281,9 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
         candidates = self.candidates
         if candidates is None:
             candidates = default_candidates(rows, self.random_state)
-        check_candidates(candidates)
-        self._validate_names([name for name, _ in candidates])
+        self._validate_names([name for name, _ in check_names(candidates)])
+        for name, candidate in candidates:
+            check_classifier(f"Candidate {name!r}", candidate)
         return [(BASELINE, baseline), *candidates]
 
     def _fit_rows(self, named: Named, rows: LabeledRows) -> None:
@@ -305,17 +302,15 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
         )
         candidates = list(zip(names, models[1:], strict=True))
         model = moved(models[0], candidates, evidence.steps, self.response_)
-        n = len(rows.codes)
-        marked = np.where(rows.unlabeled, -1, rows.codes)
         f, g = (
-            _columns(scores_of_model("model", each, rows.X, self.response_, n))
+            scores_of_model("model", each, rows.X, self.response_, len(rows.codes)).T.squeeze()
             for each in (model, models[0])
         )
         self.certificate_ = audit(
             f,
             g,
             None,
-            marked,
+            np.where(rows.unlabeled, -1, rows.codes),
             response=self.response_,
             sample_weight=rows.weights,
             missing_label=-1,
@@ -353,22 +348,17 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
         return tags
 
 
-def _columns(scores: Matrix) -> AnyArray:
-    """Return scores with a column for each class, or one score of two classes."""
-    return scores.T if len(scores) > 1 else scores[0]
-
-
 def _weighty(rows: LabeledRows) -> LabeledRows:
     """Return the rows with a positive weight."""
     if rows.weights is None or rows.weights.all():
         return rows
     kept = np.flatnonzero(rows.weights)
-    return LabeledRows(
-        _safe_indexing(rows.X, kept),
-        rows.classes,
-        rows.codes[kept],
-        rows.unlabeled[kept],
-        rows.weights[kept],
+    return replace(
+        rows,
+        X=_safe_indexing(rows.X, kept),
+        codes=rows.codes[kept],
+        unlabeled=rows.unlabeled[kept],
+        weights=rows.weights[kept],
     )
 
 

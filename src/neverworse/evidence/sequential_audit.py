@@ -12,9 +12,8 @@ from sklearn.utils import check_random_state
 from neverworse._files import write_whole
 from neverworse._typing import Indices
 from neverworse._words import count, number
-from neverworse.evidence.candidates import BASELINE, moved, responses
+from neverworse.evidence.candidates import BASELINE, check_names, moved, responses
 from neverworse.evidence.comparisons import (
-    MOST_REPEATS,
     NOT_WORSE,
     UNDECIDED,
     WORSE,
@@ -24,7 +23,6 @@ from neverworse.evidence.comparisons import (
     ErrorComparison,
     checked_answers,
     digest,
-    named_candidates,
     shared_classes,
 )
 from neverworse.evidence.e_processes import random_order
@@ -121,7 +119,8 @@ class SequentialAudit:
             raise ValueError(f"level={level!r} has to be a probability between 0 and 1.")
         if loss not in _LOSSES:
             raise ValueError(f"loss={loss!r} is unknown. Pass 'error' or 'brier'.")
-        self._named = named_candidates(candidate)
+        several = isinstance(candidate, list)
+        self._named = check_names(candidate) if several else [("candidate", candidate)]
         self._baseline, self._X, self.loss, self.level = baseline, X_unlabeled, loss, level
         models = [(BASELINE, baseline), *self._named]
         self.classes_ = shared_classes(models, loss)
@@ -135,13 +134,13 @@ class SequentialAudit:
                 "some of them."
             )
         self._seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
-        self._asked: dict[int, int] = {}  # rows, in the order in which they were asked for
+        self._asked: dict[int, None] = {}  # rows, in the order in which they were asked for
         self._labels: dict[int, int] = {}  # codes of their labels
         self._rows_digest: str | None = None
         self._start()
 
     def _start(self) -> None:
-        """Begin to count: afterwards, no label has been counted."""
+        """Start without any counted label."""
         delta = (1.0 - self.level) / len(self._named)
         base, *others = self._responses
         self._comparisons: dict[str, Comparison] = {}
@@ -152,7 +151,6 @@ class SequentialAudit:
             else:
                 found = BrierComparison(base, theirs, f"{self._seed} {k}", delta)
             self._comparisons[name] = found
-        self._cursors = dict.fromkeys(self._comparisons, 0)
 
     def next(self, n: int = 1) -> Indices:
         """Return rows to label: first those that were asked for before and have no answer yet.
@@ -173,28 +171,13 @@ class SequentialAudit:
         undecided = undecided or list(self._comparisons)  # more labels narrow the intervals
         while undecided and len(open_rows) < n:
             for name in list(undecided):
-                row = self._draw_new(name)
+                row = self._comparisons[name].draw_new(self._asked)
                 if row is None:
                     undecided.remove(name)
                 elif len(open_rows) < n:
-                    self._asked[row] = len(self._asked)
+                    self._asked[row] = None
                     open_rows.append(row)
         return np.array(open_rows, dtype=np.intp)
-
-    def _draw_new(self, name: str) -> int | None:
-        """Return the next row in the draws of a candidate that has not been asked for."""
-        comparison = self._comparisons[name]
-        if not comparison.n_open(self._asked):
-            return None
-        start = self._cursors[name]
-        for position in range(start, start + MOST_REPEATS):
-            row = comparison.draw(position)
-            if row is None:
-                return None
-            if row not in self._asked:
-                self._cursors[name] = position
-                return row
-        return None
 
     def record(self, rows: Any, labels: Any) -> None:
         """Take answers: labels of rows that were asked for.
@@ -211,6 +194,9 @@ class SequentialAudit:
         """
         rows, labels = (np.atleast_1d(np.asarray(given)) for given in (rows, labels))
         self._labels |= checked_answers(rows, labels, self.classes_, self._asked, self._labels)
+        self._count()
+
+    def _count(self) -> None:
         for comparison in self._comparisons.values():
             comparison.count(self._labels)
 
@@ -228,13 +214,17 @@ class SequentialAudit:
         for row in withdrawn:
             self._labels.pop(row, None)
         self._start()
-        for comparison in self._comparisons.values():
-            comparison.count(self._labels)
+        self._count()
 
     @property
     def results_(self) -> dict[str, AuditResult]:
-        """What is known about every candidate, by name."""
-        return {name: each.result(self._asked) for name, each in self._comparisons.items()}
+        """The state of the audit of every candidate, by name."""
+        return {
+            name: AuditResult(
+                c.verdict, c.interval, c.step, c.forecast(self._asked), c.n_differing, c.n_counted
+            )
+            for name, c in self._comparisons.items()
+        }
 
     @property
     def candidate_(self) -> str:
@@ -285,24 +275,21 @@ class SequentialAudit:
         """Return the state of the audit as a paragraph for people."""
         name, (low, high) = self.candidate_, self.interval_
         result, loss = self._comparisons[name], _LOSSES[self.loss]
-        n, m = self._n_rows, result.n_differing
         who = "the candidate" if len(self._named) == 1 else f"the candidate {name!r}"
-        higher = f"higher than that of the baseline on these {count(n, 'row')}"
+        higher = f"higher than that of the baseline on these {count(self._n_rows, 'row')}"
         likely = f"with probability {self.level:.3g}, the {loss} of {who} is"
+        labels = count(self.n_labels_, "label")
         told = {
             NOT_WORSE: f"Not worse: {likely} not {higher}.",
             WORSE: f"Worse: {likely} {higher}.",
-            UNDECIDED: f"Undecided: after {count(self.n_labels_, 'label')}, it is open whether the "
-            f"{loss} of {who} is {higher}.",
+            UNDECIDED: f"Undecided after {labels}: the {loss} of {who} may be {higher}, or not. "
+            f"About {self.expected_labels_:,} more labels are likely to decide.",
         }[result.verdict]
-        text = (
+        return (
             f"{told} A two-sided interval of the same probability for the difference reaches from "
-            f"{number(low)} to {number(high)}. The two differ on {count(m, 'row')}, of which "
-            f"{self.n_labels_:,} {'has' if self.n_labels_ == 1 else 'have'} been labeled."
+            f"{number(low)} to {number(high)}. The two differ on "
+            f"{count(result.n_differing, 'row')}; {labels} so far."
         )
-        if result.verdict == UNDECIDED:
-            text += f" About {self.expected_labels_:,} more are likely to decide."
-        return text
 
     def state(self) -> dict[str, Any]:
         """Return everything but models and rows, to be written as JSON.
@@ -351,22 +338,15 @@ class SequentialAudit:
         -------
         audit : SequentialAudit
         """
-        try:
-            state = json.loads(Path(path).read_text(encoding="utf-8"))
-        except json.JSONDecodeError as error:
-            raise ValueError(f"{path} is no JSON: {error}.") from None
+        state = json.loads(Path(path).read_text(encoding="utf-8"))
         if not isinstance(state, dict) or state.get("format") != FORMAT:
-            raise ValueError(f"{path} is no saved audit.")
+            raise ValueError(f"{path} is not a saved audit.")
         if state["version"] != VERSION:
             raise ValueError(f"{path} has version {state['version']}; this reads {VERSION}.")
         audit = cls(baseline, candidate, X_unlabeled, loss=state["loss"], level=state["level"])
-        audit._resume(state)
-        return audit
-
-    def _resume(self, state: dict[str, Any]) -> None:
-        self._seed = state["seed"]
-        self._start()
-        mine = self.state()
+        audit._seed = state["seed"]
+        audit._start()
+        mine = audit.state()
         if mine["rows"] != state["rows"]:
             raise ValueError(
                 "X_unlabeled is not the table that the audit began with: rows, columns or values "
@@ -383,7 +363,7 @@ class SequentialAudit:
                 "predictions have changed. A refitted model has no verdict until it is audited "
                 "again: begin a new audit."
             )
-        self._asked = {row: k for k, row in enumerate(state["asked"])}
-        self._labels = dict(state["labels"])
-        for comparison in self._comparisons.values():
-            comparison.count(self._labels)
+        audit._asked = dict.fromkeys(state["asked"])
+        audit._labels = dict(state["labels"])
+        audit._count()
+        return audit
