@@ -254,7 +254,7 @@ def test_withdrawn_answers_leave_no_trace():
     audit.withdraw(rows[5])
     assert (audit.state(), audit.interval_) == before
     audit.record(rows[5], truth[rows[5]])
-    with pytest.raises(ValueError, match="has no answer"):
+    with pytest.raises(ValueError, match="has no label"):
         audit.withdraw([rows[0], next(k for k in range(200) if k not in rows)])
     assert audit.n_labels_ == 6
 
@@ -294,7 +294,7 @@ def test_a_refitted_model_is_refused(loss, tmp_path):
     audit, baseline, candidate, X, truth = learned(loss)
     audit.save(tmp_path / "audit.json")
     refitted = DecisionTreeClassifier(max_depth=2).fit(X, truth)
-    with pytest.raises(ValueError, match="no verdict until it is audited again"):
+    with pytest.raises(ValueError, match="needs a new audit"):
         SequentialAudit.load(tmp_path / "audit.json", baseline, refitted, X)
     with pytest.raises(ValueError, match="names, classes or predictions"):
         SequentialAudit.load(tmp_path / "audit.json", baseline, [("tree", candidate)], X)
@@ -405,5 +405,5 @@ def test_what_cannot_be_audited_is_refused():
         with pytest.raises(error, match=words):
             SequentialAudit(base, other, rows, **settings)
     for n in (0, 2.5):
-        with pytest.raises(ValueError, match="a whole number, at least 1"):
+        with pytest.raises(ValueError, match="an integer, at least 1"):
             SequentialAudit(baseline, candidate, X).next(n)

@@ -186,11 +186,12 @@ def scores_of_model(name: str, model: Any, X: Any, response: Response, n_rows: i
 
 def responses(name: str, model: Any, X: Any, loss: str, classes: AnyArray) -> AnyArray:
     """Return codes of predicted classes, or probabilities with a column for each class."""
-    if loss == "brier":
-        n_rows = len(model.predict_proba(X))
-        scores = scores_of_model(name, model, X, "predict_proba", n_rows)
-        return scores.T if len(scores) > 1 else np.column_stack([1.0 - scores[0], scores[0]])
-    return predicted_codes(name, model.predict(X), classes)
+    if loss == "error":
+        return predicted_codes(name, model.predict(X), classes)
+    found: Matrix = np.asarray(model.predict_proba(X), dtype=np.float64)
+    found = found[:, np.argsort(model.classes_, kind="stable")]
+    scores_of(name, found, X, "predict_proba", classes, np.ones(len(found), bool))  # checks them
+    return found
 
 
 def labeled_folds(rows: LabeledRows, given: Any, random_state: Any) -> list[Indices]:

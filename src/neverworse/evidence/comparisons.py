@@ -22,7 +22,7 @@ from neverworse.evidence.candidates import Named, check_classifier
 from neverworse.evidence.e_processes import (
     DrawnWithoutReplacement,
     DrawnWithReplacement,
-    first_that,
+    n_until,
 )
 
 NOT_WORSE, WORSE, UNDECIDED = "candidate is not worse", "candidate is worse", "undecided"
@@ -277,12 +277,8 @@ class BrierComparison(_Drawn):
         side = 0.5 if process.total >= boundary * process.n_drawn else -0.5
         prior = boundary + side * self._squares / self._range
         theta = (process.total + PRIOR_DRAWS * prior) / (process.n_drawn + PRIOR_DRAWS)
-
-        def enough(more: int) -> bool:
-            low, high = process.bounds(process.total + theta * more, process.n_drawn + more)
-            return not low < boundary < high
-
-        draws = first_that(enough, 0, MOST_REPEATS)
+        evidence = process.log_e(boundary, process.total, process.n_drawn)
+        draws = min(n_until(self.log_threshold - evidence, theta, boundary), MOST_REPEATS)
         shares = np.minimum(self._ranges / self._range, 1.0 - SAME)
         shares[list(asked)] = 0.0
         new = -np.expm1(draws * np.log1p(-shares))

@@ -49,13 +49,13 @@ _LOSS = {"predict_proba": "Brier score", "score": "squared loss of the scores"}
 
 
 class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposition):  # type: ignore[misc]
-    r"""A baseline, moved towards better classifiers as far as the labels prove with confidence.
+    r"""Stacking that is not worse than a baseline, with confidence.
 
-    Candidates of any kind are compared with a baseline on labeled rows whose labels they have not
-    seen. The scores of the baseline :math:`g` are moved towards those of the candidates
-    :math:`c_k`, to :math:`g + \sum_k a_k (c_k - g)`, by the step whose proved improvement, a
-    confidence bound, is largest. Where no candidate is shown to be better, the steps are zero and
-    the model is the baseline, exactly.
+    Candidates of any kind are compared with a baseline by cross-validation on the labeled rows. The
+    scores of the baseline :math:`g` are moved towards those of the candidates :math:`c_k`, to
+    :math:`g + \sum_k a_k (c_k - g)`, by the steps with the largest lower confidence bound of the
+    improvement. If no candidate is shown to be better, the steps are zero and the model is exactly
+    the baseline.
 
     Under the assumptions in `evidence_`, the Brier score of the model on the unlabeled rows is not
     larger than that of the baseline, with a probability of at least `level` in large samples. That
@@ -65,24 +65,24 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
     Parameters
     ----------
     baseline : classifier or None, default=None
-        What the model is not to be worse than. None: ``LeastSquaresClassifierCV()``.
+        The classifier to improve. None: ``LeastSquaresClassifierCV()``.
     candidates : list of (str, classifier) or None, default=None
-        With their names. Semi-supervised ones get all rows: those of neverworse, those of
-        `sklearn.semi_supervised`, and pipelines and searches of them. All others get the labeled
-        rows only. None: ICLS, self-learning, logistic regression, a random forest, scikit-learn's
+        Names and classifiers. Semi-supervised ones (of neverworse and `sklearn.semi_supervised`,
+        and pipelines and searches of them) are fitted to all rows, all others to the labeled rows
+        only. None: ICLS, self-learning, logistic regression, a random forest, scikit-learn's
         self-training of logistic regression, and least squares with a kernel.
     level : float, default=0.95
         Probability of the statement, at least 0.5 and below 1.
     cv : int, splitter or iterable, default=5
-        How labeled rows are divided into folds. An integer: the number of stratified folds. In
-        each, the labels of the fold are hidden, and everything is fitted again.
+        Splits of the labeled rows; an integer is the number of stratified folds. For each fold, its
+        labels are hidden and all classifiers are fitted again.
     combine : {"best", "joint"}, default="joint"
-        "joint": a step towards a blend of the candidates, whose weights follow from the labels too.
-        "best": a step towards one candidate, the one that is shown to improve most.
+        "joint": a step towards a blend of the candidates, with weights estimated from the labels.
+        "best": a step towards the single candidate with the largest proved improvement.
     control_variate : bool, default=False
-        Whether the mean of the candidates' scores stands in for labels on unlabeled rows, with what
-        it gets wrong estimated on labeled ones (prediction-powered inference). It narrows the
-        confidence region if these scores say much about the labels.
+        Whether to use the candidates' scores on unlabeled rows as control variates
+        (prediction-powered inference). That narrows the confidence bounds if these scores predict
+        the labels well.
     response : {"auto", "predict_proba", "score"}, default="auto"
         What is moved. "predict_proba": probabilities, for the Brier score. "score": scores on
         targets coded 0 and 1, as the linear classifiers of neverworse have them; the loss is that
@@ -91,20 +91,20 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
     missing_label : "auto" or scalar, default="auto"
         What marks unlabeled rows in y, as in `LeastSquaresClassifier`.
     random_state : int, RandomState instance or None, default=None
-        Of the folds, and of what chance plays a part in among the default candidates.
+        Seed of the folds and of the default candidates.
     n_jobs : int or None, default=None
-        Fits that run at the same time, as in scikit-learn.
+        Number of fits in parallel, as in scikit-learn.
 
     Attributes
     ----------
     evidence_ : Evidence
-        Steps, estimates and confidence bounds, out-of-fold differences, and the statement with its
-        assumptions; ``evidence_.summary()`` in words.
+        Steps, estimates, confidence bounds, out-of-fold differences, and the statement with its
+        assumptions; ``evidence_.summary()`` puts them into words.
     certificate_ : Audit
         Worst and best case of the model against the baseline over all labelings of the training
         rows, by `audit`.
     model_ : classifier
-        Makes the predictions: `baseline_` where all steps are zero.
+        Makes the predictions: `baseline_` if all steps are zero.
     baseline_ : classifier
         The fitted baseline.
     candidates_ : dict of str to classifier
@@ -206,7 +206,7 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
             Labels of two or more classes, and a marker for rows without one. At least ten rows
             need a label.
         sample_weight : array-like of shape (n_samples,), optional
-            Not negative. A row of weight zero is as good as absent.
+            Non-negative. Rows of weight zero are ignored.
 
         Returns
         -------
@@ -257,12 +257,12 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
 
     @property
     def coef_(self) -> Matrix:
-        """Weights of the columns, if the model is linear."""
+        """Coefficients, if the model is linear."""
         return self._of_model("coef_")
 
     @property
     def intercept_(self) -> Vector:
-        """What is added to the weighted columns, if the model is linear."""
+        """Intercepts, if the model is linear."""
         return self._of_model("intercept_")
 
     def _of_model(self, name: str) -> AnyArray:
@@ -329,7 +329,7 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
         linear = all(has_class_scores(model) for model in models)
         if self.response == "score" and not linear:
             raise ValueError(
-                "response='score' takes classifiers with scores on targets coded 0 and 1, such as "
+                "response='score' needs classifiers with scores on targets coded 0 and 1, such as "
                 "LeastSquaresClassifierCV and ICLSClassifier, also as the last step of a pipeline. "
                 "Pass response='predict_proba' for all others."
             )
@@ -366,7 +366,7 @@ def _check_labels(rows: LabeledRows) -> None:
     n_labeled = int(np.sum(~rows.unlabeled))
     if n_labeled < FEWEST_LABELS:
         raise ValueError(
-            f"y has {n_labeled} labeled rows (n_samples={len(rows.codes)}), but a confident step "
-            f"takes at least {FEWEST_LABELS}. With fewer labels, compare the classifiers by "
-            "SequentialAudit, which asks for a few new ones and is exact."
+            f"y has {n_labeled} labeled rows (n_samples={len(rows.codes)}), but safe stacking "
+            f"needs at least {FEWEST_LABELS}. With fewer labels, compare the classifiers by "
+            "SequentialAudit, which asks for a few new labels and is exact."
         )
