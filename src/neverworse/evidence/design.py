@@ -31,6 +31,7 @@ from neverworse.rows import DenseRows, Rows, as_rows, map_in_threads, single_thr
 # Rows among which a batch of picks is made: those with the largest decrease before it.
 POOL_BYTES, POOL_ROWS = 2**22, 64  # of their coordinates, and at least this many rows
 BATCH = 32
+Pool = tuple[Indices, Vector, Matrix]  # rows, their decreases, and their coordinates
 
 
 @dataclass(frozen=True)
@@ -198,12 +199,12 @@ def _pick(
         transform = np.zeros((rows.n_columns, len(moment)))
         transform[varies] = scale[:, None] * basis[: len(scale)]
         shift = basis[len(scale) :].sum(axis=0) - sums.mean @ transform
-        pool, u = rows.fold(_promising, _join, transform, shift, moment, known=[_PerRow(free)])
+        pool, _, u = rows.fold(_promising, _join, transform, shift, moment, known=[_PerRow(free)])
         chosen, decreases = _best(u, moment, min(BATCH, n - len(picked)))
-        new = pool[chosen]
-        free[new] = 0.0
-        picked.extend(new)
+        picked.extend(pool[chosen])
         gains.extend(decreases)
+        new = np.sort(pool[chosen])
+        free[new] = 0.0
     return np.array(picked, dtype=np.intp), np.array(gains), variance
 
 
@@ -217,15 +218,13 @@ class _PerRow:
         return _PerRow(self.weights[rows], self.start + rows.start)
 
 
-def _promising(
-    rows: Rows, transform: Matrix, shift: Vector, moment: Vector, free: _PerRow
-) -> tuple[Indices, Matrix]:
-    """Return the rows of a chunk with the largest decrease, and their coordinates.
+def _promising(rows: Rows, transform: Matrix, shift: Vector, moment: Vector, free: _PerRow) -> Pool:
+    """Return the rows of a chunk with the largest decrease.
 
     Coordinates are those of the rows times the roots of their weights.
     """
     sums = np.column_stack([np.ones(len(moment)), moment])
-    found = np.empty((rows.n_rows, 2))
+    gains = np.empty(rows.n_rows)
 
     def part(bounds: tuple[int, int]) -> None:
         for lo in range(*bounds, rows.block_rows):
@@ -233,20 +232,30 @@ def _promising(
             v = rows.block(lo, hi) @ transform
             v += shift
             v *= v
-            np.matmul(v, sums, out=found[lo:hi])
+            weights = free.weights[lo:hi]
+            leverage, influence = (v @ sums).T * weights
+            gains[lo:hi] = np.where(weights > 0.0, influence / (1.0 + leverage), -1.0)
 
     list(map_in_threads(part, rows.parts()))
-    leverage, influence = found.T * free.weights
-    gains = np.where(free.weights > 0.0, influence / (1.0 + leverage), -1.0)
-    size = min(rows.n_rows, max(POOL_ROWS, POOL_BYTES // (8 * len(shift))))
-    chosen = np.sort(np.argpartition(-gains, size - 1)[:size])
+    chosen = _largest(gains, len(shift))
     chosen = chosen[gains[chosen] >= 0.0]
     coordinates = rows.take(chosen) @ transform + shift
-    return chosen + free.start, coordinates * np.sqrt(free.weights[chosen])[:, None]
+    coordinates *= np.sqrt(free.weights[chosen])[:, None]
+    return chosen + free.start, gains[chosen], coordinates
 
 
-def _join(a: tuple[Indices, Matrix], b: tuple[Indices, Matrix]) -> tuple[Indices, Matrix]:
-    return np.concatenate([a[0], b[0]]), np.concatenate([a[1], b[1]])
+def _join(a: Pool, b: Pool) -> Pool:
+    rows, gains, u = (np.concatenate(both) for both in zip(a, b, strict=True))
+    kept = _largest(gains, u.shape[1])
+    return rows[kept], gains[kept], u[kept]
+
+
+def _largest(gains: Vector, n_coordinates: int) -> Indices:
+    """Return positions of the largest decreases, as many as fit into a pool, in order."""
+    size = max(POOL_ROWS, POOL_BYTES // (8 * n_coordinates))
+    if size >= len(gains):
+        return np.arange(len(gains))
+    return np.sort(np.argpartition(-gains, size)[:size])
 
 
 def _best(u: Matrix, moment: Vector, n: int) -> tuple[Indices, Vector]:

@@ -170,7 +170,7 @@ class ConstraintSetDisplay(Display):
         point_kw: dict[str, Any] | None = None,
         legend: bool = True,
     ) -> ConstraintSetDisplay:
-        """Draw.
+        """Draw the display.
 
         Parameters
         ----------

@@ -131,7 +131,7 @@ class CertificateDisplay(Display):
     def plot(
         self, ax: Axes | None = None, *, bar_kw: dict[str, Any] | None = None, title: bool = True
     ) -> CertificateDisplay:
-        """Draw.
+        """Draw the display.
 
         Parameters
         ----------
@@ -149,9 +149,9 @@ class CertificateDisplay(Display):
             ax.plot([self.best_case + width / 2], [0], "o", color=GREY, markersize=10)
             ends = [(self.best_case + width / 2, "no difference", "center")]
         else:
-            colour = BLUE if self.certificate.holds else ORANGE
-            bar = {"left": self.best_case, "height": BAR, "color": colour, "edgecolor": colour}
-            ax.barh(0, width, **{**bar, **(bar_kw or {})})
+            look = {"color": BLUE if self.certificate.holds else ORANGE, **(bar_kw or {})}
+            look = {"left": self.best_case, "height": BAR, "edgecolor": look["color"], **look}
+            ax.barh(0, width, **look)
             # The texts beside a short bar grow away from each other, so that they do not overlap.
             is_long = width > 0.5 * np.ptp(ax.get_xlim())
             first, last = ("left", "right") if is_long else ("right", "left")
@@ -299,7 +299,7 @@ class CoefficientShiftDisplay(Display):
         line_kw: dict[str, Any] | None = None,
         legend: bool = True,
     ) -> CoefficientShiftDisplay:
-        """Draw.
+        """Draw the display.
 
         Parameters
         ----------
