@@ -404,12 +404,6 @@ def test_folds_that_leave_rows_out_are_refused():
         quick(cv=ShuffleSplit(2, random_state=0)).fit(X, y)
 
 
-def test_scores_are_refused_where_there_are_none():
-    X, y, _ = make()
-    with pytest.raises(ValueError, match="needs classifiers with scores"):
-        quick(response="score").fit(X, y)
-
-
 def test_a_failed_fit_leaves_it_unfitted():
     X, y, _ = make()
     clf = quick().fit(X, y)

@@ -45,8 +45,7 @@ class DrawnWithoutReplacement:
         self.total += x
         rest = self.sums - self.total
         self.log_likelihood[(rest < 0.0) | (rest > self.size - self.n_drawn)] = -np.inf
-        mean_likelihood = np.logaddexp.reduce(self.log_likelihood) - np.log(len(self.sums))
-        ratio = mean_likelihood - self.log_likelihood
+        ratio = _log_mean_exp(self.log_likelihood) - self.log_likelihood
         kept = self.sums[ratio < self.log_threshold]
         inside = kept[(kept >= self.low) & (kept <= self.high)]
         # With none inside it has failed before, as it may with probability δ: it begins anew.
@@ -66,8 +65,9 @@ class DrawnWithoutReplacement:
         return self._log_e(self.sums < null, null)
 
     def _log_e(self, alternatives: Mask, null: float) -> float:
-        at_null = self.log_likelihood[round(null / self.unit)]
-        return _log_ratio(self.log_likelihood[alternatives], at_null)
+        above = _log_mean_exp(self.log_likelihood[alternatives])
+        # What is excluded has no evidence, also against what is excluded too.
+        return -np.inf if above == -np.inf else above - self.log_likelihood[round(null / self.unit)]
 
     def forecast(self, above: float, below: float) -> int:
         """Return how many more numbers a decision is likely to take: above or below these sums.
@@ -151,7 +151,6 @@ def _log_coin(mean: Vector, x: float) -> Vector:
     return np.where(possible, special.xlogy(x, mean) + special.xlogy(1.0 - x, 1.0 - mean), -np.inf)
 
 
-def _log_ratio(alternatives: Vector, null: float) -> float:
-    """Return the logarithm of mean likelihood over likelihood; -inf without alternatives."""
-    total = np.logaddexp.reduce(alternatives)
-    return -np.inf if total == -np.inf else float(total - np.log(len(alternatives)) - null)
+def _log_mean_exp(values: Vector) -> float:
+    largest = values.max(initial=-np.inf)
+    return -np.inf if largest == -np.inf else largest + np.log(np.mean(np.exp(values - largest)))

@@ -7,7 +7,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import ClassifierMixin, _fit_context, clone
+from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import _BaseComposition
@@ -83,11 +83,10 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
         Whether to use the candidates' scores on unlabeled rows as control variates
         (prediction-powered inference). That narrows the confidence bounds if these scores predict
         the labels well.
-    response : {"auto", "predict_proba", "score"}, default="auto"
-        What is moved. "predict_proba": probabilities, for the Brier score. "score": scores on
-        targets coded 0 and 1, as the linear classifiers of neverworse have them; the loss is that
-        of their certificates, and the model is linear. "auto": scores if all classifiers have
-        them, otherwise probabilities.
+    response : {"auto", "predict_proba"}, default="auto"
+        What is moved. "predict_proba": probabilities; the loss is the Brier score. "auto": if all
+        classifiers are linear ones of neverworse, their scores on targets coded 0 and 1, so that
+        the model is linear and the loss that of their certificates; otherwise probabilities.
     missing_label : "auto" or scalar, default="auto"
         What marks unlabeled rows in y, as in `LeastSquaresClassifier`.
     random_state : int, RandomState instance or None, default=None
@@ -153,7 +152,7 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
         "cv": ["cv_object"],
         "combine": [StrOptions({"best", "joint"})],
         "control_variate": ["boolean"],
-        "response": [StrOptions({"auto", "predict_proba", "score"})],
+        "response": [StrOptions({"auto", "predict_proba"})],
         "missing_label": "no_validation",
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
@@ -220,7 +219,13 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
             if sample_weight is not None:
                 weights = checked_weights(sample_weight, _num_samples(X))
             rows = _weighty(LabeledRows.split(X, y, self.missing_label, weights))
-            _check_labels(rows)
+            n_labeled = np.count_nonzero(~rows.unlabeled)
+            if n_labeled < FEWEST_LABELS:
+                raise ValueError(
+                    f"y has {n_labeled} labeled rows (n_samples={len(rows.codes)}), but safe "
+                    f"stacking needs at least {FEWEST_LABELS}. With fewer labels, compare the "
+                    "classifiers by SequentialAudit, which asks for a few new labels and is exact."
+                )
             self._fit_rows(self._named(rows), rows)
         except BaseException:  # an interrupt from the keyboard too
             forget_fit(self)
@@ -289,7 +294,8 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
     def _fit_rows(self, named: Named, rows: LabeledRows) -> None:
         names = [name for name, _ in named[1:]]
         models = self._fit_all(named, rows)
-        self.response_ = self._response(models)
+        linear = self.response == "auto" and all(map(has_class_scores, models))
+        self.response_ = "score" if linear else "predict_proba"
         found = out_of_fold(
             named,
             rows,
@@ -322,18 +328,8 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
 
     def _fit_all(self, named: Named, rows: LabeledRows) -> list[Any]:
         """Return copies of all classifiers, fitted to rows of which some have hidden labels."""
-        jobs = (delayed(fit_to_rows)(called(name), clone(model), rows) for name, model in named)
+        jobs = (delayed(fit_to_rows)(called(name), model, rows) for name, model in named)
         return list(Parallel(n_jobs=self.n_jobs)(jobs))
-
-    def _response(self, models: list[Any]) -> Response:
-        linear = all(has_class_scores(model) for model in models)
-        if self.response == "score" and not linear:
-            raise ValueError(
-                "response='score' needs classifiers with scores on targets coded 0 and 1, such as "
-                "LeastSquaresClassifierCV and ICLSClassifier, also as the last step of a pipeline. "
-                "Pass response='predict_proba' for all others."
-            )
-        return "score" if linear and self.response != "predict_proba" else "predict_proba"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -360,13 +356,3 @@ def _weighty(rows: LabeledRows) -> LabeledRows:
         unlabeled=rows.unlabeled[kept],
         weights=rows.weights[kept],
     )
-
-
-def _check_labels(rows: LabeledRows) -> None:
-    n_labeled = int(np.sum(~rows.unlabeled))
-    if n_labeled < FEWEST_LABELS:
-        raise ValueError(
-            f"y has {n_labeled} labeled rows (n_samples={len(rows.codes)}), but safe stacking "
-            f"needs at least {FEWEST_LABELS}. With fewer labels, compare the classifiers by "
-            "SequentialAudit, which asks for a few new labels and is exact."
-        )

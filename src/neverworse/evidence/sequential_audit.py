@@ -119,7 +119,7 @@ class SequentialAudit:
             raise ValueError(f"level={level!r} must be a probability between 0 and 1.")
         if loss not in _LOSSES:
             raise ValueError(f"loss={loss!r} is unknown. Pass 'error' or 'brier'.")
-        several = isinstance(candidate, list)
+        several = isinstance(candidate, (list, tuple))
         self._named = check_names(candidate) if several else [("candidate", candidate)]
         self._baseline, self._X, self.loss, self.level = baseline, X_unlabeled, loss, level
         models = [(BASELINE, baseline), *self._named]
