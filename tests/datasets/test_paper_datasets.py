@@ -132,7 +132,7 @@ def test_as_frame():
 
 def test_as_frame_without_pandas(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pandas", None)
-    with pytest.raises(ImportError, match="pip install pandas"):
+    with pytest.raises(ImportError, match="pandas"):
         LOADERS["WDBC"](as_frame=True)
     assert LOADERS["WDBC"]().data.shape == (569, 30)
 
@@ -142,16 +142,14 @@ def test_as_frame_without_pandas(monkeypatch):
     [("Habermann", "Haberman"), ("g24lc", "g241c"), ("coil", "COIL2"), ("spct", "SPECT")],
 )
 def test_an_unknown_name_suggests_the_nearest(asked, meant):
-    with pytest.raises(ValueError, match=f"no data set '{asked}'.*Did you mean '{meant}'") as error:
+    with pytest.raises(ValueError, match=f"no data set '{asked}'.*Did you mean '{meant}'"):
         load_paper_dataset(asked)
-    assert all(name in str(error.value) for name in PAPER_DATASETS)
 
 
 @pytest.mark.parametrize("asked", ["", "iris and others", None, 7])
 def test_a_name_that_is_like_none(asked):
-    with pytest.raises(ValueError, match="There is no data set") as error:
+    with pytest.raises(ValueError, match=r"There is no data set .* There are 'BCI', 'COIL2'"):
         load_paper_dataset(asked)
-    assert "mean" not in str(error.value)
 
 
 @pytest.mark.parametrize("name", PAPER)

@@ -254,7 +254,7 @@ def test_withdrawn_answers_leave_no_trace():
     audit.withdraw(rows[5])
     assert (audit.state(), audit.interval_) == before
     audit.record(rows[5], truth[rows[5]])
-    with pytest.raises(ValueError, match="has no answer"):
+    with pytest.raises(ValueError, match="has no label"):
         audit.withdraw([rows[0], next(k for k in range(200) if k not in rows)])
     assert audit.n_labels_ == 6
 
@@ -294,7 +294,7 @@ def test_a_refitted_model_is_refused(loss, tmp_path):
     audit, baseline, candidate, X, truth = learned(loss)
     audit.save(tmp_path / "audit.json")
     refitted = DecisionTreeClassifier(max_depth=2).fit(X, truth)
-    with pytest.raises(ValueError, match="no verdict until it is audited again"):
+    with pytest.raises(ValueError, match="needs a new audit"):
         SequentialAudit.load(tmp_path / "audit.json", baseline, refitted, X)
     with pytest.raises(ValueError, match="names, classes or predictions"):
         SequentialAudit.load(tmp_path / "audit.json", baseline, [("tree", candidate)], X)
@@ -302,7 +302,7 @@ def test_a_refitted_model_is_refused(loss, tmp_path):
 
 def test_files_that_hold_no_audit_are_refused(tmp_path):
     _, *models, X, _ = learned("error")
-    for text, words in [("{", "no JSON"), ("[1]", "no saved audit"), ("{}", "no saved audit")]:
+    for text, words in [("{", "line 1"), ("[1]", "not a saved"), ("{}", "not a saved")]:
         (tmp_path / "audit.json").write_text(text)
         with pytest.raises(ValueError, match=words):
             SequentialAudit.load(tmp_path / "audit.json", *models, X)
@@ -344,11 +344,10 @@ def test_forecast_is_near_what_it_takes():
 def test_summary_says_what_is_known():
     audit, _, _, _, truth = learned("brier")
     assert "Undecided" in audit.summary()
-    assert "more are likely to decide" in audit.summary()
+    assert "more labels are likely to decide" in audit.summary()
     row = audit.next()
     audit.record(row, truth[row])
-    assert "Undecided: after 1 label, it is open" in audit.summary()
-    assert "of which 1 has been labeled" in audit.summary()
+    assert "Undecided after 1 label: the Brier score" in audit.summary()
     labeled_until_decided(audit, truth)
     assert audit.summary().startswith("Not worse: with probability 0.95, the Brier score")
 
@@ -368,8 +367,8 @@ def test_rows_that_were_not_asked_for_are_refused():
     [
         (lambda rows: (rows, [7, 0]), "none of the classes"),
         (lambda rows: (rows, [0]), "There are 2 rows, but 1 labels"),
-        (lambda rows: ([rows[0], rows[0]], [0, 1]), "take it back"),
-        (lambda rows: ([0.5, 1.0], [0, 1]), "have to be integers"),
+        (lambda rows: ([rows[0], rows[0]], [0, 1]), "withdraw"),
+        (lambda rows: ([0.5, 1.0], [0, 1]), "Row 0.5 was not asked for"),
     ],
 )
 def test_bad_answers_are_refused(answer, words):
@@ -398,7 +397,7 @@ def test_what_cannot_be_audited_is_refused():
         ((baseline, candidate, X[:0], {}), ValueError, "no rows"),
         ((baseline, three, X, {}), ValueError, "same classes"),
         ((baseline, [], X, {}), ValueError, "list of"),
-        ((baseline, [("a", candidate), ("a", candidate)], X, {}), ValueError, "different strings"),
+        ((baseline, [("a", candidate), ("a", candidate)], X, {}), ValueError, "unique names"),
         ((baseline, svm, X, {"loss": "brier"}), ValueError, "CalibratedClassifierCV"),
         ((baseline, LogisticRegression(), X, {}), NotFittedError, "not fitted"),
     ]
@@ -406,5 +405,5 @@ def test_what_cannot_be_audited_is_refused():
         with pytest.raises(error, match=words):
             SequentialAudit(base, other, rows, **settings)
     for n in (0, 2.5):
-        with pytest.raises(ValueError, match="a whole number, at least 1"):
+        with pytest.raises(ValueError, match="an integer, at least 1"):
             SequentialAudit(baseline, candidate, X).next(n)

@@ -112,11 +112,11 @@ def test_audits():
     assert "mean over 200 rows" in display.ax_.get_xlabel()
     known = audit(clf, clf.supervised_, X[:20], y[:20], response="score")
     display = CertificateDisplay.from_certificate(known)
-    assert display.verdict.startswith("Worse than the baseline on these rows")
+    assert display.verdict.startswith("Never better than the baseline")
     back = CertificateDisplay.from_certificate(
         audit(clf.supervised_, clf, X[:20], y[:20], response="score")
     )
-    assert back.verdict.startswith("Better than the baseline on these rows")
+    assert back.verdict.startswith("Never worse than the baseline")
     same = CertificateDisplay.from_certificate(audit(clf, clf, X[:20], y[:20]))
     assert same.verdict == "The same as the baseline"
     same = CertificateDisplay.from_certificate(audit(clf, clf, X, y))
@@ -160,9 +160,6 @@ def test_wrong_input_is_explained():
         CertificateDisplay.from_estimator(fitted)
     with pytest.raises(TypeError, match="got a LogisticRegression"):
         CertificateDisplay(LogisticRegression())
-    certificate = ProjectedLeastSquaresClassifier(alpha=0.0).fit(X, y).certificate_
-    with pytest.raises(ValueError, match="not finite"):
-        CertificateDisplay(replace(certificate, worst_case=np.inf))
 
 
 def test_missing_matplotlib_is_explained(monkeypatch):
@@ -170,7 +167,7 @@ def test_missing_matplotlib_is_explained(monkeypatch):
         ProjectedLeastSquaresClassifier(alpha=0.0).fit(*problem()).certificate_
     )
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ImportError, match=r"CertificateDisplay .* pip install \"\.\[plots\]\""):
+    with pytest.raises(ImportError, match=r"CertificateDisplay.*pip install matplotlib"):
         display.plot()
 
 

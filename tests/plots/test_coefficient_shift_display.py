@@ -98,7 +98,7 @@ def test_names_of_features():
     pipeline = make_pipeline(StandardScaler(), PolynomialFeatures(include_bias=False), clf)
     display = CoefficientShiftDisplay.from_estimator(pipeline.fit(table[["age"]], y))
     assert display.feature_names == ["age", "age^2"]
-    nameless = make_pipeline(FunctionTransformer(np.abs), "passthrough", clf).fit(table, y)
+    nameless = make_pipeline(FunctionTransformer(np.abs), "passthrough", clf).fit(X, y)
     assert CoefficientShiftDisplay.from_estimator(nameless).feature_names == ["x1", "x2"]
     display = CoefficientShiftDisplay.from_estimator(nameless, feature_names=["p", "q"])
     assert display.feature_names == ["p", "q"]
@@ -146,5 +146,5 @@ def test_wrong_input_is_explained():
 def test_missing_matplotlib_is_explained(monkeypatch):
     display = CoefficientShiftDisplay(np.zeros(1), np.ones(1), ["a"])
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ImportError, match=r"pip install \"\.\[plots\]\""):
+    with pytest.raises(ImportError, match="pip install matplotlib"):
         display.plot()

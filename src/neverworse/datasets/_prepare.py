@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
-from typing import Any
 
 import numpy as np
 
@@ -24,47 +24,21 @@ class Facts:
     citation: str
     licence: str
     file: str
-    columns: tuple[str, ...]
-    classes: tuple[tuple[str, str], tuple[str, str]]
-    counts: tuple[int, int]
+    columns: Sequence[str]
+    codes: Sequence[str]
+    target_names: list[str]
+    counts: list[int]
     n_features: int
     sha256: str
     splits_sha256: str = ""
-    book_file: int | None = None
+    book_file: int | None = None  # of the sets of Chapelle, Schölkopf and Zien
     openml: int | None = None
     openml_repeats_rows: bool = False
-    packages: tuple[str, ...] = ()
-    zero_is_missing: tuple[str, ...] = ()
-    imputed: tuple[str, ...] = ()
-    categories: tuple[str, ...] = ()
+    packages: Sequence[str] = ()
+    zero_is_missing: Sequence[str] = ()
+    imputed: Sequence[str] = ()
+    categories: Sequence[str] = ()
     divisor: float = 1.0
-
-    @classmethod
-    def of(cls, name: str, entry: dict[str, Any], book: dict[str, Any]) -> Facts:
-        if "book_file" in entry:
-            columns = [f"x{i + 1}" for i in range(entry["n_features"])]
-            entry = {**book, "file": f"{name.lower()}.npz", "columns": columns, **entry}
-        frozen: dict[str, Any] = {
-            k: tuple(v) if isinstance(v, list) else v for k, v in entry.items()
-        }
-        return cls(name=name, **frozen)
-
-    @property
-    def n_rows(self) -> int:
-        return sum(self.counts)
-
-    @property
-    def codes(self) -> list[str]:
-        return [code for code, _ in self.classes]
-
-    @property
-    def target_names(self) -> list[str]:
-        return [name for _, name in self.classes]
-
-    @property
-    def is_book_set(self) -> bool:
-        """Whether the set is one of the book of Chapelle, Schölkopf and Zien."""
-        return self.book_file is not None
 
 
 def read_facts() -> dict[str, Facts]:
@@ -72,7 +46,11 @@ def read_facts() -> dict[str, Facts]:
     text = files("neverworse.datasets").joinpath("paper.toml").read_text("utf-8")
     entries = tomllib.loads(text)
     book = entries.pop("book")
-    return {name: Facts.of(name, entry, book) for name, entry in entries.items()}
+    for name, entry in entries.items():
+        if "book_file" in entry:
+            columns = [f"x{i + 1}" for i in range(entry["n_features"])]
+            entries[name] = {**book, "file": f"{name.lower()}.npz", "columns": columns, **entry}
+    return {name: Facts(name, **entry) for name, entry in entries.items()}
 
 
 @dataclass(frozen=True)
@@ -96,48 +74,33 @@ class Prepared:
 
 def prepare(raw: Raw, facts: Facts) -> Prepared:
     """Prepare raw data as the paper does, and refuse data that are not the paper's."""
-    if raw.values.ndim != 2 or raw.values.shape[1] != len(facts.columns):
-        raise ValueError(
-            f"values of shape {raw.values.shape}, where {len(facts.columns)} columns are expected"
-        )
-    if raw.labels.shape != raw.values.shape[:1]:
-        raise ValueError(f"{len(raw.values)} rows, but labels of shape {raw.labels.shape}")
+    n_columns = raw.values.shape[1]
+    if n_columns != len(facts.columns):
+        raise ValueError(f"{n_columns} columns, expected {len(facts.columns)}")
     unknown = sorted(set(raw.labels.tolist()) - set(facts.codes))
     if unknown:
-        raise ValueError(f"label {unknown[0]!r}, where {' or '.join(facts.codes)} is expected")
+        raise ValueError(f"label {unknown[0]!r}, expected {' or '.join(facts.codes)}")
     columns = _columns(raw, facts)
-    for name, column in columns.items():
-        if not np.isfinite(column).all():
-            raise ValueError(f"a value of column {name!r} is missing or not finite")
     X = np.column_stack(list(columns.values()))
-    varies = np.ptp(X, axis=0) > 0.0 if len(X) else np.ones(X.shape[1], bool)
+    varies = (X[:1] != X).any(axis=0)
     X = np.ascontiguousarray(X[:, varies])
     y = (raw.labels == facts.codes[1]).astype(np.int64)
-    if X.shape != (facts.n_rows, facts.n_features):
+    shape, counts = (sum(facts.counts), facts.n_features), np.bincount(y, minlength=2).tolist()
+    if X.shape != shape or counts != facts.counts:
         raise ValueError(
-            f"{X.shape[0]} rows with {X.shape[1]} features, where "
-            f"{facts.n_rows} with {facts.n_features} are expected"
+            f"shape {X.shape} and class counts {counts}, expected {shape} and {facts.counts}"
         )
-    counts = tuple(np.bincount(y, minlength=2).tolist())
-    if counts != facts.counts:
-        raise ValueError(f"{counts} rows of the classes, where {facts.counts} are expected")
-    if checksum(X, y) != facts.sha256:
+    # Adding zero turns -0.0 into 0.0, which is equal but not the same bytes.
+    if sha256(X.astype("<f8") + 0.0, y.astype("<i8")) != facts.sha256:
         raise ValueError("other values than the paper's: the checksum differs")
     check_splits(raw.splits, facts.splits_sha256)
-    names = [name for name, kept in zip(columns, varies, strict=True) if kept]
-    return Prepared(X, y, names, raw.splits)
+    return Prepared(X, y, np.array(list(columns))[varies].tolist(), raw.splits)
 
 
 def check_splits(splits: dict[str, Indices], expected: str) -> None:
     """Refuse official splits, if there are any, that are not the book's."""
     if splits and sha256(*(splits[name].astype("<i8") for name in sorted(splits))) != expected:
         raise ValueError("other splits than the book's: the checksum differs")
-
-
-def checksum(X: Matrix, y: Indices) -> str:
-    """Return the SHA-256 of features and targets, the same on every machine."""
-    # Adding zero makes -0.0 to 0.0, which are equal but not the same bytes.
-    return sha256(np.asarray(X, dtype="<f8") + 0.0, np.asarray(y, dtype="<i8"))
 
 
 def sha256(*arrays: AnyArray) -> str:
@@ -154,19 +117,14 @@ def _columns(raw: Raw, facts: Facts) -> dict[str, Vector]:
     for name, column in zip(facts.columns, raw.values.T / facts.divisor, strict=True):
         if name in facts.zero_is_missing:
             column = np.where(column == 0.0, np.nan, column)
+        missing = np.isnan(column)
         if name in facts.categories:
-            columns |= _indicators(name, column)
-        elif name in facts.imputed and not np.isnan(column).all():
-            columns[name] = np.where(np.isnan(column), np.nanmedian(column), column)
+            # Missing values are of the commonest level, and the first level has no indicator.
+            levels, counts = np.unique(column[~missing], return_counts=True)
+            filled = np.where(missing, levels[counts.argmax()], column)
+            columns |= {f"{name}{level:g}": (filled == level) * 1.0 for level in levels[1:]}
+        elif name in facts.imputed:
+            columns[name] = np.where(missing, np.nanmedian(column), column)
         else:
             columns[name] = column
     return columns
-
-
-def _indicators(name: str, column: Vector) -> dict[str, Vector]:
-    """Return indicators of all levels but the first; missing values are of the commonest level."""
-    levels, counts = np.unique(column[~np.isnan(column)], return_counts=True)
-    if len(levels) == 0:
-        raise ValueError(f"no values in column {name!r}")
-    filled = np.where(np.isnan(column), levels[counts.argmax()], column)
-    return {f"{name}{level:g}": (filled == level).astype(np.float64) for level in levels[1:]}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from numbers import Integral
 from typing import Any, Literal
 
@@ -32,6 +33,7 @@ from neverworse.estimators import (
     LabeledRows,
     LeastSquaresClassifierCV,
     class_scores,
+    predicted_codes,
     scores_of,
 )
 from neverworse.evidence.confident_step import OutOfFold
@@ -65,19 +67,15 @@ def default_candidates(rows: LabeledRows, random_state: Any) -> Named:
     ]
 
 
-def check_candidates(candidates: Any) -> None:
-    """Check the list of candidates, before anything is fitted."""
-    if not (
-        isinstance(candidates, list)
-        and candidates
-        and all(isinstance(p, tuple) and len(p) == 2 and isinstance(p[0], str) for p in candidates)
-    ):
+def check_names(candidates: list[Any]) -> Named:
+    """Return candidates if they are names, all different, with classifiers."""
+    pairs = all(isinstance(p, tuple) and len(p) == 2 and isinstance(p[0], str) for p in candidates)
+    if not candidates or not pairs or len(dict(candidates)) < len(candidates):
         raise ValueError(
-            "candidates has to be a list of (name, classifier) with at least one of them. Got: "
-            f"{candidates!r}"
+            "Candidates must be a list of (name, classifier) tuples with unique names, and at "
+            "least one of them."
         )
-    for name, estimator in candidates:
-        check_classifier(f"Candidate {name!r}", estimator)
+    return candidates
 
 
 def check_classifier(subject: str, estimator: Any) -> None:
@@ -86,14 +84,13 @@ def check_classifier(subject: str, estimator: Any) -> None:
         hasattr(estimator, "predict") and is_classifier(estimator)
     ):
         raise ValueError(
-            f"{subject} is no classifier: {estimator!r}. Pass an object such as "
+            f"{subject} is not a classifier: {estimator!r}. Pass an instance such as "
             "LogisticRegression()."
         )
     if not hasattr(estimator, "predict_proba"):
         raise ValueError(
-            f"{subject} ({type(estimator).__name__}) has no predict_proba, and the Brier score "
-            "compares probabilities. Wrap it in sklearn.calibration.CalibratedClassifierCV"
-            + (", or set probability=True." if hasattr(estimator, "probability") else ".")
+            f"{subject} ({type(estimator).__name__}) has no predict_proba, but the Brier score "
+            "compares probabilities. Wrap it in sklearn.calibration.CalibratedClassifierCV."
         )
 
 
@@ -107,7 +104,11 @@ def fit_to_rows(name: str, estimator: Any, rows: LabeledRows) -> Any:
     try:
         model = _fitted(estimator, rows)
     except Exception as error:
-        error.add_note(f"This happened when {name} ({type(estimator).__name__}) was fitted.")
+        error.add_note(
+            f"This happened when {name} ({type(estimator).__name__}) was fitted to "
+            f"{np.sum(~rows.unlabeled)} labels. In cross-validation, fits have fewer labels: leave "
+            "out a classifier that fails then, or label more rows."
+        )
         raise
     if np.sort(np.asarray(model.classes_)).tolist() != rows.classes.tolist():
         raise ValueError(
@@ -185,22 +186,12 @@ def scores_of_model(name: str, model: Any, X: Any, response: Response, n_rows: i
 
 def responses(name: str, model: Any, X: Any, loss: str, classes: AnyArray) -> AnyArray:
     """Return codes of predicted classes, or probabilities with a column for each class."""
-    if loss == "brier":
-        n_rows = len(model.predict_proba(X))
-        scores = scores_of_model(name, model, X, "predict_proba", n_rows)
-        return scores.T if len(scores) > 1 else np.column_stack([1.0 - scores[0], scores[0]])
-    predicted = np.asarray(model.predict(X))
-    codes: Indices = np.minimum(np.searchsorted(classes, predicted), len(classes) - 1)
-    if (classes[codes] != predicted).any():
-        raise ValueError(f"{name!r} predicts classes that are not in its classes_.")
-    return codes
-
-
-def targets(codes: Indices, n_classes: int) -> Matrix:
-    """Return the 0/1 targets that belong to such scores."""
-    if n_classes == 2:
-        return codes[None, :].astype(np.float64)
-    return np.eye(n_classes)[:, codes]
+    if loss == "error":
+        return predicted_codes(name, model.predict(X), classes)
+    found: Matrix = np.asarray(model.predict_proba(X), dtype=np.float64)
+    found = found[:, np.argsort(model.classes_, kind="stable")]
+    scores_of(name, found, X, "predict_proba", classes, np.ones(len(found), bool))  # checks them
+    return found
 
 
 def labeled_folds(rows: LabeledRows, given: Any, random_state: Any) -> list[Indices]:
@@ -229,8 +220,8 @@ def labeled_folds(rows: LabeledRows, given: Any, random_state: Any) -> list[Indi
         if not left.all():
             raise ValueError(
                 f"Fold {number} of {len(folds)} has all labels of the class "
-                f"{rows.classes.tolist()[int(np.argmin(left))]!r}, so that no classifier can be "
-                "fitted without it. Label more rows of that class, or pass another cv."
+                f"{rows.classes.tolist()[int(np.argmin(left))]!r}, so the other folds have none to "
+                "fit to. Label more rows of that class, or pass another cv."
             )
     return [labeled[fold] for fold in folds]
 
@@ -253,20 +244,13 @@ def out_of_fold(
     products, squares = np.zeros((n, k)), np.zeros((n, k))
     gram, tested = np.zeros((k, k)), np.zeros(n)
     n_tested = sum(map(len, folds))
-    for number, fold in enumerate(folds, start=1):
+    for fold in folds:
         hidden = rows.unlabeled.copy()
         hidden[fold] = True
-        seen = LabeledRows(rows.X, rows.classes, rows.codes, hidden, rows.weights)
-        try:
-            models = fit(seen)
-        except Exception as failure:
-            failure.add_note(
-                f"This was fold {number} of {len(folds)}, whose {len(fold)} labels were hidden. A "
-                "candidate has to bear fits to fewer labels: leave it out, or label more rows."
-            )
-            raise
+        models = fit(replace(rows, unlabeled=hidden))
         g, t = _compared(named, models, rows.X, fold, response)
-        error = targets(rows.codes[fold], len(rows.classes)) - g
+        targets = np.eye(len(rows.classes))[:, rows.codes[fold]]
+        error = targets[-len(g) :] - g  # of two classes, the second has a score
         at = np.searchsorted(labeled, fold)
         products[at] += np.einsum("cn,kcn->nk", error, t)
         squares[at] += np.einsum("kcn,kcn->nk", t, t)

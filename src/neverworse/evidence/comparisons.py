@@ -9,8 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 import random
-from abc import ABC, abstractmethod
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,12 +22,12 @@ from neverworse.evidence.candidates import Named, check_classifier
 from neverworse.evidence.e_processes import (
     DrawnWithoutReplacement,
     DrawnWithReplacement,
-    first_that,
+    n_until,
 )
 
 NOT_WORSE, WORSE, UNDECIDED = "candidate is not worse", "candidate is worse", "undecided"
 
-# Draws of known rows in a row after which the rest is so small that no new row is looked for.
+# Consecutive draws of known rows, after which the others are too unlikely to wait for.
 MOST_REPEATS = 100_000
 # What a forecast expects before any label counts as much as this many of them.
 PRIOR_DRAWS = 10
@@ -38,25 +37,26 @@ SAME = 1e-12
 
 @dataclass(frozen=True)
 class AuditResult:
-    """What is known about one candidate so far.
+    """The state of the audit of one candidate.
 
     Attributes
     ----------
     verdict : {"candidate is not worse", "candidate is worse", "undecided"}
-        Wrong with a probability of at most 1 - level, whenever one stops; for several candidates,
-        that any of them is wrong.
+        Wrong with a probability of at most 1 - level, whenever labeling stops; of several
+        candidates, that is the probability that any verdict is wrong.
     interval : tuple of float
-        Bounds of the candidate's loss less that of the baseline, per unlabeled row. They hold at
-        all times together, with probability `level`.
+        Bounds of the candidate's loss minus the baseline's, per unlabeled row. With probability
+        `level`, they hold at all times.
     step : float
         How far the baseline may be moved towards the candidate: 1 is the candidate. For the Brier
         score, the step whose upper bound of the loss is smallest.
     expected_labels : int
-        How many more labels a verdict is likely to take; a rough forecast.
+        Rough forecast of how many more labels a verdict takes.
     n_differing : int
-        Rows on which the two differ; only their labels matter.
+        Number of rows on which the two differ; only their labels matter.
     n_counted : int
-        Draws whose label has been counted. With the Brier score, a row may be drawn repeatedly.
+        Number of draws whose label has been counted. With the Brier score, a row may be drawn
+        repeatedly.
 
     Examples
     --------
@@ -80,16 +80,21 @@ class AuditResult:
     n_counted: int
 
 
-class Comparison(ABC):
-    """A candidate against the baseline: verdict and interval are wrong with probability `delta`."""
+class _Drawn:
+    """A candidate against the baseline, on rows drawn at random.
+
+    The verdict is `WORSE` or `NOT_WORSE` by mistake with probability `delta` at most.
+    """
 
     _process: Any  # the evidence of labels that were counted
+    draw: Callable[[int], int | None]
 
     def __init__(self, differs: Mask, delta: float) -> None:
         self.differs = differs
         self.n_differing = int(np.count_nonzero(differs))
         self.log_threshold = math.log(1.0 / delta)
         self.verdict = UNDECIDED if self.n_differing else NOT_WORSE
+        self._position = 0  # of the last draw that was new
 
     @property
     def n_counted(self) -> int:
@@ -97,42 +102,21 @@ class Comparison(ABC):
         return self._process.n_drawn
 
     def n_open(self, asked: Collection[int]) -> int:
-        """Return how many rows matter that have not been asked for."""
+        """Return the number of rows that differ and have not been asked for."""
         return self.n_differing - sum(bool(self.differs[row]) for row in asked)
 
-    @abstractmethod
-    def draw(self, number: int) -> int | None:
-        """Return a drawn row by its number in the order of draws; None if there are no more."""
-
-    @abstractmethod
-    def count(self, labels: Mapping[int, int]) -> None:
-        """Count the labels of drawn rows, up to the first one without."""
-
-    @property
-    @abstractmethod
-    def interval(self) -> tuple[float, float]:
-        """Bounds of the candidate's loss less that of the baseline, per unlabeled row."""
-
-    @property
-    @abstractmethod
-    def step(self) -> float:
-        """How far the baseline may be moved towards the candidate."""
-
-    @abstractmethod
-    def forecast(self, asked: Collection[int]) -> int:
-        """Return how many more labels a verdict is likely to take."""
-
-    def result(self, asked: Collection[int]) -> AuditResult:
-        """Return what is known so far."""
-        found = self.verdict, self.interval, self.step, self.forecast(asked)
-        return AuditResult(*found, self.n_differing, self.n_counted)
-
-    @abstractmethod
-    def numbers(self) -> list[float]:
-        """Return numbers by which the comparison is recognised."""
+    def draw_new(self, asked: Collection[int]) -> int | None:
+        """Return the next drawn row that has not been asked for, if there is one."""
+        if self.n_open(asked):
+            for position in range(self._position, self._position + MOST_REPEATS):
+                row = self.draw(position)
+                if row not in asked:
+                    self._position = position
+                    return row
+        return None
 
 
-class ErrorComparison(Comparison):
+class ErrorComparison(_Drawn):
     """Error rates, by rows that get different classes, drawn without replacement.
 
     A label shows that the candidate is right (1), that the baseline is right (0), or, with more
@@ -160,11 +144,11 @@ class ErrorComparison(Comparison):
         self._not_worse = self._worse + unit
 
     def draw(self, number: int) -> int | None:
-        """See `Comparison.draw`."""
+        """Return a drawn row by its position in the order of draws; None at the end."""
         return self._order[number] if number < len(self._order) else None
 
     def count(self, labels: Mapping[int, int]) -> None:
-        """See `Comparison.count`."""
+        """Count the labels of drawn rows, up to the first one without a label."""
         while (row := self.draw(self.n_counted)) is not None and row in labels:
             hits = labels[row] == self._candidate[row], labels[row] == self._baseline[row]
             self._process.observe(0.5 + 0.5 * hits[0] - 0.5 * hits[1])
@@ -176,7 +160,7 @@ class ErrorComparison(Comparison):
 
     @property
     def interval(self) -> tuple[float, float]:
-        """See `Comparison.interval`."""
+        """Bounds of the candidate's loss less that of the baseline, per unlabeled row."""
         m, n = self.n_differing, len(self._baseline)
         return (m - 2.0 * self._process.high) / n, (m - 2.0 * self._process.low) / n
 
@@ -186,18 +170,18 @@ class ErrorComparison(Comparison):
         return float(self.verdict == NOT_WORSE)
 
     def forecast(self, asked: Collection[int]) -> int:  # noqa: ARG002
-        """See `Comparison.forecast`."""
+        """Return how many more labels a verdict is likely to take."""
         if self.verdict != UNDECIDED:
             return 0
         return self._process.forecast(self._worse, self._not_worse)
 
     def numbers(self) -> list[float]:
-        """See `Comparison.numbers`."""
+        """Return numbers by which the comparison is recognised."""
         codes = np.stack([self._baseline, self._candidate])
         return [float(self.n_differing), *map(float, codes @ np.arange(1, codes.shape[1] + 1))]
 
 
-class BrierComparison(Comparison):
+class BrierComparison(_Drawn):
     r"""Brier scores, by rows drawn with probabilities in proportion to what their label can change.
 
     With probabilities g and c = g + t, moving by a changes the squared loss of a row with the
@@ -228,7 +212,7 @@ class BrierComparison(Comparison):
         self._known: dict[int, float] = {}  # of counted rows, their positions in the range
 
     def draw(self, number: int) -> int | None:
-        """See `Comparison.draw`."""
+        """Return a drawn row by its position in the order of draws; None if no row differs."""
         if not self.n_differing:
             return None
         while number >= len(self._drawn):
@@ -237,7 +221,7 @@ class BrierComparison(Comparison):
         return self._drawn[number]
 
     def count(self, labels: Mapping[int, int]) -> None:
-        """See `Comparison.count`; rows that are drawn again cost no label, and count again."""
+        """Count the labels of drawn rows up to the first without; each draw of a row counts."""
         repeats = 0
         while repeats < MOST_REPEATS and len(self._known) < self.n_differing:
             row = self.draw(self.n_counted)
@@ -257,7 +241,7 @@ class BrierComparison(Comparison):
 
     @property
     def interval(self) -> tuple[float, float]:
-        """See `Comparison.interval`."""
+        """Bounds of the candidate's loss less that of the baseline, per unlabeled row."""
         low, high = self._bounds()
         return self._change(high), self._change(low)
 
@@ -285,7 +269,7 @@ class BrierComparison(Comparison):
         return self._scale * (self._squares - 2.0 * (self._offset + self._range * theta))
 
     def forecast(self, asked: Collection[int]) -> int:
-        """See `Comparison.forecast`."""
+        """Return how many more labels a verdict is likely to take."""
         if self.verdict != UNDECIDED or not self.n_open(asked):
             return 0
         process, boundary = self._process, (self._squares / 2.0 - self._offset) / self._range
@@ -293,49 +277,34 @@ class BrierComparison(Comparison):
         side = 0.5 if process.total >= boundary * process.n_drawn else -0.5
         prior = boundary + side * self._squares / self._range
         theta = (process.total + PRIOR_DRAWS * prior) / (process.n_drawn + PRIOR_DRAWS)
-
-        def enough(more: int) -> bool:
-            low, high = process.bounds(process.total + theta * more, process.n_drawn + more)
-            return not low < boundary < high
-
-        draws = first_that(enough, 0, MOST_REPEATS)
+        evidence = process.log_e(boundary, process.total, process.n_drawn)
+        draws = min(n_until(self.log_threshold - evidence, theta, boundary), MOST_REPEATS)
         shares = np.minimum(self._ranges / self._range, 1.0 - SAME)
         shares[list(asked)] = 0.0
         new = -np.expm1(draws * np.log1p(-shares))
         return max(1, round(float(new.sum())))
 
     def numbers(self) -> list[float]:
-        """See `Comparison.numbers`."""
+        """Return numbers by which the comparison is recognised."""
         return [float(self.n_differing), self._squares, self._offset, self._range]
 
 
-def named_candidates(candidate: Any) -> Named:
-    """Return the candidates with their names."""
-    pairs = list(candidate) if isinstance(candidate, (list, tuple)) else [("candidate", candidate)]
-    if not pairs or not all(isinstance(p, tuple) and len(p) == 2 for p in pairs):
-        raise ValueError("candidate has to be a classifier, or a list of (name, classifier).")
-    names = [name for name, _ in pairs]
-    if len({name for name in names if isinstance(name, str)}) < len(names):
-        raise ValueError(f"Names of candidates have to be different strings. Got: {names!r}")
-    return pairs
+Comparison = ErrorComparison | BrierComparison
 
 
 def shared_classes(named: Named, loss: str) -> AnyArray:
-    """Return the classes that fitted classifiers share, the baseline first, if all will do."""
-    classes: AnyArray = np.empty(0)
-    for k, (name, model) in enumerate(named):
+    """Return the classes of fitted classifiers, which all of them must share."""
+    for name, model in named:
         if loss == "brier":
             check_classifier(f"The classifier {name!r}", model)
-        if hasattr(model, "fit") and not isinstance(model, type):
+        if hasattr(model, "fit"):
             check_is_fitted(model)
-        if isinstance(model, type) or not all(hasattr(model, a) for a in ("predict", "classes_")):
-            raise ValueError(f"{name!r} is no fitted classifier, with classes_: {model!r}.")
-        own = np.sort(np.asarray(model.classes_))
-        classes = own if k == 0 else classes
+    classes, *others = (np.sort(np.asarray(model.classes_)) for _, model in named)
+    for (name, _), own in zip(named[1:], others, strict=True):
         if own.tolist() != classes.tolist():
             raise ValueError(
                 f"{name!r} has the classes {own.tolist()}, but the baseline has "
-                f"{classes.tolist()}. Both have to be fitted to the same classes."
+                f"{classes.tolist()}. Both must be fitted to the same classes."
             )
     return classes
 
@@ -375,26 +344,24 @@ def checked_answers(
     """Return codes of labels by row, which have to be `asked` and agree with those `given`."""
     if rows.shape != labels.shape or rows.ndim != 1:
         raise ValueError(f"There are {rows.size} rows, but {labels.size} labels.")
-    if rows.size and rows.dtype.kind not in "iu":
-        raise ValueError("rows have to be integers: positions in X_unlabeled.")
     code_of = {value: code for code, value in enumerate(classes.tolist())}
     answers: dict[int, int] = {}
     for row, label in zip(rows.tolist(), labels.tolist(), strict=True):
         if row not in asked:
             raise ValueError(
-                f"Row {row} was not asked for. Only rows that the audit draws at random may "
-                "count: labels of rows that people choose would void its guarantee. Label the "
-                "rows that next() returns; others may be used to refit the classifiers."
+                f"Row {row} was not asked for. Only rows that the audit draws at random count: "
+                "labels of rows that people choose would void its guarantee. Label the rows that "
+                "next() returns."
             )
         if label not in code_of:
             raise ValueError(
-                f"Row {row} has the label {label!r}, which is none of the classes that the "
-                f"classifiers know: {', '.join(map(repr, code_of))}."
+                f"Row {row} has the label {label!r}, which is none of the classes of the "
+                f"classifiers: {', '.join(map(repr, code_of))}."
             )
         known = answers.setdefault(row, given.get(row, code_of[label]))
         if known != code_of[label]:
             raise ValueError(
                 f"Row {row} has the label {label!r}, but was given {classes.tolist()[known]!r} "
-                "before. If that was a mistake, take it back with withdraw() first."
+                "before. To correct that, call withdraw() first."
             )
     return answers

@@ -15,20 +15,20 @@ import numpy as np
 from scipy import linalg, optimize, special
 
 from neverworse._typing import Indices, Matrix, Vector
-from neverworse._words import card, count, number
+from neverworse._words import count, number
 
 # A candidate that differs from the baseline by less (mean square) is the same one, rounded.
 SAME = 1e-20
 # Squares are raised by this share of the mean one, where some candidates are nearly the same.
 JITTER = 1e-9
-N_ORDERS = 10  # in which rows are gone through to find a blend
-N_PARTS = 20  # of rows after which its weights are found anew
+N_ORDERS = 10  # random orders of the rows, over which a blend is averaged
+N_PARTS = 20  # of the rows; the weights of the blend are updated after each
 LARGE = 1e4  # weight of the constraint Σa ≤ 1, relative to the size of the differences
 
 
 @dataclass(frozen=True)
 class OutOfFold:
-    """What folds say about candidates: everything that a step depends on.
+    """Out-of-fold comparisons of candidates with the baseline: all that a step depends on.
 
     `products` and `squares` are t·(y - g) and t·t of each labeled row and candidate, by models that
     have not seen its label; `gram` has the mean products of the differences t, over the unlabeled
@@ -180,40 +180,40 @@ def best_weights(gram: Matrix, b: Vector) -> Vector:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What out-of-fold labels say about candidates, and the step that they allow.
+    """Confidence bounds on the improvement by candidates, from out-of-fold labels, and the step.
 
     Attributes
     ----------
     names : list of str
         The candidates.
     steps : array of shape (n_candidates,)
-        How far the baseline was moved towards each: 0 is the baseline, 1 the candidate.
+        How far the model is moved from the baseline towards each candidate: 0 is the baseline, 1
+        the candidate.
     chosen : list of str
         Candidates with a positive step.
     estimates : array of shape (n_candidates,)
         Estimates of b, the mean of t·(y - g) for the difference t = candidate - baseline. A step a
         changes the loss by a²G - 2ab per row, so that a positive b means that some step improves.
     covariance : array of shape (n_candidates, n_candidates)
-        Of the estimates, as those of the rows that the statement is about.
+        Covariance of the estimates.
     lower_bounds : array of shape (n_candidates,)
-        Of b; all of them hold together at the level.
+        Simultaneous lower confidence bounds of b.
     gram : array of shape (n_candidates, n_candidates)
         Mean products of the differences t.
     expected_change, largest_change : float
         Change of the loss per row by the steps: the estimate, and its upper confidence bound. The
         bound is never positive, and 0 for the baseline itself.
     differences : array of shape (n_labeled, n_candidates)
-        Out-of-fold loss of each candidate less that of the baseline, for each labeled row in the
-        order of the rows.
+        Out-of-fold loss of each candidate minus that of the baseline, for each labeled row.
     level : float
     combine : {"best", "joint"}
     control_variate : bool
     loss : str
-        What it is about: "Brier score" or "squared loss of the scores".
+        "Brier score" or "squared loss of the scores".
     n_labeled, n_unlabeled : int
         Without unlabeled rows, the statement is about new rows from the same distribution.
     assumptions : tuple of str
-        What the statement takes for granted.
+        Assumptions of the statement.
 
     Examples
     --------
@@ -247,7 +247,7 @@ class Evidence:
     n_unlabeled: int
     assumptions: tuple[str, ...] = field(
         default=(
-            "labels are missing completely at random: labeled and unlabeled rows are alike",
+            "labels are missing completely at random",
             "there are enough labeled rows for means to be nearly normal",
             "what holds for models fitted without one fold holds for those fitted to all labels",
         )
@@ -260,17 +260,15 @@ class Evidence:
 
     @property
     def statement(self) -> str:
-        """What is claimed, in one sentence."""
-        rows = (
-            f"the {count(self.n_unlabeled, 'unlabeled row')}"
-            if self.n_unlabeled
-            else "new rows from the same distribution"
-        )
+        """The claim in one sentence."""
         if not self.chosen:
             return (
                 f"The model is the baseline: at level {self.level:.3g}, {self.n_labeled:,} labels "
                 "show no candidate to be better."
             )
+        rows = "new rows from the same distribution"
+        if self.n_unlabeled:
+            rows = f"the {count(self.n_unlabeled, 'unlabeled row')}"
         return (
             f"Confident, not certain: with probability {self.level:.3g} the {self.loss} on {rows} "
             f"is not larger than the baseline's; it is lower by {number(-self.expected_change)} "
@@ -278,7 +276,7 @@ class Evidence:
         )
 
     def summary(self) -> str:
-        """Return the statement, the steps and the assumptions as a paragraph for people."""
+        """Return the statement, the steps and the assumptions as a paragraph."""
         parts = [self.statement]
         if self.chosen:
             taken = zip(self.names, self.steps, strict=True)
@@ -286,22 +284,6 @@ class Evidence:
             parts.append(f"Step: {told}.")
             parts.append(f"This assumes that {'; that '.join(self.assumptions)}.")
         return " ".join(parts)
-
-    def _repr_html_(self) -> str:
-        moved = bool(self.chosen)
-        title, colour = ("Confident", "#15803d") if moved else ("Baseline", "#6b7280")
-        columns = zip(self.names, self.steps, self.lower_bounds, strict=True)
-        numbers = [
-            ("expected change of the loss per row", number(self.expected_change)),
-            (f"largest change at level {self.level:.3g}", number(self.largest_change)),
-            ("labeled rows", f"{self.n_labeled:,}"),
-            ("unlabeled rows", f"{self.n_unlabeled:,}"),
-            *(
-                (f"step towards {name} (bound of b: {number(low)})", f"{a:.3f}")
-                for name, a, low in columns
-            ),
-        ]
-        return card(title, colour, self.summary(), numbers)
 
 
 def find_step(

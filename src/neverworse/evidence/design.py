@@ -15,7 +15,7 @@ import numpy as np
 from scipy import linalg
 from sklearn.utils import check_array
 
-from neverworse._typing import Indices, Mask, Vector
+from neverworse._typing import Indices, Mask, Matrix, Vector
 from neverworse._words import number
 from neverworse.estimators import (
     LeastSquaresClassifierCV,
@@ -25,9 +25,13 @@ from neverworse.estimators import (
     is_lazy,
     lazy_rows,
 )
-from neverworse.evidence.greedy_design import Design, PerRow, pick_rows
 from neverworse.projection import LARGEST_GRAM, moments
-from neverworse.rows import DenseRows, Rows, as_rows, single_threaded_blas
+from neverworse.rows import DenseRows, Rows, as_rows, map_in_threads, single_threaded_blas
+
+# Rows among which a batch of picks is made: those with the largest decrease before it.
+POOL_BYTES, POOL_ROWS = 2**22, 64  # of their coordinates, and at least this many rows
+BATCH = 32
+Pool = tuple[Indices, Vector, Matrix]  # rows, their decreases, and their coordinates
 
 
 @dataclass(frozen=True)
@@ -39,10 +43,10 @@ class LabelSuggestions:
     rows : array of int, of shape (n,)
         Positions in X.
     decrease : array of shape (n,)
-        By how much each label is expected to lower the mean squared error of the scores on all
-        rows, when those before are known. Of several classes, the sum over classes.
+        Expected decrease of the mean squared error of the scores on all rows by each label, given
+        those before; summed over classes if there are more than two.
     variance : float
-        What is to be lowered: the part of that error that comes from having few labels.
+        The part of that error that is due to having few labels.
     alpha : float
         The ridge penalty.
 
@@ -62,12 +66,12 @@ class LabelSuggestions:
     alpha: float
 
     def summary(self) -> str:
-        """Return the suggestions as a sentence for people."""
+        """Return the expected gain as a sentence."""
         n, total = len(self.rows), float(self.decrease.sum())
         return (
             f"Labels of these {n:,} rows are expected to lower the mean squared error of the "
-            f"scores on all rows by {number(total)}: {total / self.variance:.0%} of what it has "
-            "from having few labels."
+            f"scores on all rows by {number(total)}: {total / self.variance:.0%} of the part that "
+            "is due to having few labels."
         )
 
 
@@ -82,12 +86,13 @@ def suggest_labels(
     sample_weight: Any = None,
     missing_label: Any = "auto",
 ) -> LabelSuggestions:
-    r"""Suggest rows whose labels help least squares most, for training.
+    r"""Suggest rows whose labels would help the training of least squares most.
 
     Greedy I-optimal design: each row in turn lowers the expected squared error of the scores on
-    *all* rows most, given those before. The expectation is that of a linear model with equal noise,
-    and depends on rows, not on labels, so that the rows may be labeled in one go. For a fair
-    comparison of classifiers, rows have to be drawn at random instead: see `SequentialAudit`.
+    *all* rows most, given those before. (In large tables, rows are picked from those that look best
+    at the start of every 32 picks.) The expectation is that of a linear model with equal noise. It
+    depends on rows, not on labels, so all suggested rows can be labeled at once. To compare
+    classifiers, rows must be drawn at random instead: see `SequentialAudit`.
 
     Parameters
     ----------
@@ -96,19 +101,19 @@ def suggest_labels(
     y : array-like of shape (n_samples,)
         Labels of two or more classes, and a marker for rows without one.
     n : int, default=10
-        How many rows to suggest.
+        Number of rows to suggest.
     alpha : "loo" or float, default="loo"
         Ridge penalty; "loo" chooses it by leave-one-out, as `LeastSquaresClassifierCV` does.
     fit_intercept : bool, default=True
     sample_weight : array-like of shape (n_samples,), optional
-        Not negative. Rows of weight zero are not suggested.
+        Non-negative. Rows of weight zero are not suggested.
     missing_label : "auto" or scalar, default="auto"
         What marks unlabeled rows in y, as in `LeastSquaresClassifier`.
 
     Returns
     -------
     suggestions : LabelSuggestions
-        Rows and the expected decrease by each. Fewer than `n` if no more are unlabeled.
+        Rows, and the expected decrease by each. Fewer than `n` if fewer rows are unlabeled.
 
     See Also
     --------
@@ -124,7 +129,7 @@ def suggest_labels(
     array([4])
     """
     if not isinstance(n, (int, np.integer)) or n < 1:
-        raise ValueError(f"n={n!r} has to be a positive number of rows.")
+        raise ValueError(f"n={n!r} must be a positive integer.")
     penalties = None if alpha == "loo" else [alpha]
     tuned = LeastSquaresClassifierCV(
         penalties, fit_intercept=fit_intercept, missing_label=missing_label
@@ -137,64 +142,139 @@ def suggest_labels(
     weights = None
     if sample_weight is not None:
         weights = checked_weights(in_memory(sample_weight), rows.n_rows)
-    usable = unlabeled if weights is None else unlabeled & (weights > 0.0)
-    if not usable.any():
+    each = np.ones(rows.n_rows) if weights is None else weights
+    n_usable = np.count_nonzero(each[unlabeled])
+    if not n_usable:
         raise ValueError("y has no unlabeled row (of positive weight) that could be suggested.")
-    design = _design(rows, unlabeled, weights, tuned.alpha_, fit_intercept)
-    picked, gains = pick_rows(design, min(int(n), int(usable.sum())))
-    total = float(rows.n_rows if weights is None else weights.sum())
-    noise = float(tuned.loo_brier_[np.flatnonzero(tuned.alphas_ == tuned.alpha_)[0]])
-    unit = noise / total
-    return LabelSuggestions(picked, gains * unit, float(design.moment.sum()) * unit, tuned.alpha_)
-
-
-def _design(
-    rows: Rows,
-    unlabeled: Mask,
-    weights: Vector | None,
-    alpha: float,
-    fit_intercept: bool,
-) -> Design:
-    """Return the design with the labels that are there."""
     if rows.n_columns > rows.n_rows and rows.n_rows <= LARGEST_GRAM:
         rows = _in_row_space(rows)
     if rows.n_columns > LARGEST_GRAM:
         raise ValueError(
-            f"X has {rows.n_columns:,} columns, and suggestions take an n_features x n_features "
-            f"matrix, of at most {LARGEST_GRAM:,}. Reduce them first, for example with "
+            f"X has {rows.n_columns:,} columns, but suggest_labels needs a Gram matrix of the "
+            f"columns, with at most {LARGEST_GRAM:,}. Reduce them first, for example with "
             "sklearn.decomposition.TruncatedSVD."
         )
     sums = moments(rows, weights, centre=fit_intercept)
+    picked, gains, variance = _pick(
+        sums, unlabeled, each, tuned.alpha_, fit_intercept, min(int(n), int(n_usable))
+    )
+    noise = float(tuned.loo_brier_[np.flatnonzero(tuned.alphas_ == tuned.alpha_)[0]])
+    unit = noise / float(each.sum())
+    return LabelSuggestions(picked, gains * unit, variance * unit, tuned.alpha_)
+
+
+def _pick(
+    sums: Any, unlabeled: Mask, weights: Vector, alpha: float, fit_intercept: bool, n: int
+) -> tuple[Indices, Vector, float]:
+    """Return picked rows, the decrease of the variance by each, and the variance before.
+
+    For each batch of picks, one pass finds the rows with the largest decrease, in coordinates in
+    which A is the identity and M is diagonal.
+    """
     rows, varies = sums.rows, sums.varies
-    scale = np.where(varies, 1.0 / np.sqrt(np.where(varies, sums.spread, 1.0)), 0.0)
-    labeled = np.flatnonzero(~unlabeled)
-    s = np.ones(len(labeled)) if weights is None else weights[labeled]
-    known = (rows.take(labeled) - sums.mean) * scale
-    size = int(varies.sum()) + fit_intercept
-    all_rows, penalty = np.zeros((size, size)), np.zeros(size)
-    d = int(varies.sum())
-    all_rows[:d, :d] = (sums.gram * np.outer(scale, scale))[np.ix_(varies, varies)]
-    penalty[:d] = alpha * scale[varies] ** 2
-    known = known[:, varies]
+    scale = 1.0 / np.sqrt(sums.spread[varies])
+    gram = sums.gram[np.ix_(varies, varies)] * np.outer(scale, scale)
+    penalty = alpha * scale**2
     if fit_intercept:
-        all_rows[d, d] = sums.total
-        known = np.column_stack([known, np.ones(len(known))])
-    a = (known * s[:, None]).T @ known + np.diag(penalty)
-    try:
-        moment, basis = linalg.eigh(all_rows, a)
-    except linalg.LinAlgError:
-        raise ValueError(
-            f"With alpha={alpha:.3g}, the {len(labeled)} labeled rows do not determine the "
-            "weights. Pass a larger alpha, or 'loo'."
-        ) from None
-    transform = np.zeros((rows.n_columns, size))
-    transform[varies] = scale[varies, None] * basis[:d]
-    shift = -(sums.mean @ transform)
-    if fit_intercept:
-        shift = shift + basis[d]
-    each = np.ones(rows.n_rows) if weights is None else weights
-    free = PerRow(np.where(unlabeled, each, 0.0))
-    return Design(rows, transform, shift, np.maximum(moment, 0.0), free)
+        gram, penalty = linalg.block_diag(gram, sums.total), np.append(penalty, 0.0)
+    a, free = np.diag(penalty), np.where(unlabeled, weights, 0.0)
+    new = np.flatnonzero(~unlabeled)
+    picked: list[int] = []
+    gains: list[float] = []
+    variance = 0.0
+    while len(picked) < n:
+        known = (rows.take(new) - sums.mean)[:, varies] * scale
+        if fit_intercept:
+            known = np.column_stack([known, np.ones(len(known))])
+        a += (known * weights[new, None]).T @ known
+        try:
+            moment, basis = linalg.eigh(gram, a)
+        except linalg.LinAlgError:
+            raise ValueError(
+                f"With alpha={alpha:.3g}, the {len(new)} labeled rows do not determine the "
+                "weights. Pass a larger alpha, or 'loo'."
+            ) from None
+        moment = np.maximum(moment, 0.0)
+        variance = variance or float(moment.sum())
+        transform = np.zeros((rows.n_columns, len(moment)))
+        transform[varies] = scale[:, None] * basis[: len(scale)]
+        shift = basis[len(scale) :].sum(axis=0) - sums.mean @ transform
+        pool, _, u = rows.fold(_promising, _join, transform, shift, moment, known=[_PerRow(free)])
+        chosen, decreases = _best(u, moment, min(BATCH, n - len(picked)))
+        picked.extend(pool[chosen])
+        gains.extend(decreases)
+        new = np.sort(pool[chosen])
+        free[new] = 0.0
+    return np.array(picked, dtype=np.intp), np.array(gains), variance
+
+
+class _PerRow:
+    """Weights of all rows, of which each chunk gets its own."""
+
+    def __init__(self, weights: Vector, start: int = 0) -> None:
+        self.weights, self.start = weights, start
+
+    def at(self, rows: slice) -> _PerRow:
+        return _PerRow(self.weights[rows], self.start + rows.start)
+
+
+def _promising(rows: Rows, transform: Matrix, shift: Vector, moment: Vector, free: _PerRow) -> Pool:
+    """Return the rows of a chunk with the largest decrease.
+
+    Coordinates are those of the rows times the roots of their weights.
+    """
+    sums = np.column_stack([np.ones(len(moment)), moment])
+    gains = np.empty(rows.n_rows)
+
+    def part(bounds: tuple[int, int]) -> None:
+        for lo in range(*bounds, rows.block_rows):
+            hi = min(lo + rows.block_rows, bounds[1])
+            v = rows.block(lo, hi) @ transform
+            v += shift
+            v *= v
+            weights = free.weights[lo:hi]
+            leverage, influence = (v @ sums).T * weights
+            gains[lo:hi] = np.where(weights > 0.0, influence / (1.0 + leverage), -1.0)
+
+    list(map_in_threads(part, rows.parts()))
+    chosen = _largest(gains, len(shift))
+    chosen = chosen[gains[chosen] >= 0.0]
+    coordinates = rows.take(chosen) @ transform + shift
+    coordinates *= np.sqrt(free.weights[chosen])[:, None]
+    return chosen + free.start, gains[chosen], coordinates
+
+
+def _join(a: Pool, b: Pool) -> Pool:
+    rows, gains, u = (np.concatenate(both) for both in zip(a, b, strict=True))
+    kept = _largest(gains, u.shape[1])
+    return rows[kept], gains[kept], u[kept]
+
+
+def _largest(gains: Vector, n_coordinates: int) -> Indices:
+    """Return positions of the largest decreases, as many as fit into a pool, in order."""
+    size = max(POOL_ROWS, POOL_BYTES // (8 * n_coordinates))
+    if size >= len(gains):
+        return np.arange(len(gains))
+    return np.sort(np.argpartition(-gains, size)[:size])
+
+
+def _best(u: Matrix, moment: Vector, n: int) -> tuple[Indices, Vector]:
+    """Return n of the rows with coordinates u, each the best given those before, and decreases."""
+    inverse = np.eye(len(moment))
+    leverage, influence = np.sum(u**2, axis=1), u**2 @ moment
+    chosen, gains = np.empty(n, dtype=np.intp), np.empty(n)
+    for turn in range(n):
+        decrease = influence / (1.0 + leverage)
+        decrease[chosen[:turn]] = -1.0
+        best = int(np.argmax(decrease))
+        chosen[turn], gains[turn] = best, decrease[best]
+        factor, direction = 1.0 / (1.0 + leverage[best]), inverse @ u[best]
+        image = moment * direction
+        p, q = u @ direction, u @ (inverse @ image)
+        leverage -= factor * p**2
+        influence += factor * p * (factor * (direction @ image) * p - 2.0 * q)
+        inverse -= factor * np.outer(direction, direction)
+    return chosen, gains
 
 
 def _in_row_space(rows: Rows) -> Rows:

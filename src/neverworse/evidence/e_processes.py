@@ -13,15 +13,11 @@ is 1 if ν is the mean. Everything is computed in logarithms.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from scipy import optimize, special
 
 from neverworse._typing import Mask, Vector
-
-FINEST = 500  # sums that a forecast looks at; it is rough anyway
 
 
 class DrawnWithoutReplacement:
@@ -69,37 +65,25 @@ class DrawnWithoutReplacement:
         return self._log_e(self.sums < null, null)
 
     def _log_e(self, alternatives: Mask, null: float) -> float:
-        at_null = self.log_likelihood[round(null / self.unit)]
-        return _log_ratio(self.log_likelihood[alternatives], at_null)
+        above = _log_mean_exp(self.log_likelihood[alternatives])
+        # What is excluded has no evidence, also against what is excluded too.
+        return -np.inf if above == -np.inf else above - self.log_likelihood[round(null / self.unit)]
 
     def forecast(self, above: float, below: float) -> int:
-        """Return how many more numbers decision is likely to take: above `above`, or below `below`.
+        """Return how many more numbers a decision is likely to take: above or below these sums.
 
-        As if the rest had the share that is expected on the likelier side, evenly mixed.
+        As if the rest had the share of ones that is expected on the likelier side.
         """
         rest = self.size - self.n_drawn
-        if rest == 0:
-            return 0
-        chosen = np.unique(np.linspace(0, len(self.sums) - 1, FINEST).round().astype(np.intp))
-        nulls = np.searchsorted(self.sums, [above, below])
-        chosen = np.union1d(chosen, nulls)
-        sums: Any = self.sums[chosen]
-        start: Vector = self.log_likelihood[chosen]
-        posterior = np.exp(start - start.max())
-        upper = posterior @ (sums > above) >= posterior @ (sums < below)
-        side, null = (sums > above, above) if upper else (sums < below, below)
-        if not posterior[side].any():
-            return rest
-        expected = posterior[side] @ sums[side] / posterior[side].sum()
-        share = float(np.clip((expected - self.total) / rest, 0.0, 1.0))
-        at_null = int(np.searchsorted(sums, null))
-
-        def enough(more: int) -> bool:
-            ahead = start + _log_falling(sums - self.total, share * more)
-            ahead += _log_falling(rest - (sums - self.total), (1.0 - share) * more)
-            return _log_ratio(ahead[side], ahead[at_null]) >= self.log_threshold
-
-        return first_that(enough, 0, rest)
+        posterior = np.exp(self.log_likelihood - self.log_likelihood.max())
+        side, null, evidence = self.sums > above, above, self.log_e_above(above)
+        if posterior @ side < posterior @ (self.sums < below):
+            side, null, evidence = self.sums < below, below, self.log_e_below(below)
+        expected = posterior[side] @ self.sums[side] / posterior[side].sum()
+        share, null_share = np.clip((np.array([expected, null]) - self.total) / rest, 0.0, 1.0)
+        more = n_until(self.log_threshold - evidence, share, null_share)
+        # None is drawn twice, so that each tells more the fewer are left.
+        return max(1, round(1.0 / (1.0 / more + 1.0 / rest)))
 
 
 class DrawnWithReplacement:
@@ -148,12 +132,10 @@ class DrawnWithReplacement:
         return low, high
 
 
-def first_that(enough: Callable[[int], bool], low: int, high: int) -> int:
-    """Return the first number above `low` that is enough, by bisection; at most `high`."""
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+def n_until(missing: float, mean: float, null: float) -> float:
+    """Return how many numbers with a mean give so much more evidence, in logs, against another."""
+    rate = special.rel_entr(mean, null) + special.rel_entr(1.0 - mean, 1.0 - null)
+    return max(missing / rate, 1.0) if rate > 0.0 else np.inf
 
 
 def random_order(seed: int, n_rows: int) -> list[int]:
@@ -169,21 +151,6 @@ def _log_coin(mean: Vector, x: float) -> Vector:
     return np.where(possible, special.xlogy(x, mean) + special.xlogy(1.0 - x, 1.0 - mean), -np.inf)
 
 
-def _log_falling(n: Any, k: float) -> Vector:
-    """Return the logarithm of the falling factorial n (n - 1) … of k factors, for real k."""
-    possible = n >= k
-    n = np.where(possible, n, k)
-    return np.where(possible, special.gammaln(n + 1.0) - special.gammaln(n - k + 1.0), -np.inf)
-
-
 def _log_mean_exp(values: Vector) -> float:
-    largest = float(values.max())
-    if largest == -np.inf:
-        return largest
-    return largest + float(np.log(np.mean(np.exp(values - largest))))
-
-
-def _log_ratio(alternatives: Vector, null: float) -> float:
-    """Return the logarithm of mean likelihood over likelihood; what is excluded has none."""
-    above = _log_mean_exp(alternatives) if len(alternatives) else -np.inf
-    return above if above == -np.inf else above - float(null)
+    largest = values.max(initial=-np.inf)
+    return -np.inf if largest == -np.inf else largest + np.log(np.mean(np.exp(values - largest)))

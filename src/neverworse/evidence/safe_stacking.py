@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import ClassifierMixin, _fit_context, clone
+from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import _BaseComposition
@@ -32,8 +33,8 @@ from neverworse.evidence.candidates import (
     Named,
     Response,
     called,
-    check_candidates,
     check_classifier,
+    check_names,
     default_candidates,
     fit_to_rows,
     labeled_folds,
@@ -48,13 +49,13 @@ _LOSS = {"predict_proba": "Brier score", "score": "squared loss of the scores"}
 
 
 class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposition):  # type: ignore[misc]
-    r"""A baseline, moved towards better classifiers as far as the labels prove with confidence.
+    r"""Stacking that is not worse than a baseline, with confidence.
 
-    Candidates of any kind are compared with a baseline on labeled rows whose labels they have not
-    seen. The scores of the baseline :math:`g` are moved towards those of the candidates
-    :math:`c_k`, to :math:`g + \sum_k a_k (c_k - g)`, by the step whose proved improvement, a
-    confidence bound, is largest. Where no candidate is shown to be better, the steps are zero and
-    the model is the baseline, exactly.
+    Candidates of any kind are compared with a baseline by cross-validation on the labeled rows. The
+    scores of the baseline :math:`g` are moved towards those of the candidates :math:`c_k`, to
+    :math:`g + \sum_k a_k (c_k - g)`, by the steps with the largest lower confidence bound of the
+    improvement. If no candidate is shown to be better, the steps are zero and the model is exactly
+    the baseline.
 
     Under the assumptions in `evidence_`, the Brier score of the model on the unlabeled rows is not
     larger than that of the baseline, with a probability of at least `level` in large samples. That
@@ -64,46 +65,45 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
     Parameters
     ----------
     baseline : classifier or None, default=None
-        What the model is not to be worse than. None: ``LeastSquaresClassifierCV()``.
+        The classifier to improve. None: ``LeastSquaresClassifierCV()``.
     candidates : list of (str, classifier) or None, default=None
-        With their names. Semi-supervised ones get all rows: those of neverworse, those of
-        `sklearn.semi_supervised`, and pipelines and searches of them. All others get the labeled
-        rows only. None: ICLS, self-learning, logistic regression, a random forest, scikit-learn's
+        Names and classifiers. Semi-supervised ones (of neverworse and `sklearn.semi_supervised`,
+        and pipelines and searches of them) are fitted to all rows, all others to the labeled rows
+        only. None: ICLS, self-learning, logistic regression, a random forest, scikit-learn's
         self-training of logistic regression, and least squares with a kernel.
     level : float, default=0.95
         Probability of the statement, at least 0.5 and below 1.
     cv : int, splitter or iterable, default=5
-        How labeled rows are divided into folds. An integer: the number of stratified folds. In
-        each, the labels of the fold are hidden, and everything is fitted again.
+        Splits of the labeled rows; an integer is the number of stratified folds. For each fold, its
+        labels are hidden and all classifiers are fitted again.
     combine : {"best", "joint"}, default="joint"
-        "joint": a step towards a blend of the candidates, whose weights follow from the labels too.
-        "best": a step towards one candidate, the one that is shown to improve most.
+        "joint": a step towards a blend of the candidates, with weights estimated from the labels.
+        "best": a step towards the single candidate with the largest proved improvement.
     control_variate : bool, default=False
-        Whether the mean of the candidates' scores stands in for labels on unlabeled rows, with what
-        it gets wrong estimated on labeled ones (prediction-powered inference). It narrows the
-        confidence region if these scores say much about the labels.
-    response : {"auto", "predict_proba", "score"}, default="auto"
-        What is moved. "predict_proba": probabilities, for the Brier score. "score": scores on
-        targets coded 0 and 1, as the linear classifiers of neverworse have them; the loss is that
-        of their certificates, and the model is linear. "auto": scores if all classifiers have
-        them, otherwise probabilities.
+        Whether to use the candidates' scores on unlabeled rows as control variates
+        (prediction-powered inference). That narrows the confidence bounds if these scores predict
+        the labels well.
+    response : {"auto", "predict_proba"}, default="auto"
+        What is moved. "predict_proba": probabilities; the loss is the Brier score. "auto": if all
+        classifiers are linear ones of neverworse, their scores on targets coded 0 and 1, so that
+        the model is linear and the loss that of their certificates; otherwise probabilities.
     missing_label : "auto" or scalar, default="auto"
         What marks unlabeled rows in y, as in `LeastSquaresClassifier`.
     random_state : int, RandomState instance or None, default=None
-        Of the folds, and of what chance plays a part in among the default candidates.
+        Seed of the folds and of the default candidates.
     n_jobs : int or None, default=None
-        Fits that run at the same time, as in scikit-learn.
+        Number of fits in parallel, as in scikit-learn.
 
     Attributes
     ----------
     evidence_ : Evidence
-        Steps, estimates and confidence bounds, out-of-fold differences, and the statement with its
-        assumptions; ``evidence_.summary()`` in words.
+        Steps, estimates, confidence bounds, out-of-fold differences, and the statement with its
+        assumptions; ``evidence_.summary()`` puts them into words.
     certificate_ : Audit
         Worst and best case of the model against the baseline over all labelings of the training
         rows, by `audit`.
     model_ : classifier
-        Makes the predictions: `baseline_` where all steps are zero.
+        Makes the predictions: `baseline_` if all steps are zero.
     baseline_ : classifier
         The fitted baseline.
     candidates_ : dict of str to classifier
@@ -152,7 +152,7 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
         "cv": ["cv_object"],
         "combine": [StrOptions({"best", "joint"})],
         "control_variate": ["boolean"],
-        "response": [StrOptions({"auto", "predict_proba", "score"})],
+        "response": [StrOptions({"auto", "predict_proba"})],
         "missing_label": "no_validation",
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
@@ -205,7 +205,7 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
             Labels of two or more classes, and a marker for rows without one. At least ten rows
             need a label.
         sample_weight : array-like of shape (n_samples,), optional
-            Not negative. A row of weight zero is as good as absent.
+            Non-negative. Rows of weight zero are ignored.
 
         Returns
         -------
@@ -219,7 +219,13 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
             if sample_weight is not None:
                 weights = checked_weights(sample_weight, _num_samples(X))
             rows = _weighty(LabeledRows.split(X, y, self.missing_label, weights))
-            _check_labels(rows)
+            n_labeled = np.count_nonzero(~rows.unlabeled)
+            if n_labeled < FEWEST_LABELS:
+                raise ValueError(
+                    f"y has {n_labeled} labeled rows (n_samples={len(rows.codes)}), but safe "
+                    f"stacking needs at least {FEWEST_LABELS}. With fewer labels, compare the "
+                    "classifiers by SequentialAudit, which asks for a few new labels and is exact."
+                )
             self._fit_rows(self._named(rows), rows)
         except BaseException:  # an interrupt from the keyboard too
             forget_fit(self)
@@ -237,10 +243,8 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
         -------
         params : dict
         """
-        if isinstance(self.candidates, list):
-            params: dict[str, Any] = self._get_params("candidates", deep=deep)
-            return params
-        return super().get_params(deep=deep)
+        params: dict[str, Any] = self._get_params("candidates", deep=deep)
+        return params
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, also of candidates by their names: ``name__parameter``.
@@ -253,20 +257,17 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
         -------
         self : object
         """
-        if isinstance(params.get("candidates", self.candidates), list):
-            self._set_params("candidates", **params)
-        else:
-            super().set_params(**params)
+        self._set_params("candidates", **params)
         return self
 
     @property
     def coef_(self) -> Matrix:
-        """Weights of the columns, if the model is linear."""
+        """Coefficients, if the model is linear."""
         return self._of_model("coef_")
 
     @property
     def intercept_(self) -> Vector:
-        """What is added to the weighted columns, if the model is linear."""
+        """Intercepts, if the model is linear."""
         return self._of_model("intercept_")
 
     def _of_model(self, name: str) -> AnyArray:
@@ -285,14 +286,16 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
         candidates = self.candidates
         if candidates is None:
             candidates = default_candidates(rows, self.random_state)
-        check_candidates(candidates)
-        self._validate_names([name for name, _ in candidates])
+        self._validate_names([name for name, _ in check_names(candidates)])
+        for name, candidate in candidates:
+            check_classifier(f"Candidate {name!r}", candidate)
         return [(BASELINE, baseline), *candidates]
 
     def _fit_rows(self, named: Named, rows: LabeledRows) -> None:
         names = [name for name, _ in named[1:]]
         models = self._fit_all(named, rows)
-        self.response_ = self._response(models)
+        linear = self.response == "auto" and all(map(has_class_scores, models))
+        self.response_ = "score" if linear else "predict_proba"
         found = out_of_fold(
             named,
             rows,
@@ -305,17 +308,15 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
         )
         candidates = list(zip(names, models[1:], strict=True))
         model = moved(models[0], candidates, evidence.steps, self.response_)
-        n = len(rows.codes)
-        marked = np.where(rows.unlabeled, -1, rows.codes)
         f, g = (
-            _columns(scores_of_model("model", each, rows.X, self.response_, n))
+            scores_of_model("model", each, rows.X, self.response_, len(rows.codes)).T.squeeze()
             for each in (model, models[0])
         )
         self.certificate_ = audit(
             f,
             g,
             None,
-            marked,
+            np.where(rows.unlabeled, -1, rows.codes),
             response=self.response_,
             sample_weight=rows.weights,
             missing_label=-1,
@@ -327,18 +328,8 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
 
     def _fit_all(self, named: Named, rows: LabeledRows) -> list[Any]:
         """Return copies of all classifiers, fitted to rows of which some have hidden labels."""
-        jobs = (delayed(fit_to_rows)(called(name), clone(model), rows) for name, model in named)
+        jobs = (delayed(fit_to_rows)(called(name), model, rows) for name, model in named)
         return list(Parallel(n_jobs=self.n_jobs)(jobs))
-
-    def _response(self, models: list[Any]) -> Response:
-        linear = all(has_class_scores(model) for model in models)
-        if self.response == "score" and not linear:
-            raise ValueError(
-                "response='score' takes classifiers with scores on targets coded 0 and 1, such as "
-                "LeastSquaresClassifierCV and ICLSClassifier, also as the last step of a pipeline. "
-                "Pass response='predict_proba' for all others."
-            )
-        return "score" if linear and self.response != "predict_proba" else "predict_proba"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -353,30 +344,15 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
         return tags
 
 
-def _columns(scores: Matrix) -> AnyArray:
-    """Return scores with a column for each class, or one score of two classes."""
-    return scores.T if len(scores) > 1 else scores[0]
-
-
 def _weighty(rows: LabeledRows) -> LabeledRows:
     """Return the rows with a positive weight."""
     if rows.weights is None or rows.weights.all():
         return rows
     kept = np.flatnonzero(rows.weights)
-    return LabeledRows(
-        _safe_indexing(rows.X, kept),
-        rows.classes,
-        rows.codes[kept],
-        rows.unlabeled[kept],
-        rows.weights[kept],
+    return replace(
+        rows,
+        X=_safe_indexing(rows.X, kept),
+        codes=rows.codes[kept],
+        unlabeled=rows.unlabeled[kept],
+        weights=rows.weights[kept],
     )
-
-
-def _check_labels(rows: LabeledRows) -> None:
-    n_labeled = int(np.sum(~rows.unlabeled))
-    if n_labeled < FEWEST_LABELS:
-        raise ValueError(
-            f"y has {n_labeled} labeled rows (n_samples={len(rows.codes)}), but a confident step "
-            f"takes at least {FEWEST_LABELS}. With fewer labels, compare the classifiers by "
-            "SequentialAudit, which asks for a few new ones and is exact."
-        )

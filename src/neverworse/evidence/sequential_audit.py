@@ -12,9 +12,8 @@ from sklearn.utils import check_random_state
 from neverworse._files import write_whole
 from neverworse._typing import Indices
 from neverworse._words import count, number
-from neverworse.evidence.candidates import BASELINE, moved, responses
+from neverworse.evidence.candidates import BASELINE, check_names, moved, responses
 from neverworse.evidence.comparisons import (
-    MOST_REPEATS,
     NOT_WORSE,
     UNDECIDED,
     WORSE,
@@ -24,7 +23,6 @@ from neverworse.evidence.comparisons import (
     ErrorComparison,
     checked_answers,
     digest,
-    named_candidates,
     shared_classes,
 )
 from neverworse.evidence.e_processes import random_order
@@ -35,43 +33,43 @@ _LOSSES = {"error": "error rate", "brier": "Brier score"}
 
 
 class SequentialAudit:
-    r"""Exact comparison of fitted classifiers by labels that are asked for one after another.
+    r"""Exact comparison of fitted classifiers by labels that are requested one after another.
 
-    The rows to label are drawn at random, by the audit. After any number of answers, `verdict_`
-    and `interval_` hold with probability `level`: one may look after every label, and stop when
-    one likes. Nothing is assumed about the labels that the classifiers were fitted to, nor about
-    the classifiers; the statement is about the unlabeled rows at hand.
+    The audit draws the rows to label at random. After any number of answers, `verdict_` and
+    `interval_` hold with probability `level`: you may look after every label, and stop at any time.
+    Nothing is assumed about the classifiers or the labels that they were fitted to; the statement
+    is about the given unlabeled rows.
 
     Parameters
     ----------
     baseline : fitted classifier
     candidate : fitted classifier, or list of (str, fitted classifier)
-        What might replace it. All statements about several hold together.
+        What might replace it. Statements about several candidates hold simultaneously.
     X_unlabeled : array-like, sparse matrix, data frame or anything that the classifiers accept
-        The rows that the audit is about, without those that the classifiers were fitted to.
+        The rows that the audit is about, without labeled rows that the classifiers were fitted to.
     loss : {"error", "brier"}, default="error"
-        "error": error rates. Only rows that get different classes are asked for. "brier": Brier
-        scores, of probabilities, and steps in between.
+        "error": the error rate; only rows with different predicted classes need labels. "brier":
+        the Brier score of the probabilities, which allows steps between baseline and candidate.
     level : float, default=0.95
         Probability of the statements, between 0 and 1.
     random_state : int, RandomState instance or None, default=None
-        Of the draws.
+        Seed of the draws.
 
     Attributes
     ----------
     verdict_ : {"candidate is not worse", "candidate is worse", "undecided"}
-        Of several candidates: not worse if one of them is, worse if all of them are.
+        With several candidates: "not worse" if one of them is not worse, "worse" if all are.
     interval_ : tuple of float
-        Bounds of the loss of the candidate less that of the baseline.
+        Bounds of the loss of the candidate minus that of the baseline.
     step_ : float
         How far the baseline may be moved towards the candidate.
     model_ : classifier
-        The baseline, moved by that step. Where the step is 0, it is the baseline; where it is 1,
-        the candidate.
+        The baseline moved by that step: the baseline itself if it is 0, the candidate if it is 1.
     expected_labels_ : int
-        How many more labels a verdict is likely to take.
+        Rough forecast of how many more labels a verdict takes.
     candidate_ : str
-        The candidate that these are about: the one with the smallest upper bound of its loss.
+        The candidate that these attributes describe: the one with the smallest upper bound of its
+        loss.
     results_ : dict of str to AuditResult
         The same for every candidate by name ("candidate" if there is only one).
     n_labels_ : int
@@ -80,13 +78,13 @@ class SequentialAudit:
 
     See Also
     --------
-    SafeStackingClassifier : Uses the labels that are there.
-    suggest_labels : Labels for training, not for deciding.
+    SafeStackingClassifier : Uses the labels at hand.
+    suggest_labels : Rows to label for training.
 
     Notes
     -----
-    A refitted model has no verdict until it is audited again. For all of several rounds to hold
-    together, let the i-th have ``level = 1 - delta / 2**i``.
+    A refitted model has to be audited again. For the statements of several rounds to hold
+    simultaneously, use ``level = 1 - delta / 2**i`` in the i-th.
 
     Examples
     --------
@@ -118,10 +116,11 @@ class SequentialAudit:
         random_state: Any = None,
     ) -> None:
         if not isinstance(level, (int, float)) or not 0.0 < level < 1.0:
-            raise ValueError(f"level={level!r} has to be a probability between 0 and 1.")
+            raise ValueError(f"level={level!r} must be a probability between 0 and 1.")
         if loss not in _LOSSES:
             raise ValueError(f"loss={loss!r} is unknown. Pass 'error' or 'brier'.")
-        self._named = named_candidates(candidate)
+        several = isinstance(candidate, (list, tuple))
+        self._named = check_names(candidate) if several else [("candidate", candidate)]
         self._baseline, self._X, self.loss, self.level = baseline, X_unlabeled, loss, level
         models = [(BASELINE, baseline), *self._named]
         self.classes_ = shared_classes(models, loss)
@@ -131,17 +130,17 @@ class SequentialAudit:
         self._n_rows = len(self._responses[0])
         if not self._n_rows:
             raise ValueError(
-                "X_unlabeled has no rows: an audit is about unlabeled rows, and asks for labels of "
+                "X_unlabeled has no rows. An audit is about unlabeled rows, and asks for labels of "
                 "some of them."
             )
         self._seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
-        self._asked: dict[int, int] = {}  # rows, in the order in which they were asked for
+        self._asked: dict[int, None] = {}  # rows, in the order in which they were asked for
         self._labels: dict[int, int] = {}  # codes of their labels
         self._rows_digest: str | None = None
         self._start()
 
     def _start(self) -> None:
-        """Begin to count: afterwards, no label has been counted."""
+        """Start without any counted label."""
         delta = (1.0 - self.level) / len(self._named)
         base, *others = self._responses
         self._comparisons: dict[str, Comparison] = {}
@@ -152,10 +151,9 @@ class SequentialAudit:
             else:
                 found = BrierComparison(base, theirs, f"{self._seed} {k}", delta)
             self._comparisons[name] = found
-        self._cursors = dict.fromkeys(self._comparisons, 0)
 
     def next(self, n: int = 1) -> Indices:
-        """Return rows to label: first those that were asked for before and have no answer yet.
+        """Return rows to label, first those that were requested before and have no label yet.
 
         Parameters
         ----------
@@ -167,40 +165,25 @@ class SequentialAudit:
             Positions in `X_unlabeled`. Fewer than `n` if no more labels matter.
         """
         if n < 1 or n != int(n):
-            raise ValueError(f"n={n!r} has to be a whole number, at least 1.")
+            raise ValueError(f"n={n!r} must be an integer, at least 1.")
         open_rows = [row for row in self._asked if row not in self._labels][:n]
         undecided = [name for name, c in self._comparisons.items() if c.verdict == UNDECIDED]
         undecided = undecided or list(self._comparisons)  # more labels narrow the intervals
         while undecided and len(open_rows) < n:
             for name in list(undecided):
-                row = self._draw_new(name)
+                row = self._comparisons[name].draw_new(self._asked)
                 if row is None:
                     undecided.remove(name)
                 elif len(open_rows) < n:
-                    self._asked[row] = len(self._asked)
+                    self._asked[row] = None
                     open_rows.append(row)
         return np.array(open_rows, dtype=np.intp)
 
-    def _draw_new(self, name: str) -> int | None:
-        """Return the next row in the draws of a candidate that has not been asked for."""
-        comparison = self._comparisons[name]
-        if not comparison.n_open(self._asked):
-            return None
-        start = self._cursors[name]
-        for position in range(start, start + MOST_REPEATS):
-            row = comparison.draw(position)
-            if row is None:
-                return None
-            if row not in self._asked:
-                self._cursors[name] = position
-                return row
-        return None
-
     def record(self, rows: Any, labels: Any) -> None:
-        """Take answers: labels of rows that were asked for.
+        """Record labels of rows that `next` returned.
 
-        Labels count in the order of the draws: an answer has its effect when all rows drawn before
-        have one too. The same answer again changes nothing.
+        Labels count in the order of the draws: a label takes effect once all rows drawn before it
+        have one. Recording the same label again changes nothing.
 
         Parameters
         ----------
@@ -211,11 +194,14 @@ class SequentialAudit:
         """
         rows, labels = (np.atleast_1d(np.asarray(given)) for given in (rows, labels))
         self._labels |= checked_answers(rows, labels, self.classes_, self._asked, self._labels)
+        self._count()
+
+    def _count(self) -> None:
         for comparison in self._comparisons.values():
             comparison.count(self._labels)
 
     def withdraw(self, rows: Any) -> None:
-        """Take answers back that were mistaken; the rows are asked for again.
+        """Withdraw mistaken labels; the rows will be requested again.
 
         Parameters
         ----------
@@ -224,21 +210,25 @@ class SequentialAudit:
         withdrawn = np.atleast_1d(np.asarray(rows)).tolist()
         for row in withdrawn:
             if row not in self._labels:
-                raise ValueError(f"Row {row} has no answer that could be withdrawn.")
+                raise ValueError(f"Row {row} has no label that could be withdrawn.")
         for row in withdrawn:
             self._labels.pop(row, None)
         self._start()
-        for comparison in self._comparisons.values():
-            comparison.count(self._labels)
+        self._count()
 
     @property
     def results_(self) -> dict[str, AuditResult]:
-        """What is known about every candidate, by name."""
-        return {name: each.result(self._asked) for name, each in self._comparisons.items()}
+        """The state of the audit of every candidate, by name."""
+        return {
+            name: AuditResult(
+                c.verdict, c.interval, c.step, c.forecast(self._asked), c.n_differing, c.n_counted
+            )
+            for name, c in self._comparisons.items()
+        }
 
     @property
     def candidate_(self) -> str:
-        """The candidate with the smallest upper bound of its loss; one that is not worse first."""
+        """The candidate with the best verdict and then the smallest upper bound of its loss."""
         return min(
             self._comparisons,
             key=lambda name: (
@@ -249,7 +239,7 @@ class SequentialAudit:
 
     @property
     def verdict_(self) -> str:
-        """The verdict at this moment."""
+        """The current verdict."""
         return self._comparisons[self.candidate_].verdict
 
     @property
@@ -282,30 +272,27 @@ class SequentialAudit:
         return len(self._labels)
 
     def summary(self) -> str:
-        """Return the state of the audit as a paragraph for people."""
+        """Return the state of the audit as a paragraph."""
         name, (low, high) = self.candidate_, self.interval_
         result, loss = self._comparisons[name], _LOSSES[self.loss]
-        n, m = self._n_rows, result.n_differing
         who = "the candidate" if len(self._named) == 1 else f"the candidate {name!r}"
-        higher = f"higher than that of the baseline on these {count(n, 'row')}"
+        higher = f"higher than that of the baseline on these {count(self._n_rows, 'row')}"
         likely = f"with probability {self.level:.3g}, the {loss} of {who} is"
+        labels = count(self.n_labels_, "label")
         told = {
             NOT_WORSE: f"Not worse: {likely} not {higher}.",
             WORSE: f"Worse: {likely} {higher}.",
-            UNDECIDED: f"Undecided: after {count(self.n_labels_, 'label')}, it is open whether the "
-            f"{loss} of {who} is {higher}.",
+            UNDECIDED: f"Undecided after {labels}: the {loss} of {who} may be {higher}, or not. "
+            f"About {self.expected_labels_:,} more labels are likely to decide.",
         }[result.verdict]
-        text = (
+        return (
             f"{told} A two-sided interval of the same probability for the difference reaches from "
-            f"{number(low)} to {number(high)}. The two differ on {count(m, 'row')}, of which "
-            f"{self.n_labels_:,} {'has' if self.n_labels_ == 1 else 'have'} been labeled."
+            f"{number(low)} to {number(high)}. The two differ on "
+            f"{count(result.n_differing, 'row')}; {labels} so far."
         )
-        if result.verdict == UNDECIDED:
-            text += f" About {self.expected_labels_:,} more are likely to decide."
-        return text
 
     def state(self) -> dict[str, Any]:
-        """Return everything but models and rows, to be written as JSON.
+        """Return the state without models and rows, as a dict that JSON can store.
 
         Returns
         -------
@@ -332,14 +319,14 @@ class SequentialAudit:
         Parameters
         ----------
         path : str or path
-            Written as a whole: a crash leaves the file before, or the new one.
+            Written atomically: a crash leaves the old file or the new one.
         """
         text = json.dumps(self.state(), indent=1) + "\n"
         write_whole(Path(path), lambda file: file.write(text.encode()))
 
     @classmethod
     def load(cls, path: Any, baseline: Any, candidate: Any, X_unlabeled: Any) -> Self:
-        """Go on with an audit that was saved.
+        """Continue a saved audit.
 
         Parameters
         ----------
@@ -351,27 +338,19 @@ class SequentialAudit:
         -------
         audit : SequentialAudit
         """
-        try:
-            state = json.loads(Path(path).read_text(encoding="utf-8"))
-        except json.JSONDecodeError as error:
-            raise ValueError(f"{path} is no JSON: {error}.") from None
+        state = json.loads(Path(path).read_text(encoding="utf-8"))
         if not isinstance(state, dict) or state.get("format") != FORMAT:
-            raise ValueError(f"{path} is no saved audit.")
+            raise ValueError(f"{path} is not a saved audit.")
         if state["version"] != VERSION:
             raise ValueError(f"{path} has version {state['version']}; this reads {VERSION}.")
         audit = cls(baseline, candidate, X_unlabeled, loss=state["loss"], level=state["level"])
-        audit._resume(state)
-        return audit
-
-    def _resume(self, state: dict[str, Any]) -> None:
-        self._seed = state["seed"]
-        self._start()
-        mine = self.state()
+        audit._seed = state["seed"]
+        audit._start()
+        mine = audit.state()
         if mine["rows"] != state["rows"]:
             raise ValueError(
                 "X_unlabeled is not the table that the audit began with: rows, columns or values "
-                "have changed. Its labels belong to the rows of that table. Restore it, or begin a "
-                "new audit."
+                "have changed. Restore that table, or begin a new audit."
             )
         same = list(mine["comparisons"]) == list(state["comparisons"]) and all(
             np.allclose(numbers, state["comparisons"][name], rtol=1e-6, atol=1e-9)
@@ -380,10 +359,9 @@ class SequentialAudit:
         if not same or mine["classes"] != state["classes"]:
             raise ValueError(
                 "The classifiers are not those that the audit began with: names, classes or "
-                "predictions have changed. A refitted model has no verdict until it is audited "
-                "again: begin a new audit."
+                "predictions have changed. A refitted model needs a new audit."
             )
-        self._asked = {row: k for k, row in enumerate(state["asked"])}
-        self._labels = dict(state["labels"])
-        for comparison in self._comparisons.values():
-            comparison.count(self._labels)
+        audit._asked = dict.fromkeys(state["asked"])
+        audit._labels = dict(state["labels"])
+        audit._count()
+        return audit

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import linalg, sparse
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from neverworse._palette import BLUE, GREEN, GREY, ORANGE, SKY
-from neverworse._typing import Mask, Matrix, Vector
+from neverworse._typing import Matrix, Vector
 from neverworse._words import documented_like
 from neverworse.estimators import (
     LinearClassifier,
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 INVISIBLE = 1e-6  # as a share of the size of the constraint set
-# Rows closer to a line than this (columns brought to equal length) determine one weight, not two.
-SMALLEST_SINGULAR_VALUE = 1e-12
+ON_A_LINE = 1e-12  # relative distance of rows that determine one weight, not two
 # Directions whose angles differ by no more than the rounding of an arc tangent are one direction.
 SAME_ANGLE = 8 * float(np.finfo(np.float64).eps)
 
@@ -36,10 +35,10 @@ SAME_ANGLE = 8 * float(np.finfo(np.float64).eps)
 class ConstraintSetDisplay(Display):
     """The projection of a classifier with two weights, seen from above.
 
-    Shows the constraint set (a polygon: every point is what least squares on all rows gives for
-    some labels of the unlabeled rows), the supervised weights, the nearest point of the set to
-    them, and the ellipse of all weights that are equally far from the supervised ones. The ellipse
-    touches the set in the projected weights and nowhere else.
+    Shows the constraint set (a polygon: the least squares weights on all rows, for all soft labels
+    of the unlabeled rows), the supervised weights, their projection onto the set, and the ellipse
+    of weights at the same distance from the supervised ones. The ellipse touches the set only in
+    the projected weights.
 
     Create it with `from_estimator`.
 
@@ -114,14 +113,51 @@ class ConstraintSetDisplay(Display):
         **plot_params
             Passed to `plot`.
         """
-        plane = WeightPlane.of(estimator, X, y, sample_weight)
+        _check_estimator(estimator)
+        X = validate_data(estimator, X, reset=False, accept_sparse="csr", dtype=np.float64)
+        design: Matrix = X.toarray() if sparse.issparse(X) else X
+        classes, target, unlabeled = split_labels(y, estimator.missing_label)
+        check_consistent_length(design, target)
+        weights = checked_weights(sample_weight, len(design))
+        certificate = estimator.certificate_
+        used = tuple(int(np.count_nonzero(weights[part])) for part in (~unlabeled, unlabeled))
+        if used != (certificate.n_labeled, certificate.n_unlabeled):
+            raise ValueError(
+                "X, y and sample_weight must be those that the classifier was fitted to, but have "
+                "other numbers of labeled or unlabeled rows."
+            )
+        penalty = np.full(2, certificate.penalty)
+        features = getattr(estimator, "feature_names_in_", ("x1", "x2"))
+        first, *last = (f"weight of {name}" for name in features)
+        if estimator.fit_intercept:
+            design = np.column_stack([design, np.ones(len(design))])
+            penalty[1] = 0.0
+            last = ["intercept"]
+        if certificate.rows == "unlabeled":
+            # The transductive constraint set is made of the unlabeled rows alone.
+            weights = np.where(unlabeled, weights, 0.0)
+        rows, triangle = _factors(design, weights, penalty)
+        vertices = zonotope_vertices(target @ rows, rows[unlabeled])
+        oracle = None
+        if y_true is not None:
+            true_classes, truth, missing = split_labels(y_true, estimator.missing_label)
+            check_consistent_length(design, truth)
+            agrees = np.array_equal(true_classes, classes) and not missing.any()
+            if not agrees or (truth != target)[~unlabeled].any():
+                raise ValueError(
+                    "y_true must have a label for every row, of the same classes as y, and the "
+                    "labels of y where it has them."
+                )
+            oracle = linalg.solve_triangular(triangle, truth @ rows)
+        labeled = design * np.sqrt(np.where(unlabeled, 0.0, weights))[:, None]
+        points = _points_of_distance(estimator, labeled, triangle)
         display = cls(
-            plane.constraint_set(),
-            as_point(estimator.supervised_),
-            as_point(estimator),
-            plane.metric_of(estimator),
-            oracle=None if y_true is None else plane.oracle_of(estimator, y_true),
-            weight_names=weight_names(estimator),
+            linalg.solve_triangular(triangle, vertices.T).T,
+            _as_point(estimator.supervised_),
+            _as_point(estimator),
+            points.T @ points,
+            oracle=oracle,
+            weight_names=(first, last[0]),
         )
         return display.plot(ax=ax, **plot_params)
 
@@ -132,70 +168,54 @@ class ConstraintSetDisplay(Display):
         set_kw: dict[str, Any] | None = None,
         ellipse_kw: dict[str, Any] | None = None,
         point_kw: dict[str, Any] | None = None,
-        legend_kw: dict[str, Any] | None = None,
         legend: bool = True,
     ) -> ConstraintSetDisplay:
-        """Draw.
+        """Draw the display.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
             Where to draw; a new figure if not given.
-        set_kw, ellipse_kw, point_kw, legend_kw : dict, optional
-            What to draw differently: passed to matplotlib's `fill` for the constraint set, to
-            `plot` for the ellipse and for the points, and to `legend`.
+        set_kw, ellipse_kw, point_kw : dict, optional
+            Keyword arguments for matplotlib's `fill` of the constraint set, and for `plot` of the
+            ellipse and of the points.
         legend : bool, default=True
-            Whether to explain the parts in a legend.
+            Whether to add a legend.
         """
         ax = self._axes(ax)
         area = {"facecolor": SKY + "40", "edgecolor": BLUE, "linewidth": 1.0}
         ax.fill(*self.constraint_set.T, **{**area, "label": "constraint set", **(set_kw or {})})
-        if not self._same_point:
-            self._draw_distance(ax, ellipse_kw or {})
-        self._draw_points(ax, point_kw or {})
-        ax.set_xlabel(self.weight_names[0])
-        ax.set_ylabel(self.weight_names[1])
-        if legend:
-            legend_above(ax, **(legend_kw or {}))
-        return self
-
-    @property
-    def _same_point(self) -> bool:
-        """Whether the projected weights look the same as the supervised ones."""
-        size = np.ptp(self.constraint_set, axis=0)
-        return bool(np.all(np.abs(self.projected - self.supervised) <= INVISIBLE * size))
-
-    def _draw_distance(self, ax: Axes, ellipse_kw: dict[str, Any]) -> None:
-        """Draw the ellipse of equal distance, and the way to the projected weights."""
-        ellipse = equidistant(self.supervised, self.projected, self.metric)
-        if ellipse is not None:
-            line = {"color": GREY, "linewidth": 1.0, "linestyle": (0, (4, 3))}
-            ax.plot(*ellipse.T, **{**line, "label": "equal distance", **ellipse_kw})
-        arrow: dict[str, Any] = {"arrowstyle": "-|>", "color": "black", "linewidth": 1.2}
-        arrow |= {"shrinkA": 4, "shrinkB": 4}
-        start, end = tuple(self.supervised), tuple(self.projected)
-        ax.annotate("", xy=end, xytext=start, arrowprops=arrow)
-
-    def _draw_points(self, ax: Axes, point_kw: dict[str, Any]) -> None:
-        same = self._same_point
         points = [
-            ("supervised = projected" if same else "supervised", self.supervised, "s", ORANGE)
+            ("supervised", self.supervised, "s", ORANGE),
+            ("projected", self.projected, "o", BLUE),
         ]
-        if not same:
-            points.append(("projected", self.projected, "o", BLUE))
+        size = np.ptp(self.constraint_set, axis=0)
+        if np.all(np.abs(self.projected - self.supervised) <= INVISIBLE * size):
+            points = [("supervised = projected", self.supervised, "s", ORANGE)]
+        else:
+            ellipse = equidistant(self.supervised, self.projected, self.metric)
+            if ellipse is not None:
+                line = {"color": GREY, "linewidth": 1.0, "linestyle": (0, (4, 3))}
+                ax.plot(*ellipse.T, **{**line, "label": "equal distance", **(ellipse_kw or {})})
+            arrow = {"arrowstyle": "-|>", "color": "black", "linewidth": 1.2}
+            start, end = tuple(self.supervised), tuple(self.projected)
+            ax.annotate("", xy=end, xytext=start, arrowprops={**arrow, "shrinkA": 4, "shrinkB": 4})
         if self.oracle is not None:
             points.append(("oracle", self.oracle, "^", GREEN))
-        look = {"markersize": 8, "markeredgecolor": "white", "markeredgewidth": 0.8, "zorder": 3}
+        look = {"markersize": 8, "markeredgecolor": "white", "linestyle": "none", "zorder": 3}
         for name, point, marker, colour in points:
-            own = {"marker": marker, "color": colour, "linestyle": "none", "label": name}
-            ax.plot(*point, **{**look, **own, **point_kw})
+            own = {"marker": marker, "color": colour, "label": name}
+            ax.plot(*point, **{**look, **own, **(point_kw or {})})
+        ax.set(xlabel=self.weight_names[0], ylabel=self.weight_names[1])
+        if legend:
+            legend_above(ax)
+        return self
 
 
 def equidistant(centre: Vector, through: Vector, metric: Matrix) -> Matrix | None:
-    """Return points of the ellipse about `centre` that goes through `through`, a closed curve.
+    """Return points of the ellipse around `centre` through `through`, a closed curve.
 
-    None where the distance, of which the metric is the matrix, does not tell all weights apart, so
-    that points at equal distance form no ellipse.
+    None if the metric is singular: then points at equal distance form no ellipse.
     """
     try:
         triangle = np.linalg.cholesky(metric)
@@ -208,115 +228,30 @@ def equidistant(centre: Vector, through: Vector, metric: Matrix) -> Matrix | Non
     return points
 
 
-@dataclass(frozen=True)
-class WeightPlane:
-    """Training rows of a classifier that has two weights."""
+def _points_of_distance(
+    estimator: ProjectedLeastSquaresClassifier, labeled: Matrix, triangle: Matrix
+) -> Matrix:
+    """Return rows D with D'D the matrix of the distance in which the classifier was projected."""
+    distance = estimator.distance
+    if isinstance(distance, str):
+        return {"euclidean": np.eye(2), "labeled": labeled}.get(distance, triangle)
+    points = np.asarray(distance, dtype=np.float64)
+    return np.column_stack([points, np.ones(len(points))]) if estimator.fit_intercept else points
 
-    design: Matrix  # what the two multiply: two features, or one feature and ones
-    unlabeled: Mask
-    target: Vector  # 0 or 1; zero where `unlabeled`
-    row_weights: Vector  # not negative; zero for rows that do not take part
-    penalty: Vector  # ridge penalty of each weight
 
-    @classmethod
-    def of(
-        cls, estimator: ProjectedLeastSquaresClassifier, X: Any, y: Any, sample_weight: Any
-    ) -> WeightPlane:
-        """Check that X and y are what the classifier was fitted to, as far as can be seen."""
-        _check_estimator(estimator)
-        X = validate_data(estimator, X, reset=False, accept_sparse="csr", dtype=np.float64)
-        design: Matrix = X.toarray() if hasattr(X, "toarray") else X
-        if estimator.fit_intercept:
-            design = np.column_stack([design, np.ones(len(design))])
-        _, target, unlabeled = split_labels(y, estimator.missing_label)
-        check_consistent_length(design, target)
-        weights = checked_weights(sample_weight, len(design))
-        n_labeled = int(np.count_nonzero(weights[~unlabeled]))
-        n_unlabeled = int(np.count_nonzero(weights[unlabeled]))
-        certificate = estimator.certificate_
-        if (n_labeled, n_unlabeled) != (certificate.n_labeled, certificate.n_unlabeled):
-            raise ValueError(
-                f"X and y have {n_labeled:,} labeled and {n_unlabeled:,} unlabeled rows, but the "
-                f"classifier was fitted to {certificate.n_labeled:,} and "
-                f"{certificate.n_unlabeled:,}. Pass the rows, labels and sample weights that it "
-                "was fitted to."
-            )
-        if certificate.rows == "unlabeled":
-            # The transductive constraint set is made of the unlabeled rows alone.
-            weights = np.where(unlabeled, weights, 0.0)
-        penalty = np.full(2, certificate.penalty)
-        if estimator.fit_intercept:
-            penalty[1] = 0.0
-        plane = cls(design, unlabeled, target, weights, penalty)
-        _, triangle = plane._factors
-        lengths = np.linalg.norm(triangle, axis=0)
-        values = np.linalg.svd(triangle / np.where(lengths > 0, lengths, 1.0), compute_uv=False)
-        if values[-1] <= SMALLEST_SINGULAR_VALUE:
-            raise ValueError(
-                "The weight space must have two dimensions, but the rows of X all lie on a line "
-                "through the origin (or their feature is constant), so they determine only one."
-            )
-        return plane
+def _factors(design: Matrix, weights: Vector, penalty: Vector) -> tuple[Matrix, Matrix]:
+    """Return rows S Q and a triangle R with H = R'R: weights for targets y are R⁻¹ Q'S y.
 
-    def least_squares(self, soft_labels: Vector) -> Vector:
-        """Return what least squares on all rows gives for soft labels of the unlabeled ones."""
-        rows, triangle = self._factors
-        target = self.target.copy()
-        target[self.unlabeled] = soft_labels
-        return np.asarray(np.linalg.solve(triangle, target @ rows), dtype=np.float64)
-
-    def constraint_set(self) -> Matrix:
-        """Return the corners of the set of weights that some soft labels give, around it."""
-        rows, triangle = self._factors
-        start = self.target @ rows
-        vertices = zonotope_vertices(start, rows[self.unlabeled])
-        return np.asarray(np.linalg.solve(triangle, vertices.T).T, dtype=np.float64)
-
-    def metric_of(self, estimator: ProjectedLeastSquaresClassifier) -> Matrix:
-        """Return the matrix of the distance in which the classifier was projected."""
-        distance = estimator.distance
-        if not isinstance(distance, str):
-            points = np.asarray(distance, dtype=np.float64)
-            if estimator.fit_intercept:
-                points = np.column_stack([points, np.ones(len(points))])
-        elif distance == "euclidean":
-            points = np.eye(2)
-        elif distance == "labeled":
-            points = self.design * np.sqrt(np.where(self.unlabeled, 0.0, self.row_weights))[:, None]
-        else:  # all rows of the constraint set
-            _, points = self._factors
-        metric: Matrix = points.T @ points
-        return metric
-
-    def oracle_of(self, estimator: ProjectedLeastSquaresClassifier, y_true: Any) -> Vector:
-        """Return the weights of least squares on all rows with their true labels."""
-        classes, target, missing = split_labels(y_true, estimator.missing_label)
-        check_consistent_length(self.design, target)
-        if missing.any():
-            n_missing = int(missing.sum())
-            raise ValueError(
-                f"y_true has {n_missing:,} rows without a label. The oracle needs all."
-            )
-        if not np.array_equal(classes, estimator.classes_):
-            raise ValueError(
-                f"y_true has the classes {classes.tolist()}, but the classifier was fitted to "
-                f"{estimator.classes_.tolist()}."
-            )
-        n_differ = np.count_nonzero((target != self.target) & ~self.unlabeled)
-        if n_differ:
-            raise ValueError(f"y_true contradicts y in {n_differ:,} labeled rows.")
-        return self.least_squares(target[self.unlabeled])
-
-    @cached_property
-    def _factors(self) -> tuple[Matrix, Matrix]:
-        """Rows S Q and triangle R with H = R'R and w(q) = R⁻¹ Q'S(y, q).
-
-        Orthogonal factors keep the digits of a feature far from zero, which H would square away.
-        """
-        root = np.sqrt(self.row_weights)
-        stacked = np.vstack([self.design * root[:, None], np.diag(np.sqrt(self.penalty))])
-        orthogonal, triangle = np.linalg.qr(stacked)
-        return orthogonal[: len(root)] * root[:, None], triangle
+    Orthogonal factors keep the digits of a feature far from zero, which H would square away.
+    """
+    root = np.sqrt(weights)[:, None]
+    orthogonal, triangle = np.linalg.qr(np.vstack([design * root, np.diag(np.sqrt(penalty))]))
+    if (np.abs(triangle.diagonal()) <= ON_A_LINE * np.linalg.norm(triangle, axis=0)).any():
+        raise ValueError(
+            "The weight space must have two dimensions, but the rows of X all lie on a line "
+            "through the origin (or their feature is constant), so they determine only one."
+        )
+    return orthogonal[: len(design)] * root, triangle
 
 
 def _check_estimator(estimator: Any) -> None:
@@ -324,18 +259,16 @@ def _check_estimator(estimator: Any) -> None:
     if not isinstance(estimator, ProjectedLeastSquaresClassifier):
         raise TypeError(
             "ConstraintSetDisplay shows a ProjectedLeastSquaresClassifier or an ICLSClassifier, "
-            f"but got a {type(estimator).__name__}. If it is the last step of a pipeline, pass "
-            "that step, and X as the steps before it leave it."
+            f"but got a {type(estimator).__name__}. For a pipeline, pass its last step, and X "
+            "transformed by the steps before."
         )
     check_is_fitted(estimator)
     assumed, n_features = estimator.certificate_.assumptions, estimator.n_features_in_
     problem = ""
-    if assumed.task != "binary":
-        problem = f"classifiers of two classes, but this one has {len(estimator.classes_)}"
-    elif estimator.kernel != "linear":
+    if assumed.task != "binary" or estimator.kernel != "linear":
         problem = (
-            "the weights of linear classifiers, and this one has a kernel. With two columns, "
-            "sklearn.inspection.DecisionBoundaryDisplay shows it"
+            "linear classifiers of two classes, but this one has a kernel or more classes. With "
+            "two columns, sklearn.inspection.DecisionBoundaryDisplay shows it"
         )
     elif assumed.n_bounded or assumed.class_prior:
         problem = (
@@ -343,26 +276,19 @@ def _check_estimator(estimator: Any) -> None:
             "or class_prior, which make it smaller"
         )
     elif n_features + bool(estimator.fit_intercept) != 2:
-        features = "1 feature" if n_features == 1 else f"{n_features} features"
         problem = (
-            f"two dimensions, but this classifier has {features} and "
-            f"{'an' if estimator.fit_intercept else 'no'} intercept. Fit it to two features with "
-            "fit_intercept=False, or to one feature with fit_intercept=True"
+            f"two dimensions, but this classifier has {n_features} feature(s) and fit_intercept="
+            f"{estimator.fit_intercept}. Fit it to two features with fit_intercept=False, or to "
+            "one feature with fit_intercept=True"
         )
     if problem:
         raise ValueError(f"ConstraintSetDisplay shows {problem}.")
 
 
-def as_point(classifier: LinearClassifier) -> Vector:
+def _as_point(classifier: LinearClassifier) -> Vector:
     """Return the two weights of a classifier, the intercept last."""
     weights = stored_weights(classifier)
     return np.append(weights.coef, weights.intercept)[:2]
-
-
-def weight_names(estimator: ProjectedLeastSquaresClassifier) -> tuple[str, str]:
-    features = getattr(estimator, "feature_names_in_", ("x1", "x2"))
-    last = "intercept" if estimator.fit_intercept else f"weight of {features[1]}"
-    return f"weight of {features[0]}", last
 
 
 def zonotope_vertices(start: Vector, generators: Matrix) -> Matrix:
