@@ -30,9 +30,7 @@ from neverworse.projection import (
     GramCoordinates,
     TrainingRows,
     Weights,
-    moments,
     solve_least_squares,
-    whiten,
 )
 from neverworse.rows import Rows
 
@@ -295,7 +293,7 @@ class LaplacianLeastSquaresClassifier(KernelModel, IndicatorClassifier):
         return Weights(found[:, :n_features], intercept)
 
 
-class SteppingTrainer:
+class WhitenedTrainer:
     """Retrains least squares by a step in whitened coordinates: one pass over the rows.
 
     In coordinates z that whiten all rows, w = Tz with T'HT = I and H = E'SE + αP, the weights for
@@ -304,13 +302,10 @@ class SteppingTrainer:
     scores Ew of one pass. The step also removes what rounding has left in w.
     """
 
-    def __init__(
-        self, whitening: GramCoordinates, known: KnownLabels, supervised: LeastSquaresClassifier
-    ) -> None:
+    def __init__(self, whitening: GramCoordinates, known: KnownLabels, supervised: Any) -> None:
         self.whitening = whitening
         self.labels = known.labels
-        self.n_classes = len(known.classes)
-        self.codes = np.zeros(whitening.rows.n_rows, np.min_scalar_type(self.n_classes - 1))
+        self.codes = np.zeros(whitening.rows.n_rows, np.min_scalar_type(len(known.classes) - 1))
         self.alpha = supervised.alpha_
         self.weights = stored_weights(supervised)
         self.next = self.weights  # those for the labels that `label` has last given
@@ -318,26 +313,30 @@ class SteppingTrainer:
         self.is_fitted = False
 
     def label(self) -> AnyArray:
-        s, w = self.labels.weights, self.weights
+        labels, w = self.labels, self.weights
 
-        def weigh(t: Vector, rows: slice) -> Vector:
+        def weigh(t: Matrix, rows: slice) -> Matrix:
             # The class of the largest score, of which t is one half less.
-            self.codes[rows] = t[0] > 0.0 if len(t) == 1 else t.argmax(axis=0)
-            target = self._target(rows)
+            several = len(t) > 1
+            codes = t.argmax(axis=0) if several else t[0] > 0.0
+            self.codes[rows] = codes
+            assigned = np.arange(len(t))[:, None] == codes if several else codes
+            target = np.where(labels.unlabeled[rows], assigned, labels.target[:, rows])
             residual = target - (t + 0.5) if self.is_fitted else target
-            if s is None:
+            if labels.weights is None:
                 return residual
             # Rows without a weight may score anything, even infinity.
-            return np.multiply(s[rows], residual, out=np.zeros_like(residual), where=s[rows] > 0.0)
+            s = labels.weights[rows]
+            return np.multiply(s, residual, out=np.zeros_like(residual), where=s > 0.0)
 
         _, summed, total = self.whitening.rows.scores_and_sum(w.coef, w.intercept - 0.5, weigh)
         z = self.whitening.adjoint(summed, total)
         if self.is_fitted:
             z -= self.alpha * self.whitening.adjoint_coef(w.coef)
-        self.next = self.whitening.to_weights(z)
-        if self.is_fitted:
-            self.next = w + self.next
-        return self.codes[self.labels.unlabeled]
+            self.next = w + self.whitening.to_weights(z)
+        else:
+            self.next = self.whitening.to_weights(z)
+        return self.codes[labels.unlabeled]
 
     def retrain(self) -> None:
         self.weights, self.is_fitted = self.next, True
@@ -346,28 +345,6 @@ class SteppingTrainer:
         """Return the weights for the labels of the last retraining; refined, if these stayed."""
         stayed = np.array_equal(codes, self.codes[self.labels.unlabeled])
         return self.next if stayed else self.weights
-
-    def _target(self, rows: slice) -> Vector:
-        codes = self.codes[rows]
-        several = self.labels.shape.is_coupled
-        assigned = np.arange(self.n_classes)[:, None] == codes if several else codes[None]
-        return np.where(self.labels.unlabeled[rows], assigned, self.labels.target[:, rows])
-
-
-def coordinates_of_all(
-    rows: Rows, weights: Vector | None, supervised: LeastSquaresClassifier
-) -> GramCoordinates:
-    """Return coordinates of all directions, or of those that `rcond` leaves."""
-    alpha, fit_intercept = supervised.alpha_, supervised.fit_intercept
-    if supervised.rcond is None:
-        return whiten(rows, weights, alpha, fit_intercept)
-    sums = moments(rows, weights, centre=fit_intercept)
-    values, vectors = linalg.eigh(sums.gram + alpha * np.eye(rows.n_columns))
-    kept = values > supervised.rcond * max(values[-1], 0.0)
-    basis = vectors[:, kept] / np.sqrt(values[kept])
-    offset, idle = np.zeros(basis.shape[1]), np.flatnonzero(~sums.varies)
-    found = GramCoordinates(sums.rows, sums.mean, basis, offset, np.sqrt(sums.raw), idle)
-    return found.with_total(1.0 / np.sqrt(sums.total)) if fit_intercept else found
 
 
 def loses_digits(whitening: GramCoordinates) -> bool:
