@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import _fit_context, is_classifier
 from sklearn.utils import Bunch, _safe_indexing, get_tags, indexable
-from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import _num_samples, check_consistent_length
 
@@ -61,11 +60,8 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
 
     Parameters
     ----------
-    estimators : list of (str, estimator), or estimator
+    estimators : list of (str, estimator)
         Candidates with their names, from simple to complex; all classifiers or all regressors.
-        Or one estimator, of which `param_list` makes candidates.
-    param_list : list of dicts, or None, default=None
-        Parameters of the candidates, from simple to complex, if `estimators` is one estimator.
     method : {"adj", "tri"}, default="adj"
         How to choose.
     distance : {"auto", "predict", "predict_proba"}, default="auto"
@@ -83,7 +79,7 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
     best_estimator_ : estimator
         The chosen candidate, fitted to the labeled rows. It makes the predictions.
     best_index_, best_name_ : int, str
-        Its position among the candidates, and its name or its parameters.
+        Its position among the candidates, and its name.
     supervised_ : estimator
         The choice without unlabeled rows: the candidate with the smallest `target_distances_`.
     estimators_, named_estimators_ : list of estimators, Bunch
@@ -112,6 +108,7 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
     Examples
     --------
     >>> import numpy as np
+    >>> from sklearn.base import clone
     >>> from sklearn.kernel_ridge import KernelRidge
     >>> from neverworse.methods import MetricModelSelection
     >>> rng = np.random.default_rng(0)
@@ -119,14 +116,14 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
     >>> y = X[:, 0] ** 3 - X[:, 0] + 0.05 * rng.normal(size=500)
     >>> y[20:] = np.nan
     >>> model = KernelRidge(alpha=1e-6, kernel="poly", gamma=1.0)
-    >>> reg = MetricModelSelection(model, param_list=[{"degree": k} for k in range(1, 13)])
-    >>> reg.fit(X, y).best_name_, int(np.argmin(reg.target_distances_)) + 1
-    ('degree=3', 12)
+    >>> models = [(f"degree {k}", clone(model).set_params(degree=k)) for k in range(1, 13)]
+    >>> reg = MetricModelSelection(models).fit(X, y)
+    >>> reg.best_name_, int(np.argmin(reg.target_distances_)) + 1
+    ('degree 3', 12)
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
-        "estimators": [list, HasMethods(["fit", "predict"])],
-        "param_list": [list, None],
+        "estimators": [list],
         "method": [StrOptions({"adj", "tri"})],
         "distance": [StrOptions({"auto", "predict", "predict_proba"})],
         "missing_label": "no_validation",
@@ -137,16 +134,14 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
 
     def __init__(
         self,
-        estimators: Any,
+        estimators: Named,
         *,
-        param_list: list[dict[str, Any]] | None = None,
         method: str = "adj",
         distance: str = "auto",
         missing_label: Any = "auto",
         verbose: int = 0,
     ) -> None:
         self.estimators = estimators
-        self.param_list = param_list
         self.method = method
         self.distance = distance
         self.missing_label = missing_label
@@ -172,7 +167,7 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
         try:
             forget_fit(self)
             refuse_chunks(self, X)
-            candidates = self._candidates_to_fit()
+            candidates = self._candidates()
             (X,) = indexable(X)
             weights, metadata = None, {}
             if sample_weight is not None:
@@ -208,49 +203,23 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
     def _can(self, method: str) -> bool:
         if hasattr(self, "best_estimator_"):
             return hasattr(self.best_estimator_, method)
-        return all(hasattr(estimator, method) for _, estimator in self._candidates())
+        return all(hasattr(estimator, method) for _, estimator in self.estimators)
 
     def _candidates(self) -> Named:
-        if isinstance(self.estimators, list):
-            return self.estimators
-        return [
-            (", ".join(f"{name}={value!r}" for name, value in params.items()), self.estimators)
-            for params in self.param_list or [{}]
-        ]
-
-    def _candidates_to_fit(self) -> Named:
         """Return copies of the candidates with their names, after a check."""
-        self._check_candidates()
-        candidates = self._candidates()
-        kinds = {name: get_tags(e).estimator_type or "neither" for name, e in candidates}
+        given = self.estimators
+        pairs = (isinstance(pair, tuple) and len(pair) == 2 for pair in given)
+        if not given or not all(pairs) or not all(isinstance(name, str) for name, _ in given):
+            raise ValueError(
+                "estimators has to be a list of (name, estimator), from simple to complex, with at "
+                f"least one of them. Got: {given!r}"
+            )
+        self._validate_names([name for name, _ in given])
+        kinds = {name: get_tags(e).estimator_type or "neither" for name, e in given}
         if set(kinds.values()) not in ({"classifier"}, {"regressor"}):
             told = ", ".join(f"{name!r}: {kind}" for name, kind in kinds.items())
             raise ValueError(f"Candidates must be all classifiers, or all regressors. Got: {told}.")
-        copies = [(name, copy_for_known_labels(estimator)) for name, estimator in candidates]
-        for (_, estimator), params in zip(copies, self.param_list or (), strict=False):
-            estimator.set_params(**params)
-        return copies
-
-    def _check_candidates(self) -> None:
-        given, params = self.estimators, self.param_list
-        if isinstance(given, list):
-            pairs = (isinstance(pair, tuple) and len(pair) == 2 for pair in given)
-            if not given or not all(pairs) or not all(isinstance(name, str) for name, _ in given):
-                raise ValueError(
-                    "estimators has to be a list of (name, estimator), from simple to complex, "
-                    f"with at least one of them. Got: {given!r}"
-                )
-            if params is not None:
-                raise ValueError(
-                    "param_list is for one estimator, but estimators is a list. Leave one out."
-                )
-            self._validate_names([name for name, _ in given])
-        elif not params or not all(isinstance(each, Mapping) for each in params):
-            raise ValueError(
-                "estimators is one estimator: pass a list of dicts as param_list, each with the "
-                "parameters of one candidate, from simple to complex; or a list of (name, "
-                f"estimator) as estimators. Got: param_list={params!r}"
-            )
+        return [(name, copy_for_known_labels(estimator)) for name, estimator in given]
 
     def _choose(
         self, candidates: Named, X: Any, y: Any, weights: Vector | None, budget: Budget
@@ -272,11 +241,9 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
         self.estimators_ = fitted
         self.named_estimators_ = Bunch(**dict(zip(names, fitted, strict=False)))
         target, between, unlabeled = compared.distances(responses)
-        self.target_distances_, self.adjusted_distances_ = (
-            target,
-            adjusted(target, between, unlabeled),
-        )
-        self.labeled_distances_, self.unlabeled_distances_ = between, unlabeled
+        self.target_distances_, self.labeled_distances_ = target, between
+        self.unlabeled_distances_ = unlabeled
+        self.adjusted_distances_ = adjusted(target, between, unlabeled)
         sums = (1.0 + ROUNDING) * (target[:, None] + target)
         self.consistent_ = ~np.tril(unlabeled > sums, -1).any(axis=1)
         adj, tri = np.argmin(self.adjusted_distances_), np.flatnonzero(self.consistent_)[-1]
@@ -291,7 +258,7 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         try:
-            theirs = [get_tags(estimator) for _, estimator in self._candidates()]
+            theirs = [get_tags(estimator) for _, estimator in self.estimators]
         except (AttributeError, TypeError, ValueError):  # for `fit` to explain
             return tags
         if theirs:
@@ -334,29 +301,23 @@ class Targets:
         cls, candidates: Named, X: Any, y: Any, weights: Vector, distance: str, missing_label: Any
     ) -> Targets:
         """Check y, and decide what candidates are asked for."""
-        without = [name for name, e in candidates if not hasattr(e, "predict_proba")]
         if not is_classifier(candidates[0][1]):
-            if distance == "predict_proba":
-                raise ValueError("distance='predict_proba' is for classifiers. Use 'auto'.")
             marker = np.nan if is_auto(missing_label) else missing_label
             target, unlabeled = split_targets(y, marker)
             check_consistent_length(X, target)
             if not weights[~unlabeled].any():
                 raise ValueError("sample_weight is zero for all rows with a target.")
-            return cls(target, unlabeled, weights, target[:, None], None, "predict")
-        if distance == "predict_proba" and without:
-            raise ValueError(
-                "distance='predict_proba' needs predict_proba, which "
-                f"{', '.join(map(repr, without))} does not have. Use distance='predict'."
-            )
+            response = "predict" if distance == "auto" else distance
+            return cls(target, unlabeled, weights, target[:, None], None, response)
         classes, codes, unlabeled = split_labels(y, missing_label)
         check_consistent_length(X, codes)
         check_weights(classes, codes, unlabeled, weights)
         codes = codes.astype(np.intp)
-        response = "predict" if distance == "predict" or without else "predict_proba"
-        return cls(
-            classes[codes], unlabeled, weights, np.eye(len(classes))[codes], classes, response
-        )
+        if distance == "auto":
+            every = all(hasattr(estimator, "predict_proba") for _, estimator in candidates)
+            distance = "predict_proba" if every else "predict"
+        truth = np.eye(len(classes))[codes]
+        return cls(classes[codes], unlabeled, weights, truth, classes, distance)
 
     def respond(self, name: str, fitted: Any, X: Any) -> Matrix:
         """Return what a fitted candidate says about all rows, in the form of `truth`."""
@@ -369,12 +330,8 @@ class Targets:
         if given.shape != needed:
             gives = f"{self.response} of shape {given.shape}, but {needed} is needed"
             raise ValueError(f"Candidate {name!r} gives {gives}.")
-        wrong = ~np.isfinite(given[self.weights > 0.0])
-        if wrong.any():
-            raise ValueError(
-                f"Candidate {name!r} predicts NaN or infinity for {wrong.sum()} rows, so that it "
-                "has no distance from the others. Leave it out, or rescale the features."
-            )
+        if not np.isfinite(given[self.weights > 0.0]).all():
+            raise ValueError(f"Candidate {name!r} predicts NaN or infinity. Leave it out.")
         return given.reshape(self.truth.shape)
 
     def distances(self, responses: list[Matrix]) -> tuple[Vector, Matrix, Matrix]:
