@@ -224,7 +224,13 @@ class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):
         return odds
 
     def _fit_signs(self, X: Matrix, sign: Vector, classes: AnyArray, budget: Budget) -> None:
-        noise = NullCategoryNoise(float(self.width), checked_rates(self.unlabeled_rates))
+        rates = None if self.unlabeled_rates is None else np.asarray(self.unlabeled_rates, float)
+        if rates is not None and (rates.shape != (2,) or not ((rates > 0) & (rates < 1)).all()):
+            raise ValueError(
+                f"unlabeled_rates={self.unlabeled_rates!r} has to be two probabilities between 0 "
+                "and 1: of a row of the first and of the second class to be unlabeled."
+            )
+        noise = NullCategoryNoise(float(self.width), rates)
         data = Data(X, sign, noise.evidence, int(self.max_active), self.tol, self.max_iter)
         labeled, optimize = sign != 0.0, bool(self.optimize)
 
@@ -269,9 +275,7 @@ class NullCategoryNoise:
     """
 
     width: float  # a, the width of the null category
-    # the probabilities of rows of the first class (-) and of the second one (+) to be unlabeled.
-    # None: they are equal, and left out
-    rates: tuple[float, float] | None = None
+    rates: Vector | None = None  # the parameter `unlabeled_rates`
 
     def evidence(self, sign: Vector, mean: Vector, variance: Vector) -> Evidence:
         """Return the normaliser for latent values distributed as N(mean, variance).
@@ -300,27 +304,11 @@ class NullCategoryNoise:
         return (np.stack([-mean, mean]) - 0.5 * self.width) / scale
 
     def _log_weights(self, sign: Vector) -> Matrix:
-        rates = np.zeros(2) if self.rates is None else np.array(self.rates)
-        unlabeled = np.zeros(2) if self.rates is None else np.log(rates)
-        own = sign == np.array([[-1.0], [1.0]])
-        known = np.where(own, np.log1p(-rates)[:, None], -np.inf)
-        return np.where(sign == 0.0, unlabeled[:, None], known)
-
-
-def checked_rates(rates: Any) -> tuple[float, float] | None:
-    """Return the parameter `unlabeled_rates` of a classifier, or say what is wrong with it."""
-    if rates is None:
-        return None
-    try:
-        first, second = (float(rate) for rate in rates)
-    except (TypeError, ValueError):
-        first = second = np.nan
-    if not (0.0 < first < 1.0 and 0.0 < second < 1.0):
-        raise ValueError(
-            f"unlabeled_rates={rates!r} are not two numbers between 0 and 1: the probabilities of "
-            "rows of the first and of the second class to be unlabeled."
-        )
-    return first, second
+        rates = self.rates
+        labeled = np.zeros(2) if rates is None else np.log1p(-rates)
+        unlabeled = np.zeros(2) if rates is None else np.log(rates)
+        own = np.where(sign == np.array([[-1.0], [1.0]]), labeled[:, None], -np.inf)
+        return np.where(sign == 0.0, unlabeled[:, None], own)
 
 
 def _excess(u: Vector, hazard: Vector) -> Vector:

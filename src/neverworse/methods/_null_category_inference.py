@@ -83,15 +83,7 @@ class Posterior:
                 _blocks(factor),
             )
         )
-        try:
-            root = linalg.cholesky(np.eye(len(factor)) + gram, lower=True, check_finite=False)
-        except linalg.LinAlgError:
-            # Beside the likelihoods, the prior precision is lost in rounding errors.
-            raise ValueError(
-                "The variances of the kernel are too large for working precision: the noise has "
-                "the variance 1. Choose a kernel with a smaller variance, or, if it is not "
-                "stationary, rescale the columns of X."
-            ) from None
+        root = _cholesky(np.eye(len(factor)) + gram)
         inverse, _ = linalg.lapack.dtrtri(root, lower=1)
         return cls(inverse.T @ (inverse @ (factor @ shift)), inverse)
 
@@ -177,16 +169,7 @@ class ActiveRows:
     @classmethod
     def of(cls, kernel: Any, rows: Matrix) -> ActiveRows:
         """Factorise the covariance of rows that `choose_active` has found."""
-        covariance = _finite(kernel(rows, rows))
-        try:
-            triangle = linalg.cholesky(covariance, lower=True, check_finite=False)
-        except linalg.LinAlgError:
-            raise ValueError(
-                "The kernel's covariance of rows is not positive definite in floating point: rows "
-                "are too much alike for it. Choose a kernel with a shorter length scale or with "
-                "white noise, or rescale the columns of X."
-            ) from None
-        return cls(kernel, rows, triangle)
+        return cls(kernel, rows, _cholesky(_finite(kernel(rows, rows))))
 
     def factor(self, X: Matrix) -> tuple[Matrix, Vector]:
         """Return L of shape (m, n), and the variances of e."""
@@ -301,6 +284,17 @@ def sample_rows(labeled: Mask, size: int, rng: RandomState) -> Indices:
     return np.sort(np.concatenate(parts))
 
 
+def _cholesky(matrix: Matrix) -> Matrix:
+    try:
+        return linalg.cholesky(matrix, lower=True, check_finite=False)
+    except linalg.LinAlgError:
+        raise ValueError(
+            "A covariance is not positive definite in floating point: the kernel's variance is too "
+            "large compared with that of the noise, 1, or rows are too similar. Choose a kernel "
+            "with a smaller variance or a shorter length scale, or rescale the columns of X."
+        ) from None
+
+
 def _finite(values: Any) -> Any:
     if not np.isfinite(values).all():
         raise ValueError(
@@ -326,19 +320,10 @@ def fit_process(
 
 def default_kernel(X: Matrix) -> Any:
     """Return a Gaussian kernel whose length starts at the median distance of different rows."""
-    size = float(np.abs(X).max())
-    length = 1.0
-    if size > 0.0:  # squares of very large or small features would not be finite, or zero
-        distances = pdist(X / size)
-        if distances.any():
-            length = size * float(np.median(distances[distances > 0.0]))
-    numbers = np.finfo(np.float64)
-    if not RANGE * numbers.tiny < length < numbers.max / RANGE:
-        raise ValueError(
-            f"Rows of X have a median distance of {length:.2g}, too close to the limits of "
-            "floating point numbers. Rescale the columns of X, for example with "
-            "sklearn.preprocessing.StandardScaler."
-        )
+    # Squares of very large or very small features would overflow, or vanish.
+    size = float(np.abs(X).max()) or 1.0
+    distances = pdist(X / size)
+    length = size * float(np.median(distances[distances > 0.0])) if distances.any() else 1.0
     rows_differ = ConstantKernel(VARIANCE, "fixed") * RBF(length, (length / RANGE, length * RANGE))
     return rows_differ + ConstantKernel(BIAS, "fixed")
 
