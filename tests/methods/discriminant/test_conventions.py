@@ -37,7 +37,7 @@ PARAMETERS = [
     LinearDiscriminantClassifier(**SHARED),
     NearestMeanClassifier(alpha=2.0, missing_label="?"),
     EMDiscriminantAnalysis(0.3, **SHARED, **STEPS),
-    MomentConstrainedDiscriminantAnalysis("symmetric", **SHARED),
+    MomentConstrainedDiscriminantAnalysis(**SHARED),
     ImplicitlyConstrainedDiscriminantAnalysis(**SHARED, **STEPS),
     ContrastivePessimisticDiscriminantAnalysis(**SHARED, **STEPS),
 ]

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar
 
 import numpy as np
 from scipy import linalg
-from sklearn.utils._param_validation import StrOptions
 
 from neverworse._typing import Matrix
 from neverworse._words import documented_like
 from neverworse.methods.discriminant._gaussian import (
     GaussianClasses,
     Sample,
-    SingularCovarianceError,
-    Subspace,
     mean_diagonal,
 )
 from neverworse.methods.discriminant._soft_labels import (
@@ -24,7 +20,6 @@ from neverworse.methods.discriminant._soft_labels import (
     descend,
 )
 from neverworse.methods.discriminant._supervised import Problem, SemiSupervisedDiscriminant
-from neverworse.projection import EPS
 
 
 @documented_like(EMDiscriminantAnalysis)
@@ -42,18 +37,14 @@ class MomentConstrainedDiscriminantAnalysis(SemiSupervisedDiscriminant):
 
     .. math:: x \mapsto A (x - m_l) + m , \qquad A T_l A' = T ,
 
-    so that they satisfy it for all rows. Both T and :math:`T_l` include the penalty α, and the
-    shares :math:`p_k` are those of the labeled rows, whatever `priors`. Nothing is guaranteed:
-    unlabeled rows from elsewhere, or with other shares of classes, move it in a wrong direction.
+    so that they satisfy it for all rows. Of the matrices A it is :math:`(T T_l^{-1})^{1/2}`, for
+    which predictions do not depend on the units of the columns, or on any other linear map of them.
+    Both T and :math:`T_l` include the penalty α, and the shares :math:`p_k` are those of the
+    labeled rows, whatever `priors`. Nothing is guaranteed: unlabeled rows from another
+    distribution, or with other shares of classes, move the boundary in a wrong direction.
 
     Parameters
     ----------
-    root : {"invariant", "symmetric"}, default="invariant"
-        Which of the matrices A is taken.
-
-        - "invariant": :math:`(T T_l^{-1})^{1/2}`, for which predictions do not depend on the units
-          of the columns, or on any other linear map of these (Loog 2014).
-        - "symmetric": :math:`T^{1/2} T_l^{-1/2}`, of symmetric square roots (Loog 2012).
     covariance : {"full", "spherical"}, default="full"
         With "spherical" the means are shifted by :math:`m - m_l`, and that is all. Together with
         ``priors="uniform"`` this is the constrained nearest mean classifier of Loog (2010).
@@ -69,9 +60,6 @@ class MomentConstrainedDiscriminantAnalysis(SemiSupervisedDiscriminant):
     M. Loog, "Constrained parameter estimation for semi-supervised learning: the case of the nearest
     mean classifier", ECML PKDD (2010), 291-304.
 
-    M. Loog, "Semi-supervised linear discriminant analysis using moment constraints", Partially
-    Supervised Learning (2012), 32-41.
-
     M. Loog, "Semi-supervised linear discriminant analysis through moment-constraint parameter
     estimation", Pattern Recognition Letters 37 (2014), 24-31.
 
@@ -84,26 +72,6 @@ class MomentConstrainedDiscriminantAnalysis(SemiSupervisedDiscriminant):
     array([0, 1])
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
-        **SemiSupervisedDiscriminant._parameter_constraints,
-        "root": [StrOptions({"invariant", "symmetric"})],
-    }
-
-    def __init__(
-        self,
-        root: str = "invariant",
-        *,
-        covariance: str = "full",
-        priors: Any = None,
-        alpha: float = 0.0,
-        missing_label: Any = "auto",
-    ) -> None:
-        self.root = root
-        self.covariance = covariance
-        self.priors = priors
-        self.alpha = alpha
-        self.missing_label = missing_label
-
     def _move(self, problem: Problem) -> GaussianClasses:
         start, sample, family = problem.start, problem.sample, problem.sample.family
         shares = sample.known[:, 0] / sample.labeled_weight
@@ -113,39 +81,15 @@ class MomentConstrainedDiscriminantAnalysis(SemiSupervisedDiscriminant):
         labeled = start.covariance + (apart.T * shares) @ apart
         together = sample.scatter / sample.total
         together[np.diag_indices_from(together)] += family.alpha
-        matrix = _ROOTS[self.root](labeled, together, start.space)
+        # (T T_l⁻¹)^½ in the subspace, from the basis in which both are diagonal.
+        basis, inverse = start.space.basis, start.space.inverse
+        of_labeled = basis.T @ labeled @ basis
+        values, common = linalg.eigh(basis.T @ together @ basis, of_labeled)
+        root = of_labeled @ (common * np.sqrt(np.maximum(values, 0.0))) @ common.T
+        # Coordinates are mapped by it, and all other directions left alone.
+        matrix = inverse @ (root - np.eye(len(root))) @ basis.T + np.eye(len(inverse))
         covariance = matrix @ start.covariance @ matrix.T
         return replace(start, means=apart @ matrix.T, covariance=(covariance + covariance.T) / 2.0)
-
-
-def _invariant(labeled: Matrix, together: Matrix, space: Subspace) -> Matrix:
-    """Return (T T_l⁻¹)^½ in the subspace, from the basis in which both are diagonal."""
-    basis, inverse = space.basis, space.inverse
-    of_labeled = basis.T @ labeled @ basis
-    values, common = linalg.eigh(basis.T @ together @ basis, of_labeled)
-    root = of_labeled @ (common * np.sqrt(np.maximum(values, 0.0))) @ common.T
-    return _extended(root, basis, inverse)
-
-
-def _symmetric(labeled: Matrix, together: Matrix, space: Subspace) -> Matrix:
-    """Return T^½ T_l^-½ in the subspace."""
-    basis = linalg.qr(space.basis, mode="economic")[0]
-    values, vectors = linalg.eigh(basis.T @ labeled @ basis)
-    if values[0] <= len(values) * EPS * values[-1]:
-        raise SingularCovarianceError  # the units of the columns are too different
-    inverse_root = (vectors / np.sqrt(values)) @ vectors.T
-    values, vectors = linalg.eigh(basis.T @ together @ basis)
-    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T @ inverse_root
-    return _extended(root, basis, basis)
-
-
-def _extended(matrix: Matrix, basis: Matrix, inverse: Matrix) -> Matrix:
-    """Return a map of coordinates as one of rows, which leaves all other directions alone."""
-    change: Matrix = inverse @ (matrix - np.eye(len(matrix))) @ basis.T
-    return change + np.eye(len(change))
-
-
-_ROOTS = {"invariant": _invariant, "symmetric": _symmetric}
 
 
 @documented_like(EMDiscriminantAnalysis)

@@ -45,17 +45,16 @@ SMALLEST_RCOND = 1e-13
 MAX_OFFSET_RATIO = 1e4
 
 
-ADVICE = (
-    "Label more rows, or pass alpha > 0, which is added to all variances: scale the columns first, "
-    "for example with sklearn.preprocessing.StandardScaler."
-)
-
-
 class SingularCovarianceError(ValueError):
     """A covariance has no inverse, so that there is no density."""
 
     def __init__(self) -> None:
-        super().__init__(f"The covariance within the classes has no inverse. {ADVICE}")
+        super().__init__(
+            "The covariance within the classes has no inverse: labeled rows do not vary within "
+            "their classes, or hardly so, compared with all rows. Label more rows, or pass alpha > "
+            "0, which is added to all variances: scale the columns first, for example with "
+            "sklearn.preprocessing.StandardScaler."
+        )
 
 
 @dataclass(frozen=True)

@@ -81,10 +81,9 @@ class SoftLabelDiscriminant(SemiSupervisedDiscriminant):
         max_time: float | None = None,
         verbose: int = 0,
     ) -> None:
-        self.covariance = covariance
-        self.priors = priors
-        self.alpha = alpha
-        self.missing_label = missing_label
+        super().__init__(
+            covariance=covariance, priors=priors, alpha=alpha, missing_label=missing_label
+        )
         self.tol = tol
         self.max_iter = max_iter
         self.max_time = max_time

@@ -24,11 +24,9 @@ from neverworse.estimators import (
 )
 from neverworse.methods._base import LogOddsClassifier
 from neverworse.methods.discriminant._gaussian import (
-    ADVICE,
     Family,
     GaussianClasses,
     Sample,
-    SingularCovarianceError,
     uncentred,
 )
 from neverworse.projection import Labels, Observer, TrainingRows
@@ -49,15 +47,23 @@ class DiscriminantClassifier(LogOddsClassifier):
         "missing_label": "no_validation",
     }
 
-    covariance: str
-    priors: Any
-    alpha: float
-    missing_label: Any
-
     priors_: Vector
     means_: Matrix
     covariance_: Matrix
     rank_: int
+
+    def __init__(
+        self,
+        *,
+        covariance: str = "full",
+        priors: Any = None,
+        alpha: float = 0.0,
+        missing_label: Any = "auto",
+    ) -> None:
+        self.covariance = covariance
+        self.priors = priors
+        self.alpha = alpha
+        self.missing_label = missing_label
 
     @explains_conversion
     def predict_joint_log_proba(self, X: Any) -> Matrix:
@@ -93,16 +99,8 @@ class DiscriminantClassifier(LogOddsClassifier):
         priors = _checked_priors(self.priors, known.classes)
         family = Family(self.covariance == "spherical", float(self.alpha), priors)
         self.classes_ = known.classes
-        try:
-            training = TrainingRows(given.rows, known.labels)
-            model = self._fit_training(training, family, given.observer)
-        except SingularCovarianceError:
-            n_labeled = int(np.count_nonzero(~known.labels.unlabeled))
-            raise ValueError(
-                f"The {n_labeled} labeled rows do not vary within their classes (or hardly so, "
-                f"compared with all rows), so that their common covariance is singular. {ADVICE}"
-            ) from None
-        self._set_model(model)
+        training = TrainingRows(given.rows, known.labels)
+        self._set_model(self._fit_training(training, family, given.observer))
 
     @abstractmethod
     def _fit_training(
@@ -126,18 +124,13 @@ def _checked_priors(priors: Any, classes: AnyArray) -> Vector | None:
     if priors is None:
         return None
     n_classes = len(classes)
-    if isinstance(priors, str):
-        return np.full(n_classes, 1.0 / n_classes)
-    given = np.asarray(priors, dtype=np.float64)
-    if given.shape != (n_classes,):
+    uniform = isinstance(priors, str)
+    given = np.full(n_classes, 1.0 / n_classes) if uniform else np.asarray(priors, np.float64)
+    valid = given.shape == (n_classes,) and (given > 0.0).all()
+    if not valid or abs(given.sum() - 1.0) > SUM_TOLERANCE:
         raise ValueError(
-            f"priors has shape {given.shape}, but y has {n_classes} classes "
-            f"({', '.join(map(str, classes))}): give one probability for each, in this order."
-        )
-    if not (given > 0.0).all() or abs(given.sum() - 1.0) > SUM_TOLERANCE:
-        raise ValueError(
-            f"priors={given.tolist()} are not probabilities of classes that occur: they have to be "
-            "positive, and add up to 1."
+            f"priors={priors!r} has to be one positive probability for each of the {n_classes} "
+            f"classes, in the order {', '.join(map(str, classes))}, with the sum 1."
         )
     return given / given.sum()
 
@@ -205,19 +198,6 @@ class LinearDiscriminantClassifier(DiscriminantClassifier):
     """
 
     log_likelihood_: float
-
-    def __init__(
-        self,
-        *,
-        covariance: str = "full",
-        priors: Any = None,
-        alpha: float = 0.0,
-        missing_label: Any = "auto",
-    ) -> None:
-        self.covariance = covariance
-        self.priors = priors
-        self.alpha = alpha
-        self.missing_label = missing_label
 
     def _fit_training(
         self,
