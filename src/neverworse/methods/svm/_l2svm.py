@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from copy import copy
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -32,14 +33,12 @@ from neverworse.methods.svm._newton import (
     System,
     minimise,
 )
-from neverworse.projection import Observer, Weights, moments
+from neverworse.projection import Labels, Observer, Weights, moments
 from neverworse.rows import Rows, SparseRows
 
 # With more columns than this, Newton steps by conjugate gradients are faster than with the matrix:
 # of dense rows, of dense rows that are fewer than their columns, and of sparse rows.
 MAX_COLUMNS, MAX_WIDE_COLUMNS, MAX_SPARSE_COLUMNS = 3000, 1000, 300
-# Labeled rows are copied if there are more than this many times as many rows.
-MIN_UNUSED_RATIO = 10
 # The tolerance of solutions that are only stages on the way to others.
 COARSE_TOL = 1e-6
 
@@ -81,8 +80,7 @@ class SVMClassifier(LinearClassifier):
         most = MAX_SPARSE_COLUMNS if isinstance(rows, SparseRows) else most
         full = moments(rows, weights, centred) if rows.n_columns <= most else None
         sums = full or wide_moments(rows, weights, centred)
-        absent = weights == 0.0 if not weights.all() else None
-        design = Design(sums.rows, sums.mean, np.flatnonzero(~sums.varies), penalty, absent)
+        design = Design(sums.rows, sums.mean, np.flatnonzero(~sums.varies), penalty)
         if full is None:
             return design, ConjugateSystem()
         gram = full.gram
@@ -96,21 +94,15 @@ class SVMClassifier(LinearClassifier):
         return weights / weights.sum() if self.scaling == "mean" else weights
 
     def _set_end(self, converged: bool, n_iter: int, budget: Budget) -> None:
-        """Say how the solver ended, with a warning if it did so early for no known reason."""
+        """Say how the solver ended; warn if it did so early, unless a callback asked for it."""
         self.converged_ = converged
         self.n_iter_ = max(1, n_iter)  # scikit-learn wants at least one
-        if converged:
-            return
-        if n_iter >= self.max_iter:
-            reason = f"did not converge in max_iter={self.max_iter} Newton steps. Raise max_iter"
-        elif not budget.exhausted:
-            reason = "made no more progress before it converged. Raise tol or alpha"
-        else:
-            return  # stopped by a callback
-        warn_not_converged(
-            f"The solver {reason}, or rescale the features, for example with "
-            "sklearn.preprocessing.StandardScaler."
-        )
+        if not converged and (n_iter >= self.max_iter or not budget.exhausted):
+            warn_not_converged(
+                f"The solver has not converged after {n_iter} Newton steps (max_iter="
+                f"{self.max_iter}). Raise max_iter, tol or alpha, or rescale the features, for "
+                "example with sklearn.preprocessing.StandardScaler."
+            )
 
 
 @documented_like(ProjectedLeastSquaresClassifier)
@@ -217,17 +209,15 @@ class L2SVMClassifier(SVMClassifier):
 
     def _fit_known(self, rows: Rows, known: KnownLabels, observer: Observer | None) -> None:
         labels = known.labels
-        weights = self._scaled(labels.weights_where(~labels.unlabeled))
-        targets = labels.target
+        weights = labels.weights_where(~labels.unlabeled)
         used = np.flatnonzero(weights)
-        if MIN_UNUSED_RATIO * len(used) < rows.n_rows:
-            rows, weights, targets = rows.some(used), weights[used], targets[:, used]
-        design, system = self._prepare(rows, weights)
+        weights = self._scaled(weights[used])
+        design, system = self._prepare(with_weight(rows, used), weights)
         solutions, n_iter = [], 0
-        for target in targets:
+        for target in labels.target[:, used]:
             budget = Budget(self.max_iter, None, observer)
             loss = Objective(design, weights * target, weights * (1.0 - target))
-            solutions.append(minimise(loss, system.fresh(), budget, self.tol, stage="Newton step"))
+            solutions.append(minimise(loss, copy(system), budget, self.tol, stage="Newton step"))
             n_iter = max(n_iter, budget.n_iter)
         found = [design.weights(solution.parameters) for solution in solutions]
         intercept = np.concatenate([w.intercept for w in found])
@@ -236,6 +226,11 @@ class L2SVMClassifier(SVMClassifier):
         values = [solution.value for solution in solutions]
         self.objective_ = np.array(values) if len(values) > 1 else values[0]
         self._set_end(all(solution.converged for solution in solutions), n_iter, budget)
+
+
+def with_weight(rows: Rows, used: Indices) -> Rows:
+    """Return these rows alone: others may score anything, even infinity."""
+    return rows if len(used) == rows.n_rows else rows.some(used)
 
 
 @dataclass(frozen=True)
@@ -322,8 +317,8 @@ class SemiSupervisedSVM(SVMClassifier):
         used = known.labels.weights_where(unlabeled) > 0.0
         codes = np.zeros(rows.n_rows, np.intp)
         if used.any():
-            problem = self._problem(rows, known, used, budget)
-            found, codes[used] = self._fit_partly(problem, self._share(known))
+            problem = self._problem(rows, known.labels, budget)
+            found, codes[used] = self._fit_partly(problem, self._share(known.labels))
         else:
             found = stored_weights(supervised)
             self.converged_, self.n_iter_ = supervised.converged_, supervised.n_iter_
@@ -342,26 +337,25 @@ class SemiSupervisedSVM(SVMClassifier):
     def _keep_supervised(self) -> None:
         """Set the attributes of the method if there are no unlabeled rows."""
 
-    def _problem(
-        self, rows: Rows, known: KnownLabels, unlabeled: Mask, budget: Budget
-    ) -> PartlyLabeled:
-        labels = known.labels
-        weights = self._scaled(labels.weights_where(~labels.unlabeled))
-        where = np.flatnonzero(unlabeled)
-        costs = self._scaled(labels.weights_where(unlabeled)[where])
+    def _problem(self, rows: Rows, labels: Labels, budget: Budget) -> PartlyLabeled:
+        s = np.ones(rows.n_rows) if labels.weights is None else labels.weights
+        used = np.flatnonzero(s)
+        s, target, unlabeled = s[used], labels.target[0, used], labels.unlabeled[used]
+        weights = self._scaled(np.where(unlabeled, 0.0, s))
+        costs = self._scaled(s[unlabeled])
         full = weights / float(self.unlabeled_weight)  # the form that `PartlyLabeled` solves
-        full[where] = costs
-        design, system = self._prepare(rows, full)
-        labeled = Objective(design, weights * labels.target[0], weights * (1.0 - labels.target[0]))
+        full[unlabeled] = costs
+        design, system = self._prepare(with_weight(rows, used), full)
+        labeled = Objective(design, weights * target, weights * (1.0 - target))
         parameters = design.parameters(stored_weights(self.supervised_))
         start = Solution.of(parameters, design.scores(parameters))
+        where = np.flatnonzero(unlabeled)
         return PartlyLabeled(labeled, system, where, costs, start, self.tol, budget)
 
-    def _share(self, known: KnownLabels) -> float:
+    def _share(self, labels: Labels) -> float:
         """Return the share of positive rows among the unlabeled ones."""
         if self.positive_fraction is not None:
             return float(self.positive_fraction)
-        labels = known.labels
         return float(labels.target[0, labels.weights_where(~labels.unlabeled) > 0.0].mean())
 
     def __sklearn_tags__(self) -> Any:

@@ -11,7 +11,7 @@ from scipy.linalg import lapack
 
 from neverworse._budget import Budget
 from neverworse._iterations import conjugate_gradients
-from neverworse._typing import Indices, Mask, Matrix, Vector
+from neverworse._typing import Indices, Matrix, Vector
 from neverworse.projection import EPS, Weights
 from neverworse.rows import N_PARTS, Rows, SparseRows, map_in_threads, single_threaded_blas
 
@@ -46,14 +46,11 @@ class Design:
     idle: Indices  # columns in which no row differs from the centre: exactly zero once centred
     # (n_parameters,): the penalty is ½ Σ penalty · parameter². Without intercept, n_columns long
     penalty: Vector
-    absent: Mask | None  # (n_rows,): rows without weight, whose scores may be anything
 
     def scores(self, parameters: Vector) -> Vector:
-        """Return the scores of all rows; zero for rows without weight."""
+        """Return the scores of all rows."""
         weights = self.weights(parameters)
         scores: Vector = self.rows.scores(weights.coef, weights.intercept)[0]
-        if self.absent is not None:
-            scores[self.absent] = 0.0
         return scores
 
     def gather(self, weighted_sum: Vector, total: float) -> Vector:
@@ -163,7 +160,6 @@ class Objective:
 
     def value(self, at: Solution) -> float:
         up, down = np.maximum(at.up, 0.0), np.maximum(at.down, 0.0)
-        # A row without weight may have a score whose square overflows: multiply one by one.
         loss = np.vdot(self.positive * up, up) + np.vdot(self.negative * down, down)
         penalty = np.vdot(self.design.penalty * at.parameters, at.parameters)
         return 0.5 * float(loss + penalty)
@@ -223,8 +219,8 @@ def minimise(
     On each set of rows within the margin the objective is quadratic. A step goes towards its
     minimum, as far as the objective decreases; it is the last one if the set stays the same.
 
-    System and start may come from an earlier call, with other weights of the rows. Steps are
-    reported if they have a name, `stage`.
+    System and start may come from an earlier call, with other weights of the rows: the system
+    remembers what it has factored. Steps are reported if they have a name, `stage`.
     """
     n_rows = objective.design.rows.n_rows
     if start is None:
@@ -258,13 +254,8 @@ class GramSystem:
     """
 
     def __init__(self, gram: Matrix, curvature: Vector) -> None:
-        self._start = gram, curvature
         self._gram, self._curvature = gram, curvature
         self._factor: tuple[Vector, _Factor] | None = None  # of this penalty
-
-    def fresh(self) -> GramSystem:
-        """Return the system as it was in the beginning, when all rows had curvature."""
-        return GramSystem(*self._start)
 
     def step(self, model: LocalModel) -> Vector:
         penalty = model.design.penalty
@@ -355,16 +346,13 @@ class ConjugateSystem:
     def __init__(self) -> None:
         self._n_steps = 0
 
-    def fresh(self) -> ConjugateSystem:
-        return ConjugateSystem()
-
     def step(self, model: LocalModel) -> Vector:
         self._n_steps += 1
         accuracy = FIRST_ACCURACY if self._n_steps <= N_FIRST else ACCURACY
         design, curvature = model.design, model.curvature
         most = MAX_ACTIVE_SHARE * design.rows.n_rows
         if isinstance(design.rows, SparseRows) and len(model.active) <= most:
-            design = replace(design, rows=design.rows.some(model.active), absent=None)
+            design = replace(design, rows=design.rows.some(model.active))
             curvature = curvature[model.active]
         centre, total = design.centre, float(curvature.sum())
         squares = design.rows.squares(curvature)
