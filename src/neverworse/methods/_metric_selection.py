@@ -6,20 +6,20 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy.spatial.distance import pdist, squareform
 from sklearn.base import _fit_context, is_classifier
-from sklearn.utils import Bunch, _safe_indexing, get_tags, indexable
+from sklearn.utils import Bunch, get_tags, indexable
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import _num_samples, check_consistent_length
 
 from neverworse._budget import Budget
-from neverworse._typing import AnyArray, Mask, Matrix, Vector
+from neverworse._typing import Mask, Matrix, Vector
 from neverworse._words import documented_like
 from neverworse.estimators import (
     CallbackSupportMixin,
+    LabeledRows,
     PassesPredictionsOn,
-    check_weights,
-    copy_for_known_labels,
     copy_input_checks,
     explains_conversion,
     forget_fit,
@@ -27,7 +27,6 @@ from neverworse.estimators import (
     observed_fit,
     predicted_codes,
     refuse_chunks,
-    split_labels,
     split_targets,
     weights_for,
 )
@@ -167,15 +166,14 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
         try:
             forget_fit(self)
             refuse_chunks(self, X)
-            candidates = self._candidates()
+            self._check_candidates()
             (X,) = indexable(X)
             weights, metadata = None, {}
             if sample_weight is not None:
-                weights = weights_for((e for _, e in candidates), X, sample_weight)
+                weights = weights_for((e for _, e in self.estimators), X, sample_weight)
                 metadata = {"sample_weight": weights}
             with observed_fit(self, X, y, metadata, self.verbose) as observer:
-                budget = Budget(None, None, observer, "iterations")
-                self._choose(candidates, X, y, weights, budget)
+                self._choose(X, y, weights, Budget(None, None, observer, "iterations"))
         except BaseException:  # an interrupt from the keyboard too
             forget_fit(self)
             raise
@@ -205,8 +203,7 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
             return hasattr(self.best_estimator_, method)
         return all(hasattr(estimator, method) for _, estimator in self.estimators)
 
-    def _candidates(self) -> Named:
-        """Return copies of the candidates with their names, after a check."""
+    def _check_candidates(self) -> None:
         given = self.estimators
         pairs = (isinstance(pair, tuple) and len(pair) == 2 for pair in given)
         if not given or not all(pairs) or not all(isinstance(name, str) for name, _ in given):
@@ -219,25 +216,19 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
         if set(kinds.values()) not in ({"classifier"}, {"regressor"}):
             told = ", ".join(f"{name!r}: {kind}" for name, kind in kinds.items())
             raise ValueError(f"Candidates must be all classifiers, or all regressors. Got: {told}.")
-        return [(name, copy_for_known_labels(estimator)) for name, estimator in given]
 
-    def _choose(
-        self, candidates: Named, X: Any, y: Any, weights: Vector | None, budget: Budget
-    ) -> None:
-        s = np.ones(_num_samples(X)) if weights is None else weights
-        compared = Targets.of(candidates, X, y, s, self.distance, self.missing_label)
-        labeled = np.flatnonzero(~compared.unlabeled)
-        X_labeled, y_labeled = _safe_indexing(X, labeled), compared.y[labeled]
-        known = {} if weights is None else {"sample_weight": weights[labeled]}
+    def _choose(self, X: Any, y: Any, weights: Vector | None, budget: Budget) -> None:
+        compared = Targets.of(self, X, y, weights)
+        labeled = compared.rows.labeled()
         fitted, responses = [], []
-        for name, estimator in candidates:
-            fitted.append(estimator.fit(X_labeled, y_labeled, **known))
-            responses.append(compared.respond(name, fitted[-1], X))
+        for name, estimator in self.estimators:
+            fitted.append(labeled.fit(estimator))
+            responses.append(compared.respond(name, fitted[-1]))
             budget.n_iter = len(fitted)
-            budget.report(f"candidate {name!r}", len(labeled))
+            budget.report(f"candidate {name!r}", len(labeled.codes))
             if budget.exhausted:
                 break
-        names = [name for name, _ in candidates]
+        names = [name for name, _ in self.estimators]
         self.estimators_ = fitted
         self.named_estimators_ = Bunch(**dict(zip(names, fitted, strict=False)))
         target, between, unlabeled = compared.distances(responses)
@@ -250,8 +241,8 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
         best = int(tri if self.method == "tri" else adj)
         self.best_index_, self.best_name_ = best, names[best]
         self.supervised_ = fitted[int(np.argmin(target))]
-        if compared.classes is not None:
-            self.classes_ = compared.classes
+        if compared.is_classification:
+            self.classes_ = compared.rows.classes
         copy_input_checks(fitted[best], self)
         self.best_estimator_ = fitted[best]
 
@@ -289,67 +280,61 @@ def adjusted(target: Vector, labeled: Matrix, unlabeled: Matrix) -> Vector:
 class Targets:
     """What candidates are fitted to and compared with, and how."""
 
-    y: AnyArray  # (n_rows,): labels or targets; anything where unlabeled
-    unlabeled: Mask  # (n_rows,)
+    rows: LabeledRows  # of regressors, the "classes" are the targets, one for each row
     weights: Vector  # (n_rows,)
     truth: Matrix  # (n_rows, 1): targets, or (n_rows, n_classes): indicators of classes
-    classes: AnyArray | None  # (n_classes,), for classifiers
-    response: str  # what candidates are asked for
+    is_classification: bool
+    response: str  # the method of the candidates whose results are compared
 
     @classmethod
-    def of(
-        cls, candidates: Named, X: Any, y: Any, weights: Vector, distance: str, missing_label: Any
-    ) -> Targets:
-        """Check y, and decide what candidates are asked for."""
-        if not is_classifier(candidates[0][1]):
+    def of(cls, chooser: MetricModelSelection, X: Any, y: Any, weights: Vector | None) -> Targets:
+        """Check y, and decide what is compared."""
+        s = np.ones(_num_samples(X)) if weights is None else weights
+        candidates = [estimator for _, estimator in chooser.estimators]
+        response, missing_label = chooser.distance, chooser.missing_label
+        if not is_classifier(candidates[0]):
             marker = np.nan if is_auto(missing_label) else missing_label
             target, unlabeled = split_targets(y, marker)
             check_consistent_length(X, target)
-            if not weights[~unlabeled].any():
+            if not s[~unlabeled].any():
                 raise ValueError("sample_weight is zero for all rows with a target.")
-            response = "predict" if distance == "auto" else distance
-            return cls(target, unlabeled, weights, target[:, None], None, response)
-        classes, codes, unlabeled = split_labels(y, missing_label)
-        check_consistent_length(X, codes)
-        check_weights(classes, codes, unlabeled, weights)
-        codes = codes.astype(np.intp)
-        if distance == "auto":
-            every = all(hasattr(estimator, "predict_proba") for _, estimator in candidates)
-            distance = "predict_proba" if every else "predict"
-        truth = np.eye(len(classes))[codes]
-        return cls(classes[codes], unlabeled, weights, truth, classes, distance)
+            rows = LabeledRows(X, target, np.arange(len(target)), unlabeled, weights)
+            response = "predict" if response == "auto" else response
+            return cls(rows, s, target[:, None], False, response)
+        rows = LabeledRows.split(X, y, missing_label, weights)
+        if response == "auto":
+            every = all(hasattr(estimator, "predict_proba") for estimator in candidates)
+            response = "predict_proba" if every else "predict"
+        return cls(rows, s, np.eye(len(rows.classes))[rows.codes], True, response)
 
-    def respond(self, name: str, fitted: Any, X: Any) -> Matrix:
-        """Return what a fitted candidate says about all rows, in the form of `truth`."""
-        given = np.asarray(getattr(fitted, self.response)(X))
-        if self.response == "predict" and self.classes is not None:
-            codes = predicted_codes(f"Candidate {name!r}", given, self.classes)
-            return np.eye(len(self.classes))[codes]
-        given = given.astype(np.float64)
-        needed = self.truth.shape if self.classes is not None else self.truth.shape[:1]
+    def respond(self, name: str, fitted: Any) -> Matrix:
+        """Return what a fitted candidate predicts for all rows, in the form of `truth`."""
+        given = np.asarray(getattr(fitted, self.response)(self.rows.X))
+        if self.response == "predict" and self.is_classification:
+            codes = predicted_codes(f"Candidate {name!r}", given, self.rows.classes)
+            return np.eye(len(self.rows.classes))[codes]
+        needed = self.truth.shape if self.is_classification else self.truth.shape[:1]
         if given.shape != needed:
             gives = f"{self.response} of shape {given.shape}, but {needed} is needed"
             raise ValueError(f"Candidate {name!r} gives {gives}.")
         if not np.isfinite(given[self.weights > 0.0]).all():
             raise ValueError(f"Candidate {name!r} predicts NaN or infinity. Leave it out.")
-        return given.reshape(self.truth.shape)
+        return given.astype(np.float64).reshape(self.truth.shape)
 
     def distances(self, responses: list[Matrix]) -> tuple[Vector, Matrix, Matrix]:
         """Return the distances to the targets, and from each other on labeled and other rows."""
-        labeled = self._matrix([*responses, self.truth], ~self.unlabeled)
-        others = self.unlabeled if self.weights[self.unlabeled].any() else ~self.unlabeled
+        unlabeled = self.rows.unlabeled
+        labeled = self._matrix([*responses, self.truth], ~unlabeled)
+        others = unlabeled if self.weights[unlabeled].any() else ~unlabeled
         return labeled[-1, :-1], labeled[:-1, :-1], self._matrix(responses, others)
 
     def _matrix(self, responses: list[Matrix], rows: Mask) -> Matrix:
         """Return root mean squared differences, or for classes the shares of different ones."""
         used = rows & (self.weights > 0.0)
-        weights, taken = self.weights[used], [response[used] for response in responses]
-        squares = np.zeros((len(taken), len(taken)))
-        for k, f in enumerate(taken):
-            for j, g in enumerate(taken[:k]):
-                squares[k, j] = squares[j, k] = weights @ ((f - g) ** 2).sum(axis=1)
-        squares /= weights.sum()
-        if self.classes is None:
+        roots = np.sqrt(self.weights[used])[:, None]
+        taken = [np.ravel(roots * response[used]) for response in responses]
+        squares = squareform(pdist(taken, "sqeuclidean")) / self.weights[used].sum()
+        if not self.is_classification:
             return np.sqrt(squares)
         # Two different classes, or probabilities of two classes, are counted twice.
         return 0.5 * squares if self.response == "predict" else np.sqrt(0.5 * squares)
