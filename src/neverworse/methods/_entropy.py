@@ -134,8 +134,6 @@ class EntropyRegularizedLogisticRegression(LogOddsClassifier):
         "verbose": ["verbose"],
     }
 
-    supervised_: EntropyRegularizedLogisticRegression
-
     def __init__(
         self,
         alpha: float = 1.0,

@@ -53,8 +53,8 @@ class UpdatedSecondMomentClassifier(IndicatorClassifier):
 
     where X and E are the labeled and all rows, centred at the mean :math:`\bar e` of *all* rows,
     :math:`\bar y` is the mean target of the labeled rows, S holds row weights, and :math:`n_l` and
-    :math:`n_u` are their sums over labeled and unlabeled rows. It helps where labeled rows are
-    hardly more than columns, so that their own second moments are almost singular. It hurts where
+    :math:`n_u` are their sums over labeled and unlabeled rows. It helps where there are hardly more
+    labeled rows than columns, so that their own second moments are almost singular. It hurts where
     errors of the two moments cancelled before: least squares reproduces targets that are linear in
     the features from a handful of labeled rows, and this does not.
 
@@ -176,7 +176,7 @@ class LaplacianLeastSquaresClassifier(KernelModel, IndicatorClassifier):
     kernel : {"linear", "rbf", "laplacian", "poly"} or callable, default="rbf"
         By scikit-learn's name, or a function of two rows.
     gamma : float or None, default=None
-        Of the kernels "rbf", "laplacian" and "poly". None: one over the number of columns.
+        Of the kernels "rbf", "laplacian" and "poly". None: 1 / n_features.
     {degree, coef0, n_components, random_state, fit_intercept, missing_label}
 
     Attributes
@@ -249,8 +249,8 @@ class LaplacianLeastSquaresClassifier(KernelModel, IndicatorClassifier):
     def _fit_rows(self, given: FitInput) -> None:
         if self.kernel == "precomputed":
             raise ValueError(
-                "kernel='precomputed' has no distances between rows, which a graph of neighbours "
-                "needs. Name the kernel, and pass rows."
+                "kernel='precomputed' gives no distances between rows for the graph of neighbours. "
+                "Name the kernel, and pass the rows."
             )
         known = known_labels(given, self.missing_label)
         training, landmarks = TrainingRows(given.rows, known.labels), None

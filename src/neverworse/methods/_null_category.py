@@ -64,11 +64,11 @@ class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):
     ----------
     kernel : kernel of sklearn.gaussian_process.kernels, or None, default=None
         Covariance of f. None: ``ConstantKernel(10) * RBF(l) + ConstantKernel(1)``, where both
-        constants are fixed and l starts at the median distance between rows. The marginal
-        likelihood drives a variance that is not fixed to its bound: the fewer values are null.
+        constants are fixed and l starts at the median distance between rows. A variance that is
+        not fixed grows to its bound, because fewer latent values then lie in the null category.
     width : float, default=1.0
         a, the width of the null category, in units of the standard deviation of the noise. With 0,
-        unlabeled rows say nothing, and this is classification with a probit likelihood.
+        unlabeled rows carry no information: classification with a probit likelihood.
     unlabeled_rates : (float, float) or None, default=None
         The probabilities :math:`\gamma_-, \gamma_+` of a row of the first and of the second class
         to be unlabeled. None: they are equal, so they cancel and are left out.
@@ -76,7 +76,7 @@ class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):
         Whether parameters of the kernel are chosen by the marginal likelihood, within their bounds,
         or taken as they are.
     max_active : int, default=200
-        Maximum number of rows that others depend on, where there are more rows. See Notes.
+        Maximum number of active rows (inducing points). See Notes.
     tol : float, default=1e-6
         Expectation propagation ends when replacing the approximation of a row's likelihood by the
         likelihood itself changes no mean (in standard deviations) and no variance (relative to it)
@@ -97,7 +97,7 @@ class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):
     supervised_ : NullCategoryNoiseModel
         The same model, fitted to the labeled rows only. It has no `supervised_` of its own.
     active_rows_ : array of shape (n_active, n_features)
-        The training rows that predictions are computed from.
+        The active rows, from which predictions are computed.
     log_marginal_likelihood_ : float
         Approximate logarithm of the probability of all labels, and of the unlabeled rows not being
         null.
@@ -112,10 +112,11 @@ class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):
     With m active rows, an iteration over n rows takes O(n m²) operations, and all take O(n m)
     memory. Active rows are chosen one by one: always the one with the largest variance given those
     before it, of the labeled rows first. Given the active rows, all others are independent in the
-    prior (a fully independent conditional). Where m reaches n, nothing is approximated. The authors
-    pass over the rows once, and let only the active ones speak; here all rows do, until nothing
-    changes. With more than 1,000 rows (or `max_active`, if that is larger), the kernel and the
-    active rows are chosen from a random sample of this size, at most half of it labeled rows.
+    prior (a fully independent conditional). If all rows are active, nothing is approximated. The
+    authors pass over the rows once and use the likelihoods of the active ones only; here all rows
+    are used, until convergence. With more than 1,000 rows (or `max_active`, if that is larger), the
+    kernel and the active rows are chosen from a random sample of this size, at most half of it
+    labeled rows.
 
     References
     ----------
@@ -152,11 +153,6 @@ class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
-
-    classes_: AnyArray
-    kernel_: Any
-    supervised_: NullCategoryNoiseModel
-    active_rows_: Matrix
 
     def __init__(
         self,

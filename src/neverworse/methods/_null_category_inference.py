@@ -241,8 +241,8 @@ class Data:
 def choose_active(kernel: Any, X: Matrix, labeled: Mask, max_active: int) -> Indices:
     """Choose rows one by one: always the one with the largest variance, given those before it.
 
-    The first half comes from the labeled rows, as far as there are enough: what they say about f
-    shall not be blurred. There are fewer than `max_active` if these say it all.
+    The first half comes from the labeled rows, if there are enough, so that their likelihoods are
+    exact. There are fewer than `max_active` if no variance is left.
     """
     left = _finite(kernel.diag(X)).copy()
     smallest = NEGLIGIBLE * float(left.max())
@@ -265,8 +265,8 @@ def choose_active(kernel: Any, X: Matrix, labeled: Mask, max_active: int) -> Ind
             active.append(row)
     if not active:
         raise ValueError(
-            "The kernel has no covariance between rows, so that labels say nothing about other "
-            "rows. Choose another kernel, for example RBF()."
+            "The kernel has no covariance between rows, so that there is nothing to learn from "
+            "labels. Choose another kernel, for example RBF()."
         )
     return np.array(active, dtype=np.intp)
 

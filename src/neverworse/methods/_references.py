@@ -24,8 +24,8 @@ from neverworse.estimators import (
 class SupervisedClassifier(DelegatingClassifier):
     """Any classifier, fitted to the labeled rows only.
 
-    So every classifier of scikit-learn takes the same X and y as the semi-supervised ones, with the
-    same markers of unlabeled rows.
+    With it, every classifier of scikit-learn takes the same X and y as the semi-supervised ones,
+    with the same markers of unlabeled rows.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class SupervisedClassifier(DelegatingClassifier):
 
 @documented_like(SupervisedClassifier)
 class OracleClassifier(SupervisedClassifier):
-    """Any classifier, fitted to all rows with their true labels: an upper reference.
+    """Any classifier, fitted to all rows with their true labels: the oracle of an experiment.
 
     For experiments in which labels were hidden. It takes the same X and y as the other classifiers,
     and in addition the true labels of the unlabeled rows: as `y_true` in `fit`, or behind the
@@ -122,7 +122,7 @@ class OracleClassifier(SupervisedClassifier):
     array([0, 1])
     """
 
-    # The truth is what an oracle is for.
+    # An oracle requests the true labels by default.
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"y_true": True}
 
     @documented_like(SupervisedClassifier.fit)
@@ -221,12 +221,12 @@ class HiddenLabels:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The number of rows, in a tuple."""
+        """``(n_rows,)``."""
         return self.y.shape
 
     @property
     def ndim(self) -> int:
-        """One."""
+        """The number of dimensions, 1."""
         return self.y.ndim
 
     @property

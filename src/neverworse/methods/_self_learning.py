@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from numbers import Integral
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import _fit_context, clone
@@ -152,12 +152,6 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):  # typ
         "verbose": ["verbose"],
     }
 
-    supervised_: Any
-    labels_: AnyArray
-    n_iter_: int
-    stop_reason_: Literal["converged", "cycle", "max_iter", "callback"]
-    cycle_length_: int | None
-
     def __init__(
         self,
         estimator: Any = None,
@@ -225,7 +219,7 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):  # typ
         if not rows.unlabeled.any():
             self._set_end(1, "converged")
             return np.zeros(0, np.intp)
-        if getattr(estimator, "gamma", None) == "loo":  # labels of its own would confirm any
+        if getattr(estimator, "gamma", None) == "loo":  # predicted labels would confirm any gamma
             estimator = clone(estimator).set_params(gamma=self.supervised_.gamma_)
         trainer = RefittingTrainer(rows, estimator, self.supervised_)
         codes = self._alternate(trainer, observer)

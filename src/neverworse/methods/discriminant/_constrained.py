@@ -146,8 +146,6 @@ class ImplicitlyConstrainedDiscriminantAnalysis(SoftLabelDiscriminant):
     0.776 becomes 0.784
     """
 
-    log_likelihood_: float
-
     def _move(self, problem: Problem) -> GaussianClasses:
         sample, budget = problem.sample, self._budget(problem.observer)
         objective = LabeledLoss(problem.start, sample)

@@ -137,8 +137,6 @@ class ContrastivePessimisticDiscriminantAnalysis(SoftLabelDiscriminant):
     1071
     """
 
-    certificate_: LikelihoodCertificate
-
     def _move(self, problem: Problem) -> GaussianClasses:
         start, sample = problem.start, problem.sample
         budget = self._budget(problem.observer)

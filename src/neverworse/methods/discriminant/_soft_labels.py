@@ -65,10 +65,6 @@ class SoftLabelDiscriminant(SemiSupervisedDiscriminant):
         "verbose": ["verbose"],
     }
 
-    soft_labels_: Vector
-    n_iter_: int
-    converged_: bool
-
     def __init__(
         self,
         *,
@@ -128,13 +124,14 @@ class EMDiscriminantAnalysis(SoftLabelDiscriminant):
     likelihood for these soft labels. The likelihood never decreases, and converges to a local
     maximum.
 
-    Nothing is guaranteed: where the classes are not Gaussian, the unlabeled rows outvote the
+    Nothing is guaranteed: where the classes are not Gaussian, the unlabeled rows outweigh the
     labels, and the classifier can become much worse than the supervised one.
 
     Parameters
     ----------
     unlabeled_weight : float, default=1.0
-        λ, how much an unlabeled row counts. Zero gives the supervised classifier.
+        λ, how much an unlabeled row counts compared with a labeled one. 0: the supervised
+        classifier.
     {covariance, priors, alpha, missing_label}
     tol : float, default=1e-6
         Stop when a step raises the log-likelihood by at most this for each unit of weight.
@@ -187,9 +184,6 @@ class EMDiscriminantAnalysis(SoftLabelDiscriminant):
         "unlabeled_weight": [Interval(Real, 0, None, closed="left")],
     }
 
-    log_likelihood_: float
-    log_likelihoods_: Vector
-
     def __init__(
         self,
         unlabeled_weight: float = 1.0,
@@ -230,16 +224,13 @@ class EMDiscriminantAnalysis(SoftLabelDiscriminant):
         self._set_soft_labels(
             special.softmax(scores, axis=0), problem.labels.unlabeled, budget.n_iter, converged
         )
-        self._set_likelihoods(path[1:])
+        self.log_likelihood_, self.log_likelihoods_ = path[-1], np.array(path[1:])
         return model
 
     def _keep(self, problem: Problem) -> None:
         super()._keep(problem)
-        self._set_likelihoods([self.supervised_.log_likelihood_])
-
-    def _set_likelihoods(self, path: list[float]) -> None:
-        self.log_likelihoods_ = np.array(path)
-        self.log_likelihood_ = path[-1]
+        self.log_likelihood_ = self.supervised_.log_likelihood_
+        self.log_likelihoods_ = np.array([self.log_likelihood_])
 
 
 def _expect(model: GaussianClasses, sample: Sample) -> tuple[Matrix, Matrix, float]:

@@ -47,11 +47,6 @@ class DiscriminantClassifier(LogOddsClassifier):
         "missing_label": "no_validation",
     }
 
-    priors_: Vector
-    means_: Matrix
-    covariance_: Matrix
-    rank_: int
-
     def __init__(
         self,
         *,
@@ -69,8 +64,8 @@ class DiscriminantClassifier(LogOddsClassifier):
     def predict_joint_log_proba(self, X: Any) -> Matrix:
         """Return the logarithms of the joint densities of rows and classes.
 
-        Where `rank_` is smaller than the number of columns, they are densities of what the rows
-        have in the subspace.
+        Where `rank_` is smaller than the number of columns, they are densities of the coordinates
+        of the rows in a subspace.
 
         Parameters
         ----------
@@ -160,7 +155,7 @@ class LinearDiscriminantClassifier(DiscriminantClassifier):
     alpha : float, default=0.0
         Added to all variances, in their units: scale the columns first. Needed where labeled rows
         are few. Without a penalty, directions in which these do not vary within their classes are
-        left out, for unlabeled rows too; `rank_` says how many remain. None is an error.
+        left out, for unlabeled rows too; `rank_` says how many remain (at least one, or an error).
     {missing_label}
 
     Attributes
@@ -196,8 +191,6 @@ class LinearDiscriminantClassifier(DiscriminantClassifier):
     >>> clf.predict([[1.4], [1.6]])
     array([0, 1])
     """
-
-    log_likelihood_: float
 
     def _fit_training(
         self,
@@ -276,7 +269,6 @@ class Problem:
 class SemiSupervisedDiscriminant(DiscriminantClassifier):
     """Base of discriminant classifiers that start from the supervised one."""
 
-    supervised_: LinearDiscriminantClassifier
     unlabeled_weight: float = 1.0  # of an unlabeled row in the likelihood
 
     def _fit_training(

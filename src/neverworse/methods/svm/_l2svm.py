@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from neverworse._budget import Budget
-from neverworse._typing import AnyArray, Indices, Mask, Vector
+from neverworse._typing import Indices, Mask, Vector
 from neverworse._words import documented_like
 from neverworse.estimators import (
     FitInput,
@@ -57,15 +57,6 @@ class SVMClassifier(LinearClassifier):
         "missing_label": "no_validation",
         "verbose": ["verbose"],
     }
-
-    alpha: float
-    scaling: str
-    penalise_intercept: bool
-    tol: float
-    max_iter: int
-    missing_label: Any
-    converged_: bool
-    n_iter_: int
 
     def _prepare(self, rows: Rows, weights: Vector) -> tuple[Design, System]:
         """Check the rows, centre them, and choose how Newton steps are solved for.
@@ -255,10 +246,7 @@ class PartlyLabeled:
     def solve(
         self, soft: Vector, weight: float, start: Solution | None, rough: float = 0.0
     ) -> Solution:
-        """Return the best weights for soft labels p and the weight v of the unlabeled rows.
-
-        If they are only a stage on the way to others, `rough` is a larger tolerance for them.
-        """
+        """Return the best weights for soft labels p and the weight v; `rough` raises `tol`."""
         found = minimise(
             self._divided(soft, weight), self.system, self.budget, max(self.tol, rough), start
         )
@@ -298,11 +286,6 @@ class SemiSupervisedSVM(SVMClassifier):
         "positive_fraction": [Interval(Real, 0, 1, closed="both"), None],
     }
 
-    unlabeled_weight: float
-    positive_fraction: float | None
-    supervised_: L2SVMClassifier
-    labels_: AnyArray
-
     def _fit_rows(self, given: FitInput) -> None:
         known, rows = known_labels(given, self.missing_label), given.rows
         check_two_classes(known.classes)
@@ -313,21 +296,21 @@ class SemiSupervisedSVM(SVMClassifier):
         copy_input_checks(self, supervised)
         budget.report("supervised SVM", int(np.count_nonzero(~known.labels.unlabeled)))
         self.classes_, self.supervised_ = known.classes, supervised
-        unlabeled = known.labels.unlabeled
-        used = known.labels.weights_where(unlabeled) > 0.0
-        codes = np.zeros(rows.n_rows, np.intp)
+        labels, share = known.labels, self.positive_fraction
+        if share is None:
+            share = float(labels.target[0, labels.weights_where(~labels.unlabeled) > 0.0].mean())
+        used = labels.weights_where(labels.unlabeled) > 0.0
         if used.any():
-            problem = self._problem(rows, known.labels, budget)
-            found, codes[used] = self._fit_partly(problem, self._share(known.labels))
+            problem = self._problem(rows, labels, budget)
+            found, chosen = self._fit_partly(problem, float(share))
         else:
-            found = stored_weights(supervised)
+            found, chosen = stored_weights(supervised), used[used]
             self.converged_, self.n_iter_ = supervised.converged_, supervised.n_iter_
             self._keep_supervised()
         self._set_weights(found)
-        others = np.flatnonzero(unlabeled & ~used)
-        if others.size:
-            codes[others] = rows.scores(found.coef, found.intercept)[0, others] > 0.0
-        self.labels_ = known.classes[codes[unlabeled]]
+        positive = rows.scores(found.coef, found.intercept)[0] > 0.0
+        positive[used] = chosen
+        self.labels_ = known.classes[positive[labels.unlabeled].astype(np.intp)]
 
     @abstractmethod
     def _fit_partly(self, problem: PartlyLabeled, share: float) -> tuple[Weights, Mask]:
@@ -351,12 +334,6 @@ class SemiSupervisedSVM(SVMClassifier):
         start = Solution.of(parameters, design.scores(parameters))
         where = np.flatnonzero(unlabeled)
         return PartlyLabeled(labeled, system, where, costs, start, self.tol, budget)
-
-    def _share(self, labels: Labels) -> float:
-        """Return the share of positive rows among the unlabeled ones."""
-        if self.positive_fraction is not None:
-            return float(self.positive_fraction)
-        return float(labels.target[0, labels.weights_where(~labels.unlabeled) > 0.0].mean())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

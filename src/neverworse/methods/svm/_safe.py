@@ -43,8 +43,8 @@ class SafeSVMClassifier(SemiSupervisedSVM):
     1. Many local minima of the objective of `TransductiveSVMClassifier` are found, from the labels
        of the supervised SVM and from random ones, by training and labeling in turns.
     2. They are grouped into clusters, and the one with the smallest objective of each is kept.
-    3. The labels are found by linear programming, and rounded. If the supervised labels are as
-       good, they are kept.
+    3. The labels are found by linear programming, and rounded. Where they gain nothing in the
+       worst case, the supervised labels are kept.
 
     For other rows, an SVM is trained on all rows with these labels; where the supervised labels are
     kept, it is the supervised SVM. Training takes about `n_samples` times as long as that of a
@@ -61,11 +61,11 @@ class SafeSVMClassifier(SemiSupervisedSVM):
     positive_fraction : float or None, default=None
         The share of unlabeled rows of the second class. None: the share among the labeled rows.
     fraction_tolerance : float, default=0.05
-        How far the share of positive rows of a separator may be from it.
+        How far the share of positive rows of a separator may deviate from it.
     n_samples : int, default=100
-        How many local minima are looked for.
+        Number of local minima to search for.
     n_separators : int, default=10
-        How many of them are kept.
+        Number of clusters, and so of separators that are kept.
     risk : float, default=3.0
         The factor :math:`\lambda`: how much a lost row counts compared with a gained one.
     {scaling}
@@ -99,8 +99,8 @@ class SafeSVMClassifier(SemiSupervisedSVM):
 
     See Also
     --------
-    TransductiveSVMClassifier : Takes the first separator that it finds.
-    ProjectedLeastSquaresClassifier : Safe whatever the labels are.
+    TransductiveSVMClassifier : Finds one such separator.
+    ProjectedLeastSquaresClassifier : Never worse than its supervised counterpart.
 
     References
     ----------
@@ -127,9 +127,6 @@ class SafeSVMClassifier(SemiSupervisedSVM):
         "risk": [Interval(Real, 0, None, closed="left")],
         "random_state": ["random_state"],
     }
-
-    candidates_: AnyArray
-    worst_case_improvement_: float
 
     def __init__(
         self,

@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 from scipy.special import entr, expit, rel_entr
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from neverworse._typing import Indices, Mask, Matrix, Vector
+from neverworse._typing import Indices, Mask, Vector
 from neverworse._words import documented_like
 from neverworse.methods.svm._l2svm import (
     COARSE_TOL,
@@ -127,7 +127,7 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
     See Also
     --------
     L2SVMClassifier : The supervised counterpart.
-    SafeSVMClassifier : Chooses among many such SVMs with care.
+    SafeSVMClassifier : Labels with the best worst case over many such SVMs.
     ProjectedLeastSquaresClassifier : Never worse than its supervised counterpart.
 
     References
@@ -158,10 +158,6 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
         "method": [StrOptions({"switching", "annealing"})],
         "max_switches": [Interval(Integral, 1, None, closed="left")],
     }
-
-    objective_: float
-    history_: Matrix
-    n_switches_: int
 
     def __init__(
         self,
