@@ -17,10 +17,7 @@ from neverworse.rows import Rows, SparseRows
 
 
 class LogOddsMixin(ScoringClassifier):
-    """Probabilities of classifiers whose scores are their logarithms, up to a common constant.
-
-    Two classes have one score, the log odds of the second one.
-    """
+    """Probabilities of classifiers whose scores are log odds, or for several classes, logits."""
 
     def predict_proba(self, X: Any) -> Matrix:
         """Return the probabilities of the classes.

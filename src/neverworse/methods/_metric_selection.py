@@ -261,14 +261,11 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
 
 
 def adjusted(target: Vector, labeled: Matrix, unlabeled: Matrix) -> Vector:
-    """Return distances to the targets, times the largest ratio of distances to a simpler candidate.
-
-    Infinity where the unlabeled rows alone tell it apart from a simpler one.
-    """
+    """Return distances to targets, times the largest ratio of distances to a simpler candidate."""
     same = ROUNDING * np.maximum.outer(target, target)
-    seen = labeled > same
+    # Infinite where candidates differ on unlabeled rows only.
     ratios = np.where(unlabeled > same, np.inf, 1.0)
-    np.divide(unlabeled, labeled, out=ratios, where=seen)
+    np.divide(unlabeled, labeled, out=ratios, where=labeled > same)
     ratios = np.tril(ratios, -1)
     ratios[0, 0] = 1.0  # the distance of the simplest candidate is not adjusted
     factors = ratios.max(axis=1)

@@ -265,10 +265,7 @@ class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):
 
 @dataclass(frozen=True)
 class NullCategoryNoise:
-    r"""Likelihood of labels and of unlabeled rows, as in `NullCategoryNoiseModel`.
-
-    A labeled row has the likelihood :math:`(1 - \gamma_\pm) p(\pm | f)`.
-    """
+    """Likelihood of labels and of unlabeled rows, as in `NullCategoryNoiseModel`."""
 
     width: float  # a, the width of the null category
     rates: Vector | None = None  # the parameter `unlabeled_rates`

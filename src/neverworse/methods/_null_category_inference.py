@@ -217,10 +217,7 @@ class Data:
         return ActiveRows.of(kernel, self.X[chosen])
 
     def process(self, active: ActiveRows, start: Matrix | None = None) -> Process:
-        """Find the posterior, starting from where the labeled rows alone lead to.
-
-        There may be several fixed points.
-        """
+        """Find the posterior: of several fixed points, the one near that of the labeled rows."""
         factor, own = active.factor(self.X)
         if start is None:
             start, labeled = np.zeros((2, len(self.X))), np.flatnonzero(self.sign)
@@ -357,10 +354,7 @@ def search(kernel: Any, data: Data, budget: Budget) -> Any:
 
 
 def likelihood_and_gradient(kernel: Any, data: Data) -> tuple[Process, Vector]:
-    """Return the posterior, and the gradient of the marginal likelihood for the active rows.
-
-    The gradient is over the logarithms of the kernel's parameters.
-    """
+    """Return the posterior, and the gradient of the marginal likelihood over `kernel.theta`."""
     found = data.process(data.active(kernel))
     theta, gradient = kernel.theta, np.empty(len(kernel.theta))
     for j, upper in enumerate(kernel.bounds[:, 1]):

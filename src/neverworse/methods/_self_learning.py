@@ -313,13 +313,10 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):  # typ
     def _alternate(
         self, trainer: RefittingTrainer | WhitenedTrainer, observer: Observer | None
     ) -> AnyArray:
-        """Label and retrain until labels agree or repeat; return those of the last retraining.
-
-        Of former labelings only hashes are kept.
-        """
+        """Label and retrain until labels agree or repeat; return those of the last retraining."""
         budget = Budget(None, None, observer, "iterations")
         new = trainer.label()
-        seen = {_digest(new): 0}
+        seen = {_digest(new): 0}  # hashes of the labelings so far, and when they came
         for n_iter in range(1, self.max_iter + 1):
             codes, budget.n_iter = new, n_iter
             trainer.retrain()
@@ -345,11 +342,7 @@ def _digest(codes: AnyArray) -> bytes:
 
 
 class RefittingTrainer:
-    """Retrains any classifier: a fresh copy is fitted each time. `start` gives the first labels.
-
-    `label` labels the unlabeled rows by the present classifier, and returns the codes of their
-    classes; `retrain` fits the classifier to all rows with these labels.
-    """
+    """Retrains any classifier: a fresh copy is fitted each time. `start` gives the first labels."""
 
     def __init__(self, rows: LabeledRows, estimator: Any, start: Any) -> None:
         self.rows = rows
@@ -357,6 +350,7 @@ class RefittingTrainer:
         self.model = start
 
     def label(self) -> AnyArray:
+        """Label the unlabeled rows by the present classifier; return the codes of their classes."""
         rows = self.rows
         # Of all rows, because taking the unlabeled ones out would copy most of X.
         predicted = np.asarray(self.model.predict(rows.X))[rows.unlabeled]
@@ -365,4 +359,5 @@ class RefittingTrainer:
         return codes
 
     def retrain(self) -> None:
+        """Fit a copy of the classifier to all rows with these labels."""
         self.model = self.rows.fit(self.estimator)

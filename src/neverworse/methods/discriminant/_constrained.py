@@ -114,9 +114,7 @@ class ImplicitlyConstrainedDiscriminantAnalysis(SoftLabelDiscriminant):
     tol : float, default=1e-6
         Stop when the first derivatives promise at most this much more log-likelihood for each
         unit of weight of the labeled rows, wherever the soft labels go.
-    max_iter : int or None, default=10000
-        Maximum number of steps.
-    {max_time, verbose}
+    {max_iter, max_time, verbose}
 
     Attributes
     ----------

@@ -115,27 +115,24 @@ class EMDiscriminantAnalysis(SoftLabelDiscriminant):
 
     .. math:: \sum_{i \text{ labeled}} s_i \log \left( \pi_{y_i}
               \mathcal N(x_i; \mu_{y_i}, \Sigma) \right)
-              + \lambda \sum_{j \text{ unlabeled}} s_j \log \sum_k \pi_k
+              + \sum_{j \text{ unlabeled}} s_j \log \sum_k \pi_k
               \mathcal N(x_j; \mu_k, \Sigma)
               - \frac{\alpha}{2} N \operatorname{tr} \Sigma^{-1} ,
 
-    with N the sum of all weights :math:`s_i` and :math:`\lambda s_j`. Every step replaces the
-    missing labels by the probabilities of the classes, and the parameters by those of maximum
-    likelihood for these soft labels. The likelihood never decreases, and converges to a local
-    maximum.
+    with N the sum of all weights s. Every step replaces the missing labels by the probabilities of
+    the classes, and the parameters by those of maximum likelihood for these soft labels. The
+    likelihood never decreases, and converges to a local maximum.
 
     Nothing is guaranteed: where the classes are not Gaussian, the unlabeled rows outweigh the
-    labels, and the classifier can become much worse than the supervised one.
+    labels, and the classifier can become much worse than the supervised one. A smaller
+    `sample_weight` of unlabeled rows limits their influence (Nigam et al. 2000).
 
     Parameters
     ----------
-    unlabeled_weight : float, default=1.0
-        λ, how much an unlabeled row counts compared with a labeled one. 0: the supervised
-        classifier.
     {covariance, priors, alpha, missing_label}
     tol : float, default=1e-6
         Stop when a step raises the log-likelihood by at most this for each unit of weight.
-    max_iter : int or None, default=1000
+    max_iter : int or None, default=10000
         Maximum number of steps.
     {max_time, verbose}
 
@@ -178,36 +175,6 @@ class EMDiscriminantAnalysis(SoftLabelDiscriminant):
     >>> print(f"{clf.supervised_.score(X, truth):.3f} becomes {clf.score(X, truth):.3f}")
     0.924 becomes 0.946
     """
-
-    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
-        **SoftLabelDiscriminant._parameter_constraints,
-        "unlabeled_weight": [Interval(Real, 0, None, closed="left")],
-    }
-
-    def __init__(
-        self,
-        unlabeled_weight: float = 1.0,
-        *,
-        covariance: str = "full",
-        priors: Any = None,
-        alpha: float = 0.0,
-        missing_label: Any = "auto",
-        tol: float = 1e-6,
-        max_iter: int | None = 1000,
-        max_time: float | None = None,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            covariance=covariance,
-            priors=priors,
-            alpha=alpha,
-            missing_label=missing_label,
-            tol=tol,
-            max_iter=max_iter,
-            max_time=max_time,
-            verbose=verbose,
-        )
-        self.unlabeled_weight = unlabeled_weight
 
     def _move(self, problem: Problem) -> GaussianClasses:
         sample, budget = problem.sample, self._budget(problem.observer)
@@ -337,11 +304,7 @@ class _Run:
         return new
 
     def extrapolate(self, here: Point, before: Point, momentum: float) -> Point:
-        """Return a point on the line from the one before through this one.
-
-        Labels there may lie outside of the simplex. If they do so by too much for a likelihood to
-        exist, it is this point itself.
-        """
+        """Return a point ahead of this one; this one itself where that has no likelihood."""
         sums = here.sums + momentum * (here.sums - before.sums)
         if np.any(sums[:, 0] <= 0.0):
             return here
@@ -352,11 +315,7 @@ class _Run:
             return here
 
     def _heading(self, start: Point) -> tuple[Matrix, Matrix, float, float]:
-        """Return where labels are heading, by one pass over the rows.
-
-        Also by how much the class sums change, the square of the change of the labels, and the gap
-        where they come from.
-        """
+        """Return the next labels, the change of class sums, the squared one of labels, the gap."""
         free, simplex, q = self._sample.free, Simplex(), start.labels
         gaps, squares, labels = np.empty(len(free)), np.empty(len(free)), np.empty_like(q)
 

@@ -269,8 +269,6 @@ class Problem:
 class SemiSupervisedDiscriminant(DiscriminantClassifier):
     """Base of discriminant classifiers that start from the supervised one."""
 
-    unlabeled_weight: float = 1.0  # of an unlabeled row in the likelihood
-
     def _fit_training(
         self, training: TrainingRows, family: Family, observer: Observer | None
     ) -> GaussianClasses:
@@ -283,7 +281,6 @@ class SemiSupervisedDiscriminant(DiscriminantClassifier):
         self.supervised_ = supervised
         labels = training.labels
         weights = np.ones(len(labels.width)) if labels.weights is None else labels.weights
-        weights = np.where(labels.unlabeled, self.unlabeled_weight * weights, weights)
         family = replace(family, space=start.space)
         sample = Sample.of(training.rows, labels.target, weights, labels.unlabeled, family)
         problem = Problem(start.about(sample.centre), sample, labels, observer)

@@ -59,10 +59,7 @@ class SVMClassifier(LinearClassifier):
     }
 
     def _prepare(self, rows: Rows, weights: Vector) -> tuple[Design, System]:
-        """Check the rows, centre them, and choose how Newton steps are solved for.
-
-        The weights are those of the loss: the curvature at scores of zero.
-        """
+        """Check and centre rows with weights in the loss; choose how to solve for Newton steps."""
         centred = self.fit_intercept and not self.penalise_intercept
         penalty = np.full(rows.n_columns + self.fit_intercept, float(self.alpha))
         if centred:
@@ -257,11 +254,7 @@ class PartlyLabeled:
         return weight * self._divided(soft, weight).value(solution)
 
     def _divided(self, soft: Vector, weight: float) -> Objective:
-        """Return the objective divided by v.
-
-        It changes with v in the penalty and the few labeled rows only, so that the system
-        remembers what it knows of the unlabeled rows.
-        """
+        """Return the objective divided by v, so that the part of unlabeled rows stays the same."""
         design = self.labeled.design
         positive, negative = self.labeled.positive / weight, self.labeled.negative / weight
         positive[self.unlabeled] = self.costs * soft

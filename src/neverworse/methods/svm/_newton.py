@@ -171,10 +171,7 @@ class Objective:
         return LocalModel(design, at.parameters, slope, self._curvature(at), gradient)
 
     def minimum_along(self, step: Vector, start: Solution) -> Solution:
-        """Return the zero of the derivative along a step, which is piecewise linear.
-
-        Newton's method finds it in finitely many iterations, inside a bracket that shrinks.
-        """
+        """Find the zero of the piecewise linear derivative along a step, by bracketed Newton."""
         change, penalised = self.design.scores(step), self.design.penalty * step
         constant, linear = float(penalised @ start.parameters), float(penalised @ step)
         steepest = abs(constant + float(np.vdot(self._slope(start), change)))
@@ -217,10 +214,8 @@ def minimise(
     """Minimise the objective, until a step promises less than `tol` of it.
 
     On each set of rows within the margin the objective is quadratic. A step goes towards its
-    minimum, as far as the objective decreases; it is the last one if the set stays the same.
-
-    System and start may come from an earlier call, with other weights of the rows: the system
-    remembers what it has factored. Steps are reported if they have a name, `stage`.
+    minimum, as far as the objective decreases; it is the last one if the set stays the same. System
+    and start may come from an earlier call. Steps are reported if they have a name, `stage`.
     """
     n_rows = objective.design.rows.n_rows
     if start is None:
@@ -299,10 +294,7 @@ class GramSystem:
 
 
 class _Factor:
-    """A triangular factor of a positive definite matrix, with columns brought to one scale.
-
-    The matrix is overwritten. Its diagonal is at least `smallest`, up to rounding errors.
-    """
+    """A triangular factor of a matrix, which it overwrites, with columns brought to one scale."""
 
     def __init__(self, matrix: Matrix, smallest: Vector) -> None:
         diagonal = np.maximum(np.diag(matrix), smallest)
@@ -326,10 +318,7 @@ class _Factor:
 
 
 def _orthogonal_step(model: LocalModel, scale: Vector) -> Vector:
-    """Solve as a least squares problem, which does not square the condition number.
-
-    The step brings each active row to its margin, and the parameters to zero, as far as possible.
-    """
+    """Solve as a least squares problem, which does not square the condition number."""
     root = np.sqrt(model.curvature[model.active])
     block = model.design.take(model.active) * root[:, None]
     penalties = np.sqrt(model.design.penalty)

@@ -221,12 +221,9 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
 
 
 def label_shares(scores: Vector, low: float, high: float) -> Mask:
-    """Return which rows are positive: those with a positive score, as far as shares allow it.
-
-    Where the smallest and largest share of positive rows leave no whole number of rows, the row in
-    question has the label of its score.
-    """
+    """Return which rows are positive: those with a positive score, as far as shares allow it."""
     n = len(scores)
+    # Rounded outwards: where no whole number of rows fits, the score decides.
     fewest = int(np.floor(low * n + COUNT_TOLERANCE))
     most = int(np.ceil(high * n - COUNT_TOLERANCE))
     wanted = int(np.count_nonzero(scores > 0.0))
@@ -319,10 +316,7 @@ def switch(
 def _pairs(
     problem: PartlyLabeled, scores: Vector, positive: Mask, most: int
 ) -> tuple[Indices, Indices]:
-    """Return negative and positive rows that gain when the k-th of each switch, for all k.
-
-    Both must be within the margin of their label: the others cost nothing as they are.
-    """
+    """Return negative and positive rows within their margins whose k-th pairs gain by a switch."""
     gain = problem.preference(scores)
     down = _largest(gain, positive & (scores < 1.0), most)
     up = _largest(-gain, ~positive & (scores > -1.0), most)
