@@ -97,8 +97,8 @@ class ImplicitlyConstrainedDiscriminantAnalysis(SoftLabelDiscriminant):
     r"""Linear discriminant analysis with implicit constraints from unlabeled rows.
 
     Every choice of soft labels q of the unlabeled rows, each in the simplex of the classes, gives
-    parameters θ(q): those of maximum likelihood on all rows. Of these, the ones are taken that are
-    most likely for the labeled rows,
+    parameters θ(q): those of maximum likelihood on all rows. Of these, the most likely ones for the
+    labeled rows are taken,
 
     .. math:: \max_q \; \sum_{i \text{ labeled}} s_i \log \left( \pi_{y_i}(q)
               \mathcal N(x_i; \mu_{y_i}(q), \Sigma(q)) \right)
@@ -112,8 +112,8 @@ class ImplicitlyConstrainedDiscriminantAnalysis(SoftLabelDiscriminant):
     ----------
     {covariance, priors, alpha, missing_label}
     tol : float, default=1e-6
-        Stop when the first derivatives promise at most this much more log-likelihood for each
-        unit of weight of the labeled rows, wherever the soft labels go.
+        Stop when, to first order, no soft labels gain more log-likelihood than this per unit of
+        weight of the labeled rows.
     {max_iter, max_time, verbose}
 
     Attributes

@@ -131,7 +131,7 @@ class EMDiscriminantAnalysis(SoftLabelDiscriminant):
     ----------
     {covariance, priors, alpha, missing_label}
     tol : float, default=1e-6
-        Stop when a step raises the log-likelihood by at most this for each unit of weight.
+        Stop when a step raises the log-likelihood by at most this per unit of weight.
     max_iter : int or None, default=10000
         Maximum number of steps.
     {max_time, verbose}
@@ -142,7 +142,7 @@ class EMDiscriminantAnalysis(SoftLabelDiscriminant):
     supervised_ : LinearDiscriminantClassifier
         The supervised baseline, fitted to the labeled rows. The fit starts from it.
     soft_labels_ : array of shape (n_unlabeled,) or (n_unlabeled, n_classes)
-        Probabilities of the unlabeled rows to be in the second of two classes, or in every class.
+        Probabilities of the second of two classes, or of every class, for the unlabeled rows.
     log_likelihood_, log_likelihoods_ : float, array of shape (n_iter_ + 1,)
         The objective at the end, and at the start and after every step; it never decreases.
     n_iter_ : int
@@ -222,7 +222,8 @@ def descend(
     It ends where ``enough(gap, value)`` says so, or with the budget. Returns the end and its gap.
     """
     q, sample = problem.posteriors, problem.sample
-    start = Point.at(objective, q, sample.all_sums(q))
+    sums = sample.all_sums(q)
+    start = Point(q, sums, *objective(sums))
     run = _Run(objective, sample, enough, budget, start)
     end = accelerated_gradient(
         start,
@@ -244,10 +245,6 @@ class Point:
     value: float
     slopes: Matrix
 
-    @classmethod
-    def at(cls, objective: Objective, labels: Matrix, sums: Matrix) -> Point:
-        return cls(labels, sums, *objective(sums))
-
 
 class _Run:
     """The steps of a descent, the curvature that they meet, and whether they make progress."""
@@ -268,7 +265,7 @@ class _Run:
         self._curvature = float(np.ptp(t, axis=0).max()) or 1.0
         self._largest = MAX_TOTAL_GROWTH * self._curvature
         self._gap = self._smallest_gap = self._value = math.inf
-        self._idle, self._ended = 0, False
+        self._idle = 0
         self.rounding = VALUE_ROUNDING * sample.total
 
     def stop(self, here: Point) -> bool:
@@ -277,19 +274,17 @@ class _Run:
         progress = progress or self._gap < 0.9 * self._smallest_gap
         self._value, self._smallest_gap = here.value, min(self._smallest_gap, self._gap)
         self._idle = 0 if progress else self._idle + 1
-        return self._ended or self._idle > MAX_IDLE_STEPS
+        return self._budget.exhausted or self._idle > MAX_IDLE_STEPS
 
     def step(self, ahead: Point) -> Point | None:
         """Return the end of a step; None if the gap is small enough, or the budget is used up."""
         labels, change, square, self._gap = self._heading(ahead)
         self._budget.report("soft labels", self._n_unlabeled, self._gap, abs(ahead.value))
-        if self._enough(self._gap, ahead.value):
-            return None
-        if not self._budget.spend():
-            self._ended = True
+        if self._enough(self._gap, ahead.value) or not self._budget.spend():
             return None
         while True:
-            new = Point.at(self._objective, labels, ahead.sums + change)
+            sums = ahead.sums + change
+            new = Point(labels, sums, *self._objective(sums))
             turned = float(np.vdot(new.slopes - ahead.slopes, change))
             met = turned / square if square > 0.0 else 0.0
             # By the values, or by the derivatives where values are too close to be compared.
@@ -310,7 +305,7 @@ class _Run:
             return here
         labels = here.labels + momentum * (here.labels - before.labels)
         try:
-            return Point.at(self._objective, labels, sums)
+            return Point(labels, sums, *self._objective(sums))
         except SingularCovarianceError:
             return here
 

@@ -129,7 +129,7 @@ class L2SVMClassifier(SVMClassifier):
         Whether the penalty includes b. True, with ``scaling="sum"``: the objective of SVMlin, and
         of `LinearSVC`.
     tol : float, default=1e-12
-        Stop when a Newton step promises less than this fraction of the objective.
+        Stop when a Newton step is expected to lower the objective by less than this fraction.
     max_iter : int, default=1000
         Maximum number of Newton steps, for each class.
     {missing_label, verbose}

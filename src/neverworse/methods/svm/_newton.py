@@ -191,11 +191,8 @@ class Objective:
 
     def _slope(self, at: Solution) -> Vector:
         """Return the derivative of the loss, for each score."""
-        up, slope = np.maximum(at.up, 0.0), np.maximum(at.down, 0.0)
-        up *= self.positive
-        slope *= self.negative
-        slope -= up
-        return slope
+        up, down = np.maximum(at.up, 0.0), np.maximum(at.down, 0.0)
+        return self.negative * down - self.positive * up
 
     def _curvature(self, at: Solution) -> Vector:
         """Return the second derivative of the loss, for each score; zero beyond the margin."""

@@ -47,7 +47,7 @@ class SafeSVMClassifier(SemiSupervisedSVM):
        worst case, the supervised labels are kept.
 
     For other rows, an SVM is trained on all rows with these labels; where the supervised labels are
-    kept, it is the supervised SVM. Training takes about `n_samples` times as long as that of a
+    kept, it is the supervised SVM. Training takes about as long as `n_samples` trainings of a
     `TransductiveSVMClassifier` at its full weight.
 
     The choice is safe if one of the separators is right. If none is, the classifier may be worse

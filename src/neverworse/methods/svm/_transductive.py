@@ -56,9 +56,9 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
     ``penalise_intercept=True`` the first term is
     :math:`\frac{\alpha}{2} (\lVert w \rVert^2 + b^2)`.
 
-    The classes are assumed to be clusters: no class boundary where there are many rows. If they are
-    not, the classifier may be much worse than its supervised counterpart, without any sign of it.
-    There are many local minima, and one of them is found by
+    The classes are assumed to be clusters: their boundary lies where there are few rows. If they
+    are not, the classifier may be much worse than its supervised counterpart, without any sign of
+    it. There are many local minima, and one of them is found by
 
     - "switching": the supervised SVM labels the unlabeled rows. Then their weight v grows from
       1e-5 by factors of 1.5. At each weight, the SVM is trained and pairs of a positive and a
