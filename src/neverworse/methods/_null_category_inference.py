@@ -22,17 +22,14 @@ from scipy import linalg, optimize
 from scipy.spatial.distance import pdist
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
-from sklearn.utils import gen_batches, gen_even_slices
+from sklearn.utils import gen_batches
 
 from neverworse._budget import Budget
 from neverworse._typing import Indices, Mask, Matrix, Vector
-from neverworse.rows import map_in_threads
 
 # All sites move at once, by a part of the way that shrinks where steps turn around, and grows again
 # where they do not. (How far the moments are off says little: they may be more so on a good way.)
 SHRINK, GROW, SMALLEST = 0.5, 1.2, 0.01
-# Rows of a block at least, and the number of blocks at most, in passes over L.
-BLOCK, MAX_BLOCKS = 2048, 32
 TINY = float(np.finfo(np.float64).tiny)
 # Variance, relative to the largest one, at which a row has nothing to add to the active ones.
 NEGLIGIBLE = 1e-10
@@ -77,25 +74,15 @@ class Posterior:
     def of(cls, sites: Matrix, factor: Matrix) -> Posterior:
         """Combine sites with the prior, for L of shape (m, n)."""
         precision, shift = sites
-        gram = sum(
-            map_in_threads(
-                lambda rows: (factor[:, rows] * precision[rows]) @ factor[:, rows].T,
-                _blocks(factor),
-            )
-        )
+        gram = (factor * precision) @ factor.T
         root = _cholesky(np.eye(len(factor)) + gram)
         inverse, _ = linalg.lapack.dtrtri(root, lower=1)
         return cls(inverse.T @ (inverse @ (factor @ shift)), inverse)
 
     def latent(self, factor: Matrix) -> tuple[Vector, Vector]:
         """Return means and variances of h = L'g, for L of shape (m, n)."""
-
-        def variance(rows: slice) -> Vector:
-            spread = self.inverse_root @ factor[:, rows]
-            return np.einsum("ij,ij->j", spread, spread)
-
-        pieces = map_in_threads(variance, _blocks(factor))
-        return self.centre @ factor, np.concatenate(pieces)
+        spread = self.inverse_root @ factor
+        return self.centre @ factor, np.einsum("ij,ij->j", spread, spread)
 
 
 @dataclass(frozen=True)
@@ -151,11 +138,6 @@ def propagate(
     half_log_det = -np.log(np.diag(posterior.inverse_root)).sum()
     value = float(scales.sum() + 0.5 * (shift @ centre) - half_log_det)
     return Approximation(posterior, sites, value, residual, n_iter, residual <= tol)
-
-
-def _blocks(factor: Matrix) -> list[slice]:
-    n_rows = factor.shape[1]
-    return list(gen_even_slices(n_rows, min(max(n_rows // BLOCK, 1), MAX_BLOCKS)))
 
 
 @dataclass(frozen=True)
