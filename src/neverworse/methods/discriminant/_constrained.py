@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from scipy import linalg
@@ -146,7 +147,7 @@ class ImplicitlyConstrainedDiscriminantAnalysis(SoftLabelDiscriminant):
 
     def _move(self, problem: Problem) -> GaussianClasses:
         sample, budget = problem.sample, self._budget(problem.observer)
-        objective = LabeledLoss(problem.start, sample)
+        objective = partial(labeled_loss, supervised=problem.start, sample=sample)
         smallest = self.tol * sample.labeled_weight
         found, gap = descend(objective, problem, lambda gap, _: gap <= smallest, budget)
         unlabeled = problem.labels.unlabeled
@@ -160,8 +161,8 @@ class ImplicitlyConstrainedDiscriminantAnalysis(SoftLabelDiscriminant):
         self.log_likelihood_ = self.supervised_.log_likelihood_
 
 
-class LabeledLoss:
-    r"""Penalised negative log-likelihood of the labeled rows, as a function of class sums.
+def labeled_loss(sums: Matrix, supervised: GaussianClasses, sample: Sample) -> tuple[float, Matrix]:
+    r"""Return the penalised negative log-likelihood of the labeled rows, and its derivative.
 
     With the weights :math:`l_k` and means :math:`m_k` of the labeled rows of each class, their
     scatter :math:`W_l` within the classes and :math:`n_l = \sum_k l_k`, it is
@@ -170,40 +171,30 @@ class LabeledLoss:
               - \sum_k l_k \log \pi_k , \qquad
               C = W_l + n_l \alpha I + \sum_k l_k (m_k - \mu_k)(m_k - \mu_k)' ,
 
-    at the parameters of maximum likelihood for the class sums. `supervised` are those for the
-    labeled rows.
+    at the parameters of maximum likelihood for the class sums, by which the derivative is taken.
+    `supervised` are those for the labeled rows.
     """
-
-    def __init__(self, supervised: GaussianClasses, sample: Sample) -> None:
-        self._sample = sample
-        self._counts = sample.known[:, 0]
-        self._total = sample.labeled_weight
-        self._means = supervised.means
-        # Of a spherical family, only its trace matters: it is the same.
-        self._scatter = self._total * supervised.covariance
-
-    def __call__(self, sums: Matrix) -> tuple[float, Matrix]:
-        """Return the loss, and its derivative with respect to the class sums."""
-        sample, counts = self._sample, self._counts
-        model = sample.most_likely(sums)
-        precision = model.precision.matrix
-        apart = self._means - model.means
-        scatter = self._scatter + (apart.T * counts) @ apart
-        spread = precision @ scatter
-        value = -self._total * model.constant + 0.5 * float(np.trace(spread))
-        value -= float(counts @ np.log(model.priors))
-        # Of the loss, with respect to the covariance, and to the means as far as these enter C.
-        by_covariance = 0.5 * (self._total * precision - spread @ precision)
-        if sample.family.spherical:  # its mean diagonal is that of W/N
-            by_covariance = mean_diagonal(by_covariance)
-        by_covariance /= sample.total
-        by_means = -(counts[:, None] * apart) @ precision
-        # W/N is the covariance of all rows less Σ n_k μ_k μ_k' / N, and μ_k = M_k / n_k.
-        through_covariance = model.means @ by_covariance
-        shares = sums[:, 0]
-        by_sums = by_means / shares[:, None] - 2.0 * through_covariance
-        by_counts = np.sum(through_covariance * model.means, axis=1)
-        by_counts -= np.sum(by_means * model.means, axis=1) / shares
-        if sample.family.priors is None:
-            by_counts -= counts / shares
-        return value, np.column_stack([by_counts, by_sums])
+    counts, total = sample.known[:, 0], sample.labeled_weight
+    model = sample.most_likely(sums)
+    precision = model.precision.matrix
+    apart = supervised.means - model.means
+    # Of a spherical covariance only the trace matters: it is the same.
+    scatter = total * supervised.covariance + (apart.T * counts) @ apart
+    spread = precision @ scatter
+    value = -total * model.constant + 0.5 * float(np.trace(spread))
+    value -= float(counts @ np.log(model.priors))
+    # Of the loss, with respect to the covariance, and to the means as far as these enter C.
+    by_covariance = 0.5 * (total * precision - spread @ precision)
+    if sample.family.spherical:  # its mean diagonal is that of W/N
+        by_covariance = mean_diagonal(by_covariance)
+    by_covariance /= sample.total
+    by_means = -(counts[:, None] * apart) @ precision
+    # W/N is the covariance of all rows less Σ n_k μ_k μ_k' / N, and μ_k = M_k / n_k.
+    through_covariance = model.means @ by_covariance
+    shares = sums[:, 0]
+    by_sums = by_means / shares[:, None] - 2.0 * through_covariance
+    by_counts = np.sum(through_covariance * model.means, axis=1)
+    by_counts -= np.sum(by_means * model.means, axis=1) / shares
+    if sample.family.priors is None:
+        by_counts -= counts / shares
+    return value, np.column_stack([by_counts, by_sums])
