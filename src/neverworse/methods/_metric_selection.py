@@ -208,8 +208,8 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
         pairs = (isinstance(pair, tuple) and len(pair) == 2 for pair in given)
         if not given or not all(pairs) or not all(isinstance(name, str) for name, _ in given):
             raise ValueError(
-                "estimators has to be a list of (name, estimator), from simple to complex, with at "
-                f"least one of them. Got: {given!r}"
+                "estimators has to be a non-empty list of (name, estimator), from simple to "
+                f"complex. Got: {given!r}"
             )
         self._validate_names([name for name, _ in given])
         kinds = {name: get_tags(e).estimator_type or "neither" for name, e in given}

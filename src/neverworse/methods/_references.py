@@ -193,16 +193,6 @@ class HiddenLabels:
         """``(n_rows,)``."""
         return self.y.shape
 
-    @property
-    def ndim(self) -> int:
-        """The number of dimensions, 1."""
-        return self.y.ndim
-
-    @property
-    def dtype(self) -> Any:
-        """The type of the labels with their markers."""
-        return self.y.dtype
-
     def __len__(self) -> int:
         return len(self.y)
 
