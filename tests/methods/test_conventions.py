@@ -61,7 +61,7 @@ CLASSIFIERS = {
     "annealing": TransductiveSVMClassifier(method="annealing"),
     "safe": SafeSVMClassifier(n_samples=4, random_state=0),
 }
-REGRESSOR = MetricModelSelection(Ridge(), param_list=[{"alpha": 10.0}, {"alpha": 1.0}])
+REGRESSOR = MetricModelSelection([("strong", Ridge(10.0)), ("weak", Ridge(1.0))])
 # One of each kind: how labels are read is tested with all encodings where it is done.
 KINDS_OF_LABELS = [
     "list of int",

@@ -72,5 +72,5 @@ def test_unlabeled_rows_help_where_classes_are_apart():
 
 def test_a_matrix_has_no_neighbours():
     X, y, _ = make()
-    with pytest.raises(ValueError, match="has no distances between rows"):
+    with pytest.raises(ValueError, match="gives no distances between rows"):
         LaplacianLeastSquaresClassifier(kernel="precomputed").fit(X @ X.T, y)

@@ -35,10 +35,7 @@ def make(n_classes=2, n=120, d=4, n_labeled=24, seed=0):
 
 
 def polynomials(*degrees):
-    return {
-        "estimators": make_pipeline(PolynomialFeatures(), LinearRegression()),
-        "param_list": [{"polynomialfeatures__degree": degree} for degree in degrees],
-    }
+    return [(str(k), make_pipeline(PolynomialFeatures(k), LinearRegression())) for k in degrees]
 
 
 class Slope(RegressorMixin, BaseEstimator):
@@ -144,7 +141,7 @@ def test_definitions_for_classifiers(distance, n_classes):
 @pytest.mark.parametrize("seed", range(5))
 def test_definitions_for_regressors(seed):
     X, y = curve(seed)[:2]
-    adj = MetricModelSelection(**polynomials(*range(8))).fit(X, y)
+    adj = MetricModelSelection(polynomials(*range(8))).fit(X, y)
     said = [e.predict(X) for e in adj.estimators_]
     adjusted, consistent = brute_force(
         said, y, np.isnan(y), lambda p, q: np.sqrt(np.mean((p - q) ** 2))
@@ -152,7 +149,7 @@ def test_definitions_for_regressors(seed):
     np.testing.assert_allclose(adj.adjusted_distances_, adjusted, rtol=1e-10)
     np.testing.assert_array_equal(adj.consistent_, consistent)
     assert adj.best_index_ == np.argmin(adjusted)
-    tri = MetricModelSelection(**polynomials(*range(8)), method="tri").fit(X, y)
+    tri = MetricModelSelection(polynomials(*range(8)), method="tri").fit(X, y)
     assert tri.best_index_ == max(np.flatnonzero(consistent))
     np.testing.assert_array_equal(tri.predict(X), tri.estimators_[tri.best_index_].predict(X))
 
@@ -173,11 +170,11 @@ def test_candidates_are_fitted_to_the_labeled_rows(method):
 def test_no_unlabeled_rows():
     X, y = curve(0)[:2]
     X, y = X[:20], y[:20]
-    reg = MetricModelSelection(**polynomials(*range(8))).fit(X, y)
+    reg = MetricModelSelection(polynomials(*range(8))).fit(X, y)
     np.testing.assert_allclose(reg.adjusted_distances_, reg.target_distances_)
     assert reg.best_index_ == 7
     assert reg.best_estimator_ is reg.supervised_
-    tri = MetricModelSelection(**polynomials(*range(8)), method="tri").fit(X, y)
+    tri = MetricModelSelection(polynomials(*range(8)), method="tri").fit(X, y)
     assert tri.consistent_.all()
     assert tri.best_index_ == 7
 
@@ -225,7 +222,7 @@ def test_degree_of_a_polynomial():
     found = []
     for seed in range(20):
         X, y, T = curve(seed)
-        reg = MetricModelSelection(**polynomials(*range(13))).fit(X, y)
+        reg = MetricModelSelection(polynomials(*range(13))).fit(X, y)
         error = errors(reg, T, T[:, 0] ** 3 - T[:, 0])
         assert np.argmin(reg.target_distances_) == 12
         assert reg.supervised_ is reg.estimators_[12]
@@ -248,10 +245,10 @@ def test_unlabeled_rows_from_elsewhere_mislead():
         y[20:] = np.nan
         T = rng.uniform(-1, 1, (2000, 1))
         truth = np.sin(np.pi * T[:, 0]) ** 2
-        reg = MetricModelSelection(**polynomials(*range(9))).fit(X, y)
+        reg = MetricModelSelection(polynomials(*range(9))).fit(X, y)
         error = errors(reg, T, truth)
         X[20:] *= 0.1
-        misled = MetricModelSelection(**polynomials(*range(9))).fit(X, y)
+        misled = MetricModelSelection(polynomials(*range(9))).fit(X, y)
         supervised = error[np.argmin(reg.target_distances_)]
         found.append([error[reg.best_index_], error[misled.best_index_], supervised])
     adj, misled, supervised = np.median(found, axis=0)
@@ -377,12 +374,12 @@ def test_polars():
 def test_texts():
     texts = ["good good", "fine good", "bad", "bad awful", "good", "awful bad", "fine", "bad fine"]
     y = ["+", "+", "-", "-", None, None, None, None]
-    clf = MetricModelSelection(
-        make_pipeline(CountVectorizer(), LogisticRegression()),
-        param_list=[{"logisticregression__C": C} for C in (0.1, 1.0)],
-    ).fit(texts, y)
+    models = [
+        (f"C={C}", make_pipeline(CountVectorizer(), LogisticRegression(C=C))) for C in (0.1, 1)
+    ]
+    clf = MetricModelSelection(models).fit(texts, y)
     assert clf.predict(["good fine", "awful"]).tolist() == ["+", "-"]
-    assert clf.best_name_ in ("logisticregression__C=0.1", "logisticregression__C=1.0")
+    assert clf.best_name_ in ("C=0.1", "C=1")
 
 
 # Use with scikit-learn
@@ -391,7 +388,7 @@ def test_texts():
 def test_it_is_what_its_candidates_are():
     assert is_classifier(MetricModelSelection(CLASSIFIERS))
     assert is_regressor(MetricModelSelection(REGRESSORS))
-    assert is_regressor(MetricModelSelection(**polynomials(1, 2)))
+    assert is_regressor(MetricModelSelection(polynomials(1, 2)))
     assert hasattr(MetricModelSelection(CLASSIFIERS), "predict_proba")
     machines = MetricModelSelection([("svc", LinearSVC())])
     assert not hasattr(machines, "predict_proba")
@@ -415,13 +412,6 @@ def test_parameters_of_candidates():
     copied.set_params(weak__C=7.0, strong=LogisticRegression(C=3.0))
     assert [e.C for _, e in copied.estimators] == [3.0, 7.0]
     assert clf.get_params()["weak__C"] == 1.0
-    reg = MetricModelSelection(**polynomials(1, 2))
-    assert reg.get_params()["estimators__polynomialfeatures__degree"] == 2
-    reg.set_params(estimators__linearregression__fit_intercept=False, method="tri")
-    assert not reg.estimators[-1].fit_intercept
-    assert clone(reg).param_list == reg.param_list
-    reg.set_params(estimators=REGRESSORS, param_list=None)
-    assert reg.get_params()["weak__alpha"] == 0.1
 
 
 def test_search_for_the_method():
@@ -479,19 +469,12 @@ def test_bad_targets(y, weights, message):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"estimators": []}, "at least one"),
+        ({"estimators": []}, "non-empty list"),
         ({"estimators": [LogisticRegression()]}, "list of .name, estimator."),
         ({"estimators": [("a", LogisticRegression()), ("a", LinearSVC())]}, "not unique"),
         ({"estimators": [("a__b", LogisticRegression())]}, "must not contain __"),
         ({"estimators": [*CLASSIFIERS, ("r", Ridge())]}, "all classifiers, or all regressors"),
         ({"estimators": [("scale", StandardScaler())]}, "'scale': neither"),
-        ({"estimators": LogisticRegression()}, "param_list"),
-        ({"estimators": LogisticRegression(), "param_list": []}, "param_list"),
-        ({"estimators": CLASSIFIERS, "param_list": [{}]}, "Leave one out"),
-        ({"estimators": [("a", LinearSVC())], "distance": "predict_proba"}, "'a' does not have"),
-        ({"estimators": REGRESSORS, "distance": "predict_proba"}, "is for classifiers"),
-        ({"estimators": LogisticRegression(), "param_list": [{"D": 1}]}, "Invalid parameter 'D'"),
-        ({"estimators": LogisticRegression(), "param_list": ["C"]}, "list of dicts"),
     ],
 )
 def test_candidates_that_cannot_be_used(parameters, message):
@@ -507,6 +490,13 @@ def test_parameters_out_of_range(name, value):
     X, y, _ = make()
     with pytest.raises(InvalidParameterError, match=f"'{name}' parameter"):
         MetricModelSelection(**{"estimators": CLASSIFIERS, name: value}).fit(X, y)
+
+
+@pytest.mark.parametrize("candidates", [REGRESSORS, [("a", LinearSVC())]])
+def test_probabilities_of_candidates_without_them(candidates):
+    X, y, _ = make()
+    with pytest.raises(AttributeError, match="no attribute 'predict_proba'"):
+        MetricModelSelection(candidates, distance="predict_proba").fit(X, y)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])

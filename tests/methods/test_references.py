@@ -76,7 +76,7 @@ def test_supervised_sees_labeled_rows_only(estimator, n_classes):
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_oracle_sees_all_labels(estimator, n_classes):
     X, y, truth = make(n_classes)
-    clf = OracleClassifier(estimator).fit(X, y, y_true=truth)
+    clf = OracleClassifier(estimator).fit(X, HiddenLabels(y, truth))
     alone = clone(LeastSquaresClassifier() if estimator is None else estimator).fit(X, truth)
     np.testing.assert_allclose(clf.predict_proba(X), alone.predict_proba(X), atol=1e-12)
     np.testing.assert_array_equal(clf.predict(X), alone.predict(X))
@@ -96,9 +96,9 @@ def test_true_labels_count_only_where_y_has_none():
     X, y, truth = make()
     wrong = truth.copy()
     wrong[y >= 0] = 1 - wrong[y >= 0]
-    clf = OracleClassifier().fit(X, y, y_true=wrong)
+    clf = OracleClassifier().fit(X, HiddenLabels(y, wrong))
     np.testing.assert_array_equal(
-        clf.estimator_.coef_, OracleClassifier().fit(X, y, y_true=truth).estimator_.coef_
+        clf.estimator_.coef_, OracleClassifier().fit(X, HiddenLabels(y, truth)).estimator_.coef_
     )
 
 
@@ -106,7 +106,7 @@ def test_oracle_knows_classes_that_no_labeled_row_has():
     X, y, truth = make(3)
     y[y == 2] = -1
     assert SupervisedClassifier().fit(X, y).classes_.tolist() == [0, 1]
-    assert OracleClassifier().fit(X, y, y_true=truth).classes_.tolist() == [0, 1, 2]
+    assert OracleClassifier().fit(X, HiddenLabels(y, truth)).classes_.tolist() == [0, 1, 2]
 
 
 def test_the_order_that_everybody_expects():
@@ -146,8 +146,6 @@ def test_oracle_sees_behind_the_markers():
     clf = OracleClassifier(GaussianNB()).fit(X, HiddenLabels(y, truth))
     expected = GaussianNB().fit(X, truth)
     np.testing.assert_array_equal(clf.predict_proba(X), expected.predict_proba(X))
-    told = OracleClassifier(GaussianNB()).fit(X, HiddenLabels(y, 1 - truth), y_true=truth)
-    np.testing.assert_array_equal(told.predict_proba(X), expected.predict_proba(X))
 
 
 def test_an_experiment_without_special_cases():
@@ -182,7 +180,7 @@ def test_hidden_labels_in_cross_validation_and_searches():
     grid = {"estimator__alpha": [0.0, 1.0]}
     search = GridSearchCV(OracleClassifier(LeastSquaresClassifier()), grid, cv=folds, scoring=score)
     search.fit(X, hidden)
-    full = OracleClassifier(search.best_estimator_.estimator).fit(X, y, y_true=truth)
+    full = OracleClassifier(search.best_estimator_.estimator).fit(X, HiddenLabels(y, truth))
     np.testing.assert_allclose(search.decision_function(X), full.decision_function(X))
 
 
@@ -190,7 +188,7 @@ def test_hidden_labels_are_an_array_of_labels_with_markers():
     y, truth = np.array([0, -1, 1, -1]), np.array([0, 1, 1, 0])
     hidden = HiddenLabels(y, truth)
     assert len(hidden) == 4
-    assert (hidden.shape, hidden.ndim, hidden.dtype) == ((4,), 1, y.dtype)
+    assert hidden.shape == (4,)
     np.testing.assert_array_equal(np.asarray(hidden), y)
     assert np.asarray(hidden, dtype=float).dtype == np.float64
     assert repr(hidden) == "HiddenLabels(array([ 0, -1,  1, -1]))"
@@ -223,7 +221,7 @@ def test_same_fit_whatever_the_encoding_of_labels(name):
     )
     expected = GaussianNB().fit(ENCODED_X, truth)
     for oracle in (
-        OracleClassifier(GaussianNB()).fit(ENCODED_X, y, y_true=named),
+        OracleClassifier(GaussianNB()).fit(ENCODED_X, HiddenLabels(y, named)),
         OracleClassifier(GaussianNB()).fit(ENCODED_X, HiddenLabels(y, pd.Series(named))),
     ):
         np.testing.assert_array_equal(
@@ -236,7 +234,7 @@ def test_other_markers():
     X, y, truth = make()
     marked = np.where(y < 0, np.nan, 2.0 * y - 1.0)  # classes -1 and 1
     clf = OracleClassifier(GaussianNB(), missing_label=np.nan)
-    clf.fit(X, marked, y_true=2.0 * truth - 1.0)
+    clf.fit(X, HiddenLabels(marked, 2.0 * truth - 1.0))
     assert clf.classes_.tolist() == [-1.0, 1.0]
     expected = GaussianNB().fit(X, truth)
     np.testing.assert_array_equal(clf.predict_proba(X), expected.predict_proba(X))
@@ -265,7 +263,8 @@ def test_minus_one_stays_a_class_for_classifiers_that_would_take_it_for_a_marker
     expected = clone(estimator).fit(X[y >= 0], y[y >= 0])
     assert supervised.estimator_.classes_.tolist() == names[:n_classes].tolist()
     np.testing.assert_array_equal(supervised.predict(X), names[expected.predict(X)])
-    oracle = OracleClassifier(estimator, missing_label=0).fit(X, marked, y_true=names[truth])
+    hidden = HiddenLabels(marked, names[truth])
+    oracle = OracleClassifier(estimator, missing_label=0).fit(X, hidden)
     expected = clone(estimator).fit(X, truth)
     np.testing.assert_array_equal(oracle.predict(X), names[expected.predict(X)])
     if isinstance(estimator, LeastSquaresClassifier):
@@ -309,7 +308,7 @@ def test_weights_go_with_their_rows():
     supervised = SupervisedClassifier(GaussianNB()).fit(X, y, s)
     expected = GaussianNB().fit(X[labeled], y[labeled], s[labeled])
     np.testing.assert_array_equal(supervised.predict_proba(X), expected.predict_proba(X))
-    oracle = OracleClassifier(GaussianNB()).fit(X, y, s, truth)
+    oracle = OracleClassifier(GaussianNB()).fit(X, HiddenLabels(y, truth), s)
     expected = GaussianNB().fit(X, truth, s)
     np.testing.assert_array_equal(oracle.predict_proba(X), expected.predict_proba(X))
 
@@ -331,11 +330,8 @@ def test_metadata_are_routed():
             scaler.set_fit_request(sample_weight=False),
             OracleClassifier(GaussianNB()).set_fit_request(sample_weight=True),
         )
-        pipeline.fit(X, y, sample_weight=s, y_true=truth)  # the truth needs no request
+        pipeline.fit(X, HiddenLabels(y, truth), sample_weight=s)
         np.testing.assert_allclose(pipeline.predict_proba(X), expected.predict_proba(X))
-        pipeline[-1].set_fit_request(y_true=False)
-        with pytest.raises(TypeError, match="y_true"):
-            pipeline.fit(X, y, y_true=truth)
 
 
 def test_audit_of_an_oracle():
@@ -388,23 +384,22 @@ def test_bad_input_is_explained_and_leaves_it_unfitted(reference, name):
     message, spoil = BAD_FITS[name]
     clf = reference(GaussianNB()).fit(X, HiddenLabels(y, truth))
     bad_X, bad_y, weights = spoil(X, y)
-    told = {} if reference is SupervisedClassifier else {"y_true": spoil(X, truth)[1]}
+    if reference is OracleClassifier and bad_y is not None:
+        bad_y = HiddenLabels(bad_y, spoil(X, truth)[1])
     with pytest.raises(ValueError, match=message):
-        clf.fit(bad_X, bad_y, weights, **told)
+        clf.fit(bad_X, bad_y, weights)
     with pytest.raises(NotFittedError, match=f"{reference.__name__} instance is not fitted yet"):
         clf.predict(X)
 
 
 def test_oracle_without_the_truth():
     X, y, truth = make()
-    clf = OracleClassifier().fit(X, y, y_true=truth)
+    clf = OracleClassifier().fit(X, HiddenLabels(y, truth))
     with pytest.raises(ValueError, match=r"y has 130 unlabeled rows.*HiddenLabels\(y, y_true\)"):
         clf.fit(X, y)
     assert not hasattr(clf, "estimator_")
-    with pytest.raises(ValueError, match="y_true has no label for 130 of the 130 rows"):
-        clf.fit(X, y, y_true=y)
-    with pytest.raises(ValueError, match="inconsistent numbers"):
-        clf.fit(X, y, y_true=truth[:-1])
+    with pytest.raises(ValueError, match="y_true has no label for 130 of the rows"):
+        clf.fit(X, HiddenLabels(y, y))
 
 
 @both

@@ -1,6 +1,5 @@
 """The methods that the projection is compared with, through the same interface."""
 
-from neverworse.methods import discriminant
 from neverworse.methods._entropy import EntropyRegularizedLogisticRegression
 from neverworse.methods._least_squares import (
     LaplacianLeastSquaresClassifier,
@@ -16,27 +15,33 @@ from neverworse.methods._null_category_inference import (
 )
 from neverworse.methods._references import HiddenLabels, OracleClassifier, SupervisedClassifier
 from neverworse.methods._self_learning import SelfLearningClassifier
-from neverworse.methods.discriminant import (
-    ContrastivePessimisticDiscriminantAnalysis,
-    EMDiscriminantAnalysis,
+from neverworse.methods.discriminant._constrained import (
     ImplicitlyConstrainedDiscriminantAnalysis,
-    LikelihoodCertificate,
-    LinearDiscriminantClassifier,
     MomentConstrainedDiscriminantAnalysis,
+)
+from neverworse.methods.discriminant._contrastive_pessimistic import (
+    ContrastivePessimisticDiscriminantAnalysis,
+    LikelihoodCertificate,
+)
+from neverworse.methods.discriminant._gaussian import GaussianClasses, Precision, Subspace
+from neverworse.methods.discriminant._soft_labels import EMDiscriminantAnalysis
+from neverworse.methods.discriminant._supervised import (
+    LinearDiscriminantClassifier,
     NearestMeanClassifier,
 )
-from neverworse.methods.svm import (
-    L2SVMClassifier,
-    SafeSVMClassifier,
-    TransductiveSVMClassifier,
-)
+from neverworse.methods.svm._l2svm import L2SVMClassifier
+from neverworse.methods.svm._safe import SafeSVMClassifier
+from neverworse.methods.svm._transductive import TransductiveSVMClassifier
 
 # Classes of which fitted models consist besides arrays: a model file may contain them.
-FITTED_PARTS = (
+FITTED_PARTS: tuple[type, ...] = (
     HiddenLabels,
-    *discriminant.FITTED_PARTS,
-    *(ActiveRows, Approximation, NullCategoryNoise, Posterior, Process),
+    GaussianClasses,
+    LikelihoodCertificate,
+    Precision,
+    Subspace,
 )
+FITTED_PARTS += (ActiveRows, Approximation, NullCategoryNoise, Posterior, Process)
 
 __all__ = [
     "FITTED_PARTS",

@@ -17,10 +17,7 @@ from neverworse.rows import Rows, SparseRows
 
 
 class LogOddsMixin(ScoringClassifier):
-    """Probabilities of classifiers whose scores are their logarithms, up to a common constant.
-
-    Two classes have one score, the log odds of the second one.
-    """
+    """Probabilities of classifiers whose scores are log odds, or for several classes, logits."""
 
     def predict_proba(self, X: Any) -> Matrix:
         """Return the probabilities of the classes.
@@ -58,21 +55,19 @@ class LogOddsClassifier(LogOddsMixin, LinearClassifier):
 
 
 def check_two_classes(classes: AnyArray) -> None:
-    """Raise an error that names the ways out if there are more than two classes."""
+    """Raise an error if there are more than two classes."""
     if len(classes) > 2:
         raise ValueError(
             "Only binary classification is supported. The type of the target is multiclass: y has "
             f"labels of {len(classes)} classes ({shown_classes(classes)}). Fit one classifier for "
-            "each class, on labels that say whether a row is of this class and that keep the "
-            "marker of unlabeled rows, and predict the class with the largest decision_function. "
-            "(OneVsRestClassifier of scikit-learn would take unlabeled rows for rows of another "
-            "class.) Or use L2SVMClassifier or ProjectedLeastSquaresClassifier, which support "
-            "several classes."
+            "each class, against the rest and with the same marker of unlabeled rows, and predict "
+            "the class with the largest decision_function; or use L2SVMClassifier or "
+            "ProjectedLeastSquaresClassifier, which support several classes."
         )
 
 
 def wide_moments(rows: Rows, weights: Vector, centre: bool) -> Any:
-    """Return the moments of every column alone, of rows that stay sparse if they are."""
+    """Return the moments of each column; sparse rows are not shifted, so that they stay sparse."""
     sums = column_moments(rows, weights, centre)
     if isinstance(rows, SparseRows) and sums.rows.shift is not None:
         return replace(sums, rows=rows, mean=sums.mean + sums.rows.shift)

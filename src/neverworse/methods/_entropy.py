@@ -134,8 +134,6 @@ class EntropyRegularizedLogisticRegression(LogOddsClassifier):
         "verbose": ["verbose"],
     }
 
-    supervised_: EntropyRegularizedLogisticRegression
-
     def __init__(
         self,
         alpha: float = 1.0,
@@ -304,11 +302,7 @@ class Descent:
 def descend(
     objective: EntropyObjective, start: Weights, entropy_weight: float, tol: float, max_iter: int
 ) -> Descent:
-    """Minimise J from `start` on, until its gradient is at most `tol` times sqrt(2 J).
-
-    The gradient is measured in coordinates in which the curvature is about one, so that half of
-    its square is about what could still be gained.
-    """
+    """Minimise J from `start` on, until the norm of its gradient is at most `tol` · sqrt(2 J)."""
     shape = (len(start.coef), objective.coordinates.rank)
     path: list[float] = []
     at = np.zeros(shape)

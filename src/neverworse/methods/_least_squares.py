@@ -30,9 +30,7 @@ from neverworse.projection import (
     GramCoordinates,
     TrainingRows,
     Weights,
-    moments,
     solve_least_squares,
-    whiten,
 )
 from neverworse.rows import Rows
 
@@ -55,8 +53,8 @@ class UpdatedSecondMomentClassifier(IndicatorClassifier):
 
     where X and E are the labeled and all rows, centred at the mean :math:`\bar e` of *all* rows,
     :math:`\bar y` is the mean target of the labeled rows, S holds row weights, and :math:`n_l` and
-    :math:`n_u` are their sums over labeled and unlabeled rows. It helps where labeled rows are
-    hardly more than columns, so that their own second moments are almost singular. It hurts where
+    :math:`n_u` are their sums over labeled and unlabeled rows. It helps where there are hardly more
+    labeled rows than columns, so that their own second moments are almost singular. It hurts where
     errors of the two moments cancelled before: least squares reproduces targets that are linear in
     the features from a handful of labeled rows, and this does not.
 
@@ -178,7 +176,7 @@ class LaplacianLeastSquaresClassifier(KernelModel, IndicatorClassifier):
     kernel : {"linear", "rbf", "laplacian", "poly"} or callable, default="rbf"
         By scikit-learn's name, or a function of two rows.
     gamma : float or None, default=None
-        Of the kernels "rbf", "laplacian" and "poly". None: one over the number of columns.
+        Of the kernels "rbf", "laplacian" and "poly". None: 1 / n_features.
     {degree, coef0, n_components, random_state, fit_intercept, missing_label}
 
     Attributes
@@ -251,8 +249,8 @@ class LaplacianLeastSquaresClassifier(KernelModel, IndicatorClassifier):
     def _fit_rows(self, given: FitInput) -> None:
         if self.kernel == "precomputed":
             raise ValueError(
-                "kernel='precomputed' has no distances between rows, which a graph of neighbours "
-                "needs. Name the kernel, and pass rows."
+                "kernel='precomputed' gives no distances between rows for the graph of neighbours. "
+                "Name the kernel, and pass the rows."
             )
         known = known_labels(given, self.missing_label)
         training, landmarks = TrainingRows(given.rows, known.labels), None
@@ -295,7 +293,7 @@ class LaplacianLeastSquaresClassifier(KernelModel, IndicatorClassifier):
         return Weights(found[:, :n_features], intercept)
 
 
-class SteppingTrainer:
+class WhitenedTrainer:
     """Retrains least squares by a step in whitened coordinates: one pass over the rows.
 
     In coordinates z that whiten all rows, w = Tz with T'HT = I and H = E'SE + αP, the weights for
@@ -304,13 +302,10 @@ class SteppingTrainer:
     scores Ew of one pass. The step also removes what rounding has left in w.
     """
 
-    def __init__(
-        self, whitening: GramCoordinates, known: KnownLabels, supervised: LeastSquaresClassifier
-    ) -> None:
+    def __init__(self, whitening: GramCoordinates, known: KnownLabels, supervised: Any) -> None:
         self.whitening = whitening
         self.labels = known.labels
-        self.n_classes = len(known.classes)
-        self.codes = np.zeros(whitening.rows.n_rows, np.min_scalar_type(self.n_classes - 1))
+        self.codes = np.zeros(whitening.rows.n_rows, np.min_scalar_type(len(known.classes) - 1))
         self.alpha = supervised.alpha_
         self.weights = stored_weights(supervised)
         self.next = self.weights  # those for the labels that `label` has last given
@@ -318,26 +313,30 @@ class SteppingTrainer:
         self.is_fitted = False
 
     def label(self) -> AnyArray:
-        s, w = self.labels.weights, self.weights
+        labels, w = self.labels, self.weights
 
-        def weigh(t: Vector, rows: slice) -> Vector:
+        def weigh(t: Matrix, rows: slice) -> Matrix:
             # The class of the largest score, of which t is one half less.
-            self.codes[rows] = t[0] > 0.0 if len(t) == 1 else t.argmax(axis=0)
-            target = self._target(rows)
+            several = len(t) > 1
+            codes = t.argmax(axis=0) if several else t[0] > 0.0
+            self.codes[rows] = codes
+            assigned = np.arange(len(t))[:, None] == codes if several else codes
+            target = np.where(labels.unlabeled[rows], assigned, labels.target[:, rows])
             residual = target - (t + 0.5) if self.is_fitted else target
-            if s is None:
+            if labels.weights is None:
                 return residual
             # Rows without a weight may score anything, even infinity.
-            return np.multiply(s[rows], residual, out=np.zeros_like(residual), where=s[rows] > 0.0)
+            s = labels.weights[rows]
+            return np.multiply(s, residual, out=np.zeros_like(residual), where=s > 0.0)
 
         _, summed, total = self.whitening.rows.scores_and_sum(w.coef, w.intercept - 0.5, weigh)
         z = self.whitening.adjoint(summed, total)
         if self.is_fitted:
             z -= self.alpha * self.whitening.adjoint_coef(w.coef)
-        self.next = self.whitening.to_weights(z)
-        if self.is_fitted:
-            self.next = w + self.next
-        return self.codes[self.labels.unlabeled]
+            self.next = w + self.whitening.to_weights(z)
+        else:
+            self.next = self.whitening.to_weights(z)
+        return self.codes[labels.unlabeled]
 
     def retrain(self) -> None:
         self.weights, self.is_fitted = self.next, True
@@ -346,28 +345,6 @@ class SteppingTrainer:
         """Return the weights for the labels of the last retraining; refined, if these stayed."""
         stayed = np.array_equal(codes, self.codes[self.labels.unlabeled])
         return self.next if stayed else self.weights
-
-    def _target(self, rows: slice) -> Vector:
-        codes = self.codes[rows]
-        several = self.labels.shape.is_coupled
-        assigned = np.arange(self.n_classes)[:, None] == codes if several else codes[None]
-        return np.where(self.labels.unlabeled[rows], assigned, self.labels.target[:, rows])
-
-
-def coordinates_of_all(
-    rows: Rows, weights: Vector | None, supervised: LeastSquaresClassifier
-) -> GramCoordinates:
-    """Return coordinates of all directions, or of those that `rcond` leaves."""
-    alpha, fit_intercept = supervised.alpha_, supervised.fit_intercept
-    if supervised.rcond is None:
-        return whiten(rows, weights, alpha, fit_intercept)
-    sums = moments(rows, weights, centre=fit_intercept)
-    values, vectors = linalg.eigh(sums.gram + alpha * np.eye(rows.n_columns))
-    kept = values > supervised.rcond * max(values[-1], 0.0)
-    basis = vectors[:, kept] / np.sqrt(values[kept])
-    offset, idle = np.zeros(basis.shape[1]), np.flatnonzero(~sums.varies)
-    found = GramCoordinates(sums.rows, sums.mean, basis, offset, np.sqrt(sums.raw), idle)
-    return found.with_total(1.0 / np.sqrt(sums.total)) if fit_intercept else found
 
 
 def loses_digits(whitening: GramCoordinates) -> bool:

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy.spatial.distance import pdist, squareform
 from sklearn.base import _fit_context, is_classifier
-from sklearn.utils import Bunch, _safe_indexing, get_tags, indexable
-from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils import Bunch, get_tags, indexable
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import _num_samples, check_consistent_length
 
 from neverworse._budget import Budget
-from neverworse._typing import AnyArray, Mask, Matrix, Vector
+from neverworse._typing import Mask, Matrix, Vector
 from neverworse._words import documented_like
 from neverworse.estimators import (
     CallbackSupportMixin,
+    LabeledRows,
     PassesPredictionsOn,
-    check_weights,
-    copy_for_known_labels,
     copy_input_checks,
     explains_conversion,
     forget_fit,
@@ -28,7 +27,6 @@ from neverworse.estimators import (
     observed_fit,
     predicted_codes,
     refuse_chunks,
-    split_labels,
     split_targets,
     weights_for,
 )
@@ -61,11 +59,8 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
 
     Parameters
     ----------
-    estimators : list of (str, estimator), or estimator
+    estimators : list of (str, estimator)
         Candidates with their names, from simple to complex; all classifiers or all regressors.
-        Or one estimator, of which `param_list` makes candidates.
-    param_list : list of dicts, or None, default=None
-        Parameters of the candidates, from simple to complex, if `estimators` is one estimator.
     method : {"adj", "tri"}, default="adj"
         How to choose.
     distance : {"auto", "predict", "predict_proba"}, default="auto"
@@ -83,7 +78,7 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
     best_estimator_ : estimator
         The chosen candidate, fitted to the labeled rows. It makes the predictions.
     best_index_, best_name_ : int, str
-        Its position among the candidates, and its name or its parameters.
+        Its position among the candidates, and its name.
     supervised_ : estimator
         The choice without unlabeled rows: the candidate with the smallest `target_distances_`.
     estimators_, named_estimators_ : list of estimators, Bunch
@@ -112,6 +107,7 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
     Examples
     --------
     >>> import numpy as np
+    >>> from sklearn.base import clone
     >>> from sklearn.kernel_ridge import KernelRidge
     >>> from neverworse.methods import MetricModelSelection
     >>> rng = np.random.default_rng(0)
@@ -119,14 +115,14 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
     >>> y = X[:, 0] ** 3 - X[:, 0] + 0.05 * rng.normal(size=500)
     >>> y[20:] = np.nan
     >>> model = KernelRidge(alpha=1e-6, kernel="poly", gamma=1.0)
-    >>> reg = MetricModelSelection(model, param_list=[{"degree": k} for k in range(1, 13)])
-    >>> reg.fit(X, y).best_name_, int(np.argmin(reg.target_distances_)) + 1
-    ('degree=3', 12)
+    >>> models = [(f"degree {k}", clone(model).set_params(degree=k)) for k in range(1, 13)]
+    >>> reg = MetricModelSelection(models).fit(X, y)
+    >>> reg.best_name_, int(np.argmin(reg.target_distances_)) + 1
+    ('degree 3', 12)
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
-        "estimators": [list, HasMethods(["fit", "predict"])],
-        "param_list": [list, None],
+        "estimators": [list],
         "method": [StrOptions({"adj", "tri"})],
         "distance": [StrOptions({"auto", "predict", "predict_proba"})],
         "missing_label": "no_validation",
@@ -137,16 +133,14 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
 
     def __init__(
         self,
-        estimators: Any,
+        estimators: Named,
         *,
-        param_list: list[dict[str, Any]] | None = None,
         method: str = "adj",
         distance: str = "auto",
         missing_label: Any = "auto",
         verbose: int = 0,
     ) -> None:
         self.estimators = estimators
-        self.param_list = param_list
         self.method = method
         self.distance = distance
         self.missing_label = missing_label
@@ -172,15 +166,14 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
         try:
             forget_fit(self)
             refuse_chunks(self, X)
-            candidates = self._candidates_to_fit()
+            self._check_candidates()
             (X,) = indexable(X)
             weights, metadata = None, {}
             if sample_weight is not None:
-                weights = weights_for((e for _, e in candidates), X, sample_weight)
+                weights = weights_for((e for _, e in self.estimators), X, sample_weight)
                 metadata = {"sample_weight": weights}
             with observed_fit(self, X, y, metadata, self.verbose) as observer:
-                budget = Budget(None, None, observer, "iterations")
-                self._choose(candidates, X, y, weights, budget)
+                self._choose(X, y, weights, Budget(None, None, observer, "iterations"))
         except BaseException:  # an interrupt from the keyboard too
             forget_fit(self)
             raise
@@ -208,90 +201,55 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
     def _can(self, method: str) -> bool:
         if hasattr(self, "best_estimator_"):
             return hasattr(self.best_estimator_, method)
-        return all(hasattr(estimator, method) for _, estimator in self._candidates())
+        return all(hasattr(estimator, method) for _, estimator in self.estimators)
 
-    def _candidates(self) -> Named:
-        if isinstance(self.estimators, list):
-            return self.estimators
-        return [
-            (", ".join(f"{name}={value!r}" for name, value in params.items()), self.estimators)
-            for params in self.param_list or [{}]
-        ]
-
-    def _candidates_to_fit(self) -> Named:
-        """Return copies of the candidates with their names, after a check."""
-        self._check_candidates()
-        candidates = self._candidates()
-        kinds = {name: get_tags(e).estimator_type or "neither" for name, e in candidates}
+    def _check_candidates(self) -> None:
+        given = self.estimators
+        pairs = (isinstance(pair, tuple) and len(pair) == 2 for pair in given)
+        if not given or not all(pairs) or not all(isinstance(name, str) for name, _ in given):
+            raise ValueError(
+                "estimators has to be a non-empty list of (name, estimator), from simple to "
+                f"complex. Got: {given!r}"
+            )
+        self._validate_names([name for name, _ in given])
+        kinds = {name: get_tags(e).estimator_type or "neither" for name, e in given}
         if set(kinds.values()) not in ({"classifier"}, {"regressor"}):
             told = ", ".join(f"{name!r}: {kind}" for name, kind in kinds.items())
             raise ValueError(f"Candidates must be all classifiers, or all regressors. Got: {told}.")
-        copies = [(name, copy_for_known_labels(estimator)) for name, estimator in candidates]
-        for (_, estimator), params in zip(copies, self.param_list or (), strict=False):
-            estimator.set_params(**params)
-        return copies
 
-    def _check_candidates(self) -> None:
-        given, params = self.estimators, self.param_list
-        if isinstance(given, list):
-            pairs = (isinstance(pair, tuple) and len(pair) == 2 for pair in given)
-            if not given or not all(pairs) or not all(isinstance(name, str) for name, _ in given):
-                raise ValueError(
-                    "estimators has to be a list of (name, estimator), from simple to complex, "
-                    f"with at least one of them. Got: {given!r}"
-                )
-            if params is not None:
-                raise ValueError(
-                    "param_list is for one estimator, but estimators is a list. Leave one out."
-                )
-            self._validate_names([name for name, _ in given])
-        elif not params or not all(isinstance(each, Mapping) for each in params):
-            raise ValueError(
-                "estimators is one estimator: pass a list of dicts as param_list, each with the "
-                "parameters of one candidate, from simple to complex; or a list of (name, "
-                f"estimator) as estimators. Got: param_list={params!r}"
-            )
-
-    def _choose(
-        self, candidates: Named, X: Any, y: Any, weights: Vector | None, budget: Budget
-    ) -> None:
-        s = np.ones(_num_samples(X)) if weights is None else weights
-        compared = Targets.of(candidates, X, y, s, self.distance, self.missing_label)
-        labeled = np.flatnonzero(~compared.unlabeled)
-        X_labeled, y_labeled = _safe_indexing(X, labeled), compared.y[labeled]
-        known = {} if weights is None else {"sample_weight": weights[labeled]}
+    def _choose(self, X: Any, y: Any, weights: Vector | None, budget: Budget) -> None:
+        compared = Targets.of(self, X, y, weights)
+        labeled = compared.rows.labeled()
         fitted, responses = [], []
-        for name, estimator in candidates:
-            fitted.append(estimator.fit(X_labeled, y_labeled, **known))
-            responses.append(compared.respond(name, fitted[-1], X))
+        for name, estimator in self.estimators:
+            fitted.append(labeled.fit(estimator))
+            responses.append(compared.respond(name, fitted[-1]))
             budget.n_iter = len(fitted)
-            budget.report(f"candidate {name!r}", len(labeled))
+            budget.report(f"candidate {name!r}", len(labeled.codes))
             if budget.exhausted:
                 break
-        names = [name for name, _ in candidates]
+        names = [name for name, _ in self.estimators]
         self.estimators_ = fitted
         self.named_estimators_ = Bunch(**dict(zip(names, fitted, strict=False)))
         target, between, unlabeled = compared.distances(responses)
-        self.target_distances_, self.adjusted_distances_ = (
-            target,
-            adjusted(target, between, unlabeled),
-        )
-        self.labeled_distances_, self.unlabeled_distances_ = between, unlabeled
+        self.target_distances_, self.labeled_distances_ = target, between
+        self.unlabeled_distances_ = unlabeled
+        self.adjusted_distances_ = adjusted(target, between, unlabeled)
         sums = (1.0 + ROUNDING) * (target[:, None] + target)
         self.consistent_ = ~np.tril(unlabeled > sums, -1).any(axis=1)
         adj, tri = np.argmin(self.adjusted_distances_), np.flatnonzero(self.consistent_)[-1]
         best = int(tri if self.method == "tri" else adj)
         self.best_index_, self.best_name_ = best, names[best]
         self.supervised_ = fitted[int(np.argmin(target))]
-        if compared.classes is not None:
-            self.classes_ = compared.classes
+        if compared.is_classification:
+            self.classes_ = compared.rows.classes
         copy_input_checks(fitted[best], self)
         self.best_estimator_ = fitted[best]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         try:
-            theirs = [get_tags(estimator) for _, estimator in self._candidates()]
+            theirs = [get_tags(estimator) for _, estimator in self.estimators]
         except (AttributeError, TypeError, ValueError):  # for `fit` to explain
             return tags
         if theirs:
@@ -303,14 +261,11 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
 
 
 def adjusted(target: Vector, labeled: Matrix, unlabeled: Matrix) -> Vector:
-    """Return distances to the targets, times the largest ratio of distances to a simpler candidate.
-
-    Infinity where the unlabeled rows alone tell it apart from a simpler one.
-    """
+    """Return distances to targets, times the largest ratio of distances to a simpler candidate."""
     same = ROUNDING * np.maximum.outer(target, target)
-    seen = labeled > same
+    # Infinite where candidates differ on unlabeled rows only.
     ratios = np.where(unlabeled > same, np.inf, 1.0)
-    np.divide(unlabeled, labeled, out=ratios, where=seen)
+    np.divide(unlabeled, labeled, out=ratios, where=labeled > same)
     ratios = np.tril(ratios, -1)
     ratios[0, 0] = 1.0  # the distance of the simplest candidate is not adjusted
     factors = ratios.max(axis=1)
@@ -322,77 +277,61 @@ def adjusted(target: Vector, labeled: Matrix, unlabeled: Matrix) -> Vector:
 class Targets:
     """What candidates are fitted to and compared with, and how."""
 
-    y: AnyArray  # (n_rows,): labels or targets; anything where unlabeled
-    unlabeled: Mask  # (n_rows,)
+    rows: LabeledRows  # of regressors, the "classes" are the targets, one for each row
     weights: Vector  # (n_rows,)
     truth: Matrix  # (n_rows, 1): targets, or (n_rows, n_classes): indicators of classes
-    classes: AnyArray | None  # (n_classes,), for classifiers
-    response: str  # what candidates are asked for
+    is_classification: bool
+    response: str  # the method of the candidates whose results are compared
 
     @classmethod
-    def of(
-        cls, candidates: Named, X: Any, y: Any, weights: Vector, distance: str, missing_label: Any
-    ) -> Targets:
-        """Check y, and decide what candidates are asked for."""
-        without = [name for name, e in candidates if not hasattr(e, "predict_proba")]
-        if not is_classifier(candidates[0][1]):
-            if distance == "predict_proba":
-                raise ValueError("distance='predict_proba' is for classifiers. Use 'auto'.")
+    def of(cls, chooser: MetricModelSelection, X: Any, y: Any, weights: Vector | None) -> Targets:
+        """Check y, and decide what is compared."""
+        s = np.ones(_num_samples(X)) if weights is None else weights
+        candidates = [estimator for _, estimator in chooser.estimators]
+        response, missing_label = chooser.distance, chooser.missing_label
+        if not is_classifier(candidates[0]):
             marker = np.nan if is_auto(missing_label) else missing_label
             target, unlabeled = split_targets(y, marker)
             check_consistent_length(X, target)
-            if not weights[~unlabeled].any():
+            if not s[~unlabeled].any():
                 raise ValueError("sample_weight is zero for all rows with a target.")
-            return cls(target, unlabeled, weights, target[:, None], None, "predict")
-        if distance == "predict_proba" and without:
-            raise ValueError(
-                "distance='predict_proba' needs predict_proba, which "
-                f"{', '.join(map(repr, without))} does not have. Use distance='predict'."
-            )
-        classes, codes, unlabeled = split_labels(y, missing_label)
-        check_consistent_length(X, codes)
-        check_weights(classes, codes, unlabeled, weights)
-        codes = codes.astype(np.intp)
-        response = "predict" if distance == "predict" or without else "predict_proba"
-        return cls(
-            classes[codes], unlabeled, weights, np.eye(len(classes))[codes], classes, response
-        )
+            rows = LabeledRows(X, target, np.arange(len(target)), unlabeled, weights)
+            response = "predict" if response == "auto" else response
+            return cls(rows, s, target[:, None], False, response)
+        rows = LabeledRows.split(X, y, missing_label, weights)
+        if response == "auto":
+            every = all(hasattr(estimator, "predict_proba") for estimator in candidates)
+            response = "predict_proba" if every else "predict"
+        return cls(rows, s, np.eye(len(rows.classes))[rows.codes], True, response)
 
-    def respond(self, name: str, fitted: Any, X: Any) -> Matrix:
-        """Return what a fitted candidate says about all rows, in the form of `truth`."""
-        given = np.asarray(getattr(fitted, self.response)(X))
-        if self.response == "predict" and self.classes is not None:
-            codes = predicted_codes(f"Candidate {name!r}", given, self.classes)
-            return np.eye(len(self.classes))[codes]
-        given = given.astype(np.float64)
-        needed = self.truth.shape if self.classes is not None else self.truth.shape[:1]
+    def respond(self, name: str, fitted: Any) -> Matrix:
+        """Return what a fitted candidate predicts for all rows, in the form of `truth`."""
+        given = np.asarray(getattr(fitted, self.response)(self.rows.X))
+        if self.response == "predict" and self.is_classification:
+            codes = predicted_codes(f"Candidate {name!r}", given, self.rows.classes)
+            return np.eye(len(self.rows.classes))[codes]
+        needed = self.truth.shape if self.is_classification else self.truth.shape[:1]
         if given.shape != needed:
             gives = f"{self.response} of shape {given.shape}, but {needed} is needed"
             raise ValueError(f"Candidate {name!r} gives {gives}.")
-        wrong = ~np.isfinite(given[self.weights > 0.0])
-        if wrong.any():
-            raise ValueError(
-                f"Candidate {name!r} predicts NaN or infinity for {wrong.sum()} rows, so that it "
-                "has no distance from the others. Leave it out, or rescale the features."
-            )
-        return given.reshape(self.truth.shape)
+        if not np.isfinite(given[self.weights > 0.0]).all():
+            raise ValueError(f"Candidate {name!r} predicts NaN or infinity. Leave it out.")
+        return given.astype(np.float64).reshape(self.truth.shape)
 
     def distances(self, responses: list[Matrix]) -> tuple[Vector, Matrix, Matrix]:
         """Return the distances to the targets, and from each other on labeled and other rows."""
-        labeled = self._matrix([*responses, self.truth], ~self.unlabeled)
-        others = self.unlabeled if self.weights[self.unlabeled].any() else ~self.unlabeled
+        unlabeled = self.rows.unlabeled
+        labeled = self._matrix([*responses, self.truth], ~unlabeled)
+        others = unlabeled if self.weights[unlabeled].any() else ~unlabeled
         return labeled[-1, :-1], labeled[:-1, :-1], self._matrix(responses, others)
 
     def _matrix(self, responses: list[Matrix], rows: Mask) -> Matrix:
         """Return root mean squared differences, or for classes the shares of different ones."""
         used = rows & (self.weights > 0.0)
-        weights, taken = self.weights[used], [response[used] for response in responses]
-        squares = np.zeros((len(taken), len(taken)))
-        for k, f in enumerate(taken):
-            for j, g in enumerate(taken[:k]):
-                squares[k, j] = squares[j, k] = weights @ ((f - g) ** 2).sum(axis=1)
-        squares /= weights.sum()
-        if self.classes is None:
+        roots = np.sqrt(self.weights[used])[:, None]
+        taken = [np.ravel(roots * response[used]) for response in responses]
+        squares = squareform(pdist(taken, "sqeuclidean")) / self.weights[used].sum()
+        if not self.is_classification:
             return np.sqrt(squares)
         # Two different classes, or probabilities of two classes, are counted twice.
         return 0.5 * squares if self.response == "predict" else np.sqrt(0.5 * squares)

@@ -64,11 +64,11 @@ class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):
     ----------
     kernel : kernel of sklearn.gaussian_process.kernels, or None, default=None
         Covariance of f. None: ``ConstantKernel(10) * RBF(l) + ConstantKernel(1)``, where both
-        constants are fixed and l starts at the median distance between rows. The marginal
-        likelihood drives a variance that is not fixed to its bound: the fewer values are null.
+        constants are fixed and l starts at the median distance between rows. A variance that is
+        not fixed grows to its bound, because fewer latent values then lie in the null category.
     width : float, default=1.0
         a, the width of the null category, in units of the standard deviation of the noise. With 0,
-        unlabeled rows say nothing, and this is classification with a probit likelihood.
+        unlabeled rows carry no information: classification with a probit likelihood.
     unlabeled_rates : (float, float) or None, default=None
         The probabilities :math:`\gamma_-, \gamma_+` of a row of the first and of the second class
         to be unlabeled. None: they are equal, so they cancel and are left out.
@@ -76,7 +76,7 @@ class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):
         Whether parameters of the kernel are chosen by the marginal likelihood, within their bounds,
         or taken as they are.
     max_active : int, default=200
-        Maximum number of rows that others depend on, where there are more rows. See Notes.
+        Maximum number of active rows (inducing points). See Notes.
     tol : float, default=1e-6
         Expectation propagation ends when replacing the approximation of a row's likelihood by the
         likelihood itself changes no mean (in standard deviations) and no variance (relative to it)
@@ -97,7 +97,7 @@ class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):
     supervised_ : NullCategoryNoiseModel
         The same model, fitted to the labeled rows only. It has no `supervised_` of its own.
     active_rows_ : array of shape (n_active, n_features)
-        The training rows that predictions are computed from.
+        The active rows, from which predictions are computed.
     log_marginal_likelihood_ : float
         Approximate logarithm of the probability of all labels, and of the unlabeled rows not being
         null.
@@ -112,10 +112,11 @@ class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):
     With m active rows, an iteration over n rows takes O(n m²) operations, and all take O(n m)
     memory. Active rows are chosen one by one: always the one with the largest variance given those
     before it, of the labeled rows first. Given the active rows, all others are independent in the
-    prior (a fully independent conditional). Where m reaches n, nothing is approximated. The authors
-    pass over the rows once, and let only the active ones speak; here all rows do, until nothing
-    changes. With more than 1,000 rows (or `max_active`, if that is larger), the kernel and the
-    active rows are chosen from a random sample of this size, at most half of it labeled rows.
+    prior (a fully independent conditional). If all rows are active, nothing is approximated. The
+    authors pass over the rows once and use the likelihoods of the active ones only; here all rows
+    are used, until convergence. With more than 1,000 rows (or `max_active`, if that is larger), the
+    kernel and the active rows are chosen from a random sample of this size, at most half of it
+    labeled rows.
 
     References
     ----------
@@ -152,11 +153,6 @@ class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
-
-    classes_: AnyArray
-    kernel_: Any
-    supervised_: NullCategoryNoiseModel
-    active_rows_: Matrix
 
     def __init__(
         self,
@@ -224,7 +220,13 @@ class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):
         return odds
 
     def _fit_signs(self, X: Matrix, sign: Vector, classes: AnyArray, budget: Budget) -> None:
-        noise = NullCategoryNoise(float(self.width), checked_rates(self.unlabeled_rates))
+        rates = None if self.unlabeled_rates is None else np.asarray(self.unlabeled_rates, float)
+        if rates is not None and (rates.shape != (2,) or not ((rates > 0) & (rates < 1)).all()):
+            raise ValueError(
+                f"unlabeled_rates={self.unlabeled_rates!r} has to be two probabilities between 0 "
+                "and 1: of a row of the first and of the second class to be unlabeled."
+            )
+        noise = NullCategoryNoise(float(self.width), rates)
         data = Data(X, sign, noise.evidence, int(self.max_active), self.tol, self.max_iter)
         labeled, optimize = sign != 0.0, bool(self.optimize)
 
@@ -263,15 +265,10 @@ class NullCategoryNoiseModel(CallbackSupportMixin, LogOddsMixin, BaseEstimator):
 
 @dataclass(frozen=True)
 class NullCategoryNoise:
-    r"""Likelihood of labels and of unlabeled rows, as in `NullCategoryNoiseModel`.
-
-    A labeled row has the likelihood :math:`(1 - \gamma_\pm) p(\pm | f)`.
-    """
+    """Likelihood of labels and of unlabeled rows, as in `NullCategoryNoiseModel`."""
 
     width: float  # a, the width of the null category
-    # the probabilities of rows of the first class (-) and of the second one (+) to be unlabeled.
-    # None: they are equal, and left out
-    rates: tuple[float, float] | None = None
+    rates: Vector | None = None  # the parameter `unlabeled_rates`
 
     def evidence(self, sign: Vector, mean: Vector, variance: Vector) -> Evidence:
         """Return the normaliser for latent values distributed as N(mean, variance).
@@ -300,27 +297,11 @@ class NullCategoryNoise:
         return (np.stack([-mean, mean]) - 0.5 * self.width) / scale
 
     def _log_weights(self, sign: Vector) -> Matrix:
-        rates = np.zeros(2) if self.rates is None else np.array(self.rates)
-        unlabeled = np.zeros(2) if self.rates is None else np.log(rates)
-        own = sign == np.array([[-1.0], [1.0]])
-        known = np.where(own, np.log1p(-rates)[:, None], -np.inf)
-        return np.where(sign == 0.0, unlabeled[:, None], known)
-
-
-def checked_rates(rates: Any) -> tuple[float, float] | None:
-    """Return the parameter `unlabeled_rates` of a classifier, or say what is wrong with it."""
-    if rates is None:
-        return None
-    try:
-        first, second = (float(rate) for rate in rates)
-    except (TypeError, ValueError):
-        first = second = np.nan
-    if not (0.0 < first < 1.0 and 0.0 < second < 1.0):
-        raise ValueError(
-            f"unlabeled_rates={rates!r} are not two numbers between 0 and 1: the probabilities of "
-            "rows of the first and of the second class to be unlabeled."
-        )
-    return first, second
+        rates = self.rates
+        labeled = np.zeros(2) if rates is None else np.log1p(-rates)
+        unlabeled = np.zeros(2) if rates is None else np.log(rates)
+        own = np.where(sign == np.array([[-1.0], [1.0]]), labeled[:, None], -np.inf)
+        return np.where(sign == 0.0, unlabeled[:, None], own)
 
 
 def _excess(u: Vector, hazard: Vector) -> Vector:

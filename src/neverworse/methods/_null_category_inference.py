@@ -22,17 +22,14 @@ from scipy import linalg, optimize
 from scipy.spatial.distance import pdist
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
-from sklearn.utils import gen_batches, gen_even_slices
+from sklearn.utils import gen_batches
 
 from neverworse._budget import Budget
 from neverworse._typing import Indices, Mask, Matrix, Vector
-from neverworse.rows import map_in_threads
 
 # All sites move at once, by a part of the way that shrinks where steps turn around, and grows again
 # where they do not. (How far the moments are off says little: they may be more so on a good way.)
 SHRINK, GROW, SMALLEST = 0.5, 1.2, 0.01
-# Rows of a block at least, and the number of blocks at most, in passes over L.
-BLOCK, MAX_BLOCKS = 2048, 32
 TINY = float(np.finfo(np.float64).tiny)
 # Variance, relative to the largest one, at which a row has nothing to add to the active ones.
 NEGLIGIBLE = 1e-10
@@ -77,33 +74,15 @@ class Posterior:
     def of(cls, sites: Matrix, factor: Matrix) -> Posterior:
         """Combine sites with the prior, for L of shape (m, n)."""
         precision, shift = sites
-        gram = sum(
-            map_in_threads(
-                lambda rows: (factor[:, rows] * precision[rows]) @ factor[:, rows].T,
-                _blocks(factor),
-            )
-        )
-        try:
-            root = linalg.cholesky(np.eye(len(factor)) + gram, lower=True, check_finite=False)
-        except linalg.LinAlgError:
-            # Beside the likelihoods, the prior precision is lost in rounding errors.
-            raise ValueError(
-                "The variances of the kernel are too large for working precision: the noise has "
-                "the variance 1. Choose a kernel with a smaller variance, or, if it is not "
-                "stationary, rescale the columns of X."
-            ) from None
+        gram = (factor * precision) @ factor.T
+        root = _cholesky(np.eye(len(factor)) + gram)
         inverse, _ = linalg.lapack.dtrtri(root, lower=1)
         return cls(inverse.T @ (inverse @ (factor @ shift)), inverse)
 
     def latent(self, factor: Matrix) -> tuple[Vector, Vector]:
         """Return means and variances of h = L'g, for L of shape (m, n)."""
-
-        def variance(rows: slice) -> Vector:
-            spread = self.inverse_root @ factor[:, rows]
-            return np.einsum("ij,ij->j", spread, spread)
-
-        pieces = map_in_threads(variance, _blocks(factor))
-        return self.centre @ factor, np.concatenate(pieces)
+        spread = self.inverse_root @ factor
+        return self.centre @ factor, np.einsum("ij,ij->j", spread, spread)
 
 
 @dataclass(frozen=True)
@@ -161,11 +140,6 @@ def propagate(
     return Approximation(posterior, sites, value, residual, n_iter, residual <= tol)
 
 
-def _blocks(factor: Matrix) -> list[slice]:
-    n_rows = factor.shape[1]
-    return list(gen_even_slices(n_rows, min(max(n_rows // BLOCK, 1), MAX_BLOCKS)))
-
-
 @dataclass(frozen=True)
 class ActiveRows:
     """Rows that others depend on."""
@@ -177,16 +151,7 @@ class ActiveRows:
     @classmethod
     def of(cls, kernel: Any, rows: Matrix) -> ActiveRows:
         """Factorise the covariance of rows that `choose_active` has found."""
-        covariance = _finite(kernel(rows, rows))
-        try:
-            triangle = linalg.cholesky(covariance, lower=True, check_finite=False)
-        except linalg.LinAlgError:
-            raise ValueError(
-                "The kernel's covariance of rows is not positive definite in floating point: rows "
-                "are too much alike for it. Choose a kernel with a shorter length scale or with "
-                "white noise, or rescale the columns of X."
-            ) from None
-        return cls(kernel, rows, triangle)
+        return cls(kernel, rows, _cholesky(_finite(kernel(rows, rows))))
 
     def factor(self, X: Matrix) -> tuple[Matrix, Vector]:
         """Return L of shape (m, n), and the variances of e."""
@@ -234,10 +199,7 @@ class Data:
         return ActiveRows.of(kernel, self.X[chosen])
 
     def process(self, active: ActiveRows, start: Matrix | None = None) -> Process:
-        """Find the posterior, starting from where the labeled rows alone lead to.
-
-        There may be several fixed points.
-        """
+        """Find the posterior: of several fixed points, the one near that of the labeled rows."""
         factor, own = active.factor(self.X)
         if start is None:
             start, labeled = np.zeros((2, len(self.X))), np.flatnonzero(self.sign)
@@ -258,8 +220,8 @@ class Data:
 def choose_active(kernel: Any, X: Matrix, labeled: Mask, max_active: int) -> Indices:
     """Choose rows one by one: always the one with the largest variance, given those before it.
 
-    The first half comes from the labeled rows, as far as there are enough: what they say about f
-    shall not be blurred. There are fewer than `max_active` if these say it all.
+    The first half comes from the labeled rows, if there are enough, so that their likelihoods are
+    exact. There are fewer than `max_active` if no variance is left.
     """
     left = _finite(kernel.diag(X)).copy()
     smallest = NEGLIGIBLE * float(left.max())
@@ -282,8 +244,8 @@ def choose_active(kernel: Any, X: Matrix, labeled: Mask, max_active: int) -> Ind
             active.append(row)
     if not active:
         raise ValueError(
-            "The kernel has no covariance between rows, so that labels say nothing about other "
-            "rows. Choose another kernel, for example RBF()."
+            "The kernel has no covariance between rows, so that there is nothing to learn from "
+            "labels. Choose another kernel, for example RBF()."
         )
     return np.array(active, dtype=np.intp)
 
@@ -299,6 +261,17 @@ def sample_rows(labeled: Mask, size: int, rng: RandomState) -> Indices:
         for rows, number in ((known, n_known), (unknown, size - n_known))
     ]
     return np.sort(np.concatenate(parts))
+
+
+def _cholesky(matrix: Matrix) -> Matrix:
+    try:
+        return linalg.cholesky(matrix, lower=True, check_finite=False)
+    except linalg.LinAlgError:
+        raise ValueError(
+            "A covariance is not positive definite in floating point: the kernel's variance is too "
+            "large compared with that of the noise, 1, or rows are too similar. Choose a kernel "
+            "with a smaller variance or a shorter length scale, or rescale the columns of X."
+        ) from None
 
 
 def _finite(values: Any) -> Any:
@@ -326,19 +299,10 @@ def fit_process(
 
 def default_kernel(X: Matrix) -> Any:
     """Return a Gaussian kernel whose length starts at the median distance of different rows."""
-    size = float(np.abs(X).max())
-    length = 1.0
-    if size > 0.0:  # squares of very large or small features would not be finite, or zero
-        distances = pdist(X / size)
-        if distances.any():
-            length = size * float(np.median(distances[distances > 0.0]))
-    numbers = np.finfo(np.float64)
-    if not RANGE * numbers.tiny < length < numbers.max / RANGE:
-        raise ValueError(
-            f"Rows of X have a median distance of {length:.2g}, too close to the limits of "
-            "floating point numbers. Rescale the columns of X, for example with "
-            "sklearn.preprocessing.StandardScaler."
-        )
+    # Squares of very large or very small features would overflow, or vanish.
+    size = float(np.abs(X).max()) or 1.0
+    distances = pdist(X / size)
+    length = size * float(np.median(distances[distances > 0.0])) if distances.any() else 1.0
     rows_differ = ConstantKernel(VARIANCE, "fixed") * RBF(length, (length / RANGE, length * RANGE))
     return rows_differ + ConstantKernel(BIAS, "fixed")
 
@@ -372,10 +336,7 @@ def search(kernel: Any, data: Data, budget: Budget) -> Any:
 
 
 def likelihood_and_gradient(kernel: Any, data: Data) -> tuple[Process, Vector]:
-    """Return the posterior, and the gradient of the marginal likelihood for the active rows.
-
-    The gradient is over the logarithms of the kernel's parameters.
-    """
+    """Return the posterior, and the gradient of the marginal likelihood over `kernel.theta`."""
     found = data.process(data.active(kernel))
     theta, gradient = kernel.theta, np.empty(len(kernel.theta))
     for j, upper in enumerate(kernel.bounds[:, 1]):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils.validation import check_consistent_length
 
-from neverworse._typing import AnyArray
+from neverworse._typing import AnyArray, Vector
 from neverworse._words import documented_like
 from neverworse.estimators import (
     DelegatingClassifier,
@@ -24,8 +24,8 @@ from neverworse.estimators import (
 class SupervisedClassifier(DelegatingClassifier):
     """Any classifier, fitted to the labeled rows only.
 
-    So every classifier of scikit-learn takes the same X and y as the semi-supervised ones, with the
-    same markers of unlabeled rows.
+    With it, every classifier of scikit-learn takes the same X and y as the semi-supervised ones,
+    with the same markers of unlabeled rows.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class SupervisedClassifier(DelegatingClassifier):
     @explains_conversion
     @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the classifier to the labeled rows.
+        """Fit the classifier.
 
         Parameters
         ----------
@@ -82,19 +82,22 @@ class SupervisedClassifier(DelegatingClassifier):
         self : object
         """
         with self._fitting(X, sample_weight) as (estimator, X, weights):
-            rows = LabeledRows.split(X, y, self.missing_label, weights)
-            self.estimator_ = rows.labeled().fit(estimator)
+            rows = self._rows(X, y, weights)
+            self.estimator_ = rows.fit(estimator)
             self.classes_ = rows.classes
         return self
+
+    def _rows(self, X: Any, y: Any, weights: Vector | None) -> LabeledRows:
+        """Return the rows that the classifier is fitted to."""
+        return LabeledRows.split(X, y, self.missing_label, weights).labeled()
 
 
 @documented_like(SupervisedClassifier)
 class OracleClassifier(SupervisedClassifier):
-    """Any classifier, fitted to all rows with their true labels: an upper reference.
+    """Any classifier, fitted to all rows with their true labels: the oracle of an experiment.
 
-    For experiments in which labels were hidden. It takes the same X and y as the other classifiers,
-    and in addition the true labels of the unlabeled rows: as `y_true` in `fit`, or behind the
-    markers of `HiddenLabels`, which can be passed to every classifier in the same way.
+    For experiments in which labels were hidden. It takes the same X and y as the other classifiers:
+    y is `HiddenLabels`, with the true labels behind the markers, which only an oracle sees.
 
     Parameters
     ----------
@@ -115,65 +118,31 @@ class OracleClassifier(SupervisedClassifier):
 
     Examples
     --------
-    >>> from neverworse.methods import OracleClassifier
+    >>> from neverworse.methods import HiddenLabels, OracleClassifier
     >>> X = [[0.0], [1.0], [2.0], [3.0]]
-    >>> clf = OracleClassifier().fit(X, [0, -1, -1, 1], y_true=[0, 0, 0, 1])
+    >>> clf = OracleClassifier().fit(X, HiddenLabels([0, -1, -1, 1], y_true=[0, 0, 0, 1]))
     >>> clf.predict([[1.6], [2.4]])
     array([0, 1])
     """
 
-    # The truth is what an oracle is for.
-    __metadata_request__fit: ClassVar[dict[str, bool]] = {"y_true": True}
-
-    @documented_like(SupervisedClassifier.fit)
-    @explains_conversion
-    @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, y_true: Any = None) -> Self:
-        """Fit the classifier to all rows, with their true labels.
-
-        Parameters
-        ----------
-        {X, y, sample_weight}
-        y_true : array-like of shape (n_samples,), optional
-            True labels, used where y has none. Needed if there are such rows, unless y is
-            `HiddenLabels`. With metadata routing, it is requested by default.
-
-        Returns
-        -------
-        self : object
-        """
-        with self._fitting(X, sample_weight) as (estimator, X, weights):
-            labels = _answered(y, y_true, self.missing_label)
-            rows = LabeledRows.split(X, labels, self.missing_label, weights)
-            self.estimator_ = rows.fit(estimator)
-            self.classes_ = rows.classes
-        return self
-
-
-def _answered(y: Any, y_true: Any, missing_label: Any) -> AnyArray:
-    """Return the labels of all rows: true ones where y has none."""
-    if y_true is None and isinstance(y, HiddenLabels):
-        y_true = y.y_true
-    unlabeled = find_unlabeled(y, missing_label)
-    n_unlabeled = np.count_nonzero(unlabeled)
-    if not n_unlabeled:
-        return label_array(y)
-    if y_true is None:
-        raise ValueError(
-            f"y has {n_unlabeled} unlabeled rows, whose true labels an oracle needs: pass y_true "
-            "in fit, or HiddenLabels(y, y_true) as y."
-        )
-    truth = label_array(y_true)
-    check_consistent_length(unlabeled, truth)
-    labels = label_array(y).astype(object)
-    labels[unlabeled] = truth[unlabeled]
-    n_missing = np.count_nonzero(find_unlabeled(labels, missing_label))
-    if n_missing:
-        raise ValueError(
-            f"y_true has no label for {n_missing} of the {n_unlabeled} rows that are unlabeled in "
-            "y. Leave these rows out: an oracle knows all labels."
-        )
-    return labels
+    def _rows(self, X: Any, y: Any, weights: Vector | None) -> LabeledRows:
+        unlabeled = find_unlabeled(y, self.missing_label)
+        if unlabeled.any():
+            if not isinstance(y, HiddenLabels):
+                raise ValueError(
+                    f"y has {np.count_nonzero(unlabeled)} unlabeled rows, whose true labels an "
+                    "oracle needs: pass HiddenLabels(y, y_true) as y."
+                )
+            labels = y.y.astype(object)
+            labels[unlabeled] = y.y_true[unlabeled]
+            y = labels
+            n_missing = np.count_nonzero(find_unlabeled(y, self.missing_label))
+            if n_missing:
+                raise ValueError(
+                    f"y_true has no label for {n_missing} of the rows that are unlabeled in y. "
+                    "Leave these rows out: an oracle knows all labels."
+                )
+        return LabeledRows.split(X, y, self.missing_label, weights)
 
 
 class HiddenLabels:
@@ -221,18 +190,8 @@ class HiddenLabels:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The number of rows, in a tuple."""
+        """``(n_rows,)``."""
         return self.y.shape
-
-    @property
-    def ndim(self) -> int:
-        """One."""
-        return self.y.ndim
-
-    @property
-    def dtype(self) -> Any:
-        """The type of the labels with their markers."""
-        return self.y.dtype
 
     def __len__(self) -> int:
         return len(self.y)

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from numbers import Integral
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import _fit_context, clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import validate_data
 
@@ -23,7 +19,6 @@ from neverworse.estimators import (
     CallbackSupportMixin,
     DelegatingClassifier,
     FitInput,
-    KnownLabels,
     LabeledRows,
     LeastSquaresClassifier,
     ProjectedLeastSquaresClassifier,
@@ -36,14 +31,18 @@ from neverworse.estimators import (
     predicted_codes,
     space_of_all,
 )
-from neverworse.methods._least_squares import SteppingTrainer, coordinates_of_all, loses_digits
+from neverworse.methods._base import warn_not_converged
+from neverworse.methods._least_squares import WhitenedTrainer, loses_digits
 from neverworse.methods._references import SupervisedClassifier
 from neverworse.projection import (
+    GramCoordinates,
+    Labels,
     Observer,
     TrainingRows,
     Weights,
+    whiten,
 )
-from neverworse.rows import Rows, as_rows, single_threaded_blas
+from neverworse.rows import as_rows, single_threaded_blas
 
 SETTLED = 1e-6  # soft labels that move by less have converged
 
@@ -153,12 +152,6 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):  # typ
         "verbose": ["verbose"],
     }
 
-    supervised_: Any
-    labels_: AnyArray
-    n_iter_: int
-    stop_reason_: Literal["converged", "cycle", "max_iter", "callback"]
-    cycle_length_: int | None
-
     def __init__(
         self,
         estimator: Any = None,
@@ -191,22 +184,30 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):  # typ
         with self._fitting(X, sample_weight) as (estimator, X, weights):
             metadata = {} if weights is None else {"sample_weight": weights}
             # A subclass may do something else, and weights of classes change with the labels.
-            simple = type(estimator) is LeastSquaresClassifier and estimator.class_weight is None
+            simple = type(estimator) is LeastSquaresClassifier
+            simple = simple and estimator.class_weight is None and estimator.rcond is None
             if self.labels == "soft" and not simple:
                 raise ValueError(
                     "labels='soft' minimises the squared loss over weights and soft labels "
-                    "together: estimator has to be a LeastSquaresClassifier without class_weight."
+                    "together: estimator has to be a LeastSquaresClassifier without class_weight "
+                    "and rcond."
                 )
             with observed_fit(self, X, y, metadata, self.verbose) as observer:
                 codes, given = None, (estimator, X, y, weights, observer)
-                if self.labels == "soft":
-                    codes = self._learn_soft(*given)
-                elif simple and estimator.kernel == "linear":
-                    codes = self._learn_by_steps(*given)
+                if self.labels == "soft" or (simple and estimator.kernel == "linear"):
+                    codes = self._learn_whitened(*given)
                 if codes is None:
                     codes = self._learn_by_refits(*given)
             self.labels_ = self.classes_[codes]
-        self._warn_if_not_converged()
+        unfinished = {
+            "cycle": f"The labels run in a cycle of {self.cycle_length_}",
+            "max_iter": f"The labels still change after max_iter={self.max_iter} retrainings",
+        }
+        if self.stop_reason_ in unfinished:
+            warn_not_converged(
+                f"{unfinished[self.stop_reason_]}: estimator_ does not predict the labels_ that "
+                "it was fitted to."
+            )
         return self
 
     def _learn_by_refits(
@@ -218,7 +219,7 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):  # typ
         if not rows.unlabeled.any():
             self._set_end(1, "converged")
             return np.zeros(0, np.intp)
-        if getattr(estimator, "gamma", None) == "loo":  # labels of its own would confirm any
+        if getattr(estimator, "gamma", None) == "loo":  # predicted labels would confirm any gamma
             estimator = clone(estimator).set_params(gamma=self.supervised_.gamma_)
         trainer = RefittingTrainer(rows, estimator, self.supervised_)
         codes = self._alternate(trainer, observer)
@@ -226,102 +227,96 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):  # typ
         return codes
 
     @single_threaded_blas()
-    def _learn_by_steps(
+    def _learn_whitened(
         self, estimator: Any, X: Any, y: Any, weights: Vector | None, observer: Observer | None
     ) -> AnyArray | None:
-        """Return None if there is nothing to learn, or steps would lose digits."""
-        with self._least_squares(estimator, X, y, weights) as (rows, known, retrained):
-            if not known.labels.unlabeled.any():
-                return None
-            whitening = coordinates_of_all(rows, weights, self.supervised_)
-            if loses_digits(whitening):
-                return None
-            trainer = SteppingTrainer(whitening, known, self.supervised_)
-            codes = self._alternate(trainer, observer)
-            retrained._set_weights(trainer.settled(codes).snapped(retrained._threshold))
-        return codes
-
-    @single_threaded_blas()
-    def _learn_soft(
-        self, estimator: Any, X: Any, y: Any, weights: Vector | None, observer: Observer | None
-    ) -> AnyArray:
-        with self._least_squares(estimator, X, y, weights) as (rows, known, retrained):
-            labels, training = known.labels, TrainingRows(rows, known.labels)
-            gamma = getattr(self.supervised_, "gamma_", None)
-            space = space_of_all(estimator, training, gamma, landmarks_of_all(estimator, labels))
-            features = space.training(training).rows
-            whitening = coordinates_of_all(features, weights, self.supervised_)
-            free, s = labels.unlabeled, 1.0 if weights is None else weights
-            shape, n_free = labels.shape.at(np.flatnonzero(free)), int(np.count_nonzero(free))
-
-            def fitted(q: Matrix) -> Weights:
-                every = labels.target.copy()
-                every[:, free] = q
-                every *= s
-                summed = whitening.rows.weighted_sum(every)
-                return whitening.to_weights(whitening.adjoint(summed, every.sum(axis=1)))
-
-            budget, moved = Budget(self.max_iter, None, observer, "iterations"), np.inf
-
-            def step(ahead: Matrix) -> Matrix:
-                nonlocal moved
-                w = fitted(ahead)
-                new = shape.project(features.scores(w.coef, w.intercept)[:, free])
-                moved = float(np.abs(new - ahead).max(initial=0.0))
-                budget.spend()
-                budget.report(f"soft labels moved by up to {moved:.1e}", n_free)
-                return new
-
-            first = np.atleast_2d((self.supervised_.decision_function(X) + 0.5).T)
-            q = accelerated_gradient(
-                shape.project(first[:, free]),
-                step=step,
-                extrapolate=lambda here, before, momentum: here + momentum * (here - before),
-                uphill=lambda ahead, new, here: bool(np.vdot(ahead - new, new - here) > 0.0),
-                stop=lambda _: budget.exhausted or moved <= SETTLED,
-            )
-            space.store(retrained, fitted(q).snapped(retrained._threshold))
-        several = len(q) > 1
-        self.soft_labels_ = q.T if several else q[0]
-        stopped = "max_iter" if budget.n_iter == self.max_iter else "callback"
-        self._set_end(budget.n_iter, "converged" if moved <= SETTLED else stopped)
-        return q.argmax(axis=0) if several else (q[0] > 0.5).astype(np.intp)
-
-    @contextmanager
-    def _least_squares(
-        self, estimator: LeastSquaresClassifier, X: Any, y: Any, weights: Vector | None
-    ) -> Iterator[tuple[Rows, KnownLabels, LeastSquaresClassifier]]:
-        """Fit `supervised_`, and yield rows, labels, and a copy of it to be fitted to all rows."""
+        """Return None if there are no hard labels to learn, or rounding errors would spoil them."""
         estimator._validate_params()
         supervised, retrained = clone(estimator), clone(estimator)
-        X = validate_data(
+        hard = self.labels == "hard"
+        checked = validate_data(
             supervised,
             X,
             accept_sparse="csr",
             dtype=[np.float64, np.float32],
-            ensure_all_finite=self.labels == "soft",  # otherwise the Gram matrix shows it
+            ensure_all_finite=not hard,  # otherwise the Gram matrix shows it
             estimator=self,
         )
         copy_input_checks(supervised, retrained)
-        with explained_overflow(X, type(self).__name__):
-            rows = as_rows(X)
+        with explained_overflow(checked, type(self).__name__):
+            rows = as_rows(checked)
             known = known_labels(FitInput(rows, y, weights), self.missing_label)
-            supervised._fit_training(TrainingRows(rows, known.labels))
+            labels, training = known.labels, TrainingRows(rows, known.labels)
+            supervised._fit_training(training)
             self.classes_ = supervised.classes_ = retrained.classes_ = known.classes
             self.supervised_, self.estimator_ = supervised, retrained
-            yield rows, known, retrained
+            if hard and not labels.unlabeled.any():
+                return None
+            gamma = getattr(supervised, "gamma_", None)
+            space = space_of_all(estimator, training, gamma, landmarks_of_all(estimator, labels))
+            features = space.training(training).rows
+            whitening = whiten(features, weights, supervised.alpha_, supervised.fit_intercept)
+            if not hard:
+                scores = np.atleast_2d((supervised.decision_function(X) + 0.5).T)
+                codes, found = self._soften(labels, whitening, scores, observer)
+            elif loses_digits(whitening):
+                return None
+            else:
+                trainer = WhitenedTrainer(whitening, known, supervised)
+                codes = self._alternate(trainer, observer)
+                found = trainer.settled(codes)
+            space.store(retrained, found.snapped(retrained._threshold))
             retrained.alpha_ = supervised.alpha_
+        return codes
+
+    def _soften(
+        self,
+        labels: Labels,
+        whitening: GramCoordinates,
+        scores: Matrix,
+        observer: Observer | None,
+    ) -> tuple[AnyArray, Weights]:
+        """Move soft labels from the supervised scores to where they and the weights agree."""
+        free, s = labels.unlabeled, 1.0 if labels.weights is None else labels.weights
+        shape, n_free = labels.shape.at(np.flatnonzero(free)), int(np.count_nonzero(free))
+        budget, moved = Budget(self.max_iter, None, observer, "iterations"), np.inf
+
+        def fitted(q: Matrix) -> Weights:
+            every = labels.target.copy()
+            every[:, free] = q
+            every *= s
+            summed = whitening.rows.weighted_sum(every)
+            return whitening.to_weights(whitening.adjoint(summed, every.sum(axis=1)))
+
+        def step(ahead: Matrix) -> Matrix:
+            nonlocal moved
+            w = fitted(ahead)
+            new = shape.project(whitening.rows.scores(w.coef, w.intercept)[:, free])
+            moved = float(np.abs(new - ahead).max(initial=0.0))
+            budget.spend()
+            budget.report(f"soft labels moved by up to {moved:.1e}", n_free)
+            return new
+
+        q = accelerated_gradient(
+            shape.project(scores[:, free]),
+            step=step,
+            extrapolate=lambda here, before, momentum: here + momentum * (here - before),
+            uphill=lambda ahead, new, here: bool(np.vdot(ahead - new, new - here) > 0.0),
+            stop=lambda _: budget.exhausted or moved <= SETTLED,
+        )
+        several = len(q) > 1
+        self.soft_labels_ = q.T if several else q[0]
+        stopped = "max_iter" if budget.n_iter == self.max_iter else "callback"
+        self._set_end(budget.n_iter, "converged" if moved <= SETTLED else stopped)
+        return q.argmax(axis=0) if several else (q[0] > 0.5).astype(np.intp), fitted(q)
 
     def _alternate(
-        self, trainer: RefittingTrainer | SteppingTrainer, observer: Observer | None
+        self, trainer: RefittingTrainer | WhitenedTrainer, observer: Observer | None
     ) -> AnyArray:
-        """Label and retrain until labels agree or repeat; return those of the last retraining.
-
-        Of former labelings only hashes are kept.
-        """
+        """Label and retrain until labels agree or repeat; return those of the last retraining."""
         budget = Budget(None, None, observer, "iterations")
         new = trainer.label()
-        seen = {_digest(new): 0}
+        seen = {_digest(new): 0}  # hashes of the labelings so far, and when they came
         for n_iter in range(1, self.max_iter + 1):
             codes, budget.n_iter = new, n_iter
             trainer.retrain()
@@ -341,29 +336,13 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):  # typ
         self.n_iter_, self.stop_reason_ = n_iter, reason
         self.cycle_length_ = 1 if reason == "converged" else cycle or None
 
-    def _warn_if_not_converged(self) -> None:
-        what = {
-            "cycle": f"The labels run in a cycle of {self.cycle_length_}",
-            "max_iter": f"The labels still change after max_iter={self.max_iter} retrainings",
-        }.get(self.stop_reason_)
-        if what:
-            warnings.warn(
-                f"{what}: estimator_ does not predict the labels_ that it was fitted to.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
-
 
 def _digest(codes: AnyArray) -> bytes:
     return hashlib.blake2b(codes.tobytes(), digest_size=16).digest()
 
 
 class RefittingTrainer:
-    """Retrains any classifier: a fresh copy is fitted each time. `start` gives the first labels.
-
-    `label` labels the unlabeled rows by the present classifier, and returns the codes of their
-    classes; `retrain` fits the classifier to all rows with these labels.
-    """
+    """Retrains any classifier: a fresh copy is fitted each time. `start` gives the first labels."""
 
     def __init__(self, rows: LabeledRows, estimator: Any, start: Any) -> None:
         self.rows = rows
@@ -371,6 +350,7 @@ class RefittingTrainer:
         self.model = start
 
     def label(self) -> AnyArray:
+        """Label the unlabeled rows by the present classifier; return the codes of their classes."""
         rows = self.rows
         # Of all rows, because taking the unlabeled ones out would copy most of X.
         predicted = np.asarray(self.model.predict(rows.X))[rows.unlabeled]
@@ -379,4 +359,5 @@ class RefittingTrainer:
         return codes
 
     def retrain(self) -> None:
+        """Fit a copy of the classifier to all rows with these labels."""
         self.model = self.rows.fit(self.estimator)

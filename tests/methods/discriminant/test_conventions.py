@@ -36,8 +36,8 @@ STEPS = {"tol": 1e-3, "max_iter": 7, "max_time": 3.0, "verbose": 1}
 PARAMETERS = [
     LinearDiscriminantClassifier(**SHARED),
     NearestMeanClassifier(alpha=2.0, missing_label="?"),
-    EMDiscriminantAnalysis(0.3, **SHARED, **STEPS),
-    MomentConstrainedDiscriminantAnalysis("symmetric", **SHARED),
+    EMDiscriminantAnalysis(**SHARED, **STEPS),
+    MomentConstrainedDiscriminantAnalysis(**SHARED),
     ImplicitlyConstrainedDiscriminantAnalysis(**SHARED, **STEPS),
     ContrastivePessimisticDiscriminantAnalysis(**SHARED, **STEPS),
 ]

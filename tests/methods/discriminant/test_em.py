@@ -12,8 +12,7 @@ OPTIONS = [
     {},
     {"covariance": "spherical"},
     {"alpha": 0.5},
-    {"unlabeled_weight": 0.3},
-    {"unlabeled_weight": 0.3, "alpha": 0.5, "covariance": "spherical"},
+    {"alpha": 0.5, "covariance": "spherical"},
 ]
 
 
@@ -38,10 +37,10 @@ def test_the_likelihood_never_falls(options, n_classes, weighted):
 def test_the_objective_is_the_one_of_the_docstring(n_classes, alpha, unlabeled_weight):
     X, y, _ = make(150, 3, n_classes, 30)
     s = np.linspace(0.5, 2.0, len(y))
-    clf = EMDiscriminantAnalysis(unlabeled_weight, alpha=alpha).fit(X, y, s)
-    joint = clf.predict_joint_log_proba(X)
     known = y >= 0
     weights = np.where(known, s, unlabeled_weight * s)
+    clf = EMDiscriminantAnalysis(alpha=alpha).fit(X, y, weights)
+    joint = clf.predict_joint_log_proba(X)
     terms = np.where(known, joint[np.arange(len(y)), y], logsumexp(joint, axis=1))
     penalty = alpha / 2 * weights.sum() * np.trace(np.linalg.inv(clf.covariance_))
     assert clf.log_likelihood_ == pytest.approx(weights @ terms - penalty, rel=1e-12)
@@ -95,17 +94,10 @@ def test_one_step_by_hand():
 
 def test_unlabeled_rows_without_weight_change_nothing():
     X, y, _ = make()
-    clf = EMDiscriminantAnalysis(0.0).fit(X, y)
+    clf = EMDiscriminantAnalysis().fit(X, y, np.where(y >= 0, 1.0, 0.0))
     supervised = LinearDiscriminantClassifier().fit(X, y)
     np.testing.assert_array_equal(clf.coef_, supervised.coef_)
     assert clf.log_likelihood_ == supervised.log_likelihood_
-
-
-def test_unlabeled_weight_is_a_sample_weight():
-    X, y, _ = make()
-    clf = EMDiscriminantAnalysis(0.25).fit(X, y)
-    other = EMDiscriminantAnalysis().fit(X, y, np.where(y >= 0, 1.0, 0.25))
-    np.testing.assert_array_equal(clf.coef_, other.coef_)
 
 
 def test_priors_that_are_given_stay():

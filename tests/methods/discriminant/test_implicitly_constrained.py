@@ -1,10 +1,12 @@
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy import optimize
 from sklearn.exceptions import ConvergenceWarning
 
 from neverworse.methods import ImplicitlyConstrainedDiscriminantAnalysis
-from neverworse.methods.discriminant._constrained import LabeledLoss
+from neverworse.methods.discriminant._constrained import labeled_loss
 from neverworse.methods.discriminant._gaussian import Family, Sample
 from neverworse.rows import as_rows
 
@@ -45,7 +47,7 @@ def test_the_derivative_is_that_of_finite_differences(family):
     )
     sample = Sample.of(rows, target, s, unlabeled, family)
     supervised = labeled.most_likely(labeled.known).about(sample.centre)
-    loss = LabeledLoss(supervised, sample)
+    loss = partial(labeled_loss, supervised=supervised, sample=sample)
     rng = np.random.default_rng(0)
     q = rng.dirichlet(np.ones(3), len(y)).T
     slopes = sample.scores(loss(sample.all_sums(q))[1]) * sample.free

@@ -239,10 +239,10 @@ def test_rounding_errors_are_no_variance(seed):
 @pytest.mark.parametrize(
     ("priors", "message"),
     [
-        ([0.5, 0.25, 0.25], r"priors has shape \(3,\), but y has 2 classes \(0, 1\)"),
-        ([0.5, 0.6], "positive, and add up to 1"),
-        ([1.0, 0.0], "positive, and add up to 1"),
-        ([np.nan, 0.5], "positive, and add up to 1"),
+        ([0.5, 0.25, 0.25], "probability for each of the 2 classes, in the order 0, 1"),
+        ([0.5, 0.6], "with the sum 1"),
+        ([1.0, 0.0], "one positive probability"),
+        ([np.nan, 0.5], "one positive probability"),
         ("flat", "'priors' parameter"),
     ],
 )

@@ -51,10 +51,10 @@ def test_parameters_out_of_range(name, value):
         NullCategoryNoiseModel(**{name: value}).fit(X, y)
 
 
-@pytest.mark.parametrize("rates", [(0.5,), (0.5, 0.5, 0.5), (0.0, 0.5), (0.5, 1.0), ("a", "b")])
+@pytest.mark.parametrize("rates", [(0.5,), (0.5, 0.5, 0.5), (0.0, 0.5), (0.5, 1.0)])
 def test_rates_out_of_range(rates):
     X, y, _ = make()
-    with pytest.raises(ValueError, match="not two numbers between 0 and 1"):
+    with pytest.raises(ValueError, match="two probabilities between 0 and 1"):
         NullCategoryNoiseModel(unlabeled_rates=rates).fit(X, y)
 
 
@@ -85,13 +85,6 @@ def test_units_of_the_features_do_not_matter(scale):
     np.testing.assert_allclose(
         other.predict_proba(scale * X), clf.predict_proba(X), rtol=1e-3, atol=1e-6
     )
-
-
-@pytest.mark.parametrize("scale", [1e-320, 1e306])
-def test_units_that_are_too_extreme(scale):
-    X, y, _ = make(40, 8)
-    with pytest.raises(ValueError, match="limits of floating point"):
-        NullCategoryNoiseModel().fit(scale * X, y)
 
 
 @pytest.mark.parametrize("variance", [1e-300, 1e-8, 1e12, 1e300])

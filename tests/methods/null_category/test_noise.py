@@ -11,7 +11,7 @@ from tests.methods.null_category.problems import integrated
 @pytest.mark.parametrize("width", [0.0, 1.0, 6.0])
 @pytest.mark.parametrize("variance", [1e-3, 1.0, 400.0])
 @pytest.mark.parametrize("mean", [0.0, 0.4, -3.0, 12.0, -200.0])
-@pytest.mark.parametrize("rates", [None, (0.9, 0.2)])
+@pytest.mark.parametrize("rates", [None, np.array([0.9, 0.2])])
 def test_moments(sign, width, variance, mean, rates):
     noise = NullCategoryNoise(width, rates)
     found = noise.evidence(np.array([sign]), np.array([mean]), np.array([variance]))

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar
+from functools import partial
 
 import numpy as np
 from scipy import linalg
-from sklearn.utils._param_validation import StrOptions
 
 from neverworse._typing import Matrix
 from neverworse._words import documented_like
 from neverworse.methods.discriminant._gaussian import (
     GaussianClasses,
     Sample,
-    SingularCovarianceError,
-    Subspace,
     mean_diagonal,
 )
 from neverworse.methods.discriminant._soft_labels import (
@@ -24,7 +21,6 @@ from neverworse.methods.discriminant._soft_labels import (
     descend,
 )
 from neverworse.methods.discriminant._supervised import Problem, SemiSupervisedDiscriminant
-from neverworse.projection import EPS
 
 
 @documented_like(EMDiscriminantAnalysis)
@@ -42,18 +38,14 @@ class MomentConstrainedDiscriminantAnalysis(SemiSupervisedDiscriminant):
 
     .. math:: x \mapsto A (x - m_l) + m , \qquad A T_l A' = T ,
 
-    so that they satisfy it for all rows. Both T and :math:`T_l` include the penalty α, and the
-    shares :math:`p_k` are those of the labeled rows, whatever `priors`. Nothing is guaranteed:
-    unlabeled rows from elsewhere, or with other shares of classes, move it in a wrong direction.
+    so that they satisfy it for all rows. Of the matrices A it is :math:`(T T_l^{-1})^{1/2}`, for
+    which predictions do not depend on the units of the columns, or on any other linear map of them.
+    Both T and :math:`T_l` include the penalty α, and the shares :math:`p_k` are those of the
+    labeled rows, whatever `priors`. Nothing is guaranteed: unlabeled rows from another
+    distribution, or with other shares of classes, move the boundary in a wrong direction.
 
     Parameters
     ----------
-    root : {"invariant", "symmetric"}, default="invariant"
-        Which of the matrices A is taken.
-
-        - "invariant": :math:`(T T_l^{-1})^{1/2}`, for which predictions do not depend on the units
-          of the columns, or on any other linear map of these (Loog 2014).
-        - "symmetric": :math:`T^{1/2} T_l^{-1/2}`, of symmetric square roots (Loog 2012).
     covariance : {"full", "spherical"}, default="full"
         With "spherical" the means are shifted by :math:`m - m_l`, and that is all. Together with
         ``priors="uniform"`` this is the constrained nearest mean classifier of Loog (2010).
@@ -69,9 +61,6 @@ class MomentConstrainedDiscriminantAnalysis(SemiSupervisedDiscriminant):
     M. Loog, "Constrained parameter estimation for semi-supervised learning: the case of the nearest
     mean classifier", ECML PKDD (2010), 291-304.
 
-    M. Loog, "Semi-supervised linear discriminant analysis using moment constraints", Partially
-    Supervised Learning (2012), 32-41.
-
     M. Loog, "Semi-supervised linear discriminant analysis through moment-constraint parameter
     estimation", Pattern Recognition Letters 37 (2014), 24-31.
 
@@ -84,26 +73,6 @@ class MomentConstrainedDiscriminantAnalysis(SemiSupervisedDiscriminant):
     array([0, 1])
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
-        **SemiSupervisedDiscriminant._parameter_constraints,
-        "root": [StrOptions({"invariant", "symmetric"})],
-    }
-
-    def __init__(
-        self,
-        root: str = "invariant",
-        *,
-        covariance: str = "full",
-        priors: Any = None,
-        alpha: float = 0.0,
-        missing_label: Any = "auto",
-    ) -> None:
-        self.root = root
-        self.covariance = covariance
-        self.priors = priors
-        self.alpha = alpha
-        self.missing_label = missing_label
-
     def _move(self, problem: Problem) -> GaussianClasses:
         start, sample, family = problem.start, problem.sample, problem.sample.family
         shares = sample.known[:, 0] / sample.labeled_weight
@@ -113,39 +82,15 @@ class MomentConstrainedDiscriminantAnalysis(SemiSupervisedDiscriminant):
         labeled = start.covariance + (apart.T * shares) @ apart
         together = sample.scatter / sample.total
         together[np.diag_indices_from(together)] += family.alpha
-        matrix = _ROOTS[self.root](labeled, together, start.space)
+        # (T T_l⁻¹)^½ in the subspace, from the basis in which both are diagonal.
+        basis, inverse = start.space.basis, start.space.inverse
+        of_labeled = basis.T @ labeled @ basis
+        values, common = linalg.eigh(basis.T @ together @ basis, of_labeled)
+        root = of_labeled @ (common * np.sqrt(np.maximum(values, 0.0))) @ common.T
+        # Coordinates are mapped by it, and all other directions left alone.
+        matrix = inverse @ (root - np.eye(len(root))) @ basis.T + np.eye(len(inverse))
         covariance = matrix @ start.covariance @ matrix.T
         return replace(start, means=apart @ matrix.T, covariance=(covariance + covariance.T) / 2.0)
-
-
-def _invariant(labeled: Matrix, together: Matrix, space: Subspace) -> Matrix:
-    """Return (T T_l⁻¹)^½ in the subspace, from the basis in which both are diagonal."""
-    basis, inverse = space.basis, space.inverse
-    of_labeled = basis.T @ labeled @ basis
-    values, common = linalg.eigh(basis.T @ together @ basis, of_labeled)
-    root = of_labeled @ (common * np.sqrt(np.maximum(values, 0.0))) @ common.T
-    return _extended(root, basis, inverse)
-
-
-def _symmetric(labeled: Matrix, together: Matrix, space: Subspace) -> Matrix:
-    """Return T^½ T_l^-½ in the subspace."""
-    basis = linalg.qr(space.basis, mode="economic")[0]
-    values, vectors = linalg.eigh(basis.T @ labeled @ basis)
-    if values[0] <= len(values) * EPS * values[-1]:
-        raise SingularCovarianceError  # the units of the columns are too different
-    inverse_root = (vectors / np.sqrt(values)) @ vectors.T
-    values, vectors = linalg.eigh(basis.T @ together @ basis)
-    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T @ inverse_root
-    return _extended(root, basis, basis)
-
-
-def _extended(matrix: Matrix, basis: Matrix, inverse: Matrix) -> Matrix:
-    """Return a map of coordinates as one of rows, which leaves all other directions alone."""
-    change: Matrix = inverse @ (matrix - np.eye(len(matrix))) @ basis.T
-    return change + np.eye(len(change))
-
-
-_ROOTS = {"invariant": _invariant, "symmetric": _symmetric}
 
 
 @documented_like(EMDiscriminantAnalysis)
@@ -153,8 +98,8 @@ class ImplicitlyConstrainedDiscriminantAnalysis(SoftLabelDiscriminant):
     r"""Linear discriminant analysis with implicit constraints from unlabeled rows.
 
     Every choice of soft labels q of the unlabeled rows, each in the simplex of the classes, gives
-    parameters θ(q): those of maximum likelihood on all rows. Of these, the ones are taken that are
-    most likely for the labeled rows,
+    parameters θ(q): those of maximum likelihood on all rows. Of these, the most likely ones for the
+    labeled rows are taken,
 
     .. math:: \max_q \; \sum_{i \text{ labeled}} s_i \log \left( \pi_{y_i}(q)
               \mathcal N(x_i; \mu_{y_i}(q), \Sigma(q)) \right)
@@ -168,11 +113,9 @@ class ImplicitlyConstrainedDiscriminantAnalysis(SoftLabelDiscriminant):
     ----------
     {covariance, priors, alpha, missing_label}
     tol : float, default=1e-6
-        Stop when the first derivatives promise at most this much more log-likelihood for each
-        unit of weight of the labeled rows, wherever the soft labels go.
-    max_iter : int or None, default=10000
-        Maximum number of steps.
-    {max_time, verbose}
+        Stop when, to first order, no soft labels gain more log-likelihood than this per unit of
+        weight of the labeled rows.
+    {max_iter, max_time, verbose}
 
     Attributes
     ----------
@@ -202,11 +145,9 @@ class ImplicitlyConstrainedDiscriminantAnalysis(SoftLabelDiscriminant):
     0.776 becomes 0.784
     """
 
-    log_likelihood_: float
-
     def _move(self, problem: Problem) -> GaussianClasses:
         sample, budget = problem.sample, self._budget(problem.observer)
-        objective = LabeledLoss(problem.start, sample)
+        objective = partial(labeled_loss, supervised=problem.start, sample=sample)
         smallest = self.tol * sample.labeled_weight
         found, gap = descend(objective, problem, lambda gap, _: gap <= smallest, budget)
         unlabeled = problem.labels.unlabeled
@@ -220,8 +161,8 @@ class ImplicitlyConstrainedDiscriminantAnalysis(SoftLabelDiscriminant):
         self.log_likelihood_ = self.supervised_.log_likelihood_
 
 
-class LabeledLoss:
-    r"""Penalised negative log-likelihood of the labeled rows, as a function of class sums.
+def labeled_loss(sums: Matrix, supervised: GaussianClasses, sample: Sample) -> tuple[float, Matrix]:
+    r"""Return the penalised negative log-likelihood of the labeled rows, and its derivative.
 
     With the weights :math:`l_k` and means :math:`m_k` of the labeled rows of each class, their
     scatter :math:`W_l` within the classes and :math:`n_l = \sum_k l_k`, it is
@@ -230,40 +171,30 @@ class LabeledLoss:
               - \sum_k l_k \log \pi_k , \qquad
               C = W_l + n_l \alpha I + \sum_k l_k (m_k - \mu_k)(m_k - \mu_k)' ,
 
-    at the parameters of maximum likelihood for the class sums. `supervised` are those for the
-    labeled rows.
+    at the parameters of maximum likelihood for the class sums, by which the derivative is taken.
+    `supervised` are those for the labeled rows.
     """
-
-    def __init__(self, supervised: GaussianClasses, sample: Sample) -> None:
-        self._sample = sample
-        self._counts = sample.known[:, 0]
-        self._total = sample.labeled_weight
-        self._means = supervised.means
-        # Of a spherical family, only its trace matters: it is the same.
-        self._scatter = self._total * supervised.covariance
-
-    def __call__(self, sums: Matrix) -> tuple[float, Matrix]:
-        """Return the loss, and its derivative with respect to the class sums."""
-        sample, counts = self._sample, self._counts
-        model = sample.most_likely(sums)
-        precision = model.precision.matrix
-        apart = self._means - model.means
-        scatter = self._scatter + (apart.T * counts) @ apart
-        spread = precision @ scatter
-        value = -self._total * model.constant + 0.5 * float(np.trace(spread))
-        value -= float(counts @ np.log(model.priors))
-        # Of the loss, with respect to the covariance, and to the means as far as these enter C.
-        by_covariance = 0.5 * (self._total * precision - spread @ precision)
-        if sample.family.spherical:  # its mean diagonal is that of W/N
-            by_covariance = mean_diagonal(by_covariance)
-        by_covariance /= sample.total
-        by_means = -(counts[:, None] * apart) @ precision
-        # W/N is the covariance of all rows less Σ n_k μ_k μ_k' / N, and μ_k = M_k / n_k.
-        through_covariance = model.means @ by_covariance
-        shares = sums[:, 0]
-        by_sums = by_means / shares[:, None] - 2.0 * through_covariance
-        by_counts = np.sum(through_covariance * model.means, axis=1)
-        by_counts -= np.sum(by_means * model.means, axis=1) / shares
-        if sample.family.priors is None:
-            by_counts -= counts / shares
-        return value, np.column_stack([by_counts, by_sums])
+    counts, total = sample.known[:, 0], sample.labeled_weight
+    model = sample.most_likely(sums)
+    precision = model.precision.matrix
+    apart = supervised.means - model.means
+    # Of a spherical covariance only the trace matters: it is the same.
+    scatter = total * supervised.covariance + (apart.T * counts) @ apart
+    spread = precision @ scatter
+    value = -total * model.constant + 0.5 * float(np.trace(spread))
+    value -= float(counts @ np.log(model.priors))
+    # Of the loss, with respect to the covariance, and to the means as far as these enter C.
+    by_covariance = 0.5 * (total * precision - spread @ precision)
+    if sample.family.spherical:  # its mean diagonal is that of W/N
+        by_covariance = mean_diagonal(by_covariance)
+    by_covariance /= sample.total
+    by_means = -(counts[:, None] * apart) @ precision
+    # W/N is the covariance of all rows less Σ n_k μ_k μ_k' / N, and μ_k = M_k / n_k.
+    through_covariance = model.means @ by_covariance
+    shares = sums[:, 0]
+    by_sums = by_means / shares[:, None] - 2.0 * through_covariance
+    by_counts = np.sum(through_covariance * model.means, axis=1)
+    by_counts -= np.sum(by_means * model.means, axis=1) / shares
+    if sample.family.priors is None:
+        by_counts -= counts / shares
+    return value, np.column_stack([by_counts, by_sums])

@@ -137,8 +137,6 @@ class ContrastivePessimisticDiscriminantAnalysis(SoftLabelDiscriminant):
     1071
     """
 
-    certificate_: LikelihoodCertificate
-
     def _move(self, problem: Problem) -> GaussianClasses:
         start, sample = problem.start, problem.sample
         budget = self._budget(problem.observer)
@@ -167,7 +165,6 @@ class ContrastivePessimisticDiscriminantAnalysis(SoftLabelDiscriminant):
             problem.labels,
             duality_gap=gap / found.value if found.value > 0.0 else float("inf"),
             stopped_early=stopped_early,
-            moved=model is not start,
         )
         return self.supervised_._model_ if model is start else model
 
@@ -183,14 +180,13 @@ class ContrastivePessimisticDiscriminantAnalysis(SoftLabelDiscriminant):
         *,
         duality_gap: float = 0.0,
         stopped_early: bool = False,
-        moved: bool = False,
     ) -> LikelihoodCertificate:
         """Put together what was proved, and how."""
         n_unlabeled = int(np.count_nonzero(labels.weights_where(labels.unlabeled)))
         reason: Reason = ""
         if not n_unlabeled:
             reason = "no unlabeled rows"
-        elif not moved:
+        elif proved.worst == proved.best == 0.0:  # the supervised parameters were kept
             unfinished: Reason = "stopped early" if stopped_early else "no progress"
             reason = "rounding" if self.converged_ else unfinished
         several = labels.shape.is_coupled
@@ -263,24 +259,20 @@ def _certified(
 
 def contrast(model: GaussianClasses, baseline: GaussianClasses, sample: Sample) -> Contrast:
     """Compare classes with a baseline, both about the centre of the sample."""
-    of_baseline = sample.scores(baseline.linear)
-    shared_baseline = sample.shared(baseline)
-    known_baseline = float(np.vdot(baseline.linear, sample.known)) + shared_baseline
-    error = rounding_error(baseline, sample)
-    range_of_baseline = (
-        -known_baseline - _total(sample.free, of_baseline.max(axis=0)) - error,
-        -known_baseline - _total(sample.free, of_baseline.min(axis=0)) + error,
-    )
+    scores, shared = sample.scores(baseline.linear), sample.shared(baseline)
+    known, error = sample.log_likelihood(baseline, sample.known), rounding_error(baseline, sample)
+    lowest = -known - _total(sample.free, scores.max(axis=0)) - error
+    highest = -known - _total(sample.free, scores.min(axis=0)) + error
     if model is baseline:
-        return Contrast(0.0, 0.0, 0.0, range_of_baseline)
+        return Contrast(0.0, 0.0, 0.0, (lowest, highest))
     step = model.linear - baseline.linear
     gain = sample.scores(step)
-    known = float(np.vdot(step, sample.known)) + sample.shared(model) - shared_baseline
+    known = float(np.vdot(step, sample.known)) + sample.shared(model) - shared
     return Contrast(
         worst=-known - _total(sample.free, gain.min(axis=0)),
         best=-known - _total(sample.free, gain.max(axis=0)),
         bound=rounding_error(model, sample) + error,
-        baseline=range_of_baseline,
+        baseline=(lowest, highest),
     )
 
 

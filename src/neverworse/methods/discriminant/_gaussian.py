@@ -45,17 +45,16 @@ SMALLEST_RCOND = 1e-13
 MAX_OFFSET_RATIO = 1e4
 
 
-ADVICE = (
-    "Label more rows, or pass alpha > 0, which is added to all variances: scale the columns first, "
-    "for example with sklearn.preprocessing.StandardScaler."
-)
-
-
 class SingularCovarianceError(ValueError):
     """A covariance has no inverse, so that there is no density."""
 
     def __init__(self) -> None:
-        super().__init__(f"The covariance within the classes has no inverse. {ADVICE}")
+        super().__init__(
+            "The covariance within the classes has no inverse: labeled rows do not vary within "
+            "their classes, or hardly so, compared with all rows. Label more rows, or pass alpha > "
+            "0, which is added to all variances: scale the columns first, for example with "
+            "sklearn.preprocessing.StandardScaler."
+        )
 
 
 @dataclass(frozen=True)
@@ -70,10 +69,7 @@ class Subspace:
 
     @classmethod
     def of(cls, covariance: Matrix, total_variances: Vector) -> Subspace:
-        """Find the directions in which there is variance within the classes.
-
-        It is compared with the total variances of the columns, so their units do not matter.
-        """
+        """Find the directions with variance within the classes, relative to the total variances."""
         used = np.flatnonzero(total_variances)
         if not used.size:
             raise SingularCovarianceError
@@ -187,11 +183,7 @@ class GaussianClasses:
 
 
 def invert(covariance: Matrix, scale: Vector) -> tuple[Matrix, float, float]:
-    """Invert a positive definite matrix, for coordinates in the given units.
-
-    Returns the inverse, the logarithm of the determinant of the matrix (not of its inverse), and
-    the Frobenius norm of the inverse in these units.
-    """
+    """Return the inverse of a matrix, its log determinant, and the norm of the scaled inverse."""
     units = np.outer(scale, scale)
     scaled = covariance / units
     factor, failed = lapack.dpotrf(scaled, lower=1, clean=1)

@@ -65,10 +65,6 @@ class SoftLabelDiscriminant(SemiSupervisedDiscriminant):
         "verbose": ["verbose"],
     }
 
-    soft_labels_: Vector
-    n_iter_: int
-    converged_: bool
-
     def __init__(
         self,
         *,
@@ -81,10 +77,9 @@ class SoftLabelDiscriminant(SemiSupervisedDiscriminant):
         max_time: float | None = None,
         verbose: int = 0,
     ) -> None:
-        self.covariance = covariance
-        self.priors = priors
-        self.alpha = alpha
-        self.missing_label = missing_label
+        super().__init__(
+            covariance=covariance, priors=priors, alpha=alpha, missing_label=missing_label
+        )
         self.tol = tol
         self.max_iter = max_iter
         self.max_time = max_time
@@ -120,26 +115,24 @@ class EMDiscriminantAnalysis(SoftLabelDiscriminant):
 
     .. math:: \sum_{i \text{ labeled}} s_i \log \left( \pi_{y_i}
               \mathcal N(x_i; \mu_{y_i}, \Sigma) \right)
-              + \lambda \sum_{j \text{ unlabeled}} s_j \log \sum_k \pi_k
+              + \sum_{j \text{ unlabeled}} s_j \log \sum_k \pi_k
               \mathcal N(x_j; \mu_k, \Sigma)
               - \frac{\alpha}{2} N \operatorname{tr} \Sigma^{-1} ,
 
-    with N the sum of all weights :math:`s_i` and :math:`\lambda s_j`. Every step replaces the
-    missing labels by the probabilities of the classes, and the parameters by those of maximum
-    likelihood for these soft labels. The likelihood never decreases, and converges to a local
-    maximum.
+    with N the sum of all weights s. Every step replaces the missing labels by the probabilities of
+    the classes, and the parameters by those of maximum likelihood for these soft labels. The
+    likelihood never decreases, and converges to a local maximum.
 
-    Nothing is guaranteed: where the classes are not Gaussian, the unlabeled rows outvote the
-    labels, and the classifier can become much worse than the supervised one.
+    Nothing is guaranteed: where the classes are not Gaussian, the unlabeled rows outweigh the
+    labels, and the classifier can become much worse than the supervised one. A smaller
+    `sample_weight` of unlabeled rows limits their influence (Nigam et al. 2000).
 
     Parameters
     ----------
-    unlabeled_weight : float, default=1.0
-        λ, how much an unlabeled row counts. Zero gives the supervised classifier.
     {covariance, priors, alpha, missing_label}
     tol : float, default=1e-6
-        Stop when a step raises the log-likelihood by at most this for each unit of weight.
-    max_iter : int or None, default=1000
+        Stop when a step raises the log-likelihood by at most this per unit of weight.
+    max_iter : int or None, default=10000
         Maximum number of steps.
     {max_time, verbose}
 
@@ -149,7 +142,7 @@ class EMDiscriminantAnalysis(SoftLabelDiscriminant):
     supervised_ : LinearDiscriminantClassifier
         The supervised baseline, fitted to the labeled rows. The fit starts from it.
     soft_labels_ : array of shape (n_unlabeled,) or (n_unlabeled, n_classes)
-        Probabilities of the unlabeled rows to be in the second of two classes, or in every class.
+        Probabilities of the second of two classes, or of every class, for the unlabeled rows.
     log_likelihood_, log_likelihoods_ : float, array of shape (n_iter_ + 1,)
         The objective at the end, and at the start and after every step; it never decreases.
     n_iter_ : int
@@ -183,39 +176,6 @@ class EMDiscriminantAnalysis(SoftLabelDiscriminant):
     0.924 becomes 0.946
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
-        **SoftLabelDiscriminant._parameter_constraints,
-        "unlabeled_weight": [Interval(Real, 0, None, closed="left")],
-    }
-
-    log_likelihood_: float
-    log_likelihoods_: Vector
-
-    def __init__(
-        self,
-        unlabeled_weight: float = 1.0,
-        *,
-        covariance: str = "full",
-        priors: Any = None,
-        alpha: float = 0.0,
-        missing_label: Any = "auto",
-        tol: float = 1e-6,
-        max_iter: int | None = 1000,
-        max_time: float | None = None,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            covariance=covariance,
-            priors=priors,
-            alpha=alpha,
-            missing_label=missing_label,
-            tol=tol,
-            max_iter=max_iter,
-            max_time=max_time,
-            verbose=verbose,
-        )
-        self.unlabeled_weight = unlabeled_weight
-
     def _move(self, problem: Problem) -> GaussianClasses:
         sample, budget = problem.sample, self._budget(problem.observer)
         n_unlabeled = int(np.count_nonzero(sample.free))
@@ -231,16 +191,13 @@ class EMDiscriminantAnalysis(SoftLabelDiscriminant):
         self._set_soft_labels(
             special.softmax(scores, axis=0), problem.labels.unlabeled, budget.n_iter, converged
         )
-        self._set_likelihoods(path[1:])
+        self.log_likelihood_, self.log_likelihoods_ = path[-1], np.array(path[1:])
         return model
 
     def _keep(self, problem: Problem) -> None:
         super()._keep(problem)
-        self._set_likelihoods([self.supervised_.log_likelihood_])
-
-    def _set_likelihoods(self, path: list[float]) -> None:
-        self.log_likelihoods_ = np.array(path)
-        self.log_likelihood_ = path[-1]
+        self.log_likelihood_ = self.supervised_.log_likelihood_
+        self.log_likelihoods_ = np.array([self.log_likelihood_])
 
 
 def _expect(model: GaussianClasses, sample: Sample) -> tuple[Matrix, Matrix, float]:
@@ -265,7 +222,8 @@ def descend(
     It ends where ``enough(gap, value)`` says so, or with the budget. Returns the end and its gap.
     """
     q, sample = problem.posteriors, problem.sample
-    start = Point.at(objective, q, sample.all_sums(q))
+    sums = sample.all_sums(q)
+    start = Point(q, sums, *objective(sums))
     run = _Run(objective, sample, enough, budget, start)
     end = accelerated_gradient(
         start,
@@ -287,10 +245,6 @@ class Point:
     value: float
     slopes: Matrix
 
-    @classmethod
-    def at(cls, objective: Objective, labels: Matrix, sums: Matrix) -> Point:
-        return cls(labels, sums, *objective(sums))
-
 
 class _Run:
     """The steps of a descent, the curvature that they meet, and whether they make progress."""
@@ -311,7 +265,7 @@ class _Run:
         self._curvature = float(np.ptp(t, axis=0).max()) or 1.0
         self._largest = MAX_TOTAL_GROWTH * self._curvature
         self._gap = self._smallest_gap = self._value = math.inf
-        self._idle, self._ended = 0, False
+        self._idle = 0
         self.rounding = VALUE_ROUNDING * sample.total
 
     def stop(self, here: Point) -> bool:
@@ -320,19 +274,17 @@ class _Run:
         progress = progress or self._gap < 0.9 * self._smallest_gap
         self._value, self._smallest_gap = here.value, min(self._smallest_gap, self._gap)
         self._idle = 0 if progress else self._idle + 1
-        return self._ended or self._idle > MAX_IDLE_STEPS
+        return self._budget.exhausted or self._idle > MAX_IDLE_STEPS
 
     def step(self, ahead: Point) -> Point | None:
         """Return the end of a step; None if the gap is small enough, or the budget is used up."""
         labels, change, square, self._gap = self._heading(ahead)
         self._budget.report("soft labels", self._n_unlabeled, self._gap, abs(ahead.value))
-        if self._enough(self._gap, ahead.value):
-            return None
-        if not self._budget.spend():
-            self._ended = True
+        if self._enough(self._gap, ahead.value) or not self._budget.spend():
             return None
         while True:
-            new = Point.at(self._objective, labels, ahead.sums + change)
+            sums = ahead.sums + change
+            new = Point(labels, sums, *self._objective(sums))
             turned = float(np.vdot(new.slopes - ahead.slopes, change))
             met = turned / square if square > 0.0 else 0.0
             # By the values, or by the derivatives where values are too close to be compared.
@@ -347,26 +299,18 @@ class _Run:
         return new
 
     def extrapolate(self, here: Point, before: Point, momentum: float) -> Point:
-        """Return a point on the line from the one before through this one.
-
-        Labels there may lie outside of the simplex. If they do so by too much for a likelihood to
-        exist, it is this point itself.
-        """
+        """Return a point ahead of this one; this one itself where that has no likelihood."""
         sums = here.sums + momentum * (here.sums - before.sums)
         if np.any(sums[:, 0] <= 0.0):
             return here
         labels = here.labels + momentum * (here.labels - before.labels)
         try:
-            return Point.at(self._objective, labels, sums)
+            return Point(labels, sums, *self._objective(sums))
         except SingularCovarianceError:
             return here
 
     def _heading(self, start: Point) -> tuple[Matrix, Matrix, float, float]:
-        """Return where labels are heading, by one pass over the rows.
-
-        Also by how much the class sums change, the square of the change of the labels, and the gap
-        where they come from.
-        """
+        """Return the next labels, the change of class sums, the squared one of labels, the gap."""
         free, simplex, q = self._sample.free, Simplex(), start.labels
         gaps, squares, labels = np.empty(len(free)), np.empty(len(free)), np.empty_like(q)
 

@@ -24,11 +24,9 @@ from neverworse.estimators import (
 )
 from neverworse.methods._base import LogOddsClassifier
 from neverworse.methods.discriminant._gaussian import (
-    ADVICE,
     Family,
     GaussianClasses,
     Sample,
-    SingularCovarianceError,
     uncentred,
 )
 from neverworse.projection import Labels, Observer, TrainingRows
@@ -49,22 +47,25 @@ class DiscriminantClassifier(LogOddsClassifier):
         "missing_label": "no_validation",
     }
 
-    covariance: str
-    priors: Any
-    alpha: float
-    missing_label: Any
-
-    priors_: Vector
-    means_: Matrix
-    covariance_: Matrix
-    rank_: int
+    def __init__(
+        self,
+        *,
+        covariance: str = "full",
+        priors: Any = None,
+        alpha: float = 0.0,
+        missing_label: Any = "auto",
+    ) -> None:
+        self.covariance = covariance
+        self.priors = priors
+        self.alpha = alpha
+        self.missing_label = missing_label
 
     @explains_conversion
     def predict_joint_log_proba(self, X: Any) -> Matrix:
         """Return the logarithms of the joint densities of rows and classes.
 
-        Where `rank_` is smaller than the number of columns, they are densities of what the rows
-        have in the subspace.
+        Where `rank_` is smaller than the number of columns, they are densities of the coordinates
+        of the rows in a subspace.
 
         Parameters
         ----------
@@ -93,16 +94,8 @@ class DiscriminantClassifier(LogOddsClassifier):
         priors = _checked_priors(self.priors, known.classes)
         family = Family(self.covariance == "spherical", float(self.alpha), priors)
         self.classes_ = known.classes
-        try:
-            training = TrainingRows(given.rows, known.labels)
-            model = self._fit_training(training, family, given.observer)
-        except SingularCovarianceError:
-            n_labeled = int(np.count_nonzero(~known.labels.unlabeled))
-            raise ValueError(
-                f"The {n_labeled} labeled rows do not vary within their classes (or hardly so, "
-                f"compared with all rows), so that their common covariance is singular. {ADVICE}"
-            ) from None
-        self._set_model(model)
+        training = TrainingRows(given.rows, known.labels)
+        self._set_model(self._fit_training(training, family, given.observer))
 
     @abstractmethod
     def _fit_training(
@@ -126,18 +119,13 @@ def _checked_priors(priors: Any, classes: AnyArray) -> Vector | None:
     if priors is None:
         return None
     n_classes = len(classes)
-    if isinstance(priors, str):
-        return np.full(n_classes, 1.0 / n_classes)
-    given = np.asarray(priors, dtype=np.float64)
-    if given.shape != (n_classes,):
+    uniform = isinstance(priors, str)
+    given = np.full(n_classes, 1.0 / n_classes) if uniform else np.asarray(priors, np.float64)
+    valid = given.shape == (n_classes,) and (given > 0.0).all()
+    if not valid or abs(given.sum() - 1.0) > SUM_TOLERANCE:
         raise ValueError(
-            f"priors has shape {given.shape}, but y has {n_classes} classes "
-            f"({', '.join(map(str, classes))}): give one probability for each, in this order."
-        )
-    if not (given > 0.0).all() or abs(given.sum() - 1.0) > SUM_TOLERANCE:
-        raise ValueError(
-            f"priors={given.tolist()} are not probabilities of classes that occur: they have to be "
-            "positive, and add up to 1."
+            f"priors={priors!r} has to be one positive probability for each of the {n_classes} "
+            f"classes, in the order {', '.join(map(str, classes))}, with the sum 1."
         )
     return given / given.sum()
 
@@ -167,7 +155,7 @@ class LinearDiscriminantClassifier(DiscriminantClassifier):
     alpha : float, default=0.0
         Added to all variances, in their units: scale the columns first. Needed where labeled rows
         are few. Without a penalty, directions in which these do not vary within their classes are
-        left out, for unlabeled rows too; `rank_` says how many remain. None is an error.
+        left out, for unlabeled rows too; `rank_` says how many remain (at least one, or an error).
     {missing_label}
 
     Attributes
@@ -203,21 +191,6 @@ class LinearDiscriminantClassifier(DiscriminantClassifier):
     >>> clf.predict([[1.4], [1.6]])
     array([0, 1])
     """
-
-    log_likelihood_: float
-
-    def __init__(
-        self,
-        *,
-        covariance: str = "full",
-        priors: Any = None,
-        alpha: float = 0.0,
-        missing_label: Any = "auto",
-    ) -> None:
-        self.covariance = covariance
-        self.priors = priors
-        self.alpha = alpha
-        self.missing_label = missing_label
 
     def _fit_training(
         self,
@@ -296,9 +269,6 @@ class Problem:
 class SemiSupervisedDiscriminant(DiscriminantClassifier):
     """Base of discriminant classifiers that start from the supervised one."""
 
-    supervised_: LinearDiscriminantClassifier
-    unlabeled_weight: float = 1.0  # of an unlabeled row in the likelihood
-
     def _fit_training(
         self, training: TrainingRows, family: Family, observer: Observer | None
     ) -> GaussianClasses:
@@ -311,7 +281,6 @@ class SemiSupervisedDiscriminant(DiscriminantClassifier):
         self.supervised_ = supervised
         labels = training.labels
         weights = np.ones(len(labels.width)) if labels.weights is None else labels.weights
-        weights = np.where(labels.unlabeled, self.unlabeled_weight * weights, weights)
         family = replace(family, space=start.space)
         sample = Sample.of(training.rows, labels.target, weights, labels.unlabeled, family)
         problem = Problem(start.about(sample.centre), sample, labels, observer)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from copy import copy
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -11,7 +12,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from neverworse._budget import Budget
-from neverworse._typing import AnyArray, Indices, Mask, Vector
+from neverworse._typing import Indices, Mask, Vector
 from neverworse._words import documented_like
 from neverworse.estimators import (
     FitInput,
@@ -32,14 +33,12 @@ from neverworse.methods.svm._newton import (
     System,
     minimise,
 )
-from neverworse.projection import Observer, Weights, moments
+from neverworse.projection import Labels, Observer, Weights, moments
 from neverworse.rows import Rows, SparseRows
 
 # With more columns than this, Newton steps by conjugate gradients are faster than with the matrix:
 # of dense rows, of dense rows that are fewer than their columns, and of sparse rows.
 MAX_COLUMNS, MAX_WIDE_COLUMNS, MAX_SPARSE_COLUMNS = 3000, 1000, 300
-# Labeled rows are copied if there are more than this many times as many rows.
-MIN_UNUSED_RATIO = 10
 # The tolerance of solutions that are only stages on the way to others.
 COARSE_TOL = 1e-6
 
@@ -59,20 +58,8 @@ class SVMClassifier(LinearClassifier):
         "verbose": ["verbose"],
     }
 
-    alpha: float
-    scaling: str
-    penalise_intercept: bool
-    tol: float
-    max_iter: int
-    missing_label: Any
-    converged_: bool
-    n_iter_: int
-
     def _prepare(self, rows: Rows, weights: Vector) -> tuple[Design, System]:
-        """Check the rows, centre them, and choose how Newton steps are solved for.
-
-        The weights are those of the loss: the curvature at scores of zero.
-        """
+        """Check and centre rows with weights in the loss; choose how to solve for Newton steps."""
         centred = self.fit_intercept and not self.penalise_intercept
         penalty = np.full(rows.n_columns + self.fit_intercept, float(self.alpha))
         if centred:
@@ -81,8 +68,7 @@ class SVMClassifier(LinearClassifier):
         most = MAX_SPARSE_COLUMNS if isinstance(rows, SparseRows) else most
         full = moments(rows, weights, centred) if rows.n_columns <= most else None
         sums = full or wide_moments(rows, weights, centred)
-        absent = weights == 0.0 if not weights.all() else None
-        design = Design(sums.rows, sums.mean, np.flatnonzero(~sums.varies), penalty, absent)
+        design = Design(sums.rows, sums.mean, np.flatnonzero(~sums.varies), penalty)
         if full is None:
             return design, ConjugateSystem()
         gram = full.gram
@@ -96,21 +82,15 @@ class SVMClassifier(LinearClassifier):
         return weights / weights.sum() if self.scaling == "mean" else weights
 
     def _set_end(self, converged: bool, n_iter: int, budget: Budget) -> None:
-        """Say how the solver ended, with a warning if it did so early for no known reason."""
+        """Say how the solver ended; warn if it did so early, unless a callback asked for it."""
         self.converged_ = converged
         self.n_iter_ = max(1, n_iter)  # scikit-learn wants at least one
-        if converged:
-            return
-        if n_iter >= self.max_iter:
-            reason = f"did not converge in max_iter={self.max_iter} Newton steps. Raise max_iter"
-        elif not budget.exhausted:
-            reason = "made no more progress before it converged. Raise tol or alpha"
-        else:
-            return  # stopped by a callback
-        warn_not_converged(
-            f"The solver {reason}, or rescale the features, for example with "
-            "sklearn.preprocessing.StandardScaler."
-        )
+        if not converged and (n_iter >= self.max_iter or not budget.exhausted):
+            warn_not_converged(
+                f"The solver has not converged after {n_iter} Newton steps (max_iter="
+                f"{self.max_iter}). Raise max_iter, tol or alpha, or rescale the features, for "
+                "example with sklearn.preprocessing.StandardScaler."
+            )
 
 
 @documented_like(ProjectedLeastSquaresClassifier)
@@ -149,7 +129,7 @@ class L2SVMClassifier(SVMClassifier):
         Whether the penalty includes b. True, with ``scaling="sum"``: the objective of SVMlin, and
         of `LinearSVC`.
     tol : float, default=1e-12
-        Stop when a Newton step promises less than this fraction of the objective.
+        Stop when a Newton step is expected to lower the objective by less than this fraction.
     max_iter : int, default=1000
         Maximum number of Newton steps, for each class.
     {missing_label, verbose}
@@ -217,17 +197,15 @@ class L2SVMClassifier(SVMClassifier):
 
     def _fit_known(self, rows: Rows, known: KnownLabels, observer: Observer | None) -> None:
         labels = known.labels
-        weights = self._scaled(labels.weights_where(~labels.unlabeled))
-        targets = labels.target
+        weights = labels.weights_where(~labels.unlabeled)
         used = np.flatnonzero(weights)
-        if MIN_UNUSED_RATIO * len(used) < rows.n_rows:
-            rows, weights, targets = rows.some(used), weights[used], targets[:, used]
-        design, system = self._prepare(rows, weights)
+        weights = self._scaled(weights[used])
+        design, system = self._prepare(with_weight(rows, used), weights)
         solutions, n_iter = [], 0
-        for target in targets:
+        for target in labels.target[:, used]:
             budget = Budget(self.max_iter, None, observer)
             loss = Objective(design, weights * target, weights * (1.0 - target))
-            solutions.append(minimise(loss, system.fresh(), budget, self.tol, stage="Newton step"))
+            solutions.append(minimise(loss, copy(system), budget, self.tol, stage="Newton step"))
             n_iter = max(n_iter, budget.n_iter)
         found = [design.weights(solution.parameters) for solution in solutions]
         intercept = np.concatenate([w.intercept for w in found])
@@ -236,6 +214,11 @@ class L2SVMClassifier(SVMClassifier):
         values = [solution.value for solution in solutions]
         self.objective_ = np.array(values) if len(values) > 1 else values[0]
         self._set_end(all(solution.converged for solution in solutions), n_iter, budget)
+
+
+def with_weight(rows: Rows, used: Indices) -> Rows:
+    """Return these rows alone: others may score anything, even infinity."""
+    return rows if len(used) == rows.n_rows else rows.some(used)
 
 
 @dataclass(frozen=True)
@@ -260,10 +243,7 @@ class PartlyLabeled:
     def solve(
         self, soft: Vector, weight: float, start: Solution | None, rough: float = 0.0
     ) -> Solution:
-        """Return the best weights for soft labels p and the weight v of the unlabeled rows.
-
-        If they are only a stage on the way to others, `rough` is a larger tolerance for them.
-        """
+        """Return the best weights for soft labels p and the weight v; `rough` raises `tol`."""
         found = minimise(
             self._divided(soft, weight), self.system, self.budget, max(self.tol, rough), start
         )
@@ -274,11 +254,7 @@ class PartlyLabeled:
         return weight * self._divided(soft, weight).value(solution)
 
     def _divided(self, soft: Vector, weight: float) -> Objective:
-        """Return the objective divided by v.
-
-        It changes with v in the penalty and the few labeled rows only, so that the system
-        remembers what it knows of the unlabeled rows.
-        """
+        """Return the objective divided by v, so that the part of unlabeled rows stays the same."""
         design = self.labeled.design
         positive, negative = self.labeled.positive / weight, self.labeled.negative / weight
         positive[self.unlabeled] = self.costs * soft
@@ -303,11 +279,6 @@ class SemiSupervisedSVM(SVMClassifier):
         "positive_fraction": [Interval(Real, 0, 1, closed="both"), None],
     }
 
-    unlabeled_weight: float
-    positive_fraction: float | None
-    supervised_: L2SVMClassifier
-    labels_: AnyArray
-
     def _fit_rows(self, given: FitInput) -> None:
         known, rows = known_labels(given, self.missing_label), given.rows
         check_two_classes(known.classes)
@@ -318,21 +289,21 @@ class SemiSupervisedSVM(SVMClassifier):
         copy_input_checks(self, supervised)
         budget.report("supervised SVM", int(np.count_nonzero(~known.labels.unlabeled)))
         self.classes_, self.supervised_ = known.classes, supervised
-        unlabeled = known.labels.unlabeled
-        used = known.labels.weights_where(unlabeled) > 0.0
-        codes = np.zeros(rows.n_rows, np.intp)
+        labels, share = known.labels, self.positive_fraction
+        if share is None:
+            share = float(labels.target[0, labels.weights_where(~labels.unlabeled) > 0.0].mean())
+        used = labels.weights_where(labels.unlabeled) > 0.0
         if used.any():
-            problem = self._problem(rows, known, used, budget)
-            found, codes[used] = self._fit_partly(problem, self._share(known))
+            problem = self._problem(rows, labels, budget)
+            found, chosen = self._fit_partly(problem, float(share))
         else:
-            found = stored_weights(supervised)
+            found, chosen = stored_weights(supervised), used[used]
             self.converged_, self.n_iter_ = supervised.converged_, supervised.n_iter_
             self._keep_supervised()
         self._set_weights(found)
-        others = np.flatnonzero(unlabeled & ~used)
-        if others.size:
-            codes[others] = rows.scores(found.coef, found.intercept)[0, others] > 0.0
-        self.labels_ = known.classes[codes[unlabeled]]
+        positive = rows.scores(found.coef, found.intercept)[0] > 0.0
+        positive[used] = chosen
+        self.labels_ = known.classes[positive[labels.unlabeled].astype(np.intp)]
 
     @abstractmethod
     def _fit_partly(self, problem: PartlyLabeled, share: float) -> tuple[Weights, Mask]:
@@ -342,27 +313,20 @@ class SemiSupervisedSVM(SVMClassifier):
     def _keep_supervised(self) -> None:
         """Set the attributes of the method if there are no unlabeled rows."""
 
-    def _problem(
-        self, rows: Rows, known: KnownLabels, unlabeled: Mask, budget: Budget
-    ) -> PartlyLabeled:
-        labels = known.labels
-        weights = self._scaled(labels.weights_where(~labels.unlabeled))
-        where = np.flatnonzero(unlabeled)
-        costs = self._scaled(labels.weights_where(unlabeled)[where])
+    def _problem(self, rows: Rows, labels: Labels, budget: Budget) -> PartlyLabeled:
+        s = np.ones(rows.n_rows) if labels.weights is None else labels.weights
+        used = np.flatnonzero(s)
+        s, target, unlabeled = s[used], labels.target[0, used], labels.unlabeled[used]
+        weights = self._scaled(np.where(unlabeled, 0.0, s))
+        costs = self._scaled(s[unlabeled])
         full = weights / float(self.unlabeled_weight)  # the form that `PartlyLabeled` solves
-        full[where] = costs
-        design, system = self._prepare(rows, full)
-        labeled = Objective(design, weights * labels.target[0], weights * (1.0 - labels.target[0]))
+        full[unlabeled] = costs
+        design, system = self._prepare(with_weight(rows, used), full)
+        labeled = Objective(design, weights * target, weights * (1.0 - target))
         parameters = design.parameters(stored_weights(self.supervised_))
         start = Solution.of(parameters, design.scores(parameters))
+        where = np.flatnonzero(unlabeled)
         return PartlyLabeled(labeled, system, where, costs, start, self.tol, budget)
-
-    def _share(self, known: KnownLabels) -> float:
-        """Return the share of positive rows among the unlabeled ones."""
-        if self.positive_fraction is not None:
-            return float(self.positive_fraction)
-        labels = known.labels
-        return float(labels.target[0, labels.weights_where(~labels.unlabeled) > 0.0].mean())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -11,7 +11,7 @@ from scipy.linalg import lapack
 
 from neverworse._budget import Budget
 from neverworse._iterations import conjugate_gradients
-from neverworse._typing import Indices, Mask, Matrix, Vector
+from neverworse._typing import Indices, Matrix, Vector
 from neverworse.projection import EPS, Weights
 from neverworse.rows import N_PARTS, Rows, SparseRows, map_in_threads, single_threaded_blas
 
@@ -46,14 +46,11 @@ class Design:
     idle: Indices  # columns in which no row differs from the centre: exactly zero once centred
     # (n_parameters,): the penalty is ½ Σ penalty · parameter². Without intercept, n_columns long
     penalty: Vector
-    absent: Mask | None  # (n_rows,): rows without weight, whose scores may be anything
 
     def scores(self, parameters: Vector) -> Vector:
-        """Return the scores of all rows; zero for rows without weight."""
+        """Return the scores of all rows."""
         weights = self.weights(parameters)
         scores: Vector = self.rows.scores(weights.coef, weights.intercept)[0]
-        if self.absent is not None:
-            scores[self.absent] = 0.0
         return scores
 
     def gather(self, weighted_sum: Vector, total: float) -> Vector:
@@ -163,7 +160,6 @@ class Objective:
 
     def value(self, at: Solution) -> float:
         up, down = np.maximum(at.up, 0.0), np.maximum(at.down, 0.0)
-        # A row without weight may have a score whose square overflows: multiply one by one.
         loss = np.vdot(self.positive * up, up) + np.vdot(self.negative * down, down)
         penalty = np.vdot(self.design.penalty * at.parameters, at.parameters)
         return 0.5 * float(loss + penalty)
@@ -175,10 +171,7 @@ class Objective:
         return LocalModel(design, at.parameters, slope, self._curvature(at), gradient)
 
     def minimum_along(self, step: Vector, start: Solution) -> Solution:
-        """Return the zero of the derivative along a step, which is piecewise linear.
-
-        Newton's method finds it in finitely many iterations, inside a bracket that shrinks.
-        """
+        """Find the zero of the piecewise linear derivative along a step, by bracketed Newton."""
         change, penalised = self.design.scores(step), self.design.penalty * step
         constant, linear = float(penalised @ start.parameters), float(penalised @ step)
         steepest = abs(constant + float(np.vdot(self._slope(start), change)))
@@ -198,11 +191,8 @@ class Objective:
 
     def _slope(self, at: Solution) -> Vector:
         """Return the derivative of the loss, for each score."""
-        up, slope = np.maximum(at.up, 0.0), np.maximum(at.down, 0.0)
-        up *= self.positive
-        slope *= self.negative
-        slope -= up
-        return slope
+        up, down = np.maximum(at.up, 0.0), np.maximum(at.down, 0.0)
+        return self.negative * down - self.positive * up
 
     def _curvature(self, at: Solution) -> Vector:
         """Return the second derivative of the loss, for each score; zero beyond the margin."""
@@ -221,10 +211,8 @@ def minimise(
     """Minimise the objective, until a step promises less than `tol` of it.
 
     On each set of rows within the margin the objective is quadratic. A step goes towards its
-    minimum, as far as the objective decreases; it is the last one if the set stays the same.
-
-    System and start may come from an earlier call, with other weights of the rows. Steps are
-    reported if they have a name, `stage`.
+    minimum, as far as the objective decreases; it is the last one if the set stays the same. System
+    and start may come from an earlier call. Steps are reported if they have a name, `stage`.
     """
     n_rows = objective.design.rows.n_rows
     if start is None:
@@ -258,13 +246,8 @@ class GramSystem:
     """
 
     def __init__(self, gram: Matrix, curvature: Vector) -> None:
-        self._start = gram, curvature
         self._gram, self._curvature = gram, curvature
         self._factor: tuple[Vector, _Factor] | None = None  # of this penalty
-
-    def fresh(self) -> GramSystem:
-        """Return the system as it was in the beginning, when all rows had curvature."""
-        return GramSystem(*self._start)
 
     def step(self, model: LocalModel) -> Vector:
         penalty = model.design.penalty
@@ -308,10 +291,7 @@ class GramSystem:
 
 
 class _Factor:
-    """A triangular factor of a positive definite matrix, with columns brought to one scale.
-
-    The matrix is overwritten. Its diagonal is at least `smallest`, up to rounding errors.
-    """
+    """A triangular factor of a matrix, which it overwrites, with columns brought to one scale."""
 
     def __init__(self, matrix: Matrix, smallest: Vector) -> None:
         diagonal = np.maximum(np.diag(matrix), smallest)
@@ -335,10 +315,7 @@ class _Factor:
 
 
 def _orthogonal_step(model: LocalModel, scale: Vector) -> Vector:
-    """Solve as a least squares problem, which does not square the condition number.
-
-    The step brings each active row to its margin, and the parameters to zero, as far as possible.
-    """
+    """Solve as a least squares problem, which does not square the condition number."""
     root = np.sqrt(model.curvature[model.active])
     block = model.design.take(model.active) * root[:, None]
     penalties = np.sqrt(model.design.penalty)
@@ -355,16 +332,13 @@ class ConjugateSystem:
     def __init__(self) -> None:
         self._n_steps = 0
 
-    def fresh(self) -> ConjugateSystem:
-        return ConjugateSystem()
-
     def step(self, model: LocalModel) -> Vector:
         self._n_steps += 1
         accuracy = FIRST_ACCURACY if self._n_steps <= N_FIRST else ACCURACY
         design, curvature = model.design, model.curvature
         most = MAX_ACTIVE_SHARE * design.rows.n_rows
         if isinstance(design.rows, SparseRows) and len(model.active) <= most:
-            design = replace(design, rows=design.rows.some(model.active), absent=None)
+            design = replace(design, rows=design.rows.some(model.active))
             curvature = curvature[model.active]
         centre, total = design.centre, float(curvature.sum())
         squares = design.rows.squares(curvature)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -42,11 +43,11 @@ class SafeSVMClassifier(SemiSupervisedSVM):
     1. Many local minima of the objective of `TransductiveSVMClassifier` are found, from the labels
        of the supervised SVM and from random ones, by training and labeling in turns.
     2. They are grouped into clusters, and the one with the smallest objective of each is kept.
-    3. The labels are found by linear programming, and rounded. If the supervised labels are as
-       good, they are kept.
+    3. The labels are found by linear programming, and rounded. Where they gain nothing in the
+       worst case, the supervised labels are kept.
 
     For other rows, an SVM is trained on all rows with these labels; where the supervised labels are
-    kept, it is the supervised SVM. Training takes about `n_samples` times as long as that of a
+    kept, it is the supervised SVM. Training takes about as long as `n_samples` trainings of a
     `TransductiveSVMClassifier` at its full weight.
 
     The choice is safe if one of the separators is right. If none is, the classifier may be worse
@@ -60,11 +61,11 @@ class SafeSVMClassifier(SemiSupervisedSVM):
     positive_fraction : float or None, default=None
         The share of unlabeled rows of the second class. None: the share among the labeled rows.
     fraction_tolerance : float, default=0.05
-        How far the share of positive rows of a separator may be from it.
+        How far the share of positive rows of a separator may deviate from it.
     n_samples : int, default=100
-        How many local minima are looked for.
+        Number of local minima to search for.
     n_separators : int, default=10
-        How many of them are kept.
+        Number of clusters, and so of separators that are kept.
     risk : float, default=3.0
         The factor :math:`\lambda`: how much a lost row counts compared with a gained one.
     {scaling}
@@ -98,8 +99,8 @@ class SafeSVMClassifier(SemiSupervisedSVM):
 
     See Also
     --------
-    TransductiveSVMClassifier : Takes the first separator that it finds.
-    ProjectedLeastSquaresClassifier : Safe whatever the labels are.
+    TransductiveSVMClassifier : Finds one such separator.
+    ProjectedLeastSquaresClassifier : Never worse than its supervised counterpart.
 
     References
     ----------
@@ -126,9 +127,6 @@ class SafeSVMClassifier(SemiSupervisedSVM):
         "risk": [Interval(Real, 0, None, closed="left")],
         "random_state": ["random_state"],
     }
-
-    candidates_: AnyArray
-    worst_case_improvement_: float
 
     def __init__(
         self,
@@ -170,15 +168,14 @@ class SafeSVMClassifier(SemiSupervisedSVM):
         weight, risk = float(self.unlabeled_weight), float(self.risk)
         shares = share - self.fraction_tolerance, share + self.fraction_tolerance
         sampled = sample_separators(problem, shares, weight, self.n_samples, random)
-        kept = sampled.diverse(self.n_separators, random)
-
+        separators, objectives = diverse(*sampled, self.n_separators, random)
         scores = problem.scores(problem.start)
         counts = problem.costs / problem.costs.sum()
         supervised = scores > 0.0
-        positive = safest_labels(kept.labels, supervised, counts, risk, scores)
-        improvement = improvements(positive, kept.labels, supervised, counts, risk).min()
-        self.candidates_ = self.classes_[kept.labels.astype(np.intp)]
-        self.candidate_objectives_ = kept.objectives
+        positive = safest_labels(separators, supervised, counts, risk, scores)
+        improvement = improvements(positive, separators, supervised, counts, risk).min()
+        self.candidates_ = self.classes_[separators.astype(np.intp)]
+        self.candidate_objectives_ = objectives
         self.worst_case_improvement_ = max(0.0, float(improvement))
         weights, converged = stored_weights(self.supervised_), self.supervised_.converged_
         if improvement > 0.0:
@@ -196,24 +193,19 @@ class SafeSVMClassifier(SemiSupervisedSVM):
         self.worst_case_improvement_ = 0.0
 
 
-@dataclass(frozen=True)
-class Separators:
-    """Labels of the unlabeled rows by several SVMs."""
-
-    labels: AnyArray  # (n_separators, n_unlabeled): which rows are positive
-    objectives: Vector  # (n_separators,): the transductive objective of each
-
-    def diverse(self, n: int, random_state: Any) -> Separators:
-        """Return the best separator of each of n clusters."""
-        labels, first = np.unique(self.labels, axis=0, return_index=True)
-        objectives = self.objectives[first]
-        if len(labels) > n:
-            kmeans = KMeans(n, random_state=random_state).fit(labels.astype(np.float32))
-            clusters = [np.flatnonzero(kmeans.labels_ == k) for k in range(n)]
-            chosen = [members[np.argmin(objectives[members])] for members in clusters]
-            labels, objectives = labels[chosen], objectives[chosen]
-        order = np.argsort(objectives, kind="stable")
-        return Separators(labels[order], objectives[order])
+def diverse(
+    labels: AnyArray, objectives: Vector, n: int, random_state: Any
+) -> tuple[AnyArray, Vector]:
+    """Return the best separator of each of n clusters, with its objective; the best one first."""
+    labels, first = np.unique(labels, axis=0, return_index=True)
+    objectives = objectives[first]
+    if len(labels) > n:
+        clusters = KMeans(n, random_state=random_state).fit_predict(labels.astype(np.float32))
+        members = [np.flatnonzero(clusters == k) for k in range(n)]
+        chosen = [these[np.argmin(objectives[these])] for these in members]
+        labels, objectives = labels[chosen], objectives[chosen]
+    order = np.argsort(objectives, kind="stable")
+    return labels[order], objectives[order]
 
 
 def sample_separators(
@@ -222,11 +214,12 @@ def sample_separators(
     weight: float,
     n_samples: int,
     random: np.random.RandomState,
-) -> Separators:
+) -> tuple[AnyArray, Vector]:
     """Find local minima of the transductive objective, with shares of positive rows in a range.
 
     Each starts with random labels, and trains the SVM and labels the rows by their scores in
-    turns; the first one starts with the labels of the supervised SVM instead.
+    turns; the first one starts with the labels of the supervised SVM instead. Returns which
+    unlabeled rows are positive, of shape (n_separators, n_unlabeled), and the objectives.
     """
     labels, objectives = [], []
     scores = problem.scores(problem.start)
@@ -238,13 +231,13 @@ def sample_separators(
             break
         problem.budget.report(f"separator {k + 1} of {n_samples}", len(scores))
         scores = random.normal(size=len(scores))
-    return Separators(np.array(labels), np.array(objectives))
+    return np.array(labels), np.array(objectives)
 
 
 def _local_minimum(
     problem: PartlyLabeled, labels: Mask, shares: tuple[float, float], weight: float
 ) -> tuple[Mask, float]:
-    problem = replace(problem, system=problem.system.fresh())
+    problem = replace(problem, system=copy(problem.system))
     solution, value = None, np.inf
     while True:
         solution = problem.solve(labels.astype(np.float64), weight, solution, COARSE_TOL)

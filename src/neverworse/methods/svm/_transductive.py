@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 from scipy.special import entr, expit, rel_entr
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from neverworse._typing import Indices, Mask, Matrix, Vector
+from neverworse._typing import Indices, Mask, Vector
 from neverworse._words import documented_like
 from neverworse.methods.svm._l2svm import (
     COARSE_TOL,
@@ -56,9 +56,9 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
     ``penalise_intercept=True`` the first term is
     :math:`\frac{\alpha}{2} (\lVert w \rVert^2 + b^2)`.
 
-    The classes are assumed to be clusters: no class boundary where there are many rows. If they are
-    not, the classifier may be much worse than its supervised counterpart, without any sign of it.
-    There are many local minima, and one of them is found by
+    The classes are assumed to be clusters: their boundary lies where there are few rows. If they
+    are not, the classifier may be much worse than its supervised counterpart, without any sign of
+    it. There are many local minima, and one of them is found by
 
     - "switching": the supervised SVM labels the unlabeled rows. Then their weight v grows from
       1e-5 by factors of 1.5. At each weight, the SVM is trained and pairs of a positive and a
@@ -127,7 +127,7 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
     See Also
     --------
     L2SVMClassifier : The supervised counterpart.
-    SafeSVMClassifier : Chooses among many such SVMs with care.
+    SafeSVMClassifier : Labels with the best worst case over many such SVMs.
     ProjectedLeastSquaresClassifier : Never worse than its supervised counterpart.
 
     References
@@ -158,10 +158,6 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
         "method": [StrOptions({"switching", "annealing"})],
         "max_switches": [Interval(Integral, 1, None, closed="left")],
     }
-
-    objective_: float
-    history_: Matrix
-    n_switches_: int
 
     def __init__(
         self,
@@ -225,12 +221,9 @@ class TransductiveSVMClassifier(SemiSupervisedSVM):
 
 
 def label_shares(scores: Vector, low: float, high: float) -> Mask:
-    """Return which rows are positive: those with a positive score, as far as shares allow it.
-
-    Where the smallest and largest share of positive rows leave no whole number of rows, the row in
-    question has the label of its score.
-    """
+    """Return which rows are positive: those with a positive score, as far as shares allow it."""
     n = len(scores)
+    # Rounded outwards: where no whole number of rows fits, the score decides.
     fewest = int(np.floor(low * n + COUNT_TOLERANCE))
     most = int(np.ceil(high * n - COUNT_TOLERANCE))
     wanted = int(np.count_nonzero(scores > 0.0))
@@ -323,10 +316,7 @@ def switch(
 def _pairs(
     problem: PartlyLabeled, scores: Vector, positive: Mask, most: int
 ) -> tuple[Indices, Indices]:
-    """Return negative and positive rows that gain when the k-th of each switch, for all k.
-
-    Both must be within the margin of their label: the others cost nothing as they are.
-    """
+    """Return negative and positive rows within their margins whose k-th pairs gain by a switch."""
     gain = problem.preference(scores)
     down = _largest(gain, positive & (scores < 1.0), most)
     up = _largest(-gain, ~positive & (scores > -1.0), most)
