@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a solver is.
+    """The progress of a solver.
 
     Attributes
     ----------
     stage : str
-        What has just been done.
+        The stage that has just ended.
     n_iter : int
         Steps so far.
     n_rows : int
@@ -27,10 +27,9 @@ class Progress:
     steps : str
         What the steps are called.
     n_passes : int
-        Times that all rows were read, so far.
+        Passes over all rows so far.
     left : float
-        Seconds that the solver will need at the rate at which the gap falls, or until it is
-        stopped; NaN where that is unknown.
+        Estimated seconds until the gap is closed or a limit is reached; NaN where unknown.
     """
 
     stage: str

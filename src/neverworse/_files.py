@@ -11,10 +11,9 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 LOCK = ".lock"
-ENDING = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")  # signals that end a program, of any system
 _PAUSE = 0.05  # seconds until one looks again
 _TRIES = 100  # to open a file in a folder that others make and remove; there is no pause between
 _UNFINISHED: set[Path] = set()
@@ -46,15 +45,11 @@ def check_replaceable(paths: Iterable[Path]) -> None:
 def take_places(folder: Path, names: Sequence[str], new: Path) -> list[Path]:
     """Move new files to a folder, over those of the same names, and return where they are.
 
-    None is moved if one of the old files cannot be replaced. A signal that ends the program is
-    heeded when all are in their places. Nothing helps a process that is killed outright.
+    None is moved if one of the old files cannot be replaced. A signal that would end the program
+    is handled when all are in place; only a process that is killed may leave some old ones.
     """
     came: list[int] = []
-    before = {}
-    if threading.current_thread() is threading.main_thread():  # no other thread heeds signals
-        known = (getattr(signal, name) for name in ENDING if hasattr(signal, name))
-        handlers = {number: signal.getsignal(number) for number in known}
-        before = {n: h for n, h in handlers.items() if h not in (None, signal.SIG_IGN)}
+    before = {n: h for n, h in ending_signals().items() if h not in (None, signal.SIG_IGN)}
     for number in before:
         signal.signal(number, lambda number, _: came.append(number))
     try:
@@ -65,6 +60,18 @@ def take_places(folder: Path, names: Sequence[str], new: Path) -> list[Path]:
             signal.signal(number, handler)
         for number in came:
             signal.raise_signal(number)
+
+
+def ending_signals() -> dict[int, Any]:
+    """Return the signals that end a program on this system, and their handlers.
+
+    There are none in other threads than the main one, which do not handle signals.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return {}
+    names = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
+    known = (getattr(signal, name) for name in names if hasattr(signal, name))
+    return {int(number): signal.getsignal(number) for number in known}
 
 
 @contextlib.contextmanager

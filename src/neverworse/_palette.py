@@ -39,20 +39,7 @@ DARK = {
     "sixth": "#a9b4c0",
     "hover": "rgb(230 233 237 / 0.14)",
 }
-PRINT = {
-    **LIGHT,
-    "ink": "#000000",
-    "soft": "#444444",
-    "line": "#bbbbbb",
-    "panel": "#ffffff",
-    "link": "#000000",
-    "supervised": "#a63c00",
-    "projected": "#0b5cad",
-    "third": "#0a6b4d",
-    "fourth": "#8a3f76",
-    "fifth": "#5c5f10",
-    "sixth": "#444444",
-}
+PRINT = LIGHT | {"ink": "#000000", "soft": "#444444", "panel": "#ffffff", "link": "#000000"}
 
 # By their hues, for figures of matplotlib.
 ORANGE, BLUE, GREEN = LIGHT["supervised"], LIGHT["projected"], LIGHT["third"]

@@ -53,10 +53,7 @@ def percent(share: float) -> str:
 
 
 def decimal(value: float, decimals: int = 3) -> str:
-    """Return a number as those above and below it in a column, unless it would look like 0.
-
-    What is a rounding error among shares and mean losses is 0.
-    """
+    """Return a number with fixed decimals, unless it would look like 0; rounding errors are 0."""
     value = 0.0 if abs(value) < ROUNDING else value
     if not math.isfinite(value) or 0 < abs(value) < 0.5 * 10**-decimals:
         return number(value, 2)
@@ -126,7 +123,7 @@ def cropped(text: str, longest: int = 60) -> str:
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """Return "Did you mean …?" if a name is like one of others, or else what there is."""
+    """Return "Did you mean …?" if a name is close to another one, or else all other names."""
     from difflib import get_close_matches  # a message is rare, and the command line starts often
 
     every = list(names)

@@ -151,7 +151,7 @@ def test_a_table_that_breaks_off_leaves_the_old_file(folder, tmp_path, capsys):
         ("model.skops patients.csv --id pat", 4, "no column 'pat' for --id. Did you mean 'pati"),
         ("model.skops patients.csv --out x.txt", 2, "--out ends in .csv, .parquet, .jsonl"),
         ("model.skops patients.csv --out none/x.csv", 2, "There is no folder none. Make it"),
-        ("model.skops patients.csv --out folder.csv", 2, "folder.csv is a folder. Name a file"),
+        ("model.skops patients.csv --out folder.csv", 2, "folder.csv is not a regular file"),
         ("model.skops patients.csv --out patients.csv", 2, "--out would replace the table"),
         ("model.skops", 2, "the following arguments are required: TABLE"),
     ],

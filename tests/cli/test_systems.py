@@ -72,7 +72,7 @@ def test_the_reader_that_has_seen_enough_on_windows(platform, expected):
 
 def test_a_drive_that_is_not_there(monkeypatch):
     monkeypatch.setattr(os.path, "lexists", lambda _: False)
-    with pytest.raises(UsageError, match=r"There is no .* Name another folder: --out DIR."):
+    with pytest.raises(UsageError, match=r"is not a folder. Name a folder: --out DIR."):
         check_folder(Path("/results/new"))
 
 

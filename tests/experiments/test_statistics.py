@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from neverworse.experiments._analysis import reject, signed_rank, standard_error
+from neverworse.experiments._analysis import reject, signed_rank
 
 
 def test_smallest_p_value_of_twenty_repeats():
@@ -39,13 +39,3 @@ def test_holm_against_its_definition():
             rejected.add(k)
         assert set(np.flatnonzero(reject(p, "holm", 6))) == rejected
         assert np.all(reject(p, "holm", 6) >= reject(p, "bonferroni", 6))
-
-
-def test_unknown_correction():
-    with pytest.raises(ValueError, match="'bonferroni' or 'holm'"):
-        reject([0.1], "none", 1)
-
-
-def test_standard_error():
-    assert standard_error(np.array([1.0, 3.0])) == pytest.approx(1.0)
-    assert np.isnan(standard_error(np.array([1.0])))

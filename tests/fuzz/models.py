@@ -15,6 +15,7 @@ import warnings
 from functools import cache
 from multiprocessing.util import Finalize
 from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import numpy as np
 import skops.io
@@ -30,7 +31,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, StandardScaler
 
 from neverworse.cli import main
-from neverworse.tables._model_file import unzipped, zipped
 from tests.cli.tables import quick
 from tests.fuzz.mutations import as_json, changed, flipped, ran
 
@@ -129,7 +129,8 @@ def _changed(path, rng):
     content = path.read_bytes()
     if rng.random() < 0.1:
         return flipped(content, rng)
-    members = unzipped(content)
+    with ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
     for _ in range(rng.choice([1, 1, 2])):
         name = rng.choice([name for name in members if name != "neverworse.json"])
         if name == "schema.json" or rng.random() < 0.4:
@@ -139,7 +140,11 @@ def _changed(path, rng):
             members[name] = _changed_array(members[name], rng)
     if "neverworse.json" in members:
         members["neverworse.json"] = _sealed(members, rng)
-    return zipped(members)
+    file = io.BytesIO()
+    with ZipFile(file, "w", ZIP_DEFLATED) as archive:
+        for name, member in members.items():
+            archive.writestr(name, member)
+    return file.getvalue()
 
 
 def _changed_array(content, rng):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from neverworse.study.report import page
+from neverworse.study import page
 from tests.experiments import runs
 from tests.experiments.report.test_page import content
 from tests.study.labeling import asked

@@ -20,7 +20,7 @@ def made(title=NASTY, n=3):
         third=1 / 3,
         advice="Try --class-weight <b>.",
         found=SimpleNamespace(value=0.25, low=-0.1, high=0.6),
-        source=picture(b"x", "png"),
+        source=picture(b"x"),
         n=n,
     )
 

@@ -12,16 +12,24 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 from neverworse import __version__
-from neverworse._files import ENDING, remove_unfinished
-from neverworse._words import ELLIPSIS, MINUS, MISSING, install
-from neverworse.cli._common import BROKEN_PIPE, FAILURE, INTERRUPTED, CommandError, plain
+from neverworse._files import ending_signals, remove_unfinished
+from neverworse._words import ELLIPSIS, MINUS, MISSING
+from neverworse.cli._common import (
+    BROKEN_PIPE,
+    FAILURE,
+    INTERRUPTED,
+    USAGE,
+    CommandError,
+    check_packages,
+    plain,
+)
 
 STANDS_ON = ("numpy", "scipy", "scikit-learn", "pyarrow", "skops", "matplotlib")
 # The module that describes each sub-command NAME, in its function ``add_NAME``, and a line of help.
@@ -70,6 +78,8 @@ def main(argv: list[str] | None = None) -> int:
         arguments = parser.parse_args(words)
     except SystemExit as stop:  # argparse has printed why
         return stop.code if isinstance(stop.code, int) else 0
+    if arguments.version:
+        return _print_versions()
     if arguments.command is None:
         parser.print_help()
         return 0
@@ -105,7 +115,9 @@ def _run(arguments: argparse.Namespace, prefix: str) -> int:
     except MemoryError:
         return _complain(f"{prefix}: error: There is not enough memory for this.", FAILURE)
     except OSError as error:
-        if _is_broken_pipe(error):
+        # Windows has no error of its own for a pipe that nobody reads.
+        invalid = sys.platform == "win32" and error.errno == errno.EINVAL and not error.filename
+        if invalid or isinstance(error, BrokenPipeError):
             # The reader, for example head, has seen enough. Python would complain once more when it
             # flushes at exit, so what is left goes nowhere.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -116,13 +128,6 @@ def _run(arguments: argparse.Namespace, prefix: str) -> int:
     except KeyboardInterrupt as stop:
         return _complain(f"{prefix}: stopped{f'. {stop}' if str(stop) else ''}", INTERRUPTED)
     return code or 0
-
-
-def _is_broken_pipe(error: OSError) -> bool:
-    """Whether nobody reads any more what is written; Windows has no error of its own for that."""
-    if sys.platform == "win32" and error.errno == errno.EINVAL and error.filename is None:
-        return True
-    return isinstance(error, BrokenPipeError)
 
 
 @contextlib.contextmanager
@@ -140,7 +145,8 @@ def stopping() -> Iterator[list[int]]:
             came.append(number)
             raise KeyboardInterrupt
 
-    before = _ending() if threading.current_thread() is threading.main_thread() else {}
+    usual = (signal.SIG_DFL, signal.default_int_handler)
+    before = {number: now for number, now in ending_signals().items() if now in usual}
     if not before:
         yield came
         return
@@ -162,14 +168,6 @@ def stopping() -> Iterator[list[int]]:
         os.close(writer)
 
 
-def _ending() -> dict[int, signal.Handlers]:
-    """Return the signals that would end the process now, and what they do."""
-    known = (getattr(signal, name) for name in ENDING if hasattr(signal, name))
-    handlers = {int(number): signal.getsignal(number) for number in known}
-    usual = (signal.SIG_DFL, signal.default_int_handler)
-    return {number: handler for number, handler in handlers.items() if handler in usual}  # type: ignore[misc]
-
-
 def _end(reader: int, numbers: set[int], done: threading.Event) -> None:
     """End the process some time after a signal, if it has not ended by itself."""
     with open(reader, "rb", buffering=0) as signals:
@@ -188,6 +186,10 @@ class Command(argparse.ArgumentParser):
         module, _ = COMMANDS[self.name]
         getattr(import_module(module, __name__), f"add_{self.name}")(self)
 
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong in a line, as for all other errors, without the usage before it."""
+        self.exit(USAGE, f"{self.prog}: error: {message}\n")
+
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         self.describe()
         return super().parse_known_args(args, namespace)
@@ -202,7 +204,7 @@ def build_parser() -> tuple[argparse.ArgumentParser, dict[str, Command]]:
         epilog="Exit codes: 0 success; 1 failure; 2 invalid argument; 3 the audit found no "
         "guarantee; 4 unusable table; 5 refused model file.",
     )
-    parser.add_argument("--version", action=_Versions, help="print the versions in use, and exit")
+    parser.add_argument("--version", action="store_true", help="print the versions in use")
     commands = parser.add_subparsers(
         title="commands", dest="command", metavar="COMMAND", parser_class=Command
     )
@@ -212,21 +214,16 @@ def build_parser() -> tuple[argparse.ArgumentParser, dict[str, Command]]:
     return parser, parsers
 
 
-class _Versions(argparse.Action):
-    """Prints what bug reports need, without importing any of it."""
+def _print_versions() -> int:
+    """Print what bug reports need, without importing any of it."""
+    from importlib.metadata import PackageNotFoundError, version
 
-    def __init__(self, option_strings: Sequence[str], dest: str, help: str) -> None:  # noqa: A002
-        super().__init__(option_strings, dest, nargs=0, default=argparse.SUPPRESS, help=help)
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        from importlib.metadata import PackageNotFoundError, version
-
-        print(f"neverworse {__version__}")
-        print(f"Python {sys.version.split()[0]} on {sys.platform}")
-        for name in STANDS_ON:
-            with contextlib.suppress(PackageNotFoundError):
-                print(f"{name} {version(name)}")
-        parser.exit()
+    print(f"neverworse {__version__}")
+    print(f"Python {sys.version.split()[0]} on {sys.platform}")
+    for name in STANDS_ON:
+        with contextlib.suppress(PackageNotFoundError):
+            print(f"{name} {version(name)}")
+    return 0
 
 
 def _complain(message: str, code: int) -> int:
@@ -246,32 +243,15 @@ def add_completion(parser: argparse.ArgumentParser) -> None:
 
 
 def _complete(arguments: argparse.Namespace) -> None:
-    try:
-        import shtab
-    except ImportError:
-        needed = f"This needs shtab, which is not installed. {install('tables')}"
-        raise CommandError(needed) from None
-    if arguments.shell not in shtab.SUPPORTED_SHELLS:
-        raise CommandError(
-            f"The installed shtab {shtab.__version__} does not support {arguments.shell}. "
-            "Run: pip install --upgrade shtab"
-        )
-    from neverworse.cli.reproduce import AVAILABLE, EXPERIMENTS
-    from neverworse.datasets import PAPER_DATASETS
+    check_packages(("shtab",))
+    import shtab
 
-    # Names that an argument may take though its parser does not list them.
-    names = {
-        ("reproduce", "experiments"): [*EXPERIMENTS, "all"],
-        ("reproduce", "datasets"): [*PAPER_DATASETS, AVAILABLE, "all"],
-    }
     parser, commands = build_parser()
     for command, described in commands.items():
         described.describe()
         described.description = COMMANDS[command][1]  # zsh and fish show one line for each
         for action in described._actions:
-            if (command, action.dest) in names:
-                action.choices = names[command, action.dest]
-            elif action.metavar == FOLDER:
+            if action.metavar == FOLDER:
                 action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
             elif action.metavar in FILES or action.type is Path:
                 action.complete = shtab.FILE  # type: ignore[attr-defined]

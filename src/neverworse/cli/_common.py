@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import math
 import os
-import re
+import shlex
 import shutil
 import sys
 import textwrap
@@ -15,7 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from neverworse._words import install
+from neverworse._words import cropped, install
 
 if TYPE_CHECKING:
     from neverworse.tables import ReadOptions
@@ -78,23 +79,12 @@ def progress(*, quiet: bool) -> Iterator[Callable[[str, float], None]]:
         yield show
 
 
-def out_path(text: str) -> Path:
-    """Return the path that --out names; an empty one would be the current folder."""
-    if not text.strip():
-        raise argparse.ArgumentTypeError("an empty name; for the current folder, write .")
-    return Path(text)
-
-
 def check_folder(folder: Path) -> None:
     """Say now, before anything is computed, if a folder could not be made or written to."""
     known = (path for path in (folder, *folder.parents) if os.path.lexists(path))
-    nearest = next(known, None)
-    if nearest is None:  # a drive of Windows
-        raise UsageError(f"There is no {folder.anchor}. Name another folder: --out DIR.")
-    if not nearest.exists():
-        raise UsageError(f"{nearest} is a broken link. Name a folder: --out DIR.")
+    nearest = next(known, folder)  # none is known of a drive of Windows that is not there
     if not nearest.is_dir():
-        raise UsageError(f"{nearest} is a file. Name a folder: --out DIR.")
+        raise UsageError(f"{nearest} is not a folder. Name a folder: --out DIR.")
     if not os.access(nearest, os.W_OK):
         raise CommandError(f"{nearest} cannot be written to. Name another folder: --out DIR.")
 
@@ -102,18 +92,17 @@ def check_folder(folder: Path) -> None:
 def check_out_file(path: Path) -> None:
     """Say now, before anything is computed, if a file could not be written."""
     if path.exists() and not path.is_file():
-        what = "a folder" if path.is_dir() else "not a regular file"
-        raise UsageError(f"{path} is {what}. Name a file: --out FILE.")
+        raise UsageError(f"{path} is not a regular file. Name a file: --out FILE.")
     if not path.parent.is_dir():
         raise UsageError(f"There is no folder {path.parent}. Make it, or name another: --out FILE.")
     if not os.access(path.parent, os.W_OK):
         raise CommandError(f"{path.parent} cannot be written to. Name another folder: --out FILE.")
 
 
-def check_seed(seed: int) -> None:
-    """Refuse a seed that scikit-learn would not take."""
-    if not 0 <= seed <= MAX_SEED:
-        raise UsageError(f"--seed must be between 0 and {MAX_SEED}, not {seed}.")
+def command_of(arguments: argparse.Namespace) -> str:
+    """Return what was typed, as text, though names of files may be any bytes."""
+    words = (os.fsencode(word).decode("utf-8", "replace") for word in arguments.words)
+    return shlex.join(["neverworse", *words])
 
 
 def width() -> int:
@@ -149,7 +138,7 @@ def plain(text: str) -> str:
 
 def aligned(head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
     """Return a table, with columns as wide as they must be; those in `right` are numbers."""
-    cells = [[_cell(cell) for cell in row] for row in (head, *rows)]
+    cells = [[cropped(plain(cell)) for cell in row] for row in (head, *rows)]
     widths = [max(len(row[k]) for row in cells) for k in range(len(head))]
     lines = [
         "  ".join(
@@ -162,20 +151,67 @@ def aligned(head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[
     return "\n".join(lines)
 
 
-def _cell(content: str, longest: int = 60) -> str:
-    cell = plain(content)
-    return cell if len(cell) <= longest else f"{cell[: longest - 1]}…"
+# Types of arguments, which raise what argparse turns into a message
 
 
-# Arguments of sub-commands with tables, and what they mean
+def number(
+    kind: type[int] | type[float], low: float, high: float = math.inf, word: str | None = None
+) -> Callable[[str], float | str]:
+    """Return a type of arguments: a finite number in an interval, or a word."""
+
+    def parse(text: str) -> float | str:
+        if text == word:
+            return text
+        with contextlib.suppress(ValueError):
+            value = kind(text)
+            if low <= value <= high and math.isfinite(value):
+                return value
+        limits = f"of at least {low}" if math.isinf(high) else f"between {low} and {high}"
+        what = f"{'a whole number' if kind is int else 'a number'} {limits}"
+        either = what if word is None else f"{word}, or {what}"
+        raise argparse.ArgumentTypeError(f"must be {either}, not {text!r}.")
+
+    return parse
+
+
+def out_path(text: str) -> Path:
+    """Return the path that --out names; an empty one would be the current folder."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("an empty name; for the current folder, write .")
+    return Path(text)
+
+
+def _delimiter(text: str) -> str:
+    character = {"tab": "\t", "\\t": "\t"}.get(text, text)
+    if len(character) != 1 or not (character == "\t" or character.isprintable()):
+        raise argparse.ArgumentTypeError(f"must be one character (or tab), not {text!r}.")
+    return character
+
+
+def _encoding(text: str) -> str:
+    try:
+        "".encode(text)  # not codecs.lookup, which knows others as well, such as gzip
+    except (LookupError, ValueError):
+        raise argparse.ArgumentTypeError(
+            f"There is no encoding {text!r}. Common ones: utf-8, cp1252, utf-16."
+        ) from None
+    return text
+
+
+# Arguments that sub-commands share, and what they mean
 
 
 def add_reading(parser: argparse.ArgumentParser) -> None:
     """Add what says how tables are read."""
     add = parser.add_argument_group("reading").add_argument
-    add("--delimiter", metavar="C", help="delimiter of CSV files (default: detected)")
-    add("--decimal", metavar="C", help="decimal mark of numbers, . or , (default: detected)")
-    add("--encoding", metavar="NAME", help="encoding of text (default: UTF-8)")
+    add("--delimiter", type=_delimiter, metavar="C", help="of CSV files (default: detected)")
+    add(
+        "--decimal",
+        choices=(".", ","),
+        metavar="C",
+        help="decimal mark of numbers, . or , (default: detected)",
+    )
+    add("--encoding", type=_encoding, metavar="NAME", help="of text (default: UTF-8)")
     add(
         "--missing",
         action="append",
@@ -191,6 +227,14 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("output").add_argument
     add("--json", action="store_true", help="print the results as JSON")
     add("--quiet", action="store_true", help="print errors only; no progress bar")
+
+
+def add_seed(parser: argparse.ArgumentParser) -> None:
+    """Add the random seed, as scikit-learn takes it."""
+    seed = number(int, 0, MAX_SEED)
+    parser.add_argument(
+        "--seed", type=seed, default=0, metavar="N", help="random seed (default: 0)"
+    )
 
 
 def add_trust(parser: argparse.ArgumentParser) -> None:
@@ -217,37 +261,16 @@ def read_options(arguments: argparse.Namespace, text: frozenset[str]) -> ReadOpt
     """Return how tables are to be read; columns in `text` hold names, whatever they look like."""
     from neverworse.tables import ReadOptions
 
-    delimiter = {"\\t": "\t", "tab": "\t", "comma": ",", "semicolon": ";"}.get(
-        arguments.delimiter, arguments.delimiter
-    )
-    if delimiter is not None and len(delimiter) != 1:
-        raise UsageError(f"--delimiter is one character (or tab), not {delimiter!r}.")
-    if delimiter is not None and not (delimiter == "\t" or delimiter.isprintable()):
-        raise UsageError(f"--delimiter is a character between cells (or tab), not {delimiter!r}.")
-    if arguments.decimal not in (None, ".", ","):
-        raise UsageError(f"--decimal is . or , but not {arguments.decimal!r}.")
-    if arguments.decimal is not None and arguments.decimal == delimiter:
+    if arguments.decimal is not None and arguments.decimal == arguments.delimiter:
         raise UsageError("--decimal and --delimiter cannot be the same.")
-    if arguments.encoding is not None and not _is_text_encoding(arguments.encoding):
-        raise UsageError(
-            f"There is no encoding {arguments.encoding!r}. Common ones: utf-8, cp1252, utf-16."
-        )
     return ReadOptions(
-        delimiter=delimiter,
+        delimiter=arguments.delimiter,
         encoding=arguments.encoding,
         decimal=arguments.decimal,
         missing=tuple(arguments.missing),
         sheet=arguments.sheet,
         text=text,
     )
-
-
-def _is_text_encoding(name: str) -> bool:
-    try:
-        "".encode(name)  # not codecs.lookup, which knows others as well, such as gzip
-    except (LookupError, ValueError):
-        return False
-    return True
 
 
 @contextlib.contextmanager
@@ -269,56 +292,40 @@ def explaining() -> Iterator[None]:
         raise UsageError(str(error)) from None
 
 
+@contextlib.contextmanager
+def refusing() -> Iterator[None]:
+    """Give what is wrong with a folder of results the exit code of the command line."""
+    try:
+        yield
+    except ValueError as error:
+        raise CommandError(str(error), BAD_MODEL) from None
+
+
 def check_packages(needed: Sequence[str] = NEEDED, extra: str = "tables") -> None:
     """Say what to install if a package is missing; nothing is imported to find out."""
-
-    def is_missing(name: str) -> bool:
-        return sys.modules[name] is None if name in sys.modules else find_spec(name) is None
-
-    missing = [name for name in needed if is_missing(name)]
+    missing = [name for name in needed if find_spec(name) is None]
     if missing:
-        is_not = "is not" if len(missing) == 1 else "are not"
-        raise CommandError(
-            f"This needs {' and '.join(missing)}, which {is_not} installed. {install(extra)}"
-        )
-
-
-def parse_penalty(option: str, text: str, word: str) -> float | str:
-    """Return the penalty that is meant: a number, or the estimator's word for finding it."""
-    if text == word:
-        return word
-    try:
-        alpha = float(text)
-    except ValueError:
-        raise UsageError(f"{option} is a number or {word}, not {text!r}.") from None
-    if not 0.0 <= alpha < float("inf"):
-        raise UsageError(f"{option} must not be negative or infinite, but is {text}.")
-    return alpha
+        raise CommandError(f"Not installed: {', '.join(missing)}. {install(extra)}")
 
 
 def parse_prior(texts: list[str]) -> dict[str | None, tuple[float, float]] | str:
     """Return the shares of classes that are meant; see --prior."""
     if texts == ["confidence"]:
         return "confidence"
-    if "confidence" in texts:
-        raise UsageError("--prior confidence cannot be combined with other values of --prior.")
     found: dict[str | None, tuple[float, float]] = {}
     for text in texts:
         name, _, interval = text.rpartition("=")
-        match = re.fullmatch(r"([0-9.eE+-]+?)(?:\.\.([0-9.eE+-]+))?", interval)
+        low, _, high = interval.partition("..")
         try:
-            if match is None:
-                raise ValueError
-            low = float(match[1])
-            high = low if match[2] is None else float(match[2])
+            ends = float(low), float(high or low)
         except ValueError:
+            ends = math.nan, math.nan
+        if not 0.0 <= ends[0] <= ends[1] <= 1.0:
             raise UsageError(
-                f"--prior is a share such as 0.4, 0.3..0.5 or CLASS=0.3..0.5, or confidence, not "
-                f"{text!r}."
-            ) from None
-        if not 0.0 <= low <= high <= 1.0:
-            raise UsageError(f"--prior is between 0 and 1, with the lower end first, not {text!r}.")
+                "--prior is a share between 0 and 1 such as 0.4, 0.3..0.5 or CLASS=0.3..0.5, or "
+                f"confidence alone, not {text!r}."
+            )
         if (name or None) in found:
             raise UsageError(f"--prior is given twice for {name or 'the second class'!r}.")
-        found[name or None] = (low, high)
+        found[name or None] = ends
     return found

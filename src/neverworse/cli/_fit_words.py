@@ -167,32 +167,29 @@ def _matters(study: Study) -> str:
     """Name the most important columns, for the positive class if there is one."""
     positive, found = study.data.positive, study.importance
     if found is not None:
-        shown = found.columns[:MAX_SAID]
-        parts = [f"{each.column} ({signed(decimal(each.increase.value))})" for each in shown]
         of = "" if positive is None else f" of {positive!r}"
-        return (
-            f"Most important columns for the {found.model} model, by the increase in "
-            f"{found.measure}{of} when a column is shuffled: {', '.join(parts)}."
+        what = (
+            f"columns for the {found.model} model, by the increase in {found.measure}{of} when a "
+            "column is shuffled"
         )
-    if not study.coefficients:
+        effects = [(each.column, each.increase.value) for each in found.columns]
+    elif study.coefficients:
+        score = "the score of a class" if positive is None else f"the score of {positive!r}"
+        what = f"features, by the change in {score} per standard deviation"
+        which = "supervised" if study.model.name == "supervised" else "projected"
+        effects = [
+            (
+                f"{each.feature} for {each.class_name!r}" if positive is None else each.feature,
+                getattr(each, f"{which}_scaled"),
+            )
+            for each in study.coefficients
+            if positive in (None, each.class_name)
+        ]
+        effects.sort(key=lambda effect: -abs(effect[1]))
+    else:
         return "The importance of columns was not computed: there are too few labels."
-    which = "supervised" if study.model.name == "supervised" else "projected"
-    weights = [
-        (getattr(each, f"{which}_scaled"), each)
-        for each in study.coefficients
-        if positive in (None, each.class_name)
-    ]
-    weights.sort(key=lambda pair: -abs(pair[0]))
-    parts = [
-        f"{each.feature}{f' for {each.class_name!r}' if positive is None else ''} "
-        f"({signed(decimal(weight))})"
-        for weight, each in weights[:MAX_SAID]
-    ]
-    score = "the score of a class" if positive is None else f"the score of {positive!r}"
-    return (
-        f"Most important features, by the change in {score} per standard deviation: "
-        f"{', '.join(parts)}."
-    )
+    parts = [f"{name} ({signed(decimal(effect))})" for name, effect in effects[:MAX_SAID]]
+    return f"Most important {what}: {', '.join(parts)}."
 
 
 def show_plan(
@@ -234,7 +231,9 @@ def _planned(columns: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
         ("column", "read as", "made into", "missing", "distinct", "examples"),
         [
             (
-                *(name, entry["read_as"], entry["made_into"]),
+                name,
+                entry["read_as"],
+                entry["made_into"],
                 f"{entry['missing']:,}" if entry["missing"] else "",
                 "" if entry["distinct"] is None else f"{entry['distinct']:,}",
                 " | ".join(entry["examples"]),

@@ -14,11 +14,11 @@ from neverworse import __version__
 from neverworse._files import write_whole
 from neverworse._words import install
 from neverworse.cli._common import (
-    UsageError,
+    add_seed,
+    aligned,
     check_folder,
-    check_seed,
+    number,
     out_path,
-    parse_penalty,
     without_convergence_warnings,
     wrapped,
 )
@@ -30,9 +30,8 @@ if TYPE_CHECKING:
     from neverworse import ProjectedLeastSquaresClassifier
     from neverworse._typing import AnyArray, Matrix, Vector
     from neverworse.estimators import LinearClassifier
-    from neverworse.plots import ConstraintSetDisplay
 
-TEST_SHARE = 0.3
+N_TRAIN = 398  # of the 569 rows; the others are for tests
 PICTURE, N_LABELED, N_ROWS = "constraint-set.png", 4, 40
 TABLE, CLINICS = "patients.csv", ("north", "south", "east")
 FIRST_DAY, N_DAYS = (2024, 1, 1), 400
@@ -55,24 +54,22 @@ def add_demo(parser: argparse.ArgumentParser) -> None:
         "Hide most labels of scikit-learn's breast cancer data, compare what the classifiers make "
         "of the rest, and draw how the projection works."
     )
-    parser.formatter_class = argparse.ArgumentDefaultsHelpFormatter
     add = parser.add_argument
     add(
         "--out",
         type=out_path,
         default=Path("neverworse-demo"),
         metavar="DIR",
-        help=f"where to save the picture {PICTURE} and the table {TABLE}",
+        help=f"folder for the picture {PICTURE} and the table {TABLE} (default: neverworse-demo)",
     )
-    add("--labels", type=int, default=40, metavar="N", help="how many training rows keep a label")
     add(
-        "--alpha",
-        default="loo",
-        metavar="A",
-        help="ridge penalty of the supervised classifier: a number (0 is the setting of the "
-        "paper), or loo to choose it by exact leave-one-out",
+        "--labels",
+        type=number(int, 2, N_TRAIN - 1),
+        default=40,
+        metavar="N",
+        help="number of training rows that keep their label (default: 40)",
     )
-    add("--seed", type=int, default=0, metavar="N", help="random seed of the split and the labels")
+    add_seed(parser)
     parser.set_defaults(run=run)
 
 
@@ -80,15 +77,12 @@ def run(arguments: argparse.Namespace) -> None:
     """Print the comparison and the certificate, and save the picture and a table to try."""
     from neverworse import ProjectedLeastSquaresClassifier
 
-    check_seed(arguments.seed)
-    alpha = parse_penalty("--alpha", arguments.alpha, "loo")
-    problem = hide_labels(arguments.labels, arguments.seed)
     check_folder(arguments.out)
+    problem = hide_labels(arguments.labels, arguments.seed)
     with without_convergence_warnings():
-        projected = ProjectedLeastSquaresClassifier(alpha=alpha)
-        projected.fit(problem.X_train, problem.y_known)
-        _print_settings(problem, projected, arguments.seed)
-        _print_table(problem, projected)
+        projected = ProjectedLeastSquaresClassifier().fit(problem.X_train, problem.y_known)
+        _print_settings(problem, projected, arguments.labels, arguments.seed)
+        _print_table(problem, projected, arguments.labels)
         _print_certificate(problem, projected)
     arguments.out.mkdir(parents=True, exist_ok=True)
     _save_picture(arguments.out / PICTURE)
@@ -108,90 +102,68 @@ def _program() -> str:
 
 
 def hide_labels(n_labels: int, seed: int) -> Problem:
-    """Split and standardise the data, and hide all but some labels of the training rows.
-
-    One label of each class stays, and others at random.
-    """
-    import numpy as np
+    """Split and standardise the data, and hide all but some labels of the training rows."""
     from sklearn.datasets import load_breast_cancer
     from sklearn.model_selection import train_test_split
     from sklearn.preprocessing import StandardScaler
 
+    from neverworse.model_selection import mask_labels
+
     X, y = load_breast_cancer(return_X_y=True)
     X_train, X_test, y_train, y_test = train_test_split(
-        X, y, test_size=TEST_SHARE, stratify=y, random_state=seed
+        X, y, train_size=N_TRAIN, stratify=y, random_state=seed
     )
-    if not 2 <= n_labels < len(y_train):
-        raise UsageError(
-            f"--labels must be between 2 (one of each class) and {len(y_train) - 1} (of the "
-            f"{len(y_train)} training rows, at least one is unlabeled), not {n_labels}."
-        )
-    order = np.random.default_rng(seed).permutation(len(y_train))
-    first_of_class = np.unique(y_train[order], return_index=True)[1]
-    order = np.concatenate([order[first_of_class], np.delete(order, first_of_class)])
-    y_known = np.full_like(y_train, -1)
-    kept = order[:n_labels]
-    y_known[kept] = y_train[kept]
+    y_known = mask_labels(y_train, n_labeled=n_labels, stratify=True, random_state=seed)
     scaler = StandardScaler().fit(X_train)  # labeled and unlabeled rows; labels play no part
     return Problem(scaler.transform(X_train), y_train, y_known, scaler.transform(X_test), y_test)
 
 
 def _print_settings(
-    problem: Problem, projected: ProjectedLeastSquaresClassifier, seed: int
+    problem: Problem, projected: ProjectedLeastSquaresClassifier, n_labels: int, seed: int
 ) -> None:
-    n_labels = int((problem.y_known >= 0).sum())
     n_train, n_features = problem.X_train.shape
     print(f"neverworse {__version__}: breast cancer data of scikit-learn, seed {seed}\n")
-    penalty = "no penalty (alpha = 0)"
-    if projected.certificate_.penalty:
-        chosen = ", chosen by leave-one-out" if projected.alpha == "loo" else ""
-        penalty = (
-            f"the ridge penalty alpha = {projected.certificate_.penalty:.4g}{chosen}; the "
-            "constraint set and the loss of the guarantee have the same penalty"
-        )
     said = (
         f"Of the {n_train} training rows, {n_labels} keep their labels, and the other "
         f"{n_train - n_labels} are unlabeled. {len(problem.y_test)} test rows are held out. The "
         f"{n_features} features are standardised on the training rows. The supervised classifier "
-        f"is least squares on the {n_labels} labels with {penalty}."
+        f"is least squares on the {n_labels} labels with the ridge penalty alpha = "
+        f"{projected.certificate_.penalty:.4g}, chosen by leave-one-out; the constraint set and "
+        "the loss of the guarantee have the same penalty."
     )
-    print(wrapped(said))
+    print(f"{wrapped(said)}\n")
 
 
-def _print_table(problem: Problem, projected: ProjectedLeastSquaresClassifier) -> None:
+def _print_table(
+    problem: Problem, projected: ProjectedLeastSquaresClassifier, n_labels: int
+) -> None:
     from neverworse import ICLSClassifier, LeastSquaresClassifier
 
     X, y = problem.X_train, problem.y_train
-    icls = ICLSClassifier(alpha=projected.alpha).fit(X, problem.y_known)
-    oracle = LeastSquaresClassifier(projected.certificate_.penalty).fit(X, y)
-    n_labels = int((problem.y_known >= 0).sum())
     both = f"{n_labels} labels, {len(y)} rows"
-    train, test = f"{len(y)} training rows", f"{len(problem.y_test)} test rows"
-    print(f"\n{'':10}  {'':20}  {train:>17}  {test:>17}")
-    print(f"{'classifier':10}  {'trained on':20}" + f"  {'error':>8} {'loss':>8}" * 2)
+    oracle = LeastSquaresClassifier(projected.certificate_.penalty)
+    rows = []
     for name, trained_on, classifier in (
         ("supervised", f"{n_labels} labels", projected.supervised_),
         ("projected", both, projected),
-        ("ICLS", both, icls),
-        ("oracle", f"{len(y)} labels", oracle),
+        ("ICLS", both, ICLSClassifier().fit(X, problem.y_known)),
+        ("oracle", f"{len(y)} labels", oracle.fit(X, y)),
     ):
-        measured = (
-            _measures(classifier, *rows) for rows in ((X, y), (problem.X_test, problem.y_test))
-        )
-        print(f"{name:10}  {trained_on:20}  {'  '.join(measured)}")
-    print("\nerror  share of rows in the wrong class")
+        measured = []
+        for part, truth in ((X, y), (problem.X_test, problem.y_test)):
+            measured.append(f"{(classifier.predict(part) != truth).mean():.1%}")
+            measured.append(f"{_total_loss(classifier, part, truth) / len(truth):.4f}")
+        rows.append((name, trained_on, *measured))
+    head = ("classifier", "trained on", "error", "loss", "test error", "test loss")
+    print(aligned(head, rows, right=(2, 3, 4, 5)))
+    print("\nerror  share of rows in the wrong class, on the training rows and on the test rows")
     print("loss   mean squared difference of score and label (0 or 1)\n")
     said = (
         "Both are measured with the true labels of all rows. Proved: on the training rows, the "
-        f"loss of projected{_plus_penalty(projected)} is never above that of supervised, "
-        "whatever the hidden labels are. Nothing is proved about errors, test rows or ICLS."
+        "loss of projected plus its penalty is never above that of supervised, whatever the "
+        "hidden labels are. Nothing is proved about errors, test rows or ICLS."
     )
     print(wrapped(said))
-
-
-def _measures(classifier: LinearClassifier, X: Matrix, y: AnyArray) -> str:
-    error = (classifier.predict(X) != y).mean()
-    return f"{error:>8.1%} {_total_loss(classifier, X, y) / len(y):>8.4f}"
 
 
 def _total_loss(classifier: LinearClassifier, X: Matrix, y: AnyArray) -> float:
@@ -208,20 +180,14 @@ def _print_certificate(problem: Problem, projected: ProjectedLeastSquaresClassif
         + projected.certificate_.penalty * float((model.coef_**2).sum())
         for model in (projected.supervised_, projected)
     )
-    outcome = f"{after:.4g} instead of {before:.4g}, lower by {before - after:.4g}"
     said = (
-        "With the true labels, which no classifier but the oracle saw, the loss"
-        f"{_plus_penalty(projected)} is {'the same' if after == before else outcome}."
+        "With the true labels, which no classifier but the oracle saw, the loss plus its penalty "
+        f"is {after:.4g} instead of {before:.4g}, lower by {before - after:.4g}."
     )
-    print(f"\n{wrapped(said)}")
-
-
-def _plus_penalty(projected: ProjectedLeastSquaresClassifier) -> str:
-    return " plus its penalty" if projected.certificate_.penalty else ""
+    print(f"\n{wrapped(said)}\n")
 
 
 def _save_picture(path: Path) -> None:
-    print()
     if find_spec("matplotlib") is None:
         print(f"No picture: matplotlib is missing. {install('plots')}")
         return
@@ -250,13 +216,11 @@ def draw() -> Figure:
     oracle = LeastSquaresClassifier().fit(x[:, None], y_true)
     figure = Figure(figsize=(11, 4.8), layout="constrained")
     scores, weights = figure.subplots(1, 2)
+    above: dict[str, Any] = {"size": 10.5, "pad": 42}  # the legend of the weights
     _draw_scores(scores, x, y, projected, oracle)
-    scores.set_title("Three classifiers of one feature: score = weight · x1 + intercept", size=10.5)
-    display = ConstraintSetDisplay.from_estimator(
-        projected, x[:, None], y, y_true=y_true, ax=weights, legend=False
-    )
-    _name_parts(display)
-    weights.set_title("Their weights, and all weights that some labeling gives", size=10.5)
+    scores.set_title("Three classifiers of one feature: score = weight · x1 + intercept", **above)
+    ConstraintSetDisplay.from_estimator(projected, x[:, None], y, y_true=y_true, ax=weights)
+    weights.set_title("Their weights, and all weights that some labeling gives", **above)
     return figure
 
 
@@ -296,25 +260,6 @@ def _draw_scores(
     ax.set_xlabel("x1")
     ax.set_ylabel("score")
     ax.legend(loc="upper left", framealpha=1.0, edgecolor="white")
-
-
-def _name_parts(display: ConstraintSetDisplay) -> None:
-    """Write the names beside what they name: there is room, and a legend is one look further."""
-    from neverworse._palette import BLUE, GREEN, GREY, ORANGE
-    from neverworse.plots import equidistant
-
-    ellipse = equidistant(display.supervised, display.projected, display.metric)
-    assert display.oracle is not None
-    assert ellipse is not None
-    for name, point, offset, colour, align in (
-        ("supervised", display.supervised, (9, 5), ORANGE, "left"),
-        ("projected", display.projected, (-8, 6), BLUE, "right"),
-        ("oracle", display.oracle, (0, -17), GREEN, "center"),
-        ("constraint set", display.constraint_set.mean(axis=0), (-20, 0), BLUE, "center"),
-        ("equally far from supervised", ellipse[ellipse[:, 1].argmin()], (8, -15), GREY, "center"),
-    ):
-        look: dict[str, Any] = {"textcoords": "offset points", "ha": align, "color": colour}
-        display.ax_.annotate(name, (float(point[0]), float(point[1])), offset, **look)
 
 
 def patients(n_labels: int, seed: int) -> bytes:

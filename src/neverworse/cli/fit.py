@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,12 +12,13 @@ from neverworse.cli._common import (
     add_formulas,
     add_output,
     add_reading,
+    add_seed,
     check_folder,
     check_out_file,
-    check_seed,
+    command_of,
     explaining,
+    number,
     out_path,
-    parse_penalty,
     parse_prior,
     progress,
     read_options,
@@ -105,6 +105,7 @@ def _add_columns(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--missing-label",
+        dest="markers",
         action="append",
         metavar="VALUE",
         help="a value of the target that marks unlabeled rows, besides empty cells; repeatable",
@@ -145,6 +146,7 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--alpha",
+        type=number(float, 0, word="loo"),
         default="loo",
         metavar="A",
         help="ridge penalty of the supervised model: a number, or loo to choose it by exact "
@@ -152,6 +154,7 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--constraint-alpha",
+        type=number(float, 0, word="same"),
         default="same",
         metavar="A",
         help="ridge penalty in the loss that the guarantee is about: a number, or same, for that "
@@ -208,20 +211,17 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
     add("--no-curves", action="store_true", help="leave the learning curves out of the report")
     add(
         "--memory",
-        type=float,
+        type=number(float, 1e-9),
         metavar="GB",
         help="leave larger tables on disk, and read them in every pass (default: half of the free "
         "memory)",
     )
-    add("--seed", type=int, default=0, metavar="N", help="random seed (default: 0)")
+    add_seed(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Read the table, fit, assess, write the results, and print what matters most."""
-    check_seed(arguments.seed)
     _check_roles(arguments)
-    if arguments.memory is not None and not arguments.memory > 0.0:
-        raise UsageError(f"--memory must be positive, not {arguments.memory:g}.")
     if arguments.plan is None:
         check_folder(arguments.out)
     elif arguments.plan:
@@ -255,7 +255,7 @@ def _run(arguments: argparse.Namespace, scratch: Path) -> None:
             fit,
             settings,
             files=facts.result(),
-            command=_command(arguments),
+            command=command_of(arguments),
             compare_all=arguments.compare,
             curves=not arguments.no_curves,
             seed=arguments.seed,
@@ -277,59 +277,41 @@ def _run(arguments: argparse.Namespace, scratch: Path) -> None:
 
 def _check_roles(arguments: argparse.Namespace) -> None:
     """Refuse a column that should be two things."""
-    roles = {
-        "--target": [arguments.target],
-        "--id": [arguments.id],
-        "--weight": [arguments.weight],
-        "--drop": arguments.drop,
-        "--categorical": arguments.categorical,
-    }
-    taken: dict[str, str] = {}
-    for option, names in roles.items():
-        for name in names:
-            if name is not None and taken.setdefault(name, option) != option:
-                raise UsageError(
-                    f"{taken[name]} and {option} both name the column {name!r}, which can only "
-                    "have one role."
-                )
+    single = (arguments.target, arguments.id, arguments.weight)
+    named = [*filter(None, single), *set(arguments.drop), *set(arguments.categorical)]
+    for name in named:
+        if named.count(name) > 1:
+            raise UsageError(
+                f"The column {name!r} can only have one role, but several of --target, --id, "
+                "--weight, --drop and --categorical name it."
+            )
 
 
 def settings_of(arguments: argparse.Namespace) -> FitSettings:
-    """Return the settings that the arguments mean."""
+    """Return the settings that the arguments mean: most have the same names, and the same types."""
+    from dataclasses import fields
+
     from neverworse.cli._fit_words import columns_of
     from neverworse.study import FitSettings, ThresholdRule, candidates_named, named
 
+    names = {field.name for field in fields(FitSettings)} - {"decimal"}  # which is detected later
+    given = {name: value for name, value in vars(arguments).items() if name in names}
+    given = {k: tuple(v) if isinstance(v, list) else v for k, v in given.items() if v is not None}
+    given["prior"] = parse_prior(arguments.prior)
+    if arguments.columns is not None:
+        given["columns"] = columns_of(arguments)
     try:
-        model, candidates, threshold = named(arguments.model), FitSettings.candidates, None
+        given["model"] = named(arguments.model)
         if arguments.candidates is not None:
-            candidates = candidates_named(arguments.candidates)
+            given["candidates"] = candidates_named(arguments.candidates)
         if arguments.threshold is not None:
-            threshold = ThresholdRule.parse(arguments.threshold)
+            given["threshold"] = ThresholdRule.parse(arguments.threshold)
     except ValueError as error:
         raise UsageError(str(error)) from None
-    if model == "stacked" and not candidates:
+    settings = FitSettings(**given)
+    if settings.model == "stacked" and not settings.candidates:
         raise UsageError("--model stacked needs candidates. Remove --candidates none.")
-    return FitSettings(
-        target=arguments.target,
-        id=arguments.id,
-        weight=arguments.weight,
-        drop=tuple(arguments.drop),
-        categorical=tuple(arguments.categorical),
-        columns={} if arguments.columns is None else columns_of(arguments),
-        dates=arguments.dates,
-        markers=None if arguments.missing_label is None else tuple(arguments.missing_label),
-        distance=arguments.distance,
-        alpha=parse_penalty("--alpha", arguments.alpha, "loo"),
-        constraint_alpha=parse_penalty("--constraint-alpha", arguments.constraint_alpha, "same"),
-        prior=parse_prior(arguments.prior),
-        class_weight=arguments.class_weight,
-        kernel=arguments.kernel,
-        positive=arguments.positive,
-        model=model,
-        candidates=candidates,
-        threshold=threshold,
-        calibrate=arguments.calibrate,
-    )
+    return settings
 
 
 def read_tables(
@@ -384,9 +366,3 @@ def file_facts(file: TableFile) -> FileFacts:
     with Path(file.path).open("rb") as stream:
         sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
         return FileFacts(printable(Path(file.path).name), stream.tell(), sha256)
-
-
-def _command(arguments: argparse.Namespace) -> str:
-    from neverworse.tables import printable
-
-    return shlex.join(["neverworse", *map(printable, arguments.words)])

@@ -24,10 +24,12 @@ from neverworse.cli._common import (
     check_out_file,
     check_packages,
     explaining,
+    number,
     out_path,
     plain,
     progress,
     read_options,
+    refusing,
     wrapped,
 )
 
@@ -60,7 +62,9 @@ def add_label(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("folder", type=Path, metavar="DIR", help="the --out folder of neverworse fit")
     what = parser.add_mutually_exclusive_group()
-    what.add_argument("--next", type=int, metavar="N", help="write N rows to label to a file")
+    what.add_argument(
+        "--next", type=number(int, 1), metavar="N", help="write N rows to label to a file"
+    )
     what.add_argument("--answers", type=Path, metavar="FILE", help="record the answers in a file")
     what.add_argument(
         "--serve",
@@ -90,7 +94,7 @@ def add_label(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--port",
-        type=int,
+        type=number(int, 0, MAX_PORT),
         default=0,
         metavar="N",
         help="port of --serve, on this computer only (default: a free one)",
@@ -104,46 +108,39 @@ def add_label(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Open the results of a fit, and ask or record."""
-    if arguments.next is not None and arguments.next < 1:
-        raise UsageError(f"--next must be at least 1, not {arguments.next}.")
-    if arguments.out is None:
-        arguments.out = Path("filled.csv" if arguments.fill else SHEET)
-    elif arguments.next is None and not arguments.fill:
-        raise UsageError("--out needs --next or --fill.")
-    if arguments.next is not None or arguments.fill:
+    arguments.out = arguments.out or Path("filled.csv" if arguments.fill else SHEET)
+    if arguments.next or arguments.fill:
         check_out_file(arguments.out)
-    if not 0 <= arguments.port <= MAX_PORT:
-        raise UsageError(f"--port is between 1 and {MAX_PORT}, not {arguments.port}.")
     if arguments.serve:
         check_packages(("starlette", "uvicorn"), "label")
-    with explaining(), _alone(arguments.folder), scratch_folder("neverworse-") as scratch:
-        with progress(quiet=arguments.quiet or arguments.json) as bar:
-            bar("reading", 0.0)
-            labeling = _open(arguments, scratch)
-        steps = {"next": _ask, "answers": _record, "withdraw": _withdraw}
-        steps |= {"serve": _serve, "fill": _fill}
-        chosen = [option for option in steps if getattr(arguments, option)]
-        try:
-            (steps[chosen[0]] if chosen else _say)(arguments, labeling)
-        finally:  # a server is ended by Ctrl-C
-            if chosen and chosen[0] in ("answers", "withdraw", "serve"):
-                _report(labeling)
+    steps = {
+        "next": _ask,
+        "answers": _record,
+        "withdraw": _withdraw,
+        "serve": _serve,
+        "fill": _fill,
+    }
+    step = next((steps[option] for option in steps if getattr(arguments, option)), _say)
+    with explaining():
+        from neverworse.study import REPORT, asked_of, read_study, write_report
 
-
-def _report(labeling: Labeling) -> None:
-    """Write the report of the fit again, with what was asked and answered."""
-    from neverworse.study import REPORT, asked_of, write_report
-
-    asked = asked_of(labeling.folder, labeling.study)
-    write_report(labeling.study, labeling.folder / REPORT, asked)
+        with refusing():
+            study = read_study(arguments.folder)
+        with _alone(arguments.folder), scratch_folder("neverworse-") as scratch:
+            with progress(quiet=arguments.quiet or arguments.json) as bar:
+                bar("reading", 0.0)
+                labeling = _open(arguments, study, scratch)
+            try:
+                step(arguments, labeling)
+            finally:  # a server is ended by Ctrl-C
+                if step in (_record, _withdraw, _serve):
+                    asked = asked_of(labeling.folder, study)
+                    write_report(study, labeling.folder / REPORT, asked)
 
 
 @contextlib.contextmanager
 def _alone(folder: Path) -> Iterator[None]:
     """Keep a second program from counting answers that this one does not know of."""
-    if not folder.is_dir():
-        said = f"There is no folder {folder}. Give the --out folder of neverworse fit."
-        raise CommandError(said, BAD_MODEL)
     try:
         with only_one(folder / AT_WORK):
             yield
@@ -156,18 +153,13 @@ def _alone(folder: Path) -> Iterator[None]:
             (folder / AT_WORK).rmdir()
 
 
-def _open(arguments: argparse.Namespace, scratch: Path) -> Labeling:
-    """Read what a fit left in a folder, and its tables once more."""
-    from neverworse.study import LABELS, Labeling, read_study, stored_labels
+def _open(arguments: argparse.Namespace, study: Study, scratch: Path) -> Labeling:
+    """Read the labels in the folder of a fit, and the tables of the fit once more."""
+    from neverworse.study import LABELS, Labeling, stored_labels
 
-    try:
-        study = read_study(arguments.folder)
-    except ValueError as error:
-        raise CommandError(str(error), BAD_MODEL) from None
-    place = arguments.place
-    if place is None and (arguments.folder / LABELS).exists():
+    place = arguments.place or Path()
+    if arguments.place is None and (arguments.folder / LABELS).exists():
         place = Path(stored_labels(arguments.folder)["place"])
-    place = Path() if place is None else place
     fitted = _fit_arguments(study, place)
     files, table, settings = _tables(fitted, study, scratch)
     labeling = Labeling(arguments.folder, study, table, settings, seed=fitted.seed, place=place)
@@ -182,20 +174,16 @@ def _fit_arguments(study: Study, place: Path) -> argparse.Namespace:
     fit.add_fit(parser)
     try:
         _, command, *words = shlex.split(study.command)
-        if command != "fit":
-            raise ValueError
         with contextlib.redirect_stderr(io.StringIO()):
             found = parser.parse_args(words)
     except (SystemExit, ValueError):
+        command = ""
+    if command != "fit" or "-" in (*found.table, *found.unlabeled):
         raise CommandError(
-            "These results were not made by neverworse fit on the command line, so its tables are "
-            "not known. Use SequentialAudit in Python instead.",
+            "The tables of this fit are not known, or came from standard input, and cannot be read "
+            "again. Store them in files, and run neverworse fit on these; or use SequentialAudit "
+            "in Python.",
             BAD_MODEL,
-        ) from None
-    if "-" in (*found.table, *found.unlabeled):
-        raise CommandError(
-            "The table of this fit came from standard input, and cannot be read again. Store it in "
-            "a file, and run neverworse fit on that."
         )
     found.table, found.unlabeled = (
         [os.path.normpath(place / path) for path in paths]

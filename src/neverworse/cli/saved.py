@@ -27,6 +27,7 @@ from neverworse.cli._common import (
     parse_prior,
     plain,
     read_options,
+    refusing,
     wrapped,
 )
 
@@ -64,7 +65,7 @@ def predict(arguments: argparse.Namespace) -> None:
         if arguments.out.suffix.lower() not in WRITERS:
             raise UsageError(f"--out ends in {', '.join(WRITERS)}, not {arguments.out.name!r}.")
         check_out_file(arguments.out)
-        if any(table != "-" and _same(arguments.out, table) for table in arguments.table):
+        if arguments.out.resolve() in [Path(table).resolve() for table in arguments.table]:
             raise UsageError(f"--out would replace the table {arguments.out}. Name another file.")
     with explaining():
         from neverworse.tables import Noticed, load_model, predict_batches, table_files
@@ -86,10 +87,6 @@ def predict(arguments: argparse.Namespace) -> None:
     for sentence in noticed.sentences():
         _note(arguments, sentence)
     _finish(arguments, noticed)
-
-
-def _same(path: Path, other: str) -> bool:
-    return path.exists() and Path(other).exists() and path.samefile(other)
 
 
 def _write(arguments: argparse.Namespace, batches: Iterator[pa.Table]) -> None:
@@ -260,11 +257,9 @@ def report(arguments: argparse.Namespace) -> None:
     if arguments.out is not None:
         check_out_file(arguments.out)
     path = arguments.out or arguments.folder / REPORT
-    try:
+    with refusing():
         study = read_study(arguments.folder)
         asked = asked_of(arguments.folder, study)
-    except ValueError as error:
-        raise CommandError(str(error), BAD_MODEL) from None
     try:
         write_report(study, path, asked)
     except (MemoryError, OSError):

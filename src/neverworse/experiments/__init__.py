@@ -7,16 +7,7 @@ from neverworse.experiments._experiments import (
     draw_labeled,
     principal_components,
 )
-from neverworse.experiments._findings import (
-    agreement_sentence,
-    as_text,
-    claims_sentence,
-    evidence_sentence,
-    guarantee_holds,
-    guarantee_sentences,
-    too_few_repeats,
-    totals,
-)
+from neverworse.experiments._findings import as_text, headline
 from neverworse.experiments._methods import GINV_CUTOFF, METHODS, PROTOCOLS, DesignMatrix
 from neverworse.experiments._reproduction import Reproduction, reproduce
 from neverworse.experiments._runner import random_numbers
@@ -28,15 +19,11 @@ __all__ = [
     "PROTOCOLS",
     "DesignMatrix",
     "Reproduction",
-    "agreement_sentence",
     "as_text",
-    "claims_sentence",
     "count_marks",
     "draw_cross_validation",
     "draw_labeled",
-    "evidence_sentence",
-    "guarantee_holds",
-    "guarantee_sentences",
+    "headline",
     "is_tested",
     "principal_components",
     "published",
@@ -44,6 +31,4 @@ __all__ = [
     "reproduce",
     "table",
     "tidy",
-    "too_few_repeats",
-    "totals",
 ]

@@ -46,13 +46,16 @@ def tidy(results: dict[str, Any]) -> pd.DataFrame:
     )
 
 
-def ratios(measurements: pd.DataFrame, column: str, by: list[str]) -> pd.DataFrame:
+def ratios(
+    measurements: pd.DataFrame, column: str, by: list[str], baseline: str | None = None
+) -> pd.DataFrame:
     """Return a measured column of each method relative to its supervised counterpart.
 
-    The columns `by` tell one fit of a method from the others. They are in the result too, beside
-    "method" and "ratio"; the counterparts themselves are not.
+    Or relative to a baseline, if there is one for all. The columns `by` tell one fit of a method
+    from the others. They are in the result too, beside "method" and "ratio"; the counterparts
+    themselves are not.
     """
-    counterpart = measurements["method"].map(lambda name: METHODS[name].counterpart)
+    counterpart = measurements["method"].map(lambda name: baseline or METHODS[name].counterpart)
     methods = measurements.assign(counterpart=counterpart)[counterpart != measurements["method"]]
     reference = measurements[[*by, "method", column]].rename(
         columns={"method": "counterpart", column: "reference"}
@@ -63,10 +66,10 @@ def ratios(measurements: pd.DataFrame, column: str, by: list[str]) -> pd.DataFra
 
 
 def robustness(measurements: pd.DataFrame) -> pd.DataFrame:
-    """Return for each data set and method how the loss compares with the supervised counterpart's.
+    """Summarise the ratios of losses to those of the supervised counterparts.
 
-    On either kind of "rows" (training or test), "median" and "worst" are ratios of losses, and
-    "higher" is the number of "repeats" in which they exceed 1 by more than rounding errors.
+    For each data set, method and kind of "rows" (training or test): "median", "worst", and the
+    number of "repeats" in which they exceed 1 by more than rounding errors, "higher".
     """
     parts = []
     for rows in ("training", "test"):
@@ -87,9 +90,7 @@ def curves(measurements: pd.DataFrame) -> pd.DataFrame:
         ["dataset", "repeat", "method", "n_unlabeled"], ["error", "test_loss"], "measure"
     )
     grouped = long.groupby(["dataset", "measure", "method", "n_unlabeled"], sort=False)["value"]
-    return grouped.agg(
-        mean="mean", standard_error=lambda values: standard_error(values.to_numpy())
-    ).reset_index()
+    return grouped.agg(mean="mean", standard_error="sem").reset_index()
 
 
 def errors_of_repeats(measurements: pd.DataFrame, protocol: Protocol) -> pd.DataFrame:
@@ -196,7 +197,7 @@ def timing(measurements: pd.DataFrame) -> pd.DataFrame:
     grouped = relative.groupby(["method", "n_unlabeled"], sort=False)
     return grouped.agg(
         ratio=("ratio", "mean"),
-        standard_error=("ratio", lambda ratio: standard_error(ratio.to_numpy())),
+        standard_error=("ratio", "sem"),
         seconds=("seconds", "median"),
         repeats=("ratio", "count"),
     ).reset_index()
@@ -232,22 +233,15 @@ def evidence(measurements: pd.DataFrame) -> pd.DataFrame:
     data set "mean" has the means over all others.
     """
     by = ["dataset", "repeat", "n_labeled"]
-    base = measurements.loc[measurements["method"] == BASELINE, [*by, "brier", "error"]]
-    base = base.rename(columns={"brier": "brier_base", "error": "error_base"})
-    joined = measurements[measurements["method"] != BASELINE].merge(base, on=by)
-    brier, error = joined["brier"], joined["error"]
     # A baseline without errors cannot be divided by: then, as many errors are a ratio of 1.
-    floor = 1e-12
-    numbers = joined.assign(
-        brier_ratio=brier / joined["brier_base"],
-        worse=1.0 * (brier > joined["brier_base"] * (1.0 + ROUNDING)),
-        error_ratio=(error + floor) / (joined["error_base"] + floor),
-        more_errors=1.0 * (error > joined["error_base"]),
-    )
-    keys, wanted = (
-        ["n_labeled", "method", "dataset"],
-        ["brier_ratio", "worse", "error_ratio", "more_errors", "asked"],
-    )
+    measured = measurements.assign(error=measurements["error"] + 1e-12)
+    numbers = ratios(measured, "brier", by, BASELINE).rename(columns={"ratio": "brier_ratio"})
+    numbers["error_ratio"] = ratios(measured, "error", by, BASELINE)["ratio"]
+    numbers["worse"] = numbers["brier_ratio"] > 1.0 + ROUNDING
+    numbers["more_errors"] = numbers["error_ratio"] > 1.0
+    numbers = numbers.merge(measurements[[*by, "method", "asked"]], on=[*by, "method"])
+    keys = ["n_labeled", "method", "dataset"]
+    wanted = ["brier_ratio", "worse", "error_ratio", "more_errors", "asked"]
     each = numbers.groupby(keys, sort=False)[wanted].mean()
     means = each.groupby(keys[:2], sort=False).mean()
     means = pd.concat({"mean": means}, names=["dataset"]).reorder_levels(keys)
@@ -278,16 +272,9 @@ def reject(p_values: Sequence[float], correction: str, n_hypotheses: int) -> Any
     p = np.asarray(p_values, dtype=float)
     if correction == "bonferroni":
         return p <= LEVEL / n_hypotheses
-    if correction != "holm":
-        raise ValueError(f"correction={correction!r} must be 'bonferroni' or 'holm'.")
     order = np.argsort(p)
-    # In order, until the first that is not rejected.
+    # Holm: in order, until the first that is not rejected.
     passed = p[order] <= LEVEL / (n_hypotheses - np.arange(len(p)))
     rejected = np.zeros(len(p), dtype=bool)
     rejected[order] = np.logical_and.accumulate(passed)
     return rejected
-
-
-def standard_error(values: Vector) -> float:
-    """Return the standard error of a mean; NaN for a single value."""
-    return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")

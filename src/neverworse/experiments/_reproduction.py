@@ -24,7 +24,7 @@ from neverworse.experiments._analysis import (
     timing,
 )
 from neverworse.experiments._experiments import EXPERIMENTS, Plan
-from neverworse.experiments._methods import PROTOCOLS, Protocol
+from neverworse.experiments._methods import PROTOCOLS
 from neverworse.experiments._runner import run
 
 AVAILABLE = "available"
@@ -84,19 +84,15 @@ class Reproduction:
             {k: guarantee(found) for k, found in measurements.items() if "training_loss" in found},
         )
 
-    @property
-    def protocol(self) -> Protocol:
-        return PROTOCOLS[self.plan.protocol]
-
     def save(
         self, out: str | Path, *, command: str | None = None, took: str | None = None
     ) -> list[Path]:
         """Write measurements, summaries, figures, tables and ``report.html`` into a folder.
 
-        What was typed, and how long it took, are for the report. Returns all paths, the report
-        last.
+        The report names the command and how long it took, if they are given. Returns all paths,
+        the report last.
         """
-        # Not before it is needed: to run experiments and count takes no matplotlib.
+        # Running experiments takes no matplotlib, so it is not imported before.
         from neverworse.experiments.report import save
 
         return save(self, out, command=command, took=took)
@@ -117,34 +113,34 @@ def reproduce(
 ) -> Reproduction:
     """Run the experiments of the paper.
 
-    What was run before into the same folder is not run again, so that an interrupted run goes on
-    where it was, and more repeats cost only themselves. Results do not depend on the number of
-    processes.
+    Repeats that are stored in the folder are not run again: an interrupted run resumes where it
+    stopped, and adding repeats later computes only the new ones. Results do not depend on the
+    number of processes.
 
     Parameters
     ----------
     experiments : "all", or one or more of "robustness", "curves", "table", "timing" and "evidence"
         "all" are those of the paper. "evidence" is about safe stacking and the sequential audit.
     datasets : sequence of str, or "available", optional
-        Names of data sets; those of the paper if not given. "available": those that are found.
-        Learning curves are drawn for three of them only, and the timing is of artificial data.
+        Names of data sets; all of the paper's by default. "available": those that are found.
+        There are learning curves of three of them only, and timing uses artificial data.
     repeats : int, optional
-        Repeats of each experiment; as many as in the paper if not given.
+        Repeats of each experiment; as published by default.
     protocol : {"code", "text"}, default="code"
         Whether to do what the published code did, or what the text of the paper says.
     correction : {"bonferroni", "holm"}, default="bonferroni"
-        For the number of tests in Table 1, which is that of the whole table: its marks are
-        compared with the published ones, also on some of the data sets.
+        Correction for multiple testing in Table 1. It always counts the tests of the whole
+        published table, so that marks can be compared, also on some of the data sets.
     jobs : int, optional
-        Processes; one for each core if not given.
+        Number of processes; one per core by default.
     out : path, default="neverworse-reproduction"
-        Folder for repeats; see `Reproduction.save` for what else is put there.
+        Folder in which repeats are stored; see `Reproduction.save` for everything else.
     seed : int, default=0
-        All random numbers follow from it.
+        Seed of all random numbers.
     data_home : path, optional
-        Where data sets are looked for first, see `neverworse.datasets`.
+        Folder in which data sets are looked up first, see `neverworse.datasets`.
     quiet : bool, default=False
-        Whether to show no progress; there is none either if stderr is not a terminal.
+        Whether to hide the progress bar, which only terminals show.
 
     Returns
     -------
@@ -157,9 +153,11 @@ def reproduce(
     >>> done.guarantees["robustness"]["higher"]  # doctest: +SKIP
     0
     """
+    if datasets is not None and AVAILABLE in datasets:
+        datasets = [name for name in PAPER_DATASETS if _is_available(name, data_home)]
     plan = Plan(
         _chosen("experiment", experiments, list(EXPERIMENTS), IN_PAPER),
-        _chosen_datasets(datasets, data_home),
+        _chosen("data set", "all" if datasets is None else datasets, PAPER_DATASETS),
         _positive("repeats", repeats),
         _chosen("protocol", protocol, list(PROTOCOLS))[0],
         seed,
@@ -180,20 +178,14 @@ def _chosen(
     what: str, wanted: str | Sequence[str], known: Sequence[str], all_of: Sequence[str] = ()
 ) -> list[str]:
     """Return the known names that are wanted, in their own order; "all" may mean some of them."""
-    if wanted == "all":
-        return list(all_of or known)
     names = [wanted] if isinstance(wanted, str) else list(wanted)
+    if "all" in names:
+        return list(all_of or known)
     unknown = [name for name in names if name not in known]
     if unknown or not names:
         found = ", ".join(map(repr, unknown)) or "none"
         raise ValueError(f"There is no {what} {found}: choose from {', '.join(known)}.")
     return [name for name in known if name in names]
-
-
-def _chosen_datasets(wanted: str | Sequence[str] | None, data_home: str | None) -> list[str]:
-    if wanted == AVAILABLE:
-        wanted = [name for name in PAPER_DATASETS if _is_available(name, data_home)]
-    return _chosen("data set", "all" if wanted is None else wanted, PAPER_DATASETS)
 
 
 def _is_available(name: str, data_home: str | None) -> bool:

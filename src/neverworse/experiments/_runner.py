@@ -190,7 +190,8 @@ class Store:
             n = len(self.repeats)
             kept = f"{n} intact repeats are kept" if n else "starting over"
             say(f"{path}: {problem}. It was set aside as {aside.name}; {kept}.")
-        self._write_all()
+        repeats = ({"repeat": k, "records": records} for k, records in self.repeats.items())
+        write_whole(path, lambda file: file.writelines(map(_line, [header, *repeats])))
 
     def append(self, repeat: int, records: list[Record]) -> None:
         self.repeats[repeat] = records
@@ -201,40 +202,35 @@ class Store:
 
     def _read(self) -> str | None:
         """Read what is intact; return what is wrong with the file."""
-        content = self._path.read_bytes()
-        finished, newline, _ = content.rpartition(b"\n")
-        if not newline:
-            return "it has no line that was finished"
-        first, *lines = finished.split(b"\n")
+        first, *lines = self._path.read_bytes().rpartition(b"\n")[0].split(b"\n")
         header = _parse(first)
         if not isinstance(header, dict):
             return "its header is damaged"
         if header != self._header:
             different = [key for key in self._header if header.get(key) != self._header[key]]
             return f"its results were made with another {' and '.join(different) or 'header'}"
-        entries = [entry for entry in map(_parse, lines) if _is_repeat(entry)]
-        self.repeats = {entry["repeat"]: entry["records"] for entry in entries}
-        damaged = len(lines) - len(entries) + self._drop_others()
+        entries = [(_measured(entry), entry) for entry in map(_parse, lines)]
+        # A checksum is no signature: a repeat counts as intact if it measured what most did.
+        usual = Counter(measured for measured, _ in entries if measured).most_common(1)
+        intact = [entry for measured, entry in entries if usual and measured == usual[0][0]]
+        self.repeats = {entry["repeat"]: entry["records"] for entry in intact}
+        damaged = len(lines) - len(intact)
         return f"{damaged} of {len(lines)} repeats are damaged" if damaged else None
 
-    def _drop_others(self) -> int:
-        """Drop repeats that did not measure what most did; return how many they are."""
-        measured = {repeat: _measured(records) for repeat, records in self.repeats.items()}
-        most = Counter(measured.values()).most_common(1)
-        kept = {k: self.repeats[k] for k, names in measured.items() if names == most[0][0]}
-        self.repeats, n_before = kept, len(self.repeats)
-        return n_before - len(kept)
 
-    def _write_all(self) -> None:
-        repeats = ({"repeat": k, "records": records} for k, records in self.repeats.items())
-        write_whole(self._path, lambda file: file.writelines(map(_line, [self._header, *repeats])))
-
-
-def _measured(records: list[Record]) -> frozenset[Any]:
-    """Return the methods, what was measured of each, and in what kinds of values."""
-    return frozenset(
-        (record["method"], *sorted((name, type(value).__name__) for name, value in record.items()))
-        for record in records
+def _measured(entry: Any) -> frozenset[Any] | None:
+    """Return the methods of a repeat, with what was measured of each; None if it is no repeat."""
+    try:
+        records = entry["records"] if entry["repeat"] >= 0 else []
+        values = [value for record in records for value in record.values()]
+        measured = frozenset(
+            (record["method"], *sorted((k, type(value).__name__) for k, value in record.items()))
+            for record in records
+        )
+    except (AttributeError, KeyError, TypeError):
+        return None
+    return (
+        measured if all(isinstance(value, str | int | float | None) for value in values) else None
     )
 
 
@@ -244,29 +240,12 @@ def _line(entry: Any) -> bytes:
 
 
 def _parse(line: bytes) -> Any:
-    """Return what a line says, or None if its checksum is wrong."""
+    """Return what a line says, or None if it is damaged."""
     checksum, _, text = line.partition(b" ")
-    if checksum != b"%08x" % zlib.crc32(text):
-        return None
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):  # a checksum is no signature
+        return json.loads(text) if checksum == b"%08x" % zlib.crc32(text) else None
+    except (ValueError, RecursionError):
         return None
-
-
-def _is_repeat(entry: Any) -> bool:
-    """Whether a line has what `Store.append` writes."""
-    if not isinstance(entry, dict) or entry.keys() != {"repeat", "records"}:
-        return False
-    repeat, records = entry["repeat"], entry["records"]
-    if type(repeat) is not int or repeat < 0 or not isinstance(records, list) or not records:
-        return False
-    return all(
-        isinstance(record, dict)
-        and isinstance(record.get("method"), str)
-        and all(isinstance(value, str | int | float | None) for value in record.values())
-        for record in records
-    )
 
 
 def _set_aside(path: Path) -> Path:

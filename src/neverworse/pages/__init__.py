@@ -13,7 +13,7 @@ import base64
 import hashlib
 import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -35,7 +35,6 @@ __all__ = ["COLOURS", "SMALL", "WIDTH", "Chart", "Markup", "canvas", "digest", "
 __all__ += ["estimate", "exact", "name", "number_axis", "picture", "render"]
 
 SVG = "http://www.w3.org/2000/svg"
-XLINK = "http://www.w3.org/1999/xlink"
 SHAPES = ("path", "use", "rect")
 
 # Figures are drawn in roles, not in colours: each role has a number that matplotlib takes for a
@@ -88,15 +87,9 @@ def render(room: str, template: str, **content: Any) -> str:
     return _environment(room).get_template(template).render(content)
 
 
-def picture(content: bytes, kind: str) -> str:
-    """Return the address of a picture that is part of the page itself.
-
-    Parameters
-    ----------
-    content : bytes
-    kind : {"png", "svg+xml"}
-    """
-    return f"data:image/{kind};base64,{base64.b64encode(content).decode('ascii')}"
+def picture(png: bytes) -> str:
+    """Return the address of a picture that is part of the page itself."""
+    return f"data:image/png;base64,{base64.b64encode(png).decode('ascii')}"
 
 
 @cache
@@ -219,13 +212,22 @@ class Chart:
         identity : str
             What its identities start with; another one for each figure of a page.
         """
-        root = ET.fromstring(_rendered(self.figure, identity))
+        # Identities are unique in the page; all texts from outside are still placeholders.
+        svg = _rendered(self.figure, identity).replace("xlink:href", "href")
+        svg = re.sub(r'( id="|href="#|url\(#)', rf"\g<1>{identity}-", svg)
+        root = ET.fromstring(svg)
         for parent in root.iter():
             for child in list(parent):
                 if child.tag in (f"{{{SVG}}}metadata", f"{{{SVG}}}style"):
                     parent.remove(child)
-        _name_groups(root, self.titles)
-        _rename(root, identity)
+        for group in root.iter(f"{{{SVG}}}g"):
+            title = self.titles.get(group.get("id", "").removeprefix(f"{identity}-"))
+            shapes = [group] if isinstance(title, str) else list(_shapes(group))
+            texts = [title] if isinstance(title, str) else title or ()
+            # Shapes outside the axes are not drawn: then nobody knows which one is which.
+            if len(shapes) == len(texts):
+                for shape, text in zip(shapes, texts, strict=True):
+                    _set_title(shape, text)
         for element in root.iter():
             placeholder = re.fullmatch(r"@(\d+)", (element.text or "").strip())
             if placeholder:
@@ -240,29 +242,13 @@ class Chart:
         return Markup(ET.tostring(root, encoding="unicode"))
 
 
-def _rendered(figure: Figure, salt: str) -> bytes:
+def _rendered(figure: Figure, salt: str) -> str:
     import matplotlib as mpl
 
-    file = io.BytesIO()
+    file = io.StringIO()
     with mpl.rc_context({"svg.hashsalt": salt}):
         figure.savefig(file, format="svg", dpi=72, metadata={"Date": None}, transparent=True)
     return file.getvalue()
-
-
-def _name_groups(root: Any, titles: Mapping[str, str | Sequence[str]]) -> None:
-    """Give groups, or each of their shapes, the text that is shown under the mouse."""
-    for group in root.iter(f"{{{SVG}}}g"):
-        found = titles.get(group.get("id", ""))
-        if found is None:
-            continue
-        if isinstance(found, str):
-            _set_title(group, found)
-            continue
-        shapes = list(_shapes(group))
-        # Shapes that lie outside the axes are not written; then nobody knows which is which.
-        if len(shapes) == len(found):
-            for shape, title in zip(shapes, found, strict=True):
-                _set_title(shape, title)
 
 
 def _shapes(group: Any) -> Iterator[Any]:
@@ -279,25 +265,6 @@ def _set_title(element: Any, content: str) -> None:
     title = ET.Element(f"{{{SVG}}}title")
     title.text = content
     element.insert(0, title)
-
-
-def _rename(root: Any, identity: str) -> None:
-    """Keep only identities that are referred to, and make them unique in the page."""
-    referred = set()
-    for element in root.iter():
-        address = element.attrib.pop(f"{{{XLINK}}}href", None)
-        if address is not None:
-            referred.add(address[1:])
-            element.set("href", f"#{identity}-{address[1:]}")
-        clip = element.get("clip-path")
-        if clip is not None:
-            name = clip.removeprefix("url(#").removesuffix(")")
-            referred.add(name)
-            element.set("clip-path", f"url(#{identity}-{name})")
-    for element in root.iter():
-        name = element.attrib.pop("id", None)
-        if name in referred:
-            element.set("id", f"{identity}-{name}")
 
 
 def _restyle(element: Any) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import io
-import textwrap
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +30,6 @@ TIMING_METHODS = ("Projection", "TSVM")
 PLACES = {"training": "labeled and unlabeled rows", "test": "test rows"}
 HIGHEST_RATIO = 5.0  # where the paper cuts its figure off
 RIBBON = 2.0  # standard errors
-GRID: dict[str, Any] = {"linewidth": 0.3, "color": "#DDDDDD"}
 
 FORMATS = ("png", "svg", "pdf")
 DOTS_PER_INCH = 200
@@ -40,8 +39,22 @@ METADATA: dict[str, dict[str, Any]] = {
     "svg": {"Date": None},
     "pdf": {"CreationDate": None},
 }
-SETTINGS = {"svg.hashsalt": "neverworse", "svg.fonttype": "path", "pdf.fonttype": 42}
-
+SETTINGS = {
+    "svg.hashsalt": "neverworse",
+    "svg.fonttype": "path",
+    "pdf.fonttype": 42,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.linewidth": 0.3,
+    "grid.color": "#DDDDDD",
+    "axes.labelsize": 9,
+    "axes.titlesize": 9,
+    "figure.labelsize": 9,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "legend.fontsize": 8,
+    "legend.frameon": False,
+}
 
 # How a method looks in every figure; shapes differ as well, for print without colour.
 STYLES: dict[str, dict[str, Any]] = {
@@ -65,125 +78,74 @@ class Drawing:
 
 def draw(results: Reproduction) -> dict[str, Drawing]:
     """Draw all figures for which something was measured, by the names of their files."""
-    found = {}
+    with mpl.rc_context(SETTINGS):
+        return dict(_drawings(results))
+
+
+def _drawings(results: Reproduction) -> Iterator[tuple[str, Drawing]]:
     if "robustness" in results.measurements:
         measured = results.measurements["robustness"]
-        found["figure1"] = draw_figure_one(measured)
-        found["robustness"] = draw_robustness(measured)
-        found["robustness-test"] = draw_robustness(measured, "test")
+        title = "Figure 1: robustness, in the paper's form"
+        yield "figure1", draw_robustness(measured, title, "training", PAPER_METHODS)
+        for name, rows in (("robustness", "training"), ("robustness-test", "test")):
+            title = f"Robustness on {PLACES[rows]}, with ICLS"
+            yield name, draw_robustness(measured, title, rows, ROBUSTNESS_METHODS)
     for name, make in (("curves", draw_curves), ("timing", draw_timing)):
         if name in results.summaries:
-            found[name] = make(results.summaries[name])
-    return found
+            yield name, make(results.summaries[name])
 
 
-def draw_figure_one(measurements: pd.DataFrame) -> Drawing:
-    """Draw Figure 1 in the paper's form: a panel for each method, over all data sets."""
-    found, names = _ratios_of(measurements, "training", PAPER_METHODS)
-    figure = Figure(figsize=(max(4.6, 2.0 + 0.42 * len(names)), 6.8), layout="constrained")
-    axes = figure.subplots(len(PAPER_METHODS), 1, sharex=True, sharey=True)
-    for ax, method in zip(axes, PAPER_METHODS, strict=True):
-        _draw_ratios(ax, method, {name: (method, _chosen(found, name, method)) for name in names})
-    axes[-1].set_xticks(range(len(names)), names, size=7, rotation=45, ha="right")
-    _label(figure, found, "training")
-    return _drawing(
-        figure,
-        "Figure 1: robustness, in the paper's form",
-        f"A panel for each of {', '.join(PAPER_METHODS)}, with a point for every repeat on each of "
-        f"{count(len(names), 'data set')}: {_described(found, 'training')}",
-    )
-
-
-def draw_robustness(measurements: pd.DataFrame, rows: str = "training") -> Drawing:
-    """Draw losses on training or test rows with a panel for each data set, and ICLS."""
-    found, names = _ratios_of(measurements, rows, ROBUSTNESS_METHODS)
-    n_columns = min(4, len(names))
-    n_rows = -(-len(names) // n_columns)
-    figure = Figure(figsize=(max(4.6, 2.3 * n_columns), 0.9 + 1.75 * n_rows), layout="constrained")
-    axes = figure.subplots(n_rows, n_columns, sharex=True, sharey=True, squeeze=False)
-    for ax, name in zip(axes.flat, names, strict=False):
-        _draw_ratios(ax, name, {k: (k, _chosen(found, name, k)) for k in ROBUSTNESS_METHODS})
-    for k in range(len(names), axes.size):  # the panels above empty ones get the labels
-        axes.flat[k - n_columns].tick_params(labelbottom=True)
-        axes.flat[k].remove()
-    _label(figure, found, rows)
-    return _drawing(
-        figure,
-        f"Robustness on {PLACES[rows]}, data set by data set"
-        + ("" if rows == "training" else " (not shown in the paper)"),
-        f"A panel for each of {count(len(names), 'data set')}, with a point for every repeat and "
-        f"method: {_described(found, rows)}",
-    )
-
-
-def _ratios_of(
-    measurements: pd.DataFrame, rows: str, methods: tuple[str, ...]
-) -> tuple[pd.DataFrame, list[str]]:
+def draw_robustness(
+    measurements: pd.DataFrame, title: str, rows: str, methods: tuple[str, ...]
+) -> Drawing:
+    """Draw the losses on training or test rows: a panel for each method, over all data sets."""
     found = ratios(measurements, f"{rows}_loss", ["dataset", "repeat"])
-    return found[found["method"].isin(methods)], list(measurements["dataset"].unique())
-
-
-def _chosen(found: pd.DataFrame, dataset: str, method: str) -> Vector:
-    of_both = (found["dataset"] == dataset) & (found["method"] == method)
-    return np.asarray(found.loc[of_both, "ratio"])
-
-
-def _label(figure: Figure, found: pd.DataFrame, rows: str) -> None:
-    """Say what the axes are, and what the line is."""
-    width, height = figure.get_size_inches()
-    cut = _cut_off(found)
-    figure.supylabel(
-        _wrapped(f"loss on {PLACES[rows]}, semi-supervised / supervised", height, 9), size=9
-    )
-    at_top = "." if cut.endswith("none.") else " (numbers at the top)."
-    said = f"Line: as high as the supervised counterpart's. {cut.removesuffix('.')}{at_top}"
-    figure.supxlabel(_wrapped(said, width, 8), size=8, color=GREY)
-
-
-def _described(found: pd.DataFrame, rows: str) -> str:
-    highest = found.loc[found["method"] == "Projection", "ratio"].max()
-    return (
-        f"the loss on {PLACES[rows]} relative to the supervised counterpart's, with a line at 1. "
-        f"The highest ratio of Projection is {highest:.4g}. {_cut_off(found)}"
-    )
-
-
-def _cut_off(found: pd.DataFrame) -> str:
+    found = found[found["method"].isin(methods)]
+    names = list(found["dataset"].unique())
+    size = max(6.0, 2.0 + 0.42 * len(names)), 0.8 + 2.0 * len(methods)
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.subplots(len(methods), 1, sharex=True, sharey=True)
+    for ax, method in zip(axes, methods, strict=True):
+        ax.set_title(method, pad=10)  # above the numbers of points that are cut off
+        of_method = found[found["method"] == method].groupby("dataset")["ratio"]
+        for position, name in enumerate(names):
+            _draw_ratios(ax, position, name, np.asarray(of_method.get_group(name)), STYLES[method])
+        ax.axhline(1.0, color="black", linewidth=0.8, zorder=3)
+        ax.set_ylim(0.0, HIGHEST_RATIO)
+    axes[-1].set_xlim(-0.6, len(names) - 0.4)
+    axes[-1].set_xticks(range(len(names)), names, rotation=45, ha="right")
+    figure.supylabel(f"loss on {PLACES[rows]}, semi-supervised / supervised")
     n_cut = int((found["ratio"] > HIGHEST_RATIO).sum())
-    many = f"{n_cut} of {len(found)} points" if n_cut else "none"
-    return f"Above {HIGHEST_RATIO:g} and cut off: {many}."
+    cut = f"Above {HIGHEST_RATIO:g} and cut off: {n_cut} of {len(found)} points."
+    figure.supxlabel(cut, size=8, color=GREY)
+    highest = found.loc[found["method"] == "Projection", "ratio"].max()
+    return _drawing(
+        figure,
+        title,
+        f"A panel for each of {', '.join(methods)}, with a point for every repeat on each of "
+        f"{count(len(names), 'data set')}: the loss on {PLACES[rows]} relative to the supervised "
+        f"counterpart's, with a line at 1. The highest ratio of Projection is {highest:.4g}. {cut}",
+    )
 
 
-def _draw_ratios(ax: Axes, title: str, columns: dict[str, tuple[str, Vector]]) -> None:
-    """Draw the points of one panel, given the method and the ratios of each column."""
-    ax.set_title(title, size=9, pad=10)  # above the numbers of points that are cut off
-    ax.axhline(1.0, color="black", linewidth=0.8, zorder=3)
-    for position, (name, (method, ratio)) in enumerate(columns.items()):
-        style = {**STYLES[method], "linestyle": "none"}
-        # The same points lie in the same places whenever the figure is drawn.
-        jitter = np.random.default_rng(zlib.crc32(name.encode())).uniform(-0.3, 0.3, len(ratio))
-        ax.plot(
-            position + jitter,
-            ratio,
-            **style,
-            markersize=3.0,
-            markeredgewidth=0.7 if style["marker"] == "x" else 0.0,
-            alpha=0.7,
-            zorder=2,
+def _draw_ratios(ax: Axes, x: int, name: str, ratio: Vector, style: dict[str, Any]) -> None:
+    """Draw the points of a data set, side by side, and how many are above the axes."""
+    # The same points lie in the same places whenever the figure is drawn.
+    jitter = np.random.default_rng(zlib.crc32(name.encode())).uniform(-0.3, 0.3, len(ratio))
+    edge = 0.7 if style["marker"] == "x" else 0.0
+    look = {**style, "linestyle": "none", "markersize": 3.0, "markeredgewidth": edge}
+    ax.plot(x + jitter, ratio, **look, alpha=0.7, zorder=2)
+    n_cut = int((ratio > HIGHEST_RATIO).sum())
+    if n_cut:
+        ax.annotate(
+            f"{n_cut} ↑",
+            (x, HIGHEST_RATIO),
+            xytext=(0, 1.5),
+            textcoords="offset points",
+            ha="center",
+            size=6.5,
+            annotation_clip=False,
         )
-        n_cut = int((ratio > HIGHEST_RATIO).sum())
-        if n_cut:
-            look: dict[str, Any] = {"ha": "center", "va": "bottom", "size": 6.5}
-            place: dict[str, Any] = {"xytext": (0, 1.5), "textcoords": "offset points"}
-            ax.annotate(
-                f"{n_cut} ↑", (position, HIGHEST_RATIO), **place, **look, annotation_clip=False
-            )
-    ax.set_ylim(0.0, HIGHEST_RATIO)
-    ax.set_xlim(-0.6, len(columns) - 0.4)
-    ax.set_xticks(range(len(columns)), [name.replace("-", "-\n") for name in columns], size=7)
-    ax.tick_params(axis="y", labelsize=7)
-    ax.grid(axis="y", **GRID)
-    ax.set_axisbelow(True)
 
 
 def draw_curves(summary: pd.DataFrame) -> Drawing:
@@ -193,26 +155,26 @@ def draw_curves(summary: pd.DataFrame) -> Drawing:
     figure = Figure(figsize=(max(4.8, 3.2 * len(names)), 5.6), layout="constrained")
     axes = figure.subplots(2, len(names), squeeze=False, sharex="col")
     for column, name in enumerate(names):
-        for ax, (measure, label) in zip(axes[:, column], measures.items(), strict=True):
+        for ax, measure in zip(axes[:, column], measures, strict=True):
             chosen = summary[(summary["dataset"] == name) & (summary["measure"] == measure)]
             for method in CURVE_METHODS:
-                _draw_curve(ax, method, chosen[chosen["method"] == method])
+                found = chosen[chosen["method"] == method].set_index("n_unlabeled")
+                mean, margin = found["mean"], RIBBON * found["standard_error"]
+                style = STYLES[method]
+                ax.plot(mean, **style, linewidth=1.5, markersize=3.5, label=method)
+                ribbon = {"color": style["color"], "alpha": 0.2, "linewidth": 0}
+                ax.fill_between(mean.index, mean - margin, mean + margin, **ribbon)
             sizes = sorted(chosen["n_unlabeled"].unique())
             ax.set_xscale("log", base=2)
             ax.set_xticks(sizes, [str(size) for size in sizes])
             ax.set_xticks([], minor=True)
             ax.yaxis.set_major_locator(MaxNLocator(6))
-            ax.grid(**GRID)
-            ax.set_axisbelow(True)
-            ax.tick_params(labelsize=7)
-            if column == 0:
-                ax.set_ylabel(f"{label} on test rows", size=9)
-        axes[0, column].set_title(name, size=10)
-        axes[1, column].set_xlabel("unlabeled rows", size=9)
+        axes[0, column].set_title(name)
+        axes[1, column].set_xlabel("unlabeled rows")
+    for ax, label in zip(axes[:, 0], measures.values(), strict=True):
+        ax.set_ylabel(f"{label} on test rows")
     handles, labels = axes[0, 0].get_legend_handles_labels()  # those of all panels
-    n_columns = len(labels) if figure.get_figwidth() > 6 else 3
-    look: dict[str, Any] = {"loc": "outside lower center", "frameon": False, "handlelength": 3.2}
-    figure.legend(handles, labels, ncols=n_columns, fontsize=8, **look)
+    figure.legend(handles, labels, ncols=3, loc="outside lower center", handlelength=3.2)
     return _drawing(
         figure,
         "Figure 2: learning curves",
@@ -220,16 +182,6 @@ def draw_curves(summary: pd.DataFrame) -> Drawing:
         "(top) and quadratic loss (bottom) on test rows, for growing numbers of unlabeled rows. "
         "Their ends are in the table of claims below.",
     )
-
-
-def _draw_curve(ax: Axes, method: str, found: pd.DataFrame) -> None:
-    style = STYLES[method]
-    x, mean = found["n_unlabeled"].to_numpy(), found["mean"].to_numpy()
-    ax.plot(x, mean, **style, linewidth=1.5, markersize=3.5, label=method)
-    margin = RIBBON * found["standard_error"].to_numpy()
-    if np.isfinite(margin).any():  # there is none for a single repeat
-        low, high = mean - margin, mean + margin
-        ax.fill_between(x, low, high, color=style["color"], alpha=0.2, linewidth=0)
 
 
 def draw_timing(summary: pd.DataFrame) -> Drawing:
@@ -256,23 +208,21 @@ def draw_timing(summary: pd.DataFrame) -> Drawing:
     ax.set_xscale("log")
     ax.set_yscale("log")
     ax.axvline(stopped, color=GREY, linewidth=0.9, linestyle=(0, (4, 3)), zorder=0)
-    star: dict[str, Any] = {"marker": "*", "markersize": 12, "color": BLUE, "zorder": 3}
-    star |= {"linestyle": "none", "markeredgecolor": "black", "markeredgewidth": 0.6}
-    label = f"Projection / Supervised, published: {slower:g}"
-    ax.plot(stopped, slower, **star, label=label)
-    place: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
-    text = f"the paper\nstopped at {stopped}"
-    ax.annotate(text, (stopped, 0.02), xytext=(4, 2), **place, size=8, color=GREY)
+    star: dict[str, Any] = {
+        "marker": "*",
+        "s": 140,
+        "color": BLUE,
+        "edgecolor": "black",
+        "linewidth": 0.6,
+    }
+    label = f"Projection / Supervised, published: {slower:g} at {stopped}"
+    ax.scatter(stopped, slower, **star, zorder=3, label=label)
     ax.yaxis.set_major_formatter(
         FuncFormatter(lambda value, _: f"{value:g}\N{MULTIPLICATION SIGN}")
     )
-    ax.grid(**GRID)
-    ax.set_xlabel("unlabeled rows", size=9)
-    ax.set_ylabel("training time, relative to supervised counterpart", size=9)
-    ax.tick_params(labelsize=8)
-    pairs = sorted(zip(*ax.get_legend_handles_labels(), strict=True), key=lambda pair: pair[1])
-    look: dict[str, Any] = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "frameon": False}
-    ax.legend(*zip(*pairs, strict=True), ncols=2, fontsize=8, **look)
+    ax.set_xlabel("unlabeled rows")
+    ax.set_ylabel("training time, relative to supervised counterpart")
+    ax.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1.0))
     last = summary[summary["method"] == "Projection"].iloc[-1]
     return _drawing(
         figure,
@@ -288,12 +238,6 @@ def _drawing(figure: Figure, title: str, description: str) -> Drawing:
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
     return Drawing(figure, title, description)
-
-
-def _wrapped(text: str, inches: float, size: float) -> str:
-    """Break text of a size in points into lines that are shorter than some inches."""
-    # Letters are about half as wide as they are high; a little is left for the margins.
-    return textwrap.fill(text, int((inches - 0.3) * 72.0 / (0.55 * size)))
 
 
 def render(figure: Figure, kind: str) -> bytes:
