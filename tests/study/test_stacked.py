@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 
 from neverworse.evidence import FEWEST_LABELS
 from neverworse.rows import as_rows
-from neverworse.study import ThresholdRule, _choice, _comparison, candidates_named
+from neverworse.study import ThresholdRule, _choice, candidates_named
 from neverworse.study._assess import AUDIT, ladder
 from neverworse.study._choice import choose, stack
 from neverworse.study._files import study_from
@@ -23,19 +22,13 @@ from tests.study.fits import few_labels, fitted, studied, table
 pytestmark = pytest.mark.usefixtures("quick")
 
 LOGISTIC = {"candidates": ("logistic regression",)}
-FITS = []  # what was fitted for the comparison of `moved`
 
 
 @pytest.fixture(scope="module")
 def moved():
     """A fit without a penalty, which has much to learn from logistic regression; its study."""
     fit, settings = fitted(**LOGISTIC)
-    of_fold = _comparison.fit_fold
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            _comparison, "fit_fold", lambda method, *of: FITS.append(method) or of_fold(method, *of)
-        )
-        return fit, settings, *studied(fit, settings)
+    return fit, settings, *studied(fit, settings)
 
 
 def labels_of(n_labeled):
@@ -45,17 +38,6 @@ def labels_of(n_labeled):
     known = [k for k, label in enumerate(column) if label is not None][:n_labeled]
     kept = [label if k in known else None for k, label in enumerate(column)]
     return rows.set_column(rows.column_names.index("class"), "class", [kept])
-
-
-def test_parts_of_the_stacked_model_that_are_compared_as_well_are_fitted_once(moved):
-    study = moved[2]
-    assert [each.method for each in study.comparison.methods] == [
-        *("supervised", "projected", "ICLS", "stacked")
-    ]
-    n_splits = study.comparison.n_folds * study.comparison.n_repeats
-    fits = Counter(type(method).__name__ for method in FITS)
-    assert len(fits) == 4  # supervised, projected, ICLS, and logistic regression
-    assert set(fits.values()) == {n_splits}
 
 
 def test_probabilities_are_moved_by_the_step_that_is_said(moved):
@@ -184,7 +166,7 @@ def test_of_large_tables_rows_are_drawn_and_that_is_said(monkeypatch):
 
 
 def test_models_of_some_of_the_labels_are_not_compared_with_one_of_all(monkeypatch):
-    monkeypatch.setattr("neverworse.study._held_out.MOST_LABELED", 20)
+    monkeypatch.setattr("neverworse.study._choice.MOST_LABELED", 20)
     fit, settings = fitted(**LOGISTIC)
     assert stack(fit, settings).why_not.startswith("there are more than 20 labels, too many")
 

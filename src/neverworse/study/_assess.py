@@ -78,12 +78,11 @@ def assess(
     options: dict[str, Any] = {"sample_weight": fit.weights, "seed": seed}
     wanted = method_names(len(names)) if compare_all else (*OURS, settings.model)
     methods = standard_methods(fit.classifier, wanted, seed=seed)
-    stacked = stack(fit, settings, seed=seed, notify=notify)
+    notify("moving towards candidates", 0.0)
+    stacked = stack(fit, settings, seed)
     if settings.model == STACKED:
         stacked.check()
     if settings.model == STACKED or stacked.has_moved:
-        # The same objects, so that parts which are compared as well are fitted once.
-        methods |= {name: part for name, part in stacked.parts.items() if name in methods}
         methods[STACKED] = stacked.method
     compared = _unless(
         ("Methods were not compared.", notes),
@@ -99,7 +98,6 @@ def assess(
                 (f"There is no learning curve of {kind} rows.", notes),
                 partial(curve, fit.classifier, X, y, **options),
             )
-            notify(f"learning curve of {kind} rows", 1.0)
     comparison = None if compared is None else compared.comparison
     evidence = Evidence(
         guarantee=_guarantee(certificate),
@@ -116,18 +114,15 @@ def assess(
         telling=fit.telling,
         kernel=fit.kernel,
     )
-    chosen = choose(
-        *(fit, settings, verdict_of(evidence), comparison, scored, stacked),
-        seed=seed,
-        notify=notify,
-    )
+    notify("choosing the model", 0.0)
+    chosen = choose(fit, settings, verdict_of(evidence), comparison, scored, stacked, seed)
     model, importance = chosen.facts.name, None
     linear = fit.classifier.kernel == "linear"
     if compared is not None and not (linear and model in (SUPERVISED, PROJECTED)):
         # Otherwise, their weights say it.
         importance = _unless(
             ("The importance of columns was not computed.", notes),
-            partial(compared.importance, model, fit.model.preparation_.feature_columns_, notify),
+            partial(compared.importance, model, fit.model.preparation_.feature_columns_),
         )
     weights: tuple[Coefficient, ...] = ()
     intercepts: tuple[Coefficient, ...] = ()

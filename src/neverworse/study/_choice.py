@@ -17,7 +17,7 @@ from neverworse.rows import Rows
 from neverworse.study import _methods
 from neverworse.study._decision import decision_of, wanted_of
 from neverworse.study._fit import FitSettings, TableFit
-from neverworse.study._held_out import LEVEL, USUAL_FOLDS, Progress, Sample, draw_sample, silent
+from neverworse.study._held_out import LEVEL, MOST_LABELED, USUAL_FOLDS, Sample, draw_sample
 from neverworse.study._methods import AUTO, NEIGHBOURS, OURS, PROJECTED, STACKED, SUPERVISED
 from neverworse.study._side_by_side import Predicted, ScoredRows
 from neverworse.study._study import (
@@ -62,12 +62,6 @@ class Stacked:
     model: Any = None  # fitted; the supervised model itself, if nothing is shown to be better
     method: Any = None  # the same with a given step, to be fitted to other rows
 
-    @property
-    def parts(self) -> dict[str, Any]:
-        """The methods, by name, that `method` consists of."""
-        names = [each.name for each in self.facts.chosen] if self.facts else []
-        return dict(zip([SUPERVISED, *names], self.method.parts, strict=True))
-
     def check(self) -> None:
         if self.facts is None:
             problem = f"There is no stacked model: {self.why_not}"
@@ -78,9 +72,7 @@ class Stacked:
         return self.facts is not None and bool(self.facts.chosen)
 
 
-def stack(
-    fit: TableFit, settings: FitSettings, *, seed: int = 0, notify: Progress = silent
-) -> Stacked:
+def stack(fit: TableFit, settings: FitSettings, seed: int = 0) -> Stacked:
     """Move the supervised model towards the candidates, or say why that cannot be done.
 
     Of many unlabeled rows some are drawn: everything is then about these.
@@ -100,7 +92,13 @@ def stack(
             f"it needs at least {FEWEST_LABELS} labeled rows, and there are {used.sum():,}. Label "
             "more rows.",
         )
-    notify("moving towards candidates", 0.0)
+    if used.sum() > MOST_LABELED:
+        # A model of some of the labels would be compared with a supervised model of as many.
+        return Stacked(
+            None,
+            f"there are more than {MOST_LABELED:,} labels, too many to fit all candidates several "
+            "times. Compare methods on held-out rows: --compare.",
+        )
     names = SUPERVISED, *settings.candidates
     methods = _methods.standard_methods(fit.classifier, names, seed=seed)
     baseline = methods.pop(SUPERVISED)
@@ -109,13 +107,6 @@ def stack(
             *(fit.features, fit.target.codes, fit.weights, MOST_UNLABELED, seed),
             fits_per_split=len(methods),
         )
-        if sample.n_labeled < sample.n_labels:
-            # A model of some of the labels would be compared with a supervised model of as many.
-            return Stacked(
-                None,
-                f"there are more than {sample.n_labeled:,} labels, too many to fit all candidates "
-                "several times. Compare methods on held-out rows: --compare.",
-            )
         most = int(np.bincount(sample.y[: sample.n_labeled].astype(np.intp)).max())
         unfitted = SafeStackingClassifier(
             *(baseline, list(methods.items())),
@@ -129,8 +120,8 @@ def stack(
     except Exception as error:  # of any candidate
         reason = _methods.reason_of(error)
         return Stacked(None, f"a fit failed. {reason} Choose others: --candidates.")
-    notify("moving towards candidates", 1.0)
-    facts = _confident_facts(stacking.evidence_, sample, len(fit.target.codes))
+    n_unlabeled = len(fit.target.codes) - int(fit.target.labeled.sum())
+    facts = _confident_facts(stacking.evidence_, sample, n_unlabeled)
     model, chosen = stacking.model_, facts.chosen
     if chosen:
         # Of the candidates, what predicts: the model file knows no other part of them.
@@ -140,7 +131,7 @@ def stack(
     return Stacked(facts, "", model, method)
 
 
-def _confident_facts(evidence: Any, sample: Sample, n_rows: int) -> ConfidentFacts:
+def _confident_facts(evidence: Any, sample: Sample, n_unlabeled: int) -> ConfidentFacts:
     weights = None if sample.weights is None else sample.weights[: sample.n_labeled]
     differences = np.average(evidence.differences, axis=0, weights=weights)
     columns = zip(evidence.names, evidence.steps, differences, strict=True)
@@ -149,7 +140,7 @@ def _confident_facts(evidence: Any, sample: Sample, n_rows: int) -> ConfidentFac
         evidence.level,
         evidence.n_labeled,
         evidence.n_unlabeled,
-        sample.n_labels + sample.n_unlabeled < n_rows,
+        sample.n_unlabeled < n_unlabeled,
         evidence.expected_change,
         evidence.largest_change,
     )
@@ -184,9 +175,7 @@ def choose(
     comparison: Comparison | None,
     scored: ScoredRows,
     stacked: Stacked,
-    *,
     seed: int = 0,
-    notify: Progress = silent,
 ) -> Chosen:
     """Fit the model that is wanted to all rows, and say what is known about it.
 
@@ -198,14 +187,11 @@ def choose(
         method, estimator = stacked.method, stacked.model
     else:
         method = _methods.standard_methods(fit.classifier, [name], seed=seed)[name]
-        notify(f"fitting {name}", 0.0)
         estimator = _estimator(name, method, fit)
     decision, supervised = None, scored.predictions[0]
     if settings.is_decided:
         wanted = wanted_of(fit, settings)
-        found, decision = decision_of(
-            name, method, estimator, fit, wanted, comparison, seed, notify
-        )
+        found, decision = decision_of(name, method, estimator, fit, wanted, comparison, seed)
         estimator = DecidedClassifier(estimator, **found)
         # Otherwise rows would differ by the threshold alone. Scores of other methods are of another
         # kind, so that their calibration means nothing here.
@@ -216,8 +202,10 @@ def choose(
     model = copy(fit.model)
     model.estimator_, model.baseline_ = estimator, fit.classifier.supervised_
     certified = name == PROJECTED or (name == SUPERVISED and bool(fit.model.certificate_.reason))
-    parts = stacked.parts if name == STACKED else [name]
-    compiled = any(part in _methods.COMPILED for part in parts)
+    parts = {name}
+    if name == STACKED and stacked.facts is not None:
+        parts = {each.name for each in stacked.facts.chosen}
+    compiled = not parts.isdisjoint(_methods.COMPILED)
     facts = ModelFacts(
         name=name,
         asked=settings.model,

@@ -14,13 +14,11 @@ from neverworse.model_selection import StratifiedLabeledKFold
 from neverworse.study._fit import FitSettings, TableFit
 from neverworse.study._held_out import (
     HeldOut,
-    Progress,
     Sample,
     Truth,
     draw_sample,
     fold_words,
     numbers,
-    silent,
 )
 from neverworse.study._methods import fit_fold
 from neverworse.study._study import Comparison, DecisionFacts, Numbers
@@ -131,10 +129,6 @@ class Wanted:
     calibrate: bool
 
     @property
-    def what(self) -> str:
-        return f"deciding on the {'calibration' if self.calibrate else 'threshold'}"
-
-    @property
     def needs_labels(self) -> bool:
         """Whether labeled rows have to be held out."""
         return self.calibrate or self.rule.kind != "fixed"
@@ -167,7 +161,6 @@ def nested_numbers(
     truth: Truth,
     wanted: Wanted,
     seed: int,
-    notify: Progress = silent,
 ) -> Numbers | None:
     """Return how well a method does with what `decide` finds, on rows that it has not seen.
 
@@ -185,7 +178,6 @@ def nested_numbers(
         model = DecidedClassifier(fit_fold(method, sample, train), **settings)
         shares[0, test] = model.predict_proba(sample.X[test])
         predictions[0, test], places[0, test] = model.decide(shares[0, test]), fold
-        notify(wanted.what, (fold + 1) / folds.n_splits)
     return numbers(truth, HeldOut(predictions, shares, shares, places))
 
 
@@ -270,7 +262,6 @@ def decision_of(
     wanted: Wanted,
     comparison: Comparison | None,
     seed: int,
-    notify: Progress,
 ) -> tuple[dict[str, Any], DecisionFacts]:
     """Decide on threshold and calibration of a method, and test that on rows that it has not seen.
 
@@ -279,7 +270,6 @@ def decision_of(
     """
     if not (wanted.calibrate or hasattr(estimator, "predict_proba")):
         raise TableError(f"{name} has no probabilities for --threshold. Add --calibrate.")
-    notify(wanted.what, 0.0)
     try:
         sample = draw_sample(
             fit.features,
@@ -296,7 +286,7 @@ def decision_of(
         return settings, _facts(fit, comparison, name, wanted, settings, 0, None)
     settings = decide(method, sample, np.arange(len(sample.y)), wanted, seed)
     truth = Truth.of(sample, fit.target.class_names, fit.positive)
-    numbers = nested_numbers(method, sample, truth, wanted, seed, notify)
+    numbers = nested_numbers(method, sample, truth, wanted, seed)
     n_folds = min(MOST_FOLDS, int(np.bincount(truth.codes).min()))
     return settings, _facts(fit, comparison, name, wanted, settings, n_folds, numbers)
 

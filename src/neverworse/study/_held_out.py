@@ -36,15 +36,13 @@ def silent(what: str, share: float) -> None:
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows for a cross-validation: labeled ones, and unlabeled ones for training."""
+    """Rows for a cross-validation: labeled ones first, then unlabeled ones for training."""
 
     X: Any
     y: Vector  # codes of classes, NaN where unlabeled
     weights: Vector | None
     n_labeled: int
     n_unlabeled: int
-    n_labels: int  # labeled rows that there were to choose from
-    rows: Indices  # numbers of all these rows in the table; the labeled ones come first
     n_folds: int
     n_repeats: int
 
@@ -52,13 +50,6 @@ class Sample:
     def test_share(self) -> float:
         """Test rows for each labeled training row."""
         return 1.0 / (self.n_folds - 1)
-
-    @property
-    def rows_in_words(self) -> str:
-        """The labeled rows in words, with those that were left out."""
-        if self.n_labels == self.n_labeled:
-            return f"{self.n_labeled:,} labeled rows"
-        return f"{self.n_labeled:,} of the {self.n_labels:,} labeled rows"
 
 
 def draw_sample(
@@ -79,8 +70,7 @@ def draw_sample(
     used = np.ones(len(y), bool) if sample_weight is None else sample_weight > 0.0
     labeled = np.flatnonzero(used & ~np.isnan(y))
     unlabeled = np.flatnonzero(used & np.isnan(y))
-    n_labels = len(labeled)
-    if n_labels > MOST_LABELED:
+    if len(labeled) > MOST_LABELED:
         drawn = {"n_labeled": MOST_LABELED, "stratify": True, "random_state": seed}
         labeled = labeled[~np.isnan(mask_labels(y[labeled], missing_label=np.nan, **drawn))]
     counts = np.bincount(y[labeled].astype(np.intp), minlength=int(np.nanmax(y)) + 1)
@@ -109,8 +99,6 @@ def draw_sample(
         None if sample_weight is None else sample_weight[chosen],
         len(labeled),
         len(unlabeled),
-        n_labels,
-        chosen,
         n_folds,
         n_repeats,
     )
@@ -195,7 +183,6 @@ class HeldOut:
 class Truth:
     """The labeled rows that were held out in turn, in the order of the table."""
 
-    rows: Indices  # their numbers in the table
     codes: Indices  # their classes
     weights: Vector
     classes: Sequence[str]
@@ -207,7 +194,7 @@ class Truth:
         codes = sample.y[labeled].astype(np.intp)
         names = classes or [str(k) for k in range(codes.max() + 1)]
         weights = np.ones(len(codes)) if sample.weights is None else sample.weights[labeled]
-        return cls(sample.rows[labeled], codes, weights, names, positive)
+        return cls(codes, weights, names, positive)
 
     def size(self, chosen: Any = slice(None)) -> float:
         """Return how many rows of equal weight are worth as much as some rows (Kish)."""

@@ -348,18 +348,9 @@ class SteppedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.steps = steps
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        return self._take(*(fitted(part, X, y, sample_weight) for part in self.parts))
-
-    @property
-    def parts(self) -> list[Any]:
-        return [self.baseline, *self.candidates]
-
-    def of(self, *parts: Any) -> Self:
-        """Return a copy that consists of parts that are fitted already."""
-        return clone(self)._take(*parts)
-
-    def _take(self, baseline: Any, *candidates: Any) -> Self:
-        self.baseline_, self.candidates_, self.classes_ = baseline, candidates, baseline.classes_
+        self.baseline_ = fitted(self.baseline, X, y, sample_weight)
+        self.candidates_ = [fitted(each, X, y, sample_weight) for each in self.candidates]
+        self.classes_ = self.baseline_.classes_
         return self
 
     def predict_proba(self, X: Any) -> Matrix:

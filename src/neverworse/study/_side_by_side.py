@@ -83,9 +83,14 @@ class ScoredRows:
         # A few far-off rows must not squeeze all others into one bin.
         low, high = np.quantile(np.concatenate([before, after]), [0.002, 0.998])
         edges = np.linspace(min(low, -0.05), max(high, 1.05), N_BINS + 1)
-        labeled = [(name, self.codes == j) for j, name in enumerate(self.classes)]
+        others = self.classes[1 - k] if len(self.classes) == 2 else "other classes"
+        own = self.codes == k
         groups = []
-        for name, rows in [*labeled, ("unlabeled", self.unlabeled)]:
+        for name, rows in [
+            (self.classes[k], own),
+            (others, ~own & ~self.unlabeled),
+            ("unlabeled", self.unlabeled),
+        ]:
             counts = (_counts(scores[rows], edges) for scores in (before, after))
             groups.append(ScoreGroup(name, int(rows.sum()), *counts))
         return Scores(self.classes[k], tuple(edges.tolist()), tuple(groups))

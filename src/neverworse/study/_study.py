@@ -64,7 +64,7 @@ class DataFacts:
 class ScoreGroup:
     """Scores of some rows, counted: ``counts[k]`` lie between ``edges[k]`` and ``edges[k + 1]``."""
 
-    name: str  # a class, of which these are the labeled rows; or "unlabeled"
+    name: str  # the class, other classes, or "unlabeled"
     n_rows: int
     supervised: tuple[int, ...]
     projected: tuple[int, ...]

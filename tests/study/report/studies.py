@@ -160,7 +160,8 @@ def _data(y, names, features, before, after):
 def _score_groups(k, names, y, before, after):
     low, high = np.quantile(np.r_[before, after], [0.002, 0.998])
     edges = np.linspace(min(low, -0.1), max(high, 1.1), 37)
-    groups = [(name, y == m) for m, name in enumerate(names)] + [("unlabeled", y < 0)]
+    others = names[1 - k] if len(names) == 2 else "other classes"
+    groups = [(names[k], y == k), (others, (y != k) & (y >= 0)), ("unlabeled", y < 0)]
     return Scores(
         names[k],
         tuple(edges.tolist()),
