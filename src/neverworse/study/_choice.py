@@ -77,39 +77,19 @@ def stack(fit: TableFit, settings: FitSettings, seed: int = 0) -> Stacked:
 
     Of many unlabeled rows some are drawn: everything is then about these.
     """
-    from neverworse.evidence import FEWEST_LABELS, SafeStackingClassifier
+    from neverworse.evidence import SafeStackingClassifier
 
-    if not settings.candidates:
-        return Stacked(None, "it was turned off (--candidates none).")
-    if settings.class_weight:
-        return Stacked(
-            None, "with --class-weight, scores are not probabilities that could be compared."
-        )
-    used = fit.target.labeled if fit.weights is None else fit.target.labeled & (fit.weights > 0.0)
-    if used.sum() < FEWEST_LABELS:
-        return Stacked(
-            None,
-            f"it needs at least {FEWEST_LABELS} labeled rows, and there are {used.sum():,}. Label "
-            "more rows.",
-        )
-    if used.sum() > MOST_LABELED:
-        # A model of some of the labels would be compared with a supervised model of as many.
-        return Stacked(
-            None,
-            f"there are more than {MOST_LABELED:,} labels, too many to fit all candidates several "
-            "times. Compare methods on held-out rows: --compare.",
-        )
+    if reason := _no_stacking(fit, settings):
+        return Stacked(None, reason)
     names = SUPERVISED, *settings.candidates
     methods = _methods.standard_methods(fit.classifier, names, seed=seed)
     baseline = methods.pop(SUPERVISED)
     try:
-        sample = draw_sample(
-            *(fit.features, fit.target.codes, fit.weights, MOST_UNLABELED, seed),
-            fits_per_split=len(methods),
-        )
+        sample = draw_sample(*fit.rows, MOST_UNLABELED, seed, fits_per_split=len(methods))
         most = int(np.bincount(sample.y[: sample.n_labeled].astype(np.intp)).max())
         unfitted = SafeStackingClassifier(
-            *(baseline, list(methods.items())),
+            baseline,
+            list(methods.items()),
             level=LEVEL,
             cv=min(USUAL_FOLDS, most),
             response="predict_proba",
@@ -131,6 +111,28 @@ def stack(fit: TableFit, settings: FitSettings, seed: int = 0) -> Stacked:
     return Stacked(facts, "", model, method)
 
 
+def _no_stacking(fit: TableFit, settings: FitSettings) -> str | None:
+    """Return why there is no stacked model, if that is known before candidates are fitted."""
+    from neverworse.evidence import FEWEST_LABELS
+
+    used = fit.target.labeled if fit.weights is None else fit.target.labeled & (fit.weights > 0.0)
+    n_labels = int(used.sum())
+    if not settings.candidates:
+        return "it was turned off (--candidates none)."
+    if settings.class_weight:
+        return "with --class-weight, scores are not probabilities that could be compared."
+    if n_labels < FEWEST_LABELS:
+        needs = f"it needs at least {FEWEST_LABELS} labeled rows"
+        return f"{needs}, and there are {n_labels}. Label more rows."
+    if n_labels > MOST_LABELED:
+        # A model of some of the labels would be compared with a supervised model of as many.
+        return (
+            f"there are more than {MOST_LABELED:,} labels, too many to fit all candidates several "
+            "times. Compare methods on held-out rows: --compare."
+        )
+    return None
+
+
 def _confident_facts(evidence: Any, sample: Sample, n_unlabeled: int) -> ConfidentFacts:
     weights = None if sample.weights is None else sample.weights[: sample.n_labeled]
     differences = np.average(evidence.differences, axis=0, weights=weights)
@@ -147,7 +149,7 @@ def _confident_facts(evidence: Any, sample: Sample, n_unlabeled: int) -> Confide
 
 
 def check_choice(fit: TableFit, settings: FitSettings) -> None:
-    """Raise `TableError` if a model cannot be what is wanted, before others are compared."""
+    """Raise `TableError` if the wanted model cannot be made, before methods are compared."""
     if settings.is_decided:
         wanted_of(fit, settings)
     if settings.model == AUTO:
@@ -179,7 +181,7 @@ def choose(
 ) -> Chosen:
     """Fit the model that is wanted to all rows, and say what is known about it.
 
-    `TableError`, with a message for people, if it cannot be fitted, or its threshold not be found.
+    `TableError`, with a message for people, if it cannot be fitted or no threshold can be found.
     """
     name, words = _resolved(settings.model, verdict, comparison, fit)
     if name == STACKED:
@@ -208,7 +210,6 @@ def choose(
     compiled = not parts.isdisjoint(_methods.COMPILED)
     facts = ModelFacts(
         name=name,
-        asked=settings.model,
         certified=certified,
         compiled=compiled,
         words=(*words, *_words(name, certified, compiled, decision is not None, stacked)),
@@ -238,10 +239,9 @@ def _estimator(name: str, method: Any, fit: TableFit) -> Any:
         return fit.classifier.supervised_
     if name == PROJECTED:
         return _lean(fit.classifier)
-    X, y, weights = fit.features, fit.target.codes, fit.weights
-    if isinstance(X, Rows) and isinstance(
-        method, _methods.TunedClassifier
-    ):  # which learns from labels
+    X, y, weights = fit.rows
+    if isinstance(X, Rows) and isinstance(method, _methods.TunedClassifier):
+        # Which learns from labels.
         labeled = np.flatnonzero(fit.target.labeled)
         X, y = X.take(labeled), y[labeled]
         weights = None if weights is None else weights[labeled]
@@ -271,10 +271,9 @@ def _said(
     name: str, estimator: Any, fit: TableFit, scored: ScoredRows
 ) -> tuple[Indices, Vector, Matrix | None]:
     if name in (SUPERVISED, PROJECTED) and not isinstance(estimator, DecidedClassifier):
-        of_classes = (scored.supervised if name == SUPERVISED else scored.projected)[
-            scored.unlabeled
-        ]
-        codes = scored.predictions[0 if name == SUPERVISED else 1]
+        which = (SUPERVISED, PROJECTED).index(name)
+        of_classes = (scored.supervised, scored.projected)[which][scored.unlabeled]
+        codes = scored.predictions[which]
         return codes, of_classes[np.arange(len(codes)), codes], nearest_shares(of_classes)
     return _outputs(estimator, fit, scored)
 
@@ -326,7 +325,10 @@ def _audit(fit: TableFit, scored: ScoredRows, codes: Indices, shares: Matrix | N
             for code, low, high in fit.classifier.certificate_.assumptions.class_prior
         }
         found = audit(
-            *(after, before, unknown[:, None], unknown),
+            after,
+            before,
+            unknown[:, None],
+            unknown,
             response=response,
             sample_weight=None if fit.weights is None else fit.weights[scored.unlabeled],
             class_prior=prior or None,
@@ -358,26 +360,16 @@ def _words(
     name: str, certified: bool, compiled: bool, decided: bool, stacked: Stacked
 ) -> Iterator[str]:
     yield f"model.skops holds the {name} model."
-    if name == SUPERVISED and not certified:
-        yield "The certificate is about the projected one, which is compared with it."
-    elif name == STACKED and not stacked.has_moved:
-        yield (
-            "It is the supervised one: no candidate is shown to be better. The certificate is "
-            "about the projected one."
-        )
-    elif name == STACKED:
-        yield (
-            "It has no guarantee: the certificate is about the projected model. It is likely "
-            "better than the supervised one in Brier score: see Confident."
-        )
-        if decided:
-            yield "That is about its probabilities before threshold and calibration."
-    elif not certified:
+    if not certified:
         yield "Nothing is proved about it: the certificate is about the projected model."
-    elif decided:
+    if name == STACKED:
         yield (
-            "The certificate is about its scores: threshold and calibration are not covered by it."
+            "It is likely better than the supervised one in Brier score: see Confident."
+            if stacked.has_moved
+            else "It is the supervised one: no candidate is shown to be better."
         )
+    if decided and (certified or name == STACKED):
+        yield "These statements are about its scores, before threshold and calibration."
     if compiled:
         yield (
             "It predicts with compiled code, which trusts the numbers in the file. Keep the file "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -15,23 +14,23 @@ from neverworse.estimators import class_scores, has_class_scores
 from neverworse.model_selection import RepeatedStratifiedLabeledKFold
 from neverworse.study._held_out import (
     HeldOut,
-    Mean,
     Progress,
     Sample,
     Truth,
     brier_scores,
     draw_sample,
     fold_words,
+    mean_over_folds,
     numbers,
     silent,
 )
 from neverworse.study._methods import (
+    SELF_TAUGHT,
     STACKED,
     NearestLabelSpreading,
     collapsed_to,
     fit_fold,
     guarantee_of,
-    learns_from_itself,
     reason_of,
 )
 from neverworse.study._study import (
@@ -73,8 +72,8 @@ def compare(
     unless it is one of the first two. `notify` is told which method is fitted, and the share of
     methods that are done.
 
-    Intervals of differences allow for training folds that overlap, see `Mean`. Those of the second
-    method are right with a probability of 95 %; those of all further ones together.
+    Intervals of differences allow for training folds that overlap, see `mean_over_folds`. Those of
+    the second method are right with a probability of 95 %; those of all further ones together.
 
     y has codes of the classes, NaN where unlabeled. The positive class is that of the calibration
     curve and of the columns that matter. `ValueError`, with a message for people, if a class has
@@ -110,14 +109,11 @@ class Compared:
         self._models: dict[str, list[Any]] = {}  # of each split
         self._by_fold: dict[str, dict[str, Vector]] = {}  # means over test rows, by measure
         self.held_out: dict[str, HeldOut] = {}
-        seconds: dict[str, float] = {}  # of a fit, on average
         failures: dict[str, str] = {}
         for k, (name, method) in enumerate(methods.items()):
             notify(f"comparing {name}", k / len(methods))
-            start = perf_counter()
             try:
                 models = [fit_fold(method, sample, train) for train, _ in self._splits]
-                seconds[name] = (perf_counter() - start) / len(models)
                 self.held_out[name] = self._predicted(models)
             except Exception as error:
                 if k < N_OURS:
@@ -128,7 +124,7 @@ class Compared:
                 self._by_fold[name] = self._fold_means(name)
         names = list(self.held_out)
         self._n_tests = max(1, 2 * (len(names) - 2))  # errors and Brier scores of further methods
-        facts = [self._facts(name, guarantee_of(methods[name]), seconds[name]) for name in names]
+        facts = [self._facts(name, guarantee_of(methods[name])) for name in names]
         self.better = self._better(names)
         self.comparison = Comparison(
             sample.n_folds,
@@ -155,7 +151,7 @@ class Compared:
         if len(of_column) > MOST_COLUMNS:
             raise ValueError(f"There are {len(of_column):,} columns, more than {MOST_COLUMNS}.")
         rng = np.random.default_rng(self._seed)
-        increases = {column: np.zeros(self._sample.n_folds) for column in of_column}
+        increases = np.zeros((len(of_column), self._sample.n_folds))
         models = self._models[name][: self._sample.n_folds]  # one repeat
         for fold, (model, (_, test)) in enumerate(zip(models, self._splits, strict=False)):
             rows = self._sample.X[test]
@@ -164,18 +160,16 @@ class Compared:
             # Many small predictions take much longer than a large one.
             n_together = max(1, MOST_NUMBERS // (N_SHUFFLES * rows.size))
             for start in range(0, len(of_column), n_together):
-                some = list(of_column)[start : start + n_together]
                 copies = [
-                    _shuffled(rows, of_column[column], rng)
-                    for column in some
+                    _shuffled(rows, features, rng)
+                    for features in list(of_column.values())[start : start + n_together]
                     for _ in range(N_SHUFFLES)
                 ]
-                after = self._losses(model, copies, test).reshape(len(some), N_SHUFFLES)
-                for column, mean in zip(some, after.mean(axis=1), strict=True):
-                    increases[column][fold] = mean - before
+                after = self._losses(model, copies, test).reshape(-1, N_SHUFFLES).mean(axis=1)
+                increases[start : start + n_together, fold] = after - before
         found = [
-            ColumnImportance(column, self._mean(values).estimate())
-            for column, values in increases.items()
+            ColumnImportance(column, mean_over_folds(values, self._sample.test_share))
+            for column, values in zip(of_column, increases, strict=True)
         ]
         found.sort(key=lambda each: -each.increase.value)
         has_shares = hasattr(models[0], "predict_proba")
@@ -188,7 +182,7 @@ class Compared:
         if positive is not None:
             codes = (codes == positive).astype(np.intp)
         if hasattr(model, "predict_proba"):
-            shares = self._shares(model, rows)
+            shares = np.asarray(model.predict_proba(rows))
             if positive is not None:
                 own = shares[:, positive]
                 shares = np.column_stack([1.0 - own, own])
@@ -217,7 +211,7 @@ class Compared:
         """Return what a model says about rows: see `HeldOut`."""
         said: dict[str, AnyArray] = {"predictions": np.asarray(model.predict(X)).astype(np.intp)}
         if hasattr(model, "predict_proba"):
-            said["probabilities"] = self._shares(model, X)
+            said["probabilities"] = np.asarray(model.predict_proba(X), dtype=np.float64)
         if has_class_scores(model):
             said["scores"] = class_scores(model, X)
         elif "probabilities" in said:
@@ -226,13 +220,6 @@ class Compared:
             decision = np.asarray(model.decision_function(X), dtype=np.float64)
             said["scores"] = np.column_stack([-decision, decision])
         return said
-
-    def _shares(self, model: Any, X: Any) -> AnyArray:
-        """Return probabilities of all classes; a method need not know all, nor in this order."""
-        found = model.predict_proba(X)
-        shares = np.zeros((len(found), len(self.truth.classes)))
-        shares[:, np.asarray(model.classes_, dtype=np.intp)] = found
-        return shares
 
     def _fold_means(self, name: str) -> dict[str, Vector]:
         """Return the mean loss over the test rows of each split, by measure, where there is one."""
@@ -259,27 +246,24 @@ class Compared:
             shares[split // self._sample.n_folds, test] = counts / counts.sum()
         return HeldOut(shares.argmax(axis=2), shares, shares, self._folds)
 
-    def _mean(self, values: Vector) -> Mean:
-        return Mean.over_folds(values, self._sample.test_share)
-
     def _difference(self, name: str, measure: str, other: str, n_tests: int) -> Estimate | None:
         """Return the difference of a method from another one; None if it is not known."""
         if name == other or not all(measure in self._by_fold[each] for each in (name, other)):
             return None
         values = self._by_fold[name][measure] - self._by_fold[other][measure]
         most = 1.0 if measure == "error" else np.inf  # shares differ by no more
-        return self._mean(values).estimate(n_tests, least=-most, most=most)
+        share = self._sample.test_share
+        return mean_over_folds(values, share, n_tests=n_tests, least=-most, most=most)
 
-    def _facts(self, name: str, guarantee: str, seconds: float) -> MethodFacts:
+    def _facts(self, name: str, guarantee: str) -> MethodFacts:
         names = list(self.held_out)
         n_tests = 1 if name in names[:N_OURS] else self._n_tests
         losses = self._by_fold[name].get("loss")
         return MethodFacts(
             name,
             guarantee,
-            seconds,
             numbers(self.truth, self.held_out[name]),
-            None if losses is None else self._mean(losses).estimate(),
+            None if losses is None else mean_over_folds(losses, self._sample.test_share),
             *(self._difference(name, measure, names[0], n_tests) for measure in MEASURES),
         )
 
@@ -326,9 +310,9 @@ class Compared:
                     f"{interval(each.loss_difference, sign=True)}."
                 )
         yield from fold_words(self.truth.classes, self.truth.codes, self._sample.n_folds)
-        for name, models in self._models.items():
-            if learns_from_itself(models[0]):
-                yield from self._collapse(name, models)
+        for name in SELF_TAUGHT:
+            if name in self._models:
+                yield from self._collapse(name, self._models[name])
 
     def _collapse(self, name: str, models: Sequence[Any]) -> Iterator[str]:
         """Say it if most fits of a method give nearly all unlabeled rows to one class."""

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import ParameterGrid, StratifiedKFold
+from sklearn.model_selection import ParameterGrid, StratifiedKFold, cross_val_predict
 from sklearn.utils.validation import has_fit_parameter
 from threadpoolctl import threadpool_limits
 
@@ -35,7 +35,8 @@ METHODS = (*OURS, *TUNED, "self-learning", *TWO_CLASSES, NEIGHBOURS)
 CANDIDATES = (PROJECTED, "ICLS", *TUNED, "self-learning")
 # Methods whose models predict with compiled code of scikit-learn.
 COMPILED = ("random forest", "gradient boosting")
-FROM_ITSELF = ("SelfLearningClassifier", "TransductiveSVMClassifier", "NearestLabelSpreading")
+# Methods that take their own predictions for labels, so that they may collapse.
+SELF_TAUGHT = ("self-training", "self-learning", "TSVM", NEIGHBOURS)
 COLLAPSED = 10  # times fewer rows of other classes than the labels have
 MOST_FOLDS = 3  # few labels are typical, and each method is tuned in every fold of a comparison
 N_TREES = 50
@@ -168,19 +169,12 @@ def reason_of(error: Exception) -> str:
     return f"{lines[0].rstrip('.')}."
 
 
-def learns_from_itself(method: Any) -> bool:
-    """Whether a method takes its own predictions for labels, so that it may collapse."""
-    # By name: methods that nobody asked for are not imported.
-    by_kind = any(kind.__name__ in FROM_ITSELF for kind in type(method).__mro__)
-    return bool(getattr(method, "self_training", by_kind))
-
-
 def collapsed_to(predicted: Indices, labels: Indices) -> int | None:
     """Return the class to which a method has collapsed, if it has.
 
-    It has collapsed if, of the unlabeled rows, less than a tenth of the share that all other
-    classes have among the labels gets one of them. With a fifth of the labels in other classes,
-    these are less than 2 % of the unlabeled rows. Both arrays have codes of classes.
+    It has collapsed if the share of unlabeled rows that get any other class is less than a tenth of
+    the share of the labels that are of other classes: 2 % if these are a fifth of the labels. Both
+    arrays have codes of classes.
     """
     if not len(predicted):
         return None
@@ -208,7 +202,7 @@ def guarantee_of(method: Any) -> str:
 
 
 class TunedClassifier(DelegatingClassifier):
-    """Fit a classifier of scikit-learn to the labeled rows, with the settings that they prefer.
+    """Fit a classifier of scikit-learn to the labeled rows, with settings tuned on them.
 
     Settings, in a grid as `GridSearchCV` has it, are compared by the squared error of the
     probabilities: of forests on the rows that each tree left out (out of bag), otherwise in
@@ -287,12 +281,14 @@ class TunedClassifier(DelegatingClassifier):
         if hasattr(tuned, "oob_decision_function_"):
             left_out: Matrix = tuned.oob_decision_function_
             return left_out
-        shares = np.empty((len(rows.codes), len(rows.classes)))
-        folds = StratifiedKFold(n_folds, shuffle=True, random_state=self.random_state)
-        for train, test in folds.split(rows.codes, rows.codes):
-            weights = {} if rows.weights is None else {"sample_weight": rows.weights[train]}
-            model = clone(tuned).fit(rows.X[train], rows.codes[train], **weights)
-            shares[test] = model.predict_proba(rows.X[test])
+        shares: Matrix = cross_val_predict(
+            tuned,
+            rows.X,
+            rows.codes,
+            cv=StratifiedKFold(n_folds, shuffle=True, random_state=self.random_state),
+            method="predict_proba",
+            params={} if rows.weights is None else {"sample_weight": rows.weights},
+        )
         return shares
 
 
@@ -348,15 +344,16 @@ class SteppedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.steps = steps
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        self.baseline_ = fitted(self.baseline, X, y, sample_weight)
-        self.candidates_ = [fitted(each, X, y, sample_weight) for each in self.candidates]
-        self.classes_ = self.baseline_.classes_
+        from neverworse.evidence import moved
+
+        baseline = fitted(self.baseline, X, y, sample_weight)
+        candidates = [("", fitted(each, X, y, sample_weight)) for each in self.candidates]
+        self.model_ = moved(baseline, candidates, np.array(self.steps), "predict_proba")
+        self.classes_ = baseline.classes_
         return self
 
     def predict_proba(self, X: Any) -> Matrix:
-        first: Matrix = self.baseline_.predict_proba(X)
-        pairs = zip(self.steps, self.candidates_, strict=True)
-        return first + sum(step * (each.predict_proba(X) - first) for step, each in pairs)
+        return self.model_.predict_proba(X)
 
     def predict(self, X: Any) -> AnyArray:
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        return self.model_.predict(X)

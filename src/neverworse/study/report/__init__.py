@@ -16,7 +16,6 @@ from neverworse.study._study import (
     ConfidentFacts,
     Curve,
     Numbers,
-    Scalar,
     Study,
     VerdictKind,
 )
@@ -159,19 +158,6 @@ def curve(found: Curve) -> Iterator[Row]:
         yield [exact(size), *errors, *losses]
 
 
-def changed_pairs(study: Study) -> list[Row]:
-    """Return how many rows have moved from one class to another, the largest number first."""
-    names = [name(each.name) for each in study.data.classes]
-    pairs = [
-        (n, names[k], names[m])
-        for k, counts in enumerate(study.changes.counts)
-        for m, n in enumerate(counts)
-        if k != m and n
-    ]
-    pairs.sort(key=lambda pair: -pair[0])
-    return [[before, after, exact(n)] for n, before, after in pairs]
-
-
 def changed_row(each: ChangedRow) -> Row:
     """Return an unlabeled row whose predicted class changed."""
     before, after = each.supervised_score, each.projected_score
@@ -194,23 +180,16 @@ def weight(each: Coefficient, several: bool, moved: bool) -> Row:
 
 
 def settings(study: Study) -> Iterator[tuple[str, Markup]]:
-    """Yield the settings of the fit, with the penalty that was chosen."""
-    chosen_by = study.settings.get("alpha_chosen_by")
+    """Yield the settings of the fit."""
     for key, value in study.settings.items():
-        if key == "alpha" and chosen_by:
-            yield key, _setting(value) + f", chosen by {chosen_by}"
-        elif key != "alpha_chosen_by":
-            yield key, _setting(value)
-
-
-def _setting(value: Scalar) -> Markup:
-    if value is None:
-        return Markup('<span class="soft">not set</span>')
-    if isinstance(value, bool):
-        return Markup("yes" if value else "no")
-    return (
-        exact(value) if isinstance(value, int | float) else Markup("<code>{}</code>").format(value)
-    )
+        if value is None:
+            yield key, Markup('<span class="soft">not set</span>')
+        elif isinstance(value, bool):
+            yield key, Markup("yes" if value else "no")
+        elif isinstance(value, int | float):
+            yield key, exact(value)
+        else:
+            yield key, Markup("<code>{}</code>").format(value)
 
 
 def certificate(study: Study) -> Iterator[tuple[str, Markup | str]]:

@@ -183,21 +183,21 @@ def curve_chart(curve: Curve, measure: Literal["error", "loss"]) -> Chart:
     look_of = looks(line.method for line in curve.lines)
     for k, line in enumerate(curve.lines):
         look = look_of[line.method]
-        known = [
-            (size, each.value, max(0.0, each.low), each.high)
-            for size, each in zip(curve.sizes, getattr(line, measure), strict=True)
-        ]
-        sizes, means, lows, highs = zip(*known, strict=True)
-        ax.fill_between(sizes, lows, highs, color=look.colour, alpha=0.14, linewidth=0)
-        dots(ax, sizes, means, look, f"line{k}", line=look.line)
+        found = getattr(line, measure)
+        ends = [each.low for each in found], [each.high for each in found]
+        ax.fill_between(curve.sizes, *ends, color=look.colour, alpha=0.14, linewidth=0)
+        dots(ax, curve.sizes, [each.value for each in found], look, f"line{k}", line=look.line)
         titles = [
-            f"{line.method}, {count(size, f'{curve.rows} row')}: {decimal(mean)}, "
-            f"between {decimal(low)} and {decimal(high)}"
-            for size, mean, low, high in known
+            f"{line.method}, {count(size, f'{curve.rows} row')}: {_with_ends(each)}"
+            for size, each in zip(curve.sizes, found, strict=True)
         ]
         chart.titles[f"line{k}"] = ["", *titles]
     number_axis(ax.yaxis)
-    sizes_axis(ax, curve.sizes, f"{curve.rows} rows in training")
+    # Logarithmic, with a place for 0, which may be a size.
+    ax.set_xscale("symlog", linthresh=min(size for size in curve.sizes if size), linscale=0.5)
+    ax.set_xticks(curve.sizes, [f"{size:,}" for size in curve.sizes])
+    ax.set_xticks([], minor=True)
+    ax.set_xlabel(f"{curve.rows} rows in training")
     ax.set_ylabel(MEASURES[measure])
     chart.description = f"{MEASURES[measure].capitalize()} over {curve.rows} rows. " + " ".join(
         f"{line.method}: {decimal(getattr(line, measure)[0].value)} at {curve.sizes[0]:,}, "
@@ -246,9 +246,7 @@ def _intervals(
         ends, colour = [each.low, each.high], look_of[name].colour
         ax.plot(ends, [k, k], color=colour, linewidth=2.5, solid_capstyle="round")
         dots(ax, [each.value], [k], look_of[name], f"dot{k}", line="none")
-        chart.titles[f"dot{k}"] = (
-            f"{name}: {decimal(each.value)}, between {decimal(each.low)} and {decimal(each.high)}"
-        )
+        chart.titles[f"dot{k}"] = f"{name}: {_with_ends(each)}"
     number_axis(ax.xaxis, 4)
     ax.yaxis.grid(True)
     ax.set_xlabel(label)
@@ -268,14 +266,11 @@ def calibration_chart(bins: Sequence[CalibrationBin], positive: str) -> Chart:
     ends = [each.low for each in observed], [each.high for each in observed]
     ax.vlines(predicted, *ends, color=look.colour, linewidth=2.5, alpha=0.45)
     dots(ax, predicted, [each.value for each in observed], look, "bins")
-    chart.titles["bins"] = [
-        "",
-        *(
-            f"predicted {decimal(each.predicted, 2)}: observed {decimal(each.observed.value, 2)}, "
-            f"between {decimal(each.observed.low, 2)} and {decimal(each.observed.high, 2)}"
-            for each in bins
-        ),
+    titles = [
+        f"predicted {decimal(each.predicted, 2)}: observed {_with_ends(each.observed, 2)}"
+        for each in bins
     ]
+    chart.titles["bins"] = ["", *titles]
     ax.set_xlim(-0.03, 1.03)
     ax.set_ylim(-0.03, 1.03)
     number_axis(ax.xaxis)
@@ -287,6 +282,11 @@ def calibration_chart(bins: Sequence[CalibrationBin], positive: str) -> Chart:
         for each in bins
     )
     return chart
+
+
+def _with_ends(found: Estimate, decimals: int = 3) -> str:
+    value, low, high = (decimal(each, decimals) for each in (found.value, found.low, found.high))
+    return f"{value}, between {low} and {high}"
 
 
 def dots(
@@ -302,11 +302,3 @@ def rows_axis(ax: Axes, chart: Chart, names: Sequence[str]) -> None:
     ax.set_yticks(range(len(names)), [chart.placeholder(name) for name in names])
     ax.set_ylim(len(names) - 0.5, -0.5)
     ax.spines["left"].set_visible(False)
-
-
-def sizes_axis(ax: Axes, sizes: Sequence[int], label: str) -> None:
-    """Put sizes on an axis: logarithmic, with a place for 0, which may be one of them."""
-    ax.set_xscale("symlog", linthresh=min(size for size in sizes if size > 0), linscale=0.5)
-    ax.set_xticks(sizes, [f"{size:,}" for size in sizes])
-    ax.set_xticks([], minor=True)
-    ax.set_xlabel(label)
