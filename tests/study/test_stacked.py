@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 from neverworse.evidence import FEWEST_LABELS
 from neverworse.rows import as_rows
-from neverworse.study import ThresholdRule, _choice, candidates_named
+from neverworse.study import ThresholdRule, _choice, _comparison, candidates_named
 from neverworse.study._assess import AUDIT, ladder
 from neverworse.study._choice import choose, stack
 from neverworse.study._files import study_from
@@ -22,13 +23,19 @@ from tests.study.fits import few_labels, fitted, studied, table
 pytestmark = pytest.mark.usefixtures("quick")
 
 LOGISTIC = {"candidates": ("logistic regression",)}
+FITS = []  # what was fitted for the comparison of `moved`
 
 
 @pytest.fixture(scope="module")
 def moved():
     """A fit without a penalty, which has much to learn from logistic regression; its study."""
     fit, settings = fitted(**LOGISTIC)
-    return fit, settings, *studied(fit, settings)
+    of_fold = _comparison.fit_fold
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            _comparison, "fit_fold", lambda method, *of: FITS.append(method) or of_fold(method, *of)
+        )
+        return fit, settings, *studied(fit, settings)
 
 
 def labels_of(n_labeled):
@@ -38,6 +45,17 @@ def labels_of(n_labeled):
     known = [k for k, label in enumerate(column) if label is not None][:n_labeled]
     kept = [label if k in known else None for k, label in enumerate(column)]
     return rows.set_column(rows.column_names.index("class"), "class", [kept])
+
+
+def test_parts_of_the_stacked_model_that_are_compared_as_well_are_fitted_once(moved):
+    study = moved[2]
+    assert [each.method for each in study.comparison.methods] == [
+        *("supervised", "projected", "ICLS", "stacked")
+    ]
+    n_splits = study.comparison.n_folds * study.comparison.n_repeats
+    fits = Counter(type(method).__name__ for method in FITS)
+    assert len(fits) == 4  # supervised, projected, ICLS, and logistic regression
+    assert set(fits.values()) == {n_splits}
 
 
 def test_probabilities_are_moved_by_the_step_that_is_said(moved):

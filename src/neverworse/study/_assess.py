@@ -82,6 +82,8 @@ def assess(
     if settings.model == STACKED:
         stacked.check()
     if settings.model == STACKED or stacked.has_moved:
+        # The same objects, so that parts which are compared as well are fitted once.
+        methods |= {name: part for name, part in stacked.parts.items() if name in methods}
         methods[STACKED] = stacked.method
     more = options | {"classes": names, "positive": fit.positive, "notify": notify}
     compared = _unless("Methods were not compared.", notes, partial(compare, methods, X, y, **more))

@@ -68,6 +68,12 @@ class Stacked:
             raise TableError(problem, "Or choose another --model.")
 
     @property
+    def parts(self) -> dict[str, Any]:
+        """The methods, by name, that `method` consists of."""
+        names = [each.name for each in self.facts.chosen] if self.facts else []
+        return dict(zip([SUPERVISED, *names], self.method.parts, strict=True))
+
+    @property
     def has_moved(self) -> bool:
         return self.facts is not None and bool(self.facts.chosen)
 
@@ -204,10 +210,8 @@ def choose(
     model = copy(fit.model)
     model.estimator_, model.baseline_ = estimator, fit.classifier.supervised_
     certified = name == PROJECTED or (name == SUPERVISED and bool(fit.model.certificate_.reason))
-    parts = {name}
-    if name == STACKED and stacked.facts is not None:
-        parts = {each.name for each in stacked.facts.chosen}
-    compiled = not parts.isdisjoint(_methods.COMPILED)
+    parts = stacked.parts if name == STACKED else [name]
+    compiled = any(part in _methods.COMPILED for part in parts)
     facts = ModelFacts(
         name=name,
         certified=certified,

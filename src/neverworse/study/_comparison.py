@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from neverworse._typing import AnyArray, Indices, Matrix, Vector
 from neverworse._words import interval, listed, points
@@ -28,6 +30,7 @@ from neverworse.study._methods import (
     SELF_TAUGHT,
     STACKED,
     NearestLabelSpreading,
+    SteppedClassifier,
     collapsed_to,
     fit_fold,
     guarantee_of,
@@ -110,10 +113,17 @@ class Compared:
         self._by_fold: dict[str, dict[str, Vector]] = {}  # means over test rows, by measure
         self.held_out: dict[str, HeldOut] = {}
         failures: dict[str, str] = {}
+
+        @cache
+        def fitted_to(split: int, method: Any) -> Any:
+            if isinstance(method, SteppedClassifier):  # whose parts may be compared as well
+                return clone(method).take([fitted_to(split, part) for part in method.parts])
+            return fit_fold(method, sample, self._splits[split][0])
+
         for k, (name, method) in enumerate(methods.items()):
             notify(f"comparing {name}", k / len(methods))
             try:
-                models = [fit_fold(method, sample, train) for train, _ in self._splits]
+                models = [fitted_to(split, method) for split in range(len(self._splits))]
                 self.held_out[name] = self._predicted(models)
             except Exception as error:
                 if k < N_OURS:

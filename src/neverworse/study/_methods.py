@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import ParameterGrid, StratifiedKFold, cross_val_predict
+from sklearn.model_selection import ParameterGrid, StratifiedKFold
 from sklearn.utils.validation import has_fit_parameter
 from threadpoolctl import threadpool_limits
 
@@ -281,14 +281,12 @@ class TunedClassifier(DelegatingClassifier):
         if hasattr(tuned, "oob_decision_function_"):
             left_out: Matrix = tuned.oob_decision_function_
             return left_out
-        shares: Matrix = cross_val_predict(
-            tuned,
-            rows.X,
-            rows.codes,
-            cv=StratifiedKFold(n_folds, shuffle=True, random_state=self.random_state),
-            method="predict_proba",
-            params={} if rows.weights is None else {"sample_weight": rows.weights},
-        )
+        shares = np.empty((len(rows.codes), len(rows.classes)))
+        folds = StratifiedKFold(n_folds, shuffle=True, random_state=self.random_state)
+        for train, test in folds.split(rows.codes, rows.codes):
+            weights = {} if rows.weights is None else {"sample_weight": rows.weights[train]}
+            model = clone(tuned).fit(rows.X[train], rows.codes[train], **weights)
+            shares[test] = model.predict_proba(rows.X[test])
         return shares
 
 
@@ -344,11 +342,19 @@ class SteppedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.steps = steps
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        return self.take([fitted(part, X, y, sample_weight) for part in self.parts])
+
+    @property
+    def parts(self) -> list[Any]:
+        return [self.baseline, *self.candidates]
+
+    def take(self, parts: Sequence[Any]) -> Self:
+        """Take parts that are fitted already."""
         from neverworse.evidence import moved
 
-        baseline = fitted(self.baseline, X, y, sample_weight)
-        candidates = [("", fitted(each, X, y, sample_weight)) for each in self.candidates]
-        self.model_ = moved(baseline, candidates, np.array(self.steps), "predict_proba")
+        baseline, *candidates = parts
+        named = [("", each) for each in candidates]
+        self.model_ = moved(baseline, named, np.array(self.steps), "predict_proba")
         self.classes_ = baseline.classes_
         return self
 
