@@ -97,11 +97,11 @@ def test_the_penalty_is_a_number_in_json(results, tmp_path):
     _, folder, *_ = results
     document = json.loads((folder / "certificate.json").read_text())
     assert document["settings"]["alpha"] == 0.0
-    assert document["settings"]["alpha_chosen_by"] is None
+    assert document["settings"]["alpha chosen by"] is None
     fit, *_ = written(tmp_path, rows=few_labels(), alpha="loo")
     settings = json.loads((tmp_path / "study.json").read_text())["settings"]
     assert settings["alpha"] == fit.classifier.supervised_.alpha_ > 0.0
-    assert settings["alpha_chosen_by"] == "leave-one-out"
+    assert settings["alpha chosen by"] == "leave-one-out"
 
 
 def test_study_round_trip(results):
@@ -139,7 +139,7 @@ def test_ids_under_the_name_of_a_result(name):
     _, scored, chosen = studied(fit, settings)
     found = predictions(chosen, scored, name)
     assert found.column_names[:2] == ["row", "prediction"]
-    assert found.column("row").to_pylist() == list(fit.row_names)
+    assert found.column("row").to_pylist() == fit.row_names.to_pylist()
 
 
 def test_a_class_with_one_label(tmp_path):

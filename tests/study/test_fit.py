@@ -78,10 +78,10 @@ def test_names_of_rows():
     rows = table()
     unlabeled = np.array([label is None for label in rows.column("class").to_pylist()])
     fit, _ = fitted()
-    assert list(fit.row_names) == [str(k + 1) for k in np.flatnonzero(unlabeled)]
+    assert fit.row_names.to_pylist() == (np.flatnonzero(unlabeled) + 1).tolist()
     fit, _ = fitted(id="name")
     names = np.array(rows.column("name").to_pylist())
-    assert list(fit.row_names) == names[unlabeled].tolist()
+    assert fit.row_names.to_pylist() == names[unlabeled].tolist()
     assert fit.notes == ()
 
 
@@ -194,7 +194,7 @@ def test_unlabeled_rows_in_a_table_of_their_own(target_is_there):
     apart, _ = fitted(rows=both)
     together, _ = fitted(rows=pa.concat_tables([labeled, unlabeled]))
     np.testing.assert_allclose(apart.classifier.coef_, together.classifier.coef_, rtol=1e-12)
-    assert list(apart.row_names) == [str(k) for k in range(31, 141)]
+    assert apart.row_names.to_pylist() == list(range(31, 141))
 
 
 def test_types_of_two_tables_are_reconciled():

@@ -40,7 +40,7 @@ def test_auto_takes_what_predicts_left_out_labels_better(linear):
     assert fit.kernel.startswith(f"The models are {kind}: labeled rows that are left out")
     if not linear:
         assert np.mean((fit.model.predict(table) == "in") == (truth == 1)) > 0.9
-        assert any("categories count as indicators" in note for note in fit.notes)
+        assert any("Categories count as indicators" in note for note in fit.notes)
 
 
 def test_study_of_a_kernel_says_what_matters_without_weights(tmp_path):

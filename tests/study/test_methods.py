@@ -18,7 +18,6 @@ from neverworse.study._methods import (
     TUNED,
     TunedClassifier,
     collapsed_to,
-    learns_from_itself,
     method_names,
     standard_methods,
     tuned_classifier,
@@ -144,8 +143,5 @@ def test_a_tenth_of_the_share_of_other_classes_is_the_edge(n_others, expected):
     assert found == expected
 
 
-def test_only_methods_that_learn_from_themselves_collapse():
-    methods = standard_methods(ProjectedLeastSquaresClassifier(), METHODS)
-    collapsing = {name for name, method in methods.items() if learns_from_itself(method)}
-    assert collapsing == {"self-training", "self-learning", "TSVM", "label spreading"}
+def test_nothing_collapses_without_unlabeled_rows():
     assert collapsed_to(np.zeros(0, np.intp), np.array([0, 1])) is None

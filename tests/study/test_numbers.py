@@ -23,7 +23,7 @@ def example(n_classes, n=200, n_repeats=3, seed=0):
     probabilities = np.exp(scores) / np.exp(scores).sum(axis=2, keepdims=True)
     names = [f"class {k}" for k in range(n_classes)]
     weights = rng.uniform(0.2, 2.0, n)
-    truth = Truth(np.arange(n), codes, weights, names, 1 if n_classes == 2 else None)
+    truth = Truth(codes, weights, names, 1 if n_classes == 2 else None)
     one_fold = np.zeros((n_repeats, n), int)
     return truth, HeldOut(probabilities.argmax(axis=2), probabilities, probabilities, one_fold)
 
@@ -120,7 +120,7 @@ def test_intervals_of_balanced_accuracy_and_f1_cover_them():
     rng = np.random.default_rng(1)
     codes = np.repeat([0, 1], [60, 15])
     covered = []
-    truth = Truth(np.arange(75), codes, np.ones(75), ["no", "yes"], 1)
+    truth = Truth(codes, np.ones(75), ["no", "yes"], 1)
     for _ in range(400):
         said = np.where(rng.random(75) < np.where(codes == 1, 0.7, 0.9), codes, 1 - codes)
         found = numbers(truth, HeldOut(said[None], None, None, np.zeros((1, 75), int)))
@@ -146,7 +146,7 @@ def test_means_of_estimates():
 
 def test_no_error_is_no_certainty():
     codes = np.repeat([0, 1], 10)
-    truth = Truth(np.arange(20), codes, np.ones(20), ["no", "yes"], 1)
+    truth = Truth(codes, np.ones(20), ["no", "yes"], 1)
     sure = np.eye(2)[codes][None]
     found = numbers(truth, HeldOut(codes[None], sure, sure, np.zeros((1, 20), int)))
     assert found.error.value == 0.0
@@ -158,7 +158,7 @@ def test_no_error_is_no_certainty():
 
 def test_a_class_that_is_never_predicted_has_no_precision():
     codes = np.repeat([0, 1], [15, 5])
-    truth = Truth(np.arange(20), codes, np.ones(20), ["no", "yes"], 1)
+    truth = Truth(codes, np.ones(20), ["no", "yes"], 1)
     found = numbers(truth, HeldOut(np.zeros((1, 20), int), None, None, np.zeros((1, 20), int)))
     assert found.classes[1].precision is None
     assert found.classes[1].recall.value == found.classes[1].f1.value == 0.0

@@ -27,16 +27,16 @@ if TYPE_CHECKING:  # at run time, when a name is first asked for: a report takes
         looks_at,
     )
     from neverworse.study._methods import candidates_named, named
-    from neverworse.study.labeling import (
+    from neverworse.study.labeling import Labeling
+    from neverworse.study.labeling._server import listening, serve
+    from neverworse.study.labeling._shown import (
         LABELS,
-        Labeling,
         asked_of,
         in_points,
         read_answers,
         stored_labels,
         write_questions,
     )
-    from neverworse.study.labeling._server import listening, serve
     from neverworse.study.report import page, write_report
 
 __all__ = ["ColumnFacts", "Comparison", "DataFacts", "FileFacts", "ModelFacts", "Numbers", "Study"]
@@ -54,8 +54,9 @@ __getattr__ = _lazily(
         "_files": "OUTPUTS REPORT read_study write_outputs",
         "_fit": "FitSettings add_unlabeled feature_columns fit_table looks_at",
         "_methods": "candidates_named named",
-        "labeling": "LABELS Labeling asked_of in_points read_answers stored_labels write_questions",
+        "labeling": "Labeling",
         "labeling._server": "listening serve",
+        "labeling._shown": "LABELS asked_of in_points read_answers stored_labels write_questions",
         "report": "page write_report",
     },
 )

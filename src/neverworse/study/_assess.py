@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from typing import Any, TypeVar
 
 import numpy as np
@@ -28,10 +28,9 @@ from neverworse.study._methods import (
     method_names,
     standard_methods,
 )
-from neverworse.study._side_by_side import ScoredRows, coefficients, labeled_curve, unlabeled_curve
+from neverworse.study._side_by_side import RowKind, ScoredRows, coefficients, learning_curve
 from neverworse.study._study import (
     ClassFacts,
-    Coefficient,
     ColumnFacts,
     ConfidentFacts,
     Curve,
@@ -78,28 +77,25 @@ def assess(
     options: dict[str, Any] = {"sample_weight": fit.weights, "seed": seed}
     wanted = method_names(len(names)) if compare_all else (*OURS, settings.model)
     methods = standard_methods(fit.classifier, wanted, seed=seed)
-    stacked = stack(fit, settings, seed=seed, notify=notify)
+    notify("moving towards candidates", 0.0)
+    stacked = stack(fit, settings, seed)
     if settings.model == STACKED:
         stacked.check()
     if settings.model == STACKED or stacked.has_moved:
         # The same objects, so that parts which are compared as well are fitted once.
         methods |= {name: part for name, part in stacked.parts.items() if name in methods}
         methods[STACKED] = stacked.method
-    compared = _unless(
-        ("Methods were not compared.", notes),
-        lambda: compare(
-            methods, X, y, classes=names, positive=fit.positive, notify=notify, **options
-        ),
-    )
-    found: dict[str, Curve | None] = {"unlabeled": None, "labeled": None}
-    for kind, curve in (("unlabeled", unlabeled_curve), ("labeled", labeled_curve)):
+    more = options | {"classes": names, "positive": fit.positive, "notify": notify}
+    compared = _unless("Methods were not compared.", notes, partial(compare, methods, X, y, **more))
+    found: dict[RowKind, Curve | None] = {"unlabeled": None, "labeled": None}
+    for kind in found:
         if curves and compared is not None:
             notify(f"learning curve of {kind} rows", 0.0)
             found[kind] = _unless(
-                (f"There is no learning curve of {kind} rows.", notes),
-                partial(curve, fit.classifier, X, y, **options),
+                f"There is no learning curve of {kind} rows.",
+                notes,
+                partial(learning_curve, kind, fit.classifier, X, y, **options),
             )
-            notify(f"learning curve of {kind} rows", 1.0)
     comparison = None if compared is None else compared.comparison
     evidence = Evidence(
         guarantee=_guarantee(certificate),
@@ -116,35 +112,31 @@ def assess(
         telling=fit.telling,
         kernel=fit.kernel,
     )
-    chosen = choose(
-        *(fit, settings, verdict_of(evidence), comparison, scored, stacked),
-        seed=seed,
-        notify=notify,
-    )
+    notify("choosing the model", 0.0)
+    chosen = choose(fit, settings, verdict_of(evidence), comparison, scored, stacked, seed)
     model, importance = chosen.facts.name, None
     linear = fit.classifier.kernel == "linear"
     if compared is not None and not (linear and model in (SUPERVISED, PROJECTED)):
         # Otherwise, their weights say it.
         importance = _unless(
-            ("The importance of columns was not computed.", notes),
-            partial(compared.importance, model, fit.model.preparation_.feature_columns_, notify),
+            "The importance of columns was not computed.",
+            notes,
+            partial(compared.importance, model, fit.model.preparation_.feature_columns_),
         )
-    weights: tuple[Coefficient, ...] = ()
-    intercepts: tuple[Coefficient, ...] = ()
-    if linear:
-        weights, intercepts = coefficients(
-            fit.classifier, fit.model.preparation_, X, names, fit.positive
-        )
+    weights, intercepts = coefficients(fit)
     study = Study(
         version=__version__,
         made=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
         command=command,
         settings=_settings(fit, settings, seed),
-        packages=_packages(),
+        packages={"python": platform.python_version()} | {name: version(name) for name in PACKAGES},
         data=evidence.data,
         verdict=verdict_of(replace(evidence, model=chosen.facts)),
         ladder=ladder(
-            *(proved, evidence.guarantee == "improved", stacked.facts, stacked.why_not),
+            proved,
+            evidence.guarantee == "improved",
+            stacked.facts,
+            stacked.why_not,
             model=None if model == SUPERVISED else model,
             n_differing=int(np.sum(chosen.codes != chosen.supervised)),
             n_unlabeled=len(chosen.codes),
@@ -167,28 +159,23 @@ def assess(
     return study, scored, chosen
 
 
-def _unless(otherwise: tuple[str, list[str]], make: Callable[[], Part]) -> Part | None:
+def _unless(problem: str, notes: list[str], make: Callable[[], Part]) -> Part | None:
     """Return what is made; if it cannot be made, None, with a note that says why."""
     try:
         return make()
     except ValueError as error:
-        words, notes = otherwise
-        notes.append(f"{words} {error}")
+        notes.append(f"{problem} {error}")
         return None
 
 
 def claim(certificate: Certificate) -> str:
     """Return what is proved, in one sentence for people who know nothing of squared losses."""
-    where = (
-        f"the {count(certificate.n_unlabeled, 'unlabeled row')}"
-        if certificate.rows == "unlabeled"
-        else f"all {certificate.n_labeled + certificate.n_unlabeled:,} rows"
-    )
-    weighted = certificate.class_weight and certificate.rows == "all"
-    included = [
-        *(["ridge penalty included"] if certificate.penalty else []),
-        *(["labeled rows weighted by class"] if weighted else []),
-    ]
+    unlabeled = f"the {count(certificate.n_unlabeled, 'unlabeled row')}"
+    included = ["ridge penalty included"] if certificate.penalty else []
+    where = unlabeled
+    if certificate.rows == "all":
+        where = f"all {certificate.n_labeled + certificate.n_unlabeled:,} rows"
+        included += ["labeled rows weighted by class"] if certificate.class_weight else []
     if included:
         where += f", {' and '.join(included)},"
     conditions = certificate.assumptions.conditions()
@@ -211,10 +198,9 @@ def claim(certificate: Certificate) -> str:
     highest = certificate.supervised_loss[1]
     share = f" ({100.0 * least / highest:.2g} %)" if 0.0 < highest < np.inf else ""
     return (
-        f"Whatever the true classes of the {count(certificate.n_unlabeled, 'unlabeled row')} are"
-        f"{conditions}, the projected model's squared error on {where} is at least "
-        f"{number(least)}{share} lower than that of a model trained on "
-        f"the {certificate.n_labeled:,} labeled rows alone."
+        f"Whatever the true classes of {unlabeled} are{conditions}, the projected model's squared "
+        f"error on {where} is at least {number(least)}{share} lower than that of a model trained "
+        f"on the {certificate.n_labeled:,} labeled rows alone."
     )
 
 
@@ -233,7 +219,7 @@ def _settings(fit: TableFit, settings: FitSettings, seed: int) -> dict[str, Scal
         "target": settings.target,
         "distance": settings.distance,
         "alpha": fit.classifier.supervised_.alpha_,
-        "alpha_chosen_by": "leave-one-out" if settings.alpha == "loo" else None,
+        "alpha chosen by": "leave-one-out" if settings.alpha == "loo" else None,
         "constraint_alpha": fit.classifier.certificate_.penalty,
         "class prior": prior,
         "class weight": settings.class_weight,
@@ -248,21 +234,8 @@ def _settings(fit: TableFit, settings: FitSettings, seed: int) -> dict[str, Scal
     }
 
 
-def _packages() -> dict[str, str]:
-    found = {"python": platform.python_version()}
-    for name in PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
-
-
 def _data(
-    fit: TableFit,
-    settings: FitSettings,
-    files: Sequence[FileFacts],
-    scored: ScoredRows,
+    fit: TableFit, settings: FitSettings, files: Sequence[FileFacts], scored: ScoredRows
 ) -> DataFacts:
     target = fit.target
     n_classes = len(target.classes)
@@ -294,12 +267,9 @@ def _columns(fit: TableFit, settings: FitSettings) -> tuple[ColumnFacts, ...]:
         facts.append(ColumnFacts(settings.weight, "weight", "weights of rows", 0, 0, "weight"))
     n_features = Counter(preparation.feature_columns_)
     for plan in preparation.plans_:
-        made = n_features[plan.name]
-        look = fit.looks.get(plan.name, "")
+        n_made, look = n_features[plan.name], fit.looks.get(plan.name, "")
         facts.append(
-            ColumnFacts(
-                *(plan.name, plan.kind, plan.note, plan.n_missing, made, plan.read_as, look)
-            )
+            ColumnFacts(plan.name, plan.kind, plan.note, plan.n_missing, n_made, plan.read_as, look)
         )
     return tuple(facts)
 
@@ -323,7 +293,7 @@ def ladder(
     if improved:
         certain.append("This is about scores, not about probabilities or wrong predictions.")
     moved = facts is not None and bool(facts.chosen)
-    undecided = tuple(_undecided(facts, model, n_differing, n_unlabeled))
+    undecided = tuple(_undecided(model, n_differing, n_unlabeled))
     return (
         Rung("certain", improved, tuple(certain)),
         Rung("confident", moved, tuple(confident_words(facts, why_not))),
@@ -344,9 +314,8 @@ def confident_words(facts: ConfidentFacts | None, why_not: str = "") -> Iterator
             f"that a step towards {names} lowers the Brier score of the supervised model."
         )
         return
-    where = f"the {count(facts.n_unlabeled, 'unlabeled row')}"
-    if facts.is_sample:
-        where = f"{facts.n_unlabeled:,} of the unlabeled rows, drawn at random,"
+    sample = "a random sample of" if facts.is_sample else "the"
+    where = f"{sample} {count(facts.n_unlabeled, 'unlabeled row')}"
     parts = [("the supervised model", 1.0 - sum(each.step for each in chosen))]
     parts += [(each.name, each.step) for each in chosen]
     blend = listed([f"{percent(step)} {name}" for name, step in parts if step > SMALLEST_PART])
@@ -361,31 +330,19 @@ def confident_words(facts: ConfidentFacts | None, why_not: str = "") -> Iterator
     )
 
 
-def _undecided(
-    facts: ConfidentFacts | None, model: str | None, n_differing: int, n_unlabeled: int
-) -> Iterator[str]:
-    if model is not None:
-        if not n_differing:
-            yield (
-                f"Nothing about errors: the {model} model predicts the same class as the "
-                "supervised one for every unlabeled row."
-            )
-            return
+def _undecided(model: str | None, n_differing: int, n_unlabeled: int) -> Iterator[str]:
+    if model is None:
+        yield "Whether another model is better than the supervised one."
+    elif n_differing:
         yield (
             f"Whether the {model} model makes fewer errors than the supervised one. They "
             f"differ on {n_differing:,} of the {count(n_unlabeled, 'unlabeled row')}. To label "
             "some of these: neverworse label."
         )
-    elif facts is None:
-        yield "Whether another model is better than the supervised one."
     else:
-        best = min(facts.candidates, key=lambda each: each.difference)
-        words = "Whether a candidate is nevertheless better than the supervised model."
-        if best.difference < 0.0:
-            words += (
-                f" On labels that it had not seen, the Brier score of {best.name} is "
-                f"{number(-best.difference, 2)} lower"
-                f"{', which chance may explain.' if not facts.chosen else '.'}"
-            )
-        yield words
+        yield (
+            f"Nothing about errors: the {model} model predicts the same class as the "
+            "supervised one for every unlabeled row."
+        )
+        return
     yield AUDIT

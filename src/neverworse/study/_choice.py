@@ -17,7 +17,7 @@ from neverworse.rows import Rows
 from neverworse.study import _methods
 from neverworse.study._decision import decision_of, wanted_of
 from neverworse.study._fit import FitSettings, TableFit
-from neverworse.study._held_out import LEVEL, USUAL_FOLDS, Progress, Sample, draw_sample, silent
+from neverworse.study._held_out import LEVEL, MOST_LABELED, USUAL_FOLDS, Sample, draw_sample
 from neverworse.study._methods import AUTO, NEIGHBOURS, OURS, PROJECTED, STACKED, SUPERVISED
 from neverworse.study._side_by_side import Predicted, ScoredRows
 from neverworse.study._study import (
@@ -62,63 +62,40 @@ class Stacked:
     model: Any = None  # fitted; the supervised model itself, if nothing is shown to be better
     method: Any = None  # the same with a given step, to be fitted to other rows
 
-    @property
-    def parts(self) -> dict[str, Any]:
-        """The methods, by name, that `method` consists of."""
-        names = [each.name for each in self.facts.chosen] if self.facts else []
-        return dict(zip([SUPERVISED, *names], self.method.parts, strict=True))
-
     def check(self) -> None:
         if self.facts is None:
             problem = f"There is no stacked model: {self.why_not}"
             raise TableError(problem, "Or choose another --model.")
 
     @property
+    def parts(self) -> dict[str, Any]:
+        """The methods, by name, that `method` consists of."""
+        names = [each.name for each in self.facts.chosen] if self.facts else []
+        return dict(zip([SUPERVISED, *names], self.method.parts, strict=True))
+
+    @property
     def has_moved(self) -> bool:
         return self.facts is not None and bool(self.facts.chosen)
 
 
-def stack(
-    fit: TableFit, settings: FitSettings, *, seed: int = 0, notify: Progress = silent
-) -> Stacked:
+def stack(fit: TableFit, settings: FitSettings, seed: int = 0) -> Stacked:
     """Move the supervised model towards the candidates, or say why that cannot be done.
 
     Of many unlabeled rows some are drawn: everything is then about these.
     """
-    from neverworse.evidence import FEWEST_LABELS, SafeStackingClassifier
+    from neverworse.evidence import SafeStackingClassifier
 
-    if not settings.candidates:
-        return Stacked(None, "it was turned off (--candidates none).")
-    if settings.class_weight:
-        return Stacked(
-            None, "with --class-weight, scores are not probabilities that could be compared."
-        )
-    used = fit.target.labeled if fit.weights is None else fit.target.labeled & (fit.weights > 0.0)
-    if used.sum() < FEWEST_LABELS:
-        return Stacked(
-            None,
-            f"it needs at least {FEWEST_LABELS} labeled rows, and there are {used.sum():,}. Label "
-            "more rows.",
-        )
-    notify("moving towards candidates", 0.0)
+    if reason := _no_stacking(fit, settings):
+        return Stacked(None, reason)
     names = SUPERVISED, *settings.candidates
     methods = _methods.standard_methods(fit.classifier, names, seed=seed)
     baseline = methods.pop(SUPERVISED)
     try:
-        sample = draw_sample(
-            *(fit.features, fit.target.codes, fit.weights, MOST_UNLABELED, seed),
-            fits_per_split=len(methods),
-        )
-        if sample.n_labeled < sample.n_labels:
-            # A model of some of the labels would be compared with a supervised model of as many.
-            return Stacked(
-                None,
-                f"there are more than {sample.n_labeled:,} labels, too many to fit all candidates "
-                "several times. Compare methods on held-out rows: --compare.",
-            )
+        sample = draw_sample(*fit.rows, MOST_UNLABELED, seed, fits_per_split=len(methods))
         most = int(np.bincount(sample.y[: sample.n_labeled].astype(np.intp)).max())
         unfitted = SafeStackingClassifier(
-            *(baseline, list(methods.items())),
+            baseline,
+            list(methods.items()),
             level=LEVEL,
             cv=min(USUAL_FOLDS, most),
             response="predict_proba",
@@ -129,8 +106,8 @@ def stack(
     except Exception as error:  # of any candidate
         reason = _methods.reason_of(error)
         return Stacked(None, f"a fit failed. {reason} Choose others: --candidates.")
-    notify("moving towards candidates", 1.0)
-    facts = _confident_facts(stacking.evidence_, sample, len(fit.target.codes))
+    n_unlabeled = len(fit.target.codes) - int(fit.target.labeled.sum())
+    facts = _confident_facts(stacking.evidence_, sample, n_unlabeled)
     model, chosen = stacking.model_, facts.chosen
     if chosen:
         # Of the candidates, what predicts: the model file knows no other part of them.
@@ -140,7 +117,29 @@ def stack(
     return Stacked(facts, "", model, method)
 
 
-def _confident_facts(evidence: Any, sample: Sample, n_rows: int) -> ConfidentFacts:
+def _no_stacking(fit: TableFit, settings: FitSettings) -> str | None:
+    """Return why there is no stacked model, if that is known before candidates are fitted."""
+    from neverworse.evidence import FEWEST_LABELS
+
+    used = fit.target.labeled if fit.weights is None else fit.target.labeled & (fit.weights > 0.0)
+    n_labels = int(used.sum())
+    if not settings.candidates:
+        return "it was turned off (--candidates none)."
+    if settings.class_weight:
+        return "with --class-weight, scores are not probabilities that could be compared."
+    if n_labels < FEWEST_LABELS:
+        needs = f"it needs at least {FEWEST_LABELS} labeled rows"
+        return f"{needs}, and there are {n_labels}. Label more rows."
+    if n_labels > MOST_LABELED:
+        # A model of some of the labels would be compared with a supervised model of as many.
+        return (
+            f"there are more than {MOST_LABELED:,} labels, too many to fit all candidates several "
+            "times. Compare methods on held-out rows: --compare."
+        )
+    return None
+
+
+def _confident_facts(evidence: Any, sample: Sample, n_unlabeled: int) -> ConfidentFacts:
     weights = None if sample.weights is None else sample.weights[: sample.n_labeled]
     differences = np.average(evidence.differences, axis=0, weights=weights)
     columns = zip(evidence.names, evidence.steps, differences, strict=True)
@@ -149,14 +148,14 @@ def _confident_facts(evidence: Any, sample: Sample, n_rows: int) -> ConfidentFac
         evidence.level,
         evidence.n_labeled,
         evidence.n_unlabeled,
-        sample.n_labels + sample.n_unlabeled < n_rows,
+        sample.n_unlabeled < n_unlabeled,
         evidence.expected_change,
         evidence.largest_change,
     )
 
 
 def check_choice(fit: TableFit, settings: FitSettings) -> None:
-    """Raise `TableError` if a model cannot be what is wanted, before others are compared."""
+    """Raise `TableError` if the wanted model cannot be made, before methods are compared."""
     if settings.is_decided:
         wanted_of(fit, settings)
     if settings.model == AUTO:
@@ -184,13 +183,11 @@ def choose(
     comparison: Comparison | None,
     scored: ScoredRows,
     stacked: Stacked,
-    *,
     seed: int = 0,
-    notify: Progress = silent,
 ) -> Chosen:
     """Fit the model that is wanted to all rows, and say what is known about it.
 
-    `TableError`, with a message for people, if it cannot be fitted, or its threshold not be found.
+    `TableError`, with a message for people, if it cannot be fitted or no threshold can be found.
     """
     name, words = _resolved(settings.model, verdict, comparison, fit)
     if name == STACKED:
@@ -198,14 +195,11 @@ def choose(
         method, estimator = stacked.method, stacked.model
     else:
         method = _methods.standard_methods(fit.classifier, [name], seed=seed)[name]
-        notify(f"fitting {name}", 0.0)
         estimator = _estimator(name, method, fit)
     decision, supervised = None, scored.predictions[0]
     if settings.is_decided:
         wanted = wanted_of(fit, settings)
-        found, decision = decision_of(
-            name, method, estimator, fit, wanted, comparison, seed, notify
-        )
+        found, decision = decision_of(name, method, estimator, fit, wanted, comparison, seed)
         estimator = DecidedClassifier(estimator, **found)
         # Otherwise rows would differ by the threshold alone. Scores of other methods are of another
         # kind, so that their calibration means nothing here.
@@ -220,7 +214,6 @@ def choose(
     compiled = any(part in _methods.COMPILED for part in parts)
     facts = ModelFacts(
         name=name,
-        asked=settings.model,
         certified=certified,
         compiled=compiled,
         words=(*words, *_words(name, certified, compiled, decision is not None, stacked)),
@@ -250,10 +243,9 @@ def _estimator(name: str, method: Any, fit: TableFit) -> Any:
         return fit.classifier.supervised_
     if name == PROJECTED:
         return _lean(fit.classifier)
-    X, y, weights = fit.features, fit.target.codes, fit.weights
-    if isinstance(X, Rows) and isinstance(
-        method, _methods.TunedClassifier
-    ):  # which learns from labels
+    X, y, weights = fit.rows
+    if isinstance(X, Rows) and isinstance(method, _methods.TunedClassifier):
+        # Which learns from labels.
         labeled = np.flatnonzero(fit.target.labeled)
         X, y = X.take(labeled), y[labeled]
         weights = None if weights is None else weights[labeled]
@@ -283,10 +275,9 @@ def _said(
     name: str, estimator: Any, fit: TableFit, scored: ScoredRows
 ) -> tuple[Indices, Vector, Matrix | None]:
     if name in (SUPERVISED, PROJECTED) and not isinstance(estimator, DecidedClassifier):
-        of_classes = (scored.supervised if name == SUPERVISED else scored.projected)[
-            scored.unlabeled
-        ]
-        codes = scored.predictions[0 if name == SUPERVISED else 1]
+        which = (SUPERVISED, PROJECTED).index(name)
+        of_classes = (scored.supervised, scored.projected)[which][scored.unlabeled]
+        codes = scored.predictions[which]
         return codes, of_classes[np.arange(len(codes)), codes], nearest_shares(of_classes)
     return _outputs(estimator, fit, scored)
 
@@ -338,7 +329,10 @@ def _audit(fit: TableFit, scored: ScoredRows, codes: Indices, shares: Matrix | N
             for code, low, high in fit.classifier.certificate_.assumptions.class_prior
         }
         found = audit(
-            *(after, before, unknown[:, None], unknown),
+            after,
+            before,
+            unknown[:, None],
+            unknown,
             response=response,
             sample_weight=None if fit.weights is None else fit.weights[scored.unlabeled],
             class_prior=prior or None,
@@ -370,26 +364,16 @@ def _words(
     name: str, certified: bool, compiled: bool, decided: bool, stacked: Stacked
 ) -> Iterator[str]:
     yield f"model.skops holds the {name} model."
-    if name == SUPERVISED and not certified:
-        yield "The certificate is about the projected one, which is compared with it."
-    elif name == STACKED and not stacked.has_moved:
-        yield (
-            "It is the supervised one: no candidate is shown to be better. The certificate is "
-            "about the projected one."
-        )
-    elif name == STACKED:
-        yield (
-            "It has no guarantee: the certificate is about the projected model. It is likely "
-            "better than the supervised one in Brier score: see Confident."
-        )
-        if decided:
-            yield "That is about its probabilities before threshold and calibration."
-    elif not certified:
+    if not certified:
         yield "Nothing is proved about it: the certificate is about the projected model."
-    elif decided:
+    if name == STACKED:
         yield (
-            "The certificate is about its scores: threshold and calibration are not covered by it."
+            "It is likely better than the supervised one in Brier score: see Confident."
+            if stacked.has_moved
+            else "It is the supervised one: no candidate is shown to be better."
         )
+    if decided and (certified or name == STACKED):
+        yield "These statements are about its scores, before threshold and calibration."
     if compiled:
         yield (
             "It predicts with compiled code, which trusts the numbers in the file. Keep the file "

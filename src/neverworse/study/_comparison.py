@@ -4,35 +4,36 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from time import perf_counter
+from functools import cache
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from neverworse._typing import AnyArray, Indices, Matrix, Vector
-from neverworse._words import listed, points
+from neverworse._words import interval, listed, points
 from neverworse.estimators import class_scores, has_class_scores
 from neverworse.model_selection import RepeatedStratifiedLabeledKFold
 from neverworse.study._held_out import (
     HeldOut,
-    Mean,
     Progress,
     Sample,
     Truth,
     brier_scores,
     draw_sample,
     fold_words,
+    mean_over_folds,
     numbers,
     silent,
 )
 from neverworse.study._methods import (
+    SELF_TAUGHT,
     STACKED,
     NearestLabelSpreading,
     SteppedClassifier,
     collapsed_to,
     fit_fold,
     guarantee_of,
-    learns_from_itself,
     reason_of,
 )
 from neverworse.study._study import (
@@ -47,7 +48,6 @@ USUAL_METHODS = 3
 MOST_NEIGHBOURS = 3_000  # unlabeled rows, if a method looks at all pairs of rows
 N_OURS = 2  # the first two methods, without which there is no comparison
 MEASURES = ("error", "brier", "loss")
-SMALLEST_LOSS = 5e-5  # per row; less is not shown
 N_SHUFFLES = 3
 MOST_COLUMNS = 200  # whose importance is found; more take too long
 MOST_NUMBERS = 2_000_000  # of shuffled rows in memory at a time
@@ -72,10 +72,11 @@ def compare(
     if X has many columns or classes, or with label spreading, whose time grows with their square.
     They train in every fold and are never scored. Whatever a method chooses, such as a penalty, it
     chooses in its own `fit`, which sees no label of a test row. A method that fails is left out,
-    unless it is one of the first two.
+    unless it is one of the first two. `notify` is told which method is fitted, and the share of
+    methods that are done.
 
-    Intervals of differences allow for training folds that overlap, see `Mean`. Those of the second
-    method are right with a probability of 95 %; those of all further ones together.
+    Intervals of differences allow for training folds that overlap, see `mean_over_folds`. Those of
+    the second method are right with a probability of 95 %; those of all further ones together.
 
     y has codes of the classes, NaN where unlabeled. The positive class is that of the calibration
     curve and of the columns that matter. `ValueError`, with a message for people, if a class has
@@ -108,15 +109,32 @@ class Compared:
         self._folds = np.zeros((sample.n_repeats, len(truth.codes)), dtype=np.intp)
         for split, (_, test) in enumerate(self._splits):
             self._folds[split // sample.n_folds, test] = split
-        self._methods = methods
-        self._fits: dict[str, list[tuple[Any, float]]] = {}  # models and seconds, of each split
+        self._models: dict[str, list[Any]] = {}  # of each split
         self._by_fold: dict[str, dict[str, Vector]] = {}  # means over test rows, by measure
-        self._collapsed: dict[str, Counter[str]] = {}  # fits, by the class that they give to all
         self.held_out: dict[str, HeldOut] = {}
-        failures = self._fit_all(notify)
+        failures: dict[str, str] = {}
+
+        @cache
+        def fitted_to(split: int, method: Any) -> Any:
+            if isinstance(method, SteppedClassifier):  # whose parts may be compared as well
+                return clone(method).take([fitted_to(split, part) for part in method.parts])
+            return fit_fold(method, sample, self._splits[split][0])
+
+        for k, (name, method) in enumerate(methods.items()):
+            notify(f"comparing {name}", k / len(methods))
+            try:
+                models = [fitted_to(split, method) for split in range(len(self._splits))]
+                self.held_out[name] = self._predicted(models)
+            except Exception as error:
+                if k < N_OURS:
+                    raise
+                failures[name] = reason_of(error)
+            else:
+                self._models[name] = models
+                self._by_fold[name] = self._fold_means(name)
         names = list(self.held_out)
         self._n_tests = max(1, 2 * (len(names) - 2))  # errors and Brier scores of further methods
-        facts = [self._facts(name) for name in names]
+        facts = [self._facts(name, guarantee_of(methods[name])) for name in names]
         self.better = self._better(names)
         self.comparison = Comparison(
             sample.n_folds,
@@ -127,12 +145,10 @@ class Compared:
             numbers(truth, self._majority()),
             tuple(facts),
             failures,
-            " ".join(self._words(facts, failures, len(methods) - N_OURS)),
+            " ".join(self._words(facts)),
         )
 
-    def importance(
-        self, name: str, columns: Sequence[str], notify: Progress = silent
-    ) -> Importance:
+    def importance(self, name: str, columns: Sequence[str]) -> Importance:
         """Return how much worse a method predicts held-out rows without what a column says.
 
         The column is shuffled among the held-out rows of a fold: all of its features together,
@@ -145,8 +161,8 @@ class Compared:
         if len(of_column) > MOST_COLUMNS:
             raise ValueError(f"There are {len(of_column):,} columns, more than {MOST_COLUMNS}.")
         rng = np.random.default_rng(self._seed)
-        increases = {column: np.zeros(self._sample.n_folds) for column in of_column}
-        models = [model for model, _ in self._fits[name][: self._sample.n_folds]]  # one repeat
+        increases = np.zeros((len(of_column), self._sample.n_folds))
+        models = self._models[name][: self._sample.n_folds]  # one repeat
         for fold, (model, (_, test)) in enumerate(zip(models, self._splits, strict=False)):
             rows = self._sample.X[test]
             rows = rows.toarray() if hasattr(rows, "toarray") else np.array(rows)
@@ -154,19 +170,16 @@ class Compared:
             # Many small predictions take much longer than a large one.
             n_together = max(1, MOST_NUMBERS // (N_SHUFFLES * rows.size))
             for start in range(0, len(of_column), n_together):
-                some = list(of_column)[start : start + n_together]
                 copies = [
-                    _shuffled(rows, of_column[column], rng)
-                    for column in some
+                    _shuffled(rows, features, rng)
+                    for features in list(of_column.values())[start : start + n_together]
                     for _ in range(N_SHUFFLES)
                 ]
-                after = self._losses(model, copies, test).reshape(len(some), N_SHUFFLES)
-                for column, mean in zip(some, after.mean(axis=1), strict=True):
-                    increases[column][fold] = mean - before
-            notify("importance of columns", (fold + 1) / len(models))
+                after = self._losses(model, copies, test).reshape(-1, N_SHUFFLES).mean(axis=1)
+                increases[start : start + n_together, fold] = after - before
         found = [
-            ColumnImportance(column, self._mean(values).estimate())
-            for column, values in increases.items()
+            ColumnImportance(column, mean_over_folds(values, self._sample.test_share))
+            for column, values in zip(of_column, increases, strict=True)
         ]
         found.sort(key=lambda each: -each.increase.value)
         has_shares = hasattr(models[0], "predict_proba")
@@ -179,7 +192,7 @@ class Compared:
         if positive is not None:
             codes = (codes == positive).astype(np.intp)
         if hasattr(model, "predict_proba"):
-            shares = self._shares(model, rows)
+            shares = np.asarray(model.predict_proba(rows))
             if positive is not None:
                 own = shares[:, positive]
                 shares = np.column_stack([1.0 - own, own])
@@ -192,64 +205,23 @@ class Compared:
         )
         return means
 
-    def _fit_all(self, notify: Progress) -> dict[str, str]:
-        """Fit all methods, and return those that failed with the reason."""
-        failures: dict[str, str] = {}
-        n_fits = len(self._splits) * len(self._methods)
-        for k, (name, method) in enumerate(self._methods.items()):
-            try:
-                for split in self._fit(name, method):
-                    notify("comparing methods", (k * len(self._splits) + split + 1) / n_fits)
-            except Exception as error:
-                if k < N_OURS:
-                    raise
-                failures[name] = reason_of(error)
-        return failures
-
-    def _fit(self, name: str, method: Any) -> Iterator[int]:
-        """Fit a method to all splits, and yield each that is done."""
+    def _predicted(self, models: Sequence[Any]) -> HeldOut:
+        """Return what the models of all splits say about their test rows."""
         shape = self._sample.n_repeats, len(self.truth.codes)
-        found = {"predictions": np.zeros(shape, dtype=np.intp)}
-        means = {measure: np.full(len(self._splits), np.nan) for measure in MEASURES}
-        fits: list[tuple[Any, float]] = []
-        for split, (train, test) in enumerate(self._splits):
-            fits.append(self._model(method, split))
-            model, _ = fits[-1]
-            self._check_collapse(name, model, train)
-            said = self._said(model, self._sample.X[test])
-            codes, weights = self.truth.codes[test], self.truth.weights[test]
-            losses = {"error": said["predictions"] != codes}
-            if "probabilities" in said:
-                losses["brier"] = brier_scores(codes, said["probabilities"])
-            if has_class_scores(model):
-                losses["loss"] = brier_scores(codes, said["scores"])
-            for measure, values in losses.items():
-                means[measure][split] = np.average(values, weights=weights)
-            for kind, values in said.items():
-                if kind not in found:
-                    found[kind] = np.full((*shape, values.shape[-1]), np.nan)
-                found[kind][split // self._sample.n_folds, test] = values
-            yield split
-        self._fits[name], self._by_fold[name] = fits, means
-        self.held_out[name] = HeldOut(
+        found: dict[str, AnyArray] = {}
+        for split, (model, (_, test)) in enumerate(zip(models, self._splits, strict=True)):
+            for kind, values in self._said(model, self._sample.X[test]).items():
+                every = found.setdefault(kind, np.zeros((*shape, *values.shape[1:]), values.dtype))
+                every[split // self._sample.n_folds, test] = values
+        return HeldOut(
             found["predictions"], found.get("probabilities"), found.get("scores"), self._folds
         )
-
-    def _model(self, method: Any, split: int) -> tuple[Any, float]:
-        """Return a method fitted to a split, and how long that took; parts are fitted once."""
-        if isinstance(method, SteppedClassifier):
-            known = {id(self._methods[name]): fits[split] for name, fits in self._fits.items()}
-            fits = [known.get(id(part)) or self._model(part, split) for part in method.parts]
-            return method.of(*(model for model, _ in fits)), sum(seconds for _, seconds in fits)
-        start = perf_counter()
-        model = fit_fold(method, self._sample, self._splits[split][0])
-        return model, perf_counter() - start
 
     def _said(self, model: Any, X: Any) -> dict[str, AnyArray]:
         """Return what a model says about rows: see `HeldOut`."""
         said: dict[str, AnyArray] = {"predictions": np.asarray(model.predict(X)).astype(np.intp)}
         if hasattr(model, "predict_proba"):
-            said["probabilities"] = self._shares(model, X)
+            said["probabilities"] = np.asarray(model.predict_proba(X), dtype=np.float64)
         if has_class_scores(model):
             said["scores"] = class_scores(model, X)
         elif "probabilities" in said:
@@ -259,21 +231,20 @@ class Compared:
             said["scores"] = np.column_stack([-decision, decision])
         return said
 
-    def _shares(self, model: Any, X: Any) -> AnyArray:
-        """Return probabilities of all classes; a method need not know all, nor in this order."""
-        found = model.predict_proba(X)
-        shares = np.zeros((len(found), len(self.truth.classes)))
-        shares[:, np.asarray(model.classes_, dtype=np.intp)] = found
-        return shares
-
-    def _check_collapse(self, name: str, model: Any, train: Indices) -> None:
-        """Count a fit whose model gives nearly all unlabeled rows to one class."""
-        if learns_from_itself(model):
-            n_labeled = self._sample.n_labeled
-            predicted = np.asarray(model.predict(self._sample.X[n_labeled:])).astype(np.intp)
-            to = collapsed_to(predicted, self.truth.codes[train[train < n_labeled]])
-            if to is not None:
-                self._collapsed.setdefault(name, Counter())[self.truth.classes[to]] += 1
+    def _fold_means(self, name: str) -> dict[str, Vector]:
+        """Return the mean loss over the test rows of each split, by measure, where there is one."""
+        codes, said = self.truth.codes, self.held_out[name]
+        losses: dict[str, AnyArray] = {"error": said.predictions != codes}
+        if said.probabilities is not None:
+            losses["brier"] = brier_scores(codes, said.probabilities)
+        if has_class_scores(self._models[name][0]) and said.scores is not None:
+            losses["loss"] = brier_scores(codes, said.scores)
+        means = {measure: np.zeros(len(self._splits)) for measure in losses}
+        for split, (_, test) in enumerate(self._splits):
+            repeat, weights = split // self._sample.n_folds, self.truth.weights[test]
+            for measure, values in losses.items():
+                means[measure][split] = np.average(values[repeat, test], weights=weights)
+        return means
 
     def _majority(self) -> HeldOut:
         """Return predictions of the largest class, and the shares of the classes."""
@@ -285,31 +256,25 @@ class Compared:
             shares[split // self._sample.n_folds, test] = counts / counts.sum()
         return HeldOut(shares.argmax(axis=2), shares, shares, self._folds)
 
-    def _mean(self, values: Vector) -> Mean:
-        return Mean.over_folds(values, self._sample.test_share)
-
     def _difference(self, name: str, measure: str, other: str, n_tests: int) -> Estimate | None:
         """Return the difference of a method from another one; None if it is not known."""
-        values = self._by_fold[name][measure] - self._by_fold[other][measure]
-        if np.isnan(values).any():
+        if name == other or not all(measure in self._by_fold[each] for each in (name, other)):
             return None
+        values = self._by_fold[name][measure] - self._by_fold[other][measure]
         most = 1.0 if measure == "error" else np.inf  # shares differ by no more
-        return self._mean(values).estimate(n_tests, least=-most, most=most)
+        share = self._sample.test_share
+        return mean_over_folds(values, share, n_tests=n_tests, least=-most, most=most)
 
-    def _facts(self, name: str) -> MethodFacts:
-        first, second, *_ = [*self.held_out, ""]
-        n_tests = 1 if name == second else self._n_tests
-        losses = self._by_fold[name]["loss"]
+    def _facts(self, name: str, guarantee: str) -> MethodFacts:
+        names = list(self.held_out)
+        n_tests = 1 if name in names[:N_OURS] else self._n_tests
+        losses = self._by_fold[name].get("loss")
         return MethodFacts(
             name,
-            guarantee_of(self._methods[name]),
-            float(np.mean([seconds for _, seconds in self._fits[name]])),
+            guarantee,
             numbers(self.truth, self.held_out[name]),
-            None if np.isnan(losses).any() else self._mean(losses).estimate(),
-            *(
-                None if name == first else self._difference(name, measure, first, n_tests)
-                for measure in MEASURES
-            ),
+            None if losses is None else mean_over_folds(losses, self._sample.test_share),
+            *(self._difference(name, measure, names[0], n_tests) for measure in MEASURES),
         )
 
     def _better(self, names: Sequence[str]) -> tuple[str, ...]:
@@ -325,76 +290,55 @@ class Compared:
                 for other in ours
             ]
             if all(min(each) < 0 and max(each) <= 0 for each in signs):
-                error, brier = (self._by_fold[name][each].mean() for each in ("error", "brier"))
-                found.append((np.inf if np.isnan(brier) else brier, error, name))
+                means = {measure: each.mean() for measure, each in self._by_fold[name].items()}
+                found.append((means.get("brier", np.inf), means["error"], name))
         return tuple(name for *_, name in sorted(found))
 
-    def _words(
-        self, methods: Sequence[MethodFacts], failures: Mapping[str, str], n_others: int
-    ) -> Iterator[str]:
+    def _words(self, methods: Sequence[MethodFacts]) -> Iterator[str]:
         """Yield what follows, honestly: errors, quadratic loss, and how little may be known."""
         base, *others = methods
-        yield _errors(base, others)
+        clear = [
+            f"{each.method} ({points(each.error_difference.value, sign=True)} percentage points)"
+            for each in others
+            if each.error_difference is not None and each.error_difference.sign
+        ]
+        if clear:
+            yield (
+                f"On held-out rows, the error differs from that of the {base.method} method by "
+                f"more than chance would explain: {listed(clear)}."
+            )
+        else:
+            yield (
+                f"No method's error on held-out rows differs from that of the {base.method} method "
+                "by more than chance would explain."
+            )
         for each in others:
             if each.guarantee != "none" and each.loss_difference is not None:
-                yield _loss(each.method, each.loss_difference, base.method)
-        differences = [each.error_difference for each in others]
-        widest = max((each.margin for each in differences if each is not None), default=0.0)
-        if widest:
-            yield (
-                f"With {self._sample.rows_in_words}, differences between error rates are known to "
-                f"within about ±{points(widest)} percentage points."
-            )
-        yield from fold_words(self.truth.classes, self.truth.codes, self._sample.n_folds)
-        n_fits = len(self._splits)
-        for method, counts in self._collapsed.items():
-            name, n_collapsed = max(counts.items(), key=lambda pair: pair[1])
-            if 2 * n_collapsed > n_fits:
                 yield (
-                    f"{method} has collapsed: in {n_collapsed} of {n_fits} fits it gives {name!r} "
-                    "to nearly all unlabeled rows."
+                    "In squared loss per held-out row, which the guarantee is about, the "
+                    f"{each.method} method differs from the {base.method} one by "
+                    f"{interval(each.loss_difference, sign=True)}."
                 )
-        if failures and len(failures) == n_others:
-            yield "None of the other methods could be fitted."
-        for method, reason in failures.items():
-            yield f"{method} failed: {reason}"
+        yield from fold_words(self.truth.classes, self.truth.codes, self._sample.n_folds)
+        for name in SELF_TAUGHT:
+            if name in self._models:
+                yield from self._collapse(name, self._models[name])
+
+    def _collapse(self, name: str, models: Sequence[Any]) -> Iterator[str]:
+        """Say it if most fits of a method give nearly all unlabeled rows to one class."""
+        n_labeled, found = self._sample.n_labeled, Counter[int | None]()
+        for model, (train, _) in zip(models, self._splits, strict=True):
+            predicted = np.asarray(model.predict(self._sample.X[n_labeled:])).astype(np.intp)
+            found[collapsed_to(predicted, self.truth.codes[train[train < n_labeled]])] += 1
+        code, n_collapsed = found.most_common(1)[0]
+        if code is not None and 2 * n_collapsed > len(models):
+            yield (
+                f"{name} has collapsed: in {n_collapsed} of {len(models)} fits it gives "
+                f"{self.truth.classes[code]!r} to nearly all unlabeled rows."
+            )
 
 
 def _shuffled(rows: Matrix, features: Indices, rng: np.random.Generator) -> Matrix:
     shuffled = rows.copy()
     shuffled[:, features] = rows[rng.permutation(len(rows))][:, features]
     return shuffled
-
-
-def _errors(base: MethodFacts, others: Sequence[MethodFacts]) -> str:
-    clear: dict[int, list[str]] = {-1: [], 0: [], 1: []}
-    for each in others:
-        found = each.error_difference
-        if found is not None:
-            change = points(found.value, sign=True)
-            clear[found.sign].append(f"{each.method} ({change} percentage points)")
-    if not clear[-1] and not clear[1]:
-        return (
-            f"No method's error on held-out rows differs from that of the {base.method} method by "
-            "more than chance would explain."
-        )
-    parts = [
-        f"{kind} errors: {listed(names)}"
-        for kind, names in (("fewer", clear[-1]), ("more", clear[1]))
-        if names
-    ]
-    return (
-        f"On held-out rows, these differ from the {base.method} method by more than chance would "
-        f"explain; {'; '.join(parts)}."
-    )
-
-
-def _loss(method: str, difference: Estimate, base: str) -> str:
-    start = f"In squared loss, which the guarantee is about, the {method} method is "
-    if max(abs(difference.value), difference.margin) < SMALLEST_LOSS:
-        return f"{start}the same as the {base} one."
-    way = "lower" if difference.value < 0.0 else "higher"
-    change = f"{abs(difference.value):.4f} (±{difference.margin:.4f}) per held-out row"
-    if not difference.sign:
-        return f"{start}not clearly different: {way} by {change}."
-    return f"{start}{way} than the {base} one by {change}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,13 +15,11 @@ from neverworse.model_selection import StratifiedLabeledKFold
 from neverworse.study._fit import FitSettings, TableFit
 from neverworse.study._held_out import (
     HeldOut,
-    Progress,
     Sample,
     Truth,
     draw_sample,
     fold_words,
     numbers,
-    silent,
 )
 from neverworse.study._methods import fit_fold
 from neverworse.study._study import Comparison, DecisionFacts, Numbers
@@ -53,22 +52,22 @@ class ThresholdRule:
         """Return the rule that the command line means; `ValueError`, for people, if it is none."""
         if text in ("balanced", "f1"):
             return cls("balanced" if text == "balanced" else "f1")
-        kind, _, costs = text.rpartition("=")
+        costs = text.removeprefix("cost=")
         try:
-            numbers = [float(part) for part in (costs.split(":") if kind == "cost" else [text])]
-            if kind not in ("", "cost") or len(numbers) != (2 if kind else 1):
-                raise ValueError
+            if costs == text:
+                rule = cls(value=float(text))
+            else:
+                miss, alarm = map(float, costs.split(":"))
+                rule = cls("cost", miss=miss, alarm=alarm)
         except ValueError:
             raise ValueError(
                 f"--threshold is a number between 0 and 1, balanced, f1 or cost=5:1, not {text!r}."
             ) from None
-        if not kind:
-            if not 0.0 < numbers[0] < 1.0:
-                raise ValueError(f"--threshold is a probability between 0 and 1, not {text}.")
-            return cls(value=numbers[0])
-        if not all(0.0 < cost < float("inf") for cost in numbers):
+        if not 0.0 < rule.value < 1.0:
+            raise ValueError(f"--threshold is a probability between 0 and 1, not {text}.")
+        if not all(0.0 < cost < float("inf") for cost in (rule.miss, rule.alarm)):
             raise ValueError(f"--threshold: both costs must be positive, but are {costs}.")
-        return cls("cost", miss=numbers[0], alarm=numbers[1])
+        return rule
 
     def __str__(self) -> str:
         if self.kind == "cost":
@@ -131,10 +130,6 @@ class Wanted:
     calibrate: bool
 
     @property
-    def what(self) -> str:
-        return f"deciding on the {'calibration' if self.calibrate else 'threshold'}"
-
-    @property
     def needs_labels(self) -> bool:
         """Whether labeled rows have to be held out."""
         return self.calibrate or self.rule.kind != "fixed"
@@ -167,7 +162,6 @@ def nested_numbers(
     truth: Truth,
     wanted: Wanted,
     seed: int,
-    notify: Progress = silent,
 ) -> Numbers | None:
     """Return how well a method does with what `decide` finds, on rows that it has not seen.
 
@@ -185,7 +179,6 @@ def nested_numbers(
         model = DecidedClassifier(fit_fold(method, sample, train), **settings)
         shares[0, test] = model.predict_proba(sample.X[test])
         predictions[0, test], places[0, test] = model.decide(shares[0, test]), fold
-        notify(wanted.what, (fold + 1) / folds.n_splits)
     return numbers(truth, HeldOut(predictions, shares, shares, places))
 
 
@@ -270,7 +263,6 @@ def decision_of(
     wanted: Wanted,
     comparison: Comparison | None,
     seed: int,
-    notify: Progress,
 ) -> tuple[dict[str, Any], DecisionFacts]:
     """Decide on threshold and calibration of a method, and test that on rows that it has not seen.
 
@@ -279,79 +271,69 @@ def decision_of(
     """
     if not (wanted.calibrate or hasattr(estimator, "predict_proba")):
         raise TableError(f"{name} has no probabilities for --threshold. Add --calibrate.")
-    notify(wanted.what, 0.0)
+    settings = {"positive": wanted.positive, "threshold": wanted.rule.value, "sigmoids": None}
+    numbers, words = None, []
     try:
-        sample = draw_sample(
-            fit.features,
-            fit.target.codes,
-            fit.weights,
-            MOST_UNLABELED,
-            seed,
-            fits_per_split=MOST_FOLDS + 1.0,
-        )
+        sample = draw_sample(*fit.rows, MOST_UNLABELED, seed, fits_per_split=MOST_FOLDS + 1.0)
     except ValueError as error:  # one label of a class, or one of a positive weight
         if wanted.needs_labels:
             raise TableError(str(error)) from None
-        settings = {"positive": wanted.positive, "threshold": wanted.rule.value, "sigmoids": None}
-        return settings, _facts(fit, comparison, name, wanted, settings, 0, None)
-    settings = decide(method, sample, np.arange(len(sample.y)), wanted, seed)
-    truth = Truth.of(sample, fit.target.class_names, fit.positive)
-    numbers = nested_numbers(method, sample, truth, wanted, seed, notify)
-    n_folds = min(MOST_FOLDS, int(np.bincount(truth.codes).min()))
-    return settings, _facts(fit, comparison, name, wanted, settings, n_folds, numbers)
-
-
-def _facts(
-    fit: TableFit,
-    comparison: Comparison | None,
-    name: str,
-    wanted: Wanted,
-    settings: dict[str, Any],
-    n_folds: int,
-    numbers: Numbers | None,
-) -> DecisionFacts:
-    rule, threshold = wanted.rule, settings["threshold"]
+    else:
+        settings = decide(method, sample, np.arange(len(sample.y)), wanted, seed)
+        truth = Truth.of(sample, fit.target.class_names, fit.positive)
+        numbers = nested_numbers(method, sample, truth, wanted, seed)
+        if wanted.needs_labels:
+            n_folds = min(MOST_FOLDS, int(np.bincount(truth.codes).min()))
+            words = list(fold_words(truth.classes, truth.codes, n_folds))
     positive = None if wanted.positive is None else fit.target.class_names[wanted.positive]
-    words = []
+    usual = None
+    if comparison is not None and wanted.rule.kind == "cost":
+        usual = comparison.of(name).numbers
+    return settings, DecisionFacts(
+        rule=str(wanted.rule),
+        positive=positive,
+        threshold=settings["threshold"],
+        calibrated=wanted.calibrate,
+        numbers=numbers,
+        words=(*_words(wanted, positive, settings["threshold"], numbers, usual), *words),
+    )
+
+
+def _words(
+    wanted: Wanted,
+    positive: str | None,
+    threshold: float | None,
+    numbers: Numbers | None,
+    usual: Numbers | None,
+) -> Iterator[str]:
+    """Say what was decided on, and how well that does; `usual` is at a threshold of 0.5."""
+    rule = wanted.rule
     if wanted.calibrate:
-        words.append(
+        yield (
             "Probabilities are calibrated by Platt's sigmoid, fitted to labeled rows that were "
             "held out."
         )
     if threshold is not None:
         where = "" if rule.kind == "fixed" else ", on labeled rows that were held out"
-        words.append(
+        yield (
             f"{positive!r} is predicted where its probability is at least {threshold:.4g}: "
             f"{rule.words}{where}."
         )
-    if wanted.needs_labels:
-        codes = fit.target.codes[fit.target.labeled].astype(np.intp)
-        words += fold_words(fit.target.class_names, codes, n_folds)
     if numbers is None:
-        words.append(
+        yield (
             "How well this does on other rows was not tested: that takes three labels of every "
             "class."
         )
-    else:
-        found = ["calibration"] if wanted.calibrate else []
-        found += ["threshold"] if rule.kind != "fixed" else []
-        how = f", with {' and '.join(found)} found in each training fold alone" if found else ""
-        words.append(f"This is tested on held-out rows{how}.")
-    if numbers is not None and rule.kind == "cost" and wanted.positive is not None:
+        return
+    found = ["calibration"] if wanted.calibrate else []
+    found += ["threshold"] if rule.kind != "fixed" else []
+    how = f", with {' and '.join(found)} found in each training fold alone" if found else ""
+    yield f"This is tested on held-out rows{how}."
+    if rule.kind == "cost" and wanted.positive is not None:
         costs = f"It costs {_cost(rule, wanted.positive, numbers):.3g} per held-out row"
-        if comparison is not None:
-            usual = comparison.of(name).numbers
+        if usual is not None:
             costs += f"; a threshold of 0.5, {_cost(rule, wanted.positive, usual):.3g}"
-        words.append(f"{costs}.")
-    return DecisionFacts(
-        rule=str(rule),
-        positive=positive,
-        threshold=threshold,
-        calibrated=wanted.calibrate,
-        n_folds=n_folds,
-        numbers=numbers,
-        words=tuple(words),
-    )
+        yield f"{costs}."
 
 
 def _cost(rule: ThresholdRule, positive: int, numbers: Numbers) -> float:

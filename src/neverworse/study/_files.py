@@ -14,10 +14,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import csv
 
 from neverworse import __version__
 from neverworse._files import only_one, scratch_folder, take_places
+from neverworse._words import cropped
 from neverworse.projection import Certificate
 from neverworse.study._choice import Chosen
 from neverworse.study._methods import PROJECTED
@@ -39,12 +41,12 @@ def study_from(content: Any) -> Study:
         n_bins = len(scores.edges) - 1
         for group in scores.groups:
             _check_lengths("scores", n_bins, group.supervised, group.projected)
-    _check_lengths("changes.counts", n_classes, study.changes.counts, *study.changes.counts)
     for curve in (study.unlabeled_curve, study.labeled_curve):
         for line in () if curve is None else curve.lines:
             _check_lengths("a curve", len(curve.sizes) if curve else 0, line.error, line.loss)
     if study.comparison is not None:
-        for numbers in study.comparison.all_numbers():
+        every = [study.comparison.baseline, *(each.numbers for each in study.comparison.methods)]
+        for numbers in every:
             _check_lengths("numbers", n_classes, numbers.classes, *numbers.confusion)
         methods = [each.method for each in study.comparison.methods]
         for part, name in (("verdict.model", study.verdict.model), ("model", study.model.name)):
@@ -88,22 +90,29 @@ def made(kind: Any, content: Any, where: str) -> Any:
     if isinstance(kind, type) and dataclasses.is_dataclass(kind):
         hints = typing.get_type_hints(kind)
         if not isinstance(content, dict) or set(content) != set(hints):
-            raise ValueError(f"{where} does not have the parts of {_name(kind)}.")
+            raise ValueError(f"{where} does not have the parts of {kind.__name__}.")
         return kind(**{key: made(hints[key], content[key], f"{where}.{key}") for key in hints})
     if origin in (typing.Union, types.UnionType):
-        return _first_of(inner, content, where)
+        errors = []
+        for each in inner:
+            try:
+                return made(each, content, where)
+            except ValueError as error:
+                errors.append(error)
+        raise errors[0]
     if origin is tuple:
         return _tuple(inner, content, where)
     if origin is typing.Literal:
         if not isinstance(content, str) or content not in inner:
-            raise ValueError(f"{where} is {_shown(content)}.")
+            raise ValueError(f"{where} is {cropped(repr(content))}.")
         return content
     if origin is dict:
         if not isinstance(content, dict):
             raise ValueError(f"{where} is not an object.")
         return {key: made(inner[1], each, f"{where}.{key}") for key, each in content.items()}
     if not _is(kind, content):
-        raise ValueError(f"{where} is {_shown(content)}, not {_name(kind)}.")
+        name = getattr(kind, "__name__", str(kind))
+        raise ValueError(f"{where} is {cropped(repr(content))}, not {name}.")
     return content
 
 
@@ -124,26 +133,6 @@ def _tuple(kinds: tuple[Any, ...], content: Any, where: str) -> tuple[Any, ...]:
         raise ValueError(f"{where} has {len(content)} parts, not {len(kinds)}.")
     pairs = zip(kinds, content, strict=True)
     return tuple(made(kind, each, f"{where}[{k}]") for k, (kind, each) in enumerate(pairs))
-
-
-def _first_of(kinds: tuple[Any, ...], content: Any, where: str) -> Any:
-    error = None
-    for kind in kinds:
-        try:
-            return made(kind, content, where)
-        except ValueError as found:
-            error = error or found
-    assert error is not None
-    raise error
-
-
-def _shown(content: Any) -> str:
-    text = repr(content)
-    return text if len(text) <= 60 else f"{text[:59]}…"
-
-
-def _name(kind: Any) -> str:
-    return getattr(kind, "__name__", str(kind))
 
 
 MODEL, PREDICTIONS, CERTIFICATE = "model.skops", "predictions.csv", "certificate.json"
@@ -204,7 +193,6 @@ def predictions(chosen: Chosen, scored: ScoredRows, id_name: str | None) -> pa.T
     first, second = chosen.supervised, chosen.codes
     names = pa.array([str(name) for name in scored.classes])
     each, projected = np.arange(len(second)), chosen.facts.name == PROJECTED
-    row_names: Any = getattr(scored.row_names, "values", scored.row_names)
     columns: dict[str, Any] = {
         "prediction": names.take(pa.array(second)),
         "score": chosen.scores,
@@ -218,7 +206,7 @@ def predictions(chosen: Chosen, scored: ScoredRows, id_name: str | None) -> pa.T
     if projected and len(scored.classes) > 2:
         for k, name in enumerate(scored.classes):
             columns[f"soft_label: {name}"] = scored.soft_labels[:, k]
-    return pa.table(with_names(columns, id_name, pa.array(row_names)))
+    return pa.table(with_names(columns, id_name, scored.row_names))
 
 
 def read_predictions(path: Path, classes: Sequence[str]) -> tuple[Predicted, Predicted]:
@@ -227,23 +215,22 @@ def read_predictions(path: Path, classes: Sequence[str]) -> tuple[Predicted, Pre
     `ValueError` if `predictions` are something else.
     """
     wanted = dict.fromkeys(["supervised_prediction", "prediction"], pa.string())
-    codes = {classes[k]: k for k in range(len(classes))}
     # An apostrophe keeps spreadsheets from taking names for formulas.
-    codes = {f"'{name}": k for name, k in codes.items()} | codes
-    models = []
+    names = pa.array([*classes, *(f"'{name}" for name in classes)])
     try:
         found = csv.read_csv(
             path,
             parse_options=csv.ParseOptions(newlines_in_values=True),
             convert_options=csv.ConvertOptions(include_columns=[*wanted], column_types=wanted),
         )
-        for column in found.columns:
-            encoded = column.combine_chunks().dictionary_encode()
-            known = np.array([codes[text] for text in encoded.dictionary.to_pylist()], np.intp)
-            indices = encoded.indices.to_numpy(zero_copy_only=False)
-            models.append(Predicted(known[indices], len(classes)))
-    except (pa.ArrowException, KeyError) as error:
+    except pa.ArrowException as error:
         raise ValueError(f"{path}: {error}") from None
+    models = []
+    for column in found.columns:
+        codes = pc.index_in(column, names)
+        if codes.null_count:
+            raise ValueError(f"{path} has a class that the study does not have.")
+        models.append(Predicted(codes.to_numpy().astype(np.intp) % len(classes), len(classes)))
     supervised, chosen = models
     return supervised, chosen
 
@@ -280,7 +267,7 @@ def read_study(folder: Path) -> Study:
         )
     content = None
     try:
-        content = json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_number)
+        content = json.loads(path.read_text(encoding="utf-8"))
         return study_from(content)
     except (ValueError, RecursionError) as error:
         raise ValueError(
@@ -297,10 +284,6 @@ def _origin(content: Any) -> str:
         f"was written by neverworse {printable(version)}, which this one ({__version__}) does not "
         "read"
     )
-
-
-def _no_number(text: str) -> float:
-    raise ValueError(f"{text} is not a number.")
 
 
 def _write_json(path: Path, content: Any) -> None:

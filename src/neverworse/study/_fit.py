@@ -13,7 +13,6 @@ from sklearn.base import clone
 from neverworse._typing import Mask, Matrix, Vector
 from neverworse._words import count, nearest
 from neverworse.estimators import LeastSquaresClassifierCV, ProjectedLeastSquaresClassifier
-from neverworse.projection import Certificate
 from neverworse.rows import Rows
 from neverworse.study._methods import AUTO
 from neverworse.tables import (
@@ -100,17 +99,22 @@ class TableFit:
     target: Target
     features: Matrix | Rows  # prepared
     weights: Vector | None
-    row_names: Sequence[str]  # ids of the unlabeled rows, or their numbers, counted from 1
+    row_names: pa.Array  # ids of the unlabeled rows, or their numbers, counted from 1
     positive: int | None  # the class that precision, recall and the like are about
-    notes: tuple[str, ...] = ()  # what people should know about the table
-    looks: Mapping[str, str] = field(default_factory=dict)  # what to look at in columns
-    telling: tuple[str, ...] = ()  # columns whose values say which class a labeled row has
-    kernel: str = ""  # why the model is linear or not, in words; empty if nobody asked
+    notes: tuple[str, ...]  # what people should know about the table
+    looks: Mapping[str, str]  # what to look at in columns
+    telling: tuple[str, ...]  # columns whose values say which class a labeled row has
+    kernel: str  # why the model is linear or not, in words; empty if nobody asked
 
     @property
     def classifier(self) -> ProjectedLeastSquaresClassifier:
         classifier: ProjectedLeastSquaresClassifier = self.model.estimator_
         return classifier
+
+    @property
+    def rows(self) -> tuple[Matrix | Rows, Vector, Vector | None]:
+        """Features, codes of the classes (NaN where unlabeled), and weights."""
+        return self.features, self.target.codes, self.weights
 
 
 def fit_table(table: pa.Table | StoredTable, settings: FitSettings) -> TableFit:
@@ -124,7 +128,9 @@ def fit_table(table: pa.Table | StoredTable, settings: FitSettings) -> TableFit:
         )
     weights = None if settings.weight is None else _weights(table, settings.weight, labeled)
     positive = _positive(settings.positive, target)
-    names = _row_names(table, settings.id, ~labeled)
+    names = pa.array(np.flatnonzero(~labeled) + 1)
+    if settings.id is not None:
+        names = id_texts(find_column(table, settings.id, "id").filter(pa.array(~labeled)))
     columns = feature_columns(table, settings)
     linear = ProjectedLeastSquaresClassifier(
         settings.distance,
@@ -135,28 +141,32 @@ def fit_table(table: pa.Table | StoredTable, settings: FitSettings) -> TableFit:
         missing_label=np.nan,
     )
     kernel, words = settings.kernel, ""
-    chosen = linear
-    if kernel not in ("linear", AUTO):
-        chosen = with_kernel(linear, kernel, len(labeled))
-    model = TableClassifier(chosen, **settings.reading)
+    first = "linear" if kernel == AUTO else kernel
+    model = TableClassifier(with_kernel(linear, first, len(labeled)), **settings.reading)
     try:
         features = model.fit_target(columns, target, weights)
         if kernel == AUTO:
             kernel, words = better_kernel(linear, features, target, weights)
-            if kernel != "linear":
+            if kernel != first:
                 model.set_params(estimator=with_kernel(linear, kernel, len(labeled)))
                 features = model.fit_target(columns, target, weights)
     except (PlanError, TableError):
         raise
     except ValueError as error:
         raise TableError(in_options(str(error)), code="option") from None
-    notes = (*_notes(target, settings, names), *_solver_notes(model.certificate_))
-    if kernel != "linear":
-        notes = (*notes, _kernel_note(model))
     plans = model.preparation_.plans_
-    looks, telling = looks_at(columns, target, plans), telling_columns(columns, target, plans)
-    found = (names, positive, notes, looks, telling, words)
-    return TableFit(model, target, features, weights, *found)
+    return TableFit(
+        model,
+        target,
+        features,
+        weights,
+        row_names=names,
+        positive=positive,
+        notes=tuple(_notes(target, settings, names, model)),
+        looks=looks_at(columns, target, plans),
+        telling=telling_columns(columns, target, plans),
+        kernel=words,
+    )
 
 
 EXACT_ROWS, LANDMARKS = 1000, 300  # most rows for an exact kernel; otherwise landmarks
@@ -169,6 +179,8 @@ def with_kernel(
     linear: ProjectedLeastSquaresClassifier, kernel: str, n_rows: int
 ) -> ProjectedLeastSquaresClassifier:
     """Return the same classifier in the space of a kernel, with its gamma by leave-one-out."""
+    if kernel == "linear":
+        return linear
     n_components = None if n_rows <= EXACT_ROWS else LANDMARKS
     settings = {"kernel": kernel, "gamma": "loo", "n_components": n_components, "random_state": 0}
     return clone(linear).set_params(**settings)
@@ -183,7 +195,7 @@ def better_kernel(
     """Return rbf if its baseline predicts left-out labels clearly better, or linear, and why."""
     losses = {}
     for name in ("linear", "rbf"):
-        one = linear if name == "linear" else with_kernel(linear, name, len(target.codes))
+        one = with_kernel(linear, name, len(target.codes))
         parameters = one.get_params()
         shared = {each: parameters[each] for each in one._shared}
         alphas = None if linear.alpha == "loo" else [linear.alpha]
@@ -197,19 +209,6 @@ def better_kernel(
         f"predicted with a mean squared error of {of_rbf:.4f} by the rbf kernel and "
         f"{of_linear:.4f} by the linear model (rbf is used if its error is 5 % lower)."
     )
-
-
-def _kernel_note(model: TableClassifier) -> str:
-    """Say what features a kernel sees."""
-    classifier = model.estimator_
-    words = f"Scores are functions of {classifier.certificate_.kernel}; gamma was chosen by "
-    words += "leave-one-out on the labeled rows."
-    if any(plan.kind == "category" for plan in model.preparation_.plans_):
-        words += (
-            " It measures distances between rows, in which categories count as indicators of 0 and "
-            "1, one for each level but the most frequent one."
-        )
-    return words
 
 
 def feature_columns(table: pa.Table | StoredTable, settings: FitSettings) -> pa.Table | StoredTable:
@@ -233,20 +232,18 @@ def add_unlabeled(table: pa.Table, other: pa.Table, settings: FitSettings, name:
                 "it as a table like the first; to ignore them, remove the column."
             )
         other = other.drop_columns(target)
-    there = {target, *other.column_names}
-    for dropped in settings.drop:
-        if dropped in table.column_names and dropped not in there:
-            other = other.append_column(dropped, pa.nulls(len(other)))
-            there.add(dropped)
-    missing = [n for n in table.column_names if n not in there]
+    missing = [
+        n for n in table.column_names if n not in {target, *settings.drop, *other.column_names}
+    ]
     if missing:
         extra = [n for n in other.column_names if n not in table.column_names]
         raise TableError(
             f"{name} lacks the column {missing[0]!r}. Add it, or leave it out of both: --drop "
             f"{missing[0]!r}. {nearest(missing[0], extra) if extra else ''}".rstrip()
         )
-    kind = table.schema.field(target).type
-    other = other.append_column(target, pa.nulls(len(other), kind))
+    for absent in table.schema:
+        if absent.name not in other.column_names:
+            other = other.append_column(absent.name, pa.nulls(len(other), absent.type))
     return stacked([table, other.select(table.column_names)])
 
 
@@ -261,20 +258,15 @@ def _weights(table: pa.Table, name: str, labeled: Mask) -> Vector:
     return weights
 
 
-def _row_names(table: pa.Table, name: str | None, unlabeled: Any) -> Sequence[str]:
-    if name is None:
-        return _Numbers(np.flatnonzero(unlabeled) + 1)
-    column = find_column(table, name, "id").filter(pa.array(unlabeled))
-    names: list[str] = id_texts(column).to_pylist()
-    return names
-
-
-def _notes(target: Target, settings: FitSettings, names: Sequence[str]) -> Iterator[str]:
-    """Yield what is suspicious about a table, though it can be used."""
-    if settings.id is not None and len(set(names)) < len(names):
+def _notes(
+    target: Target, settings: FitSettings, names: pa.Array, model: TableClassifier
+) -> Iterator[str]:
+    """Yield what is suspicious about a table or its fit, though it can be used."""
+    n_names = len(names.unique())
+    if n_names < len(names):
         yield (
             f"Column {settings.id!r} does not identify rows: {len(names):,} unlabeled rows have "
-            f"{len(set(names)):,} different ids."
+            f"{n_names:,} different ids."
         )
     folded = {" ".join(name.casefold().split()): name for name in target.class_names}
     if len(folded) < len(target.classes):
@@ -283,6 +275,20 @@ def _notes(target: Target, settings: FitSettings, names: Sequence[str]) -> Itera
         yield (
             f"The classes {twins[0]!r} and {same!r} are taken to be different. If they are the "
             "same, spell them alike."
+        )
+    certificate = model.certificate_
+    if not (certificate.converged or certificate.stopped_early):
+        yield (
+            "The projection is not exact: its solver stopped making progress. All statements "
+            "about this model still hold, but its guaranteed improvement may be smaller than "
+            "possible. A larger penalty may help (--alpha), or leaving out columns that are nearly "
+            "copies of others (--drop)."
+        )
+    if certificate.kernel:
+        yield (
+            f"Scores are functions of {certificate.kernel}; gamma was chosen by leave-one-out on "
+            "the labeled rows. Categories count as indicators of 0 and 1 in distances between "
+            "rows, one for each level but the most frequent one."
         )
 
 
@@ -311,17 +317,6 @@ def looks_at(columns: pa.Table, target: Target, plans: Sequence[ColumnPlan]) -> 
     return found
 
 
-def _solver_notes(certificate: Certificate) -> Iterator[str]:
-    """Yield what may help a solver that gave up."""
-    if not (certificate.converged or certificate.stopped_early):
-        yield (
-            "The projection is not exact: its solver stopped making progress. All statements "
-            "about this model still hold, but its guaranteed improvement may be smaller than "
-            "possible. A larger penalty may help (--alpha), or leaving out columns that are nearly "
-            "copies of others (--drop)."
-        )
-
-
 def _tells(columns: pa.Table, name: str, target: Target) -> bool:
     """Whether the few values of a column say which class a labeled row has."""
     known = columns.column(name).filter(pa.array(target.labeled))
@@ -334,19 +329,6 @@ def _tells(columns: pa.Table, name: str, target: Target) -> bool:
     codes = coded(known)[1]
     n_pairs = len(np.unique(np.column_stack([codes, target.codes[target.labeled]]), axis=0))
     return len(np.unique(codes)) == n_pairs
-
-
-class _Numbers(Sequence[str]):
-    """Numbers of rows, written only when they are looked at."""
-
-    def __init__(self, values: Any) -> None:
-        self.values = values
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def __getitem__(self, index: Any) -> Any:
-        return str(self.values[index])
 
 
 def _positive(name: str | None, target: Target) -> int | None:

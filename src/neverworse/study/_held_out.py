@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from scipy import optimize, stats
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import confusion_matrix, roc_auc_score
 
 from neverworse._typing import AnyArray, Indices, Matrix, Vector
 from neverworse._words import count
@@ -22,7 +22,7 @@ LEVEL = 0.95  # of all intervals
 ROUNDING = 1e-12
 USUAL_FOLDS = 5
 
-# Of the training rows of all splits together, see `_cost_of_a_row`: a few seconds.
+# Of the training rows of all splits together, see `draw_sample`: a few seconds.
 MOST_COST = 30_000_000
 MOST_LABELED = 20_000
 FEWEST_UNLABELED = 1_000  # not less for the sake of time
@@ -36,15 +36,13 @@ def silent(what: str, share: float) -> None:
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows for a cross-validation: labeled ones, and unlabeled ones for training."""
+    """Rows for a cross-validation: labeled ones first, then unlabeled ones for training."""
 
     X: Any
     y: Vector  # codes of classes, NaN where unlabeled
     weights: Vector | None
     n_labeled: int
     n_unlabeled: int
-    n_labels: int  # labeled rows that there were to choose from
-    rows: Indices  # numbers of all these rows in the table; the labeled ones come first
     n_folds: int
     n_repeats: int
 
@@ -52,13 +50,6 @@ class Sample:
     def test_share(self) -> float:
         """Test rows for each labeled training row."""
         return 1.0 / (self.n_folds - 1)
-
-    @property
-    def rows_in_words(self) -> str:
-        """The labeled rows in words, with those that were left out."""
-        if self.n_labels == self.n_labeled:
-            return f"{self.n_labeled:,} labeled rows"
-        return f"{self.n_labeled:,} of the {self.n_labels:,} labeled rows"
 
 
 def draw_sample(
@@ -73,14 +64,13 @@ def draw_sample(
     """Draw the rows of a study, and decide on folds, so that its time is bounded.
 
     Of rows that are not in memory, those that are drawn will be. Rows of weight zero are left out.
-    `fits_per_split` says to how many fits to all rows the fits of one split amount. `ValueError`,
-    with a message for people, if a class has one label only.
+    `fits_per_split` is what the fits of one split cost, in fits to all rows. `ValueError`, with a
+    message for people, if a class has one label only.
     """
     used = np.ones(len(y), bool) if sample_weight is None else sample_weight > 0.0
     labeled = np.flatnonzero(used & ~np.isnan(y))
     unlabeled = np.flatnonzero(used & np.isnan(y))
-    n_labels = len(labeled)
-    if n_labels > MOST_LABELED:
+    if len(labeled) > MOST_LABELED:
         drawn = {"n_labeled": MOST_LABELED, "stratify": True, "random_state": seed}
         labeled = labeled[~np.isnan(mask_labels(y[labeled], missing_label=np.nan, **drawn))]
     counts = np.bincount(y[labeled].astype(np.intp), minlength=int(np.nanmax(y)) + 1)
@@ -90,7 +80,10 @@ def draw_sample(
             "class, and two classes. Label more rows of the rare classes."
         )
     n_features = X.n_columns if isinstance(X, Rows) else X.shape[1]
-    per_row = _cost_of_a_row(n_features, len(counts)) * fits_per_split
+    # About how long a row takes in a fit, as measured, in units of one number. Classes share a
+    # row's soft labels, which takes the solver longer than one hinge per row.
+    n_hinges = 1 if len(counts) == 2 else len(counts) * (len(counts) - 1)
+    per_row = (n_features + 20) * n_hinges * fits_per_split
     affordable = MOST_COST / (per_row * (len(labeled) + min(len(unlabeled), max_unlabeled)))
     wanted = 10 if len(labeled) >= FEW_LABELS and affordable >= 10 else USUAL_FOLDS
     n_folds = int(min(wanted, counts.min()))
@@ -109,17 +102,9 @@ def draw_sample(
         None if sample_weight is None else sample_weight[chosen],
         len(labeled),
         len(unlabeled),
-        n_labels,
-        chosen,
         n_folds,
         n_repeats,
     )
-
-
-def _cost_of_a_row(n_features: int, n_classes: int) -> float:
-    """Return about how long a row takes in a fit, as measured, in units of one number."""
-    # Classes share a row's soft labels, which takes the solver longer than one hinge per row.
-    return (n_features + 20) * (1 if n_classes == 2 else n_classes * (n_classes - 1))
 
 
 def fold_words(classes: Sequence[str], codes: Indices, n_folds: int) -> Iterator[str]:
@@ -133,41 +118,31 @@ def fold_words(classes: Sequence[str], codes: Indices, n_folds: int) -> Iterator
         )
 
 
-@dataclass(frozen=True)
-class Mean:
-    """The mean of a number over the folds of a repeated cross-validation.
+def mean_over_folds(
+    values: Vector,
+    test_share: float,
+    *,
+    n_tests: int = 1,
+    least: float = -np.inf,
+    most: float = np.inf,
+) -> Estimate:
+    """Return the mean of one value for each of two or more folds, with its interval.
 
     The folds share training rows, so that their results are no independent draws, and the usual
     standard error is too small. Nadeau and Bengio's correction, "Inference for the generalization
-    error" (Machine Learning 52, 2003), replaces 1 / J by 1 / J + n_test / n_train for J folds.
+    error" (Machine Learning 52, 2003), replaces 1 / J by 1 / J + n_test / n_train for J folds:
+    see `Sample.test_share`. With `n_tests`, as many intervals are right together (Bonferroni).
+    They stay within the values that are possible, from `least` to `most`.
     """
-
-    value: float
-    se: float  # corrected
-    n: int  # number of folds, J
-
-    @classmethod
-    def over_folds(cls, values: Vector, test_share: float) -> Mean:
-        """Return the mean of one value for each of two or more folds; see `Sample.test_share`."""
-        n, mean = len(values), float(np.mean(values))
-        if abs(mean) < ROUNDING * np.abs(values).max():
-            mean = 0.0  # values cancel each other out, but for rounding
-        spread = float(np.var(values, ddof=1))
-        return cls(mean, float(np.sqrt((1.0 / n + test_share) * spread)), n)
-
-    def estimate(
-        self, n_tests: int = 1, *, least: float = -np.inf, most: float = np.inf
-    ) -> Estimate:
-        """Return the mean with its interval, within the values that are possible.
-
-        With `n_tests`, as many of them are right together (Bonferroni).
-        """
-        # Values that are all the same but not zero do not say how far they may be off.
-        margin = abs(self.value)
-        if self.se > 0.0:
-            margin = float(stats.t.isf(0.5 * (1.0 - LEVEL) / n_tests, self.n - 1)) * self.se
-        low, high = self.value - margin, self.value + margin
-        return Estimate(self.value, max(least, low), min(most, high))
+    n, mean = len(values), float(np.mean(values))
+    if abs(mean) < ROUNDING * np.abs(values).max():
+        mean = 0.0  # values cancel each other out, but for rounding
+    error = float(np.sqrt((1.0 / n + test_share) * np.var(values, ddof=1)))
+    # Values that are all the same but not zero do not say how far they may be off.
+    margin = abs(mean)
+    if error > 0.0:
+        margin = float(stats.t.isf(0.5 * (1.0 - LEVEL) / n_tests, n - 1)) * error
+    return Estimate(mean, max(least, mean - margin), min(most, mean + margin))
 
 
 Z = float(stats.norm.isf(0.5 * (1.0 - LEVEL)))
@@ -180,7 +155,7 @@ FEWEST_IN_BIN = 10  # held-out rows
 class HeldOut:
     """Predictions of a method for labeled rows that it had not seen, in each repeat.
 
-    Scores rank the rows for each class: they are not cut off where that can be, otherwise they are
+    Scores rank the rows for each class: unclipped scores if the model has them, otherwise
     probabilities. Those of different folds come from different models, so that rows are ranked
     within their folds only.
     """
@@ -195,7 +170,6 @@ class HeldOut:
 class Truth:
     """The labeled rows that were held out in turn, in the order of the table."""
 
-    rows: Indices  # their numbers in the table
     codes: Indices  # their classes
     weights: Vector
     classes: Sequence[str]
@@ -207,7 +181,7 @@ class Truth:
         codes = sample.y[labeled].astype(np.intp)
         names = classes or [str(k) for k in range(codes.max() + 1)]
         weights = np.ones(len(codes)) if sample.weights is None else sample.weights[labeled]
-        return cls(sample.rows[labeled], codes, weights, names, positive)
+        return cls(codes, weights, names, positive)
 
     def size(self, chosen: Any = slice(None)) -> float:
         """Return how many rows of equal weight are worth as much as some rows (Kish)."""
@@ -224,11 +198,18 @@ def numbers(truth: Truth, held_out: HeldOut) -> Numbers:
     shares, the one that their intervals give (Zou and Donner's MOVER); Student's for the Brier
     score and the log loss.
     """
-    confusion = _confusion(truth, held_out.predictions)
+    labels = range(len(truth.classes))
+    confusion = np.mean(
+        [
+            confusion_matrix(truth.codes, each, labels=labels, sample_weight=truth.weights)
+            for each in held_out.predictions
+        ],
+        axis=0,
+    )
     wrong = (held_out.predictions != truth.codes).mean(axis=0)
     recalls = [
         wilson(_ratio(confusion[k, k], confusion[k].sum()), truth.size(truth.codes == k))
-        for k in range(len(truth.classes))
+        for k in labels
     ]
     brier = log_loss = None
     if held_out.probabilities is not None:
@@ -263,9 +244,7 @@ def log_losses(codes: Indices, probabilities: AnyArray) -> AnyArray:
     Probabilities of 0 are taken for the smallest number that can be told from 0 beside 1, as
     scikit-learn does.
     """
-    own = np.take_along_axis(
-        probabilities, np.broadcast_to(codes[:, None], (*probabilities.shape[:-1], 1)), axis=-1
-    )[..., 0]
+    own = probabilities[..., np.arange(len(codes)), codes]
     losses: AnyArray = -np.log(np.clip(own, np.finfo(np.float64).eps, 1.0))
     return losses
 
@@ -307,17 +286,6 @@ def mean_of(parts: Sequence[Estimate]) -> Estimate:
     below = np.sqrt(sum((part.value - part.low) ** 2 for part in parts)) / len(parts)
     above = np.sqrt(sum((part.high - part.value) ** 2 for part in parts)) / len(parts)
     return Estimate(value, float(max(0.0, value - below)), float(min(1.0, value + above)))
-
-
-def _confusion(truth: Truth, predictions: Indices) -> Matrix:
-    n_classes = len(truth.classes)
-    cells = np.bincount(
-        (truth.codes * n_classes + predictions).ravel(),
-        np.broadcast_to(truth.weights, predictions.shape).ravel(),
-        minlength=n_classes**2,
-    )
-    counts: Matrix = cells.reshape(n_classes, n_classes) / len(predictions)
-    return counts
 
 
 def _class_numbers(truth: Truth, confusion: Matrix, k: int, recall: Estimate) -> ClassNumbers:

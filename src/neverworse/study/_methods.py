@@ -35,7 +35,8 @@ METHODS = (*OURS, *TUNED, "self-learning", *TWO_CLASSES, NEIGHBOURS)
 CANDIDATES = (PROJECTED, "ICLS", *TUNED, "self-learning")
 # Methods whose models predict with compiled code of scikit-learn.
 COMPILED = ("random forest", "gradient boosting")
-FROM_ITSELF = ("SelfLearningClassifier", "TransductiveSVMClassifier", "NearestLabelSpreading")
+# Methods that take their own predictions for labels, so that they may collapse.
+SELF_TAUGHT = ("self-training", "self-learning", "TSVM", NEIGHBOURS)
 COLLAPSED = 10  # times fewer rows of other classes than the labels have
 MOST_FOLDS = 3  # few labels are typical, and each method is tuned in every fold of a comparison
 N_TREES = 50
@@ -168,19 +169,12 @@ def reason_of(error: Exception) -> str:
     return f"{lines[0].rstrip('.')}."
 
 
-def learns_from_itself(method: Any) -> bool:
-    """Whether a method takes its own predictions for labels, so that it may collapse."""
-    # By name: methods that nobody asked for are not imported.
-    by_kind = any(kind.__name__ in FROM_ITSELF for kind in type(method).__mro__)
-    return bool(getattr(method, "self_training", by_kind))
-
-
 def collapsed_to(predicted: Indices, labels: Indices) -> int | None:
     """Return the class to which a method has collapsed, if it has.
 
-    It has collapsed if, of the unlabeled rows, less than a tenth of the share that all other
-    classes have among the labels gets one of them. With a fifth of the labels in other classes,
-    these are less than 2 % of the unlabeled rows. Both arrays have codes of classes.
+    It has collapsed if the share of unlabeled rows that get any other class is less than a tenth of
+    the share of the labels that are of other classes: 2 % if these are a fifth of the labels. Both
+    arrays have codes of classes.
     """
     if not len(predicted):
         return None
@@ -208,7 +202,7 @@ def guarantee_of(method: Any) -> str:
 
 
 class TunedClassifier(DelegatingClassifier):
-    """Fit a classifier of scikit-learn to the labeled rows, with the settings that they prefer.
+    """Fit a classifier of scikit-learn to the labeled rows, with settings tuned on them.
 
     Settings, in a grid as `GridSearchCV` has it, are compared by the squared error of the
     probabilities: of forests on the rows that each tree left out (out of bag), otherwise in
@@ -348,24 +342,24 @@ class SteppedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.steps = steps
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        return self._take(*(fitted(part, X, y, sample_weight) for part in self.parts))
+        return self.take([fitted(part, X, y, sample_weight) for part in self.parts])
 
     @property
     def parts(self) -> list[Any]:
         return [self.baseline, *self.candidates]
 
-    def of(self, *parts: Any) -> Self:
-        """Return a copy that consists of parts that are fitted already."""
-        return clone(self)._take(*parts)
+    def take(self, parts: Sequence[Any]) -> Self:
+        """Take parts that are fitted already."""
+        from neverworse.evidence import moved
 
-    def _take(self, baseline: Any, *candidates: Any) -> Self:
-        self.baseline_, self.candidates_, self.classes_ = baseline, candidates, baseline.classes_
+        baseline, *candidates = parts
+        named = [("", each) for each in candidates]
+        self.model_ = moved(baseline, named, np.array(self.steps), "predict_proba")
+        self.classes_ = baseline.classes_
         return self
 
     def predict_proba(self, X: Any) -> Matrix:
-        first: Matrix = self.baseline_.predict_proba(X)
-        pairs = zip(self.steps, self.candidates_, strict=True)
-        return first + sum(step * (each.predict_proba(X) - first) for step, each in pairs)
+        return self.model_.predict_proba(X)
 
     def predict(self, X: Any) -> AnyArray:
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        return self.model_.predict(X)

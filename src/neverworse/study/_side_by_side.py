@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+import pyarrow as pa
 
-from neverworse._typing import AnyArray, Indices, Mask, Matrix, Vector
-from neverworse._words import change, decimal, points, signed
-from neverworse.estimators import ProjectedLeastSquaresClassifier, class_scores, stored_weights
+from neverworse._typing import Indices, Mask, Matrix, Vector
+from neverworse._words import change
+from neverworse.estimators import ProjectedLeastSquaresClassifier, class_scores
 from neverworse.model_selection import (
     LearningCurve,
     labeled_learning_curve,
@@ -19,7 +20,7 @@ from neverworse.model_selection import (
 )
 from neverworse.rows import Rows, as_rows
 from neverworse.study._fit import TableFit
-from neverworse.study._held_out import Mean, Sample, brier_scores, draw_sample
+from neverworse.study._held_out import Sample, brier_scores, draw_sample, mean_over_folds
 from neverworse.study._methods import PROJECTED, SUPERVISED
 from neverworse.study._study import (
     ChangedRow,
@@ -31,7 +32,6 @@ from neverworse.study._study import (
     ScoreGroup,
     Scores,
 )
-from neverworse.tables import TablePreparation
 
 N_BINS = 40
 MOST_CHANGED = 500
@@ -46,16 +46,17 @@ class ScoredRows:
     supervised: Matrix  # n_rows x n_classes
     projected: Matrix
     soft_labels: Matrix  # imputed labels of the unlabeled rows
-    row_names: Sequence[str]  # ids of the unlabeled rows, or their numbers
+    row_names: pa.Array  # ids of the unlabeled rows, or their numbers
 
     @classmethod
     def of(cls, fit: TableFit) -> ScoredRows:
+        soft = np.asarray(fit.classifier.soft_labels_)
         return cls(
             fit.target.class_names,
             fit.target.codes,
             class_scores(fit.classifier.supervised_, fit.features),
             class_scores(fit.classifier, fit.features),
-            _both_classes(np.asarray(fit.classifier.soft_labels_)),
+            np.column_stack([1.0 - soft, soft]) if soft.ndim == 1 else soft,
             fit.row_names,
         )
 
@@ -73,27 +74,29 @@ class ScoredRows:
         return first, second
 
     def scores(self, positive: int | None = None) -> tuple[Scores, ...]:
-        """Count the scores; of two classes those of the positive one say everything."""
-        only = [1 if positive is None else positive]
-        shown = only if len(self.classes) == 2 else range(len(self.classes))
-        return tuple(self._scores(k) for k in shown)
+        """Count the scores."""
+        return tuple(self._scores(k) for k in _shown(self.classes, positive))
 
     def _scores(self, k: int) -> Scores:
-        before, after = self.supervised[:, k], self.projected[:, k]
+        both = np.stack([self.supervised[:, k], self.projected[:, k]])
         # A few far-off rows must not squeeze all others into one bin.
-        low, high = np.quantile(np.concatenate([before, after]), [0.002, 0.998])
+        low, high = np.quantile(both, [0.002, 0.998])
         edges = np.linspace(min(low, -0.05), max(high, 1.05), N_BINS + 1)
-        labeled = [(name, self.codes == j) for j, name in enumerate(self.classes)]
+        both = np.clip(both, edges[0], edges[-1])  # rows beyond count for the outermost bins
+        others = self.classes[1 - k] if len(self.classes) == 2 else "other classes"
+        own = self.codes == k
         groups = []
-        for name, rows in [*labeled, ("unlabeled", self.unlabeled)]:
-            counts = (_counts(scores[rows], edges) for scores in (before, after))
+        for name, rows in [
+            (self.classes[k], own),
+            (others, ~own & ~self.unlabeled),
+            ("unlabeled", self.unlabeled),
+        ]:
+            counts = (tuple(np.histogram(scores[rows], edges)[0].tolist()) for scores in both)
             groups.append(ScoreGroup(name, int(rows.sum()), *counts))
         return Scores(self.classes[k], tuple(edges.tolist()), tuple(groups))
 
     def changes(self) -> Changes:
         first, second = self.predictions
-        n_classes = len(self.classes)
-        counts = np.bincount(first * n_classes + second, minlength=n_classes**2)
         changed = np.flatnonzero(first != second)
         before = self.supervised[self.unlabeled][changed, second[changed]]
         after = self.projected[self.unlabeled][changed, second[changed]]
@@ -101,7 +104,7 @@ class ScoredRows:
         order = np.argsort(-np.abs(after - before), kind="stable")[:MOST_CHANGED]
         rows = tuple(
             ChangedRow(
-                str(self.row_names[changed[k]]),
+                str(self.row_names[int(changed[k])]),
                 self.classes[first[changed[k]]],
                 self.classes[second[changed[k]]],
                 float(before[k]),
@@ -110,8 +113,14 @@ class ScoredRows:
             )
             for k in order
         )
-        table = counts.reshape(n_classes, n_classes).tolist()
-        return Changes(len(changed), len(first), tuple(map(tuple, table)), rows)
+        return Changes(len(changed), len(first), rows)
+
+
+def _shown(classes: Sequence[str], positive: int | None) -> Sequence[int]:
+    """Return the classes to speak of: of two, the positive one says everything."""
+    if len(classes) > 2:
+        return range(len(classes))
+    return [1 if positive is None else positive]
 
 
 class Predicted:
@@ -124,24 +133,8 @@ class Predicted:
         return self.codes
 
 
-def _both_classes(second: AnyArray) -> Matrix:
-    return np.column_stack([1.0 - second, second]) if second.ndim == 1 else second
-
-
-def _counts(values: Vector, edges: Vector) -> tuple[int, ...]:
-    """Count values between edges; those beyond count for the first and the last bin."""
-    counts, _ = np.histogram(np.clip(values, edges[0], edges[-1]), edges)
-    return tuple(int(count) for count in counts)
-
-
-def coefficients(
-    classifier: ProjectedLeastSquaresClassifier,
-    preparation: TablePreparation,
-    features: Matrix | Rows,
-    classes: Sequence[str],
-    positive: int | None = None,
-) -> tuple[tuple[Coefficient, ...], tuple[Coefficient, ...]]:
-    """Return the weights of all features, and the intercepts.
+def coefficients(fit: TableFit) -> tuple[tuple[Coefficient, ...], tuple[Coefficient, ...]]:
+    """Return the weights of all features of a linear model, and the intercepts.
 
     A weight is what the score gains with one more unit of the feature: a year, a kilogram, or being
     at a level of a category instead of the most frequent one. Times the standard deviation of the
@@ -150,33 +143,33 @@ def coefficients(
     which is the score at the mean of all rows. Of two classes, all are those of the positive one,
     which is the second unless it is given.
     """
+    classifier, preparation = fit.classifier, fit.model.preparation_
+    if classifier.kernel != "linear":
+        return (), ()
+    classes = fit.target.class_names
     two = len(classes) == 2
-    shown = [1 if positive is None else positive] if two else list(range(len(classes)))
-    means, deviations = _moments(features)
+    means, deviations = _moments(fit.features)
     units, offsets = preparation.units(), preparation.offsets()
     named = list(
         zip(preparation.get_feature_names_out().tolist(), preparation.feature_columns_, strict=True)
     )
+    models = classifier.supervised_, classifier
+    at_zero, at_mean = (
+        [class_scores(model, place[None])[0] for model in models]
+        for place in (-offsets / units, means)
+    )
+    # Scores of two classes add up to 1, and the model has those of the second.
+    of_models = [np.vstack([-m.coef_, m.coef_]) if two else m.coef_ for m in models]
     weights, intercepts = [], []
-    for k in shown:
-        # Scores of two classes add up to 1, and the model has those of the second.
-        row, sign, base = (0, 2.0 * k - 1.0, 1.0 - k) if two else (k, 1.0, 0.0)
-        models = classifier.supervised_, classifier
-        before, after = (sign * model.coef_[row] for model in models)
+    for k in _shown(classes, fit.positive):
+        before, after = (of_classes[k] for of_classes in of_models)
         values = before / units, after / units, before * deviations, after * deviations
         weights += [
             Coefficient(*words, classes[k], *map(float, of_feature))
             for words, *of_feature in zip(named, *values, strict=True)
         ]
-        constants = [base + sign * stored_weights(model).intercept[row] for model in models]
-        at_zero, at_mean = (
-            [
-                float(constant + weight @ place)
-                for constant, weight in zip(constants, (before, after), strict=True)
-            ]
-            for place in (-offsets / units, means)
-        )
-        intercepts.append(Coefficient("intercept", "", classes[k], *at_zero, *at_mean))
+        scores = (float(of_classes[k]) for of_classes in (*at_zero, *at_mean))
+        intercepts.append(Coefficient("intercept", "", classes[k], *scores))
     return tuple(weights), tuple(intercepts)
 
 
@@ -187,70 +180,47 @@ def _moments(features: Matrix | Rows) -> tuple[Vector, Vector]:
     return mean, np.sqrt(np.maximum(rows.squares() / rows.n_rows - mean**2, 0.0))
 
 
+RowKind = Literal["unlabeled", "labeled"]
+
 # Of all rows; the last step doubles them, which is what the report mentions.
-UNLABELED_SHARES = np.array([1 / 16, 1 / 2, 1])
-LABELED_SHARES = np.array([1 / 4, 1 / 2, 1])
+SHARES: dict[RowKind, list[float]] = {
+    "unlabeled": [1 / 16, 1 / 2, 1.0],
+    "labeled": [1 / 4, 1 / 2, 1.0],
+}
+# Unlabeled rows in each fit: where labeled ones grow, time is better spent on repeats.
+MOST_UNLABELED: dict[RowKind, int] = {"unlabeled": 20_000, "labeled": 2_000}
 # Folds of one repeat share most training rows with those of the next: more of them take time, and
 # make intervals hardly narrower.
 MOST_REPEATS = 2
 
 
-def unlabeled_curve(
+def learning_curve(
+    rows: RowKind,
     projected: ProjectedLeastSquaresClassifier,
     X: Any,
     y: Vector,
     *,
     sample_weight: Vector | None = None,
-    max_unlabeled: int = 20_000,
     seed: int = 0,
 ) -> Curve:
-    """Return the test error over growing subsets of the unlabeled rows.
+    """Return the test error over growing subsets of the unlabeled or of the labeled rows.
 
-    The largest has `max_unlabeled` rows, or fewer if X has many columns or classes. `ValueError`,
-    with a message for people, if a class has one label only or there are no unlabeled rows.
+    Of many unlabeled rows some are drawn: fewer, if X has many columns or classes. `ValueError`,
+    with a message for people, if a class has one label only, or there are too few rows.
     """
-    shares = UNLABELED_SHARES
-    sample = draw_sample(
-        X, y, sample_weight, max_unlabeled, seed, fits_per_split=float(shares.sum())
-    )
-    if not sample.n_unlabeled:
-        raise ValueError("There are no unlabeled rows, so that there is no curve over them.")
-    # With fewer rows than features, any weights fit: that says nothing about more rows.
-    n_labeled = len(sample.y) - sample.n_unlabeled
-    enough = shares * sample.n_unlabeled + n_labeled >= sample.X.shape[1]
-    enough[-2:] = True
-    curve = unlabeled_learning_curve(
-        projected, sample.X, sample.y, unlabeled_sizes=shares[enough], **_settings(sample, seed)
-    )
-    n_all = int(np.count_nonzero(np.isnan(y)))
-    stops = ""
-    if sample.n_unlabeled < n_all:
-        stops = f" The curve stops at {sample.n_unlabeled:,} of the {n_all:,} unlabeled rows."
-    return _curve(curve, sample, "unlabeled rows", stops)
-
-
-def labeled_curve(
-    projected: ProjectedLeastSquaresClassifier,
-    X: Any,
-    y: Vector,
-    *,
-    sample_weight: Vector | None = None,
-    max_unlabeled: int = 2_000,
-    seed: int = 0,
-) -> Curve:
-    """Return the test error over growing subsets of the labeled rows.
-
-    At every size, `max_unlabeled` rows without a label train at most: time is better spent on
-    repeats. `ValueError`, with a message for people, if a class has one label only.
-    """
-    shares = LABELED_SHARES
-    sample = draw_sample(
-        X, y, sample_weight, max_unlabeled, seed, fits_per_split=float(len(shares))
-    )
-    curve = labeled_learning_curve(
-        projected, sample.X, sample.y, labeled_sizes=shares, **_settings(sample, seed)
-    )
-    return _curve(curve, sample, "labels")
+    shares, most = np.array(SHARES[rows]), MOST_UNLABELED[rows]
+    n_fits = float(shares.sum()) if rows == "unlabeled" else float(len(shares))
+    sample = draw_sample(X, y, sample_weight, most, seed, fits_per_split=n_fits)
+    if rows == "unlabeled":
+        # With fewer rows than features, any weights fit: that says nothing about more rows.
+        enough = shares * sample.n_unlabeled + sample.n_labeled >= sample.X.shape[1]
+        enough[-2:] = True
+        settings = _settings(sample, seed) | {"unlabeled_sizes": shares[enough]}
+        found = unlabeled_learning_curve(projected, sample.X, sample.y, **settings)
+    else:
+        settings = _settings(sample, seed) | {"labeled_sizes": shares}
+        found = labeled_learning_curve(projected, sample.X, sample.y, **settings)
+    return _curve(found, sample)
 
 
 def _settings(sample: Sample, seed: int) -> dict[str, Any]:
@@ -280,68 +250,34 @@ def _both_models(
     return found
 
 
-def _curve(curve: LearningCurve, sample: Sample, rows: str, more_words: str = "") -> Curve:
-    lines = tuple(
-        CurveLine(
-            method,
-            *(
-                tuple(
-                    Mean.over_folds(of_size, sample.test_share).estimate(least=0.0, most=most)
-                    for of_size in curve.test_scores[f"{method} {kind}"]
-                )
-                for kind, most in (("error", 1.0), ("loss", np.inf))
-            ),
+def _curve(curve: LearningCurve, sample: Sample) -> Curve:
+    if len(curve.sizes) < 2:
+        raise ValueError(f"There are too few {curve.rows} rows.")
+
+    def estimates(name: str, most: float) -> tuple[Estimate, ...]:
+        return tuple(
+            mean_over_folds(values, sample.test_share, least=0.0, most=most)
+            for values in curve.test_scores[name]
         )
-        for method in (SUPERVISED, PROJECTED)
-    )
-    error = loss = None
-    if len(curve.sizes) > 1:
-        error, loss = (
-            Mean.over_folds(scores[-1] - scores[-2], sample.test_share).estimate()
-            for scores in (curve.test_scores[f"{PROJECTED} {kind}"] for kind in ("error", "loss"))
-        )
+
+    errors = curve.test_scores[f"{PROJECTED} error"]
+    step = mean_over_folds(errors[-1] - errors[-2], sample.test_share)
+    before, after = curve.sizes[-2:]
+    conclusion = {
+        -1: f"More {curve.rows} rows are worth collecting: they still lower the error.",
+        0: f"It is unclear whether more {curve.rows} rows would lower the error.",
+        1: f"More {curve.rows} rows have not helped here: the error went up.",
+    }[step.sign]
     return Curve(
         curve.rows,
         tuple(curve.sizes.tolist()),
         round(float(curve.n_others.mean())),
         curve.n_repeats,
-        lines,
-        error,
-        loss,
-        _step_words(curve, error, loss, rows) + more_words,
+        tuple(
+            CurveLine(name, estimates(f"{name} error", 1.0), estimates(f"{name} loss", np.inf))
+            for name in (SUPERVISED, PROJECTED)
+        ),
+        step,
+        f"From {before:,} to {after:,} {curve.rows} rows, the error of the projected model on "
+        f"held-out rows {change(step)}. {conclusion}",
     )
-
-
-def _step_words(
-    curve: LearningCurve, error: Estimate | None, loss: Estimate | None, rows: str
-) -> str:
-    """Say what the last step of the curve, to all rows from half of them, has brought."""
-    if error is None or loss is None:
-        return f"There are too few {rows} for a curve."
-    before, after = curve.sizes[-2:]
-    start = f"From {before:,} to {after:,} {rows}, "
-    if error == Estimate(0.0, 0.0, 0.0):
-        return (
-            f"{start}the error of the projected model did not change in any fold: nothing here "
-            f"suggests that more {rows} would help."
-        )
-    return (
-        f"{start}the error of the projected model on held-out rows {change(error)}; its squared "
-        f"loss per row changed by {signed(decimal(loss.value, 4))} (±{decimal(loss.margin, 4)}). "
-        f"{_conclusion(error, loss, rows)}"
-    )
-
-
-def _conclusion(error: Estimate, loss: Estimate, rows: str) -> str:
-    if error.sign < 0:
-        return f"More {rows} are worth collecting: they still lower the error."
-    if error.sign > 0:
-        return f"More {rows} have not helped here: the error went up."
-    lower, higher = points(max(0.0, -error.low)), points(max(0.0, error.high))
-    unclear = (
-        f"it is unclear whether more {rows} would lower the error: this doubling may have lowered "
-        f"it by up to {lower} points, or raised it by up to {higher}."
-    )
-    if loss.sign < 0:
-        return f"More {rows} still lower the loss, but {unclear}"
-    return unclear[0].upper() + unclear[1:]

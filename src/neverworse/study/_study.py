@@ -64,7 +64,7 @@ class DataFacts:
 class ScoreGroup:
     """Scores of some rows, counted: ``counts[k]`` lie between ``edges[k]`` and ``edges[k + 1]``."""
 
-    name: str  # a class, of which these are the labeled rows; or "unlabeled"
+    name: str  # the class, other classes, or "unlabeled"
     n_rows: int
     supervised: tuple[int, ...]
     projected: tuple[int, ...]
@@ -97,7 +97,6 @@ class Changes:
 
     n_changed: int
     n_unlabeled: int
-    counts: tuple[tuple[int, ...], ...]  # [supervised class][projected class]
     rows: tuple[ChangedRow, ...]  # those that changed most, if there are many
 
 
@@ -127,10 +126,6 @@ class Estimate:
         """1 if clearly above zero, -1 if clearly below, 0 if chance may explain it."""
         return int(self.low > 0.0) - int(self.high < 0.0)
 
-    @property
-    def margin(self) -> float:
-        return 0.5 * (self.high - self.low)
-
 
 @dataclass(frozen=True)
 class CurveLine:
@@ -150,8 +145,7 @@ class Curve:
     n_other: int  # labeled rows in training if unlabeled ones grow, unlabeled ones otherwise
     n_repeats: int
     lines: tuple[CurveLine, ...]
-    error_step: Estimate | None  # what the last step has changed for the projected model
-    loss_step: Estimate | None
+    error_step: Estimate  # what the last step has changed for the projected model
     words: str  # what follows from it, in a sentence or two
 
     @property
@@ -213,7 +207,6 @@ class MethodFacts:
 
     method: str
     guarantee: str
-    seconds: float  # of a fit, on average
     numbers: Numbers
     loss: Estimate | None  # quadratic loss per row; of methods whose scores are no labels, None
     error_difference: Estimate | None  # None for the supervised one itself
@@ -234,9 +227,6 @@ class Comparison:
     methods: tuple[MethodFacts, ...]
     failures: dict[str, str]  # methods that could not be fitted, and why
     words: str
-
-    def all_numbers(self) -> list[Numbers]:
-        return [self.baseline, *(each.numbers for each in self.methods)]
 
     def of(self, method: str) -> MethodFacts:
         return next(each for each in self.methods if each.method == method)
@@ -270,7 +260,7 @@ class CandidateFacts:
 
 @dataclass(frozen=True)
 class ConfidentFacts:
-    """How far labels allow to move the supervised model towards candidates."""
+    """How far the labels allow the supervised model to be moved towards candidates."""
 
     candidates: tuple[CandidateFacts, ...]
     level: float
@@ -327,7 +317,6 @@ class DecisionFacts:
     positive: str | None  # the class that the threshold is about
     threshold: float | None  # of its probability; None if the largest probability decides
     calibrated: bool
-    n_folds: int
     numbers: Numbers | None  # decided on inside of training folds; None if labels are too few
     words: tuple[str, ...]
 
@@ -337,7 +326,6 @@ class ModelFacts:
     """The model in the model file."""
 
     name: str  # as in the comparison
-    asked: str  # what --model was
     certified: bool  # whether the certificate is about this model
     compiled: bool  # whether its file takes --trust-compiled to be opened
     words: tuple[str, ...]

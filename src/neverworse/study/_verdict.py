@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from neverworse._words import change, count, percent, quoted
+from neverworse._words import change, count, interval, percent, quoted
 from neverworse.study._methods import OURS, PROJECTED, STACKED, SUPERVISED
 from neverworse.study._study import (
     Changes,
     Comparison,
     Curve,
     DataFacts,
-    Estimate,
+    MethodFacts,
     ModelFacts,
     Numbers,
     Verdict,
@@ -26,16 +26,12 @@ FEW_LABELS = 10  # of a class; fewer say next to nothing about it
 
 
 def decide(
-    guarantee: Guarantee,
-    loss_difference: Estimate | None,
-    error_difference: Estimate | None,
-    better: str | None = None,
-    confident: bool = False,
+    guarantee: Guarantee, signs: Sequence[int], better: bool = False, confident: bool = False
 ) -> VerdictKind:
     """Return the verdict that follows from what is proved and what held-out rows show.
 
-    Differences are those of the projected model from the supervised one on held-out rows, None if
-    not known. The rules, of which the first that applies decides:
+    Signs are those of the clear differences of the projected model from the supervised one on
+    held-out rows, in squared loss and error. The rules, of which the first that applies decides:
 
     1. Another method that is clearly better than all our models on held-out rows is to be used.
     2. If the labels show with confidence that the stacked model is better, it is to be used, unless
@@ -47,9 +43,8 @@ def decide(
        held-out rows, it is to be used.
     6. Otherwise nothing speaks for either.
     """
-    if better is not None:
+    if better:
         return "another method"
-    signs = [each.sign for each in (loss_difference, error_difference) if each is not None]
     is_better = min(signs, default=0) < 0 and max(signs) <= 0
     if confident and not is_better:
         return "stacked"
@@ -83,12 +78,16 @@ class Evidence:
 
     @property
     def kind(self) -> VerdictKind:
-        loss = error = None
-        if self.comparison is not None:
-            facts = self.comparison.of(PROJECTED)
-            loss, error = facts.loss_difference, facts.error_difference
-        better = next(iter(self.better), None)
-        return decide(self.guarantee, loss, error, better, self._is_confident())
+        return decide(self.guarantee, self.signs, bool(self.better), self._is_confident())
+
+    @property
+    def signs(self) -> list[int]:
+        """Whether the projected model is clearly better or worse on held-out rows: see `decide`."""
+        if self.comparison is None:
+            return []
+        facts = self.comparison.of(PROJECTED)
+        differences = facts.loss_difference, facts.error_difference
+        return [each.sign for each in differences if each is not None]
 
     def _is_confident(self) -> bool:
         """Whether the stacked model is better with confidence, and nothing speaks against it."""
@@ -140,100 +139,50 @@ def _headline(kind: VerdictKind, model: str, evidence: Evidence) -> str:
         return "Use the supervised model: the projected one is clearly worse on held-out rows."
     if kind == "undecided":
         return "Stay with the supervised model: nothing shows that the projected one is better."
-    if _is_clearly_better(evidence.comparison):
+    if min(evidence.signs, default=0) < 0:
         return "Use the projected model: it is clearly better on held-out rows."
     loss = f"{'penalised ' if evidence.penalised else ''}squared error"
-    if not evidence.changes.n_changed:
-        return (
-            f"Use the projected model: its {loss} is certain to be lower, though it predicts the "
-            "same classes."
-        )
     return f"Use the projected model: its {loss} is certain to be lower."
 
 
-def _is_clearly_better(comparison: Comparison | None) -> bool:
-    if comparison is None:
-        return False
-    facts = comparison.of(PROJECTED)
-    differences = facts.loss_difference, facts.error_difference
-    return any(each is not None and each.sign < 0 for each in differences)
-
-
 def _reasons(kind: VerdictKind, model: str, evidence: Evidence) -> Iterator[str]:
-    comparison = evidence.comparison
-    if comparison is not None and kind == "another method":
-        yield _against_both(model, comparison)
-    elif comparison is not None and kind != "nothing to gain":
-        yield _held_out(STACKED if kind == "stacked" else PROJECTED, comparison)
+    if evidence.comparison is not None and kind != "nothing to gain":
+        facts = evidence.comparison.of(PROJECTED if model == SUPERVISED else model)
+        yield from _held_out(facts)
     if evidence.guarantee != "same" and kind != "stacked":
-        n_changed = evidence.changes.n_changed
         yield (
-            "The projected model predicts another class than the supervised one for "
-            f"{f'{n_changed:,}' if n_changed else 'none'} of the "
+            "The projected model predicts a different class from the supervised one for "
+            f"{evidence.changes.n_changed:,} of the "
             f"{count(evidence.changes.n_unlabeled, 'unlabeled row')}."
         )
 
 
-def _held_out(model: str, comparison: Comparison) -> str:
-    """Say how a model of ours does against the supervised one."""
-    facts = comparison.of(model)
-    error, loss = facts.error_difference, facts.loss_difference
+def _held_out(facts: MethodFacts) -> Iterator[str]:
+    """Say how a model does against the supervised one: its error, and what else is clear."""
+    ways = {-1: "clearly lower", 0: "not a clear difference", 1: "clearly higher"}
+    error = facts.error_difference
     assert error is not None
-    words = f"On held-out rows, the {model} model's error {_step(error)}."
-    if loss is not None and loss.sign and loss.sign != error.sign:
-        way = "lower" if loss.sign < 0 else "higher"
-        ends = sorted(map(abs, (loss.low, loss.high)))
-        words += (
-            f" Its squared loss per row is clearly {way}, by {abs(loss.value):.4f} (95 % interval "
-            f"{ends[0]:.4f} to {ends[1]:.4f})."
-        )
-    return words
-
-
-def _step(error: Estimate) -> str:
-    """Say how large a difference of errors is, and whether chance may explain it."""
-    if error == Estimate(0.0, 0.0, 0.0):
-        return "is that of the supervised one in every fold"
-    way = {-1: ": clearly lower", 1: ": clearly higher", 0: ", which chance may explain"}
     by, none = "differs from the supervised one's by", "is on average that of the supervised one"
-    words = change(error, by, none)
-    return words if words.startswith(none) else words + way[error.sign]
-
-
-def _against_both(model: str, comparison: Comparison) -> str:
-    """Say how another method does against the supervised and the projected model."""
-    facts = comparison.of(model)
-    both = " and ".join(
-        f"{percent(comparison.of(each).numbers.error.value)} ({each})"
-        for each in (SUPERVISED, PROJECTED)
-    )
-    error, brier = facts.error_difference, facts.brier_difference
-    assert error is not None
-    words = f"The errors of the other two are {both}. Its own {_step(error)}."
-    if brier is not None and brier.sign < 0:
-        mine, other = facts.numbers.brier, comparison.of(SUPERVISED).numbers.brier
-        assert mine is not None
-        assert other is not None
-        words += (
-            f" Its probabilities are clearly closer to the truth: Brier score {mine.value:.3f}, "
-            f"supervised {other.value:.3f}."
-        )
-    return words
+    step = change(error, by, none)
+    yield f"On held-out rows, the {facts.method} model's error {step}: {ways[error.sign]}."
+    others = {"squared loss": facts.loss_difference, "Brier score": facts.brier_difference}
+    for measure, found in others.items():
+        if found is not None and found.sign not in (0, error.sign):
+            difference = interval(found, sign=True)
+            yield f"Its {measure} is {ways[found.sign]}, the difference being {difference}."
 
 
 def _quality(recommended: str, numbers: Numbers, evidence: Evidence) -> str:
     """Say how good the model in the file is, beside no model at all."""
     comparison, model = evidence.comparison, evidence.model
     assert comparison is not None
-    at = more = ""
-    it = "it"
+    at, it = "", "it"
     if model is not None:
         it = "it" if model.name == recommended else f"the model in the file, {model.name},"
         if model.has_threshold and model.decision is not None:
-            rule = f"--threshold {model.decision.rule}"
-            at = f", with {rule},"
-            if model.decision.numbers is None:
-                at, more = ", at a threshold of 0.5,", f" How it does with {rule} was not tested."
+            tested = model.decision.numbers is not None
+            rule = f"with --threshold {model.decision.rule}"
+            at = f", {rule if tested else 'at a threshold of 0.5'},"
     error = numbers.error
     words = (
         f"On held-out rows{at} {it} is wrong {percent(error.value)} of the time (95 % interval "
@@ -250,7 +199,7 @@ def _quality(recommended: str, numbers: Numbers, evidence: Evidence) -> str:
             right = percent(found.precision.value)
             words += f"; of the rows that it calls {found.name!r}, {right} are"
         words += "."
-    return words + more
+    return words
 
 
 def _cautions(kind: VerdictKind, numbers: Numbers | None, evidence: Evidence) -> Iterator[str]:
@@ -284,29 +233,28 @@ def _cautions(kind: VerdictKind, numbers: Numbers | None, evidence: Evidence) ->
     words = f"Its error is not clearly lower than that of always predicting {comparison.majority!r}"
     if auc is None:
         yield f"{words}."
-    elif auc.low <= 0.5:
+        return
+    area = f"(AUC {auc.value:.2f}, 95 % interval {auc.low:.2f} to {auc.high:.2f})"
+    if auc.low <= 0.5:
         yield (
-            f"{words}, and it does not rank rows clearly better than chance (AUC {auc.value:.2f}, "
-            f"95 % interval {auc.low:.2f} to {auc.high:.2f}): nothing shows that these columns can "
-            "tell the classes apart."
+            f"{words}, and it does not rank rows clearly better than chance {area}: nothing shows "
+            "that these columns can tell the classes apart."
         )
-    else:
+        return
+    words += f", but it ranks rows better than chance {area}."
+    if len(evidence.data.classes) == 2 and not has_threshold:
         words += (
-            f", but it ranks rows better than chance (AUC {auc.value:.2f}, 95 % interval "
-            f"{auc.low:.2f} to {auc.high:.2f})."
+            " Another threshold would find more rows of the rarer class, at the price of false "
+            "alarms: --threshold."
         )
-        if len(evidence.data.classes) == 2 and not has_threshold:
-            words += (
-                " Another threshold would find more rows of the rarer class, at the price of "
-                "false alarms: --threshold."
-            )
-        yield words
+    yield words
 
 
 def _advice(kind: VerdictKind, evidence: Evidence) -> Iterator[str]:
     if kind == "another method":
         return  # the learning curve is about our own models
-    yield from _more_labels(evidence)
+    if evidence.labeled_curve is not None:
+        yield _more_labels(evidence.labeled_curve, evidence.data.n_labeled)
     if kind == "stacked" or (kind == "projected" and evidence.changes.n_changed):
         return
     comparison = evidence.comparison
@@ -325,27 +273,15 @@ def _advice(kind: VerdictKind, evidence: Evidence) -> Iterator[str]:
         )
 
 
-def _more_labels(evidence: Evidence) -> Iterator[str]:
+def _more_labels(curve: Curve, n_labeled: int) -> str:
     """Say what more labels would do, by the last doubling of the learning curve."""
-    curve = evidence.labeled_curve
-    if curve is None or curve.error_step is None or curve.loss_step is None:
-        return
     before, after = (curve.lines[-1].error[k].value for k in (-2, -1))
-    step = f"from {curve.sizes[-2]:,} to {curve.sizes[-1]:,} of them, "
-    if curve.error_step.sign < 0:
-        # A power law, of which these are two points, has fallen by the same factor.
-        expected = after**2 / before
-        yield (
-            f"More labels: {step}the error on held-out rows fell from {percent(before)} to "
-            f"{percent(after)}. About {evidence.data.n_labeled:,} more may bring it to "
-            f"{percent(expected)}."
-        )
-    elif curve.loss_step.sign < 0:
-        yield (
-            f"More labels: {step}the squared loss clearly fell, though not the error, which "
-            f"{change(curve.error_step)}."
-        )
-    else:
-        same = curve.error_step == Estimate(0.0, 0.0, 0.0)
-        moved = "did not change in any fold" if same else change(curve.error_step)
-        yield f"More labels: perhaps. {step.capitalize()}the error on held-out rows {moved}."
+    step = f"{curve.sizes[-2]:,} to {curve.sizes[-1]:,} of them, the error on held-out rows"
+    if curve.error_step.sign >= 0:
+        return f"More labels: perhaps. From {step} {change(curve.error_step)}."
+    # A power law, of which these are two points, has fallen by the same factor.
+    expected = after**2 / before
+    return (
+        f"More labels: from {step} fell from {percent(before)} to {percent(after)}. About "
+        f"{n_labeled:,} more may bring it to {percent(expected)}."
+    )

@@ -12,9 +12,8 @@ import pyarrow.parquet
 import pytest
 
 from neverworse import SequentialAudit, suggest_labels
-from neverworse.study import FitSettings, asked_of, page, write_questions
+from neverworse.study import FitSettings, asked_of, page, read_answers, write_questions
 from neverworse.study._side_by_side import Predicted
-from neverworse.study.labeling import read_answers
 from neverworse.tables import ModelFileError, ReadOptions, StoredTable, TableError
 from tests.study.labeling import asked
 
@@ -84,7 +83,7 @@ def test_a_batch_has_rows_to_decide_and_the_rows_that_training_needs_most(case, 
     questions = labeling.questions(20)
     decide = [each.row for each in questions if each.purpose == "decide"]
     train = [each.row for each in questions if each.purpose == "train"]
-    assert len(decide) == labeling.standing().expected
+    assert len(decide) == labeling.standing().expected_labels
     assert len(questions) == len({each.row for each in questions}) == 20
     X = np.column_stack([table.column(f"x{k}") for k in range(8)])
     y = [-1 if label is None else int(label == "ham") for label in table.column("kind").to_pylist()]
@@ -334,7 +333,7 @@ def test_what_is_stored_names_the_fit_and_its_files(case):
     opening().save()
     stored = json.loads((folder / "labels.json").read_text())
     assert stored["format"] == "neverworse sequential audit"
-    assert stored["labeling"].keys() >= {"fit", "place", "files", "train", "answers"}
+    assert stored["labeling"].keys() >= {"fit", "place", "train", "answers"}
 
 
 def test_a_few_of_many_rows_are_no_difference_of_zero(case):
@@ -366,7 +365,7 @@ def test_the_report_says_what_was_asked_by_which_rule_and_what_was_answered(case
     said = page(study, found)
     assert "drawn at random, without replacement, among the" in said
     assert f"To train, {len(found.train)} rows were suggested" in said
-    assert found.picture.description in said
+    assert found.picture["description"] in said
     assert "2 have an answer." in said
     other = dataclasses.replace(study, made="2001-01-01T00:00:00+00:00")
     assert asked_of(folder, other) is None

@@ -260,15 +260,15 @@ def test_the_picture_narrows_and_says_what_it_shows(site):
     for _ in range(3):
         site.post("answer", site.row(), site.code(site.row()))
         found = picture_of(site.labeling.history, site.labeling.standing())
-        assert found.now[1] >= found.now[2]
-        widths.append(found.now[1] - found.now[2])
-        assert len(found.low.split()) == len(site.labeling.history)
+        assert found["now"][1] >= found["now"][2]
+        widths.append(found["now"][1] - found["now"][2])
+        assert len(found["low"].split()) == len(site.labeling.history)
     assert widths == sorted(widths, reverse=True)
-    assert widths[-1] < found.bottom - found.top
-    assert found.description.startswith(
+    assert widths[-1] < found["bottom"] - found["top"]
+    assert found["description"].startswith(
         "Confidence interval of the difference of error rates, after 3"
     )
-    assert found.description in site.get()[2]
+    assert found["description"] in site.get()[2]
 
 
 def test_only_this_computer_is_listened_to_and_a_port_in_use_is_named():

@@ -20,17 +20,7 @@ from neverworse.study._files import PREDICTIONS, read_predictions
 from neverworse.study._fit import FitSettings, feature_columns
 from neverworse.study._side_by_side import Predicted
 from neverworse.study._study import Study
-from neverworse.study.labeling._shown import (
-    LABELS,
-    NOTHING,
-    UNDECIDED,
-    Standing,
-    asked_of,
-    in_points,
-    read_answers,
-    stored_labels,
-    write_questions,
-)
+from neverworse.study.labeling._shown import LABELS, NOTHING, UNDECIDED, Standing, stored_labels
 from neverworse.tables import (
     ModelFileError,
     StoredTable,
@@ -42,17 +32,6 @@ from neverworse.tables import (
     read_target,
     row_weights,
 )
-
-__all__ = [
-    "LABELS",
-    "Labeling",
-    "Standing",
-    "asked_of",
-    "in_points",
-    "read_answers",
-    "stored_labels",
-    "write_questions",
-]
 
 WINDOW = 5  # rows that wait for an answer at once, if people skip some
 Purpose = Literal["decide", "train"]
@@ -73,8 +52,8 @@ class Labeling:
     the file and from the supervised one. Rows to train are those whose labels help least squares
     most. A row may be both; then one answer does.
 
-    The table has all rows that the fit was made to. The seed is for the draws, if nothing has been
-    asked for yet; `place` is the folder in which names of tables are to be looked up next time.
+    The table has all rows that the model was fitted to. The seed is for the draws, if nothing has
+    been asked for yet; names of tables are looked up in the folder `place` next time.
 
     Attributes
     ----------
@@ -153,7 +132,6 @@ class Labeling:
             "labeling": {
                 "fit": self.study.made,
                 "place": str(self.place.resolve()),
-                "files": [[each.name, each.sha256] for each in self.study.data.files],
                 "train": list(self._train),
                 "answers": [[row, code] for row, code in self.answers.items()],
                 # For the report, which has no table.
@@ -178,7 +156,8 @@ class Labeling:
         Rows that were skipped come again when others have been answered, or there are no others.
         """
         queues: list[tuple[Purpose, list[int]]] = [
-            ("decide", self._window()),
+            # One more than was skipped, but not many.
+            ("decide", self._drawn(min(WINDOW, 1 + len(self._skipped & self._decide.keys())))),
             ("train", [row for row in suggested if row not in self.answers]),
         ]
         for purpose, rows in queues:
@@ -191,15 +170,6 @@ class Labeling:
 
     def skip(self, row: int) -> None:
         self._skipped.add(row)
-
-    def _window(self) -> list[int]:
-        """Return the rows that wait to be decided on: one more than was skipped, but not many."""
-        rows: list[int] = []
-        for n in range(1, WINDOW + 1):
-            rows = self._drawn(n)
-            if len(rows) < n or rows[-1] not in self._skipped:
-                break
-        return rows
 
     def _drawn(self, n: int) -> list[int]:
         """Return rows that are to decide; what is known of them already is counted."""
@@ -362,10 +332,8 @@ def _taken(table: pa.Table | StoredTable, rows: Indices) -> pa.Table:
     """Return some rows of a table, in the given order."""
     if not isinstance(table, StoredTable):
         return table.take(pa.array(rows))
-    ends = np.cumsum(table.sizes())
-    batch_of = np.searchsorted(ends, rows, "right")
-    needed = np.unique(batch_of)
-    read = pa.concat_tables(table.batches(needed.tolist()))
-    sizes = np.array(table.sizes())[needed]
-    first = np.concatenate([[0], np.cumsum(sizes)[:-1]])[np.searchsorted(needed, batch_of)]
-    return read.take(pa.array(first + rows - (ends - np.array(table.sizes()))[batch_of]))
+    ends = np.cumsum([0, *table.sizes()])
+    needed = np.unique(np.searchsorted(ends, rows, "right") - 1)
+    read = np.concatenate([np.arange(ends[k], ends[k + 1]) for k in needed])
+    found = pa.concat_tables(table.batches(needed.tolist()))
+    return found.take(pa.array(np.searchsorted(read, rows)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,7 +50,7 @@ class Standing:
     n_decide: int  # answers to rows that were drawn to decide
     n_waiting: int  # of these, those that count when rows that were drawn before have an answer
     n_train: int  # answers to rows that were suggested for training alone
-    expected: int  # how many more labels a verdict is likely to take
+    expected_labels: int  # how many more labels a verdict is likely to take
 
     @property
     def is_open(self) -> bool:
@@ -104,18 +104,11 @@ class Standing:
                 "before have one: otherwise, easy rows would decide."
             )
         if self.is_open:
-            yield f"About {count(self.expected, 'more label')} will probably decide."
+            yield f"About {count(self.expected_labels, 'more label')} will probably decide."
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers and the words, as JSON has them."""
-        names = ("model", "verdict", "level", "n_unlabeled", "n_differing", "n_decide", "n_waiting")
-        return {
-            **{name: getattr(self, name) for name in names},
-            "n_train": self.n_train,
-            "interval": list(self.interval),
-            "expected_labels": self.expected,
-            "words": [self.decision, *self.reasons()],
-        }
+        return asdict(self) | {"words": [self.decision, *self.reasons()]}
 
 
 WIDTH, HEIGHT = 480, 220
@@ -123,32 +116,15 @@ LEFT, RIGHT, TOP, BOTTOM = 56, 16, 14, 44
 FEWEST = 10  # answers for which there is room
 
 
-@dataclass(frozen=True)
-class Picture:
-    """Where things are, in the units of a picture of `width` x `height`."""
+def picture_of(history: Sequence[tuple[float, float]], standing: Standing) -> dict[str, Any] | None:
+    """Return where ``interval.html`` draws the intervals before the first answer and after each.
 
-    description: str
-    band: str  # the corners between the bounds
-    low: str  # the lower bound, as a line
-    high: str
-    zero: float  # height of the line on which both models are equally good
-    heights: list[tuple[float, str]]  # what is written at the left
-    lengths: list[tuple[float, str]]  # what is written below
-    now: tuple[float, float, float]  # the interval now: where, and its ends
-    width: int = WIDTH
-    height: int = HEIGHT
-    left: int = LEFT
-    right: int = WIDTH - RIGHT
-    top: int = TOP
-    bottom: int = HEIGHT - BOTTOM
-
-
-def picture_of(history: Sequence[tuple[float, float]], standing: Standing) -> Picture | None:
-    """Return the intervals before the first answer and after each; None if nothing is to decide."""
+    None if nothing is to decide.
+    """
     if not standing.n_differing:
         return None
     n = len(history) - 1
-    most = max(n, min(standing.n_differing, max(FEWEST, n + standing.expected)))
+    most = max(n, min(standing.n_differing, max(FEWEST, n + standing.expected_labels)))
     lowest, highest = history[0]
 
     def x(k: float) -> float:
@@ -160,22 +136,26 @@ def picture_of(history: Sequence[tuple[float, float]], standing: Standing) -> Pi
 
     lines = [[(x(k), y(bounds[side])) for k, bounds in enumerate(history)] for side in (0, 1)]
     low, high = history[-1]
-    return Picture(
-        description=(
+    return {
+        "description": (
             f"Confidence interval of the difference of error rates, after {count(n, 'answer')}: "
             f"from {in_points(low)} to {in_points(high)} percentage points; at "
             f"first from {in_points(lowest)} to {in_points(highest)}."
         ),
-        band=_points([*lines[1], *reversed(lines[0])]),
-        low=_points(lines[0]),
-        high=_points(lines[1]),
-        zero=y(0.0),
-        heights=[(y(value), in_points(value)) for value in (lowest, 0.0, highest)],
-        lengths=[
-            (x(k), f"{k:,}") for k in sorted({0, most, *([n] if 0.1 < n / most < 0.9 else [])})
-        ],
-        now=(x(n), y(low), y(high)),
-    )
+        "band": _points([*lines[1], *reversed(lines[0])]),
+        "low": _points(lines[0]),
+        "high": _points(lines[1]),
+        "zero": y(0.0),  # both models are equally good
+        "heights": [(y(value), in_points(value)) for value in (lowest, 0.0, highest)],
+        "lengths": [(x(k), f"{k:,}") for k in (0, most)],
+        "now": (x(n), y(low), y(high)),
+        "width": WIDTH,
+        "height": HEIGHT,
+        "left": LEFT,
+        "right": WIDTH - RIGHT,
+        "top": TOP,
+        "bottom": HEIGHT - BOTTOM,
+    }
 
 
 @dataclass(frozen=True)
@@ -189,7 +169,7 @@ class Asked:
     train: list[int]  # rows that were suggested for training
 
     @property
-    def picture(self) -> Picture | None:
+    def picture(self) -> dict[str, Any] | None:
         return picture_of(self.history, self.standing)
 
     def rows(self) -> Iterator[tuple[str, ...]]:
@@ -269,10 +249,8 @@ def _own_names(labeling: Labeling) -> tuple[str, str]:
     """Return names for the two columns that a sheet has besides those of the table."""
     taken = {labeling.settings.target, *labeling.column_names}
     number, purpose = "row", "question"
-    while number in taken:
-        number += "_"
-    while purpose in taken:
-        purpose += "_"
+    while taken & {number, purpose}:
+        number, purpose = f"{number}_", f"{purpose}_"
     return number, purpose
 
 

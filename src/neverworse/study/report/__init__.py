@@ -15,9 +15,7 @@ from neverworse.study._study import (
     Coefficient,
     ConfidentFacts,
     Curve,
-    ModelFacts,
     Numbers,
-    Scalar,
     Study,
     VerdictKind,
 )
@@ -41,11 +39,6 @@ SECTIONS = {
     "data": "Data",
     "reproduction": "How to reproduce this",
 }
-PARTS = {
-    "unlabeled_curve": "the learning curve over unlabeled rows",
-    "labeled_curve": "the learning curve over labeled rows",
-    "comparison": "the comparison of methods",
-}
 # What the badge says, and its colour: green is for a projected model that is to be used.
 BADGES: dict[VerdictKind, tuple[str, str]] = {
     "projected": ("Never worse", "good"),
@@ -67,14 +60,13 @@ def page(study: Study, asked: Any = None) -> str:
 
     What was asked and answered since is what `neverworse.study.asked_of` finds.
     """
-    missing = [what for part, what in PARTS.items() if getattr(study, part) is None]
     absent = {
         "numbers": study.comparison is None,
         "asked": asked is None or not (asked.decide or asked.train),
         "curves": study.unlabeled_curve is None and study.labeled_curve is None,
         "changes": not study.changes.n_changed,
         "coefficients": not study.coefficients,
-        "notes": not study.notes and not missing,
+        "notes": not study.notes,
     }
     standing = _standing(study)
     is_unproved = study.verdict.kind == "projected" and standing != "never worse"
@@ -93,7 +85,6 @@ def page(study: Study, asked: Any = None) -> str:
                 if not absent.get(key, getattr(study, key, True) is None)
             },
             badge=UNPROVED if is_unproved else BADGES[study.verdict.kind],
-            missing=missing,
             standing=standing,
             to_look_at=grouped({each.name: each.look for each in study.data.columns}),
             weights=weights,
@@ -101,7 +92,6 @@ def page(study: Study, asked: Any = None) -> str:
             drawn_weights=[each for each in of_positive[:MOST_WEIGHTS] if _effect(each) > 0],
             moved=any(each.supervised != each.projected for each in weights),
             several=len(study.data.classes) > 2,
-            cut=_cut(study.model),
             charts=_charts,
             looks=_charts.looks,
             rows=sys.modules[__name__],
@@ -122,16 +112,6 @@ def _standing(study: Study) -> str:
     if study.certificate["reason"]:
         return "same"
     return "never worse" if study.certificate["holds"] else "not guaranteed"
-
-
-def _cut(model: ModelFacts) -> dict[str, Any]:
-    """Return from which least squares score on a class is predicted, and by whom."""
-    found = model.decision
-    if found is None:
-        return {"score": 0.5, "is_of_file": True}
-    is_score = model.name in ("supervised", "projected") and not found.calibrated
-    score = found.threshold if is_score and found.threshold is not None else 0.5
-    return {"score": score, "is_of_file": is_score}
 
 
 def _effect(each: Coefficient) -> float:
@@ -178,29 +158,6 @@ def curve(found: Curve) -> Iterator[Row]:
         yield [exact(size), *errors, *losses]
 
 
-def changed_classes(study: Study) -> Iterator[Row]:
-    """Yield unlabeled rows by what the supervised and the projected model predict."""
-    for k, counts in enumerate(study.changes.counts):
-        row: Row = [name(study.data.classes[k].name)]
-        for m, n in enumerate(counts):
-            kind = "<b>{}</b>" if n else '<span class="soft">{}</span>'
-            row.append(exact(n) if k == m else Markup(kind).format(exact(n)))
-        yield [*row, exact(sum(counts))]
-
-
-def changed_pairs(study: Study) -> list[Row]:
-    """Return how many rows have moved from one class to another, the largest number first."""
-    names = [name(each.name) for each in study.data.classes]
-    pairs = [
-        (n, names[k], names[m])
-        for k, counts in enumerate(study.changes.counts)
-        for m, n in enumerate(counts)
-        if k != m and n
-    ]
-    pairs.sort(key=lambda pair: -pair[0])
-    return [[before, after, exact(n)] for n, before, after in pairs]
-
-
 def changed_row(each: ChangedRow) -> Row:
     """Return an unlabeled row whose predicted class changed."""
     before, after = each.supervised_score, each.projected_score
@@ -223,23 +180,16 @@ def weight(each: Coefficient, several: bool, moved: bool) -> Row:
 
 
 def settings(study: Study) -> Iterator[tuple[str, Markup]]:
-    """Yield the settings of the fit, with the penalty that was chosen."""
-    chosen_by = study.settings.get("alpha_chosen_by")
+    """Yield the settings of the fit."""
     for key, value in study.settings.items():
-        if key == "alpha" and chosen_by:
-            yield key, _setting(value) + f", chosen by {chosen_by}"
-        elif key != "alpha_chosen_by":
-            yield key, _setting(value)
-
-
-def _setting(value: Scalar) -> Markup:
-    if value is None:
-        return Markup('<span class="soft">not set</span>')
-    if isinstance(value, bool):
-        return Markup("yes" if value else "no")
-    return (
-        exact(value) if isinstance(value, int | float) else Markup("<code>{}</code>").format(value)
-    )
+        if value is None:
+            yield key, Markup('<span class="soft">not set</span>')
+        elif isinstance(value, bool):
+            yield key, Markup("yes" if value else "no")
+        elif isinstance(value, int | float):
+            yield key, exact(value)
+        else:
+            yield key, Markup("<code>{}</code>").format(value)
 
 
 def certificate(study: Study) -> Iterator[tuple[str, Markup | str]]:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import cycle
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from neverworse._typing import Vector
 from neverworse._words import count, decimal, number, short, width
 from neverworse.pages import COLOURS, SMALL, Chart, canvas, number_axis
 from neverworse.study._study import (
@@ -20,7 +18,6 @@ from neverworse.study._study import (
     Comparison,
     Curve,
     Estimate,
-    ScoreGroup,
     Scores,
 )
 
@@ -28,7 +25,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 INK, SOFT, LINE = (COLOURS[role] for role in ("ink", "soft", "line"))
-MOST_GROUPS = 4
 RIDGE = 68  # pixels for the scores of a group of rows
 LONGEST_GROUP, LONGEST_FEATURE, LONGEST_CLASS, LONGEST_METHOD = 17, 24, 11, 20  # letters
 MEASURES = {"error": "error on held-out rows", "loss": "squared loss per held-out row"}
@@ -62,16 +58,8 @@ OTHERS = (
 
 def looks(methods: Iterable[str]) -> dict[str, Look]:
     """Return how each method looks: supervised and projected the same everywhere."""
-    known = {"supervised": SUPERVISED, "projected": PROJECTED, "projection": PROJECTED}
-    found: dict[str, Look] = {}
-    n_others = 0
-    for method in methods:
-        look = known.get(method.lower())
-        if look is None:
-            look = OTHERS[n_others % len(OTHERS)]
-            n_others += 1
-        found[method] = look
-    return found
+    known, others = {"supervised": SUPERVISED, "projected": PROJECTED}, cycle(OTHERS)
+    return {method: known.get(method) or next(others) for method in methods}
 
 
 def bounds_chart(best: float, worst: float) -> Chart:
@@ -106,48 +94,40 @@ def _lower(difference: float) -> str:
     return f"{number(abs(difference))} {'lower' if difference <= 0 else 'higher'}"
 
 
-def scores_chart(scores: Scores, *, cut: float | None, moved: bool = True) -> Chart:
+def scores_chart(scores: Scores, *, cut: bool, moved: bool = True) -> Chart:
     """Draw how each group of rows scores: projected as an area, supervised as a line.
 
-    From the score at the cut on, the class is predicted. Where nothing moved, one model is enough.
+    With a cut, a score of one half is marked. Where nothing moved, one model is enough.
     """
-    groups = _few(scores)
-    n_groups = len(groups)
+    n_groups = len(scores.groups)
     chart, ax = canvas(RIDGE * n_groups + 58, left=128, top=14)
     edges = np.asarray(scores.edges)
     for level in (0.0, 1.0):
         ax.axvline(level, color=LINE, linewidth=1.0)
-    if cut is not None:
-        ax.axvline(cut, color=SOFT, linewidth=1.0, linestyle=(0, (2, 2)))
-    for k, group in enumerate(groups):
+    if cut:
+        ax.axvline(0.5, color=SOFT, linewidth=1.0, linestyle=(0, (2, 2)))
+    for k, group in enumerate(scores.groups):
         base = float(n_groups - 1 - k)
         highest = max(*group.supervised, *group.projected, 1)
         after, before = (
-            base + 0.86 * np.asarray(counts, dtype=float) / highest
+            # Where there are no rows there is no line, which would hide the axis.
+            np.where(counts, base + 0.86 * np.asarray(counts) / highest, np.nan)
             for counts in (group.projected, group.supervised)
         )
         ax.axhline(base, color=SOFT, linewidth=1.0)
         ax.stairs(after, edges, baseline=base, fill=True, color=PROJECTED.colour, alpha=0.35)
-        ax.stairs(_where_any(after, base), edges, baseline=base, color=PROJECTED.colour)
+        ax.stairs(after, edges, baseline=base, color=PROJECTED.colour)
         if moved:
             line = {"color": SUPERVISED.colour, "linewidth": 1.6, "linestyle": SUPERVISED.line}
-            ax.stairs(_where_any(before, base), edges, baseline=base, **line)
+            ax.stairs(before, edges, baseline=base, **line)
         beside: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "ha": "right"}
         beside |= {"textcoords": "offset points", "fontsize": SMALL, "annotation_clip": False}
         name, n_rows = short(group.name, LONGEST_GROUP), count(group.n_rows, "row")
-        weight = "bold" if group.name == scores.class_name else None  # the rows that should score 1
+        weight = "bold" if k == 0 else None  # the rows that should score 1
         ax.annotate(
-            *(chart.placeholder(name), (0, base), (-10, 24)), **beside, color=INK, fontweight=weight
+            chart.placeholder(name), (0, base), (-10, 24), color=INK, fontweight=weight, **beside
         )
-        ax.annotate(chart.placeholder(n_rows), (0, base), (-10, 9), **beside, color=SOFT)
-        titles = [
-            f"{group.name}, rows with scores from {number(low, 3)} to {number(high, 3)}: "
-            f"supervised {n_before:,}, projected {n_after:,}"
-            for low, high, n_before, n_after in zip(
-                edges[:-1], edges[1:], group.supervised, group.projected, strict=True
-            )
-        ]
-        hover_bands(ax, chart, f"rows{k}", scores.edges, base, base + 0.95, titles)
+        ax.annotate(chart.placeholder(n_rows), (0, base), (-10, 9), color=SOFT, **beside)
     ax.set_xlim(edges[0], edges[-1])
     ax.set_ylim(0.0, n_groups)
     ax.set_yticks([])
@@ -155,38 +135,11 @@ def scores_chart(scores: Scores, *, cut: float | None, moved: bool = True) -> Ch
     number_axis(ax.xaxis, 6)
     ax.xaxis.grid(False)
     ax.set_xlabel(chart.placeholder(f"score for {short(scores.class_name, 40)}"))
+    groups = (f"{group.name}, {count(group.n_rows, 'row')}" for group in scores.groups)
     chart.description = (
-        f"How rows score for {scores.class_name} by either model: "
-        + "; ".join(f"{group.name}, {count(group.n_rows, 'row')}" for group in groups)
-        + "."
+        f"How rows score for {scores.class_name} by either model: {'; '.join(groups)}."
     )
     return chart
-
-
-def _few(scores: Scores) -> tuple[ScoreGroup, ...]:
-    """Return the groups of rows, with all other classes as one if there are many."""
-    if len(scores.groups) <= MOST_GROUPS:
-        return scores.groups
-    unlabeled = scores.groups[-1]
-    own = [group for group in scores.groups[:-1] if group.name == scores.class_name]
-    others = [group for group in scores.groups[:-1] if group.name != scores.class_name]
-    together = ScoreGroup(
-        "other classes",
-        sum(group.n_rows for group in others),
-        tuple(map(sum, zip(*(group.supervised for group in others), strict=True))),
-        tuple(map(sum, zip(*(group.projected for group in others), strict=True))),
-    )
-    return (*own, together, unlabeled)
-
-
-def _where_any(heights: Vector, base: float) -> Vector:
-    """Leave out empty bars on either side, whose line would hide the axis."""
-    filled = np.flatnonzero(heights > base)
-    shown = np.full_like(heights, np.nan)
-    if filled.size:
-        inside = slice(filled[0], filled[-1] + 1)
-        shown[inside] = heights[inside]
-    return shown
 
 
 def coefficients_chart(
@@ -230,21 +183,21 @@ def curve_chart(curve: Curve, measure: Literal["error", "loss"]) -> Chart:
     look_of = looks(line.method for line in curve.lines)
     for k, line in enumerate(curve.lines):
         look = look_of[line.method]
-        known = [
-            (size, each.value, max(0.0, each.low), each.high)
-            for size, each in zip(curve.sizes, getattr(line, measure), strict=True)
-        ]
-        sizes, means, lows, highs = zip(*known, strict=True)
-        ax.fill_between(sizes, lows, highs, color=look.colour, alpha=0.14, linewidth=0)
-        dots(ax, sizes, means, look, f"line{k}", line=look.line)
+        found = getattr(line, measure)
+        ends = [each.low for each in found], [each.high for each in found]
+        ax.fill_between(curve.sizes, *ends, color=look.colour, alpha=0.14, linewidth=0)
+        dots(ax, curve.sizes, [each.value for each in found], look, f"line{k}", line=look.line)
         titles = [
-            f"{line.method}, {count(size, f'{curve.rows} row')}: {decimal(mean)}, "
-            f"between {decimal(low)} and {decimal(high)}"
-            for size, mean, low, high in known
+            f"{line.method}, {count(size, f'{curve.rows} row')}: {_with_ends(each)}"
+            for size, each in zip(curve.sizes, found, strict=True)
         ]
         chart.titles[f"line{k}"] = ["", *titles]
     number_axis(ax.yaxis)
-    sizes_axis(ax, curve.sizes, f"{curve.rows} rows in training")
+    # Logarithmic, with a place for 0, which may be a size.
+    ax.set_xscale("symlog", linthresh=min(size for size in curve.sizes if size), linscale=0.5)
+    ax.set_xticks(curve.sizes, [f"{size:,}" for size in curve.sizes])
+    ax.set_xticks([], minor=True)
+    ax.set_xlabel(f"{curve.rows} rows in training")
     ax.set_ylabel(MEASURES[measure])
     chart.description = f"{MEASURES[measure].capitalize()} over {curve.rows} rows. " + " ".join(
         f"{line.method}: {decimal(getattr(line, measure)[0].value)} at {curve.sizes[0]:,}, "
@@ -293,9 +246,7 @@ def _intervals(
         ends, colour = [each.low, each.high], look_of[name].colour
         ax.plot(ends, [k, k], color=colour, linewidth=2.5, solid_capstyle="round")
         dots(ax, [each.value], [k], look_of[name], f"dot{k}", line="none")
-        chart.titles[f"dot{k}"] = (
-            f"{name}: {decimal(each.value)}, between {decimal(each.low)} and {decimal(each.high)}"
-        )
+        chart.titles[f"dot{k}"] = f"{name}: {_with_ends(each)}"
     number_axis(ax.xaxis, 4)
     ax.yaxis.grid(True)
     ax.set_xlabel(label)
@@ -315,14 +266,11 @@ def calibration_chart(bins: Sequence[CalibrationBin], positive: str) -> Chart:
     ends = [each.low for each in observed], [each.high for each in observed]
     ax.vlines(predicted, *ends, color=look.colour, linewidth=2.5, alpha=0.45)
     dots(ax, predicted, [each.value for each in observed], look, "bins")
-    chart.titles["bins"] = [
-        "",
-        *(
-            f"predicted {decimal(each.predicted, 2)}: observed {decimal(each.observed.value, 2)}, "
-            f"between {decimal(each.observed.low, 2)} and {decimal(each.observed.high, 2)}"
-            for each in bins
-        ),
+    titles = [
+        f"predicted {decimal(each.predicted, 2)}: observed {_with_ends(each.observed, 2)}"
+        for each in bins
     ]
+    chart.titles["bins"] = ["", *titles]
     ax.set_xlim(-0.03, 1.03)
     ax.set_ylim(-0.03, 1.03)
     number_axis(ax.xaxis)
@@ -334,6 +282,11 @@ def calibration_chart(bins: Sequence[CalibrationBin], positive: str) -> Chart:
         for each in bins
     )
     return chart
+
+
+def _with_ends(found: Estimate, decimals: int = 3) -> str:
+    value, low, high = (decimal(each, decimals) for each in (found.value, found.low, found.high))
+    return f"{value}, between {low} and {high}"
 
 
 def dots(
@@ -349,48 +302,3 @@ def rows_axis(ax: Axes, chart: Chart, names: Sequence[str]) -> None:
     ax.set_yticks(range(len(names)), [chart.placeholder(name) for name in names])
     ax.set_ylim(len(names) - 0.5, -0.5)
     ax.spines["left"].set_visible(False)
-
-
-def sizes_axis(ax: Axes, sizes: Sequence[int], label: str) -> None:
-    """Put sizes on an axis, logarithmic where they differ much, numbers where there is room."""
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
-
-    positive = [size for size in sizes if size > 0]
-    if len(positive) > 1 and max(positive) > 6 * min(positive):
-        # A logarithm has no place for 0, which is a size like others here.
-        ax.set_xscale("symlog", linthresh=min(positive), linscale=0.5)
-        place = [math.asinh(size / min(positive)) for size in sizes]
-    else:
-        place = [float(size) for size in sizes]
-    shown = [len(sizes) - 1]
-    room = 0.13 * ((max(place) - min(place)) or 1.0)
-    for k in range(len(sizes) - 2, -1, -1):
-        if place[shown[-1]] - place[k] >= room:
-            shown.append(k)
-    ax.xaxis.set_major_locator(FixedLocator([float(sizes[k]) for k in shown]))
-    ax.xaxis.set_minor_locator(NullLocator())
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-    ax.set_xlabel(label)
-
-
-def hover_bands(
-    ax: Axes,
-    chart: Chart,
-    identity: str,
-    edges: Sequence[float],
-    bottom: float,
-    top: float,
-    titles: Sequence[str],
-) -> None:
-    """Lay invisible bands over a part of the axes that say something under the mouse."""
-    from matplotlib.collections import PolyCollection
-
-    boxes = [
-        [(low, bottom), (low, top), (high, top), (high, bottom)] for low, high in pairwise(edges)
-    ]
-    bands = PolyCollection(
-        boxes, facecolors=COLOURS["hover"], edgecolors="none", gid=identity, zorder=9
-    )
-    bands.set_clip_on(False)
-    ax.add_collection(bands, autolim=False)
-    chart.titles[identity] = titles
