@@ -26,7 +26,7 @@ from sklearn.metrics.pairwise import pairwise_distances, pairwise_kernels
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from neverworse._typing import AnyArray, Indices, Matrix, Vector
+from neverworse._typing import AnyArray, Indices, Matrix
 from neverworse.estimators._kernel_start import start_of_projection
 from neverworse.projection import EPS, LARGEST_GRAM, Labels, Start, TrainingRows, Weights
 from neverworse.rows import FeatureMap, Rows, TrapezoidRows, with_features
@@ -356,20 +356,17 @@ def _gammas(model: Any, at: Matrix) -> list[float | None]:
     return list(map(float, GAMMAS * unit))
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class KernelModel:
-    """What estimators with a kernel share; mixed into linear models."""
+    """Parameters of estimators with a kernel; mixed into linear models."""
 
-    # Model files that were written before there were kernels have none of these.
+    # Model files that were written before there were kernels get these defaults.
     kernel: Any = "linear"
     gamma: Any = None
     degree: float = 3
     coef0: float = 1
     n_components: int | None = None
     random_state: Any = None
-    landmarks_: AnyArray
-    dual_coef_: Matrix
-    gamma_: float | None
-    gammas_: Vector
 
     def __getattr__(self, name: str) -> Any:
         if name == "coef_" and "dual_coef_" in vars(self):

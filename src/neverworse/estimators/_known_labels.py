@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from scipy import optimize
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_consistent_length
 
 from neverworse._typing import AnyArray, Indices, Mask, Matrix, Vector
@@ -16,7 +15,6 @@ from neverworse.estimators._input import LARGEST_WEIGHT, SMALLEST_WEIGHT, FitInp
 from neverworse.estimators._labels import split_labels
 from neverworse.projection import Assumptions, Box, Labels, LabelSet, Simplex, Task, Totals
 
-CLASS_WEIGHT: list[Any] = [StrOptions({"balanced"}), dict, None]
 # The square of what is narrower leaves too little room for what is computed from it.
 NARROWEST = 1e-100
 # What bounds may contradict each other by, for rounding errors of those who computed them. Bounds

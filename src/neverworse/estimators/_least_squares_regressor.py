@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,16 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 from neverworse._typing import Indices, Vector
 from neverworse._words import documented_like
 from neverworse.estimators._input import FitInput, explains_conversion, lazy_on_dask
-from neverworse.estimators._kernels import KERNEL_CONSTRAINTS, KernelModel
+from neverworse.estimators._kernels import KernelModel
 from neverworse.estimators._known_targets import known_targets
 from neverworse.estimators._least_squares import (
-    LEAST_SQUARES_CONSTRAINTS,
+    GivenPenalty,
     LeastSquaresClassifier,
     LeastSquaresClassifierCV,
+    SupervisedModel,
     fit_by_leave_one_out,
-    fit_with_penalty,
-    only_loss,
-    squared_errors,
 )
 from neverworse.estimators._linear import (
     LinearClassifier,
@@ -91,13 +89,11 @@ class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
         self.intercept_ = float(weights.intercept[0]) + 0.0  # without intercept, it may be -0.0
 
 
-class LabeledRowsRegressor(KernelModel, LinearRegressor):
-    """Base of regressions that ignore rows without a target, fitted by `_fit_training`."""
+@dataclass(eq=False, repr=False, kw_only=True)
+class SupervisedRegressor(SupervisedModel, LinearRegressor):
+    """Base of regressions on the rows that have a target."""
 
-    _skips_rows: ClassVar[bool] = True
-
-    missing_label: Any
-    alpha_: float
+    missing_label: Any = np.nan
 
     def _fit_rows(self, given: FitInput) -> None:
         targets = known_targets(given, self.missing_label)
@@ -106,13 +102,10 @@ class LabeledRowsRegressor(KernelModel, LinearRegressor):
         labels = Labels(targets.target[None], ignored, given.weights)
         self._fit_training(TrainingRows(given.rows, labels))
 
-    @abstractmethod
-    def _fit_training(self, training: TrainingRows, landmarks: Indices | None = None) -> None:
-        """Fit to the labeled ones of checked rows, with these landmarks of a kernel."""
-
 
 @documented_like(LeastSquaresClassifier)
-class LeastSquaresRegressor(LabeledRowsRegressor):
+@dataclass(eq=False, repr=False, kw_only=True)
+class LeastSquaresRegressor(KernelModel, GivenPenalty, SupervisedRegressor):
     r"""Least squares regression on the rows that have a target.
 
     Minimises, over these rows,
@@ -158,39 +151,10 @@ class LeastSquaresRegressor(LabeledRowsRegressor):
     array([7.])
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = LEAST_SQUARES_CONSTRAINTS
-
-    def __init__(
-        self,
-        alpha: float = 0.0,
-        *,
-        fit_intercept: bool = True,
-        rcond: float | None = None,
-        missing_label: Any = np.nan,
-        kernel: Any = "linear",
-        gamma: float | str | None = None,
-        degree: float = 3,
-        coef0: float = 1,
-        n_components: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.rcond = rcond
-        self.missing_label = missing_label
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.n_components = n_components
-        self.random_state = random_state
-
-    def _fit_training(self, training: TrainingRows, landmarks: Indices | None = None) -> None:
-        fit_with_penalty(self, training, landmarks)
-
 
 @documented_like(LeastSquaresRegressor, LeastSquaresClassifierCV)
-class LeastSquaresRegressorCV(LabeledRowsRegressor):
+@dataclass(eq=False, repr=False, kw_only=True)
+class LeastSquaresRegressorCV(KernelModel, SupervisedRegressor):
     """Least squares regression that chooses its ridge penalty by exact leave-one-out.
 
     Every row with a target is predicted by the fit to all others, in closed form, as in
@@ -221,37 +185,7 @@ class LeastSquaresRegressorCV(LabeledRowsRegressor):
     10.0
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
-        "alphas": ["array-like", None],
-        "fit_intercept": ["boolean"],
-        "missing_label": "no_validation",
-        **KERNEL_CONSTRAINTS,
-    }
-
-    def __init__(
-        self,
-        alphas: Any = None,
-        *,
-        fit_intercept: bool = True,
-        missing_label: Any = np.nan,
-        kernel: Any = "linear",
-        gamma: float | str | None = None,
-        degree: float = 3,
-        coef0: float = 1,
-        n_components: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.alphas = alphas
-        self.fit_intercept = fit_intercept
-        self.missing_label = missing_label
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.n_components = n_components
-        self.random_state = random_state
+    alphas: Any = field(default=None, kw_only=False)
 
     def _fit_training(self, training: TrainingRows, landmarks: Indices | None = None) -> None:
-        self.alphas_, self.loo_mse_ = fit_by_leave_one_out(
-            self, training, landmarks, squared_errors, only_loss
-        )
+        self.alphas_, self.loo_mse_ = fit_by_leave_one_out(self, training, landmarks, self.alphas)

@@ -44,7 +44,8 @@ except ImportError:  # scikit-learn before 1.9 has no callbacks
 class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """Base of models with the score coef·x + intercept, or one score for each class.
 
-    Subclasses fit through `_fit_rows`.
+    Subclasses fit through `_fit_rows`. Those with many parameters are data classes: each parameter
+    is written once. Comparison and representation stay scikit-learn's.
     """
 
     # Whether some rows may not be read at all. If all are, NaN show in their Gram matrix, and
@@ -56,6 +57,8 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[mis
     _threshold: ClassVar[float]
 
     kernel: Any = "linear"
+    gamma: Any
+    n_components: Any
     coef_: Matrix
     intercept_: Any
 

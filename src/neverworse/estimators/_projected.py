@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -14,14 +14,16 @@ from neverworse._typing import Vector
 from neverworse._words import documented_like
 from neverworse.estimators._class_prior import with_class_prior
 from neverworse.estimators._input import FitInput
-from neverworse.estimators._known_labels import CLASS_WEIGHT, known_labels
+from neverworse.estimators._kernels import KernelModel
+from neverworse.estimators._known_labels import known_labels
 from neverworse.estimators._least_squares import LeastSquaresClassifier, LeastSquaresClassifierCV
 from neverworse.estimators._linear import IndicatorClassifier
 from neverworse.estimators._projection import ProjectedModel, SoftLabels
 
 
 @documented_like(LeastSquaresClassifier)
-class ProjectedLeastSquaresClassifier(ProjectedModel, IndicatorClassifier):
+@dataclass(eq=False, repr=False, kw_only=True)
+class ProjectedLeastSquaresClassifier(KernelModel, ProjectedModel, IndicatorClassifier):
     r"""Semi-supervised least squares classifier that is never worse than the supervised one.
 
     The constraint set Θ holds every weight vector that least squares on all rows would give for
@@ -151,59 +153,15 @@ class ProjectedLeastSquaresClassifier(ProjectedModel, IndicatorClassifier):
 
     _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
         **ProjectedModel._parameter_constraints,
-        "class_weight": CLASS_WEIGHT,
         "class_prior": "no_validation",
         "prior_level": [Interval(Real, 0, 1, closed="neither")],
     }
     _baselines: ClassVar[tuple[Any, Any]] = (LeastSquaresClassifier, LeastSquaresClassifierCV)
-    _shared: ClassVar[tuple[str, ...]] = (*ProjectedModel._shared, "class_weight")
 
-    supervised_: LeastSquaresClassifier | LeastSquaresClassifierCV
-
-    def __init__(
-        self,
-        distance: Any = "all",
-        *,
-        alpha: float | str = "loo",
-        constraint_alpha: float | str = "same",
-        class_prior: Any = None,
-        prior_level: float = 0.95,
-        class_weight: Any = None,
-        fit_intercept: bool = True,
-        rcond: float | None = None,
-        missing_label: Any = "auto",
-        solver: str = "exact",
-        tol: float = 1e-9,
-        max_iter: int | None = None,
-        max_time: float | None = None,
-        verbose: int = 0,
-        kernel: Any = "linear",
-        gamma: float | str | None = None,
-        degree: float = 3,
-        coef0: float = 1,
-        n_components: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.distance = distance
-        self.alpha = alpha
-        self.constraint_alpha = constraint_alpha
-        self.fit_intercept = fit_intercept
-        self.rcond = rcond
-        self.missing_label = missing_label
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.verbose = verbose
-        self.class_prior = class_prior
-        self.prior_level = prior_level
-        self.class_weight = class_weight
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.n_components = n_components
-        self.random_state = random_state
+    distance: Any = field(default="all", kw_only=False)
+    class_prior: Any = None
+    prior_level: float = 0.95
+    class_weight: Any = None
 
     def _fit_rows(self, given: FitInput) -> None:
         known = known_labels(given, self.missing_label, self.class_weight)
@@ -241,6 +199,7 @@ class ProjectedLeastSquaresClassifier(ProjectedModel, IndicatorClassifier):
 
 
 @documented_like(ProjectedLeastSquaresClassifier)
+@dataclass(eq=False, repr=False, kw_only=True)
 class ICLSClassifier(ProjectedLeastSquaresClassifier):
     """Implicitly constrained least squares classifier.
 
@@ -274,54 +233,4 @@ class ICLSClassifier(ProjectedLeastSquaresClassifier):
     array(['a', 'b'], dtype=object)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
-        name: constraint
-        for name, constraint in ProjectedLeastSquaresClassifier._parameter_constraints.items()
-        if name != "distance"
-    }
-
-    def __init__(
-        self,
-        *,
-        alpha: float | str = "loo",
-        constraint_alpha: float | str = "same",
-        class_prior: Any = None,
-        prior_level: float = 0.95,
-        class_weight: Any = None,
-        fit_intercept: bool = True,
-        rcond: float | None = None,
-        missing_label: Any = "auto",
-        solver: str = "exact",
-        tol: float = 1e-9,
-        max_iter: int | None = None,
-        max_time: float | None = None,
-        verbose: int = 0,
-        kernel: Any = "linear",
-        gamma: float | str | None = None,
-        degree: float = 3,
-        coef0: float = 1,
-        n_components: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(
-            "labeled",
-            alpha=alpha,
-            constraint_alpha=constraint_alpha,
-            class_prior=class_prior,
-            prior_level=prior_level,
-            class_weight=class_weight,
-            fit_intercept=fit_intercept,
-            rcond=rcond,
-            missing_label=missing_label,
-            solver=solver,
-            tol=tol,
-            max_iter=max_iter,
-            max_time=max_time,
-            verbose=verbose,
-            kernel=kernel,
-            gamma=gamma,
-            degree=degree,
-            coef0=coef0,
-            n_components=n_components,
-            random_state=random_state,
-        )
+    distance: Any = field(default="labeled", init=False)

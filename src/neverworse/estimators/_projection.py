@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -15,13 +15,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from neverworse._typing import AnyArray, Indices, Matrix, Vector
 from neverworse.estimators._input import FitInput, copy_input_checks
-from neverworse.estimators._kernels import (
-    KERNEL_CONSTRAINTS,
-    KernelModel,
-    landmarks_of_all,
-    space_of_all,
-)
-from neverworse.estimators._least_squares import LEAST_SQUARES_CONSTRAINTS
+from neverworse.estimators._kernels import landmarks_of_all, space_of_all
+from neverworse.estimators._least_squares import CONSTRAINTS
 from neverworse.estimators._linear import LinearModel, fit_least_squares, stored_weights
 from neverworse.projection import (
     Assumptions,
@@ -40,7 +35,8 @@ INTERPOLATES = (
 )
 
 
-class ProjectedModel(KernelModel, LinearModel):
+@dataclass(eq=False, repr=False, kw_only=True)
+class ProjectedModel(LinearModel):
     """Base of estimators that project a supervised baseline on a constraint set."""
 
     _reads_chunks: ClassVar[bool] = True
@@ -53,26 +49,25 @@ class ProjectedModel(KernelModel, LinearModel):
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
         "max_time": [Interval(Real, 0, None, closed="left"), None],
         "verbose": ["verbose"],
-        **LEAST_SQUARES_CONSTRAINTS,
+        **CONSTRAINTS,
         "alpha": [Interval(Real, 0, None, closed="left"), StrOptions({"loo"})],
     }
-    # The baselines: with a given penalty, and with one that leave-one-out chooses. And the
-    # parameters that they share with the estimator.
+    # The baselines: with a given penalty, and with one that leave-one-out chooses.
     _baselines: ClassVar[tuple[Any, Any]]
-    _shared: ClassVar[tuple[str, ...]] = ("fit_intercept", "missing_label", *KERNEL_CONSTRAINTS)
 
-    distance: Any
-    alpha: float | str
-    constraint_alpha: float | str
-    fit_intercept: bool
-    rcond: float | None
-    missing_label: Any
-    solver: Any
-    tol: float
-    max_iter: int | None
-    max_time: float | None
-    supervised_: Any
-    certificate_: Certificate
+    distance: Any = "all"
+    alpha: float | str = "loo"
+    constraint_alpha: float | str = "same"
+    fit_intercept: bool = True
+    rcond: float | None = None
+    missing_label: Any = "auto"
+    solver: Any = "exact"
+    tol: float = 1e-9
+    max_iter: int | None = None
+    max_time: float | None = None
+    verbose: int = 0
+    supervised_: Any = field(init=False)
+    certificate_: Certificate = field(init=False)
 
     def _project(
         self, given: FitInput, labels: Labels, assumptions: Assumptions
@@ -134,13 +129,11 @@ class ProjectedModel(KernelModel, LinearModel):
 
     def _baseline(self) -> Any:
         """Return the unfitted baseline."""
-        settings = {name: getattr(self, name) for name in self._shared}
-        given, chosen = self._baselines
-        if self.alpha != "loo":
-            return given(float(self.alpha), rcond=self.rcond, **settings)
-        if self.rcond is not None:
+        is_chosen = self.alpha == "loo"
+        if is_chosen and self.rcond is not None:
             raise ValueError("alpha='loo' takes no rcond. Set alpha to a number, or rcond to None.")
-        return chosen(**settings)
+        kind, own = self._baselines[is_chosen], self.get_params(deep=False)
+        return kind(**{name: own[name] for name in kind._get_param_names() if name in own})
 
     def _checked_distance(self) -> Any:
         """Return the distance, as an array if it is one."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
-from neverworse._typing import Vector
 from neverworse._words import documented_like
 from neverworse.estimators._input import FitInput
+from neverworse.estimators._kernels import KernelModel
 from neverworse.estimators._known_targets import known_targets, within_range
 from neverworse.estimators._least_squares_regressor import (
     LeastSquaresRegressor,
@@ -20,7 +21,8 @@ from neverworse.estimators._projection import ProjectedModel
 
 
 @documented_like(LeastSquaresRegressor, ProjectedLeastSquaresClassifier)
-class ProjectedLeastSquaresRegressor(ProjectedModel, LinearRegressor):
+@dataclass(eq=False, repr=False, kw_only=True)
+class ProjectedLeastSquaresRegressor(KernelModel, ProjectedModel, LinearRegressor):
     r"""Semi-supervised least squares regression that is never worse than the supervised one.
 
     For targets that are known to lie within bounds: shares, ratings, marks, ages, anything on a
@@ -133,49 +135,8 @@ class ProjectedLeastSquaresRegressor(ProjectedModel, LinearRegressor):
     }
     _baselines: ClassVar[tuple[Any, Any]] = (LeastSquaresRegressor, LeastSquaresRegressorCV)
 
-    supervised_: LeastSquaresRegressor | LeastSquaresRegressorCV
-    imputed_targets_: Vector
-
-    def __init__(
-        self,
-        target_bounds: Any = None,
-        *,
-        distance: Any = "all",
-        alpha: float | str = "loo",
-        constraint_alpha: float | str = "same",
-        fit_intercept: bool = True,
-        rcond: float | None = None,
-        missing_label: Any = np.nan,
-        solver: str = "exact",
-        tol: float = 1e-9,
-        max_iter: int | None = None,
-        max_time: float | None = None,
-        verbose: int = 0,
-        kernel: Any = "linear",
-        gamma: float | str | None = None,
-        degree: float = 3,
-        coef0: float = 1,
-        n_components: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.distance = distance
-        self.alpha = alpha
-        self.constraint_alpha = constraint_alpha
-        self.fit_intercept = fit_intercept
-        self.rcond = rcond
-        self.missing_label = missing_label
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.verbose = verbose
-        self.target_bounds = target_bounds
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.n_components = n_components
-        self.random_state = random_state
+    target_bounds: Any = field(default=None, kw_only=False)
+    missing_label: Any = np.nan
 
     def _fit_rows(self, given: FitInput) -> None:
         targets = within_range(known_targets(given, self.missing_label), self.target_bounds)
