@@ -767,13 +767,13 @@ def test_regressors_with_bad_input():
     X = np.arange(6.0)[:, None]
     y = np.array([0.0, 1.5, 2.0, np.nan, np.nan, 3.0])
     reg = LinearRegression().fit(X, np.arange(6.0))
-    with pytest.raises(ValueError, match=r"are missing or not finite in row 3.*\(low, high\)"):
+    with pytest.raises(ValueError, match=r"2 of 6 rows have neither .* row 3.*\(low, high\)"):
         audit(reg, reg, X, y)
-    with pytest.raises(ValueError, match="are missing or not finite in row 4"):
+    with pytest.raises(ValueError, match="label_bounds of row 4 are not finite"):
         audit(reg, reg, X, y, label_bounds=[[0, 2]] * 4 + [[0, np.inf], [0, 4]])
-    with pytest.raises(ValueError, match="label_bounds cross in row 0"):
+    with pytest.raises(ValueError, match="label_bounds of row 0 cross"):
         audit(reg, reg, X, y, label_bounds=(5, 1))
-    with pytest.raises(ValueError, match="exclude the target in y in row 5"):
+    with pytest.raises(ValueError, match="label_bounds exclude the target in row 5 of y"):
         audit(reg, reg, X, y, label_bounds=(0, 2))
     with pytest.raises(ValueError, match=r"shape \(3,\), but \(2,\) or \(6, 2\) is needed"):
         audit(reg, reg, X, y, label_bounds=(0, 1, 2))

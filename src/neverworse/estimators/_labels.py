@@ -41,7 +41,7 @@ def split_labels(y: Any, missing_label: Any) -> tuple[AnyArray, Vector, Mask]:
     return classes, np.maximum(codes, 0).astype(np.float64), codes == -1
 
 
-def split_targets(y: Any, missing_label: Any) -> tuple[Vector, Mask]:
+def split_targets(y: Any, missing_label: Any, required: bool = True) -> tuple[Vector, Mask]:
     """Return the targets of a regression, zero for unlabeled rows, and which rows these are."""
     labels = distinct_labels(label_array(y))
     missing = _find_marker(labels, missing_label)
@@ -59,7 +59,7 @@ def split_targets(y: Any, missing_label: Any) -> tuple[Vector, Mask]:
             "Input y contains infinity or a value too large for dtype('float64'). Mark rows "
             "without a target with NaN."
         )
-    if missing.all():
+    if required and missing.all():
         raise ValueError(
             f"y has no target at all: all {len(labels.codes)} are missing. Some rows need one."
         )

@@ -18,14 +18,12 @@ from neverworse.estimators._input import checked_weights
 from neverworse.estimators._known_labels import KnownLabels, coded_labels
 from neverworse.estimators._known_targets import (
     LARGEST_TARGET,
-    KnownTargets,
+    checked_targets,
     first_row,
-    raise_if_too_large,
 )
 from neverworse.estimators._labels import (
     check_classes,
     distinct_labels,
-    find_unlabeled,
     is_auto,
     label_array,
     missing_values,
@@ -360,38 +358,18 @@ def labels_of_targets(
 ) -> tuple[Labels, Assumptions]:
     """Return the targets of a regression, those that are unknown with their bounds."""
     marker = None if is_auto(missing_label) else missing_label
-    unlabeled = find_unlabeled(y, marker)
-    n = len(unlabeled)
-    target = np.zeros(n) if unlabeled.all() else split_targets(y, marker)[0]
-    raise_if_too_large("y", target)
-    low, high = _target_bounds(bounds, n)
-    targets = KnownTargets(target, ~unlabeled, low, high, weights)
-    wrong = unlabeled & ~(
-        (low <= high) & (np.abs(low) < LARGEST_TARGET) & (np.abs(high) < LARGEST_TARGET)
-    )
-    row = first_row(wrong | targets.contradicted())
-    if row is not None:
-        what = "are missing or not finite"
-        if low[row] > high[row]:
-            what = "cross"
-        elif not unlabeled[row]:
-            what = "exclude the target in y"
-        raise ValueError(
-            f"label_bounds {what} in row {row} (from {low[row]:.6g} to {high[row]:.6g}). Without "
-            "bounds of all unknown targets, two regressors have no worst case: pass "
-            "label_bounds=(low, high) that hold for all rows, or one such pair for each row."
-        )
-    targets = targets.with_equal_bounds_known()
-    return targets.labels(), targets.assumptions()
-
-
-def _target_bounds(bounds: Any, n: int) -> tuple[Vector, Vector]:
-    """Return lower and upper bounds of all targets, NaN where none are given."""
+    target, unlabeled = split_targets(y, marker, required=False)
+    n = len(target)
     given = np.full(2, np.nan) if bounds is None else np.asarray(bounds, dtype=np.float64)
     if given.shape not in ((2,), (n, 2)):
         raise ValueError(
             f"label_bounds has shape {given.shape}, but (2,) or ({n}, 2) is needed: lower and "
             "upper bound of the unknown targets."
         )
-    low, high = np.broadcast_to(given, (n, 2)).T
-    return low, high
+    lower, upper = np.broadcast_to(given, (n, 2)).T
+    targets = checked_targets(target, ~unlabeled, lower, upper, weights, "label_bounds")
+    targets.require_bounds(
+        "Without bounds of all unknown targets, two regressors have no worst case: pass "
+        "label_bounds=(low, high) that hold for all rows, or one such pair for each row."
+    )
+    return targets.labels(), targets.assumptions()
