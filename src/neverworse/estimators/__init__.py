@@ -49,6 +49,7 @@ from neverworse.estimators._least_squares import LeastSquaresClassifier, LeastSq
 from neverworse.estimators._least_squares_regressor import (
     LeastSquaresRegressor,
     LeastSquaresRegressorCV,
+    ProjectedLeastSquaresRegressor,
 )
 from neverworse.estimators._linear import (
     CallbackSupportMixin,
@@ -61,7 +62,6 @@ from neverworse.estimators._linear import (
 )
 from neverworse.estimators._projected import ICLSClassifier, ProjectedLeastSquaresClassifier
 from neverworse.estimators._projection import SoftLabels
-from neverworse.estimators._regressor import ProjectedLeastSquaresRegressor
 from neverworse.projection import Assumptions, Certificate
 
 # Classes of which fitted models consist besides arrays: a model file may contain them.
