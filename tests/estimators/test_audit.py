@@ -786,10 +786,10 @@ def test_regressors_with_bad_input():
     clf = LogisticRegression().fit(X, [0, 0, 0, 1, 1, 1])
     with pytest.raises(ValueError, match=r"The baseline \(LogisticRegression\) is not a regressor"):
         audit(reg, clf, X, y)
-    with pytest.raises(ValueError, match=r"predictions of shape \(5,\), but y has 6 rows"):
+    with pytest.raises(ValueError, match=r"scores of shape \(5,\), but \(6,\) is needed"):
         audit(reg, np.zeros(5), X, y, label_bounds=(0, 9))
     two = LinearRegression().fit(X, np.zeros((6, 2)))
-    with pytest.raises(ValueError, match=r"predictions of shape \(6, 2\)"):
+    with pytest.raises(ValueError, match=r"scores of shape \(6, 2\)"):
         audit(two, reg, X, y, label_bounds=(0, 9))
     with pytest.raises(NotFittedError):
         audit(LeastSquaresRegressor(), reg, X, y)
@@ -813,7 +813,7 @@ def test_scores_without_a_coding(fitted, other, response):
     ours = ProjectedLeastSquaresClassifier().fit(X, y)
     other.fit(X[labeled], y[labeled])
     name = type(other).__name__
-    match = rf"The baseline \({name}\) has no predict_proba.*Wrap it in .*CalibratedClassifierCV"
+    match = rf"The baseline \({name}\) has no .*wrap .*CalibratedClassifierCV"
     with pytest.raises(ValueError, match=match + ".*arrays of scores on the 0/1 coding"):
         audit(ours, other, X, y, response=response)
     # What the message says is possible: the coding of RidgeClassifier is -1 and 1.

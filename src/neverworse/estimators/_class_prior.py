@@ -66,10 +66,13 @@ def _is_confidence(class_prior: Any) -> bool:
 def _confidence(known: KnownLabels, level: float) -> tuple[Vector, Vector]:
     """Return bounds of the shares that hold with the given probability."""
     labels = known.labels
-    if known.counts is None:
+    if known.counts is None or not known.counts.any():
+        problem = "y has none"
+        if known.counts is None:
+            problem = "some rows have soft labels (equal label_bounds), which cannot be counted"
         raise ValueError(
-            "class_prior='confidence' counts labeled rows of each class, but some rows have soft "
-            "labels (equal label_bounds), which cannot be counted. Give class_prior as an interval."
+            f"class_prior='confidence' counts labeled rows of each class, but {problem}. Give "
+            "class_prior as an interval."
         )
     s = labels.weights
     if s is not None and np.ptp(s[s > 0.0]) > 0.0:

@@ -290,7 +290,7 @@ def shown(label: Any) -> str:
     return repr(label.item() if hasattr(label, "item") else label)
 
 
-def shown_classes(classes: AnyArray) -> str:
+def shown_classes(classes: Sequence[Any] | AnyArray) -> str:
     """Return the first few classes as people would write them."""
     more = ", ..." if len(classes) > _MAX_SHOWN else ""
     return ", ".join(shown(k) for k in classes[:_MAX_SHOWN]) + more

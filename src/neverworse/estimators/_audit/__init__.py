@@ -18,14 +18,12 @@ from neverworse._words import card, count, documented_like, number
 from neverworse.estimators._audit._inputs import (
     Models,
     Response,
-    check_countable,
     check_fitted,
     check_regressors,
     chosen_response,
     count_rows,
     labels_of_classes,
     labels_of_targets,
-    predictions_of,
     predicts_targets,
     row_weights,
     scores_of,
@@ -306,17 +304,14 @@ def audit(
         check_regressors(models, response, class_prior)
         chosen = "predict"
         labels, assumptions = labels_of_targets(y, missing_label, weights, label_bounds)
-        f, g = (predictions_of(name, model, X, used) for name, model in models.items())
+        classes = np.empty(0)  # there are none
     else:
         chosen = chosen_response(models, response)
         known = labels_of_classes(models, y, missing_label, weights, label_bounds)
-        check_countable(known, class_prior)
-        labels, assumptions = known.labels, known.assumptions
+        labels, assumptions, classes = known.labels, known.assumptions, known.classes
         if class_prior is not None:
             labels, assumptions = with_class_prior(known, class_prior, prior_level)
-        f, g = (
-            scores_of(name, model, X, chosen, known.classes, used) for name, model in models.items()
-        )
+    f, g = (scores_of(name, model, X, chosen, classes, used) for name, model in models.items())
     return _evaluate(f, g, labels, chosen, assumptions)
 
 
