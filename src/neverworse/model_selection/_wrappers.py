@@ -138,9 +138,6 @@ class _LabeledScorer:
         marker = "" if is_auto(self.missing_label) else f", missing_label={self.missing_label!r}"
         return f"labeled_scorer({shown}{marker})"
 
-    def __sklearn_clone__(self) -> Self:
-        return copy.deepcopy(self)
-
 
 def _own_score(estimator: Any, X: Any, y: Any, *, sample_weight: Any = None) -> Any:
     weights = {} if sample_weight is None else {"sample_weight": sample_weight}
@@ -280,8 +277,7 @@ def _stacked(X: Any, X_unlabeled: Any) -> Any:
         if type(X) is not type(X_unlabeled) or list(X.columns) != list(X_unlabeled.columns):
             raise ValueError(
                 "If X or X_unlabeled is a data frame, both must be, of the same kind and with the "
-                f"same columns in the same order: X is a {_described(X)}, X_unlabeled is a "
-                f"{_described(X_unlabeled)}."
+                "same columns in the same order."
             )
         library = sys.modules[type(X).__module__.partition(".")[0]]  # pandas or polars
         return library.concat([X, X_unlabeled])
@@ -296,8 +292,3 @@ def _stacked(X: Any, X_unlabeled: Any) -> Any:
     if sparse.issparse(X) or sparse.issparse(X_unlabeled):
         return sparse.vstack([X, X_unlabeled], format="csr")
     return np.concatenate([X, X_unlabeled])
-
-
-def _described(X: Any) -> str:
-    kind = f"{type(X).__module__.partition('.')[0]} {type(X).__name__}"
-    return f"{kind} with {len(X.columns)} columns" if hasattr(X, "columns") else kind
