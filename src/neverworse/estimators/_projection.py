@@ -190,17 +190,11 @@ class SoftLabels:
         """Return a sparse array of shape (n_rows, 1) or (n_rows, n_classes)."""
         if self._is_binary:
             return sparse.csr_array(self.to_array()[:, None])
-        n, whole = len(self.codes), np.ones(len(self.codes), bool)
-        whole[self.rows] = False
-        hard = np.flatnonzero(whole)
-        classes, soft = np.nonzero(self.values)
-        return sparse.csr_array(
-            (
-                np.concatenate([np.ones(len(hard)), self.values[classes, soft]]),
-                (
-                    np.concatenate([hard, self.rows[soft]]),
-                    np.concatenate([self.codes[hard], classes]),
-                ),
-            ),
-            shape=(n, len(self.values)),
-        )
+        n, is_whole = len(self.codes), np.ones(len(self.codes))
+        is_whole[self.rows] = 0.0
+        whole = sparse.csr_array((is_whole, (np.arange(n), self.codes)), (n, len(self.values)))
+        m = len(self.rows)
+        to_rows = sparse.csr_array((np.ones(m), (self.rows, np.arange(m))), (n, m))
+        labels = whole + to_rows @ sparse.csr_array(self.values.T)
+        labels.eliminate_zeros()
+        return labels
