@@ -842,7 +842,7 @@ def test_different_classes(fitted):
     strings = GaussianNB().fit(X, np.where(y == 1, "1", "0"))
     with pytest.raises(ValueError, match="classes 0, 1, but the baseline has '0', '1'"):
         audit(clf, strings, X, y)
-    with pytest.raises(ValueError, match=r"not know: 3, 2. Their classes are 0, 1. Fit them"):
+    with pytest.raises(ValueError, match=r"not know: 2, 3. Their classes are 0, 1. Fit them"):
         audit(clf, clf, X, np.where(np.arange(len(y)) > 100, [2, 3] * 60, y))
     with pytest.raises(ValueError, match=r"not know: '0', '1'"):
         audit(clf, clf, X, np.array([None if v == -1 else str(v) for v in y], dtype=object))

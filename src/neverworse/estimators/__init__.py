@@ -1,6 +1,6 @@
-"""What people import: estimators that feel native to scikit-learn, and the audit of any models.
+"""Projected and supervised least squares, and the audit of any two models.
 
-The names behind the estimators are what other rooms of the package build on.
+The names other than the estimators' are for other rooms of the package.
 """
 
 from neverworse.estimators._audit import Audit, audit

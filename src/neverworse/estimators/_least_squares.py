@@ -128,11 +128,11 @@ class LeastSquaresClassifier(KernelModel, GivenPenalty, SupervisedClassifier):
     fit_intercept : bool, default=True
         Whether to fit an intercept; it is never penalised.
     rcond : float or None, default=None
-        How rank deficiency is decided. None: an accurate solve that does not depend on the scales
-        of the columns, with the solution of minimum norm where there are many. A number: directions
-        whose singular value in the Gram matrix of the centred, unscaled columns is at most `rcond`
-        times the largest are left out. The published experiments of Krijthe and Loog use 1.49e-8,
-        which acts as a strong regulariser where columns have very different scales.
+        How the numerical rank is determined. None: an accurate solve that does not depend on the
+        scales of the columns, with the minimum-norm solution if the rank is deficient. A number:
+        directions whose singular value in the Gram matrix of the centred, unscaled columns is at
+        most `rcond` times the largest are left out. The published experiments of Krijthe and Loog
+        use 1.49e-8, which acts as a strong regulariser if the scales of the columns differ a lot.
     missing_label : "auto" or scalar, default="auto"
         The value that marks unlabeled rows in y. "auto": -1 among integers, NaN among floats, and
         any null value among objects; an error where that would be a guess. NaN, None or pd.NA: any
@@ -144,17 +144,18 @@ class LeastSquaresClassifier(KernelModel, GivenPenalty, SupervisedClassifier):
         the training rows in predictions. Kernels measure distances or angles between rows, so
         scale the columns first.
     gamma : float, "loo" or None, default=None
-        Of the kernels "rbf", "laplacian" and "poly". None: one over the number of columns. "loo":
-        the best of nine by exact leave-one-out on the labeled rows, together with the penalty.
+        Coefficient of the kernels "rbf", "laplacian" and "poly". None: one over the number of
+        columns. "loo": the best of nine values by exact leave-one-out on the labeled rows, chosen
+        together with the penalty.
     degree : float, default=3
-        Of the kernel "poly".
+        Degree of the kernel "poly".
     coef0 : float, default=1
-        Of the kernel "poly": what is added to inner products.
+        Constant term of the kernel "poly".
     n_components : int or None, default=None
         None: no approximation, for at most 5,000 rows. A number: Nyström's approximation with this
         number of rows as landmarks. Everything is then exact for the features that result.
     random_state : int, RandomState instance or None, default=None
-        Which rows are landmarks.
+        Seed for drawing the landmarks, with `n_components`.
 
     Attributes
     ----------
@@ -167,7 +168,8 @@ class LeastSquaresClassifier(KernelModel, GivenPenalty, SupervisedClassifier):
     dual_coef_ : array
         With a kernel, in place of `coef_`: the weights of ``k(x, landmarks_)``.
     landmarks_ : array of shape (n_landmarks, n_features)
-        With a kernel: rows of which scores are made (for "precomputed", their indices).
+        With a kernel: the rows with which new rows are compared (for "precomputed", their
+        indices among the training rows).
     gamma_ : float or None
         With a kernel: the gamma that was used.
     alpha_ : float
@@ -226,9 +228,9 @@ class LeastSquaresClassifierCV(KernelModel, SupervisedClassifier):
     loo_brier_, loo_accuracy_ : arrays of shape (n_alphas,)
         Mean squared error (summed over the classes) and accuracy of the left-out scores.
     gammas_ : array of shape (9,)
-        With ``gamma="loo"``: what was tried. The attributes above are then about the best gamma.
+        With ``gamma="loo"``: the values that were tried. The attributes above are about the best.
     loo_gammas_ : array of shape (9,)
-        With ``gamma="loo"``: the loss of each, with its best penalty.
+        With ``gamma="loo"``: the loss of each value, with its best penalty.
     {classes_, coef_, intercept_, dual_coef_, landmarks_, gamma_, n_features_in_}
     {feature_names_in_}
 
@@ -309,7 +311,7 @@ def _penalties(alphas: Any, rows: Rows, weights: Vector | None, fit_intercept: b
         np.atleast_1d(alphas), ensure_2d=False, dtype=np.float64, input_name="alphas"
     )
     if penalties.ndim != 1 or (penalties < 0.0).any():
-        raise ValueError("alphas must be a list of penalties that are not negative.")
+        raise ValueError("alphas must be a one-dimensional list of non-negative penalties.")
     return penalties
 
 

@@ -232,10 +232,7 @@ class ProjectedLeastSquaresRegressor(KernelModel, ProjectedModel, LinearRegresso
         Ridge penalty of the supervised baseline: chosen by exact leave-one-out on the rows with a
         target, as in `LeastSquaresRegressorCV`, or a number, as in `LeastSquaresRegressor`.
     {constraint_alpha, fit_intercept, rcond, missing_label}
-    solver : {"exact", "lbfgs"}, default="exact"
-        "exact" solves the dual, at the cost of a few passes over the rows. "lbfgs" runs L-BFGS-B
-        on the unknown targets, as a slow reference.
-    {tol, max_iter, max_time, verbose}
+    {solver, tol, max_iter, max_time, verbose}
     {kernel, gamma, degree, coef0, n_components, random_state}
 
     Attributes

@@ -169,7 +169,7 @@ class ScoringClassifier(ClassifierMixin):  # type: ignore[misc]
 
     @lazy_on_dask
     def decision_function(self, X: Any) -> Vector:
-        """Return the scores of the rows, less what a row needs to be in the class.
+        """Return the scores of the rows, relative to the decision threshold.
 
         Parameters
         ----------
@@ -224,7 +224,7 @@ class LinearClassifier(ScoringClassifier, LinearModel):
         y : array-like of shape (n_samples,)
             Labels of two or more classes, and a marker for rows without one.
         sample_weight : array-like of shape (n_samples,), optional
-            Weight of each row in the loss, not negative. A row of weight zero is ignored.
+            Non-negative weight of each row in the loss. A row of weight zero is ignored.
 
         Returns
         -------
@@ -276,9 +276,9 @@ class IndicatorClassifier(LinearClassifier):
         """Return the probabilities nearest to the scores.
 
         A least squares score on targets 0 and 1 estimates the probability of a class, but may lie
-        outside of [0, 1]. It is clipped, or for several classes projected onto the simplex. The
-        result is at most as far from *every* label as the score was, so its Brier score is never
-        larger than the quadratic loss of the scores. For calibrated probabilities, see
+        outside of [0, 1]. It is clipped, or for several classes projected onto the simplex. This
+        never moves it away from *any* label, so that its Brier score is at most the quadratic loss
+        of the scores. For calibrated probabilities, see
         `neverworse.model_selection.WithUnlabeledRows`.
 
         Parameters

@@ -64,7 +64,7 @@ class ProjectedLeastSquaresClassifier(KernelModel, ProjectedModel, IndicatorClas
     alpha : float or "loo", default="loo"
         Ridge penalty of the supervised baseline: chosen by exact leave-one-out on the labeled
         rows, as in `LeastSquaresClassifierCV`, or a number, as in `LeastSquaresClassifier`. The
-        paper uses 0.0. "Never worse" is worth as much as the baseline.
+        paper uses 0.0. The guarantee is only as good as the baseline.
     constraint_alpha : float or "same", default="same"
         Ridge penalty inside the constraint set, and in the loss that the guarantee is about:
         "same" as that of the baseline, or a number. With a smaller one than the baseline's, merely
@@ -90,18 +90,18 @@ class ProjectedLeastSquaresClassifier(KernelModel, ProjectedModel, IndicatorClas
     {fit_intercept, rcond, missing_label}
     solver : {"exact", "lbfgs"}, default="exact"
         "exact" solves the dual, at the cost of a few passes over the rows. "lbfgs" runs L-BFGS-B
-        on the soft labels, as a slow reference.
+        on the soft labels (or on the unknown targets of a regression), as a slow reference.
     tol : float, default=1e-9
         Duality gap to reach, relative to the squared distance.
     max_iter : int or None, default=None
         Maximum number of Newton steps (or of function evaluations of L-BFGS-B). A fit that is
-        stopped early is certified all the same.
+        stopped early is still certified.
     max_time : float or None, default=None
         Maximum time of the solver in seconds.
     verbose : int, default=0
-        Whether to write a line to stderr for every stage of the fit, with the rows that take part
-        and, where these are known, passes, gap and an estimate of the time left. Callbacks of
-        scikit-learn (1.9 or newer) see the same stages.
+        If positive, write a line to stderr for every stage of the fit, with the number of rows and,
+        where known, passes, duality gap and an estimate of the time left. Callbacks of scikit-learn
+        (1.9 or newer) see the same stages.
     {kernel, gamma, degree, coef0, n_components, random_state}
 
     Attributes

@@ -117,8 +117,8 @@ class ProjectedModel(LinearModel):
         if not (certificate.converged or certificate.stopped_early):
             warnings.warn(
                 "The solver made no more progress at a relative duality gap of "
-                f"{certificate.duality_gap:.1g}. What the certificate says is true all the "
-                "same; to improve more, rescale the features or raise tol.",
+                f"{certificate.duality_gap:.1g}. The certificate is valid nevertheless. To improve "
+                "the fit, rescale the features; to accept it, raise tol.",
                 ConvergenceWarning,
                 stacklevel=2,
             )

@@ -43,12 +43,7 @@ def labeled_codes(name: str, values: Any, labeled: Indices, n_rows: int) -> Indi
             f"{name} is missing in {null.sum()} labeled rows, the first of them row "
             f"{labeled[null][0]}. Only unlabeled rows may go without."
         )
-    try:
-        codes: Indices = np.unique(column, return_inverse=True)[1]
-    except TypeError as error:
-        raise ValueError(
-            f"{name} mixes values of types that cannot be compared. Convert all of them to strings."
-        ) from error
+    codes: Indices = np.unique(column, return_inverse=True)[1]
     return codes
 
 

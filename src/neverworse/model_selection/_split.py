@@ -108,21 +108,17 @@ class LabeledSplitter(BaseCrossValidator):  # type: ignore[misc]
             )
 
     def _group_codes(self, groups: Any, labeled: Indices, n_rows: int) -> Indices | None:
-        name = type(self).__name__
         if not self._grouped:
             if groups is not None:
                 warnings.warn(
-                    f"The groups are ignored by {name}. Use GroupLabeledKFold or "
+                    f"The groups are ignored by {type(self).__name__}. Use GroupLabeledKFold or "
                     "StratifiedGroupLabeledKFold to keep the rows of a group together.",
                     UserWarning,
                     stacklevel=3,
                 )
             return None
         if groups is None:
-            raise ValueError(
-                f"{name} needs groups, but groups is None. Pass the group of every row, or use "
-                f"{name.replace('Group', '')}."
-            )
+            raise ValueError(f"{type(self).__name__} needs groups: pass the group of every row.")
         codes = labeled_codes("groups", groups, labeled, n_rows)
         n_groups = codes.max() + 1
         if self.n_splits > n_groups:

@@ -255,11 +255,11 @@ def audit(
         - "score": scores on targets coded 0 and 1, as the classifiers of neverworse have them
           (also as the last step of a pipeline, or the best estimator of a search). The loss is
           that of their certificate.
-        - "error": predicted classes. The loss is the error rate, and any classifier will do.
+        - "error": predicted classes. The loss is the error rate; works for any classifier.
         - "auto": "predict_proba" if every estimator has it; "score" otherwise, or if both are
           arrays.
     sample_weight : array-like of shape (n_samples,), optional
-        Weight of each row in the losses, not negative. A row of weight zero is ignored.
+        Non-negative weight of each row in the losses. A row of weight zero is ignored.
     label_bounds : array-like, optional
         Of shape (n_samples, 2) or (n_samples, n_classes, 2), as in the `fit` of
         `ProjectedLeastSquaresClassifier`. Required for regressors: bounds (low, high) of
