@@ -9,9 +9,9 @@ from neverworse.estimators._delegating import (
     DelegatingClassifier,
     LabeledRows,
     PassesPredictionsOn,
-    copy_for_known_labels,
     predicted_codes,
     weights_for,
+    with_null_markers,
 )
 from neverworse.estimators._input import (
     FitInput,
@@ -94,7 +94,6 @@ __all__ = [
     "check_weights",
     "checked_weights",
     "class_scores",
-    "copy_for_known_labels",
     "copy_input_checks",
     "distinct_labels",
     "explained_overflow",
@@ -121,4 +120,5 @@ __all__ = [
     "split_targets",
     "stored_weights",
     "weights_for",
+    "with_null_markers",
 ]

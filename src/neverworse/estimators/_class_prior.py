@@ -24,19 +24,15 @@ def with_class_prior(
     known: KnownLabels, class_prior: Any, prior_level: float
 ) -> tuple[Labels, Assumptions]:
     """Restrict the totals of the labels to what the prior says, a parameter of the classifiers."""
-    labels, classes = known.labels, known.classes
-    assumed = known.assumptions
+    labels, classes, assumed = known.labels, known.classes, known.assumptions
     weight = float(labels.weights_where(labels.unlabeled).sum())
+    level = float(prior_level) if _is_confidence(class_prior) else None
+    if level is None:
+        low, high = _shares(class_prior, classes)  # checked even if it makes no difference
     if weight == 0.0:
-        if not _is_confidence(class_prior):
-            _shares(class_prior, classes)  # wrong is wrong, even if it makes no difference
         return labels, assumed
-    level = None
-    if _is_confidence(class_prior):
-        level = float(prior_level)
+    if level is not None:
         low, high = _confidence(known, level)
-    else:
-        low, high = _shares(class_prior, classes)
     low, high = _feasible(labels, classes, low, high, weight)
     restricted = (low > 0.0) | (high < 1.0)
     counted = slice(None)
@@ -221,16 +217,11 @@ NEGLIGIBLE = 1e-20
 def count_intervals(
     n_rows: int, n_labeled: int, counts: Sequence[int], level: float = 0.95
 ) -> NDArray[np.int64]:
-    r"""Return simultaneous confidence intervals for the sizes of all classes.
+    """Return simultaneous confidence intervals for the numbers of unlabeled rows of all classes.
 
-    With probability `level` or more, over the random choice of the labeled rows, all intervals
-    together hold: the number of unlabeled rows of class k lies between the two numbers of row k.
-    `counts` are the numbers of labeled rows of each class.
-
-    Two classes share one interval. Of more classes, each has an interval of level
-    :math:`1 - (1 - level) / K`. As the sizes add up to the number of unlabeled rows, none can be
-    larger than what the smallest sizes of the others leave, or smaller than what their largest
-    sizes leave.
+    `counts` are the numbers of labeled rows. Two classes share one interval; more than two have
+    Bonferroni's correction. As the sizes add up, none is larger than what the smallest sizes of
+    the others leave, or smaller than what their largest sizes leave.
     """
     if not 0.0 < level < 1.0:
         raise ValueError(f"level must lie strictly between 0 and 1, such as 0.95, got {level!r}.")
@@ -251,18 +242,10 @@ def count_intervals(
 def count_interval(
     n_rows: int, n_labeled: int, n_positive: int, level: float = 0.95
 ) -> tuple[int, int]:
-    r"""Return a confidence interval for the number of positives among the unlabeled rows.
+    """Return an exact confidence interval for the number of positives among the unlabeled rows.
 
-    The labeled rows are a random subset of all rows, so the number X of positives among them
-    follows a hypergeometric distribution. Every total M of positives is kept that neither of two
-    tests rejects:
-
-    .. math:: P(X \le x \mid M) > (1 - level) / 2 \quad\text{and}\quad
-              P(X \ge x \mid M) > (1 - level) / 2
-
-    No approximation is involved: the interval holds with probability `level` or more, whatever
-    the truth and however small the numbers. Returned are the smallest and the largest M that is
-    kept, less the x positives among the labeled rows.
+    The number X of positives in a random subset is hypergeometric. Every total M is kept for which
+    P(X <= x | M) and P(X >= x | M) exceed (1 - level) / 2; the ends are less the x labeled ones.
     """
     n_unlabeled, n_negative = n_rows - n_labeled, n_labeled - n_positive
     bound = (1.0 - level) / 2.0
@@ -286,10 +269,8 @@ def _largest_count(n_unlabeled: int, x: int, others: int, bound: float) -> int:
 def _at_most(x: int, others: int, count: int, rest: int) -> float:
     """Return P(X <= x) given the table of labeled (x, others) and unlabeled (count, rest) rows.
 
-    From term to term the probabilities change by simple fractions, so all are known relative to
-    P(X = x), to within a few units in the last place for each term between: no factorial of a
-    large number is ever computed, and no small number from a difference of large ones. (Tails from
-    gamma functions, as in SciPy, lose seven digits for ten million rows.)
+    Ratios of neighbouring probabilities are simple fractions, and accurate. (Tails from gamma
+    functions, as in SciPy, lose seven digits for ten million rows.)
     """
     below = _sum_of_terms(x, rest, count, others)
     above = _sum_of_terms(count, others, x, rest)

@@ -90,10 +90,7 @@ def class_weights(
 def coded_labels(
     classes: AnyArray, codes: Indices, unlabeled: Mask, weights: Vector | None, bounds: Any
 ) -> KnownLabels:
-    """Check the bounds of labels that are given as positions of classes.
-
-    `codes` are zero where `unlabeled`.
-    """
+    """Check the bounds of labels that are given as positions of classes, zero if unlabeled."""
     counted = ~unlabeled if weights is None else ~unlabeled & (weights > 0.0)
     counts = np.bincount(codes[counted], minlength=len(classes))
     several = len(classes) > 2
@@ -234,13 +231,10 @@ def totals_feasibility(
 ) -> bool | None:
     """Return whether some labels of several classes have totals Σ ω q in their intervals.
 
-    Of all such labels, those nearest to the middle of their sets are sought through the dual: the
-    allowed labels nearest to middle - λ, with a multiplier λ for each class. Either these meet the
-    totals for some λ, or λ becomes ever larger, and shows that no labels do: whatever λ is, totals
-    are missed by -(Σ ω max_q -q·λ + max_M M·λ) / max |λ_k| or more, all together.
-
-    Totals count as met if they are missed, all together, by the share `missed` of the sum of the
-    weights ω, which are positive. None is returned if it cannot be told.
+    The labels nearest to the middle of their sets are sought through the dual, with a multiplier λ
+    for each class. Either they meet the totals for some λ, or λ grows, and shows that no labels do:
+    totals are missed by -(Σ ω max_q -q·λ + max_M M·λ) / max |λ_k| or more, all together. What
+    misses them by the share `missed` of Σ ω counts as meeting them. None if it cannot be told.
     """
     n_classes = len(totals.low)
     whole = float(weights.sum())

@@ -278,10 +278,8 @@ def shown_classes(classes: Sequence[Any] | AnyArray) -> str:
 def refuse_calibration(markers: Sequence[Any]) -> None:
     """Raise if scikit-learn's calibration fits the caller, and calibrates markers as well.
 
-    `CalibratedClassifierCV` makes a class of every value in y before it fits anything. Then it
-    pairs the scores of our classes with the wrong ones of its own, without a word. Nothing that it
-    passes on tells so, neither to the estimator nor to the splitter. What tells are its classes,
-    found where it is waiting for `fit` to return.
+    `CalibratedClassifierCV` makes a class of every value in y, and silently pairs the scores of our
+    classes with the wrong ones. Only its stack frame tells that it is the caller.
     """
     frame = inspect.currentframe()
     while frame is not None:
@@ -292,10 +290,8 @@ def refuse_calibration(markers: Sequence[Any]) -> None:
             if taken:
                 raise ValueError(
                     f"CalibratedClassifierCV takes {shown(taken[0])}, the marker of unlabeled "
-                    "rows, for a class: its probabilities would be wrong. Fit it to the labeled "
-                    "rows, and give the others to the estimator inside: "
-                    "CalibratedClassifierCV(WithUnlabeledRows(estimator, X[unlabeled]))"
-                    ".fit(X[labeled], y[labeled]), with neverworse.model_selection."
-                    "WithUnlabeledRows."
+                    "rows, for a class: its probabilities would be wrong. Use neverworse."
+                    "model_selection.WithUnlabeledRows: CalibratedClassifierCV(WithUnlabeledRows("
+                    "estimator, X[unlabeled])).fit(X[labeled], y[labeled])."
                 )
         frame = frame.f_back

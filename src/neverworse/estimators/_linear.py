@@ -202,10 +202,7 @@ class ScoringClassifier(ClassifierMixin):  # type: ignore[misc]
 
 
 class LinearClassifier(ScoringClassifier, LinearModel):
-    """Base of classifiers with a linear decision function.
-
-    Two classes have one score, for the second class; more have one score for each.
-    """
+    """Base of classifiers with a linear decision function."""
 
     _threshold: ClassVar[float] = 0.0
 
@@ -244,10 +241,7 @@ class LinearClassifier(ScoringClassifier, LinearModel):
 
 
 class IndicatorClassifier(LinearClassifier):
-    """Base of linear classifiers whose score estimates targets coded 0 and 1.
-
-    The half that separates the classes sits in ``intercept_``.
-    """
+    """Base of linear classifiers whose score estimates targets coded 0 and 1."""
 
     _threshold: ClassVar[float] = 0.5
 

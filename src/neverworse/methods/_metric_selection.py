@@ -20,7 +20,6 @@ from neverworse.estimators import (
     CallbackSupportMixin,
     PassesPredictionsOn,
     check_weights,
-    copy_for_known_labels,
     copy_input_checks,
     explains_conversion,
     forget_fit,
@@ -31,6 +30,7 @@ from neverworse.estimators import (
     split_labels,
     split_targets,
     weights_for,
+    with_null_markers,
 )
 from neverworse.methods._references import SupervisedClassifier
 
@@ -226,7 +226,7 @@ class MetricModelSelection(CallbackSupportMixin, PassesPredictionsOn, _BaseCompo
         if set(kinds.values()) not in ({"classifier"}, {"regressor"}):
             told = ", ".join(f"{name!r}: {kind}" for name, kind in kinds.items())
             raise ValueError(f"Candidates must be all classifiers, or all regressors. Got: {told}.")
-        copies = [(name, copy_for_known_labels(estimator)) for name, estimator in candidates]
+        copies = [(name, with_null_markers(estimator)) for name, estimator in candidates]
         for (_, estimator), params in zip(copies, self.param_list or (), strict=False):
             estimator.set_params(**params)
         return copies

@@ -13,10 +13,9 @@ from neverworse.estimators import find_unlabeled, is_auto, is_null, label_array,
 
 
 def labeled_rows(y: Any, missing_label: Any, advice: str) -> tuple[Indices, AnyArray]:
-    """Return the positions of the rows that carry a label, ascending, and their labels.
+    """Return the positions of the labeled rows, and their labels in a type of their own.
 
-    Where the markers made the labels objects, they have their own type again. `advice` is what to
-    do if there is no such row, for the message of the error.
+    `advice` is for the message of the error if there is no such row.
     """
     unlabeled = find_unlabeled(y, missing_label)
     if unlabeled.all():
@@ -26,10 +25,7 @@ def labeled_rows(y: Any, missing_label: Any, advice: str) -> tuple[Indices, AnyA
 
 
 def labeled_codes(name: str, values: Any, labeled: Indices, n_rows: int) -> Indices:
-    """Encode what a column has in the labeled rows: 0 for the smallest value, 1 for the next.
-
-    What the column, by its name in messages, holds in the other rows does not matter.
-    """
+    """Encode what a column has in the labeled rows: 0 for the smallest value, 1 for the next."""
     column = label_array(values)
     if len(column) != n_rows:
         raise ValueError(

@@ -25,6 +25,7 @@ from neverworse.estimators import (
     explains_conversion,
     is_auto,
     label_array,
+    with_null_markers,
 )
 from neverworse.model_selection._mask import labeled_rows
 
@@ -235,8 +236,15 @@ class WithUnlabeledRows(DelegatingClassifier):
             passed = {}
             if weights is not None:
                 passed["sample_weight"] = np.concatenate([weights, np.ones(n_unlabeled)])
-            model = _with_null_markers(estimator)
-            self.estimator_ = model.fit(_stacked(X, self.X_unlabeled), target, **passed)
+            if not any(name.endswith("missing_label") for name in estimator.get_params()):
+                raise ValueError(
+                    f"estimator={estimator!r} has no missing_label, and would make a class of the "
+                    "marker of unlabeled rows. Pass a semi-supervised classifier of neverworse, or "
+                    "a pipeline or a search that ends in one."
+                )
+            self.estimator_ = with_null_markers(estimator).fit(
+                _stacked(X, self.X_unlabeled), target, **passed
+            )
             self.classes_ = self.estimator_.classes_
         return self
 
@@ -256,19 +264,6 @@ def _check_labels(labels: AnyArray) -> None:
             "row in fit needs a label: put the others into X_unlabeled."
         )
     check_classes(found.values, len(labels))
-
-
-def _with_null_markers(estimator: Any) -> Any:
-    """Return an unfitted copy of an estimator to which null values mark unlabeled rows."""
-    copied = clone(estimator)
-    markers = [name for name in copied.get_params() if name.split("__")[-1] == "missing_label"]
-    if not markers:
-        raise ValueError(
-            f"estimator={estimator!r} has no missing_label, and would make a class of the marker "
-            "of unlabeled rows. Pass a semi-supervised classifier of neverworse, or a pipeline or "
-            "a search that ends in one."
-        )
-    return copied.set_params(**dict.fromkeys(markers, np.nan))
 
 
 def _stacked(X: Any, X_unlabeled: Any) -> Any:

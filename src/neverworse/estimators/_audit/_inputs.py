@@ -305,9 +305,8 @@ def _check_marker(markers: AnyArray, position: dict[Any, int]) -> None:
         if marker in position:
             raise ValueError(
                 f"{shown(marker)} marks unlabeled rows in y, but is a class of the classifiers. "
-                "Drop unlabeled rows before you fit a supervised classifier; or pass "
-                "missing_label=np.nan if it is a class in y too (then NaN, None and pd.NA mark "
-                "unlabeled rows)."
+                "Drop unlabeled rows before you fit a supervised classifier, or pass "
+                "missing_label=np.nan if it is a class in y as well."
             )
 
 
