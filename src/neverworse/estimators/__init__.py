@@ -34,6 +34,7 @@ from neverworse.estimators._kernels import (
 )
 from neverworse.estimators._known_labels import KnownLabels, check_weights, known_labels
 from neverworse.estimators._labels import (
+    SoftLabels,
     check_classes,
     distinct_labels,
     find_unlabeled,
@@ -61,7 +62,6 @@ from neverworse.estimators._linear import (
     stored_weights,
 )
 from neverworse.estimators._projected import ICLSClassifier, ProjectedLeastSquaresClassifier
-from neverworse.estimators._projection import SoftLabels
 from neverworse.projection import Assumptions, Certificate
 
 # Classes of which fitted models consist besides arrays: a model file may contain them.

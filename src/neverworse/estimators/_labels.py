@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils.validation import column_or_1d
 
-from neverworse._typing import AnyArray, Indices, Mask, Vector
+from neverworse._typing import AnyArray, Indices, Mask, Matrix, Vector
 
 _MAX_SHOWN = 5  # classes in a message
 # What NumPy makes of a missing label when a list of strings is turned into an array.
@@ -295,3 +296,52 @@ def refuse_calibration(markers: Sequence[Any]) -> None:
                     "estimator, X[unlabeled])).fit(X[labeled], y[labeled])."
                 )
         frame = frame.f_back
+
+
+@dataclass(frozen=True)
+class SoftLabels:
+    """Soft labels of rows."""
+
+    # (n_rows,): the class of each row with a whole label; for two classes, the label itself
+    codes: AnyArray
+    rows: Indices  # rows whose label is not whole
+    values: Matrix  # (n,) or (n_classes, n): their labels
+
+    @classmethod
+    def compress(cls, labels: Matrix) -> SoftLabels:
+        """Return the compact form of labels of shape (n_classes, n_rows)."""
+        ones = labels == 1.0
+        whole, codes = ones.any(axis=0), labels.argmax(axis=0)
+        if len(labels) == 1:
+            whole, codes = whole | (labels[0] == 0.0), ones[0]
+        rows = np.flatnonzero(~whole)
+        n_codes = max(len(labels), 2)
+        return cls(codes.astype(np.min_scalar_type(n_codes - 1)), rows, labels[:, rows])
+
+    @property
+    def _is_binary(self) -> bool:
+        return self.values.ndim == 1 or len(self.values) == 1  # the former in older model files
+
+    def to_array(self) -> Vector:
+        """Return an array of shape (n_rows,) or (n_rows, n_classes)."""
+        if self._is_binary:
+            labels = self.codes.astype(np.float64)
+            labels[self.rows] = self.values.ravel()
+            return labels
+        labels = np.zeros((len(self.codes), len(self.values)))
+        labels[np.arange(len(labels)), self.codes] = 1.0
+        labels[self.rows] = self.values.T
+        return labels
+
+    def to_sparse(self) -> sparse.csr_array:
+        """Return a sparse array of shape (n_rows, 1) or (n_rows, n_classes)."""
+        if self._is_binary:
+            return sparse.csr_array(self.to_array()[:, None])
+        n, is_whole = len(self.codes), np.ones(len(self.codes))
+        is_whole[self.rows] = 0.0
+        whole = sparse.csr_array((is_whole, (np.arange(n), self.codes)), (n, len(self.values)))
+        m = len(self.rows)
+        to_rows = sparse.csr_array((np.ones(m), (self.rows, np.arange(m))), (n, m))
+        labels = whole + to_rows @ sparse.csr_array(self.values.T)
+        labels.eliminate_zeros()
+        return labels

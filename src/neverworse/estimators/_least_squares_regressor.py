@@ -28,8 +28,7 @@ from neverworse.estimators._linear import (
     after_kernel,
     columns_coef,
 )
-from neverworse.estimators._projected import ProjectedLeastSquaresClassifier
-from neverworse.estimators._projection import ProjectedModel
+from neverworse.estimators._projected import ProjectedLeastSquaresClassifier, ProjectedModel
 from neverworse.projection import Labels, TrainingRows, Weights
 
 
@@ -299,10 +298,6 @@ class ProjectedLeastSquaresRegressor(KernelModel, ProjectedModel, LinearRegresso
     0.43
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
-        **ProjectedModel._parameter_constraints,
-        "target_bounds": "no_validation",
-    }
     _baselines: ClassVar[tuple[Any, Any]] = (LeastSquaresRegressor, LeastSquaresRegressorCV)
 
     target_bounds: Any = field(default=None, kw_only=False)
