@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from numbers import Integral, Real
 from typing import Any
 
@@ -226,25 +227,16 @@ def _put(y: Any, column: AnyArray, hidden: Mask, marker: Any) -> Any:
     values[hidden] = marker
     if not (hasattr(y, "iloc") and y.ndim == 1):
         return values
-    if not isinstance(y.dtype, np.dtype):
-        series = _in_extension_type(y, values, marker)
-        if series is not None and find_unlabeled(series, marker)[hidden].all():
-            return series
+    if not isinstance(y.dtype, np.dtype):  # a nullable or categorical column, if that can hold it
+        masked = y.copy()
+        with suppress(TypeError, ValueError, OverflowError):
+            if hasattr(y, "cat") and not is_null(marker) and marker not in y.cat.categories:
+                masked = y.cat.add_categories([marker])
+            masked[hidden] = marker
+            if find_unlabeled(masked, marker)[hidden].all():
+                return masked
     # Told the type, pandas does not look for one: objects stay objects.
     return type(y)(values, index=y.index, name=y.name, dtype=values.dtype)
-
-
-def _in_extension_type(y: Any, values: AnyArray, marker: Any) -> Any:
-    """Return values in the nullable or categorical type of a Series; None if they do not fit."""
-    numbers = np.dtype(getattr(y.dtype, "numpy_dtype", object))
-    if numbers.kind in "iu" and _is_a(Integral, marker) and not _fits(np.array([marker]), numbers):
-        return None  # NumPy 1 would warn and wrap it round
-    try:
-        if hasattr(y, "cat") and not is_null(marker) and marker not in y.cat.categories:
-            y = y.cat.add_categories([marker])
-        return type(y)(values, index=y.index, name=y.name, dtype=y.dtype)
-    except (TypeError, ValueError, OverflowError):
-        return None
 
 
 def _type_for(column: AnyArray, marker: Any) -> np.dtype[Any]:
