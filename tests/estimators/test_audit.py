@@ -1020,8 +1020,8 @@ WORDS = {
             "Never worse: whatever the true labels of the 1 unlabeled row, the mean squared "
             "loss of the scores of the candidate on these 3 rows is lower than that of the "
             "baseline (between 2.68 and 4.347) by at least 2.51 and at most 4.177. On the 2 "
-            "labeled rows alone, it is 1.89 lower. This is about the squared loss of scores on "
-            "targets coded 0 and 1, on these rows: not about others, and not about accuracy."
+            "labeled rows alone, it is 1.89 lower. This is about these rows, not about "
+            "others, and about squared losses, not about accuracy."
         ),
     ),
     "Not guaranteed": (
@@ -1031,8 +1031,8 @@ WORDS = {
             "Not guaranteed: depending on the true labels of the 1 unlabeled row, the Brier "
             "score of the candidate on these 3 rows may be up to 0.1667 higher or up to 0.1 "
             "lower than that of the baseline (between 0.02667 and 0.1467). On the 2 labeled "
-            "rows alone, it is 0.01 higher. The Brier score is the mean squared loss of the "
-            "probabilities: this is about these rows, not about others, and not about accuracy."
+            "rows alone, it is 0.01 higher. This is about these rows, not about others, and "
+            "about squared losses, not about accuracy."
         ),
     ),
     "Never better": (
@@ -1042,8 +1042,8 @@ WORDS = {
             "Never better: whatever the true labels of the 1 unlabeled row, the mean squared "
             "loss of the scores of the candidate on these 3 rows is higher than that of the "
             "baseline (between 0.02667 and 0.11) by at least 1.24 and at most 2.907. On the 2 "
-            "labeled rows alone, it is 0.015 lower. This is about the squared loss of scores on"
-            " targets coded 0 and 1, on these rows: not about others, and not about accuracy."
+            "labeled rows alone, it is 0.015 lower. This is about these rows, not about "
+            "others, and about squared losses, not about accuracy."
         ),
     ),
 }
@@ -1063,7 +1063,7 @@ def test_everything_known_in_words():
     better = audit([0.1, 0.9], [0.2, 0.8], None, [0, 1], response="predict_proba")
     assert better.summary().startswith(
         "Better: all labels are known, and the Brier score of the candidate on these 2 rows is "
-        "0.03 lower than that of the baseline (0.04). The Brier score is"
+        "0.03 lower than that of the baseline (0.04). This is about these rows"
     )
     worse = audit([0.2, 0.8], [0.1, 0.9], None, [0, 1])
     assert worse.summary().startswith("Worse: all labels are known, and ")

@@ -47,18 +47,6 @@ _LOSS = {
     "error": "error rate",
     "predict": "mean squared error",
 }
-_MEANS = {
-    "predict_proba": (
-        "The Brier score is the mean squared loss of the probabilities: this is about these rows, "
-        "not about others, and not about accuracy."
-    ),
-    "score": (
-        "This is about the squared loss of scores on targets coded 0 and 1, on these rows: not "
-        "about others, and not about accuracy."
-    ),
-    "error": "This is about the errors on these rows, not on others.",
-    "predict": "This is about the squared errors on these rows, not on others.",
-}
 
 
 @dataclass(frozen=True)
@@ -124,9 +112,11 @@ class Audit(Claim):
 
     def summary(self) -> str:
         """Return the audit as a paragraph for people, with what it does not mean."""
-        parts = [self._claim(), self._known(), "", _MEANS[self.response]]
-        if self.n_unlabeled:
-            parts[2] = self.assumptions.probability()
+        probability = self.assumptions.probability() if self.n_unlabeled else ""
+        limits = "This is about these rows, not about others"
+        if self.response in ("predict_proba", "score"):
+            limits += ", and about squared losses, not about accuracy"
+        parts = (self._claim(), self._known(), probability, f"{limits}.")
         return " ".join(part for part in parts if part)
 
     @property
@@ -136,17 +126,17 @@ class Audit(Claim):
         return known and self.best_case <= 0.0 <= self.worst_case
 
     def _claim(self) -> str:
-        n, loss = self.n_labeled + self.n_unlabeled, self._loss()
-        these = f"these {count(n, 'row')}"
+        loss, verdict = self._loss(), self._verdict()[0]
+        these = f"these {count(self.n_labeled + self.n_unlabeled, 'row')}"
         if self._is_same:
-            return f"No difference: on {these}, candidate and baseline have the same {loss}."
+            return f"{verdict}: on {these}, candidate and baseline have the same {loss}."
         subject = f"the {loss} of the candidate on {these}"
         low, high = self.baseline_loss
         context = f" (between {number(low)} and {number(high)})"
         if not self.n_unlabeled:
             middle = (self.worst_case + self.best_case) / 2.0
             return (
-                f"{self._verdict()[0]}: all {self.assumptions.labels} are known, and {subject} is "
+                f"{verdict}: all {self.assumptions.labels} are known, and {subject} is "
                 f"{_change(middle)} than that of the baseline ({number(low)})."
             )
         rows = count(self.n_unlabeled, "unlabeled row")
@@ -157,11 +147,11 @@ class Audit(Claim):
             near, far = sorted((abs(self.worst_case), abs(self.best_case)))
             direction = "lower" if self.holds else "higher"
             return (
-                f"{self._verdict()[0]}: whatever {of_rows}, {subject} is {direction} than that of "
+                f"{verdict}: whatever {of_rows}, {subject} is {direction} than that of "
                 f"the baseline{context} by at least {number(near)} and at most {number(far)}."
             )
         return (
-            f"{self._verdict()[0]}: depending on {of_rows}, {subject} may be up to "
+            f"{verdict}: depending on {of_rows}, {subject} may be up to "
             f"{_change(self.worst_case)} or up to {_change(self.best_case)} than that of the "
             f"baseline{context}."
         )
