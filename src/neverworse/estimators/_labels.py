@@ -167,36 +167,32 @@ def _find_missing(labels: _Labels) -> Mask:
     """Find the unlabeled rows without being told the marker; raise where that takes a guess."""
     for text in _LOOKS_MISSING:
         if labels.equal(text).any():
-            raise ValueError(
-                f"y has the string {text!r}, which looks like a missing label that was turned into "
-                f"a string. Pass missing_label={text!r} if it marks unlabeled rows; if it is a "
-                "class, pass missing_label=np.nan (then NaN, None and pd.NA mark unlabeled rows)."
-            )
-    if labels.values.dtype.kind == "u" and labels.equal(np.iinfo(labels.values.dtype).max).any():
-        largest = int(np.iinfo(labels.values.dtype).max)
-        raise ValueError(
-            f"y has the value {largest} in unsigned integers ({labels.values.dtype}), which is "
-            f"what -1 turns into there. Pass missing_label={largest} if it marks unlabeled "
-            "rows; if it is a class, pass missing_label=np.nan or signed integers."
-        )
+            looks = "which looks like a missing label that was turned into a string"
+            raise _ambiguous(f"y has the string {text!r}, {looks}.", text)
+    dtype = labels.values.dtype
+    if dtype.kind == "u" and labels.equal(largest := int(np.iinfo(dtype).max)).any():
+        what = f"y has the value {largest} in unsigned integers ({dtype}), which -1 turns into."
+        raise _ambiguous(what, largest)
     minus_one = labels.equal(-1)
     if not minus_one.any():
         return labels.null
-    advice = (
-        "Pass missing_label=-1 if -1 marks unlabeled rows, or missing_label=np.nan if -1 is a "
-        "class (then NaN, None and pd.NA mark unlabeled rows)."
-    )
     if labels.null.any():
-        raise ValueError(f"y has both -1 and null values: which of them is unlabeled? {advice}")
+        raise _ambiguous("y has both -1 and null values: which of them is unlabeled?", -1)
     if isinstance(labels.values[minus_one][0], (float, np.floating)):
-        raise ValueError(f"y has -1 among floats, where NaN marks unlabeled rows. {advice}")
+        raise _ambiguous("y has -1 among floats, where NaN marks unlabeled rows.", -1)
     others = labels.values[~minus_one]
     if len(others) == 1:
-        raise ValueError(
-            f"y has the values -1 and {shown(others[0])} only, which may be two classes, or one "
-            f"class and unlabeled rows. {advice}"
-        )
+        either = "which may be two classes, or one class and unlabeled rows"
+        raise _ambiguous(f"y has the values -1 and {shown(others[0])} only, {either}.", -1)
     return minus_one
+
+
+def _ambiguous(problem: str, marker: Any) -> ValueError:
+    return ValueError(
+        f"{problem} Pass missing_label={marker!r} if {marker!r} marks unlabeled rows, or "
+        f"missing_label=np.nan if {marker!r} is a class (then NaN, None and pd.NA mark unlabeled "
+        "rows)."
+    )
 
 
 def _find_marker(labels: _Labels, missing_label: Any) -> Mask:
