@@ -207,8 +207,8 @@ def weights_for(estimators: Iterable[Any], X: Any, sample_weight: Any) -> Vector
         if not takes:
             raise ValueError(
                 f"sample_weight was given, but {type(estimator).__name__} does not take it in fit. "
-                "Leave it out, or choose an estimator that does. (A pipeline or a search takes it "
-                "with metadata routing, if one of its steps requests it.)"
+                "Leave it out, or choose an estimator that does. (A pipeline or a search does if "
+                "metadata routing of scikit-learn is enabled and one of its steps requests it.)"
             )
     return checked_weights(sample_weight, _num_samples(X))
 
