@@ -9,7 +9,7 @@ from unittest.mock import patch
 import numpy as np
 
 from neverworse import ProjectedLeastSquaresClassifier
-from neverworse.estimators import _projection
+from neverworse.projection import project
 
 
 def attack(seed):
@@ -27,8 +27,8 @@ def checked(seed):
         seen.update(rows=training.rows, before=supervised, after=result.weights)
         return result
 
-    project = _projection.project
-    with warnings.catch_warnings(), patch.object(_projection, "project", watched):
+    where = ProjectedLeastSquaresClassifier.__module__
+    with warnings.catch_warnings(), patch(f"{where}.project", watched):
         warnings.simplefilter("ignore")
         clf = ProjectedLeastSquaresClassifier(**settings).fit(X, y)
     Z = seen["rows"].take(np.arange(len(X)))
