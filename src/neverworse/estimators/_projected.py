@@ -43,8 +43,8 @@ from neverworse.projection import (
 
 INTERPOLATES = (
     "alpha is 0 and the kernel has as many features as there are rows: least squares reproduces "
-    "any labels, and unlabeled rows tell nothing but the range of their labels. Set alpha to 'loo' "
-    "or to a positive number."
+    "any labels, so that the constraint set holds every function whose values on the unlabeled "
+    "rows are possible labels. Set alpha to 'loo' or to a positive number."
 )
 
 
