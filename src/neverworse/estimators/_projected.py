@@ -182,8 +182,8 @@ class ProjectedLeastSquaresClassifier(KernelModel, ProjectedModel, IndicatorClas
     unlabeled rows, the quadratic loss on all training rows is at most that of the supervised
     weights. The attribute `certificate_` says by how much, for these rows.
 
-    What more is known about the labels makes Θ smaller and the classifier less conservative. The
-    guarantee then holds for every labeling that satisfies it:
+    Knowing more about the labels makes Θ smaller and the classifier less conservative. The
+    guarantee then holds for every labeling that agrees with this knowledge:
 
     - *several classes*: one-hot targets, and soft labels that are shares of the classes. The loss
       is summed over the classes;

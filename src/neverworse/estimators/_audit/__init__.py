@@ -57,8 +57,8 @@ class Audit(Claim):
     the classes if there are more than two. For probabilities that is the Brier score, for predicted
     classes the error rate (half of the sum, if there are more than two). A difference
     is the loss of the candidate less that of the baseline: negative is better. The numbers are
-    about the probabilities or scores that the two return, and are rounded so that they are true in
-    spite of floating point.
+    about the probabilities or scores that the two return, and are rounded outwards, so that they
+    hold in spite of rounding errors.
 
     Attributes
     ----------
