@@ -50,7 +50,7 @@ folds = StratifiedLabeledKFold(2).split(X, y)
 display: CertificateDisplay = CertificateDisplay.from_certificate(certified(X, y))
 least("no certificate")
 certified(X, y).no_such_attribute
-ProjectedLeastSquaresClassifier(tol="small")
+ProjectedLeastSquaresClassifier(alhpa=0.0)
 '''
 
 
@@ -75,5 +75,5 @@ def test_a_strict_checker_knows_the_types_and_finds_the_mistakes(tmp_path):
     assert wrong == [
         ('least("no certificate")', "arg-type"),
         ("certified(X, y).no_such_attribute", "attr-defined"),
-        ('ProjectedLeastSquaresClassifier(tol="small")', "arg-type"),
+        ("ProjectedLeastSquaresClassifier(alhpa=0.0)", "call-arg"),
     ], checked.stdout + checked.stderr

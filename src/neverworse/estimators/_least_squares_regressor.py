@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import RegressorMixin, _fit_context
+from sklearn.base import _fit_context
 from sklearn.linear_model import LinearRegression
 from sklearn.utils.validation import check_is_fitted
 
@@ -25,6 +25,7 @@ from neverworse.estimators._least_squares import (
 from neverworse.estimators._linear import (
     LinearClassifier,
     LinearModel,
+    RegressorMixin,
     after_kernel,
     columns_coef,
 )
@@ -32,7 +33,7 @@ from neverworse.estimators._projected import ProjectedLeastSquaresClassifier, Pr
 from neverworse.projection import Labels, TrainingRows, Weights
 
 
-class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
+class LinearRegressor(RegressorMixin, LinearModel):
     """Base of regressions with the prediction coef·x + intercept."""
 
     _reads_chunks: ClassVar[bool] = True

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.base import _fit_context
 from sklearn.linear_model import RidgeClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import LabelBinarizer
@@ -33,15 +33,32 @@ from neverworse.estimators._kernels import LinearSpace, kernel_of, kernel_transf
 from neverworse.projection import Box, Simplex, TrainingRows, Weights, solve_least_squares
 from neverworse.rows import ChunkedRows, Rows, as_rows, with_features
 
-try:
-    from sklearn.callback import CallbackSupportMixin as CallbackSupportMixin
-except ImportError:  # scikit-learn before 1.9 has no callbacks
+if TYPE_CHECKING:
+    # scikit-learn has no type hints: below an unknown base, checkers would accept any parameter.
+    class _Known:
+        def __getattr__(self, name: str) -> Any: ...
+        def __sklearn_tags__(self) -> Any: ...
 
-    class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Stands for the support of callbacks where scikit-learn has none."""
+    class CallbackSupportMixin(_Known): ...
+
+    class BaseEstimator(_Known): ...
+
+    class ClassifierMixin(_Known): ...
+
+    class RegressorMixin(_Known): ...
+else:
+    from sklearn.base import BaseEstimator, ClassifierMixin
+    from sklearn.base import RegressorMixin as RegressorMixin
+
+    try:
+        from sklearn.callback import CallbackSupportMixin
+    except ImportError:  # scikit-learn before 1.9 has no callbacks
+
+        class CallbackSupportMixin:
+            """Stands for the support of callbacks where scikit-learn has none."""
 
 
-class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
+class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):
     """Base of models with the score coef·x + intercept, or one score for each class.
 
     Subclasses fit through `_fit_rows`. Those with many parameters are data classes: each parameter
@@ -161,7 +178,7 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[mis
         return tags
 
 
-class ScoringClassifier(ClassifierMixin):  # type: ignore[misc]
+class ScoringClassifier(ClassifierMixin):
     """Base of classifiers with scores: one for the second of two classes, or one for each class."""
 
     classes_: AnyArray
