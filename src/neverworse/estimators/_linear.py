@@ -177,6 +177,12 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):
         tags.input_tags.sparse = True
         return tags
 
+    def __dask_tokenize__(self) -> Any:
+        # Of data classes, Dask compares the fields: parameters alone, not what was fitted.
+        from dask.base import normalize_token
+
+        return normalize_token((type(self), vars(self)))
+
 
 class ScoringClassifier(ClassifierMixin):
     """Base of classifiers with scores: one for the second of two classes, or one for each class."""
