@@ -255,18 +255,4 @@ def test_ends_are_right_for_ten_million_rows(n_labeled, x):
 @pytest.mark.parametrize("level", [0.0, 1.0, -1, 95, float("nan")])
 def test_refuses_levels(level):
     with pytest.raises(ValueError, match=r"level must lie strictly between 0 and 1, such as 0\.95"):
-        count_interval(10, 5, 2, level)
-    with pytest.raises(ValueError, match="level must lie strictly between 0 and 1"):
         count_intervals(10, 5, [2, 2, 1], level)
-
-
-@pytest.mark.parametrize("table", [(10, 11, 2), (10, 5, 6), (10, 5, -1)])
-def test_refuses_tables(table):
-    with pytest.raises(ValueError, match="n_positive, n_labeled and n_rows must not be negative"):
-        count_interval(*table)
-
-
-@pytest.mark.parametrize("counts", [[5], [2, 2], []])
-def test_refuses_counts(counts):
-    with pytest.raises(ValueError, match="counts must hold the labeled rows of two classes"):
-        count_intervals(10, 5, counts)

@@ -435,7 +435,11 @@ BAD = {
     "scalar": (2, 0.5, r"shape \(\)"),
     "transposed": (2, np.full((2, 100), nan), r"shape \(2, 100\)"),
     "of two classes": (3, np.full((100, 2), nan), r"shape \(100, 2\), but \(100, 3, 2\)"),
-    "class without a label": (2, np.full((100, 3, 2), nan), "3 classes.*2 only.*no labeled row"),
+    "class without a label": (
+        2,
+        np.full((100, 3, 2), nan),
+        "classes 0, 1. .*no labeled row",
+    ),
     "more than all": (
         3,
         _with({50: [(0.5, 1), (0.5, 1), (0.1, 1)]}, (3,)),

@@ -133,7 +133,7 @@ def test_in_a_search():
 
 @pytest.mark.parametrize(
     ("alphas", "message"),
-    [([-1.0, 1.0], "not negative"), ([[1.0]], "list of penalties"), ([np.nan], "NaN"), ([], "0 ")],
+    [([-1.0, 1.0], "non-negative"), ([[1.0]], "one-dimensional"), ([np.nan], "NaN"), ([], "0 ")],
 )
 def test_bad_penalties(alphas, message):
     X, y, _ = make()

@@ -483,7 +483,7 @@ def test_unlabeled_rows_without_bounds():
         ("all", r"have to be \(low, high\), 'labeled' or None, got 'all'"),
         (("a", "b"), r"have to be \(low, high\)"),
         (np.ones((150, 2)), r"have to be \(low, high\).*Bounds of single rows are passed to fit"),
-        ((2, 4), r"target .* in row \d+ of y is outside of target_bounds=\(2.0, 4.0\).*Widen it"),
+        ((2, 4), r"exclude the target in row \d+ of y: .* is not between 2.0 and 4.0. Widen"),
         ((-1e200, 1e200), r"target_bounds are so large .* Rescale"),
         ((1e-200, 5), None),
     ],
@@ -508,8 +508,8 @@ def test_range_of_the_constructor(target_bounds, message):
         ("unlabeled", (1, np.inf), "of row {} are not finite .*no improvement can be guaranteed"),
         ("unlabeled", (-np.inf, 3), "of row {} are not finite .*no improvement can be guaranteed"),
         ("unlabeled", (np.inf, np.inf), "of row {} are not finite"),
-        ("unlabeled", (3, 2), r"in row {} cross: the lower one \(3.0\) is above .* \(2.0\). Swap"),
-        ("labeled", (3, 2), r"in row {} cross"),
+        ("unlabeled", (3, 2), r"of row {} cross: the lower one \(3.0\) is above .* \(2.0\). Swap"),
+        ("labeled", (3, 2), r"of row {} cross"),
         ("labeled", (7, 8), "exclude the target in row {} of y: .* is not between 7.0 and 8.0"),
         ("labeled", (NAN, 0), "exclude the target in row {} of y"),
         ("unlabeled", (1e150, 1e151), "target_bounds are so large .* Rescale"),
@@ -523,7 +523,7 @@ def test_bounds_of_one_row(regressor, row, row_bounds, message):
 
 def test_bound_of_one_row_beyond_the_range():
     X, y, bounds, row = with_bounds((NAN, 0.5))
-    with pytest.raises(ValueError, match=rf"in row {row} cross.* One of them is from the constr"):
+    with pytest.raises(ValueError, match=rf"of row {row} cross.* range of all targets"):
         fit(X, y, None, bounds)
 
 
@@ -756,7 +756,6 @@ def test_every_parameter_is_documented_and_validated(regressor):
     for name in regressor.get_params():
         assert name in type(regressor)._parameter_constraints
         assert name in type(regressor).__doc__
-    assert set(type(regressor)._parameter_constraints) == set(regressor.get_params())
 
 
 @pytest.mark.parametrize(

@@ -652,3 +652,13 @@ def test_blas_threads_are_restored_after_a_failed_fit(classifier):
     X[:, 3] = np.nan
     with blas_threads_restored(), pytest.raises(ValueError, match="contains NaN"):
         classifier().fit(X, y)
+
+
+def test_dask_tells_models_with_the_same_parameters_apart():
+    dask = pytest.importorskip("dask")
+    X, y = make()
+    known = y != -1
+    one, other = (LeastSquaresClassifier(1.0).fit(X[known], t) for t in (y[known], 1 - y[known]))
+    assert dask.base.tokenize(one) == dask.base.tokenize(pickle.loads(pickle.dumps(one)))
+    assert dask.base.tokenize(one) != dask.base.tokenize(other)
+    assert dask.base.tokenize(one.predict) != dask.base.tokenize(other.predict)

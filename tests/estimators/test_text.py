@@ -11,8 +11,7 @@ from neverworse import (
     LeastSquaresClassifier,
     ProjectedLeastSquaresClassifier,
 )
-from neverworse.projection import coordinates
-from tests.projection.high_dimensions import worst_difference
+from tests.projection.high_dimensions import choose, worst_difference
 
 TOPICS = {
     "space": ["orbit", "rocket", "moon", "launch", "shuttle"],
@@ -42,8 +41,7 @@ def partly(names, n_labeled):
 def path(request, monkeypatch):
     """Both paths for many columns."""
     if request.param == "conjugate gradients":
-        monkeypatch.setattr(coordinates, "MOST_ROWS", 0)
-        monkeypatch.setattr(coordinates, "LARGEST_GRAM", 1000)
+        choose(monkeypatch, "free")
     return request.param
 
 

@@ -27,8 +27,8 @@ def checked(seed):
         seen.update(rows=training.rows, before=supervised, after=result.weights)
         return result
 
-    called = patch("neverworse.estimators._projection.project", watched)
-    with warnings.catch_warnings(), called:
+    where = ProjectedLeastSquaresClassifier.__module__
+    with warnings.catch_warnings(), patch(f"{where}.project", watched):
         warnings.simplefilter("ignore")
         clf = ProjectedLeastSquaresClassifier(**settings).fit(X, y)
     Z = seen["rows"].take(np.arange(len(X)))

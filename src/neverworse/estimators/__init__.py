@@ -1,6 +1,6 @@
-"""What people import: estimators that feel native to scikit-learn, and the audit of any models.
+"""Projected and supervised least squares, and the audit of any two models.
 
-The names behind the estimators are what other rooms of the package build on.
+The names other than the estimators' are for other rooms of the package.
 """
 
 from neverworse.estimators._audit import Audit, audit
@@ -9,9 +9,9 @@ from neverworse.estimators._delegating import (
     DelegatingClassifier,
     LabeledRows,
     PassesPredictionsOn,
-    copy_for_known_labels,
     predicted_codes,
     weights_for,
+    with_null_markers,
 )
 from neverworse.estimators._input import (
     FitInput,
@@ -34,6 +34,7 @@ from neverworse.estimators._kernels import (
 )
 from neverworse.estimators._known_labels import KnownLabels, check_weights, known_labels
 from neverworse.estimators._labels import (
+    SoftLabels,
     check_classes,
     distinct_labels,
     find_unlabeled,
@@ -49,6 +50,7 @@ from neverworse.estimators._least_squares import LeastSquaresClassifier, LeastSq
 from neverworse.estimators._least_squares_regressor import (
     LeastSquaresRegressor,
     LeastSquaresRegressorCV,
+    ProjectedLeastSquaresRegressor,
 )
 from neverworse.estimators._linear import (
     CallbackSupportMixin,
@@ -60,8 +62,6 @@ from neverworse.estimators._linear import (
     stored_weights,
 )
 from neverworse.estimators._projected import ICLSClassifier, ProjectedLeastSquaresClassifier
-from neverworse.estimators._projection import SoftLabels
-from neverworse.estimators._regressor import ProjectedLeastSquaresRegressor
 from neverworse.projection import Assumptions, Certificate
 
 # Classes of which fitted models consist besides arrays: a model file may contain them.
@@ -94,7 +94,6 @@ __all__ = [
     "check_weights",
     "checked_weights",
     "class_scores",
-    "copy_for_known_labels",
     "copy_input_checks",
     "distinct_labels",
     "explained_overflow",
@@ -121,4 +120,5 @@ __all__ = [
     "split_targets",
     "stored_weights",
     "weights_for",
+    "with_null_markers",
 ]

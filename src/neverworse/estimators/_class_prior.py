@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from neverworse._typing import AnyArray, Matrix, Vector
+from neverworse._typing import AnyArray, Vector
 from neverworse.estimators._known_labels import KnownLabels, totals_feasibility
 from neverworse.projection import Assumptions, Labels, Totals
 
@@ -24,19 +24,15 @@ def with_class_prior(
     known: KnownLabels, class_prior: Any, prior_level: float
 ) -> tuple[Labels, Assumptions]:
     """Restrict the totals of the labels to what the prior says, a parameter of the classifiers."""
-    labels, classes = known.labels, known.classes
-    assumed = known.assumptions
+    labels, classes, assumed = known.labels, known.classes, known.assumptions
     weight = float(labels.weights_where(labels.unlabeled).sum())
+    level = float(prior_level) if _is_confidence(class_prior) else None
+    if level is None:
+        low, high = _shares(class_prior, classes)  # checked even if it makes no difference
     if weight == 0.0:
-        if not _is_confidence(class_prior):
-            _shares(class_prior, classes)  # wrong is wrong, even if it makes no difference
         return labels, assumed
-    level = None
-    if _is_confidence(class_prior):
-        level = float(prior_level)
+    if level is not None:
         low, high = _confidence(known, level)
-    else:
-        low, high = _shares(class_prior, classes)
     low, high = _feasible(labels, classes, low, high, weight)
     restricted = (low > 0.0) | (high < 1.0)
     counted = slice(None)
@@ -66,10 +62,13 @@ def _is_confidence(class_prior: Any) -> bool:
 def _confidence(known: KnownLabels, level: float) -> tuple[Vector, Vector]:
     """Return bounds of the shares that hold with the given probability."""
     labels = known.labels
-    if known.counts is None:
+    if known.counts is None or not known.counts.any():
+        problem = "y has none"
+        if known.counts is None:
+            problem = "some rows have soft labels (equal label_bounds), which cannot be counted"
         raise ValueError(
-            "class_prior='confidence' counts labeled rows of each class, but some rows have soft "
-            "labels (equal label_bounds), which cannot be counted. Give class_prior as an interval."
+            f"class_prior='confidence' counts labeled rows of each class, but {problem}. Give "
+            "class_prior as an interval."
         )
     s = labels.weights
     if s is not None and np.ptp(s[s > 0.0]) > 0.0:
@@ -88,35 +87,22 @@ def _confidence(known: KnownLabels, level: float) -> tuple[Vector, Vector]:
 
 def _shares(class_prior: Any, classes: AnyArray) -> tuple[Vector, Vector]:
     """Return lower and upper bounds of the share of every class."""
-    n = len(classes)
-    names = ", ".join(map(str, classes))
-    if isinstance(class_prior, dict):
-        pairs = _from_dict(class_prior, classes)
-    else:
+    named = class_prior if isinstance(class_prior, dict) else _by_class(class_prior, classes)
+    names = classes.tolist()
+    pairs = np.tile([0.0, 1.0], (len(names), 1))
+    for name, share in named.items():
+        if name not in names:
+            raise ValueError(
+                f"class_prior names the class {name!r}, but the classes in y are "
+                f"{', '.join(map(repr, names))}."
+            )
         try:
-            given = np.asarray(class_prior, dtype=np.float64)
+            low, high = (share, share) if isinstance(share, Real) else share
+            pairs[names.index(name)] = float(low), float(high)
         except (TypeError, ValueError):
             raise ValueError(
-                f"class_prior={class_prior!r} cannot be read as shares of the classes {names}."
+                f"class_prior[{name!r}] = {share!r} is neither a share nor an interval (low, high)."
             ) from None
-        is_interval = isinstance(class_prior, tuple) and given.shape == (2,)
-        if n == 2 and (is_interval or given.ndim == 0):
-            low, high = (float(given), float(given)) if given.ndim == 0 else map(float, given)
-            _check_order(low, high, classes)
-            pairs = np.array([[1.0 - high, 1.0 - low], [low, high]])
-        elif given.shape == (n,):
-            _check_shares(class_prior, given, classes)
-            pairs = np.column_stack([given, given])
-        elif given.shape == (n, 2):
-            pairs = given
-        else:
-            wanted = f"{n} shares or {n} intervals (low, high)"
-            if n == 2:
-                wanted = f"the share of class {classes[1]}, or a tuple (low, high) for it"
-            raise ValueError(
-                f"class_prior has shape {given.shape}, but y has {n} classes ({names}): give "
-                f"{wanted}, or a dict from classes to shares."
-            )
     low, high = pairs.T
     if not ((pairs >= -SUM_TOLERANCE) & (pairs <= 1.0 + SUM_TOLERANCE)).all():
         raise ValueError(
@@ -125,64 +111,47 @@ def _shares(class_prior: Any, classes: AnyArray) -> tuple[Vector, Vector]:
         )
     if (low > high + SUM_TOLERANCE).any():
         raise ValueError(
-            "class_prior has an interval whose lower end is above its upper end. Swap them."
+            "class_prior has an interval whose lower end is above its upper end. Swap them. (A "
+            "tuple is an interval; shares of all classes are a list or an array.)"
         )
     return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
 
 
-def _check_order(low: float, high: float, classes: AnyArray) -> None:
-    if low > high + SUM_TOLERANCE:
+def _by_class(class_prior: Any, classes: AnyArray) -> dict[Any, Any]:
+    """Return the shares or intervals of a prior that does not name its classes."""
+    names, shown = classes.tolist(), ", ".join(map(str, classes))
+    n = len(names)
+    try:
+        given = np.asarray(class_prior, dtype=np.float64)
+    except (TypeError, ValueError):
         raise ValueError(
-            f"class_prior=({low:.6g}, {high:.6g}) is an interval, for it is a tuple, but its lower "
-            f"end is above its upper end. {_two_spellings(low, high, classes)}"
-        )
-
-
-def _check_shares(class_prior: Any, given: Vector, classes: AnyArray) -> None:
-    """Raise if shares do not add up to one, or may be meant as an interval."""
-    added = float(given.sum())
-    if not abs(added - 1.0) <= SUM_TOLERANCE:
-        interval = ""
-        if len(classes) == 2:
-            interval = f" {_two_spellings(float(given[0]), float(given[1]), classes)}"
+            f"class_prior={class_prior!r} cannot be read as shares of the classes {shown}."
+        ) from None
+    is_interval = isinstance(class_prior, tuple) and given.shape == (2,)
+    if n == 2 and (is_interval or given.ndim == 0):
+        return {names[1]: given.tolist()}
+    if given.shape not in ((n,), (n, 2)):
+        wanted = f"{n} shares or {n} intervals (low, high)"
+        if n == 2:
+            wanted = f"the share of class {classes[1]}, or a tuple (low, high) for it"
         raise ValueError(
-            f"class_prior has shares that add up to {added:.6g}, not to 1: give the share of each "
-            f"of the classes {', '.join(map(str, classes))} among the unlabeled rows.{interval}"
+            f"class_prior has shape {given.shape}, but y has {n} classes ({shown}): give {wanted}, "
+            "or a dict from classes to shares."
         )
-    if len(classes) == 2 and isinstance(class_prior, list) and given[0] < given[1]:
-        low, high = map(float, given)
+    if given.ndim == 1 and not abs(given.sum() - 1.0) <= SUM_TOLERANCE:
+        raise ValueError(
+            f"class_prior has shares that add up to {given.sum():.6g}, not to 1: give the share of "
+            f"each of the classes {shown} among the unlabeled rows. (For two classes, a tuple is "
+            "an interval for the second one.)"
+        )
+    if given.shape == (2,) and isinstance(class_prior, list) and given[0] < given[1]:
+        low, high = class_prior
         raise ValueError(
             f"class_prior=[{low:.6g}, {high:.6g}] may be the shares of the two classes, or an "
-            f"interval for the second one. {_two_spellings(low, high, classes)}"
+            f"interval for the second one. Write {{{names[1]!r}: {high:.6g}}} for the share of "
+            f"class {names[1]}, and the tuple ({low:.6g}, {high:.6g}) for an interval."
         )
-
-
-def _two_spellings(low: float, high: float, classes: AnyArray) -> str:
-    second = classes[1].item() if hasattr(classes[1], "item") else classes[1]
-    return (
-        f"Write {{{second!r}: {high:.6g}}} for the share of class {second}, and the tuple "
-        f"({min(low, high):.6g}, {max(low, high):.6g}) for an interval that contains it."
-    )
-
-
-def _from_dict(class_prior: dict[Any, Any], classes: AnyArray) -> Matrix:
-    pairs = np.column_stack([np.zeros(len(classes)), np.ones(len(classes))])
-    known = {c.item() if hasattr(c, "item") else c: k for k, c in enumerate(classes)}
-    for name, share in class_prior.items():
-        if name not in known:
-            raise ValueError(
-                f"class_prior names the class {name!r}, but the classes in y are "
-                f"{', '.join(map(repr, known))}."
-            )
-        interval = (share, share) if isinstance(share, Real) else share
-        try:
-            low, high = interval
-            pairs[known[name]] = float(low), float(high)
-        except (TypeError, ValueError):
-            raise ValueError(
-                f"class_prior[{name!r}] = {share!r} is neither a share nor an interval (low, high)."
-            ) from None
-    return pairs
+    return dict(zip(names, given.tolist(), strict=True))
 
 
 def _feasible(
@@ -248,36 +217,14 @@ NEGLIGIBLE = 1e-20
 def count_intervals(
     n_rows: int, n_labeled: int, counts: Sequence[int], level: float = 0.95
 ) -> NDArray[np.int64]:
-    r"""Return simultaneous confidence intervals for the sizes of all classes.
+    """Return simultaneous confidence intervals for the numbers of unlabeled rows of all classes.
 
-    With probability `level` or more, over the random choice of the labeled rows, all intervals
-    together hold: the number of unlabeled rows of class k lies between the two numbers of row k.
-
-    Two classes share one interval. Of more classes, each has an interval of level
-    :math:`1 - (1 - level) / K`. As the sizes add up to the number U of unlabeled rows, none can be
-    larger than what the smallest sizes of the others leave, or smaller than what their largest
-    sizes leave.
-
-    Parameters
-    ----------
-    n_rows, n_labeled : int
-        See `count_interval`.
-    counts : sequence of K >= 2 ints
-        The number of labeled rows of each class; they add up to `n_labeled`.
-    level : float
-        Between 0 and 1.
-
-    Returns
-    -------
-    array of shape (K, 2)
-        The smallest and the largest number of unlabeled rows, for every class.
+    `counts` are the numbers of labeled rows. Two classes share one interval; more than two have
+    Bonferroni's correction. As the sizes add up, none is larger than what the smallest sizes of
+    the others leave, or smaller than what their largest sizes leave.
     """
-    if len(counts) < 2 or sum(counts) != n_labeled:
-        raise ValueError(
-            "counts must hold the labeled rows of two classes or more and add up to "
-            f"n_labeled={n_labeled}, got {list(counts)}."
-        )
-    _check_level(level)
+    if not 0.0 < level < 1.0:
+        raise ValueError(f"level must lie strictly between 0 and 1, such as 0.95, got {level!r}.")
     if len(counts) > 2:
         level = 1.0 - (1.0 - level) / len(counts)
     found = [count_interval(n_rows, n_labeled, int(x), level) for x in counts]
@@ -295,51 +242,17 @@ def count_intervals(
 def count_interval(
     n_rows: int, n_labeled: int, n_positive: int, level: float = 0.95
 ) -> tuple[int, int]:
-    r"""Return a confidence interval for the number of positives among the unlabeled rows.
+    """Return an exact confidence interval for the number of positives among the unlabeled rows.
 
-    The labeled rows are a random subset of all rows, so the number X of positives among them
-    follows a hypergeometric distribution. Every total M of positives is kept that neither of two
-    tests rejects:
-
-    .. math:: P(X \le x \mid M) > (1 - level) / 2 \quad\text{and}\quad
-              P(X \ge x \mid M) > (1 - level) / 2
-
-    No approximation is involved: the interval holds with probability `level` or more, whatever
-    the truth and however small the numbers.
-
-    Parameters
-    ----------
-    n_rows : int
-        All rows, labeled and unlabeled.
-    n_labeled : int
-        Labeled rows.
-    n_positive : int
-        The number x of positives among the labeled rows.
-    level : float
-        Between 0 and 1.
-
-    Returns
-    -------
-    lower, upper : int
-        The smallest and the largest M that is kept, less x.
+    The number X of positives in a random subset is hypergeometric. Every total M is kept for which
+    P(X <= x | M) and P(X >= x | M) exceed (1 - level) / 2; the ends are less the x labeled ones.
     """
-    _check_level(level)
-    if not 0 <= n_positive <= n_labeled <= n_rows:
-        raise ValueError(
-            "n_positive, n_labeled and n_rows must not be negative, and each must be at most the "
-            f"next one, got {n_positive}, {n_labeled} and {n_rows}."
-        )
     n_unlabeled, n_negative = n_rows - n_labeled, n_labeled - n_positive
     bound = (1.0 - level) / 2.0
     # Few positives are many negatives: the second test is the first one for the other class.
     lower = n_unlabeled - _largest_count(n_unlabeled, n_negative, n_positive, bound)
     upper = _largest_count(n_unlabeled, n_positive, n_negative, bound)
     return lower, upper
-
-
-def _check_level(level: float) -> None:
-    if not 0.0 < level < 1.0:
-        raise ValueError(f"level must lie strictly between 0 and 1, such as 0.95, got {level!r}.")
 
 
 def _largest_count(n_unlabeled: int, x: int, others: int, bound: float) -> int:
@@ -356,10 +269,8 @@ def _largest_count(n_unlabeled: int, x: int, others: int, bound: float) -> int:
 def _at_most(x: int, others: int, count: int, rest: int) -> float:
     """Return P(X <= x) given the table of labeled (x, others) and unlabeled (count, rest) rows.
 
-    From term to term the probabilities change by simple fractions, so all are known relative to
-    P(X = x), to within a few units in the last place for each term between: no factorial of a
-    large number is ever computed, and no small number from a difference of large ones. (Tails from
-    gamma functions, as in SciPy, lose seven digits for ten million rows.)
+    Ratios of neighbouring probabilities are simple fractions, and accurate. (Tails from gamma
+    functions, as in SciPy, lose seven digits for ten million rows.)
     """
     below = _sum_of_terms(x, rest, count, others)
     above = _sum_of_terms(count, others, x, rest)

@@ -70,7 +70,7 @@ class LabeledRows:
         """Return a copy of the estimator, fitted to all rows with the labels that they have."""
         weights = {} if self.weights is None else {"sample_weight": self.weights}
         labels = self.classes[self.codes]
-        return copy_for_known_labels(estimator).fit(self.X, labels, **weights)
+        return with_null_markers(estimator).fit(self.X, labels, **weights)
 
 
 def _if_it_can(method: str) -> Callable[[Any], bool]:
@@ -139,10 +139,7 @@ class PassesPredictionsOn(MetaEstimatorMixin):  # type: ignore[misc]
 
 
 class DelegatingClassifier(PassesPredictionsOn, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Base of classifiers that fit another one, any of scikit-learn's, and predict through it.
-
-    Subclasses fit inside of `_fitting`, and set `estimator_` and `classes_`.
-    """
+    """Base of classifiers that, inside of `_fitting`, set `classes_` and a fitted `estimator_`."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
         "estimator": [HasMethods(["fit", "predict"]), None],
@@ -193,19 +190,11 @@ class DelegatingClassifier(PassesPredictionsOn, ClassifierMixin, BaseEstimator):
         return tags
 
 
-def copy_for_known_labels(estimator: Any) -> Any:
-    """Return an unfitted copy of an estimator, which will be fitted to labeled rows only.
-
-    An estimator of neverworse that is to find out what marks unlabeled rows would take a class -1
-    for that. Here no row is unlabeled, so that it is told that null values would be.
-    """
+def with_null_markers(estimator: Any) -> Any:
+    """Return an unfitted copy of an estimator for which null values, and no class, are markers."""
     copied = clone(estimator)
-    undecided = [
-        name
-        for name, value in copied.get_params().items()
-        if name.split("__")[-1] == "missing_label" and isinstance(value, str) and value == "auto"
-    ]
-    return copied.set_params(**dict.fromkeys(undecided, np.nan)) if undecided else copied
+    markers = [name for name in copied.get_params() if name.split("__")[-1] == "missing_label"]
+    return copied.set_params(**dict.fromkeys(markers, np.nan))
 
 
 def weights_for(estimators: Iterable[Any], X: Any, sample_weight: Any) -> Vector:
@@ -218,9 +207,8 @@ def weights_for(estimators: Iterable[Any], X: Any, sample_weight: Any) -> Vector
         if not takes:
             raise ValueError(
                 f"sample_weight was given, but {type(estimator).__name__} does not take it in fit. "
-                "Leave it out, or choose an estimator that does. (A pipeline or a search does once "
-                "metadata routing of scikit-learn is enabled and one of its steps requests "
-                "sample_weight.)"
+                "Leave it out, or choose an estimator that does. (A pipeline or a search does if "
+                "metadata routing of scikit-learn is enabled and one of its steps requests it.)"
             )
     return checked_weights(sample_weight, _num_samples(X))
 

@@ -86,9 +86,8 @@ def checked_weights(sample_weight: Any, n_rows: int) -> Vector:
         row = int(unusable.argmax())
         raise ValueError(
             f"sample_weight is {weights[row]:.3g} in row {row}, but positive weights have to lie "
-            f"between {SMALLEST_WEIGHT:.0e} and {LARGEST_WEIGHT:.0e}: products with others leave "
-            "the range of floating point numbers. Rescale the weights, or set negligible ones to "
-            "zero."
+            f"between {SMALLEST_WEIGHT:.0e} and {LARGEST_WEIGHT:.0e}. Rescale the weights, or set "
+            "negligible ones to zero."
         )
     return weights
 

@@ -38,19 +38,10 @@ def start_of_projection(
 ) -> Start | None:
     """Return what should be the solution of a projection, but for rounding errors.
 
-    None if there are fewer features than rows, if labels are more than a number in a range each, or
-    if all are known; and where rounds do not end, or rounding errors are too large.
-
-    Parameters
-    ----------
-    rows : TrapezoidRows or None
-        The features L of all rows, if they are such.
-    labels : Labels
-    supervised : Weights
-        Of the features.
-    alpha : float
-        Penalty inside the constraint set.
-    fit_intercept : bool
+    `rows` are the features L of all rows, if they are such, `supervised` is of these features, and
+    `alpha` is the penalty inside the constraint set. None if there are fewer features than rows, if
+    labels are more than a number in a range each, or if all are known; and where rounds do not end,
+    or rounding errors are too large.
     """
     if rows is None or not rows.n_columns == rows.n_rows == len(labels.width) or not alpha:
         return None

@@ -26,7 +26,7 @@ from sklearn.metrics.pairwise import pairwise_distances, pairwise_kernels
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from neverworse._typing import AnyArray, Indices, Matrix, Vector
+from neverworse._typing import AnyArray, Indices, Matrix
 from neverworse.estimators._kernel_start import start_of_projection
 from neverworse.projection import EPS, LARGEST_GRAM, Labels, Start, TrainingRows, Weights
 from neverworse.rows import FeatureMap, Rows, TrapezoidRows, with_features
@@ -114,7 +114,7 @@ class FeatureSpace(LinearSpace):
     one_unit: ClassVar[bool] = True
     kernel: Kernel
     lower: Matrix  # (n_landmarks, n_landmarks): L
-    exact: bool  # whether all rows were to be landmarks
+    exact: bool  # whether all rows are landmarks
     gamma: float | None = None  # type: ignore[misc]
     of_landmarks: TrapezoidRows | None = None  # features of all that were to be landmarks
 
@@ -183,12 +183,8 @@ def _settings(model: Any, gamma: float | None) -> dict[str, Any]:
 def spaces(model: Any, training: TrainingRows, landmarks: Indices | None) -> Iterator[Any]:
     """Yield the spaces of a model to choose from, each with labeled rows in its features.
 
-    Parameters
-    ----------
-    model : estimator
-    training : TrainingRows
-    landmarks : array of int or None
-        None: the labeled rows, of which the fit to them is a combination (or `n_components`).
+    Without `landmarks`, they are the labeled rows, of which the fit to them is a combination (or
+    `n_components` of these).
     """
     if model.kernel == "linear":
         yield LinearSpace(), training
@@ -205,7 +201,7 @@ def spaces(model: Any, training: TrainingRows, landmarks: Indices | None) -> Ite
     inside = TrainingRows(rows, Labels(target, np.zeros(target.shape[1]), weights))
     at = training.rows.take(landmarks)
     for gamma in _gammas(model, at):
-        space = feature_space(model, at, landmarks, gamma, exact=model.n_components is None)
+        space = feature_space(model, at, landmarks, gamma)
         yield space, space.training(inside)
 
 
@@ -223,8 +219,7 @@ def space_of_all(
     """Return the space of functions of all rows; of a given gamma, where that has a meaning."""
     if landmarks is None:
         return LinearSpace()
-    at, exact = training.rows.take(landmarks), model.n_components is None
-    return feature_space(model, at, landmarks, gamma, exact)
+    return feature_space(model, training.rows.take(landmarks), landmarks, gamma)
 
 
 def landmarks_of_all(model: Any, labels: Labels) -> Indices | None:
@@ -249,27 +244,16 @@ def check_landmarks(model: Any, n: int, which: str) -> None:
     """Refuse an (n_rows, n_rows) matrix that is too large."""
     if n > LARGEST_GRAM:
         raise ValueError(
-            f"kernel={model.kernel!r} takes an (n_rows, n_rows) matrix of {n:,} {which} rows, and "
-            f"{LARGEST_GRAM:,} are the most. Set n_components, for example to 500: Nyström's "
-            "approximation with so many of the rows as landmarks."
+            f"kernel={model.kernel!r} needs an (n_rows, n_rows) matrix of {n:,} {which} rows, but "
+            f"the limit is {LARGEST_GRAM:,}. Set n_components, for example to 500, for Nyström's "
+            "approximation with that many rows as landmarks."
         )
 
 
-def feature_space(
-    model: Any, at: Matrix, landmarks: Indices, gamma: float | None, exact: bool
-) -> FeatureSpace:
+def feature_space(model: Any, at: Matrix, landmarks: Indices, gamma: float | None) -> FeatureSpace:
     """Return the features of the kernel at these landmarks, those left out that add nothing.
 
-    Parameters
-    ----------
-    model : estimator
-    at : array of shape (n_landmarks, n_columns)
-        The rows that are landmarks.
-    landmarks : array of int
-        Their indices among all rows.
-    gamma : float or None
-    exact : bool
-        Whether all rows were to be landmarks.
+    `at` are the rows that are landmarks, and `landmarks` their indices among all rows.
     """
     points = landmarks if model.kernel == "precomputed" else at
     settings = _settings(model, gamma)
@@ -278,6 +262,7 @@ def feature_space(
     factor, order = _pivoted_cholesky(matrix)
     rank = factor.shape[1]
     kernel = Kernel(model.kernel, settings, points[order[:rank]])
+    exact = model.n_components is None
     of_landmarks = TrapezoidRows(factor, order) if exact and matrix.any() else None
     return FeatureSpace(kernel, factor[:rank], exact, gamma, of_landmarks)
 
@@ -356,20 +341,17 @@ def _gammas(model: Any, at: Matrix) -> list[float | None]:
     return list(map(float, GAMMAS * unit))
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class KernelModel:
-    """What estimators with a kernel share; mixed into linear models."""
+    """Parameters of estimators with a kernel; mixed into linear models."""
 
-    # Model files that were written before there were kernels have none of these.
+    # Model files that were written before there were kernels get these defaults.
     kernel: Any = "linear"
     gamma: Any = None
     degree: float = 3
     coef0: float = 1
     n_components: int | None = None
     random_state: Any = None
-    landmarks_: AnyArray
-    dual_coef_: Matrix
-    gamma_: float | None
-    gammas_: Vector
 
     def __getattr__(self, name: str) -> Any:
         if name == "coef_" and "dual_coef_" in vars(self):

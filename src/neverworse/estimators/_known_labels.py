@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from scipy import optimize
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_consistent_length
 
 from neverworse._typing import AnyArray, Indices, Mask, Matrix, Vector
@@ -16,7 +17,6 @@ from neverworse.estimators._input import LARGEST_WEIGHT, SMALLEST_WEIGHT, FitInp
 from neverworse.estimators._labels import split_labels
 from neverworse.projection import Assumptions, Box, Labels, LabelSet, Simplex, Task, Totals
 
-CLASS_WEIGHT: list[Any] = [StrOptions({"balanced"}), dict, None]
 # The square of what is narrower leaves too little room for what is computed from it.
 NARROWEST = 1e-100
 # What bounds may contradict each other by, for rounding errors of those who computed them. Bounds
@@ -77,34 +77,20 @@ def class_weights(
         balanced: Vector = sums.sum() / (len(classes) * sums)
         return balanced
     for name, factor in class_weight.items():
-        try:
-            usable = SMALLEST_WEIGHT <= float(factor) <= LARGEST_WEIGHT
-        except (TypeError, ValueError):
-            usable = False
-        if not usable:
+        if not isinstance(factor, Real) or not SMALLEST_WEIGHT <= float(factor) <= LARGEST_WEIGHT:
             raise ValueError(
                 f"class_weight is {factor!r} for class {name!r}, but has to be a number between "
                 f"{SMALLEST_WEIGHT:.0e} and {LARGEST_WEIGHT:.0e}. To leave a class out, leave out "
                 "its rows."
             )
-    names = classes.tolist()
-    others = [name for name in names if name not in class_weight]
-    unknown = [name for name in class_weight if name not in names]
-    if unknown and others:  # as in scikit-learn: a fold may lack a class
-        raise ValueError(
-            f"class_weight has the class {unknown[0]!r}, which has no labeled rows, but lacks "
-            f"{others[0]!r}. The classes are {', '.join(map(repr, names))}."
-        )
-    return np.array([class_weight.get(name, 1.0) for name in names], dtype=np.float64)
+    given: Vector = compute_class_weight(class_weight, classes=classes, y=classes)
+    return given
 
 
 def coded_labels(
     classes: AnyArray, codes: Indices, unlabeled: Mask, weights: Vector | None, bounds: Any
 ) -> KnownLabels:
-    """Check the bounds of labels that are given as positions of classes.
-
-    `codes` are zero where `unlabeled`.
-    """
+    """Check the bounds of labels that are given as positions of classes, zero if unlabeled."""
     counted = ~unlabeled if weights is None else ~unlabeled & (weights > 0.0)
     counts = np.bincount(codes[counted], minlength=len(classes))
     several = len(classes) > 2
@@ -157,40 +143,46 @@ def _bounds(
     if given.shape == (n, 2) and n_classes == 2:
         given = np.stack([np.full_like(given, np.nan), given], axis=1)
     if given.shape != (n, n_classes, 2):
-        _raise_wrong_shape(given, classes, n)
+        wanted = f"({n}, {n_classes}, 2)" + (f" or ({n}, 2)" if n_classes == 2 else "")
+        raise ValueError(
+            f"label_bounds has shape {given.shape}, but {wanted} is needed: lower and upper bound "
+            f"for each of the classes {', '.join(map(str, classes))}. A class that has no labeled "
+            "row cannot have bounds: label at least one row of it, or leave it out."
+        )
     lower, upper = given[:, :, 0].T.copy(), given[:, :, 1].T.copy()
     lower[np.isnan(lower)] = 0.0
     upper[np.isnan(upper)] = 1.0
-    _raise_where(
-        (lower < 0.0) | (upper > 1.0) | (lower > 1.0) | (upper < 0.0),
-        "label_bounds leave the range from 0 to 1",
-        "Bounds are shares of a class: give numbers from 0 to 1, or NaN where nothing is known.",
-        lower,
-        upper,
-    )
-    _raise_where(
-        lower > upper + SAME,
-        "label_bounds cross: the lower bound is above the upper one",
-        "Swap them, or give NaN where nothing is known.",
-        lower,
-        upper,
-    )
-    sums = np.array([lower.sum(axis=0), upper.sum(axis=0)])
-    _raise_where(
-        np.broadcast_to((sums[0] > 1.0 + SAME) | (sums[1] < 1.0 - SAME), lower.shape),
-        "label_bounds leave no label: the shares of all classes cannot add up to 1",
-        "Lower the lower bounds or raise the upper ones.",
-        lower,
-        upper,
-    )
     known = (np.arange(n_classes)[:, None] == codes).astype(np.float64)
-    _raise_where(
-        ~unlabeled & ((known < lower - SAME) | (known > upper + SAME)),
-        "label_bounds exclude the label in y",
-        "Mark the row as unlabeled in y if the bounds are right; give NaN bounds if the label is.",
-        lower,
-        upper,
-    )
+    no_label = (lower.sum(axis=0) > 1.0 + SAME) | (upper.sum(axis=0) < 1.0 - SAME)
+    checks = [
+        (
+            (lower < 0.0) | (upper > 1.0) | (lower > 1.0) | (upper < 0.0),
+            "leave the range from 0 to 1",
+            "Give shares of the class, or NaN where nothing is known.",
+        ),
+        (
+            lower > upper + SAME,
+            "cross: the lower bound is above the upper one",
+            "Swap them, or give NaN where nothing is known.",
+        ),
+        (
+            np.broadcast_to(no_label, lower.shape),
+            "leave no label: the shares of all classes cannot add up to 1",
+            "Lower the lower bounds or raise the upper ones.",
+        ),
+        (
+            ~unlabeled & ((known < lower - SAME) | (known > upper + SAME)),
+            "exclude the label in y",
+            "Mark the row as unlabeled in y, or give NaN as its bounds, whichever is wrong.",
+        ),
+    ]
+    for wrong, problem, fix in checks:
+        if wrong.any():
+            k, j = np.argwhere(wrong.T)[0][::-1]
+            raise ValueError(
+                f"label_bounds {problem} in row {j} (class {k}: from {lower[k, j]:.6g} to "
+                f"{upper[k, j]:.6g}). {fix}"
+            )
     # No share is smaller than what the others leave, or larger; rounded outwards.
     least, below = _left(upper, upper)
     most, above = _left(lower, lower)
@@ -220,29 +212,6 @@ def _subtracted(a: Vector, b: Vector | float) -> tuple[Vector, Vector]:
     return difference, (a - (difference + of_b)) + (of_b - b)
 
 
-def _raise_wrong_shape(given: AnyArray, classes: AnyArray, n: int) -> None:
-    n_classes = len(classes)
-    wanted = f"({n}, {n_classes}, 2)" + (f" or ({n}, 2)" if n_classes == 2 else "")
-    message = f"label_bounds has shape {given.shape}, but {wanted} is needed: lower and upper bound"
-    if given.ndim == 3 and given.shape[0] == n and given.shape[1] > n_classes:
-        message = (
-            f"label_bounds has bounds for {given.shape[1]} classes, but there are "
-            f"{n_classes} only ({', '.join(map(str, classes))}). A class that occurs in bounds "
-            "only has no labeled row to learn from: label at least one row of it, or leave it out"
-        )
-    elif given.ndim == 3 and given.shape[0] == n:
-        message += f" for each of the classes {', '.join(map(str, classes))}"
-    raise ValueError(f"{message}.")
-
-
-def _raise_where(wrong: Mask, what: str, fix: str, lower: Matrix, upper: Matrix) -> None:
-    if wrong.any():
-        k, j = np.argwhere(wrong.T)[0][::-1]
-        raise ValueError(
-            f"{what} in row {j} (class {k}: from {lower[k, j]:.6g} to {upper[k, j]:.6g}). {fix}"
-        )
-
-
 def refuse_vanishing(width: Vector, bounds: str, fix: str) -> None:
     """Raise if bounds are apart, but by less than can be computed with."""
     rows = np.flatnonzero((width > 0.0) & (width < NARROWEST))
@@ -262,13 +231,10 @@ def totals_feasibility(
 ) -> bool | None:
     """Return whether some labels of several classes have totals Σ ω q in their intervals.
 
-    Of all such labels, those nearest to the middle of their sets are sought through the dual: the
-    allowed labels nearest to middle - λ, with a multiplier λ for each class. Either these meet the
-    totals for some λ, or λ becomes ever larger, and shows that no labels do: whatever λ is, totals
-    are missed by -(Σ ω max_q -q·λ + max_M M·λ) / max |λ_k| or more, all together.
-
-    Totals count as met if they are missed, all together, by the share `missed` of the sum of the
-    weights ω, which are positive. None is returned if it cannot be told.
+    The labels nearest to the middle of their sets are sought through the dual, with a multiplier λ
+    for each class. Either they meet the totals for some λ, or λ grows, and shows that no labels do:
+    totals are missed by -(Σ ω max_q -q·λ + max_M M·λ) / max |λ_k| or more, all together. What
+    misses them by the share `missed` of Σ ω counts as meeting them. None if it cannot be told.
     """
     n_classes = len(totals.low)
     whole = float(weights.sum())

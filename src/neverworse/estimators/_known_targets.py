@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from reprlib import repr as short_repr
 from typing import Any
 
@@ -39,20 +39,18 @@ class KnownTargets:
         """Return which of these rows have a positive weight: all others are ignored."""
         return mask if self.weights is None else mask & (self.weights > 0.0)
 
-    def contradicted(self) -> Mask:
-        """Return which known targets are outside of their bounds."""
-        outside = (self.target < self.lower) | (self.target > self.upper)
-        return self.counted(self.known & outside)
-
     def lacks_bounds(self) -> Mask:
         """Return which unknown targets have no bound on one side at least."""
         return ~self.known & (np.isnan(self.lower) | np.isnan(self.upper))
 
-    def with_equal_bounds_known(self) -> KnownTargets:
-        """Return the same with targets whose bounds are equal among the known ones."""
-        equal = ~self.known & (self.lower == self.upper)
-        target = np.where(equal, self.lower, self.target)
-        return replace(self, target=target, known=self.known | equal)
+    def require_bounds(self, fix: str) -> None:
+        """Raise if an unknown target has no bounds."""
+        bare = self.lacks_bounds()
+        if bare.any():
+            raise ValueError(
+                f"{np.count_nonzero(bare)} of {len(bare)} rows have neither a target nor bounds of "
+                f"it; the first is row {first_row(bare)}. {fix}"
+            )
 
     def labels(self) -> Labels:
         """Return what the projection has to know, once all unknown targets have bounds."""
@@ -81,83 +79,81 @@ def known_targets(given: FitInput, missing_label: Any) -> KnownTargets:
     n_rows = given.rows.n_rows
     target, unlabeled = split_targets(given.y, missing_label)
     check_consistent_length(np.empty((n_rows, 0)), target)
-    lower, upper = _own_bounds(given.bounds, n_rows)
-    targets = KnownTargets(target, ~unlabeled, lower, upper, given.weights)
-    row = first_row(unlabeled & (np.isinf(lower) | np.isinf(upper)))
-    if row is not None:
-        raise ValueError(
-            f"target_bounds of row {row} are not finite (from {lower[row]} to {upper[row]}). "
-            f"{_NEEDS_BOTH_ENDS}"
+    bounds = np.full((n_rows, 2), np.nan)
+    if given.bounds is not None:
+        bounds = check_array(
+            given.bounds,
+            dtype=np.float64,
+            ensure_all_finite=False,
+            ensure_2d=False,
+            allow_nd=True,
+            input_name="target_bounds",
         )
-    _raise_if_crossed(lower, upper, "Swap them, or give NaN where nothing is known.")
-    row = first_row(targets.contradicted())
-    if row is not None:
+    if bounds.shape != (n_rows, 2):
         raise ValueError(
-            f"target_bounds exclude the target in row {row} of y: {target[row]} is not between "
-            f"{lower[row]} and {upper[row]}. Mark the target as missing if the bounds are "
-            "right; give NaN bounds if the target is."
+            f"target_bounds has shape {bounds.shape}, but ({n_rows}, 2) is needed in fit: lower "
+            "and upper bound of the target of each row. A range of all targets is passed to the "
+            "constructor."
         )
-    targets = targets.with_equal_bounds_known()
+    targets = checked_targets(target, ~unlabeled, bounds[:, 0], bounds[:, 1], given.weights)
     if not targets.counted(targets.known).any():
         raise ValueError(
             "sample_weight is zero for all rows with a target. Give some of them a positive weight."
         )
-    known, unknown = targets.known, ~targets.known
-    raise_if_too_large("y", targets.target[known])
-    raise_if_too_large("target_bounds", lower[unknown], upper[unknown])
     return targets
 
 
-def _own_bounds(bounds: Any, n_rows: int) -> tuple[Vector, Vector]:
-    """Return lower and upper bounds of all rows, NaN where none are given."""
-    if bounds is None:
-        return np.full(n_rows, np.nan), np.full(n_rows, np.nan)
-    given = check_array(
-        bounds,
-        dtype=np.float64,
-        ensure_all_finite=False,
-        ensure_2d=False,
-        allow_nd=True,
-        input_name="target_bounds",
-    )
-    if given.shape != (n_rows, 2):
-        advice = " A range of all targets is passed to the constructor." if given.ndim == 1 else ""
+def checked_targets(
+    target: Vector,
+    known: Mask,
+    lower: Vector,
+    upper: Vector,
+    weights: Vector | None,
+    name: str = "target_bounds",
+) -> KnownTargets:
+    """Check targets and their bounds; targets whose bounds are equal are known.
+
+    `name` is that of the argument with the bounds.
+    """
+    row = first_row(~known & (np.isinf(lower) | np.isinf(upper)))
+    if row is not None:
         raise ValueError(
-            f"target_bounds has shape {given.shape}, but ({n_rows}, 2) is needed in fit: lower and "
-            f"upper bound of the target of each row.{advice}"
+            f"{name} of row {row} are not finite (from {lower[row]} to {upper[row]}). "
+            f"{_NEEDS_BOTH_ENDS}"
         )
-    return given[:, 0], given[:, 1]
+    _check_size("y", target[known])
+    _check_size(name, lower[~known], upper[~known])
+    row = first_row(lower > upper)
+    if row is not None:
+        raise ValueError(
+            f"{name} of row {row} cross: the lower one ({lower[row]}) is above the upper one "
+            f"({upper[row]}). Swap them; if one of them is from the range of all targets, give "
+            "this row both."
+        )
+    counted = known if weights is None else known & (weights > 0.0)
+    row = first_row(counted & ((target < lower) | (target > upper)))
+    if row is not None:
+        raise ValueError(
+            f"{name} exclude the target in row {row} of y: {target[row]} is not between "
+            f"{lower[row]} and {upper[row]}. Widen the bounds, or mark the target as missing if "
+            "it is wrong."
+        )
+    equal = ~known & (lower == upper)
+    return KnownTargets(np.where(equal, lower, target), known | equal, lower, upper, weights)
 
 
 def within_range(targets: KnownTargets, target_bounds: Any) -> KnownTargets:
-    """Give rows without bounds of their own the range of the constructor.
-
-    Raises where known targets contradict that range, or where some row is left without bounds.
-    """
+    """Give rows without bounds of their own the range of the constructor."""
     low, high = _common_range(targets, target_bounds)
     lower = np.where(np.isnan(targets.lower), low, targets.lower)
     upper = np.where(np.isnan(targets.upper), high, targets.upper)
-    filled = replace(targets, lower=lower, upper=upper)
-    row = first_row(filled.contradicted())
-    if row is not None:
-        raise ValueError(
-            f"The target {targets.target[row]} in row {row} of y is outside of "
-            f"target_bounds=({low}, {high}): the data contradict the range. Widen it, or "
-            "mark the target as missing if it is wrong."
-        )
-    bare = filled.lacks_bounds()
-    if bare.any():
-        raise ValueError(
-            f"{np.count_nonzero(bare)} of {len(bare)} rows have neither a target nor bounds of it; "
-            f"the first is row {first_row(bare)}. Either pass the range of all targets to the "
-            "constructor, target_bounds=(low, high) (or 'labeled', for the range of the known "
-            "ones), or pass bounds of these rows to fit, target_bounds=array of shape "
-            f"({len(bare)}, 2)."
-        )
-    _raise_if_crossed(
-        lower, upper, "One of them is from the constructor's target_bounds: give this row both."
+    filled = checked_targets(targets.target, targets.known, lower, upper, targets.weights)
+    filled.require_bounds(
+        "Either pass the range of all targets to the constructor, target_bounds=(low, high) (or "
+        "'labeled', for the range of the known ones), or pass bounds of these rows to fit, "
+        f"target_bounds=array of shape ({len(lower)}, 2)."
     )
-    return filled.with_equal_bounds_known()
+    return filled
 
 
 def _common_range(targets: KnownTargets, target_bounds: Any) -> tuple[float, float]:
@@ -165,51 +161,35 @@ def _common_range(targets: KnownTargets, target_bounds: Any) -> tuple[float, flo
     if target_bounds is None:
         return np.nan, np.nan
     if isinstance(target_bounds, str) and target_bounds == "labeled":
-        return _range_of_known(targets)
+        values = targets.target[targets.counted(targets.known)]
+        low, high = float(values.min()), float(values.max())
+        if low == high and targets.lacks_bounds().any():
+            raise ValueError(
+                "target_bounds='labeled' takes the range of the known targets, but all of them are "
+                f"{low}. Pass the range of all targets, target_bounds=(low, high)."
+            )
+        return low, high
     try:
-        pair = np.asarray(target_bounds, dtype=np.float64)
+        low, high = map(float, target_bounds)
     except (TypeError, ValueError):
-        pair = np.empty(0)
-    if pair.shape != (2,) or np.isnan(pair).any():
+        low, high = np.nan, np.nan
+    if np.isnan(low) or np.isnan(high):
         raise ValueError(
             "The constructor's target_bounds have to be (low, high), 'labeled' or None, got "
             f"{short_repr(target_bounds)}. Bounds of single rows are passed to fit."
         )
-    low, high = pair.tolist()
-    if np.isinf(pair).any():
+    if np.isinf(low) or np.isinf(high):
         raise ValueError(f"target_bounds=({low}, {high}) is not finite. {_NEEDS_BOTH_ENDS}")
     if low > high:
         raise ValueError(
             f"target_bounds=({low}, {high}) has its lower end above its upper end. Swap them."
         )
-    raise_if_too_large("target_bounds", pair)
+    _check_size("target_bounds", low, high)
     return low, high
 
 
-def _range_of_known(targets: KnownTargets) -> tuple[float, float]:
-    """Return the smallest and the largest known target; raise if that would decide all others."""
-    values = targets.target[targets.counted(targets.known)]
-    low, high = float(values.min()), float(values.max())
-    if low == high and targets.lacks_bounds().any():
-        raise ValueError(
-            "target_bounds='labeled' takes the range of the known targets, but all of them are "
-            f"{low}. Pass the range of all targets, target_bounds=(low, high)."
-        )
-    return low, high
-
-
-def _raise_if_crossed(lower: Vector, upper: Vector, fix: str) -> None:
-    row = first_row(lower > upper)
-    if row is not None:
-        raise ValueError(
-            f"The bounds of the target in row {row} cross: the lower one ({lower[row]}) is "
-            f"above the upper one ({upper[row]}). {fix}"
-        )
-
-
-def raise_if_too_large(name: str, *values: Vector) -> None:
-    # Bounds may be NaN where there are none.
-    if any(np.any(np.abs(v) > LARGEST_TARGET) for v in values):
+def _check_size(name: str, *values: Any) -> None:
+    if any(np.any(np.abs(value) > LARGEST_TARGET) for value in values):  # bounds may be NaN
         raise ValueError(
             f"The values of {name} are so large that their squares overflow. Rescale the targets "
             "and their bounds, for example by a power of ten."

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils.validation import column_or_1d
 
-from neverworse._typing import AnyArray, Indices, Mask, Vector
+from neverworse._typing import AnyArray, Indices, Mask, Matrix, Vector
 
-_MAX_SCANNED = 8  # a few classes and a marker
 _MAX_SHOWN = 5  # classes in a message
 # What NumPy makes of a missing label when a list of strings is turned into an array.
 _LOOKS_MISSING = ("-1", "nan", "NaN", "None", "<NA>", "NaT")
@@ -41,7 +41,7 @@ def split_labels(y: Any, missing_label: Any) -> tuple[AnyArray, Vector, Mask]:
     return classes, np.maximum(codes, 0).astype(np.float64), codes == -1
 
 
-def split_targets(y: Any, missing_label: Any) -> tuple[Vector, Mask]:
+def split_targets(y: Any, missing_label: Any, required: bool = True) -> tuple[Vector, Mask]:
     """Return the targets of a regression, zero for unlabeled rows, and which rows these are."""
     labels = distinct_labels(label_array(y))
     missing = _find_marker(labels, missing_label)
@@ -59,9 +59,9 @@ def split_targets(y: Any, missing_label: Any) -> tuple[Vector, Mask]:
             "Input y contains infinity or a value too large for dtype('float64'). Mark rows "
             "without a target with NaN."
         )
-    if missing.all():
+    if required and missing.all():
         raise ValueError(
-            f"y has no target at all: all {len(labels.codes)} are missing. Some rows need one."
+            f"y has no target at all: all {len(labels.codes)} are missing. Give some rows one."
         )
     return values[labels.codes], missing[labels.codes]
 
@@ -134,34 +134,14 @@ def label_array(y: Any) -> AnyArray:
 
 def distinct_labels(labels: AnyArray) -> _Labels:
     if labels.dtype.kind != "O":
-        return _few_distinct(labels) or _many_distinct(labels)
+        found = np.unique(labels)
+        return _Labels(found, found != found, np.searchsorted(found, labels))
     seen: dict[Any, int] = {}
     keys = (None if is_null(v) else (_kind(v), v) for v in labels)
     codes = np.fromiter((seen.setdefault(key, len(seen)) for key in keys), np.intp, len(labels))
     values = np.array([*(None if key is None else key[1] for key in seen), None], object)[:-1]
     null = np.fromiter((key is None for key in seen), bool, len(seen))
     return _Labels(values, null, codes)
-
-
-def _few_distinct(labels: AnyArray) -> _Labels | None:
-    """Find the values one after another: much faster than sorting where there are few."""
-    todo, codes = np.ones(len(labels), bool), np.zeros(len(labels), np.intp)
-    values: list[Any] = []
-    while todo.any():
-        if len(values) == _MAX_SCANNED:
-            return None
-        value = labels[np.argmax(todo)]
-        same = labels == value if value == value else labels != labels
-        codes[same] = len(values)
-        todo &= ~same
-        values.append(value)
-    found = np.array(values, labels.dtype)
-    return _Labels(found, found != found, codes)
-
-
-def _many_distinct(labels: AnyArray) -> _Labels:
-    values, codes = np.unique(labels, return_inverse=True)
-    return _Labels(values, values != values, codes.ravel())
 
 
 def is_null(value: Any) -> bool:
@@ -187,36 +167,32 @@ def _find_missing(labels: _Labels) -> Mask:
     """Find the unlabeled rows without being told the marker; raise where that takes a guess."""
     for text in _LOOKS_MISSING:
         if labels.equal(text).any():
-            raise ValueError(
-                f"y has the string {text!r}, which looks like a missing label that was turned into "
-                f"a string. Pass missing_label={text!r} if it marks unlabeled rows; if it is a "
-                "class, pass missing_label=np.nan (then NaN, None and pd.NA mark unlabeled rows)."
-            )
-    if labels.values.dtype.kind == "u" and labels.equal(np.iinfo(labels.values.dtype).max).any():
-        largest = int(np.iinfo(labels.values.dtype).max)
-        raise ValueError(
-            f"y has the value {largest} in unsigned integers ({labels.values.dtype}), which is "
-            f"what -1 turns into there. Pass missing_label={largest} if it marks unlabeled "
-            "rows; if it is a class, pass missing_label=np.nan or signed integers."
-        )
+            looks = "which looks like a missing label that was turned into a string"
+            raise _ambiguous(f"y has the string {text!r}, {looks}.", text)
+    dtype = labels.values.dtype
+    if dtype.kind == "u" and labels.equal(largest := int(np.iinfo(dtype).max)).any():
+        what = f"y has the value {largest} in unsigned integers ({dtype}), which -1 turns into."
+        raise _ambiguous(what, largest)
     minus_one = labels.equal(-1)
     if not minus_one.any():
         return labels.null
-    advice = (
-        "Pass missing_label=-1 if -1 marks unlabeled rows, or missing_label=np.nan if -1 is a "
-        "class (then NaN, None and pd.NA mark unlabeled rows)."
-    )
     if labels.null.any():
-        raise ValueError(f"y has both -1 and null values: which of them is unlabeled? {advice}")
+        raise _ambiguous("y has both -1 and null values: which of them is unlabeled?", -1)
     if isinstance(labels.values[minus_one][0], (float, np.floating)):
-        raise ValueError(f"y has -1 among floats, where NaN marks unlabeled rows. {advice}")
+        raise _ambiguous("y has -1 among floats, where NaN marks unlabeled rows.", -1)
     others = labels.values[~minus_one]
     if len(others) == 1:
-        raise ValueError(
-            f"y has the values -1 and {shown(others[0])} only, which may be two classes, or one "
-            f"class and unlabeled rows. {advice}"
-        )
+        either = "which may be two classes, or one class and unlabeled rows"
+        raise _ambiguous(f"y has the values -1 and {shown(others[0])} only, {either}.", -1)
     return minus_one
+
+
+def _ambiguous(problem: str, marker: Any) -> ValueError:
+    return ValueError(
+        f"{problem} Pass missing_label={marker!r} if {marker!r} marks unlabeled rows, or "
+        f"missing_label=np.nan if {marker!r} is a class (then NaN, None and pd.NA mark unlabeled "
+        "rows)."
+    )
 
 
 def _find_marker(labels: _Labels, missing_label: Any) -> Mask:
@@ -290,7 +266,7 @@ def shown(label: Any) -> str:
     return repr(label.item() if hasattr(label, "item") else label)
 
 
-def shown_classes(classes: AnyArray) -> str:
+def shown_classes(classes: Sequence[Any] | AnyArray) -> str:
     """Return the first few classes as people would write them."""
     more = ", ..." if len(classes) > _MAX_SHOWN else ""
     return ", ".join(shown(k) for k in classes[:_MAX_SHOWN]) + more
@@ -299,10 +275,8 @@ def shown_classes(classes: AnyArray) -> str:
 def refuse_calibration(markers: Sequence[Any]) -> None:
     """Raise if scikit-learn's calibration fits the caller, and calibrates markers as well.
 
-    `CalibratedClassifierCV` makes a class of every value in y before it fits anything. Then it
-    pairs the scores of our classes with the wrong ones of its own, without a word. Nothing that it
-    passes on tells so, neither to the estimator nor to the splitter. What tells are its classes,
-    found where it is waiting for `fit` to return.
+    `CalibratedClassifierCV` makes a class of every value in y, and silently pairs the scores of our
+    classes with the wrong ones. Only its stack frame tells that it is the caller.
     """
     frame = inspect.currentframe()
     while frame is not None:
@@ -313,10 +287,57 @@ def refuse_calibration(markers: Sequence[Any]) -> None:
             if taken:
                 raise ValueError(
                     f"CalibratedClassifierCV takes {shown(taken[0])}, the marker of unlabeled "
-                    "rows, for a class: its probabilities would be wrong. Fit it to the labeled "
-                    "rows, and give the others to the estimator inside: "
-                    "CalibratedClassifierCV(WithUnlabeledRows(estimator, X[unlabeled]))"
-                    ".fit(X[labeled], y[labeled]), with neverworse.model_selection."
-                    "WithUnlabeledRows."
+                    "rows, for a class: its probabilities would be wrong. Use neverworse."
+                    "model_selection.WithUnlabeledRows: CalibratedClassifierCV(WithUnlabeledRows("
+                    "estimator, X[unlabeled])).fit(X[labeled], y[labeled])."
                 )
         frame = frame.f_back
+
+
+@dataclass(frozen=True)
+class SoftLabels:
+    """Soft labels of rows."""
+
+    # (n_rows,): the class of each row with a whole label; for two classes, the label itself
+    codes: AnyArray
+    rows: Indices  # rows whose label is not whole
+    values: Matrix  # (n,) or (n_classes, n): their labels
+
+    @classmethod
+    def compress(cls, labels: Matrix) -> SoftLabels:
+        """Return the compact form of labels of shape (n_classes, n_rows)."""
+        ones = labels == 1.0
+        whole, codes = ones.any(axis=0), labels.argmax(axis=0)
+        if len(labels) == 1:
+            whole, codes = whole | (labels[0] == 0.0), ones[0]
+        rows = np.flatnonzero(~whole)
+        n_codes = max(len(labels), 2)
+        return cls(codes.astype(np.min_scalar_type(n_codes - 1)), rows, labels[:, rows])
+
+    @property
+    def _is_binary(self) -> bool:
+        return self.values.ndim == 1 or len(self.values) == 1  # the former in older model files
+
+    def to_array(self) -> Vector:
+        """Return an array of shape (n_rows,) or (n_rows, n_classes)."""
+        if self._is_binary:
+            labels = self.codes.astype(np.float64)
+            labels[self.rows] = self.values.ravel()
+            return labels
+        labels = np.zeros((len(self.codes), len(self.values)))
+        labels[np.arange(len(labels)), self.codes] = 1.0
+        labels[self.rows] = self.values.T
+        return labels
+
+    def to_sparse(self) -> sparse.csr_array:
+        """Return a sparse array of shape (n_rows, 1) or (n_rows, n_classes)."""
+        if self._is_binary:
+            return sparse.csr_array(self.to_array()[:, None])
+        n, is_whole = len(self.codes), np.ones(len(self.codes))
+        is_whole[self.rows] = 0.0
+        whole = sparse.csr_array((is_whole, (np.arange(n), self.codes)), (n, len(self.values)))
+        m = len(self.rows)
+        to_rows = sparse.csr_array((np.ones(m), (self.rows, np.arange(m))), (n, m))
+        labels = whole + to_rows @ sparse.csr_array(self.values.T)
+        labels.eliminate_zeros()
+        return labels

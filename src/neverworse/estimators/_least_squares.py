@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -14,9 +15,10 @@ from neverworse._typing import Indices, Matrix, Vector
 from neverworse._words import documented_like
 from neverworse.estimators._input import FitInput
 from neverworse.estimators._kernels import KERNEL_CONSTRAINTS, KernelModel, spaces
-from neverworse.estimators._known_labels import CLASS_WEIGHT, known_labels
-from neverworse.estimators._linear import IndicatorClassifier, fit_least_squares
+from neverworse.estimators._known_labels import known_labels
+from neverworse.estimators._linear import IndicatorClassifier, LinearModel, fit_least_squares
 from neverworse.projection import TrainingRows, column_moments, leave_one_out
+from neverworse.rows import Rows
 
 # Penalties that are tried, in units of the mean sum of squares of the centred columns that vary.
 GRID = np.logspace(-6, 2, 25)
@@ -24,27 +26,26 @@ GRID = np.logspace(-6, 2, 25)
 EQUAL = 1e-10
 
 
-class LabeledRowsClassifier(KernelModel, IndicatorClassifier):
-    """Base of classifiers that ignore unlabeled rows, and are fitted by `_fit_training`."""
-
-    _reads_chunks: ClassVar[bool] = True
-    _skips_rows: ClassVar[bool] = True
-
-    class_weight: Any
-    alpha_: float
-
-    def _fit_rows(self, given: FitInput) -> None:
-        known = known_labels(given, self.missing_label, self.class_weight)
-        self._fit_training(TrainingRows(given.rows, known.labels))
-        self.classes_ = known.classes
-
-    @abstractmethod
-    def _fit_training(self, training: TrainingRows, landmarks: Indices | None = None) -> None:
-        """Fit to the labeled ones of checked rows, with these landmarks of a kernel."""
+def squared_errors(scores: Vector, target: Matrix, weights: Vector) -> Vector:
+    """Return the squared errors of every penalty, added up."""
+    errors: Vector = np.sum((scores - target) ** 2, axis=1) @ weights
+    return errors
 
 
-LEAST_SQUARES_CONSTRAINTS: dict[str, list[Any] | str] = {
+def _brier_and_accuracy(scores: Vector, target: Matrix, weights: Vector) -> Matrix:
+    """Return squared errors and hits of every penalty, added up."""
+    if len(target) > 1:
+        hits = np.take_along_axis(target[None], scores.argmax(axis=1)[:, None], axis=1)[:, 0]
+    else:  # a soft label counts as a hit in part
+        hits = np.where(scores[:, 0] > 0.5, target, 1.0 - target)
+    return np.stack([squared_errors(scores, target, weights), hits @ weights])
+
+
+CONSTRAINTS: dict[str, list[Any] | str] = {
     "alpha": [Interval(Real, 0, None, closed="left")],
+    "alphas": ["array-like", None],
+    "scoring": [StrOptions({"brier", "accuracy"})],
+    "class_weight": [StrOptions({"balanced"}), dict, None],
     "fit_intercept": ["boolean"],
     "rcond": [Interval(Real, 0, 1, closed="left"), None],
     "missing_label": "no_validation",
@@ -52,7 +53,56 @@ LEAST_SQUARES_CONSTRAINTS: dict[str, list[Any] | str] = {
 }
 
 
-class LeastSquaresClassifier(LabeledRowsClassifier):
+@dataclass(eq=False, repr=False, kw_only=True)
+class SupervisedModel(LinearModel):
+    """Base of least squares models of the labeled rows. All others are ignored."""
+
+    _reads_chunks: ClassVar[bool] = True
+    _skips_rows: ClassVar[bool] = True
+    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = CONSTRAINTS
+
+    fit_intercept: bool = True
+
+    @abstractmethod
+    def _fit_training(self, training: TrainingRows, landmarks: Indices | None = None) -> None:
+        """Fit to the labeled ones of checked rows, with these landmarks of a kernel."""
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class GivenPenalty(SupervisedModel):
+    """Fits with a given penalty."""
+
+    alpha: float = field(default=0.0, kw_only=False)
+    rcond: float | None = None
+
+    def _fit_training(self, training: TrainingRows, landmarks: Indices | None = None) -> None:
+        alpha = float(self.alpha)
+        if self.kernel != "linear" and self.gamma == "loo":
+            if self.rcond is not None:
+                raise ValueError(
+                    "gamma='loo' takes no rcond. Set gamma to a number, or rcond to None."
+                )
+            fit_by_leave_one_out(self, training, landmarks, [alpha])
+        else:
+            ((space, inside),) = spaces(self, training, landmarks)
+            fit_least_squares(self, inside, alpha, self.rcond, space)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class SupervisedClassifier(SupervisedModel, IndicatorClassifier):
+    """Base of classifiers of the labeled rows."""
+
+    class_weight: Any = None
+    missing_label: Any = "auto"
+
+    def _fit_rows(self, given: FitInput) -> None:
+        known = known_labels(given, self.missing_label, self.class_weight)
+        self._fit_training(TrainingRows(given.rows, known.labels))
+        self.classes_ = known.classes
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class LeastSquaresClassifier(KernelModel, GivenPenalty, SupervisedClassifier):
     r"""Least squares classifier on the labeled rows only.
 
     Minimises, over the labeled rows with targets :math:`y_i \in \{0, 1\}` for the classes in
@@ -78,11 +128,11 @@ class LeastSquaresClassifier(LabeledRowsClassifier):
     fit_intercept : bool, default=True
         Whether to fit an intercept; it is never penalised.
     rcond : float or None, default=None
-        How rank deficiency is decided. None: an accurate solve that does not depend on the scales
-        of the columns, with the solution of minimum norm where there are many. A number: directions
-        whose singular value in the Gram matrix of the centred, unscaled columns is at most `rcond`
-        times the largest are left out. The published experiments of Krijthe and Loog use 1.49e-8,
-        which acts as a strong regulariser where columns have very different scales.
+        How the numerical rank is determined. None: an accurate solve that does not depend on the
+        scales of the columns, with the minimum-norm solution if the rank is deficient. A number:
+        directions whose singular value in the Gram matrix of the centred, unscaled columns is at
+        most `rcond` times the largest are left out. The published experiments of Krijthe and Loog
+        use 1.49e-8, which acts as a strong regulariser if the scales of the columns differ a lot.
     missing_label : "auto" or scalar, default="auto"
         The value that marks unlabeled rows in y. "auto": -1 among integers, NaN among floats, and
         any null value among objects; an error where that would be a guess. NaN, None or pd.NA: any
@@ -94,17 +144,18 @@ class LeastSquaresClassifier(LabeledRowsClassifier):
         the training rows in predictions. Kernels measure distances or angles between rows, so
         scale the columns first.
     gamma : float, "loo" or None, default=None
-        Of the kernels "rbf", "laplacian" and "poly". None: one over the number of columns. "loo":
-        the best of nine by exact leave-one-out on the labeled rows, together with the penalty.
+        Coefficient of the kernels "rbf", "laplacian" and "poly". None: one over the number of
+        columns. "loo": the best of nine values by exact leave-one-out on the labeled rows, chosen
+        together with the penalty.
     degree : float, default=3
-        Of the kernel "poly".
+        Degree of the kernel "poly".
     coef0 : float, default=1
-        Of the kernel "poly": what is added to inner products.
+        Constant term of the kernel "poly".
     n_components : int or None, default=None
         None: no approximation, for at most 5,000 rows. A number: Nyström's approximation with this
         number of rows as landmarks. Everything is then exact for the features that result.
     random_state : int, RandomState instance or None, default=None
-        Which rows are landmarks.
+        Seed for drawing the landmarks, with `n_components`.
 
     Attributes
     ----------
@@ -117,7 +168,8 @@ class LeastSquaresClassifier(LabeledRowsClassifier):
     dual_coef_ : array
         With a kernel, in place of `coef_`: the weights of ``k(x, landmarks_)``.
     landmarks_ : array of shape (n_landmarks, n_features)
-        With a kernel: rows of which scores are made (for "precomputed", their indices).
+        With a kernel: the rows with which new rows are compared (for "precomputed", their
+        indices among the training rows).
     gamma_ : float or None
         With a kernel: the gamma that was used.
     alpha_ : float
@@ -141,44 +193,10 @@ class LeastSquaresClassifier(LabeledRowsClassifier):
     array([0, 1])
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
-        **LEAST_SQUARES_CONSTRAINTS,
-        "class_weight": CLASS_WEIGHT,
-    }
-
-    def __init__(
-        self,
-        alpha: float = 0.0,
-        *,
-        class_weight: Any = None,
-        fit_intercept: bool = True,
-        rcond: float | None = None,
-        missing_label: Any = "auto",
-        kernel: Any = "linear",
-        gamma: float | str | None = None,
-        degree: float = 3,
-        coef0: float = 1,
-        n_components: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.alpha = alpha
-        self.class_weight = class_weight
-        self.fit_intercept = fit_intercept
-        self.rcond = rcond
-        self.missing_label = missing_label
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.n_components = n_components
-        self.random_state = random_state
-
-    def _fit_training(self, training: TrainingRows, landmarks: Indices | None = None) -> None:
-        fit_with_penalty(self, training, landmarks)
-
 
 @documented_like(LeastSquaresClassifier)
-class LeastSquaresClassifierCV(LabeledRowsClassifier):
+@dataclass(eq=False, repr=False, kw_only=True)
+class LeastSquaresClassifierCV(KernelModel, SupervisedClassifier):
     r"""Least squares classifier that chooses its ridge penalty by leave-one-out.
 
     For every penalty α, every labeled row i is scored by the fit to all other labeled rows. That
@@ -210,9 +228,9 @@ class LeastSquaresClassifierCV(LabeledRowsClassifier):
     loo_brier_, loo_accuracy_ : arrays of shape (n_alphas,)
         Mean squared error (summed over the classes) and accuracy of the left-out scores.
     gammas_ : array of shape (9,)
-        With ``gamma="loo"``: what was tried. The attributes above are then about the best gamma.
+        With ``gamma="loo"``: the values that were tried. The attributes above are about the best.
     loo_gammas_ : array of shape (9,)
-        With ``gamma="loo"``: the loss of each, with its best penalty.
+        With ``gamma="loo"``: the loss of each value, with its best penalty.
     {classes_, coef_, intercept_, dual_coef_, landmarks_, gamma_, n_features_in_}
     {feature_names_in_}
 
@@ -236,45 +254,12 @@ class LeastSquaresClassifierCV(LabeledRowsClassifier):
     array([0.435, 0.385, 0.25 , 0.205, 0.245])
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
-        "alphas": ["array-like", None],
-        "scoring": [StrOptions({"brier", "accuracy"})],
-        "class_weight": CLASS_WEIGHT,
-        "fit_intercept": ["boolean"],
-        "missing_label": "no_validation",
-        **KERNEL_CONSTRAINTS,
-    }
-
-    def __init__(
-        self,
-        alphas: Any = None,
-        *,
-        scoring: str = "brier",
-        class_weight: Any = None,
-        fit_intercept: bool = True,
-        missing_label: Any = "auto",
-        kernel: Any = "linear",
-        gamma: float | str | None = None,
-        degree: float = 3,
-        coef0: float = 1,
-        n_components: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.alphas = alphas
-        self.scoring = scoring
-        self.class_weight = class_weight
-        self.fit_intercept = fit_intercept
-        self.missing_label = missing_label
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.n_components = n_components
-        self.random_state = random_state
+    alphas: Any = field(default=None, kw_only=False)
+    scoring: str = "brier"
 
     def _fit_training(self, training: TrainingRows, landmarks: Indices | None = None) -> None:
         self.alphas_, (self.loo_brier_, self.loo_accuracy_) = fit_by_leave_one_out(
-            self, training, landmarks, _brier_and_accuracy, self._losses
+            self, training, landmarks, self.alphas, _brier_and_accuracy, self._losses
         )
 
     def _losses(self, found: Matrix) -> tuple[Vector, Vector]:
@@ -282,25 +267,13 @@ class LeastSquaresClassifierCV(LabeledRowsClassifier):
         return (brier if self.scoring == "brier" else 1.0 - accuracy), brier
 
 
-def fit_with_penalty(model: Any, training: TrainingRows, landmarks: Indices | None) -> None:
-    """Fit a model with a given penalty to the labeled rows."""
-    alpha = float(model.alpha)
-    if model.kernel != "linear" and model.gamma == "loo":
-        if model.rcond is not None:
-            raise ValueError("gamma='loo' takes no rcond. Set gamma to a number, or rcond to None.")
-        fit_by_leave_one_out(model, training, landmarks, squared_errors, only_loss, [alpha])
-        return
-    ((space, inside),) = spaces(model, training, landmarks)
-    fit_least_squares(model, inside, alpha, model.rcond, space)
-
-
 def fit_by_leave_one_out(
     model: Any,
     training: TrainingRows,
     landmarks: Indices | None,
-    compare: Any,
-    losses_of: Any,
-    alphas: Any = None,
+    alphas: Any,
+    compare: Any = squared_errors,
+    losses_of: Any = np.atleast_2d,
 ) -> tuple[Vector, Any]:
     """Fit a model to the labeled rows with the penalty (and the gamma) that leave-one-out chooses.
 
@@ -309,7 +282,12 @@ def fit_by_leave_one_out(
     """
     best, tried = None, []
     for space, inside in spaces(model, training, landmarks):
-        penalties, found = left_out(model, inside, compare, alphas, space.one_unit)
+        rows, target, weights = inside.labeled()
+        penalties = _penalties(alphas, rows, weights, model.fit_intercept)
+        found = leave_one_out(
+            rows, target, weights, penalties, compare, model.fit_intercept, space.one_unit
+        )
+        found /= float(rows.n_rows if weights is None else weights.sum())
         losses = losses_of(found)
         alpha = best_alpha(penalties, *losses)
         loss = float(losses[0][penalties == alpha][0])
@@ -318,32 +296,23 @@ def fit_by_leave_one_out(
             best = loss, alpha, penalties, found, space, inside
     assert best is not None
     _, alpha, penalties, found, space, inside = best
-    fit_least_squares(model, inside, alpha, getattr(model, "rcond", None), space)
+    fit_least_squares(model, inside, alpha, space=space)
     if len(tried) > 1:
         model.gammas_, model.loo_gammas_ = map(np.array, zip(*tried, strict=True))
     return penalties, found
 
 
-def left_out(
-    model: Any, training: TrainingRows, compare: Any, alphas: Any = None, one_unit: bool = False
-) -> tuple[Vector, Any]:
-    """Return penalties, and for each what `compare` adds up over left-out rows, per weight.
-
-    The penalties are those given, or those of the model, or a grid in units of the columns.
-    """
-    rows, target, weights = training.labeled()
-    alphas = model.alphas if alphas is None else alphas
+def _penalties(alphas: Any, rows: Rows, weights: Vector | None, fit_intercept: bool) -> Vector:
+    """Return the given penalties, checked, or a grid in units of the columns."""
     if alphas is None:
-        sums = column_moments(rows, weights, model.fit_intercept)
-        alphas = GRID * (sums.spread[sums.varies].mean() if sums.varies.any() else 1.0)
-    else:
-        alphas = check_array(
-            np.atleast_1d(alphas), ensure_2d=False, dtype=np.float64, input_name="alphas"
-        )
-        if alphas.ndim != 1 or (alphas < 0.0).any():
-            raise ValueError("alphas must be a list of penalties that are not negative.")
-    found = leave_one_out(rows, target, weights, alphas, compare, model.fit_intercept, one_unit)
-    return alphas, found / float(rows.n_rows if weights is None else weights.sum())
+        sums = column_moments(rows, weights, fit_intercept)
+        return GRID * (sums.spread[sums.varies].mean() if sums.varies.any() else 1.0)
+    penalties: Vector = check_array(
+        np.atleast_1d(alphas), ensure_2d=False, dtype=np.float64, input_name="alphas"
+    )
+    if penalties.ndim != 1 or (penalties < 0.0).any():
+        raise ValueError("alphas must be a one-dimensional list of non-negative penalties.")
+    return penalties
 
 
 def best_alpha(alphas: Vector, *losses: Vector) -> float:
@@ -359,22 +328,3 @@ def best_alpha(alphas: Vector, *losses: Vector) -> float:
         least = loss[usable].min()
         usable = usable[loss[usable] <= least + EQUAL * abs(least)]
     return float(alphas[usable].max())
-
-
-def only_loss(loss: Vector) -> tuple[Vector]:
-    return (loss,)
-
-
-def _brier_and_accuracy(scores: Vector, target: Matrix, weights: Vector) -> Matrix:
-    """Return squared errors and hits of every penalty, added up."""
-    if len(target) > 1:
-        hits = np.take_along_axis(target[None], scores.argmax(axis=1)[:, None], axis=1)[:, 0]
-    else:  # a soft label counts as a hit in part
-        hits = np.where(scores[:, 0] > 0.5, target, 1.0 - target)
-    return np.stack([squared_errors(scores, target, weights), hits @ weights])
-
-
-def squared_errors(scores: Vector, target: Matrix, weights: Vector) -> Vector:
-    """Return the squared errors of every penalty, added up."""
-    errors: Vector = np.sum((scores - target) ** 2, axis=1) @ weights
-    return errors

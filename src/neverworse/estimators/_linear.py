@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.base import _fit_context
 from sklearn.linear_model import RidgeClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import LabelBinarizer
@@ -33,18 +33,36 @@ from neverworse.estimators._kernels import LinearSpace, kernel_of, kernel_transf
 from neverworse.projection import Box, Simplex, TrainingRows, Weights, solve_least_squares
 from neverworse.rows import ChunkedRows, Rows, as_rows, with_features
 
-try:
-    from sklearn.callback import CallbackSupportMixin as CallbackSupportMixin
-except ImportError:  # scikit-learn before 1.9 has no callbacks
+if TYPE_CHECKING:
+    # scikit-learn has no type hints: below an unknown base, checkers would accept any parameter.
+    class _Known:
+        def __getattr__(self, name: str) -> Any: ...
+        def __sklearn_tags__(self) -> Any: ...
 
-    class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Stands for the support of callbacks where scikit-learn has none."""
+    class CallbackSupportMixin(_Known): ...
+
+    class BaseEstimator(_Known): ...
+
+    class ClassifierMixin(_Known): ...
+
+    class RegressorMixin(_Known): ...
+else:
+    from sklearn.base import BaseEstimator, ClassifierMixin
+    from sklearn.base import RegressorMixin as RegressorMixin
+
+    try:
+        from sklearn.callback import CallbackSupportMixin
+    except ImportError:  # scikit-learn before 1.9 has no callbacks
+
+        class CallbackSupportMixin:
+            """Stands for the support of callbacks where scikit-learn has none."""
 
 
-class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
+class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):
     """Base of models with the score coef·x + intercept, or one score for each class.
 
-    Subclasses fit through `_fit_rows`.
+    Subclasses fit through `_fit_rows`. Those with many parameters are data classes: each parameter
+    is written once. Comparison and representation stay scikit-learn's.
     """
 
     # Whether some rows may not be read at all. If all are, NaN show in their Gram matrix, and
@@ -56,6 +74,8 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[mis
     _threshold: ClassVar[float]
 
     kernel: Any = "linear"
+    gamma: Any
+    n_components: Any
     coef_: Matrix
     intercept_: Any
 
@@ -157,8 +177,14 @@ class LinearModel(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[mis
         tags.input_tags.sparse = True
         return tags
 
+    def __dask_tokenize__(self) -> Any:
+        # Of data classes, Dask compares the fields: parameters alone, not what was fitted.
+        from dask.base import normalize_token
 
-class ScoringClassifier(ClassifierMixin):  # type: ignore[misc]
+        return normalize_token((type(self), vars(self)))
+
+
+class ScoringClassifier(ClassifierMixin):
     """Base of classifiers with scores: one for the second of two classes, or one for each class."""
 
     classes_: AnyArray
@@ -166,7 +192,7 @@ class ScoringClassifier(ClassifierMixin):  # type: ignore[misc]
 
     @lazy_on_dask
     def decision_function(self, X: Any) -> Vector:
-        """Return the scores of the rows, less what a row needs to be in the class.
+        """Return the scores of the rows, relative to the decision threshold.
 
         Parameters
         ----------
@@ -199,10 +225,7 @@ class ScoringClassifier(ClassifierMixin):  # type: ignore[misc]
 
 
 class LinearClassifier(ScoringClassifier, LinearModel):
-    """Base of classifiers with a linear decision function.
-
-    Two classes have one score, for the second class; more have one score for each.
-    """
+    """Base of classifiers with a linear decision function."""
 
     _threshold: ClassVar[float] = 0.0
 
@@ -221,7 +244,7 @@ class LinearClassifier(ScoringClassifier, LinearModel):
         y : array-like of shape (n_samples,)
             Labels of two or more classes, and a marker for rows without one.
         sample_weight : array-like of shape (n_samples,), optional
-            Weight of each row in the loss, not negative. A row of weight zero is ignored.
+            Non-negative weight of each row in the loss. A row of weight zero is ignored.
 
         Returns
         -------
@@ -241,10 +264,7 @@ class LinearClassifier(ScoringClassifier, LinearModel):
 
 
 class IndicatorClassifier(LinearClassifier):
-    """Base of linear classifiers whose score estimates targets coded 0 and 1.
-
-    The half that separates the classes sits in ``intercept_``.
-    """
+    """Base of linear classifiers whose score estimates targets coded 0 and 1."""
 
     _threshold: ClassVar[float] = 0.5
 
@@ -273,9 +293,9 @@ class IndicatorClassifier(LinearClassifier):
         """Return the probabilities nearest to the scores.
 
         A least squares score on targets 0 and 1 estimates the probability of a class, but may lie
-        outside of [0, 1]. It is clipped, or for several classes projected onto the simplex. The
-        result is at most as far from *every* label as the score was, so its Brier score is never
-        larger than the quadratic loss of the scores. For calibrated probabilities, see
+        outside of [0, 1]. It is clipped, or for several classes projected onto the simplex. This
+        never moves it away from *any* label, so that its Brier score is at most the quadratic loss
+        of the scores. For calibrated probabilities, see
         `neverworse.model_selection.WithUnlabeledRows`.
 
         Parameters

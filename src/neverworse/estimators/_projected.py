@@ -2,26 +2,174 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from numbers import Real
+import warnings
+from dataclasses import dataclass, field, replace
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
+import numpy as np
 from scipy import sparse
-from sklearn.utils._param_validation import Interval
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_array
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from neverworse._typing import Vector
+from neverworse._typing import Matrix, Vector
 from neverworse._words import documented_like
 from neverworse.estimators._class_prior import with_class_prior
-from neverworse.estimators._input import FitInput
-from neverworse.estimators._known_labels import CLASS_WEIGHT, known_labels
-from neverworse.estimators._least_squares import LeastSquaresClassifier, LeastSquaresClassifierCV
-from neverworse.estimators._linear import IndicatorClassifier
-from neverworse.estimators._projection import ProjectedModel, SoftLabels
+from neverworse.estimators._input import FitInput, copy_input_checks
+from neverworse.estimators._kernels import KernelModel, landmarks_of_all, space_of_all
+from neverworse.estimators._known_labels import known_labels
+from neverworse.estimators._labels import SoftLabels
+from neverworse.estimators._least_squares import (
+    CONSTRAINTS,
+    LeastSquaresClassifier,
+    LeastSquaresClassifierCV,
+)
+from neverworse.estimators._linear import (
+    IndicatorClassifier,
+    LinearModel,
+    fit_least_squares,
+    stored_weights,
+)
+from neverworse.projection import (
+    Assumptions,
+    Certificate,
+    Labels,
+    ProjectionResult,
+    TrainingRows,
+    project,
+)
+
+INTERPOLATES = (
+    "alpha is 0 and the kernel has as many features as there are rows: least squares reproduces "
+    "any labels, so that the constraint set holds every function whose values on the unlabeled "
+    "rows are possible labels. Set alpha to 'loo' or to a positive number."
+)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class ProjectedModel(LinearModel):
+    """Base of estimators that project a supervised baseline on a constraint set."""
+
+    _reads_chunks: ClassVar[bool] = True
+    _skips_rows: ClassVar[bool] = False
+    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
+        "distance": [StrOptions({"all", "labeled", "unlabeled", "euclidean"}), "array-like"],
+        "constraint_alpha": [Interval(Real, 0, None, closed="left"), StrOptions({"same"})],
+        "solver": [StrOptions({"exact", "lbfgs"})],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
+        "max_time": [Interval(Real, 0, None, closed="left"), None],
+        "verbose": ["verbose"],
+        "class_prior": "no_validation",
+        "prior_level": [Interval(Real, 0, 1, closed="neither")],
+        "target_bounds": "no_validation",
+        **CONSTRAINTS,
+        "alpha": [Interval(Real, 0, None, closed="left"), StrOptions({"loo"})],
+    }
+    # The baselines: with a given penalty, and with one that leave-one-out chooses.
+    _baselines: ClassVar[tuple[Any, Any]]
+
+    distance: Any = "all"
+    alpha: float | str = "loo"
+    constraint_alpha: float | str = "same"
+    fit_intercept: bool = True
+    rcond: float | None = None
+    missing_label: Any = "auto"
+    solver: Any = "exact"
+    tol: float = 1e-9
+    max_iter: int | None = None
+    max_time: float | None = None
+    verbose: int = 0
+    supervised_: Any = field(init=False)
+    certificate_: Certificate = field(init=False)
+
+    def _project(
+        self, given: FitInput, labels: Labels, assumptions: Assumptions
+    ) -> ProjectionResult:
+        """Fit the baseline, project it, and set the attributes."""
+        distance = self._checked_distance()
+        training = TrainingRows(given.rows, labels)
+        landmarks = landmarks_of_all(self, labels)
+        # Otherwise, the Gram matrix is another one.
+        once = not (isinstance(distance, str) and distance == "unlabeled")
+        if once and landmarks is None:
+            training = training.read_once()
+        supervised = self._baseline()
+        supervised._fit_training(training, landmarks if self.n_components else None)
+        copy_input_checks(self, supervised)
+        gamma, baseline = getattr(supervised, "gamma_", None), stored_weights(supervised)
+        space = space_of_all(self, training, gamma, landmarks)
+        if landmarks is not None:  # of all rows, where the baseline needs the labeled ones only
+            training = space.training(training)
+            training = training.read_once() if once else training
+            alpha = supervised.alpha_
+            baseline = fit_least_squares(supervised, training, alpha, self.rcond, space)
+            if space.interpolates(training) and not alpha:
+                warnings.warn(INTERPOLATES, stacklevel=2)
+        same = self.constraint_alpha == "same"
+        alpha = supervised.alpha_ if same else float(self.constraint_alpha)
+        start = None
+        if isinstance(distance, str) and distance == "all" and self.solver == "exact":
+            start = space.start(labels, baseline, alpha, self.fit_intercept)
+        result = project(
+            training,
+            baseline,
+            distance=space.points(distance),
+            alpha=alpha,
+            supervised_alpha=supervised.alpha_,
+            fit_intercept=self.fit_intercept,
+            threshold=self._threshold,
+            assumptions=assumptions,
+            solver=self.solver,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            max_time=self.max_time,
+            observer=given.observer,
+            start=start,
+        )
+        certificate = replace(result.certificate, kernel=space.words())
+        if not (certificate.converged or certificate.stopped_early):
+            warnings.warn(
+                "The solver made no more progress at a relative duality gap of "
+                f"{certificate.duality_gap:.1g}. The certificate is valid nevertheless. To improve "
+                "the fit, rescale the features; to accept it, raise tol.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        self.supervised_, self.certificate_ = supervised, certificate
+        self.n_iter_ = max(1, result.n_iter)  # scikit-learn wants at least one
+        space.store(self, result.weights)
+        return result
+
+    def _baseline(self) -> Any:
+        """Return the unfitted baseline."""
+        is_chosen = self.alpha == "loo"
+        if is_chosen and self.rcond is not None:
+            raise ValueError("alpha='loo' takes no rcond. Set alpha to a number, or rcond to None.")
+        kind, own = self._baselines[is_chosen], self.get_params(deep=False)
+        return kind(**{name: own[name] for name in kind._get_param_names() if name in own})
+
+    def _checked_distance(self) -> Any:
+        """Return the distance, as an array if it is one."""
+        if isinstance(self.distance, str):
+            return self.distance
+        D: Matrix = check_array(self.distance, dtype=np.float64, input_name="distance")
+        if D.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"distance is an array with {D.shape[1]} columns, but X has {self.n_features_in_} "
+                "features. Its rows are points at which two models are compared, so it needs the "
+                "columns of X."
+            )
+        if not D.any() and not self.fit_intercept:
+            raise ValueError("distance is an array of zeros: it cannot tell models apart.")
+        return D
 
 
 @documented_like(LeastSquaresClassifier)
-class ProjectedLeastSquaresClassifier(ProjectedModel, IndicatorClassifier):
+@dataclass(eq=False, repr=False, kw_only=True)
+class ProjectedLeastSquaresClassifier(KernelModel, ProjectedModel, IndicatorClassifier):
     r"""Semi-supervised least squares classifier that is never worse than the supervised one.
 
     The constraint set Θ holds every weight vector that least squares on all rows would give for
@@ -34,8 +182,8 @@ class ProjectedLeastSquaresClassifier(ProjectedModel, IndicatorClassifier):
     unlabeled rows, the quadratic loss on all training rows is at most that of the supervised
     weights. The attribute `certificate_` says by how much, for these rows.
 
-    What more is known about the labels makes Θ smaller and the classifier less conservative. The
-    guarantee then holds for every labeling that satisfies it:
+    Knowing more about the labels makes Θ smaller and the classifier less conservative. The
+    guarantee then holds for every labeling that agrees with this knowledge:
 
     - *several classes*: one-hot targets, and soft labels that are shares of the classes. The loss
       is summed over the classes;
@@ -62,7 +210,7 @@ class ProjectedLeastSquaresClassifier(ProjectedModel, IndicatorClassifier):
     alpha : float or "loo", default="loo"
         Ridge penalty of the supervised baseline: chosen by exact leave-one-out on the labeled
         rows, as in `LeastSquaresClassifierCV`, or a number, as in `LeastSquaresClassifier`. The
-        paper uses 0.0. "Never worse" is worth as much as the baseline.
+        paper uses 0.0. The guarantee is only as good as the baseline.
     constraint_alpha : float or "same", default="same"
         Ridge penalty inside the constraint set, and in the loss that the guarantee is about:
         "same" as that of the baseline, or a number. With a smaller one than the baseline's, merely
@@ -88,18 +236,18 @@ class ProjectedLeastSquaresClassifier(ProjectedModel, IndicatorClassifier):
     {fit_intercept, rcond, missing_label}
     solver : {"exact", "lbfgs"}, default="exact"
         "exact" solves the dual, at the cost of a few passes over the rows. "lbfgs" runs L-BFGS-B
-        on the soft labels, as a slow reference.
+        on the soft labels (or on the unknown targets of a regression), as a slow reference.
     tol : float, default=1e-9
         Duality gap to reach, relative to the squared distance.
     max_iter : int or None, default=None
         Maximum number of Newton steps (or of function evaluations of L-BFGS-B). A fit that is
-        stopped early is certified all the same.
+        stopped early is still certified.
     max_time : float or None, default=None
         Maximum time of the solver in seconds.
     verbose : int, default=0
-        Whether to write a line to stderr for every stage of the fit, with the rows that take part
-        and, where these are known, passes, gap and an estimate of the time left. Callbacks of
-        scikit-learn (1.9 or newer) see the same stages.
+        If positive, write a line to stderr for every stage of the fit, with the number of rows and,
+        where known, passes, duality gap and an estimate of the time left. Callbacks of scikit-learn
+        (1.9 or newer) see the same stages.
     {kernel, gamma, degree, coef0, n_components, random_state}
 
     Attributes
@@ -149,61 +297,12 @@ class ProjectedLeastSquaresClassifier(ProjectedModel, IndicatorClassifier):
     0.12
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
-        **ProjectedModel._parameter_constraints,
-        "class_weight": CLASS_WEIGHT,
-        "class_prior": "no_validation",
-        "prior_level": [Interval(Real, 0, 1, closed="neither")],
-    }
     _baselines: ClassVar[tuple[Any, Any]] = (LeastSquaresClassifier, LeastSquaresClassifierCV)
-    _shared: ClassVar[tuple[str, ...]] = (*ProjectedModel._shared, "class_weight")
 
-    supervised_: LeastSquaresClassifier | LeastSquaresClassifierCV
-
-    def __init__(
-        self,
-        distance: Any = "all",
-        *,
-        alpha: float | str = "loo",
-        constraint_alpha: float | str = "same",
-        class_prior: Any = None,
-        prior_level: float = 0.95,
-        class_weight: Any = None,
-        fit_intercept: bool = True,
-        rcond: float | None = None,
-        missing_label: Any = "auto",
-        solver: str = "exact",
-        tol: float = 1e-9,
-        max_iter: int | None = None,
-        max_time: float | None = None,
-        verbose: int = 0,
-        kernel: Any = "linear",
-        gamma: float | str | None = None,
-        degree: float = 3,
-        coef0: float = 1,
-        n_components: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.distance = distance
-        self.alpha = alpha
-        self.constraint_alpha = constraint_alpha
-        self.fit_intercept = fit_intercept
-        self.rcond = rcond
-        self.missing_label = missing_label
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.verbose = verbose
-        self.class_prior = class_prior
-        self.prior_level = prior_level
-        self.class_weight = class_weight
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.n_components = n_components
-        self.random_state = random_state
+    distance: Any = field(default="all", kw_only=False)
+    class_prior: Any = None
+    prior_level: float = 0.95
+    class_weight: Any = None
 
     def _fit_rows(self, given: FitInput) -> None:
         known = known_labels(given, self.missing_label, self.class_weight)
@@ -241,6 +340,7 @@ class ProjectedLeastSquaresClassifier(ProjectedModel, IndicatorClassifier):
 
 
 @documented_like(ProjectedLeastSquaresClassifier)
+@dataclass(eq=False, repr=False, kw_only=True)
 class ICLSClassifier(ProjectedLeastSquaresClassifier):
     """Implicitly constrained least squares classifier.
 
@@ -274,54 +374,4 @@ class ICLSClassifier(ProjectedLeastSquaresClassifier):
     array(['a', 'b'], dtype=object)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
-        name: constraint
-        for name, constraint in ProjectedLeastSquaresClassifier._parameter_constraints.items()
-        if name != "distance"
-    }
-
-    def __init__(
-        self,
-        *,
-        alpha: float | str = "loo",
-        constraint_alpha: float | str = "same",
-        class_prior: Any = None,
-        prior_level: float = 0.95,
-        class_weight: Any = None,
-        fit_intercept: bool = True,
-        rcond: float | None = None,
-        missing_label: Any = "auto",
-        solver: str = "exact",
-        tol: float = 1e-9,
-        max_iter: int | None = None,
-        max_time: float | None = None,
-        verbose: int = 0,
-        kernel: Any = "linear",
-        gamma: float | str | None = None,
-        degree: float = 3,
-        coef0: float = 1,
-        n_components: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(
-            "labeled",
-            alpha=alpha,
-            constraint_alpha=constraint_alpha,
-            class_prior=class_prior,
-            prior_level=prior_level,
-            class_weight=class_weight,
-            fit_intercept=fit_intercept,
-            rcond=rcond,
-            missing_label=missing_label,
-            solver=solver,
-            tol=tol,
-            max_iter=max_iter,
-            max_time=max_time,
-            verbose=verbose,
-            kernel=kernel,
-            gamma=gamma,
-            degree=degree,
-            coef0=coef0,
-            n_components=n_components,
-            random_state=random_state,
-        )
+    distance: Any = field(default="labeled", init=False)

@@ -48,7 +48,7 @@ SETTLED = 1e-6  # soft labels that move by less have converged
 
 
 @documented_like(SupervisedClassifier, ProjectedLeastSquaresClassifier)
-class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):  # type: ignore[misc]
+class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):
     r"""Self-learning: with hard labels of any classifier, or with soft labels of least squares.
 
     The classifier is fitted to the labeled rows, and labels all unlabeled rows. It is then fitted

@@ -34,7 +34,7 @@ class LearningCurve:
     rows : {"unlabeled", "labeled"}
         Which training rows grow in number.
     sizes : array of shape (n_sizes,)
-        How many of them there were, ascending.
+        Their numbers, ascending.
     test_scores : array of shape (n_sizes, n_splits), or dict of str to such arrays
         Scores on the labeled rows that were held out, one column for each split: all folds of the
         first repeat, then those of the second. A dict if several scores were asked for.
@@ -85,9 +85,10 @@ def unlabeled_learning_curve(
 ) -> LearningCurve:
     """Score an estimator that gets more and more unlabeled rows.
 
-    It answers whether more of them are worth collecting. In every split, some labeled rows are held
-    out to be scored. Training rows are all other labeled rows, and a random subset of the unlabeled
-    ones. Within a repeat, all folds share these subsets, and each contains the smaller ones.
+    It shows whether collecting more of them is worthwhile. In every split, some labeled rows are
+    held out to be scored. Training rows are all other labeled rows, and a random subset of the
+    unlabeled ones. Within a repeat, all folds share these subsets, and each contains the smaller
+    ones.
 
     Parameters
     ----------
@@ -97,8 +98,8 @@ def unlabeled_learning_curve(
     y : array-like of shape (n_rows,)
         Labels, or targets of a regression, with a marker where there is none.
     unlabeled_sizes : array-like, default=None
-        Integers: numbers of unlabeled rows, 0 included. Floats: shares, above 0 and at most 1, of
-        those that are there. None: all of them, a half, a quarter, and so on down to 1/32.
+        Integers: numbers of unlabeled rows; 0 is allowed. Floats: shares of all unlabeled rows,
+        above 0 and at most 1. None: all of them, a half, a quarter, and so on down to 1/32.
     cv : int, splitter, iterable or None, default=None
         An integer is a number of folds, None is 5: of `StratifiedLabeledKFold`, or of
         `LabeledKFold` for a regression, reshuffled in every repeat. With anything else,
@@ -170,7 +171,7 @@ def labeled_learning_curve(
 ) -> LearningCurve:
     """Score an estimator that gets more and more labeled rows.
 
-    It answers whether more of them are worth labeling. In every split, some labeled rows are held
+    It shows whether labeling more rows is worthwhile. In every split, some labeled rows are held
     out to be scored. Training rows are all unlabeled rows, and a random subset of the other labeled
     ones, with the same share of each class as far as possible and every class at least once. Each
     subset contains the smaller ones. Labeled rows outside of it are left out, also as unlabeled
@@ -335,15 +336,15 @@ class _Run:
         if given.dtype.kind == "f":
             if not ((given > 0.0) & (given <= 1.0)).all():
                 raise ValueError(
-                    f"{name} has floats, which are shares of the {largest} rows that there are, "
-                    "above 0 and at most 1. For numbers of rows, pass integers."
+                    f"{name} has floats, which are shares of the {largest} available rows and must "
+                    "be above 0 and at most 1. For numbers of rows, pass integers."
                 )
             given = np.maximum(max(1, smallest), np.round(given * largest))
         elif not ((given >= smallest) & (given <= largest)).all():
             why = " (one labeled row for each class)" if smallest else ""
             raise ValueError(
-                f"{name} must be from {smallest}{why} to {largest}, which is how many such rows "
-                "the smallest training fold has."
+                f"{name} must be from {smallest}{why} to {largest}, the number of such rows in the "
+                "smallest training fold."
             )
         return np.unique(given).astype(np.intp)
 

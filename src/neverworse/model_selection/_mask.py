@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from numbers import Integral, Real
 from typing import Any
 
@@ -13,10 +14,9 @@ from neverworse.estimators import find_unlabeled, is_auto, is_null, label_array,
 
 
 def labeled_rows(y: Any, missing_label: Any, advice: str) -> tuple[Indices, AnyArray]:
-    """Return the positions of the rows that carry a label, ascending, and their labels.
+    """Return the positions of the labeled rows, and their labels in a type of their own.
 
-    Where the markers made the labels objects, they have their own type again. `advice` is what to
-    do if there is no such row, for the message of the error.
+    `advice` is for the message of the error if there is no such row.
     """
     unlabeled = find_unlabeled(y, missing_label)
     if unlabeled.all():
@@ -26,10 +26,7 @@ def labeled_rows(y: Any, missing_label: Any, advice: str) -> tuple[Indices, AnyA
 
 
 def labeled_codes(name: str, values: Any, labeled: Indices, n_rows: int) -> Indices:
-    """Encode what a column has in the labeled rows: 0 for the smallest value, 1 for the next.
-
-    What the column, by its name in messages, holds in the other rows does not matter.
-    """
+    """Encode what a column has in the labeled rows: 0 for the smallest value, 1 for the next."""
     column = label_array(values)
     if len(column) != n_rows:
         raise ValueError(
@@ -43,12 +40,7 @@ def labeled_codes(name: str, values: Any, labeled: Indices, n_rows: int) -> Indi
             f"{name} is missing in {null.sum()} labeled rows, the first of them row "
             f"{labeled[null][0]}. Only unlabeled rows may go without."
         )
-    try:
-        codes: Indices = np.unique(column, return_inverse=True)[1]
-    except TypeError as error:
-        raise ValueError(
-            f"{name} mixes values of types that cannot be compared. Convert all of them to strings."
-        ) from error
+    codes: Indices = np.unique(column, return_inverse=True)[1]
     return codes
 
 
@@ -235,25 +227,16 @@ def _put(y: Any, column: AnyArray, hidden: Mask, marker: Any) -> Any:
     values[hidden] = marker
     if not (hasattr(y, "iloc") and y.ndim == 1):
         return values
-    if not isinstance(y.dtype, np.dtype):
-        series = _in_extension_type(y, values, marker)
-        if series is not None and find_unlabeled(series, marker)[hidden].all():
-            return series
+    if not isinstance(y.dtype, np.dtype):  # a nullable or categorical column, if that can hold it
+        masked = y.copy()
+        with suppress(TypeError, ValueError, OverflowError):
+            if hasattr(y, "cat") and not is_null(marker) and marker not in y.cat.categories:
+                masked = y.cat.add_categories([marker])
+            masked[hidden] = marker
+            if find_unlabeled(masked, marker)[hidden].all():
+                return masked
     # Told the type, pandas does not look for one: objects stay objects.
     return type(y)(values, index=y.index, name=y.name, dtype=values.dtype)
-
-
-def _in_extension_type(y: Any, values: AnyArray, marker: Any) -> Any:
-    """Return values in the nullable or categorical type of a Series; None if they do not fit."""
-    numbers = np.dtype(getattr(y.dtype, "numpy_dtype", object))
-    if numbers.kind in "iu" and _is_a(Integral, marker) and not _fits(np.array([marker]), numbers):
-        return None  # NumPy 1 would warn and wrap it round
-    try:
-        if hasattr(y, "cat") and not is_null(marker) and marker not in y.cat.categories:
-            y = y.cat.add_categories([marker])
-        return type(y)(values, index=y.index, name=y.name, dtype=y.dtype)
-    except (TypeError, ValueError, OverflowError):
-        return None
 
 
 def _type_for(column: AnyArray, marker: Any) -> np.dtype[Any]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
 from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
 from inspect import signature
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.model_selection import (
@@ -25,6 +25,7 @@ from neverworse._words import documented_like
 from neverworse.model_selection._mask import is_continuous, labeled_codes, labeled_rows
 
 
+@dataclass(eq=False)
 class LabeledSplitter(BaseCrossValidator):  # type: ignore[misc]
     """Base of the splitters: one of scikit-learn splits the labeled rows, the others all train."""
 
@@ -33,8 +34,10 @@ class LabeledSplitter(BaseCrossValidator):  # type: ignore[misc]
     _stratified: ClassVar[bool] = False
     _grouped: ClassVar[bool] = False
 
-    n_splits: int
-    missing_label: Any
+    n_splits: int = 5
+
+    def __post_init__(self) -> None:
+        self.get_n_splits()  # scikit-learn checks what it is given
 
     def _for_labeled_rows(self) -> Any:
         """Return scikit-learn's splitter; it raises if the parameters are not what it takes."""
@@ -105,21 +108,17 @@ class LabeledSplitter(BaseCrossValidator):  # type: ignore[misc]
             )
 
     def _group_codes(self, groups: Any, labeled: Indices, n_rows: int) -> Indices | None:
-        name = type(self).__name__
         if not self._grouped:
             if groups is not None:
                 warnings.warn(
-                    f"The groups are ignored by {name}. Use GroupLabeledKFold or "
+                    f"The groups are ignored by {type(self).__name__}. Use GroupLabeledKFold or "
                     "StratifiedGroupLabeledKFold to keep the rows of a group together.",
                     UserWarning,
                     stacklevel=3,
                 )
             return None
         if groups is None:
-            raise ValueError(
-                f"{name} needs groups, but groups is None. Pass the group of every row, or use "
-                f"{name.replace('Group', '')}."
-            )
+            raise ValueError(f"{type(self).__name__} needs groups: pass the group of every row.")
         codes = labeled_codes("groups", groups, labeled, n_rows)
         n_groups = codes.max() + 1
         if self.n_splits > n_groups:
@@ -138,27 +137,13 @@ class LabeledSplitter(BaseCrossValidator):  # type: ignore[misc]
             )
         for number, train in enumerate(trains, start=1):
             if np.ptp(codes[train]) == 0:
-                ways = ["pass shuffle=True"] if getattr(self, "shuffle", True) is False else []
-                ways += [] if self._stratified else [f"use {self._counterpart}"]
                 # Not fewer folds: the smaller the test folds, the more labels are left to train.
-                ways += ["raise n_splits so that test folds get smaller"]
-                advice, where = ", ".join(ways), " in other groups" if self._grouped else ""
+                advice = "Raise" if self._stratified else f"Use {self._counterpart}, raise"
                 raise ValueError(
                     f"In split {number} of {len(trains)}, the labeled training rows would all be "
-                    f"of class {names[codes[train[0]]]!r}. {advice[0].upper()}{advice[1:]}"
-                    f", or label more rows of the other classes{where}."
+                    f"of class {names[codes[train[0]]]!r}. {advice} n_splits so that test folds "
+                    "get smaller, or label more rows of the other classes."
                 )
-
-    def __repr__(self) -> str:
-        changed = [
-            f"{p.name}={getattr(self, p.name)!r}"
-            for p in signature(type(self)).parameters.values()
-            if repr(getattr(self, p.name)) != repr(p.default)
-        ]
-        return f"{type(self).__name__}({', '.join(changed)})"
-
-    def __sklearn_clone__(self) -> Self:
-        return copy.deepcopy(self)
 
 
 def _with_unlabeled_rows(tests: list[Indices], n_rows: int) -> Iterator[tuple[Indices, Indices]]:
@@ -167,35 +152,19 @@ def _with_unlabeled_rows(tests: list[Indices], n_rows: int) -> Iterator[tuple[In
         yield np.delete(np.arange(n_rows), test), test
 
 
+@dataclass(eq=False)
 class _KFoldSplitter(LabeledSplitter):
-    def __init__(
-        self,
-        n_splits: int = 5,
-        *,
-        shuffle: bool = False,
-        random_state: Any = None,
-        missing_label: Any = "auto",
-    ) -> None:
-        self.n_splits = n_splits
-        self.shuffle = shuffle
-        self.random_state = random_state
-        self.missing_label = missing_label
-        self.get_n_splits()  # scikit-learn checks what it is given
+    _: KW_ONLY
+    shuffle: bool = False
+    random_state: Any = None
+    missing_label: Any = "auto"
 
 
+@dataclass(eq=False)
 class _RepeatedSplitter(LabeledSplitter):
-    def __init__(
-        self,
-        n_splits: int = 5,
-        n_repeats: int = 10,
-        random_state: Any = None,
-        missing_label: Any = "auto",
-    ) -> None:
-        self.n_splits = n_splits
-        self.n_repeats = n_repeats
-        self.random_state = random_state
-        self.missing_label = missing_label
-        self.get_n_splits()  # only when asked for it does scikit-learn look at n_splits
+    n_repeats: int = 10
+    random_state: Any = None
+    missing_label: Any = "auto"
 
 
 class LabeledKFold(_KFoldSplitter):
@@ -315,6 +284,7 @@ class RepeatedStratifiedLabeledKFold(_RepeatedSplitter):
 
 
 @documented_like(LabeledKFold)
+@dataclass(eq=False)
 class GroupLabeledKFold(LabeledSplitter):
     """K folds of the labeled rows in which the labeled rows of a group stay together.
 
@@ -352,10 +322,8 @@ class GroupLabeledKFold(LabeledSplitter):
     _counterpart = "StratifiedGroupLabeledKFold"
     _grouped = True
 
-    def __init__(self, n_splits: int = 5, *, missing_label: Any = "auto") -> None:
-        self.n_splits = n_splits
-        self.missing_label = missing_label
-        self.get_n_splits()
+    _: KW_ONLY
+    missing_label: Any = "auto"
 
 
 @documented_like(LabeledKFold)

@@ -25,6 +25,7 @@ from neverworse.estimators import (
     explains_conversion,
     is_auto,
     label_array,
+    with_null_markers,
 )
 from neverworse.model_selection._mask import labeled_rows
 
@@ -138,9 +139,6 @@ class _LabeledScorer:
         marker = "" if is_auto(self.missing_label) else f", missing_label={self.missing_label!r}"
         return f"labeled_scorer({shown}{marker})"
 
-    def __sklearn_clone__(self) -> Self:
-        return copy.deepcopy(self)
-
 
 def _own_score(estimator: Any, X: Any, y: Any, *, sample_weight: Any = None) -> Any:
     weights = {} if sample_weight is None else {"sample_weight": sample_weight}
@@ -238,8 +236,15 @@ class WithUnlabeledRows(DelegatingClassifier):
             passed = {}
             if weights is not None:
                 passed["sample_weight"] = np.concatenate([weights, np.ones(n_unlabeled)])
-            model = _with_null_markers(estimator)
-            self.estimator_ = model.fit(_stacked(X, self.X_unlabeled), target, **passed)
+            if not any(name.endswith("missing_label") for name in estimator.get_params()):
+                raise ValueError(
+                    f"estimator={estimator!r} has no missing_label, and would make a class of the "
+                    "marker of unlabeled rows. Pass a semi-supervised classifier of neverworse, or "
+                    "a pipeline or a search that ends in one."
+                )
+            self.estimator_ = with_null_markers(estimator).fit(
+                _stacked(X, self.X_unlabeled), target, **passed
+            )
             self.classes_ = self.estimator_.classes_
         return self
 
@@ -261,27 +266,13 @@ def _check_labels(labels: AnyArray) -> None:
     check_classes(found.values, len(labels))
 
 
-def _with_null_markers(estimator: Any) -> Any:
-    """Return an unfitted copy of an estimator to which null values mark unlabeled rows."""
-    copied = clone(estimator)
-    markers = [name for name in copied.get_params() if name.split("__")[-1] == "missing_label"]
-    if not markers:
-        raise ValueError(
-            f"estimator={estimator!r} has no missing_label, and would make a class of the marker "
-            "of unlabeled rows. Pass a semi-supervised classifier of neverworse, or a pipeline or "
-            "a search that ends in one."
-        )
-    return copied.set_params(**dict.fromkeys(markers, np.nan))
-
-
 def _stacked(X: Any, X_unlabeled: Any) -> Any:
     """Return the rows of both, in the form of X."""
     if hasattr(X, "columns") or hasattr(X_unlabeled, "columns"):
         if type(X) is not type(X_unlabeled) or list(X.columns) != list(X_unlabeled.columns):
             raise ValueError(
                 "If X or X_unlabeled is a data frame, both must be, of the same kind and with the "
-                f"same columns in the same order: X is a {_described(X)}, X_unlabeled is a "
-                f"{_described(X_unlabeled)}."
+                "same columns in the same order."
             )
         library = sys.modules[type(X).__module__.partition(".")[0]]  # pandas or polars
         return library.concat([X, X_unlabeled])
@@ -296,8 +287,3 @@ def _stacked(X: Any, X_unlabeled: Any) -> Any:
     if sparse.issparse(X) or sparse.issparse(X_unlabeled):
         return sparse.vstack([X, X_unlabeled], format="csr")
     return np.concatenate([X, X_unlabeled])
-
-
-def _described(X: Any) -> str:
-    kind = f"{type(X).__module__.partition('.')[0]} {type(X).__name__}"
-    return f"{kind} with {len(X.columns)} columns" if hasattr(X, "columns") else kind

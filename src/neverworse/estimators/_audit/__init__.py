@@ -18,14 +18,12 @@ from neverworse._words import card, count, documented_like, number
 from neverworse.estimators._audit._inputs import (
     Models,
     Response,
-    check_countable,
     check_fitted,
     check_regressors,
     chosen_response,
     count_rows,
     labels_of_classes,
     labels_of_targets,
-    predictions_of,
     predicts_targets,
     row_weights,
     scores_of,
@@ -49,18 +47,6 @@ _LOSS = {
     "error": "error rate",
     "predict": "mean squared error",
 }
-_MEANS = {
-    "predict_proba": (
-        "The Brier score is the mean squared loss of the probabilities: this is about these rows, "
-        "not about others, and not about accuracy."
-    ),
-    "score": (
-        "This is about the squared loss of scores on targets coded 0 and 1, on these rows: not "
-        "about others, and not about accuracy."
-    ),
-    "error": "This is about the errors on these rows, not on others.",
-    "predict": "This is about the squared errors on these rows, not on others.",
-}
 
 
 @dataclass(frozen=True)
@@ -71,8 +57,8 @@ class Audit(Claim):
     the classes if there are more than two. For probabilities that is the Brier score, for predicted
     classes the error rate (half of the sum, if there are more than two). A difference
     is the loss of the candidate less that of the baseline: negative is better. The numbers are
-    about the probabilities or scores that the two return, and are rounded so that they are true in
-    spite of floating point.
+    about the probabilities or scores that the two return, and are rounded outwards, so that they
+    hold in spite of rounding errors.
 
     Attributes
     ----------
@@ -126,9 +112,11 @@ class Audit(Claim):
 
     def summary(self) -> str:
         """Return the audit as a paragraph for people, with what it does not mean."""
-        parts = [self._claim(), self._known(), "", _MEANS[self.response]]
-        if self.n_unlabeled:
-            parts[2] = self.assumptions.probability()
+        probability = self.assumptions.probability() if self.n_unlabeled else ""
+        limits = "This is about these rows, not about others"
+        if self.response in ("predict_proba", "score"):
+            limits += ", and about squared losses, not about accuracy"
+        parts = (self._claim(), self._known(), probability, f"{limits}.")
         return " ".join(part for part in parts if part)
 
     @property
@@ -138,17 +126,17 @@ class Audit(Claim):
         return known and self.best_case <= 0.0 <= self.worst_case
 
     def _claim(self) -> str:
-        n, loss = self.n_labeled + self.n_unlabeled, self._loss()
-        these = f"these {count(n, 'row')}"
+        loss, verdict = self._loss(), self._verdict()[0]
+        these = f"these {count(self.n_labeled + self.n_unlabeled, 'row')}"
         if self._is_same:
-            return f"No difference: on {these}, candidate and baseline have the same {loss}."
+            return f"{verdict}: on {these}, candidate and baseline have the same {loss}."
         subject = f"the {loss} of the candidate on {these}"
         low, high = self.baseline_loss
         context = f" (between {number(low)} and {number(high)})"
         if not self.n_unlabeled:
             middle = (self.worst_case + self.best_case) / 2.0
             return (
-                f"{self._verdict()[0]}: all {self.assumptions.labels} are known, and {subject} is "
+                f"{verdict}: all {self.assumptions.labels} are known, and {subject} is "
                 f"{_change(middle)} than that of the baseline ({number(low)})."
             )
         rows = count(self.n_unlabeled, "unlabeled row")
@@ -159,11 +147,11 @@ class Audit(Claim):
             near, far = sorted((abs(self.worst_case), abs(self.best_case)))
             direction = "lower" if self.holds else "higher"
             return (
-                f"{self._verdict()[0]}: whatever {of_rows}, {subject} is {direction} than that of "
+                f"{verdict}: whatever {of_rows}, {subject} is {direction} than that of "
                 f"the baseline{context} by at least {number(near)} and at most {number(far)}."
             )
         return (
-            f"{self._verdict()[0]}: depending on {of_rows}, {subject} may be up to "
+            f"{verdict}: depending on {of_rows}, {subject} may be up to "
             f"{_change(self.worst_case)} or up to {_change(self.best_case)} than that of the "
             f"baseline{context}."
         )
@@ -257,11 +245,11 @@ def audit(
         - "score": scores on targets coded 0 and 1, as the classifiers of neverworse have them
           (also as the last step of a pipeline, or the best estimator of a search). The loss is
           that of their certificate.
-        - "error": predicted classes. The loss is the error rate, and any classifier will do.
+        - "error": predicted classes. The loss is the error rate; works for any classifier.
         - "auto": "predict_proba" if every estimator has it; "score" otherwise, or if both are
           arrays.
     sample_weight : array-like of shape (n_samples,), optional
-        Weight of each row in the losses, not negative. A row of weight zero is ignored.
+        Non-negative weight of each row in the losses. A row of weight zero is ignored.
     label_bounds : array-like, optional
         Of shape (n_samples, 2) or (n_samples, n_classes, 2), as in the `fit` of
         `ProjectedLeastSquaresClassifier`. Required for regressors: bounds (low, high) of
@@ -306,17 +294,14 @@ def audit(
         check_regressors(models, response, class_prior)
         chosen = "predict"
         labels, assumptions = labels_of_targets(y, missing_label, weights, label_bounds)
-        f, g = (predictions_of(name, model, X, used) for name, model in models.items())
+        classes = np.empty(0)  # there are none
     else:
         chosen = chosen_response(models, response)
         known = labels_of_classes(models, y, missing_label, weights, label_bounds)
-        check_countable(known, class_prior)
-        labels, assumptions = known.labels, known.assumptions
+        labels, assumptions, classes = known.labels, known.assumptions, known.classes
         if class_prior is not None:
             labels, assumptions = with_class_prior(known, class_prior, prior_level)
-        f, g = (
-            scores_of(name, model, X, chosen, known.classes, used) for name, model in models.items()
-        )
+    f, g = (scores_of(name, model, X, chosen, classes, used) for name, model in models.items())
     return _evaluate(f, g, labels, chosen, assumptions)
 
 

@@ -6,7 +6,6 @@ the classifiers: y need not have all of them, nor any label at all.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, Literal
 
 import numpy as np
@@ -18,25 +17,22 @@ from neverworse.estimators._input import checked_weights
 from neverworse.estimators._known_labels import KnownLabels, coded_labels
 from neverworse.estimators._known_targets import (
     LARGEST_TARGET,
-    KnownTargets,
+    checked_targets,
     first_row,
-    raise_if_too_large,
 )
 from neverworse.estimators._labels import (
     check_classes,
     distinct_labels,
-    find_unlabeled,
     is_auto,
     label_array,
     missing_values,
     shown,
+    shown_classes,
     split_targets,
 )
 from neverworse.estimators._linear import class_scores, has_class_scores
 from neverworse.projection import Assumptions, Labels
 
-# How many classes a message names.
-MAX_NAMED_CLASSES = 10
 # Tolerance for probabilities that should add up to one; they may be in single precision.
 SUM_TOLERANCE = 1e-4
 
@@ -107,78 +103,76 @@ def chosen_response(models: Models, response: str) -> Response:
         chosen = "score"
         without = {n: m for n, m in estimators.items() if not has_class_scores(m)}
     for name, model in without.items():
-        _raise_no_response(name, model, response)
+        missing = "predict_proba"
+        if response == "score":
+            missing = "decision_function that is known as a score on targets coded 0 and 1"
+        raise ValueError(
+            f"{called(name, model)} has no {missing}: without a coding, scores have no squared "
+            "loss. Compare probabilities with response='predict_proba' (wrap a classifier that has "
+            "none in sklearn.calibration.CalibratedClassifierCV) or predicted classes with "
+            "response='error', or pass arrays of scores on the 0/1 coding instead of estimators."
+        )
     return chosen
-
-
-def _raise_no_response(name: str, model: Any, response: str) -> None:
-    if hasattr(model, "predict_proba"):
-        fix = "Pass response='predict_proba' if the other one has probabilities too"
-    else:
-        fix = "Wrap it in sklearn.calibration.CalibratedClassifierCV, which has probabilities"
-    fix += ", or compare predicted classes with response='error'"
-    lacks = [] if hasattr(model, "predict_proba") else ["no predict_proba"]
-    if response != "predict_proba":
-        lacks.append("no decision_function that is known as a score on targets coded 0 and 1")
-    raise ValueError(
-        f"{called(name, model)} has {' and '.join(lacks)}: without a coding, scores have no "
-        f"squared loss. {fix}, or pass arrays of scores on the 0/1 coding instead of estimators."
-    )
 
 
 def scores_of(
     name: str, model: Any, X: Any, response: Response, classes: AnyArray, used: Mask
 ) -> Vector:
-    """Return one score for each row, or one row of scores for each of several classes."""
+    """Return one score for each row, or one row of scores for each of several classes.
+
+    The scores of a regression, which has no classes, are its predictions.
+    """
+    n, n_classes, subject = len(used), len(classes), called(name, model)
     if is_array(model):
         scores = _as_numbers(name, model)
     elif response == "error":
-        scores = _indicators(name, model, X, classes)
-    elif response == "predict_proba":
-        scores = _as_numbers(name, model.predict_proba(X))
-        # The columns are in the order of the classifier's own classes, whatever that is.
-        if scores.shape == (len(used), len(classes)):
-            scores = scores[:, np.argsort(model.classes_, kind="stable")]
-    else:
+        scores = _indicators(subject, model.predict(X), classes)
+    elif response == "score":
         scores = class_scores(model, X)
-    subject = called(name, model)
-    _check_shape(subject, scores, len(used), len(classes))
+    else:
+        scores = _as_numbers(name, getattr(model, response)(X))
+        # The columns are in the order of the classifier's own classes, whatever that is.
+        if n_classes and scores.shape == (n, n_classes):
+            scores = scores[:, np.argsort(model.classes_, kind="stable")]
+    shapes: list[tuple[int, ...]] = [(n, n_classes)] if n_classes else []
+    if n_classes <= 2:
+        shapes.append((n,))
+    if scores.shape not in shapes:
+        raise ValueError(
+            f"{subject} has scores of shape {scores.shape}, but {' or '.join(map(str, shapes))} is "
+            f"needed for {n} rows in y" + (f" and {n_classes} classes." if n_classes else ".")
+        )
     # Whatever rows without a weight have is ignored, and equal shares pass all checks.
-    scores = np.where(used if scores.ndim == 1 else used[:, None], scores, 1.0 / len(classes))
-    _check_finite(subject, scores)
+    ignored = 1.0 / n_classes if n_classes else 0.0
+    scores = np.where(used if scores.ndim == 1 else used[:, None], scores, ignored)
+    _refuse(
+        f"{subject} has values that are NaN, infinite or too large to be squared",
+        ~(np.abs(scores) < LARGEST_TARGET),
+        scores,
+        "Leave such rows out, or give them a sample_weight of zero.",
+    )
     if response == "predict_proba":
         _check_probabilities(subject, scores)
     if scores.ndim == 1:
         return scores
-    if len(classes) > 2:
+    if n_classes > 2:
         return np.ascontiguousarray(scores.T)
-    _check_one_score(subject, scores)
+    off, size = np.abs(scores.sum(axis=1) - 1.0), np.abs(scores).max(axis=1)
+    _refuse(
+        f"{subject} has scores of two classes that do not add up to 1",
+        off > SUM_TOLERANCE * (1.0 + size),
+        scores,
+        f"Pass the scores of the second class only, of shape ({n},).",
+    )
     return scores[:, 1].copy()
 
 
-def _indicators(name: str, model: Any, X: Any, classes: AnyArray) -> Matrix:
+def _indicators(subject: str, predicted: Any, classes: AnyArray) -> Matrix:
     """Return a column for each class, 1 where it is predicted."""
-    predicted = np.asarray(model.predict(X))
-    found = predicted[:, None] == classes[None, :] if predicted.ndim == 1 else np.zeros((0, 0))
-    if not (found.sum(axis=1) == 1).all() or not found.size:
-        raise ValueError(
-            f"{called(name, model)} predicts something else than one of its classes for each row."
-        )
+    found = np.asarray(predicted)[..., None] == classes
+    if found.ndim != 2 or not (found.sum(axis=1) == 1).all():
+        raise ValueError(f"{subject} predicts something else than one of its classes for each row.")
     return found.astype(np.float64)
-
-
-def predictions_of(name: str, model: Any, X: Any, used: Mask) -> Vector:
-    """Return what a regressor predicts for each row."""
-    predicted = _as_numbers(name, model if is_array(model) else model.predict(X))
-    subject = called(name, model)
-    if predicted.shape != used.shape:
-        raise ValueError(
-            f"{subject} has predictions of shape {predicted.shape}, but y has {len(used)} rows: "
-            "one prediction for each is needed."
-        )
-    predicted = np.where(used, predicted, 0.0)
-    _check_finite(subject, predicted)
-    return predicted
 
 
 def _as_numbers(name: str, given: Any) -> Vector:
@@ -191,44 +185,20 @@ def _as_numbers(name: str, given: Any) -> Vector:
         ) from None
 
 
-def _check_shape(subject: str, scores: Vector, n: int, n_classes: int) -> None:
-    if scores.shape == (n, n_classes) or (n_classes == 2 and scores.shape == (n,)):
-        return
-    wanted = f"({n}, {n_classes})" + (f" or ({n},)" if n_classes == 2 else "")
-    raise ValueError(
-        f"{subject} has scores of shape {scores.shape}, but {wanted} is needed for {n} rows in y "
-        f"and {n_classes} classes."
-    )
-
-
-def _check_finite(subject: str, scores: Vector) -> None:
-    what = "values that are NaN, infinite or too large to be squared"
-    fix = "Leave such rows out, or give them a sample_weight of zero."
-    _refuse(subject, ~(np.abs(scores) < LARGEST_TARGET), scores, what, fix)
-
-
 def _check_probabilities(subject: str, scores: Vector) -> None:
     fix = "Correct them, or pass arrays for both and response='score': scores may be any numbers."
     outside = ~(np.abs(scores - 0.5) <= 0.5 + SUM_TOLERANCE)
-    _refuse(subject, outside, scores, "probabilities outside of [0, 1]", fix)
+    _refuse(f"{subject} has probabilities outside of [0, 1]", outside, scores, fix)
     if scores.ndim > 1:
         off = np.abs(scores.sum(axis=1) - 1.0) > SUM_TOLERANCE
-        _refuse(subject, off, scores, "probabilities that do not add up to 1", fix)
+        _refuse(f"{subject} has probabilities that do not add up to 1", off, scores, fix)
 
 
-def _check_one_score(subject: str, scores: Matrix) -> None:
-    """Two classes have one score: check that the first column says the same as the second."""
-    off, size = np.abs(scores.sum(axis=1) - 1.0), np.abs(scores).max(axis=1)
-    fix = f"Pass the scores of the second class only, of shape ({len(scores)},)."
-    what = "scores of two classes that do not add up to 1"
-    _refuse(subject, off > SUM_TOLERANCE * (1.0 + size), scores, what, fix)
-
-
-def _refuse(subject: str, wrong: Mask, scores: Vector, what: str, fix: str) -> None:
+def _refuse(problem: str, wrong: Mask, scores: Vector, fix: str) -> None:
     """Raise an error that names the first row with something wrong in it, if there is one."""
     row = first_row(wrong)
     if row is not None:
-        raise ValueError(f"{subject} has {what}, first in row {row}: {scores[row]}. {fix}")
+        raise ValueError(f"{problem}, first in row {row}: {scores[row]}. {fix}")
 
 
 def count_rows(models: Models, X: Any, y: Any) -> int:
@@ -275,8 +245,9 @@ def _coded(models: Models, y: Any, missing_label: Any) -> tuple[AnyArray, Indice
     unknown = [v for v, k in zip(labels.values, code_of, strict=True) if k is None]
     if unknown:
         raise ValueError(
-            f"y has labels that the classifiers do not know: {listed(unknown)}. Their classes are "
-            f"{listed(classes)}. Fit them to rows of all classes, or mark these rows as unlabeled."
+            f"y has labels that the classifiers do not know: {shown_classes(unknown)}. Their "
+            f"classes are {shown_classes(classes)}. Fit them to rows of all classes, or mark these "
+            "rows as unlabeled."
         )
     return classes, np.array(code_of, np.intp)[labels.codes]
 
@@ -286,9 +257,9 @@ def _classes_of(models: Models) -> AnyArray | None:
     found = [_sorted_classes(name, model) for name, model in models.items() if not is_array(model)]
     if len(found) == 2 and found[0].tolist() != found[1].tolist():
         raise ValueError(
-            f"The candidate has the classes {listed(found[0])}, but the baseline has "
-            f"{listed(found[1])}. Both have to be fitted to the same classes. If one of these "
-            "marks unlabeled rows, drop them before you fit a supervised classifier."
+            f"The candidate has the classes {shown_classes(found[0])}, but the baseline has "
+            f"{shown_classes(found[1])}. Fit both to the same classes. If one of these marks "
+            "unlabeled rows, drop them before you fit a supervised classifier."
         )
     return found[0] if found else None
 
@@ -300,8 +271,8 @@ def _sorted_classes(name: str, model: Any) -> AnyArray:
     ordered = np.sort(np.asarray(classes))
     if len(ordered) < 2:
         raise ValueError(
-            f"{called(name, model)} knows one class only ({listed(ordered)}). Fit it to two or "
-            "more."
+            f"{called(name, model)} knows one class only ({shown_classes(ordered)}). Fit it to two "
+            "or more."
         )
     return ordered
 
@@ -323,8 +294,8 @@ def _classes_of_arrays(models: Models, known: AnyArray, n_rows: int) -> AnyArray
     if len(classes) != n_classes:
         raise ValueError(
             f"The scores are for {n_classes} classes, but y has labels of {len(classes)} "
-            f"({listed(classes)}), so that it is not clear which score belongs to which class. "
-            "Pass a fitted classifier, which knows its classes, instead of one of the arrays."
+            f"({shown_classes(classes)}), so that it is not clear which score belongs to which "
+            "class. Pass a fitted classifier, which knows its classes, instead of an array."
         )
     return classes
 
@@ -334,25 +305,9 @@ def _check_marker(markers: AnyArray, position: dict[Any, int]) -> None:
         if marker in position:
             raise ValueError(
                 f"{shown(marker)} marks unlabeled rows in y, but is a class of the classifiers. "
-                "Drop unlabeled rows before you fit a supervised classifier; or pass "
-                "missing_label=np.nan if it is a class in y too (then NaN, None and pd.NA mark "
-                "unlabeled rows)."
+                "Drop unlabeled rows before you fit a supervised classifier, or pass "
+                "missing_label=np.nan if it is a class in y as well."
             )
-
-
-def check_countable(known: KnownLabels, class_prior: Any) -> None:
-    is_confidence = isinstance(class_prior, str) and class_prior == "confidence"
-    if is_confidence and known.counts is not None and not known.counts.any():
-        raise ValueError(
-            "class_prior='confidence' counts labeled rows of each class, but y has none. Give "
-            "class_prior as an interval, or label some rows."
-        )
-
-
-def listed(classes: Iterable[Any]) -> str:
-    texts = [shown(c) for c in classes]
-    more = f" and {len(texts) - MAX_NAMED_CLASSES} more" if len(texts) > MAX_NAMED_CLASSES else ""
-    return ", ".join(texts[:MAX_NAMED_CLASSES]) + more
 
 
 def labels_of_targets(
@@ -360,38 +315,18 @@ def labels_of_targets(
 ) -> tuple[Labels, Assumptions]:
     """Return the targets of a regression, those that are unknown with their bounds."""
     marker = None if is_auto(missing_label) else missing_label
-    unlabeled = find_unlabeled(y, marker)
-    n = len(unlabeled)
-    target = np.zeros(n) if unlabeled.all() else split_targets(y, marker)[0]
-    raise_if_too_large("y", target)
-    low, high = _target_bounds(bounds, n)
-    targets = KnownTargets(target, ~unlabeled, low, high, weights)
-    wrong = unlabeled & ~(
-        (low <= high) & (np.abs(low) < LARGEST_TARGET) & (np.abs(high) < LARGEST_TARGET)
-    )
-    row = first_row(wrong | targets.contradicted())
-    if row is not None:
-        what = "are missing or not finite"
-        if low[row] > high[row]:
-            what = "cross"
-        elif not unlabeled[row]:
-            what = "exclude the target in y"
-        raise ValueError(
-            f"label_bounds {what} in row {row} (from {low[row]:.6g} to {high[row]:.6g}). Without "
-            "bounds of all unknown targets, two regressors have no worst case: pass "
-            "label_bounds=(low, high) that hold for all rows, or one such pair for each row."
-        )
-    targets = targets.with_equal_bounds_known()
-    return targets.labels(), targets.assumptions()
-
-
-def _target_bounds(bounds: Any, n: int) -> tuple[Vector, Vector]:
-    """Return lower and upper bounds of all targets, NaN where none are given."""
+    target, unlabeled = split_targets(y, marker, required=False)
+    n = len(target)
     given = np.full(2, np.nan) if bounds is None else np.asarray(bounds, dtype=np.float64)
     if given.shape not in ((2,), (n, 2)):
         raise ValueError(
             f"label_bounds has shape {given.shape}, but (2,) or ({n}, 2) is needed: lower and "
             "upper bound of the unknown targets."
         )
-    low, high = np.broadcast_to(given, (n, 2)).T
-    return low, high
+    lower, upper = np.broadcast_to(given, (n, 2)).T
+    targets = checked_targets(target, ~unlabeled, lower, upper, weights, "label_bounds")
+    targets.require_bounds(
+        "Without bounds of all unknown targets, two regressors have no worst case: pass "
+        "label_bounds=(low, high) that hold for all rows, or one such pair for each row."
+    )
+    return targets.labels(), targets.assumptions()
