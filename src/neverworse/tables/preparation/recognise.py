@@ -34,11 +34,12 @@ from neverworse.tables._errors import PlanError, TableError
 from neverworse.tables.preparation.notation import (
     ORDERS,
     THOUSANDS,
-    Dates,
     Numbers,
     Reading,
+    days,
     matches,
     normalised,
+    with_numbered_months,
 )
 from neverworse.tables.reading.delimited import DelimitedText, ReadOptions
 from neverworse.tables.reading.files import TableFile, encoding_of
@@ -104,16 +105,18 @@ def recognise(texts: Texts, hints: Hints) -> tuple[Reading | None, str]:
     n_values = len(texts.values)
     chosen = np.linspace(0, n_values - 1, min(n_values, SAMPLE_VALUES)).astype(np.int64)
     some = normalised(texts.values.take(chosen))
-    may_be_dates = np.mean(Dates.find(some).known) > MAJORITY / 2.0
+    some_dates = with_numbered_months(some)
+    orders = [order for order in ORDERS if not np.isnan(days(some_dates, order)).all()]
     may_be_numbers = np.mean(np.asarray(Numbers.find(some).bodies.is_valid())) > MAJORITY / 2.0
     said = Reading("yes/no").parse(some)
     if n_values <= SAMPLE_VALUES and not np.isnan(said).any() and len(np.unique(said)) == 2:
         return Reading("yes/no"), ""
     n_known = int(np.count_nonzero(texts.codes < n_values))
-    if may_be_dates:
-        dates = Dates.find(normalised(texts.values))
-        if texts.rows(dates.known) > MAJORITY * n_known:
-            return _date(texts, dates, hints)
+    if orders:
+        values = with_numbered_months(texts.values)
+        fits = {order: ~np.isnan(days(values, order)) for order in orders}
+        if texts.rows(np.logical_or.reduce(list(fits.values()))) > MAJORITY * n_known:
+            return _date(texts, fits, hints)
     if not may_be_numbers:
         return None, ""
     values = normalised(texts.values)
@@ -169,19 +172,16 @@ def _marks_of(texts: pa.Table, typed: pa.Table) -> tuple[set[str], set[str]]:
     return decimals, codes
 
 
-def _date(texts: Texts, dates: Dates, hints: Hints) -> tuple[Reading, str]:
-    marks = set(dates.marks[dates.known].tolist())
-    orders = [order for order, (mark, _) in ORDERS.items() if mark in marks]
-    fits = {order: ~np.isnan(dates.days(order)) for order in orders}
-    whole = [order for order in orders if fits[order].all()]
+def _date(texts: Texts, fits: Mapping[str, Mask], hints: Hints) -> tuple[Reading, str]:
+    whole = [order for order, mask in fits.items() if mask.all()]
     if not whole:
-        best = max(orders, key=lambda order: texts.rows(fits[order]))
+        best = max(fits, key=lambda order: texts.rows(fits[order]))
         raise _others(texts, f"dates ({best})", ~fits[best])
     if len(whole) == 2 and not whole[0].startswith("day."):
         if hints.dates is None:
             raise texts.error(
-                f"dates such as {texts.value(dates.known)!r}, and no number above 12 tells whether "
-                "the day or the month is first",
+                f"dates such as {texts.value(fits[whole[0]])!r}, and no number above 12 tells "
+                "whether the day or the month is first",
                 "Say so: --dates day-first, or --dates month-first.",
             )
         first = hints.dates.partition("-")[0]
