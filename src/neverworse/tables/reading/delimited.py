@@ -150,7 +150,7 @@ class DelimitedText:
         # PyArrow's own allocator gives memory back to the system and asks for it all the time.
         pool = pa.system_memory_pool()
         # Line breaks between quotes are slower to allow for, so only the second try does.
-        for parse.newlines_in_values in (True,) if self.file.once else (False, True):
+        for parse.newlines_in_values in (False, True):
             try:
                 table = arrow_csv.read_csv(self.file.native(), read, parse, convert, pool)
             except pa.ArrowInvalid as error:
@@ -162,21 +162,12 @@ class DelimitedText:
         raise self._explained(wrong)
 
     def stream(self, types: Types) -> Iterator[pa.RecordBatch]:
-        """Read some columns, of known types, a block of rows at a time.
-
-        PyArrow says only in words which value is not of the type of its column. So what it refuses,
-        and what cannot be read twice, is read as text, of which each column is converted here.
-        """
+        """Read some columns, of known types, a block of rows at a time."""
         wanted = {name: kind for name, kind in types.items() if name in self.names}
         try:
-            if not self.file.once:
-                yield from self._blocks(wanted)
-                return
+            yield from self._blocks(wanted)
         except pa.ArrowInvalid as error:
-            for _ in self._converted(wanted):
-                pass
-            raise self._explained(error) from None
-        yield from self._converted(wanted)
+            raise self._wrong_value(wanted) or self._explained(error) from None
 
     def some_rows(self) -> tuple[pa.Table, pa.Table] | None:
         """Return rows from the beginning and from places all over: as text, and by type.
@@ -235,24 +226,20 @@ class DelimitedText:
             raise self.file.empty()
         return first
 
-    def _converted(self, types: Types) -> Iterator[pa.RecordBatch]:
-        """Read text, and convert it to other types; say which value cannot be."""
-        as_read = {name: kind if is_text(kind) else pa.string() for name, kind in types.items()}
+    def _wrong_value(self, types: Types) -> TableError | None:
+        """Say which value is not of the type of its column, which PyArrow says only in words."""
         n_rows = 0
         try:
-            for block in self._blocks(as_read):
+            for block in self._blocks(dict.fromkeys(types, pa.string())):
                 texts = with_nulls(block, self.options.words)
-                columns = []
-                for k, (name, kind) in enumerate(types.items()):
-                    cells = texts.column(k)
-                    column = cells if is_text(kind) else self._cast(cells, kind)
-                    if column is None:
-                        raise self._wrong_value(name, kind, cells, n_rows)
-                    columns.append(column)
-                yield pa.RecordBatch.from_arrays(columns, names=list(types))
+                for name, kind in types.items():
+                    cells = texts.column(name)
+                    if not is_text(kind) and self._cast(cells, kind) is None:
+                        return self._wrong_cell(name, kind, cells, n_rows)
                 n_rows += texts.num_rows
         except pa.ArrowInvalid as error:
-            raise self._explained(error) from None
+            return self._explained(error)
+        return None
 
     def _cast(self, column: pa.Array, kind: pa.DataType) -> pa.Array | None:
         """Return text as another type, or nothing if some of it is not."""
@@ -267,7 +254,7 @@ class DelimitedText:
         except pa.ArrowInvalid:
             return None
 
-    def _wrong_value(
+    def _wrong_cell(
         self, name: str, kind: pa.DataType, texts: pa.Array, n_before: int
     ) -> TableError:
         def fails(row: int) -> bool:  # or one before it
@@ -293,13 +280,12 @@ class DelimitedText:
         return self._wrong_width() or self.file.error(f"cannot be read as CSV: {first}")
 
     def _wrong_width(self) -> TableError | None:
-        """Say which line has more or fewer cells than the header; of a pipe, if it is known still.
+        """Say which line has more or fewer cells than the header.
 
         PyArrow tells lines apart in threads, which do not know their numbers.
         """
-        file, line = self.file, 1
-        content: Any = io.BytesIO(file.head.rpartition(b"\n")[0]) if file.once else file.stream()
-        with io.TextIOWrapper(content, self._encoding, "replace", newline="") as text:
+        line = 1
+        with io.TextIOWrapper(self.file.stream(), self._encoding, "replace", newline="") as text:
             rows = csv.reader(text, delimiter=self.delimiter)
             try:
                 for row in rows:
@@ -313,7 +299,7 @@ class DelimitedText:
         other = ", ".join(repr(d) for d in DELIMITERS if any(d in name for name in self.names))
         hint = f" Perhaps the delimiter is wrong: --delimiter {other}." if other else ""
         return TableError(
-            f"{file.name}: line {line:,} has {count(len(row), 'cell')}, but the header has "
+            f"{self.file.name}: line {line:,} has {count(len(row), 'cell')}, but the header has "
             f"{len(self.names)}.",
             f"Put quotes around cells that contain the delimiter.{hint}",
             code="file",
