@@ -39,7 +39,6 @@ FREE_BYTES, MAX_RATIO = 100 * 2**20, 100  # a member of more bytes must not shri
 LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the first moment that zip archives know
 WITH_SKOPS = "Save the model with skops.io.dump(model, 'model.skops') where it was fitted."
 PICKLE = b"\x80"  # followed by the version of the protocol
-COMPRESSED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x04\x22M\x18", b"x\x01", b"x\x9c", b"x\xda")
 
 
 @dataclass(frozen=True)
@@ -348,10 +347,6 @@ def read_file(path: Path) -> bytes:
         raise ModelFileError(
             f"{path} is a pickle (of pickle or joblib). Opening it could run any code, so it was "
             f"not opened. {WITH_SKOPS}"
-        )
-    if contents.startswith(COMPRESSED):
-        raise ModelFileError(
-            f"{path} is compressed, perhaps a pickle of joblib; it was not opened. {WITH_SKOPS}"
         )
     if not contents.startswith(b"PK"):
         raise ModelFileError(f"{path} is not a model file, which is a zip archive. {WITH_SKOPS}")

@@ -214,17 +214,25 @@ def date_part(stamps: Vector, part: str) -> Vector:
 def coded(column: pa.ChunkedArray) -> tuple[list[str | None], Indices]:
     """Return the distinct values of a column as text, and which of them each row has.
 
-    Missing values are None, which comes last and may be there without being used.
+    Missing values are None, which comes last. There may be values that no row has.
     """
-    values, codes = distinct(column)
+    values, codes = _encoded(column)
     return [*as_text(values), None], codes
 
 
 def distinct(column: pa.ChunkedArray) -> tuple[pa.Array, Indices]:
     """Return the distinct values of a column, and which of them each row has.
 
-    Rows without a value have the number behind the last. There may be values that no row has.
+    Rows without a value have the number behind the last.
     """
+    values, codes = _encoded(column)
+    used = np.bincount(codes, minlength=len(values) + 1)[:-1] > 0
+    numbers = np.append(np.cumsum(used) - 1, np.count_nonzero(used))
+    return values.filter(pa.array(used)), numbers[codes]
+
+
+def _encoded(column: pa.ChunkedArray) -> tuple[pa.Array, Indices]:
+    """Return the values of a dictionary, and which of them each row has; see `distinct`."""
     if not pa.types.is_dictionary(column.type):
         try:
             column = column.dictionary_encode()
@@ -234,12 +242,9 @@ def distinct(column: pa.ChunkedArray) -> tuple[pa.Array, Indices]:
                 f"{cropped(str(column.type))}.",
                 "Split them, or leave it out: --drop COLUMN.",
             ) from None
-    if column.num_chunks == 1:
-        merged = column.chunk(0)
-    else:
-        merged = column.unify_dictionaries().combine_chunks()
-        if isinstance(merged, pa.ChunkedArray):
-            merged = pa.concat_arrays(merged.chunks)
+    merged = column.unify_dictionaries().combine_chunks()
+    if isinstance(merged, pa.ChunkedArray):
+        merged = pa.concat_arrays(merged.chunks)
     codes = merged.indices
     if codes.null_count:
         codes = pc.fill_null(codes.cast(pa.int64()), len(merged.dictionary))
@@ -341,13 +346,9 @@ def label_texts(
 ) -> tuple[list[str | None], Indices]:
     """Return the different labels of a column, None where there is none, and each row's number."""
     marked = {"", *(marker.strip() for marker in markers)}
-    values, codes = coded(column)
-    used = np.zeros(len(values), bool)
-    used[codes] = True
-    stripped = [(text or "").strip() for text in values]
-    return [
-        t if u and t not in marked else None for t, u in zip(stripped, used, strict=True)
-    ], codes
+    values, codes = distinct(column)
+    stripped = [(text or "").strip() for text in as_text(values)]
+    return [*(None if text in marked else text for text in stripped), None], codes
 
 
 def count_labels(column: pa.ChunkedArray, markers: Collection[str]) -> int:
