@@ -348,7 +348,7 @@ WRONG = [
     ("broken.parquet", "", 4, "broken.parquet cannot be read:"),
     ("broken.xlsx", "", 4, "broken.xlsx cannot be read as a workbook:"),
     ("broken.csv.gz", "", 4, "broken.csv.gz"),
-    ("model.csv", "", 4, "model.csv is a pickle. Export the table as CSV or Parquet."),
+    ("model.csv", "", 4, "model.csv is neither text nor a known format. Export the table as CSV"),
     ("gud.csv", "", 4, "There is no file gud.csv. Did you mean 'good.csv'?"),
     ("none/good.csv", "", 4, "There is no folder none."),
     ("good.csv", "--drop agee", 4, "no column 'agee' for --drop. Did you mean 'age'?"),

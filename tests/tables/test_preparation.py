@@ -328,6 +328,10 @@ def test_dates_in_another_order_are_read():
         ),
         ([5.5, 6.0, 99999.0, 99999.0], "2 rows have 99999, far from all other values."),
         ([1.0, None, None, None, 2.0], "60 % of the rows have no value. Find out why"),
+        (
+            ["a", "b", "A", "b"],
+            "'a' and 'A' count as two levels. If they are one, spell them alike.",
+        ),
         ([f"L{k}" for k in range(40)] * 3, "40 different values: the 30 most frequent ones get"),
         ([f"text {k}" for k in TWELVE], "12 different texts in 12 rows, so they are not used."),
         (

@@ -26,7 +26,7 @@ from neverworse.tables._errors import TableError
 from neverworse.tables.preparation import TablePreparation, takes_tables
 from neverworse.tables.preparation.recognise import DateOrder
 from neverworse.tables.preparation.values import Target, as_table, as_text, read_target
-from neverworse.tables.reading.delimited import is_text
+from neverworse.tables.reading.delimited import decoded, is_text
 from neverworse.tables.reading.formats import StoredTable
 
 # What spreadsheets take for the beginning of a formula, unless all of it is a number.
@@ -336,7 +336,7 @@ def with_names(columns: Mapping[str, Any], id_name: str | None, names: Any) -> d
 
 def id_texts(column: Any) -> pa.Array:
     """Return ids as text, whatever they are in the file: those of several files may differ."""
-    plain = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+    plain = decoded(column)
     if is_text(plain.type):
         return pc.fill_null(plain.cast(pa.string()), "").combine_chunks()
     return pa.array(["" if text is None else text for text in as_text(plain)], pa.string())

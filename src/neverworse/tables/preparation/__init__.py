@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -35,7 +36,6 @@ from neverworse.tables.preparation.values import (
     DATES,
     NUMBERS,
     as_table,
-    as_times,
     check_columns,
     check_known,
     coded,
@@ -43,6 +43,7 @@ from neverworse.tables.preparation.values import (
     distinct_days,
     numbers,
 )
+from neverworse.tables.reading.delimited import as_times, is_text
 
 BATCH_ROWS = 1 << 15  # which stay in the cache of a core while they are prepared
 MAX_FEATURES = 50_000
@@ -308,8 +309,9 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Yield the numbers of some rows, and then the parts of their dates, with their columns."""
         for name in self.number_names_:
             column = pa.chunked_array([batch.column(name)])
-            if self.types_[name].startswith("time"):
-                column = as_times(column)
+            if self.types_[name].startswith("time") and is_text(column.type):
+                with contextlib.suppress(pa.ArrowInvalid):
+                    column = as_times(column.cast(pa.string()), pa.time64("us"))
             yield name, numbers(name, column, readings[name] or NUMBERS, first_row=start)
         for name in self.date_names_:
             column = pa.chunked_array([batch.column(name)])

@@ -41,7 +41,7 @@ from neverworse.tables.preparation.values import (
     is_number,
     numbers,
 )
-from neverworse.tables.reading.delimited import TEXT, is_text
+from neverworse.tables.reading.delimited import TEXT, decoded, is_text
 
 Kind = Literal["number", "category", "date", "dropped"]
 
@@ -274,12 +274,26 @@ def _levels(name: str, values: Sequence[str | None], codes: Indices, n_missing: 
         return _dropped(name, CONSTANT, n_missing)
     baseline = "missing" if levels[0] is None else cropped(levels[0], 30)
     note = f"{len(levels):,} levels, compared with {baseline!r}"
-    return ColumnPlan(name, "category", note, n_missing, CATEGORY, CATEGORY.words, levels=levels)
+    return ColumnPlan(
+        *(name, "category", note, n_missing, CATEGORY, CATEGORY.words, _twins(levels)),
+        levels=levels,
+    )
 
 
 def level_of(value: str | None) -> str | None:
     """Return the level that a value means: spaces around it do not matter."""
     return None if value is None else value.strip()
+
+
+def _twins(levels: Sequence[str | None]) -> str:
+    """Say that two levels differ in capital letters only."""
+    folded: dict[str, str] = {}
+    for level in levels:
+        if level is not None and folded.setdefault(level.casefold(), level) != level:
+            twin = folded[level.casefold()]
+            both = f"{cropped(twin)!r} and {cropped(level)!r} count as two levels."
+            return f"{both} If they are one, spell them alike."
+    return ""
 
 
 def _date(name: str, column: pa.ChunkedArray, n_missing: int, reading: Reading) -> ColumnPlan:
@@ -343,8 +357,7 @@ def _examples(column: pa.ChunkedArray, reading: Reading | None) -> list[str]:
     some = column.drop_null().slice(0, 100)
     if pa.types.is_nested(some.type):
         return [cropped(str(some[0]))] if len(some) else []
-    if pa.types.is_dictionary(some.type):
-        some = some.cast(some.type.value_type)
+    some = decoded(some)
     texts = dict.fromkeys(text for text in as_text(some) if text is not None)
     if reading is not None and reading.decimal == "," and pa.types.is_floating(some.type):
         texts = dict.fromkeys(text.replace(".", ",") for text in texts)

@@ -138,38 +138,27 @@ def found_options(files: Sequence[TableFile], options: ReadOptions) -> ReadOptio
     decimals: set[str] = set()
     codes: set[str] = set()
     for file in files:
-        found = DelimitedText(file, options).some_rows() if file.format == "csv" else None
-        if found is not None:
-            with_marks, with_zeros = _marks_of(*found)
-            decimals |= with_marks
-            codes |= with_zeros
+        table = DelimitedText(file, options).some_rows() if file.format == "csv" else pa.table({})
+        for name, column in zip(table.column_names, table.columns, strict=True):
+            values = normalised(column.drop_null().unique())
+            if matches(values, "^-?[0-9]+$").all():
+                codes |= {name} if matches(values, "^0[0-9]").any() else set()
+            else:
+                decimals |= _decimals(values)
     decimal = options.decimal or (decimals.pop() if len(decimals) == 1 else None)
     return replace(options, decimal=decimal, text=options.text | codes)
 
 
-def _marks_of(texts: pa.Table, typed: pa.Table) -> tuple[set[str], set[str]]:
-    """Return the decimal marks that columns tell, and the columns of codes with leading zeros.
-
-    Of the same rows as text, and as what a reader of numbers with a decimal point makes of them.
-    """
-    decimals: set[str] = set()
-    codes: set[str] = set()
-    for k, kind in enumerate(typed.schema.types):
-        if pa.types.is_integer(kind):
-            if pc.any(pc.match_substring_regex(texts.column(k), "^0[0-9]")).as_py():
-                codes.add(texts.column_names[k])
-        elif (pa.types.is_floating(kind) and "." not in decimals) or pa.types.is_string(kind):
-            values = texts.column(k).drop_null().unique()
-            found = Numbers.find(normalised(values))
-            fits = {
-                decimal: np.logical_or.reduce(
-                    [found.fits(t, decimal) for t in THOUSANDS if t != decimal]
-                )
-                for decimal in ".,"
-            }
-            if np.count_nonzero(fits["."] | fits[","]) > MAJORITY * len(values):
-                decimals |= {d for d, o in (".,", ",.") if (fits[d] & ~fits[o]).any()}
-    return decimals, codes
+def _decimals(values: pa.Array) -> set[str]:
+    """Return the decimal marks of numbers that could have no other."""
+    found = Numbers.find(values)
+    fits = {
+        decimal: np.logical_or.reduce([found.fits(t, decimal) for t in THOUSANDS if t != decimal])
+        for decimal in ".,"
+    }
+    if np.count_nonzero(fits["."] | fits[","]) <= MAJORITY * len(values):
+        return set()
+    return {one for one, other in (".,", ",.") if (fits[one] & ~fits[other]).any()}
 
 
 def _date(texts: Texts, fits: Mapping[str, Mask], hints: Hints) -> tuple[Reading, str]:

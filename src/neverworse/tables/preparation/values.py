@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from neverworse._typing import AnyArray, Indices, Mask, Vector
 from neverworse._words import count, cropped, nearest, quoted
 from neverworse.tables._errors import TableError, no_column
 from neverworse.tables.preparation.notation import Reading
-from neverworse.tables.reading.delimited import is_text, spells_number
+from neverworse.tables.reading.delimited import decoded, is_text, spells_number
 from neverworse.tables.reading.formats import StoredTable
 
 PER_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
@@ -101,16 +100,13 @@ def check_columns(names: Sequence[str], needed: Sequence[str]) -> None:
 
 def is_number(kind: pa.DataType) -> bool:
     """Whether values can be taken as numbers: durations and times of the day can, too."""
-    kind, types = kind.value_type if pa.types.is_dictionary(kind) else kind, pa.types
-    counted = (types.is_integer, types.is_floating, types.is_decimal)
-    return any(
-        is_one(kind) for is_one in (*counted, types.is_boolean, types.is_duration, types.is_time)
-    )
+    types = pa.types
+    checks = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean)
+    return any(check(kind) for check in (*checks, types.is_duration, types.is_time))
 
 
 def is_date(kind: pa.DataType) -> bool:
     """Whether values are dates, with or without a time."""
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
 
 
@@ -126,8 +122,8 @@ def numbers(
         return _floats(column)
     if is_text(kind):
         return _spelled(name, column, reading, first_row)
-    if pa.types.is_dictionary(kind):
-        column, kind = column.cast(kind.value_type), kind.value_type
+    column = decoded(column)
+    kind = column.type
     if pa.types.is_boolean(kind):
         column = column.cast(pa.int8())
     elif pa.types.is_time(kind):
@@ -160,15 +156,6 @@ def row_weights(name: str, column: pa.ChunkedArray) -> Vector:
     return weights
 
 
-def as_times(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return times of the day that may be spelled as text; what else there is, as it is."""
-    if is_text(column.type):
-        with contextlib.suppress(pa.ArrowInvalid):
-            some_day = pc.binary_join_element_wise("1970-01-01T", column.cast(pa.string()), "")
-            return some_day.cast(pa.timestamp("us")).cast(pa.time64("us"))
-    return column
-
-
 def days(
     name: str, column: pa.ChunkedArray, reading: Reading = DATES, *, first_row: int = 0
 ) -> Vector:
@@ -180,8 +167,7 @@ def days(
             column = column.cast(pa.string()).cast(pa.timestamp("us"))
         except pa.ArrowInvalid:
             return _spelled(name, column, reading, first_row)
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+    column = decoded(column)
     if not is_date(column.type):
         raise _other_type(name, column, reading)
     stamps = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())

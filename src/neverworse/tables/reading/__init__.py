@@ -16,7 +16,7 @@ from pyarrow import ipc, parquet
 
 from neverworse._words import quoted
 from neverworse.tables._errors import TableError
-from neverworse.tables.reading.delimited import DelimitedText, ReadOptions, with_nulls
+from neverworse.tables.reading.delimited import DelimitedText, ReadOptions, decoded, with_nulls
 from neverworse.tables.reading.files import STDIN, TableFile, printable
 from neverworse.tables.reading.formats import (
     StoredTable,
@@ -100,7 +100,7 @@ def stacked(tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def _joined(name: str, columns: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
-    plain = [c.cast(c.type.value_type) if pa.types.is_dictionary(c.type) else c for c in columns]
+    plain = [decoded(column) for column in columns]
     # Numbers in one file and text in another: text, in which preparation looks for numbers.
     for as_text in (False, True):
         with contextlib.suppress(pa.ArrowException):

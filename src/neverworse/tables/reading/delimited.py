@@ -84,6 +84,11 @@ def is_text(kind: pa.DataType) -> bool:
     )
 
 
+def decoded(column: Any) -> Any:
+    """Return values in place of a dictionary and what refers to it."""
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
 def spells_number(text: str) -> bool:
     """Whether a text is a number."""
     try:
@@ -91,6 +96,12 @@ def spells_number(text: str) -> bool:
     except ValueError:
         return False
     return "_" not in text
+
+
+def as_times(texts: Any, kind: pa.DataType) -> Any:
+    """Return text as times of the day, which PyArrow finds only beside a date."""
+    some_day = pc.binary_join_element_wise("1970-01-01T", texts, "")
+    return some_day.cast(pa.timestamp("us")).cast(kind)
 
 
 def with_nulls(rows: Any, words: Sequence[str]) -> Any:
@@ -146,7 +157,7 @@ class DelimitedText:
         names = self.names
         convert = self._conversion({n: TEXT for n in self.options.text if n in names})
         convert.auto_dict_encode = True
-        read, parse = self._reading(PART_BYTES), self._parsing()
+        read, parse = self._reading(PART_BYTES), arrow_csv.ParseOptions(delimiter=self.delimiter)
         # PyArrow's own allocator gives memory back to the system and asks for it all the time.
         pool = pa.system_memory_pool()
         # Line breaks between quotes are slower to allow for, so only the second try does.
@@ -169,10 +180,10 @@ class DelimitedText:
         except pa.ArrowInvalid as error:
             raise self._wrong_value(wanted) or self._explained(error) from None
 
-    def some_rows(self) -> tuple[pa.Table, pa.Table] | None:
-        """Return rows from the beginning and from places all over: as text, and by type.
+    def some_rows(self) -> pa.Table:
+        """Return rows from the beginning and from places all over, as text.
 
-        Nothing if they cannot be read in this way; what is wrong is found when all rows are.
+        None if they cannot be read in this way; what is wrong is found when all rows are read.
         """
         text = self._first_lines[:HEAD_CHARACTERS]
         if len(text) == HEAD_CHARACTERS:
@@ -182,20 +193,15 @@ class DelimitedText:
             for piece in self.file.pieces(N_PIECES, PIECE_BYTES):
                 text += piece.partition(b"\n")[2].rpartition(b"\n")[0].decode(encoding, "replace")
                 text += "\n"
-        parse = self._parsing()
-        parse.invalid_row_handler = lambda _: "skip"
+        parse = arrow_csv.ParseOptions(
+            delimiter=self.delimiter, invalid_row_handler=lambda _: "skip"
+        )
+        convert = self._conversion(dict.fromkeys(self.names, pa.string()))
         try:
-            as_text, by_type = (
-                arrow_csv.read_csv(
-                    pa.BufferReader(text.encode()),
-                    parse_options=parse,
-                    convert_options=self._conversion(types),
-                )
-                for types in (dict.fromkeys(self.names, pa.string()), {})
-            )
-        except (pa.ArrowException, UnicodeError, TableError):
-            return None
-        return as_text, by_type
+            source = pa.BufferReader(text.encode())
+            return arrow_csv.read_csv(source, parse_options=parse, convert_options=convert)
+        except (pa.ArrowException, UnicodeError):
+            return pa.table({})
 
     def first_types(self) -> dict[str, pa.DataType]:
         """Return the types of all columns, as far as the first rows tell.
@@ -233,7 +239,7 @@ class DelimitedText:
             for block in self._blocks(dict.fromkeys(types, pa.string())):
                 texts = with_nulls(block, self.options.words)
                 for name, kind in types.items():
-                    cells = texts.column(name)
+                    cells = pc.utf8_trim_whitespace(texts.column(name))
                     if not is_text(kind) and self._cast(cells, kind) is None:
                         return self._wrong_cell(name, kind, cells, n_rows)
                 n_rows += texts.num_rows
@@ -241,16 +247,12 @@ class DelimitedText:
             return self._explained(error)
         return None
 
-    def _cast(self, column: pa.Array, kind: pa.DataType) -> pa.Array | None:
+    def _cast(self, texts: pa.Array, kind: pa.DataType) -> pa.Array | None:
         """Return text as another type, or nothing if some of it is not."""
-        texts = pc.utf8_trim_whitespace(column)
         if pa.types.is_floating(kind) and self.options.decimal == ",":
             texts = pc.replace_substring(pc.replace_substring(texts, ".", "?"), ",", ".")
         try:
-            if not pa.types.is_time(kind):
-                return texts.cast(kind)
-            some_day = pc.binary_join_element_wise("1970-01-01T", texts, "")
-            return some_day.cast(pa.timestamp("us")).cast(kind)
+            return as_times(texts, kind) if pa.types.is_time(kind) else texts.cast(kind)
         except pa.ArrowInvalid:
             return None
 
@@ -310,18 +312,15 @@ class DelimitedText:
             yield from reader
 
     def _open(self, types: Types) -> Any:
-        convert, parse = self._conversion(types), self._parsing()
+        convert = self._conversion(types)
         convert.include_columns = list(types)
-        parse.newlines_in_values = True
+        parse = arrow_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True)
         return arrow_csv.open_csv(self.file.native(), self._reading(BLOCK_BYTES), parse, convert)
 
     def _reading(self, block_size: int) -> arrow_csv.ReadOptions:
         utf8 = codecs.lookup(self._encoding).name == "utf-8"  # which PyArrow need not recode
         encoding = "utf8" if utf8 else self._encoding
         return arrow_csv.ReadOptions(encoding=encoding, block_size=block_size)
-
-    def _parsing(self) -> arrow_csv.ParseOptions:
-        return arrow_csv.ParseOptions(delimiter=self.delimiter)
 
     def _conversion(self, types: Types) -> arrow_csv.ConvertOptions:
         return arrow_csv.ConvertOptions(
