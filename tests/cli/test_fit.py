@@ -360,7 +360,7 @@ WRONG = [
     ("good.csv", "header.csv", 4, "header.csv lacks"),
     ("good.csv", "--prior yess=0.3", 4, "no class 'yess' for --prior. Did you mean 'yes'?"),
     ("good.csv", "--prior yes=0.9 --prior no=0.9", 4, "--prior is infeasible"),
-    ("good.csv", "--prior confidence --weight age", 4, "--prior confidence counts rows"),
+    ("good.csv", "--prior confidence --weight age", 4, "--prior 'confidence' counts rows"),
     ("good.csv", "--id sick", 2, "--target and --id both name the column 'sick'"),
     ("good.csv", "--drop sick", 2, "--target and --drop both name the column 'sick'"),
     ("good.csv", "--categorical sick", 2, "--target and --categorical both name"),

@@ -445,10 +445,10 @@ def test_columns_that_are_missing_later():
     with pytest.raises(TableError) as caught:
         preparation.transform(table)
     assert str(caught.value) == (
-        "The table lacks a column that the model was fitted to: 'number'. Add it, with empty cells "
-        "where values are unknown, or correct the names. Did you mean 'Number'?"
+        "The table lacks 1 column that the model was fitted to: 'number'. Add what is missing, "
+        "with empty cells where values are unknown, or correct the names. Did you mean 'Number'?"
     )
-    with pytest.raises(TableError, match=r"lacks 2 columns .*: 'number', 'whole'. Add them"):
+    with pytest.raises(TableError, match=r"lacks 2 columns .*: 'number', 'whole'. Add what"):
         preparation.transform(frame().drop(columns=["number", "whole"]))
 
 

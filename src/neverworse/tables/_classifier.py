@@ -106,7 +106,9 @@ class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Labels; None, NaN or an empty text where there is none.
         sample_weight : array-like of shape (n_rows,), optional
         """
-        labels = pa.table({"y": y if isinstance(y, pa.ChunkedArray) else pa.array(_plain(y))})
+        if not isinstance(y, pa.Array | pa.ChunkedArray):
+            y = pa.array(np.asarray(y, dtype=object), from_pandas=True)  # NaN is a missing label
+        labels = pa.table({"y": y})
         self.fit_target(X, read_target(labels, "y"), sample_weight)
         return self
 
@@ -188,14 +190,6 @@ class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         return takes_tables(super().__sklearn_tags__())
-
-
-def _plain(y: Any) -> Any:
-    """Return labels as PyArrow takes them; NaN is a missing one."""
-    if isinstance(y, pa.Array):
-        return y
-    values = np.asarray(y, dtype=object)
-    return [None if value is None or value != value else value for value in values.tolist()]
 
 
 def fitted_features(preparation: TablePreparation, table: pa.Table | StoredTable) -> Matrix | Rows:

@@ -49,8 +49,7 @@ class Noticed:
 
     def sentences(self) -> Iterator[str]:
         if self.extra:
-            were = "was" if len(self.extra) == 1 else "were"
-            yield f"{count(len(self.extra), 'column')} {were} ignored: {quoted(self.extra)}."
+            yield f"Ignored {count(len(self.extra), 'column')}: {quoted(self.extra)}."
         for name, levels in self.new_levels.items():
             n_rows = sum(levels.values())
             most = [level for level, _ in levels.most_common(3)]

@@ -94,17 +94,6 @@ class Reading:
             said.append("(1) is -1")
         return ", ".join(said)
 
-    @property
-    def shown(self) -> str:
-        """The same, with an example where words leave open how a value is written."""
-        if self.kind == "date":
-            mark, fields = ORDERS[self.order or "year-month-day"]
-            parts = {"day": "31", "month": "01", "year": "2026"}
-            return f"{self.words} ({mark.join(parts[each] for each in fields)})"
-        if self.kind != "number" or self.plain:
-            return self.words
-        return f"{self.words} ({f'1{self.thousands}234{self.decimal}5 {self.unit}'.rstrip()})"
-
     def to_dict(self) -> dict[str, Any]:
         """Return what differs from the plain reading of this kind."""
         default = vars(Reading(self.kind))

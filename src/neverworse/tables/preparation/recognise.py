@@ -42,7 +42,7 @@ from neverworse.tables.preparation.notation import (
     with_numbered_months,
 )
 from neverworse.tables.reading.delimited import DelimitedText, ReadOptions
-from neverworse.tables.reading.files import TableFile, encoding_of
+from neverworse.tables.reading.files import TableFile
 
 FEW_VALUES = 10  # texts that are levels of a category, however few rows there are
 MAJORITY = 0.5
@@ -330,25 +330,19 @@ def text_columns(columns: Mapping[str, Mapping[str, Any]], decimal: str | None) 
 
 def read_plan(path: Path) -> dict[str, dict[str, Any]]:
     """Return what a file says about columns; each entry is checked."""
-    make = f"with --plan {path.name}."
+    make = f"Make one with --plan {path.name}."
     try:
-        content = path.read_bytes()
+        plan = json.loads(path.read_bytes())
     except (FileNotFoundError, IsADirectoryError):
-        raise PlanError(f"There is no plan {path}. Make one {make}") from None
-    try:
-        plan = json.loads(content.decode(encoding_of(content) or "utf-8").removeprefix("\ufeff"))
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-        raise PlanError(f"{path} is not a plan: {error}. Make one {make}") from None
-    if not isinstance(plan, dict) or MARK not in plan:
-        raise PlanError(f"{path} is not a plan. Make one {make}")
-    if plan[MARK] != VERSION:
-        raise PlanError(
-            f"{path} is a plan of version {plan[MARK]!r}, but this program reads {VERSION}. Make a "
-            f"new one {make}"
-        )
-    columns = plan.get("columns")
+        raise PlanError(f"There is no plan {path}. {make}") from None
+    except (ValueError, RecursionError) as error:
+        raise PlanError(f"{path} is not a plan: {error}. {make}") from None
+    columns = plan.get("columns") if isinstance(plan, dict) and MARK in plan else None
     if not isinstance(columns, dict):
-        raise PlanError(f"{path} has no columns. Make a new one {make}")
+        raise PlanError(f"{path} is not a plan. {make}")
+    if plan[MARK] != VERSION:
+        problem = f"{path} is a plan of version {plan[MARK]!r}, but this program reads {VERSION}."
+        raise PlanError(f"{problem} {make}")
     for name, entry in columns.items():
         if not isinstance(entry, dict):
             raise PlanError(

@@ -81,21 +81,18 @@ def check_known(names: Sequence[str], wanted: Collection[str], option: str) -> N
 
 def check_columns(names: Sequence[str], needed: Sequence[str]) -> None:
     """Raise if a column is missing that features are made of."""
-    there, wanted = set(names), set(needed)
-    missing = [name for name in needed if name not in there]
-    if not missing:
-        return
-    extra = [name for name in names if name not in wanted]
-    one = len(missing) == 1
-    hint = nearest(missing[0], extra) if one and extra else ""
-    raise TableError(
-        f"The table lacks {'a column' if one else f'{len(missing):,} columns'} that the model was "
-        f"fitted to: {quoted(missing)}.",
-        f"Add {'it' if one else 'them'}, with empty cells where values are unknown, or correct "
-        f"the names. {hint}".rstrip(),
-        code="column",
-        column=missing[0],
-    )
+    missing = [name for name in needed if name not in set(names)]
+    if missing:
+        extra = [name for name in names if name not in set(needed)]
+        hint = nearest(missing[0], extra) if len(missing) == 1 and extra else ""
+        raise TableError(
+            f"The table lacks {count(len(missing), 'column')} that the model was fitted to: "
+            f"{quoted(missing)}.",
+            "Add what is missing, with empty cells where values are unknown, or correct the names. "
+            f"{hint}".rstrip(),
+            code="column",
+            column=missing[0],
+        )
 
 
 def is_number(kind: pa.DataType) -> bool:
@@ -132,13 +129,14 @@ def numbers(
     elif pa.types.is_duration(kind):
         return _floats(column.cast(pa.int64())) / (DAY * PER_SECOND[kind.unit])
     elif not is_number(kind):
-        raise _other_type(name, column, reading)
+        found = f"but holds values of type {column.type}."
+        raise TableError(f"{_should_hold(name, reading)}, {found}", column=name)
     return _floats(column.cast(pa.float64(), safe=False))
 
 
-def _other_type(name: str, column: pa.ChunkedArray, reading: Reading) -> TableError:
-    found = f"but holds values of type {column.type}."
-    return TableError(f"Column {name!r} should hold {reading.shown}, {found}", column=name)
+def _should_hold(name: str, reading: Reading) -> str:
+    what = "dates (2026-01-31)" if reading == DATES else reading.words
+    return f"Column {name!r} should hold {what}"
 
 
 def row_weights(name: str, column: pa.ChunkedArray) -> Vector:
@@ -169,7 +167,8 @@ def days(
             return _spelled(name, column, reading, first_row)
     column = decoded(column)
     if not is_date(column.type):
-        raise _other_type(name, column, reading)
+        found = f"but holds values of type {column.type}."
+        raise TableError(f"{_should_hold(name, reading)}, {found}", column=name)
     stamps = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
     return _floats(stamps) / (DAY * 1e6)
 
@@ -259,7 +258,7 @@ def _spelled(name: str, column: pa.ChunkedArray, reading: Reading, first_row: in
         row = int(np.argmax(wrong))
         text = cropped(str(values[int(codes[row])]))
         raise TableError(
-            f"Column {name!r} should hold {reading.shown}, but has {text!r}",
+            f"{_should_hold(name, reading)}, but has {text!r}",
             f"Correct it; if it marks missing values: --missing {text!r}.",
             column=name,
             row=first_row + row,

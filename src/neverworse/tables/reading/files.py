@@ -117,7 +117,8 @@ class TableFile:
         if self.compression is None:
             return self._first_bytes
         with self.explained(), self.stream() as stream:
-            return _first_of(stream)
+            head: bytes = stream.read(HEAD_BYTES)
+            return head
 
     @cached_property
     def format(self) -> Format:
@@ -273,11 +274,10 @@ def is_too_long(error: pa.ArrowInvalid) -> bool:
 def _not_there(path: str) -> TableError:
     folder = Path(path).parent
     if not folder.is_dir():
-        return TableError(
-            f"There is no folder {printable(folder)}.", "Check the path.", code="file"
-        )
+        problem = f"There is no folder {printable(folder)}."
+        return TableError(problem, "Check the path.", code="file")
     others = [printable(other.name) for other in folder.iterdir() if other.is_file()]
-    hint = nearest(printable(Path(path).name), others) if others else ""
+    hint = nearest(printable(Path(path).name), others)
     hint = hint if hint.startswith("Did you mean") else "Check the name and the folder."
     return TableError(f"There is no file {printable(path)}.", hint, code="file")
 
@@ -285,23 +285,6 @@ def _not_there(path: str) -> TableError:
 def _signed(head: bytes, signatures: dict[bytes, Any]) -> Any:
     """Return what the first bytes are the signature of, None if of nothing."""
     return next((what for mark, what in signatures.items() if head.startswith(mark)), None)
-
-
-def _first_of(stream: Any) -> bytes:
-    parts: list[bytes] = []
-    missing = HEAD_BYTES
-    while missing:
-        try:
-            part = stream.read(missing)
-        except (EOFError, OSError, zipfile.BadZipFile, lzma.LZMAError):
-            if parts:
-                break
-            raise
-        if not part:
-            break
-        parts.append(part)
-        missing -= len(part)
-    return b"".join(parts)
 
 
 def _first_line(error: Exception) -> str:

@@ -93,26 +93,18 @@ class StoredTable:
         wanted = set(range(len(self.sizes())) if chosen is None else chosen)
         first = 0  # of the row group, among all batches
         for file in self.files:
-            groups = []
-            for group, rows in enumerate(file.group_rows):
-                numbers = range(first, first - (-rows // self.batch_rows))
-                if not wanted.isdisjoint(numbers):
-                    groups.append((group, numbers))
-                first = numbers.stop
-            if groups:
-                yield from self._read(file, groups, wanted)
-
-    def _read(
-        self, file: File, groups: list[tuple[int, range]], wanted: set[int]
-    ) -> Iterator[pa.Table]:
-        with file.open() as opened:
-            for group, numbers in groups:
-                batches = opened.iter_batches(
-                    self.batch_rows, row_groups=[group], columns=self.column_names
-                )
-                for number, batch in zip(numbers, batches, strict=True):
-                    if number in wanted:
-                        yield with_nulls(pa.Table.from_batches([batch]), self.missing)
+            with file.open() as opened:
+                for group, rows in enumerate(file.group_rows):
+                    numbers = range(first, first - (-rows // self.batch_rows))
+                    first = numbers.stop
+                    if wanted.isdisjoint(numbers):
+                        continue
+                    batches = opened.iter_batches(
+                        self.batch_rows, row_groups=[group], columns=self.column_names
+                    )
+                    for number, batch in zip(numbers, batches, strict=True):
+                        if number in wanted:
+                            yield with_nulls(pa.Table.from_batches([batch]), self.missing)
 
 
 def read_arrow(file: TableFile) -> pa.Table:
