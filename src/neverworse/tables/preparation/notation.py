@@ -111,11 +111,7 @@ class Reading:
         fits = found.fits(self.thousands, self.decimal) & _mask(pc.equal(found.units, self.unit))
         if not self.parentheses:
             fits &= ~found.enclosed
-        parsed = np.where(fits, found.floats(self.thousands, self.decimal), np.nan)
-        if self.plain:  # what else Python knows: inf, and digits of other scripts
-            for k in np.flatnonzero(~fits).tolist():
-                parsed[k] = _float(values[k].as_py())
-        return parsed
+        return np.where(fits, found.floats(self.thousands, self.decimal), np.nan)
 
 
 ORDERS = {
@@ -242,13 +238,6 @@ def days(values: pa.Array, order: str) -> Vector:
     fits &= dates < (months + 1).astype("datetime64[D]")
     seconds = 3600.0 * hour + 60.0 * minute + second
     return np.where(fits, dates.astype(np.float64) + seconds / 86_400.0, np.nan)
-
-
-def _float(text: str) -> float:
-    try:
-        return np.nan if "_" in text else float(text)
-    except ValueError:
-        return np.nan
 
 
 def _floats(texts: pa.Array) -> Vector:

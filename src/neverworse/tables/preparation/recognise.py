@@ -183,8 +183,7 @@ def _number(
 ) -> tuple[Reading | None, str]:
     found = Numbers.find(values)
     fits = {pair: found.fits(*pair) for pair in _conventions(found.marks())}
-    plain = ~np.isnan(Reading("number").parse(values))
-    likely = np.logical_or.reduce([plain, *fits.values()])
+    likely = np.logical_or.reduce(list(fits.values()))
     units = found.common_units(likely, MAX_UNITS)
     likely &= np.asarray(pc.is_in(found.units, pa.array(units, pa.string())))
     if texts.rows(likely) <= MAJORITY * n_known:
@@ -203,8 +202,6 @@ def _number(
             f"Write all of them in one unit; {category}",
         )
     whole = [pair for pair, mask in fits.items() if mask.all()]
-    if not whole and plain.all():  # one of them is infinite, which is no question of notation
-        return Reading("number"), ""
     if not whole:
         best = fits[max(fits, key=lambda pair: texts.rows(fits[pair]))]
         raise texts.error(

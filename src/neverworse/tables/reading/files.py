@@ -52,6 +52,11 @@ BINARY: dict[bytes, Format] = {
     b"\xd0\xcf\x11\xe0": "excel",
     ZIP: "excel",
 }
+# What libraries raise for files that are damaged; zipfile, for a password: RuntimeError.
+UNREADABLE = (
+    *(EOFError, OSError, RuntimeError, ValueError),
+    *(lzma.LZMAError, pa.ArrowException, zipfile.BadZipFile, zlib.error),
+)
 BOMS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8"}
 
 
@@ -165,14 +170,9 @@ class TableFile:
             yield
         except TableError:
             raise
-        except (EOFError, lzma.LZMAError, zipfile.BadZipFile, zlib.error) as error:
-            raise self.error(f"is damaged or incomplete: {_first_line(error)}") from None
-        except RuntimeError as error:  # of zipfile: a password, or a method that it does not know
-            problem = f"cannot be unpacked here: {_first_line(error)}"
-            raise self.error(problem, "Unpack it first.") from None
         except UnicodeDecodeError:
             raise self.not_decoded() from None
-        except (pa.ArrowException, OSError, ValueError) as error:
+        except UNREADABLE as error:
             if isinstance(error, pa.ArrowInvalid) and is_too_long(error):
                 raise self.too_long() from None
             if isinstance(error, OSError) and error.errno is not None and error.strerror:
