@@ -48,11 +48,11 @@ class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     estimator : classifier, optional
         Classifies the features; `ProjectedLeastSquaresClassifier` with ``alpha="loo"`` by default.
-        Labels reach it as numbers of classes, and NaN where there is none.
+        Labels are passed to it as class indices, NaN where a row has none.
     categorical, drop : sequences of str
         See `TablePreparation`.
     columns, decimal, dates : optional
-        How the text in columns is read; see `TablePreparation`.
+        How to read columns of text; see `TablePreparation`.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     estimator_ : classifier
         Fitted to the features.
     baseline_ : classifier
-        The supervised one of the same features, if `estimator_` has none inside.
+        The supervised baseline on the same features, if `estimator_` does not hold one.
     certificate_ : Certificate
         Of `estimator_`.
 
@@ -101,7 +101,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : table
-            Of PyArrow, pandas, polars: without the target.
+            Of PyArrow, pandas or polars, without the target.
         y : array-like of shape (n_rows,)
             Labels; None, NaN or an empty text where there is none.
         sample_weight : array-like of shape (n_rows,), optional
@@ -143,17 +143,17 @@ class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @available_if(_has("predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Matrix:
-        """Return probabilities of the classes: the scores, brought into range."""
+        """Return class probabilities."""
         return self._fitted().predict_proba(self.preparation_.transform(X))
 
     @available_if(_has("decision_function"))  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Vector:
-        """Return the scores of the rows as the classifier gives them."""
+        """Return the decision function of the classifier."""
         return self._fitted().decision_function(self.preparation_.transform(X))
 
     @property
     def certificate_(self) -> Certificate:
-        """What is proved about the classifier against the supervised one."""
+        """The certificate of the classifier against the supervised one."""
         certificate: Certificate = self._fitted().certificate_
         # The classifier of the features knows classes by number only.
         prior = tuple(

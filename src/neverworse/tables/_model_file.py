@@ -54,7 +54,7 @@ class LoadedModel:
     sha256 : str
         Of the file.
     notes : tuple of str
-        Sentences for people: what is not as it was where the model was saved.
+        Sentences about versions that differ from those with which the model was saved.
 
     Examples
     --------
@@ -91,9 +91,9 @@ def save_model(
     model : estimator
         A fitted model, usually a pipeline, of scikit-learn and neverworse.
     path : str or Path
-        Where the file will be. It is there when it is complete, or not at all.
+        Where to write the file, which appears there only when it is complete.
     facts : dict
-        What else should be known of the model, as JSON has it.
+        Further facts about the model, which must be JSON-serialisable.
     compiled : bool
         Whether the model may predict with compiled code, see `load_any_model`.
 
@@ -164,8 +164,8 @@ def load_any_model(path: str | Path, *, compiled: bool = False) -> LoadedModel:
     path : str or Path
     compiled : bool
         Whether to accept models that predict with compiled code of scikit-learn: trees,
-        neighbours, kernel machines. It believes the numbers in them, so a file that somebody made
-        up could crash the process; say yes only if you know where the file comes from.
+        neighbours, kernel machines. Such code trusts the numbers in a file, so that a malicious
+        one could crash the process. Pass True only if you know where the file comes from.
     """
     return _load(Path(path), compiled, ours=False)
 
@@ -307,18 +307,12 @@ def _unsealed(members: dict[str, bytes]) -> dict[str, Any]:
 def _notes(document: dict[str, Any]) -> tuple[str, ...]:
     from packaging.version import Version
 
-    notes = []
-    if Version(document["neverworse"]) > Version(__version__):
-        notes.append(
-            f"The model was saved by neverworse {document['neverworse']}, which is newer than "
-            f"this one, {__version__}."
-        )
-    if document["scikit-learn"] != sklearn.__version__:
-        notes.append(
-            f"The model was saved with scikit-learn {document['scikit-learn']}, and this is "
-            f"{sklearn.__version__}: predictions may differ."
-        )
-    return tuple(notes)
+    saved = f"neverworse {document['neverworse']} and scikit-learn {document['scikit-learn']}"
+    here = f"neverworse {__version__} and scikit-learn {sklearn.__version__}"
+    is_newer = Version(document["neverworse"]) > Version(__version__)
+    if not is_newer and document["scikit-learn"] == sklearn.__version__:
+        return ()
+    return (f"The model was saved with {saved}, and this is {here}: predictions may differ.",)
 
 
 def _seal(document: dict[str, Any]) -> str:
@@ -334,15 +328,13 @@ def read_file(path: Path) -> bytes:
     """Return the contents of a file that may be a zip archive."""
     if path.is_dir():
         raise ModelFileError(f"{path} is a folder. Give a file, for example model.skops in it.")
-    if not path.exists():
-        raise ModelFileError(f"There is no file {path}. Check the name and the folder.")
     if not path.is_file():
-        raise ModelFileError(f"{path} is not a regular file. Give the file itself.")
+        raise ModelFileError(f"There is no file {path}. Check the name and the folder.")
     if path.stat().st_size > MAX_BYTES:
-        raise ModelFileError(f"{path} is larger than {MAX_BYTES // 2**30} GiB, which no model is.")
+        raise ModelFileError(
+            f"{path} is larger than {MAX_BYTES // 2**30} GiB, too large for a model."
+        )
     contents = path.read_bytes()
-    if not contents:
-        raise ModelFileError(f"{path} is empty. {AGAIN}")
     if contents.startswith(PICKLE):
         raise ModelFileError(
             f"{path} is a pickle (of pickle or joblib). Opening it could run any code, so it was "

@@ -145,7 +145,7 @@ def checked_tree(tree: Any, *, compiled: bool = False, depth: int = 0) -> Any:
     Models that are not `PLAIN` are accepted only if they may be `compiled`.
     """
     if depth > MAX_DEPTH:
-        raise ModelFileError(f"it is nested more than {MAX_DEPTH} deep, which no model is.")
+        raise ModelFileError(f"it is nested more than {MAX_DEPTH} deep, more than any model needs.")
 
     def checked(parts: dict[str, Any], depth: int) -> dict[str, Any]:
         return {k: checked_tree(v, compiled=compiled, depth=depth) for k, v in parts.items()}

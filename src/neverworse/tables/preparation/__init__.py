@@ -54,12 +54,12 @@ EPS = float(np.finfo(np.float64).eps)
 class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Make features of the numbers, categories and dates of a table.
 
-    - *Numbers* (and whatever can be counted: booleans, durations, times) are standardised. Where a
-      value is missing, it is the mean, and an indicator says so.
-    - *Categories*, and text with few different values, get an indicator for every level but the
-      most frequent, with which the others are compared; a missing value is a level. The rarest of
-      many levels share one indicator.
-    - *Dates* become days, and points on circles for the place in the year, the week and the day.
+    - *Numbers* (booleans, durations and times of the day as well) are standardised. Missing values
+      are replaced by the mean, and flagged by an indicator.
+    - *Categories*, and text with few distinct values, are one-hot encoded, without an indicator
+      for the most frequent level; a missing value is a level. The rarest of many levels share one
+      indicator.
+    - *Dates* become days since 1970, and points on circles for the time of year, week and day.
 
     Columns that are empty or constant, that number the rows, or whose text is different in almost
     every row, are left out; `plans_` says which and why. No label is used, so that rows to be
@@ -68,18 +68,18 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     categorical : sequence of str
-        Columns that are categories, whatever they look like.
+        Columns to treat as categories, whatever their values look like.
     drop : sequence of str
         Columns to leave out.
     max_levels : int
         Levels of a category that get their own indicator.
     columns : mapping of str to mapping, optional
-        How columns are to be read: ``{"kind": "number", "decimal": ",", "unit": "kg"}``; see
+        How to read columns: ``{"kind": "number", "decimal": ",", "unit": "kg"}``; see
         `plan_`. Those that are not in it are recognised.
     decimal : {".", ","}, optional
-        What numbers have before decimals, where a column of text leaves it open.
+        Decimal mark of numbers in columns of text, where their values are ambiguous.
     dates : {"day-first", "month-first"}, optional
-        What dates such as 01/02/2026 begin with, where a column leaves it open.
+        Order of dates such as 01/02/2026, where the values of a column are ambiguous.
 
     Attributes
     ----------
@@ -92,8 +92,8 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     scaler_ : StandardScaler
         Of numbers and parts of dates.
     places_ : dict of str to array
-        Which indicator of its category each level has, by its number in `levels_`, -1 for none; the
-        last two are those of all further levels, and of levels never seen before.
+        The index of the indicator of each level in `levels_`, -1 for none; the last two are those
+        of all further levels, and of levels never seen before.
     levels_ : dict of str to list
         The levels of categories, the most frequent first; None stands for missing values.
     parts_ : dict of str to list

@@ -206,7 +206,7 @@ def _number(
         best = fits[max(fits, key=lambda pair: texts.rows(fits[pair]))]
         raise texts.error(
             f"numbers in several notations: {texts.at(best)} and {texts.at(~best)}",
-            f"Write all of them alike; {category}",
+            f"Write all of them in one notation; {category}",
         )
     (thousands, decimal), look = _decided(texts, found, whole, hints)
     return Reading(

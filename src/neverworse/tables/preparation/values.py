@@ -31,7 +31,7 @@ USUAL_MARKERS = ("-1", "?", "unknown", "unlabeled", "unlabelled", "missing")
 
 
 def as_table(X: Any) -> Any:
-    """Return a table of PyArrow, without copying it; one that stays in its files is as good."""
+    """Return X as a PyArrow table, without copying it; a `StoredTable` is returned as it is."""
     if isinstance(X, pa.Table | StoredTable):
         return X
     if isinstance(X, pa.RecordBatch):

@@ -18,11 +18,12 @@ from pyarrow import csv as arrow_csv
 from neverworse._words import count, cropped
 from neverworse.tables._errors import TableError
 from neverworse.tables.reading.files import (
+    BOMS,
     DELIMITERS,
     TableFile,
     delimiter_of,
-    encoding_of,
     is_too_long,
+    signature,
 )
 
 # Words for missing values, in all formats: those that pandas and PyArrow write or understand.
@@ -42,22 +43,22 @@ Types = Mapping[str, pa.DataType]
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How a table is read, where that should not be detected.
+    """How to read a table, instead of what is detected.
 
     Attributes
     ----------
     delimiter : str, optional
-        Between the cells of delimited text.
+        Of delimited text.
     encoding : str, optional
         Of text.
     decimal : {".", ","}, optional
-        Before the decimals of numbers in text.
+        Decimal mark of numbers in text.
     missing : tuple of str
         Further words that mean a missing value.
     sheet : str, optional
-        Of a workbook; the first one otherwise.
+        Of a workbook; by default, the first one.
     text : frozenset of str
-        Columns that hold names, whatever they look like.
+        Columns to read as text, whatever their values look like.
     """
 
     delimiter: str | None = None
@@ -167,7 +168,7 @@ class DelimitedText:
             except pa.ArrowInvalid as error:
                 wrong = error
                 continue
-            if any(_is_binary(kind) for kind in table.schema.types):
+            if any("binary" in str(kind) for kind in table.schema.types):
                 raise self.file.not_decoded()
             return table
         raise self._explained(wrong)
@@ -183,7 +184,7 @@ class DelimitedText:
     def some_rows(self) -> pa.Table:
         """Return rows from the beginning and from places all over, as text.
 
-        None if they cannot be read in this way; what is wrong is found when all rows are read.
+        No rows if they cannot be read in this way; what is wrong is found when all rows are read.
         """
         text = self._first_lines[:HEAD_CHARACTERS]
         if len(text) == HEAD_CHARACTERS:
@@ -341,7 +342,7 @@ class DelimitedText:
 
     @cached_property
     def _encoding(self) -> str:
-        known = self.options.encoding or encoding_of(self.file.head)
+        known = self.options.encoding or signature(self.file.head, BOMS)
         try:
             codecs.lookup(known or "utf-8")
         except LookupError:
@@ -354,8 +355,3 @@ class DelimitedText:
                 "for example --encoding utf-16.",
             )
         return known or "utf-8"
-
-
-def _is_binary(kind: pa.DataType) -> bool:
-    """Whether text was no text."""
-    return bool(pa.types.is_binary(kind.value_type if pa.types.is_dictionary(kind) else kind))

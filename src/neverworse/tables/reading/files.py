@@ -114,7 +114,7 @@ class TableFile:
         if head.startswith(ZIP) and PurePath(self.name).suffix.lower() not in EXCEL:
             is_workbook = b"[Content_Types].xml" in head or head[30:].startswith(ODS)
             return None if is_workbook else "zip"
-        return _signed(head, COMPRESSED)
+        return signature(head, COMPRESSED)
 
     @cached_property
     def head(self) -> bytes:
@@ -128,7 +128,7 @@ class TableFile:
     @cached_property
     def format(self) -> Format:
         """What it is; the name decides where the bytes leave it open."""
-        known = _signed(self.head, BINARY)
+        known = signature(self.head, BINARY)
         if known:
             return known
         start = self.head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
@@ -235,11 +235,6 @@ class TableFile:
         return archive.open(members[0])
 
 
-def encoding_of(head: bytes) -> str | None:
-    """Return the encoding that the first bytes announce, if they do."""
-    return _signed(head, BOMS)
-
-
 def delimiter_of(text: str) -> str:
     """Return what separates the columns: what splits the first lines into as many parts each."""
     lines = text.splitlines()[:50]
@@ -282,7 +277,7 @@ def _not_there(path: str) -> TableError:
     return TableError(f"There is no file {printable(path)}.", hint, code="file")
 
 
-def _signed(head: bytes, signatures: dict[bytes, Any]) -> Any:
+def signature(head: bytes, signatures: dict[bytes, Any]) -> Any:
     """Return what the first bytes are the signature of, None if of nothing."""
     return next((what for mark, what in signatures.items() if head.startswith(mark)), None)
 
