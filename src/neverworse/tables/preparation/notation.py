@@ -19,7 +19,7 @@ CURRENCIES = (
     *("AUD", "BRL", "CAD", "CHF", "CNY", "CZK", "DKK", "EUR", "GBP", "HKD", "HUF", "INR", "JPY"),
     *("KRW", "MXN", "NOK", "NZD", "PLN", "SEK", "SGD", "TRY", "USD", "ZAR", "Fr\\.?", "Rs\\.?"),
 )
-DIGITS = r"[0-9][0-9.,' ]*[0-9.,]|[.,]?[0-9][.,]?"
+DIGITS = r"[.,]?[0-9](?:[0-9.,' ]*[0-9.,])?"
 NUMBER = (
     r"^(?P<open>\()? ?(?P<sign>[-+])? ?"
     rf"(?P<before>(?:[A-Za-z]{{0,3}}\p{{Sc}}|{'|'.join(CURRENCIES)}))? ?(?P<inner>[-+])?"
@@ -108,9 +108,7 @@ class Reading:
         if self.kind == "date":
             return days(with_numbered_months(values), self.order or "year-month-day")
         found = Numbers.find(values)
-        fits = found.fits(self.thousands, self.decimal) & _mask(pc.equal(found.units, self.unit))
-        if not self.parentheses:
-            fits &= ~found.enclosed
+        fits = _mask(pc.equal(found.units, self.unit)) & (self.parentheses | ~found.enclosed)
         return np.where(fits, found.floats(self.thousands, self.decimal), np.nan)
 
 
@@ -161,26 +159,21 @@ class Numbers:
             there["open"],
         )
 
-    def fits(self, thousands: str, decimal: str) -> Mask:
-        """Whether each value is a number with these marks, either of which it need not have."""
+    def floats(self, thousands: str, decimal: str) -> Vector:
+        """Return numbers with these marks, either of which they may lack; NaN for all others."""
         whole = "[0-9]+" if not thousands else f"[0-9]+|{GROUPED[thousands]}"
         pattern = rf"^(?:(?:{whole})(?:[{decimal}][0-9]*)?|[{decimal}][0-9]+)$"
-        return matches(self.bodies, pattern)
-
-    def floats(self, thousands: str, decimal: str) -> Vector:
-        """Return the numbers, of those that fit; whatever, of all others."""
-        texts = self.bodies
-        if thousands:
-            texts = pc.replace_substring(texts, thousands, "")
-        if decimal == ",":
-            texts = pc.replace_substring(texts, ",", ".")
+        texts = pc.replace_substring(self.bodies, thousands, "") if thousands else self.bodies
+        texts = pc.replace_substring(texts, decimal, ".")
         texts = pc.binary_join_element_wise(texts, self.powers, "")
-        fits = pc.match_substring_regex(
-            texts, r"^(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?$"
-        )
+        fits = pc.match_substring_regex(self.bodies, pattern)
         texts = pc.if_else(fits, texts, pa.scalar(None, pa.string()))
         values: Vector = texts.cast(pa.float64()).to_numpy(zero_copy_only=False)
         return np.where(self.negative, -values, values)
+
+    def fits(self, thousands: str, decimal: str) -> Mask:
+        """Whether each value is a number with these marks."""
+        return ~np.isnan(self.floats(thousands, decimal))
 
     def marks(self) -> set[str]:
         """Return which marks there are between digits."""
