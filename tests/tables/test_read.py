@@ -60,7 +60,7 @@ def streamed(path, types, **options):
     batches = stream_batches(
         table_files([str(path)])[0], ReadOptions(**options), types, lambda _, n: names.extend(n)
     )
-    return pa.Table.from_batches(list(batches)), names
+    return pa.concat_tables(batches), names
 
 
 def pipe(monkeypatch, content):

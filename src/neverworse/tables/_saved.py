@@ -90,10 +90,9 @@ def predict_batches(
     for file in files:
         for batch in stream_batches(file, options, types, check):
             if batch.num_rows:
-                table = pa.Table.from_batches([batch])
                 try:
                     with believing(USING):
-                        predicted = _predicted(model, table, noticed, id_name, probabilities)
+                        predicted = _predicted(model, batch, noticed, id_name, probabilities)
                 except TableError as error:
                     raise error.moved(noticed.n_rows) from None
                 yield predicted

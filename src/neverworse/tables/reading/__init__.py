@@ -116,7 +116,7 @@ def _joined(name: str, columns: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
 
 def stream_batches(
     file: TableFile, options: ReadOptions, types: Mapping[str, pa.DataType], check: Check
-) -> Iterator[pa.RecordBatch]:
+) -> Iterator[pa.Table]:
     """Read some columns of a file, a batch of rows at a time.
 
     Those that are missing are left out. Text is read as these types; files that know the types of
@@ -125,7 +125,7 @@ def stream_batches(
     """
     with file.explained():
         for batch in _stream(file, options, types, check):
-            yield with_nulls(batch, options.words)
+            yield with_nulls(pa.Table.from_batches([batch]), options.words)
 
 
 def _stream(

@@ -105,46 +105,35 @@ def as_times(texts: Any, kind: pa.DataType) -> Any:
     return some_day.cast(pa.timestamp("us")).cast(kind)
 
 
-def with_nulls(rows: Any, words: Sequence[str]) -> Any:
-    """Make words that mean a missing value null, in a table or a batch.
+def with_nulls(table: pa.Table, words: Sequence[str]) -> pa.Table:
+    """Make words that mean a missing value null.
 
     Spaces around them do not matter, and a number is the same in all spellings.
     """
     spelled = [float(word) for word in words if spells_number(word) and float(word) == float(word)]
-    for k, field in enumerate(rows.schema):
-        column = rows.column(k)
-        chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-        if is_text(field.type):
-            kept = [_without_words(chunk, words) for chunk in chunks]
-        elif spelled and (pa.types.is_integer(field.type) or pa.types.is_floating(field.type)):
-            numbers = pa.array(spelled)
-            kept = [_without(chunk, chunk.cast("f8", safe=False), numbers) for chunk in chunks]
+
+    def kept(column: pa.ChunkedArray) -> pa.ChunkedArray:
+        kind = column.type
+        if is_text(kind) and pa.types.is_dictionary(kind):
+            return pa.chunked_array([_without_words(chunk, words) for chunk in column.chunks], kind)
+        if is_text(kind):
+            found = pc.is_in(pc.utf8_trim_whitespace(column), pa.array(words, kind))
+        elif spelled and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+            found = pc.is_in(column.cast("f8", safe=False), pa.array(spelled))
         else:
-            continue
-        if any(new is not old for new, old in zip(kept, chunks, strict=True)):
-            whole = pa.chunked_array(kept) if isinstance(column, pa.ChunkedArray) else kept[0]
-            rows = rows.set_column(k, field.name, whole)
-    return rows
+            return column
+        return pc.if_else(found, pa.scalar(None, kind), column) if pc.any(found).as_py() else column
+
+    return pa.Table.from_arrays([kept(column) for column in table.columns], schema=table.schema)
 
 
-def _without_words(chunk: pa.Array, words: Sequence[str]) -> pa.Array:
-    coded = pa.types.is_dictionary(chunk.type)
-    texts = chunk.dictionary if coded else chunk
-    trimmed, known = pc.utf8_trim_whitespace(texts), pa.array(words).cast(texts.type)
-    if not coded:
-        return _without(chunk, trimmed, known)
-    found = pc.is_in(trimmed, known)
+def _without_words(chunk: pa.DictionaryArray, words: Sequence[str]) -> pa.DictionaryArray:
+    texts, codes = chunk.dictionary, chunk.indices
+    found = pc.is_in(pc.utf8_trim_whitespace(texts), pa.array(words, texts.type))
     if not pc.any(found).as_py():
         return chunk
-    kept = pc.if_else(found.take(chunk.indices), pa.scalar(None, chunk.indices.type), chunk.indices)
-    return pa.DictionaryArray.from_arrays(kept, texts, ordered=chunk.type.ordered)
-
-
-def _without(chunk: pa.Array, values: pa.Array, missing: pa.Array) -> pa.Array:
-    found = pc.is_in(values, missing)
-    if not pc.any(found).as_py():
-        return chunk
-    return pc.if_else(found, pa.scalar(None, chunk.type), chunk)
+    codes = pc.if_else(found.take(codes), pa.scalar(None, codes.type), codes)
+    return pa.DictionaryArray.from_arrays(codes, texts, ordered=chunk.type.ordered)
 
 
 class DelimitedText:
@@ -238,9 +227,9 @@ class DelimitedText:
         n_rows = 0
         try:
             for block in self._blocks(dict.fromkeys(types, pa.string())):
-                texts = with_nulls(block, self.options.words)
+                texts = with_nulls(pa.Table.from_batches([block]), self.options.words)
                 for name, kind in types.items():
-                    cells = pc.utf8_trim_whitespace(texts.column(name))
+                    cells = pc.utf8_trim_whitespace(texts.column(name).combine_chunks())
                     if not is_text(kind) and self._cast(cells, kind) is None:
                         return self._wrong_cell(name, kind, cells, n_rows)
                 n_rows += texts.num_rows
