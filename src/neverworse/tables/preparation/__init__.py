@@ -50,6 +50,8 @@ MAX_FEATURES = 50_000
 OTHER = "(other)"
 EPS = float(np.finfo(np.float64).eps)
 
+Readings = Mapping[str, Reading | None]
+
 
 class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Make features of the numbers, categories and dates of a table.
@@ -260,11 +262,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self._missing = np.array(missing, dtype=bool)
 
     def _fill(
-        self,
-        batch: pa.RecordBatch,
-        readings: Mapping[str, Reading | None],
-        start: int,
-        features: Matrix,
+        self, batch: pa.RecordBatch, readings: Readings, start: int, features: Matrix
     ) -> None:
         """Write the features of some rows into an array of zeros."""
         out = features[start : start + batch.num_rows]
@@ -304,7 +302,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return [*self.number_names_, *of_dates]
 
     def _raw_numbers(
-        self, batch: pa.RecordBatch, readings: Mapping[str, Reading | None], start: int
+        self, batch: pa.RecordBatch, readings: Readings, start: int
     ) -> Iterator[tuple[str, Vector]]:
         """Yield the numbers of some rows, and then the parts of their dates, with their columns."""
         for name in self.number_names_:

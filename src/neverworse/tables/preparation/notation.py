@@ -103,7 +103,8 @@ class Reading:
         """Return numbers, or days since 1970, of strings; NaN for those not written in this way."""
         values = normalised(values)
         if self.kind == "yes/no":
-            yes, no = (_among(values, words) for words in (YES, NO))
+            lower = pc.utf8_lower(values)
+            yes, no = (_mask(pc.is_in(lower, pa.array(sorted(words)))) for words in (YES, NO))
             return np.where(yes, 1.0, np.where(no, 0.0, np.nan))
         if self.kind == "date":
             return days(with_numbered_months(values), self.order or "year-month-day")
@@ -237,10 +238,6 @@ def _floats(texts: pa.Array) -> Vector:
     """Return numbers, 0 for empty text."""
     values = pc.if_else(pc.equal(texts, ""), "0", texts).cast(pa.float64())
     return np.asarray(values)
-
-
-def _among(values: pa.Array, words: frozenset[str]) -> Mask:
-    return _mask(pc.is_in(pc.utf8_lower(values), pa.array(sorted(words))))
 
 
 def matches(values: pa.Array, pattern: str) -> Mask:
