@@ -160,21 +160,21 @@ class Numbers:
             there["open"],
         )
 
-    def floats(self, thousands: str, decimal: str) -> Vector:
-        """Return numbers with these marks, either of which they may lack; NaN for all others."""
+    def fits(self, thousands: str, decimal: str) -> Mask:
+        """Whether each value is a number with these marks, either of which it may lack."""
         whole = "[0-9]+" if not thousands else f"[0-9]+|{GROUPED[thousands]}"
         pattern = rf"^(?:(?:{whole})(?:[{decimal}][0-9]*)?|[{decimal}][0-9]+)$"
+        return matches(self.bodies, pattern)
+
+    def floats(self, thousands: str, decimal: str) -> Vector:
+        """Return numbers with these marks; NaN for all others."""
         texts = pc.replace_substring(self.bodies, thousands, "") if thousands else self.bodies
         texts = pc.replace_substring(texts, decimal, ".")
         texts = pc.binary_join_element_wise(texts, self.powers, "")
-        fits = pc.match_substring_regex(self.bodies, pattern)
+        fits = pa.array(self.fits(thousands, decimal))
         texts = pc.if_else(fits, texts, pa.scalar(None, pa.string()))
         values: Vector = texts.cast(pa.float64()).to_numpy(zero_copy_only=False)
         return np.where(self.negative, -values, values)
-
-    def fits(self, thousands: str, decimal: str) -> Mask:
-        """Whether each value is a number with these marks."""
-        return ~np.isnan(self.floats(thousands, decimal))
 
     def marks(self) -> set[str]:
         """Return which marks there are between digits."""

@@ -143,7 +143,7 @@ def found_options(files: Sequence[TableFile], options: ReadOptions) -> ReadOptio
             values = normalised(column.drop_null().unique())
             if matches(values, "^-?[0-9]+$").all():
                 codes |= {name} if matches(values, "^0[0-9]").any() else set()
-            else:
+            elif "." not in decimals or not matches(values, "^-?[0-9]*[.]?[0-9]*$").all():
                 decimals |= _decimals(values)
     decimal = options.decimal or (decimals.pop() if len(decimals) == 1 else None)
     return replace(options, decimal=decimal, text=options.text | codes)
