@@ -132,7 +132,8 @@ def read_json(file: TableFile) -> pa.Table:
     """
     content = file.stream().read()
     brackets = np.frombuffer(_STRING.sub(b"", content).translate(None, _NO_BRACKETS), np.uint8)
-    levels = np.cumsum(np.where((brackets == ord("[")) | (brackets == ord("{")), 1, -1))
+    steps = np.where((brackets == ord("[")) | (brackets == ord("{")), np.int8(1), np.int8(-1))
+    levels = np.cumsum(steps, dtype=np.int32)
     if np.any(levels - np.minimum.accumulate(np.minimum(levels, 0)) > MAX_DEPTH):
         raise file.error(
             f"nests lists and objects more than {MAX_DEPTH} deep, as no table does.",
