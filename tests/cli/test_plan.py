@@ -124,7 +124,7 @@ def test_a_plan_says_how_numbers_are_written(place, capsys):
         ({"Befund": {"kind": "category"}}, 2, "--target and the plan p.json both name"),
         ({"Raucher": {"kind": "number"}}, 4, "should hold numbers, but has 'ja' in row 1."),
         ({"Wert": {"kind": "date"}}, 4, "should hold dates (2026-01-31), but holds values"),
-        (["PLZ"], 2, "has no columns"),
+        (["PLZ"], 2, "is not a plan"),
     ],
 )
 def test_plans_that_cannot_be_used(place, capsys, columns, code, said):

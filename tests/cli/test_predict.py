@@ -81,7 +81,7 @@ def test_notes_and_quiet(folder, tmp_path, capsys):
     words = ["predict", str(folder / "model.skops"), str(tmp_path / "t.csv")]
     assert main(words) == 0
     err = capsys.readouterr().err.splitlines()
-    assert err[0] == "neverworse predict: note: 1 column was ignored: 'extra'."
+    assert err[0] == "neverworse predict: note: Ignored 1 column: 'extra'."
     assert err[1].startswith("neverworse predict: note: Column 'clinic' has values that the model")
     assert "\x1b" not in err[1]
     assert main([*words, "--quiet"]) == 0
@@ -145,7 +145,7 @@ def test_a_table_that_breaks_off_leaves_the_old_file(folder, tmp_path, capsys):
         ("truncated patients.csv", 5, "truncated"),
         ("changed patients.csv", 5, "changed"),
         ("model.skops none.csv", 4, "There is no file"),
-        ("model.skops lacks.csv", 4, "lacks a column that the model was fitted to: 'clinic'."),
+        ("model.skops lacks.csv", 4, "lacks 1 column that the model was fitted to: 'clinic'."),
         ("model.skops empty.csv", 4, "is empty. Give a table"),
         ("model.skops header.csv", 4, "The table has no rows."),
         ("model.skops patients.csv --id pat", 4, "no column 'pat' for --id. Did you mean 'pati"),

@@ -69,7 +69,7 @@ def test_predictions_that_wait_for_rows(tmp_path):
     with started(*words, cwd=tmp_path, stdin=subprocess.PIPE) as process:
         process.stdin.write(header + "".join(rows) * 3000)
         process.stdin.flush()
-        wait_for(tmp_path, ".p.csv.*.tmp")
+        wait_for(tmp_path, "neverworse-*/*")  # a copy of the rows so far
         process.send_signal(signal.SIGHUP)
         process.wait(timeout=60)
     assert process.returncode == SIGNALS[signal.SIGHUP]

@@ -165,7 +165,6 @@ FILES = {
     "t.arrows": ipc_bytes(ipc.new_stream),
     "t.jsonl": LINES,
     "t.jsonl.gz": gzip.compress(LINES),
-    "t.json": json.dumps(json_rows(), indent=2).encode(),
     "t.xlsx": xlsx_bytes(),
     "t.ods": ods_bytes(),
 }

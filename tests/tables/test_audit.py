@@ -168,7 +168,7 @@ def test_the_certificate_is_what_the_audit_finds():
     [
         (LinearRegression().fit(X[["a"]], TWO), {}, "LinearRegression is not a classifier"),
         (LogisticRegression().fit(X[["a"]], THREE), {}, "candidate has the classes 0, 1 and 2|'0'"),
-        (RidgeClassifier().fit(X[["a"]], TWO), {}, r"RidgeClassifier\) has .* --response error"),
+        (RidgeClassifier().fit(X[["a"]], TWO), {}, r"RidgeClassifier\) has .* --response 'error'"),
         (None, {"ignored": ("twn",)}, r"no column 'twn' for --drop. Did you mean 'town'\?"),
         (None, {"weight": "twn"}, r"no column 'twn' for --weight"),
         (None, {"target": "z"}, r"no column 'z' for --target"),
@@ -177,7 +177,7 @@ def test_the_certificate_is_what_the_audit_finds():
         (
             LogisticRegression().fit(X[["a"]].rename(columns={"a": "A"}), TWO),
             {},
-            r"lacks a column .*: 'A'.*Did you mean 'a'\?",
+            r"lacks 1 column .*: 'A'.*Did you mean 'a'\?",
         ),
     ],
 )

@@ -84,12 +84,12 @@ def test_new_rows_are_read_in_the_same_way(tmp_path, monkeypatch, block):
 @pytest.mark.parametrize(
     ("column", "value", "said"),
     [
-        ("Kosten", "viel", "thousands '.', decimal ',' (1.234,5), but has 'viel' in row 201."),
+        ("Kosten", "viel", "thousands '.', decimal ',', but has 'viel' in row 201."),
         ("Kosten", "1,234.5", "but has '1,234.5' in row 201."),
         ("Wert", "5.3", "should hold numbers, but has '5.3' in row 201."),
-        ("Aufnahme", "05/20/2021", "day.month.year (31.01.2026), but has '05/20/2021' in row 201."),
+        ("Aufnahme", "05/20/2021", "day.month.year, but has '05/20/2021' in row 201."),
         ("Raucher", "vielleicht", "should hold yes/no, but has 'vielleicht' in row 201."),
-        ("Anteil", "0,3", "should hold percent, decimal ',' (1234,5 %), but has '0,3' in row 201."),
+        ("Anteil", "0,3", "should hold percent, decimal ',', but has '0,3' in row 201."),
     ],
 )
 @pytest.mark.parametrize("block", [1 << 11, 8 << 20])

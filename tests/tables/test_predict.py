@@ -143,7 +143,7 @@ def test_other_columns_and_new_levels_are_noticed(model, tmp_path):
     assert noticed.extra == ("extra", "more")
     assert noticed.new_levels == {"city": {"new": 4}, "code": {"3": 1, "(missing)": 1}}
     first, second, third = noticed.sentences()
-    assert first == "2 columns were ignored: 'extra', 'more'."
+    assert first == "Ignored 2 columns: 'extra', 'more'."
     assert second.startswith("Column 'code' has values that the model has not seen, in 2 rows: ")
     assert "'new'" in third
 
@@ -151,7 +151,7 @@ def test_other_columns_and_new_levels_are_noticed(model, tmp_path):
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".feather", ".arrows", ".jsonl"])
 def test_columns_that_are_missing(model, tmp_path, suffix):
     path = written(tmp_path / f"t{suffix}", TABLE.rename(columns={"count": "Counts"}))
-    with pytest.raises(TableError, match=r"lacks a column .*: 'count'.*Did you mean 'Counts'\?"):
+    with pytest.raises(TableError, match=r"lacks 1 column .*: 'count'.*Did you mean 'Counts'\?"):
         predicted(model, path)
     path = written(tmp_path / f"u{suffix}", TABLE)
     with pytest.raises(TableError, match=r"no column 'idd' for --id. Did you mean 'id'\?"):

@@ -327,7 +327,6 @@ def test_dates_in_another_order_are_read():
             "2 rows have -999, far from all other values. If it marks missing",
         ),
         ([5.5, 6.0, 99999.0, 99999.0], "2 rows have 99999, far from all other values."),
-        ([20240131, 20240201, 20241130, 20240505], "These numbers may be dates."),
         ([1.0, None, None, None, 2.0], "60 % of the rows have no value. Find out why"),
         (
             ["a", "b", "A", "b"],
@@ -337,10 +336,10 @@ def test_dates_in_another_order_are_read():
         ([f"text {k}" for k in TWELVE], "12 different texts in 12 rows, so they are not used."),
         (
             list(TWELVE),
-            "It numbers the rows, so it is not used. To keep it in the results: --id",
+            "It numbers the rows (to keep it in the results: --id), so it is not used.",
         ),
-        ([7.0] * 12, "All rows have the same value, so it is not used."),
-        ([None] * 12, "No row has a value, so it is not used."),
+        ([7.0] * 12, "It has the same value in all rows, so it is not used."),
+        ([None] * 12, "It is empty, so it is not used."),
         ([[k] for k in TWELVE], "Values of type list<item: int64> are not used"),
     ],
 )
@@ -353,7 +352,6 @@ def test_what_people_should_look_at(values, look):
     [
         [-999, -998, -997, 5, 900],  # one of many
         [98, 99, 99, 97, 96],  # near the others
-        [20240131, 20249901, 20241130],
         [1.0, None, 2.0, 3.0],
         ["a", "b", "a"],
         [dt.date(2024, 1, 1 + k) for k in TWELVE],
@@ -447,10 +445,10 @@ def test_columns_that_are_missing_later():
     with pytest.raises(TableError) as caught:
         preparation.transform(table)
     assert str(caught.value) == (
-        "The table lacks a column that the model was fitted to: 'number'. Add it, with empty cells "
-        "where values are unknown, or correct the names. Did you mean 'Number'?"
+        "The table lacks 1 column that the model was fitted to: 'number'. Add what is missing, "
+        "with empty cells where values are unknown, or correct the names. Did you mean 'Number'?"
     )
-    with pytest.raises(TableError, match=r"lacks 2 columns .*: 'number', 'whole'. Add them"):
+    with pytest.raises(TableError, match=r"lacks 2 columns .*: 'number', 'whole'. Add what"):
         preparation.transform(frame().drop(columns=["number", "whole"]))
 
 

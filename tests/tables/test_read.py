@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import gzip
 import io
 import json
@@ -59,7 +60,7 @@ def streamed(path, types, **options):
     batches = stream_batches(
         table_files([str(path)])[0], ReadOptions(**options), types, lambda _, n: names.extend(n)
     )
-    return pa.Table.from_batches(list(batches)), names
+    return pa.concat_tables(batches), names
 
 
 def pipe(monkeypatch, content):
@@ -77,7 +78,7 @@ def test_every_format_has_the_same_table(read, name):
     assert values(table) == values(TABLE)
 
 
-@pytest.mark.parametrize("name", [n for n in FILES if not n.endswith(".zip")])
+@pytest.mark.parametrize("name", FILES)
 def test_every_format_from_standard_input(monkeypatch, name):
     pipe(monkeypatch, FILES[name])
     assert values(read_table(table_files(["-"]), ReadOptions())) == values(TABLE)
@@ -94,7 +95,7 @@ def test_every_format_in_batches(tmp_path, name):
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="Windows has no such pipes")
-@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.csv.xz", "t.parquet", "t.json"])
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.csv.xz", "t.parquet", "t.jsonl"])
 def test_a_pipe_with_a_name_is_read_once(tmp_path, name):
     path = tmp_path / "pipe"
     os.mkfifo(path)
@@ -104,10 +105,14 @@ def test_a_pipe_with_a_name_is_read_once(tmp_path, name):
     writer.join()
 
 
-def test_zip_from_standard_input(monkeypatch):
-    pipe(monkeypatch, FILES["t.csv.zip"])
-    with pytest.raises(TableError, match="ZIP archive cannot be read from standard input"):
-        read_table(table_files(["-"]), ReadOptions())
+def test_the_copy_of_a_pipe_goes_with_its_table(monkeypatch):
+    pipe(monkeypatch, CSV)
+    (file,) = table_files(["-"])
+    copy = Path(file.path)
+    assert copy.read_bytes() == CSV
+    del file
+    gc.collect()
+    assert not copy.exists()
 
 
 def test_folder_and_files(tmp_path):
@@ -262,7 +267,7 @@ def test_columns_that_hold_names(read):
 WORDS = ["NA", "", "null", "NaN", "n/a", "#N/A"]
 
 
-@pytest.mark.parametrize("name", ["t.csv", "t.parquet", "t.arrows", "t.jsonl", "t.json", "t.xlsx"])
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet", "t.arrows", "t.jsonl", "t.xlsx"])
 def test_words_for_missing_values_in_all_formats(read, tmp_path, name):
     text = pa.table({"a": ["x", *WORDS, "?", "gone"], "b": ["1"] * (len(WORDS) + 3)})
     rows = text.to_pylist()
@@ -273,7 +278,6 @@ def test_words_for_missing_values_in_all_formats(read, tmp_path, name):
         ),
         "t.arrows": ipc_bytes(ipc.new_stream, text),
         "t.jsonl": "\n".join(map(json.dumps, rows)).encode(),
-        "t.json": json.dumps(rows).encode(),
         "t.xlsx": xlsx_bytes(text),
     }[name]
     table = read(content, name=name, missing=("?", "gone"))
@@ -326,25 +330,22 @@ def test_a_very_long_cell(read):
 
 def test_rows_of_json_need_not_have_all_columns(read):
     rows = [{"a": 1}, {"b": "2024-01-31"}, {"a": 2.5, "b": None, "c": True}]
-    for name, content in (
-        ("t.json", json.dumps(rows)),
-        ("t.jsonl", "\n".join(map(json.dumps, rows))),
-    ):
-        table = read(content, name=name)
-        assert table.column("a").to_pylist() == [1, None, 2.5]
-        assert pa.types.is_timestamp(table.schema.field("b").type)
-        assert table.column("c").to_pylist() == [None, None, True]
+    table = read("\n".join(map(json.dumps, rows)), name="t.jsonl")
+    assert table.column("a").to_pylist() == [1, None, 2.5]
+    assert pa.types.is_timestamp(table.schema.field("b").type)
+    assert table.column("c").to_pylist() == [None, None, True]
 
 
 @pytest.mark.parametrize(
     "content",
     [
         pd.DataFrame({"a": [1, 2]}).to_json(),
+        pd.DataFrame({"a": [1, 2]}).to_json(orient="records"),
         pd.DataFrame({"a": [1, 2]}).to_json(orient="split"),
         '{"a": [1, 2], "b": [3, 4]}',
     ],
 )
-def test_json_of_columns(read, content):
+def test_json_that_does_not_have_a_row_per_line(read, content):
     with pytest.raises(TableError, match=r"orient='records', lines=True"):
         read(content, name="t.json")
 
@@ -405,7 +406,6 @@ def test_brackets_in_text_are_no_depth(read, monkeypatch):
     rows = [{"a": "[" * 500, "b": k, "c": '\\"' + "{" * 500} for k in range(2_000)]
     table = read("\n".join(map(json.dumps, rows)), name="t.jsonl")
     assert table.to_pylist() == rows
-    assert read(json.dumps(rows), name="t.json").to_pylist() == rows
 
 
 # Workbooks
@@ -488,14 +488,11 @@ def test_any_bytes_are_a_table_or_refused(tmp_path_factory, content):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"\x89HDF\r\n", "is an HDF5 file. Export the table as CSV or Parquet"),
-        (b"%PDF-1.7", "is a PDF"),
-        (b"\x93NUMPY\x01", "is a NumPy array"),
-        (b"SQLite format 3\x00", "is an SQLite database"),
-        (b"\x80\x05\x95", "is a pickle"),
+        (b"\x89HDF\r\n", "is not UTF-8 text"),
+        (b"SQLite format 3\x00", "is neither text nor a known format. Export the table as CSV"),
         (b"\x00\x01\x02", "is neither text nor a known format"),
         (zipped({"a.csv": b"a\n1\n", "b.csv": b"a\n2\n"}), "holds 2 files. Unpack it"),
-        (zipped({"t.csv": CSV}, zipfile.ZIP_STORED)[:-30], "is damaged or incomplete"),
+        (zipped({"t.csv": CSV}, zipfile.ZIP_STORED)[:-30], "cannot be read: "),
     ],
 )
 def test_files_that_are_no_table(read, content, said):
@@ -507,7 +504,7 @@ def test_a_zip_with_a_password(read):
     content = bytearray(zipped({"t.csv": CSV}))
     content[6] |= 1  # in the header of the member ...
     content[content.index(b"PK\x01\x02") + 8] |= 1  # ... and in the directory: it is encrypted
-    with pytest.raises(TableError, match=r"cannot be unpacked here.*Unpack it first"):
+    with pytest.raises(TableError, match=r"cannot be read: File .* is encrypted"):
         read(bytes(content), name="t.zip")
 
 

@@ -46,6 +46,8 @@ def refusal(values, **hints):
         (["1.234.567", "89"], "numbers, thousands '.', decimal ','", [1234567, 89]),
         (["3,2 %", "14,0%"], "percent, decimal ','", [3.2, 14]),
         (["3.2 %", "-1 %"], "percent", [3.2, -1]),
+        (["-.45", ".5 "], "numbers", [-0.45, 0.5]),
+        ([",45 %", "1,5 %"], "percent, decimal ','", [0.45, 1.5]),
         (["$5,300.00", "-$12.5", "$-1"], "numbers in $, thousands ','", [5300, -12.5, -1]),
         (["US$ 5", "US$ 7.5"], "numbers in US$", [5, 7.5]),
         (["EUR 5,30", "EUR 7"], "numbers in EUR, decimal ','", [5.3, 7]),
@@ -73,6 +75,12 @@ def test_values_that_are_understood(values, words, expected):
     assert reading.words == words
     assert parsed == expected
     assert look == ""
+
+
+def test_a_decimal_comma_is_no_point():
+    parsed = Reading("number", decimal=",").parse(pa.array(["5,3", "5.3"]))
+    assert parsed[0] == 5.3
+    assert np.isnan(parsed[1])
 
 
 def days(*date):

@@ -142,7 +142,7 @@ def map_in_threads(function: Callable[[Item], Result], items: Sequence[Item]) ->
         return list(_workers(n_threads).map(function, items))
 
 
-BLOCK = 2**14  # numbers in arrays of a block of rows: a handful of them stay in cache and in the heap
+BLOCK = 2**14  # numbers in arrays of a block of rows: a handful of them stay in cache
 
 
 def blocks(x: Matrix) -> list[slice]:

@@ -26,7 +26,7 @@ from neverworse.tables._errors import TableError
 from neverworse.tables.preparation import TablePreparation, takes_tables
 from neverworse.tables.preparation.recognise import DateOrder
 from neverworse.tables.preparation.values import Target, as_table, as_text, read_target
-from neverworse.tables.reading.delimited import is_text
+from neverworse.tables.reading.delimited import decoded, is_text
 from neverworse.tables.reading.formats import StoredTable
 
 # What spreadsheets take for the beginning of a formula, unless all of it is a number.
@@ -48,11 +48,11 @@ class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     estimator : classifier, optional
         Classifies the features; `ProjectedLeastSquaresClassifier` with ``alpha="loo"`` by default.
-        Labels reach it as numbers of classes, and NaN where there is none.
+        Labels are passed to it as class indices, NaN where a row has none.
     categorical, drop : sequences of str
         See `TablePreparation`.
     columns, decimal, dates : optional
-        How the text in columns is read; see `TablePreparation`.
+        How to read columns of text; see `TablePreparation`.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     estimator_ : classifier
         Fitted to the features.
     baseline_ : classifier
-        The supervised one of the same features, if `estimator_` has none inside.
+        The supervised baseline on the same features, if `estimator_` does not hold one.
     certificate_ : Certificate
         Of `estimator_`.
 
@@ -101,12 +101,14 @@ class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : table
-            Of PyArrow, pandas, polars: without the target.
+            Of PyArrow, pandas or polars, without the target.
         y : array-like of shape (n_rows,)
             Labels; None, NaN or an empty text where there is none.
         sample_weight : array-like of shape (n_rows,), optional
         """
-        labels = pa.table({"y": y if isinstance(y, pa.ChunkedArray) else pa.array(_plain(y))})
+        if not isinstance(y, pa.Array | pa.ChunkedArray):
+            y = pa.array(np.asarray(y, dtype=object), from_pandas=True)  # NaN is a missing label
+        labels = pa.table({"y": y})
         self.fit_target(X, read_target(labels, "y"), sample_weight)
         return self
 
@@ -141,17 +143,17 @@ class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @available_if(_has("predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Matrix:
-        """Return probabilities of the classes: the scores, brought into range."""
+        """Return class probabilities."""
         return self._fitted().predict_proba(self.preparation_.transform(X))
 
     @available_if(_has("decision_function"))  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Vector:
-        """Return the scores of the rows as the classifier gives them."""
+        """Return the decision function of the classifier."""
         return self._fitted().decision_function(self.preparation_.transform(X))
 
     @property
     def certificate_(self) -> Certificate:
-        """What is proved about the classifier against the supervised one."""
+        """The certificate of the classifier against the supervised one."""
         certificate: Certificate = self._fitted().certificate_
         # The classifier of the features knows classes by number only.
         prior = tuple(
@@ -188,14 +190,6 @@ class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         return takes_tables(super().__sklearn_tags__())
-
-
-def _plain(y: Any) -> Any:
-    """Return labels as PyArrow takes them; NaN is a missing one."""
-    if isinstance(y, pa.Array):
-        return y
-    values = np.asarray(y, dtype=object)
-    return [None if value is None or value != value else value for value in values.tolist()]
 
 
 def fitted_features(preparation: TablePreparation, table: pa.Table | StoredTable) -> Matrix | Rows:
@@ -336,7 +330,7 @@ def with_names(columns: Mapping[str, Any], id_name: str | None, names: Any) -> d
 
 def id_texts(column: Any) -> pa.Array:
     """Return ids as text, whatever they are in the file: those of several files may differ."""
-    plain = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+    plain = decoded(column)
     if is_text(plain.type):
         return pc.fill_null(plain.cast(pa.string()), "").combine_chunks()
     return pa.array(["" if text is None else text for text in as_text(plain)], pa.string())

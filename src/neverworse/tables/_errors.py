@@ -10,12 +10,9 @@ from neverworse._words import nearest
 
 AGAIN = "Get the file again, or fit the model again."
 # Arguments of estimators, and what the command line calls them.
-VALUES = {
-    "response": ("--response", ("auto", "predict_proba", "score", "error")),
-    "distance": ("--distance", ("all", "labeled", "unlabeled", "euclidean")),
-    "class_prior": ("--prior", ("confidence",)),
-}
-ARGUMENTS = {
+OPTIONS = {
+    "response": "--response",
+    "distance": "--distance",
     "class_prior": "--prior",
     "class_weight": "--class-weight",
     "sample_weight": "--weight",
@@ -139,9 +136,8 @@ def no_column(name: str, names: Iterable[str], option: str) -> TableError:
 
 def in_options(message: str) -> str:
     """Return a message of an estimator with the options of the command line for its arguments."""
-    for argument, (option, values) in VALUES.items():
-        for value in values:
-            message = message.replace(f"{argument}={value!r}", f"{option} {value}")
-    for argument, option in ARGUMENTS.items():
-        message = message.replace(argument, option)
+    for argument, option in OPTIONS.items():
+        message = message.replace(f"{argument}='", f"{option} '")
+        if "_" in argument:  # which is no word of a sentence
+            message = message.replace(argument, option)
     return message

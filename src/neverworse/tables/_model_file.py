@@ -39,7 +39,6 @@ FREE_BYTES, MAX_RATIO = 100 * 2**20, 100  # a member of more bytes must not shri
 LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the first moment that zip archives know
 WITH_SKOPS = "Save the model with skops.io.dump(model, 'model.skops') where it was fitted."
 PICKLE = b"\x80"  # followed by the version of the protocol
-COMPRESSED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x04\x22M\x18", b"x\x01", b"x\x9c", b"x\xda")
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ class LoadedModel:
     sha256 : str
         Of the file.
     notes : tuple of str
-        Sentences for people: what is not as it was where the model was saved.
+        Sentences about versions that differ from those with which the model was saved.
 
     Examples
     --------
@@ -92,9 +91,9 @@ def save_model(
     model : estimator
         A fitted model, usually a pipeline, of scikit-learn and neverworse.
     path : str or Path
-        Where the file will be. It is there when it is complete, or not at all.
+        Where to write the file, which appears there only when it is complete.
     facts : dict
-        What else should be known of the model, as JSON has it.
+        Further facts about the model, which must be JSON-serialisable.
     compiled : bool
         Whether the model may predict with compiled code, see `load_any_model`.
 
@@ -165,8 +164,8 @@ def load_any_model(path: str | Path, *, compiled: bool = False) -> LoadedModel:
     path : str or Path
     compiled : bool
         Whether to accept models that predict with compiled code of scikit-learn: trees,
-        neighbours, kernel machines. It believes the numbers in them, so a file that somebody made
-        up could crash the process; say yes only if you know where the file comes from.
+        neighbours, kernel machines. Such code trusts the numbers in a file, so that a malicious
+        one could crash the process. Pass True only if you know where the file comes from.
     """
     return _load(Path(path), compiled, ours=False)
 
@@ -308,18 +307,12 @@ def _unsealed(members: dict[str, bytes]) -> dict[str, Any]:
 def _notes(document: dict[str, Any]) -> tuple[str, ...]:
     from packaging.version import Version
 
-    notes = []
-    if Version(document["neverworse"]) > Version(__version__):
-        notes.append(
-            f"The model was saved by neverworse {document['neverworse']}, which is newer than "
-            f"this one, {__version__}."
-        )
-    if document["scikit-learn"] != sklearn.__version__:
-        notes.append(
-            f"The model was saved with scikit-learn {document['scikit-learn']}, and this is "
-            f"{sklearn.__version__}: predictions may differ."
-        )
-    return tuple(notes)
+    saved = f"neverworse {document['neverworse']} and scikit-learn {document['scikit-learn']}"
+    here = f"neverworse {__version__} and scikit-learn {sklearn.__version__}"
+    is_newer = Version(document["neverworse"]) > Version(__version__)
+    if not is_newer and document["scikit-learn"] == sklearn.__version__:
+        return ()
+    return (f"The model was saved with {saved}, and this is {here}: predictions may differ.",)
 
 
 def _seal(document: dict[str, Any]) -> str:
@@ -335,23 +328,17 @@ def read_file(path: Path) -> bytes:
     """Return the contents of a file that may be a zip archive."""
     if path.is_dir():
         raise ModelFileError(f"{path} is a folder. Give a file, for example model.skops in it.")
-    if not path.exists():
-        raise ModelFileError(f"There is no file {path}. Check the name and the folder.")
     if not path.is_file():
-        raise ModelFileError(f"{path} is not a regular file. Give the file itself.")
+        raise ModelFileError(f"There is no file {path}. Check the name and the folder.")
     if path.stat().st_size > MAX_BYTES:
-        raise ModelFileError(f"{path} is larger than {MAX_BYTES // 2**30} GiB, which no model is.")
+        raise ModelFileError(
+            f"{path} is larger than {MAX_BYTES // 2**30} GiB, too large for a model."
+        )
     contents = path.read_bytes()
-    if not contents:
-        raise ModelFileError(f"{path} is empty. {AGAIN}")
     if contents.startswith(PICKLE):
         raise ModelFileError(
             f"{path} is a pickle (of pickle or joblib). Opening it could run any code, so it was "
             f"not opened. {WITH_SKOPS}"
-        )
-    if contents.startswith(COMPRESSED):
-        raise ModelFileError(
-            f"{path} is compressed, perhaps a pickle of joblib; it was not opened. {WITH_SKOPS}"
         )
     if not contents.startswith(b"PK"):
         raise ModelFileError(f"{path} is not a model file, which is a zip archive. {WITH_SKOPS}")

@@ -42,15 +42,14 @@ class Noticed:
     n_rows: int = 0
     # How many rows each class was predicted for.
     classes: Counter[str] = field(default_factory=Counter)
-    expected: tuple[str, ...] = ()  # columns that the model does not use, as is no news
+    expected: tuple[str, ...] = ()  # columns that the model is known not to use
     extra: tuple[str, ...] = ()  # other columns of the table that the model does not know
     # Values of categories that the model was not fitted to.
     new_levels: dict[str, Counter[str]] = field(default_factory=dict)
 
     def sentences(self) -> Iterator[str]:
         if self.extra:
-            were = "was" if len(self.extra) == 1 else "were"
-            yield f"{count(len(self.extra), 'column')} {were} ignored: {quoted(self.extra)}."
+            yield f"Ignored {count(len(self.extra), 'column')}: {quoted(self.extra)}."
         for name, levels in self.new_levels.items():
             n_rows = sum(levels.values())
             most = [level for level, _ in levels.most_common(3)]
@@ -86,15 +85,20 @@ def predict_batches(
 
     def check(file_name: str, names: Sequence[str]) -> None:
         with believing(USING):
-            _check_names(file_name, names, preparation, id_name, noticed)
+            check_columns(names, preparation.used_names)
+            used = {*preparation.used_names, id_name}
+            check_unique(file_name, [name for name in names if name in used])
+            if id_name is not None and id_name not in names:
+                raise no_column(id_name, names, "id")
+            known = {*preparation.feature_names_in_, id_name, *noticed.expected, *noticed.extra}
+            noticed.extra += tuple(name for name in names if name not in known)
 
     for file in files:
         for batch in stream_batches(file, options, types, check):
             if batch.num_rows:
-                table = pa.Table.from_batches([batch])
                 try:
                     with believing(USING):
-                        predicted = _predicted(model, table, noticed, id_name, probabilities)
+                        predicted = _predicted(model, batch, noticed, id_name, probabilities)
                 except TableError as error:
                     raise error.moved(noticed.n_rows) from None
                 yield predicted
@@ -119,22 +123,6 @@ def column_types(preparation: TablePreparation) -> dict[str, pa.DataType]:
         else:
             types[name] = pa.float64()
     return types
-
-
-def _check_names(
-    file_name: str,
-    names: Sequence[str],
-    preparation: TablePreparation,
-    id_name: str | None,
-    noticed: Noticed,
-) -> None:
-    check_columns(names, preparation.used_names)
-    used = {*preparation.used_names, id_name}
-    check_unique(file_name, [name for name in names if name in used])
-    if id_name is not None and id_name not in names:
-        raise no_column(id_name, names, "id")
-    known = {*preparation.feature_names_in_, id_name, *noticed.expected}
-    noticed.extra = tuple(dict.fromkeys([*noticed.extra, *(n for n in names if n not in known)]))
 
 
 def _predicted(

@@ -9,10 +9,10 @@ constructors with arguments) are not on the list.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -145,7 +145,7 @@ def checked_tree(tree: Any, *, compiled: bool = False, depth: int = 0) -> Any:
     Models that are not `PLAIN` are accepted only if they may be `compiled`.
     """
     if depth > MAX_DEPTH:
-        raise ModelFileError(f"it is nested more than {MAX_DEPTH} deep, which no model is.")
+        raise ModelFileError(f"it is nested more than {MAX_DEPTH} deep, more than any model needs.")
 
     def checked(parts: dict[str, Any], depth: int) -> dict[str, Any]:
         return {k: checked_tree(v, compiled=compiled, depth=depth) for k, v in parts.items()}
@@ -246,7 +246,7 @@ def check_encoders(model: Any) -> None:
     for part in _parts(model):
         if isinstance(part, OneHotEncoder) and hasattr(part, "categories_"):
             try:
-                agrees = _agrees(part)
+                agrees = all(_fits(*feature) for feature in _features(part))
             except (AttributeError, IndexError, TypeError, ValueError):
                 agrees = False
             if not agrees:
@@ -273,46 +273,36 @@ def _parts(model: Any) -> Iterator[Any]:
             waiting += getattr(part, "__dict__", {}).values()
 
 
-def _agrees(encoder: Any) -> bool:
-    """Whether every level of every feature has a place among the columns."""
-    levels, places = encoder.categories_, encoder._n_features_outs
+def _features(encoder: OneHotEncoder) -> Iterator[tuple[Any, ...]]:
+    """Return levels, number of columns, dropped, rare and grouped levels of each feature."""
+    none = [None] * len(encoder.categories_)
     dropped = encoder._drop_idx_after_grouping
-    dropped = [None] * len(levels) if dropped is None else dropped
     grouped = encoder._infrequent_enabled
-    rare = encoder._infrequent_indices if grouped else [None] * len(levels)
-    groups = encoder._default_to_infrequent_mappings if grouped else [None] * len(levels)
-    if type(levels) is not list or type(places) is not list or type(grouped) is not bool:
+    return zip(
+        encoder.categories_,
+        encoder._n_features_outs,
+        none if dropped is None else dropped,
+        encoder._infrequent_indices if grouped else none,
+        encoder._default_to_infrequent_mappings if grouped else none,
+        strict=True,
+    )
+
+
+def _fits(levels: AnyArray, n_columns: Any, dropped: Any, rare: Any, groups: Any) -> bool:
+    """Whether every level of a feature is found, and has a place among its columns."""
+    # Numbers are searched for, so they must be in order; words are looked up.
+    numbers = np.array([level for level in levels.tolist() if isinstance(level, int | float)], "f8")
+    ordered = not np.isnan(numbers[:-1]).any() and not (np.diff(numbers) <= 0.0).any()
+    places = np.arange(len(levels)) if groups is None else groups
+    if dropped is not None:
+        places = places[places != index(dropped)]
+        places = places - (places > index(dropped))
+    used = np.unique(places)
+    if groups is not None and (len(groups) != len(levels) or not np.take(groups, rare).size):
         return False
-    one_each = zip(levels, places, dropped, rare, groups, strict=True)
-    return all(_feature_agrees(*feature) for feature in one_each)
-
-
-def _feature_agrees(levels: AnyArray, n_places: Any, dropped: Any, rare: Any, groups: Any) -> bool:
-    if type(n_places) is not int or levels.ndim != 1 or not _in_order(levels):
-        return False
-    n_groups = len(levels)
-    if (rare is None) != (groups is None):
-        return False
-    if rare is not None:
-        n_groups -= len(rare) - 1
-        if len(groups) != len(levels) or not _within(groups, n_groups):
-            return False
-        if not len(rare) or not _within(rare, len(levels)):
-            return False
-    if dropped is None:
-        return n_places == n_groups
-    return n_places == n_groups - 1 and _within(np.array([dropped]), n_groups)
-
-
-def _in_order(levels: AnyArray) -> bool:
-    """Whether numbers can be searched; words are looked up, so they need no order."""
-    if levels.dtype.kind not in "biufOUS":
-        return False
-    numbers = [level for level in levels.tolist() if isinstance(level, int | float)]
-    if numbers and np.isnan(numbers[-1]):
-        numbers.pop()
-    return not np.isnan(numbers[:1]).any() and all(map(operator.lt, numbers, numbers[1:]))
-
-
-def _within(numbers: AnyArray, n: int) -> bool:
-    return numbers.dtype.kind in "iu" and bool(np.all((numbers >= 0) & (numbers < n)))
+    return (
+        (levels.ndim == 1 and levels.dtype.kind in "biufOUS" and ordered)
+        and (type(n_columns) is int and n_columns == len(used))
+        and (used.dtype.kind in "iu" and np.array_equal(used, np.arange(len(used))))
+        and (rare is None) == (groups is None)
+    )

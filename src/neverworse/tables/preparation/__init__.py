@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -35,7 +36,6 @@ from neverworse.tables.preparation.values import (
     DATES,
     NUMBERS,
     as_table,
-    as_times,
     check_columns,
     check_known,
     coded,
@@ -43,22 +43,25 @@ from neverworse.tables.preparation.values import (
     distinct_days,
     numbers,
 )
+from neverworse.tables.reading.delimited import as_times, is_text
 
 BATCH_ROWS = 1 << 15  # which stay in the cache of a core while they are prepared
 MAX_FEATURES = 50_000
 OTHER = "(other)"
 EPS = float(np.finfo(np.float64).eps)
 
+Readings = Mapping[str, Reading | None]
+
 
 class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Make features of the numbers, categories and dates of a table.
 
-    - *Numbers* (and whatever can be counted: booleans, durations, times) are standardised. Where a
-      value is missing, it is the mean, and an indicator says so.
-    - *Categories*, and text with few different values, get an indicator for every level but the
-      most frequent, with which the others are compared; a missing value is a level. The rarest of
-      many levels share one indicator.
-    - *Dates* become days, and points on circles for the place in the year, the week and the day.
+    - *Numbers* (booleans, durations and times of the day as well) are standardised. Missing values
+      are replaced by the mean, and flagged by an indicator.
+    - *Categories*, and text with few distinct values, are one-hot encoded, without an indicator
+      for the most frequent level; a missing value is a level. The rarest of many levels share one
+      indicator.
+    - *Dates* become days since 1970, and points on circles for the time of year, week and day.
 
     Columns that are empty or constant, that number the rows, or whose text is different in almost
     every row, are left out; `plans_` says which and why. No label is used, so that rows to be
@@ -67,18 +70,18 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     categorical : sequence of str
-        Columns that are categories, whatever they look like.
+        Columns to treat as categories, whatever their values look like.
     drop : sequence of str
         Columns to leave out.
     max_levels : int
         Levels of a category that get their own indicator.
     columns : mapping of str to mapping, optional
-        How columns are to be read: ``{"kind": "number", "decimal": ",", "unit": "kg"}``; see
+        How to read columns: ``{"kind": "number", "decimal": ",", "unit": "kg"}``; see
         `plan_`. Those that are not in it are recognised.
     decimal : {".", ","}, optional
-        What numbers have before decimals, where a column of text leaves it open.
+        Decimal mark of numbers in columns of text, where their values are ambiguous.
     dates : {"day-first", "month-first"}, optional
-        What dates such as 01/02/2026 begin with, where a column leaves it open.
+        Order of dates such as 01/02/2026, where the values of a column are ambiguous.
 
     Attributes
     ----------
@@ -91,8 +94,8 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     scaler_ : StandardScaler
         Of numbers and parts of dates.
     places_ : dict of str to array
-        Which indicator of its category each level has, by its number in `levels_`, -1 for none; the
-        last two are those of all further levels, and of levels never seen before.
+        The index of the indicator of each level in `levels_`, -1 for none; the last two are those
+        of all further levels, and of levels never seen before.
     levels_ : dict of str to list
         The levels of categories, the most frequent first; None stands for missing values.
     parts_ : dict of str to list
@@ -259,11 +262,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self._missing = np.array(missing, dtype=bool)
 
     def _fill(
-        self,
-        batch: pa.RecordBatch,
-        readings: Mapping[str, Reading | None],
-        start: int,
-        features: Matrix,
+        self, batch: pa.RecordBatch, readings: Readings, start: int, features: Matrix
     ) -> None:
         """Write the features of some rows into an array of zeros."""
         out = features[start : start + batch.num_rows]
@@ -303,13 +302,14 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return [*self.number_names_, *of_dates]
 
     def _raw_numbers(
-        self, batch: pa.RecordBatch, readings: Mapping[str, Reading | None], start: int
+        self, batch: pa.RecordBatch, readings: Readings, start: int
     ) -> Iterator[tuple[str, Vector]]:
         """Yield the numbers of some rows, and then the parts of their dates, with their columns."""
         for name in self.number_names_:
             column = pa.chunked_array([batch.column(name)])
-            if self.types_[name].startswith("time"):
-                column = as_times(column)
+            if self.types_[name].startswith("time") and is_text(column.type):
+                with contextlib.suppress(pa.ArrowInvalid):
+                    column = as_times(column.cast(pa.string()), pa.time64("us"))
             yield name, numbers(name, column, readings[name] or NUMBERS, first_row=start)
         for name in self.date_names_:
             column = pa.chunked_array([batch.column(name)])

@@ -12,14 +12,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neverworse._typing import AnyArray, Mask, Vector
+from neverworse._typing import Mask, Vector
 
 SPACES = "[\u00a0\u2007\u2009\u202f]"  # that do not break: all count as a space
 CURRENCIES = (
     *("AUD", "BRL", "CAD", "CHF", "CNY", "CZK", "DKK", "EUR", "GBP", "HKD", "HUF", "INR", "JPY"),
     *("KRW", "MXN", "NOK", "NZD", "PLN", "SEK", "SGD", "TRY", "USD", "ZAR", "Fr\\.?", "Rs\\.?"),
 )
-DIGITS = r"[0-9][0-9.,' ]*[0-9.,]|[.,]?[0-9][.,]?"
+DIGITS = r"[.,]?[0-9](?:[0-9.,' ]*[0-9.,])?"
 NUMBER = (
     r"^(?P<open>\()? ?(?P<sign>[-+])? ?"
     rf"(?P<before>(?:[A-Za-z]{{0,3}}\p{{Sc}}|{'|'.join(CURRENCIES)}))? ?(?P<inner>[-+])?"
@@ -33,28 +33,13 @@ GROUPED = {  # a whole number of at least four digits; India groups by two befor
 TIME = (
     r"(?:(?:T|,? +)(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})"
     r"(?::(?P<second>[0-9]{2}(?:[.,][0-9]+)?))?"
-    r" ?(?P<half>[AaPp]\.?[Mm]\.?)?)?"
-)
-# Three fields with two marks between them. The first or the second may be the name of a month.
-MONTH = "[A-Za-zäéûÄÉ]{3,9}"
-DATE = (
-    rf"^(?P<first>[0-9]{{1,4}}|{MONTH})\.?(?P<mark>[-./ ]) ?(?P<second_field>[0-9]{{1,2}}|{MONTH})"
-    r"(?:st|nd|rd|th)?(?P<mark_2>\. |, |[-./ ])(?P<third>[0-9]{1,4})" + TIME + "$"
+    r" ?(?:(?P<half>[AaPp])\.?[Mm]\.?)?)?"
 )
 MONTHS = (  # in English, German, French and Spanish, as far as the first letters tell
-    ("jan", "ene", "jän"),
-    ("feb", "fév", "fev"),
-    ("mar", "mär", "mrz", "mae"),
-    ("apr", "avr", "abr"),
-    ("may", "mai"),
-    ("jun", "juin"),
-    ("jul", "juil"),
-    ("aug", "aoû", "aou", "ago"),
-    ("sep",),
-    ("oct", "okt"),
-    ("nov",),
-    ("dec", "dez", "déc", "dic"),
+    *("jan|ene|jän", "feb|fév|fev", "mar|mär|mrz|mae", "apr|avr|abr", "may|mai", "jun|juin"),
+    *("jul|juil", "aug|aoû|aou|ago", "sep", "oct|okt", "nov", "dec|dez|déc|dic"),
 )
+GAP = r"(?:[.,]? |[-./])"  # beside the name of a month
 YES = frozenset(
     ("yes", "y", "true", "t", "ja", "j", "oui", "sí", "si", "sì", "sim", "wahr", "vrai")
 )
@@ -109,17 +94,6 @@ class Reading:
             said.append("(1) is -1")
         return ", ".join(said)
 
-    @property
-    def shown(self) -> str:
-        """The same, with an example where words leave open how a value is written."""
-        if self.kind == "date":
-            mark, fields = ORDERS[self.order or "year-month-day"]
-            parts = {"day": "31", "month": "01", "year": "2026"}
-            return f"{self.words} ({mark.join(parts[each] for each in fields)})"
-        if self.kind != "number" or self.plain:
-            return self.words
-        return f"{self.words} ({f'1{self.thousands}234{self.decimal}5 {self.unit}'.rstrip()})"
-
     def to_dict(self) -> dict[str, Any]:
         """Return what differs from the plain reading of this kind."""
         default = vars(Reading(self.kind))
@@ -129,19 +103,14 @@ class Reading:
         """Return numbers, or days since 1970, of strings; NaN for those not written in this way."""
         values = normalised(values)
         if self.kind == "yes/no":
-            yes, no = (_among(values, words) for words in (YES, NO))
+            lower = pc.utf8_lower(values)
+            yes, no = (_mask(pc.is_in(lower, pa.array(sorted(words)))) for words in (YES, NO))
             return np.where(yes, 1.0, np.where(no, 0.0, np.nan))
         if self.kind == "date":
-            return Dates.find(values).days(self.order or "year-month-day")
+            return days(with_numbered_months(values), self.order or "year-month-day")
         found = Numbers.find(values)
-        fits = found.fits(self.thousands, self.decimal) & _mask(pc.equal(found.units, self.unit))
-        if not self.parentheses:
-            fits &= ~found.enclosed
-        parsed = np.where(fits, found.floats(self.thousands, self.decimal), np.nan)
-        if self.plain:  # what else Python knows: inf, and digits of other scripts
-            for k in np.flatnonzero(~fits).tolist():
-                parsed[k] = _float(values[k].as_py())
-        return parsed
+        fits = _mask(pc.equal(found.units, self.unit)) & (self.parentheses | ~found.enclosed)
+        return np.where(fits, found.floats(self.thousands, self.decimal), np.nan)
 
 
 ORDERS = {
@@ -192,22 +161,17 @@ class Numbers:
         )
 
     def fits(self, thousands: str, decimal: str) -> Mask:
-        """Whether each value is a number with these marks, either of which it need not have."""
+        """Whether each value is a number with these marks, either of which it may lack."""
         whole = "[0-9]+" if not thousands else f"[0-9]+|{GROUPED[thousands]}"
         pattern = rf"^(?:(?:{whole})(?:[{decimal}][0-9]*)?|[{decimal}][0-9]+)$"
         return matches(self.bodies, pattern)
 
     def floats(self, thousands: str, decimal: str) -> Vector:
-        """Return the numbers, of those that fit; whatever, of all others."""
-        texts = self.bodies
-        if thousands:
-            texts = pc.replace_substring(texts, thousands, "")
-        if decimal == ",":
-            texts = pc.replace_substring(texts, ",", ".")
+        """Return numbers with these marks; NaN for all others."""
+        texts = pc.replace_substring(self.bodies, thousands, "") if thousands else self.bodies
+        texts = pc.replace_substring(texts, decimal, ".")
         texts = pc.binary_join_element_wise(texts, self.powers, "")
-        fits = pc.match_substring_regex(
-            texts, r"^(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?$"
-        )
+        fits = pa.array(self.fits(thousands, decimal))
         texts = pc.if_else(fits, texts, pa.scalar(None, pa.string()))
         values: Vector = texts.cast(pa.float64()).to_numpy(zero_copy_only=False)
         return np.where(self.negative, -values, values)
@@ -226,117 +190,54 @@ class Numbers:
         return _mask(pc.match_substring(self.bodies, mark))
 
 
-@dataclass(frozen=True)
-class Dates:
-    """Distinct values, taken apart as dates: those that are none have zeros."""
-
-    first: AnyArray
-    second: AnyArray
-    third: AnyArray
-    four_first: Mask
-    four_last: Mask
-    named: AnyArray  # which field is the name of a month: 1, 2, or 0 for none
-    marks: AnyArray
-    seconds: Vector  # of the day
-
-    @classmethod
-    def find(cls, values: pa.Array) -> Self:
-        found = pc.extract_regex(values, DATE)
-        part = {field.name: pc.struct_field(found, field.name) for field in found.type}
-        names = ("first", "second_field")
-        months = [_months(part[name]) for name in names]
-        fields = [
-            np.where(month > 0, month, _whole(part[name]))
-            for name, month in zip(names, months, strict=True)
-        ]
-        named = np.where(months[0] > 0, 1, np.where(months[1] > 0, 2, 0))
-        marks = np.array(pc.fill_null(part["mark"], "").to_pylist(), dtype=object)
-        same = _mask(pc.equal(part["mark"], part["mark_2"]))
-        known = (same | (named > 0)) & (fields[0] > 0) & (fields[1] > 0)
-        known &= ~((months[0] > 0) & (months[1] > 0))
-        marks[named > 0] = " "
-        lengths = [pc.utf8_length(part[name]) for name in ("first", "third")]
-        four = [_mask(pc.equal(length, 4)) for length in lengths]
-        four[0] &= months[0] == 0
-        known &= ~_mask(pc.equal(lengths[0], 3)) | (months[0] > 0)
-        known &= ~_mask(pc.is_in(lengths[1], pa.array([1, 3]))) | four[0]
-        known &= ~(four[0] & four[1])
-        hour, minute = _whole(part["hour"]), _whole(part["minute"])
-        half = pc.utf8_lower(pc.fill_null(part["half"], ""))
-        afternoon, morning = (_mask(pc.starts_with(half, letter)) for letter in "pa")
-        known &= (
-            (hour < 24) & (minute < 60) & (~(afternoon | morning) | ((hour > 0) & (hour <= 12)))
-        )
-        hour = np.where(afternoon | morning, hour % 12 + 12 * afternoon, hour)
-        text = pc.replace_substring(pc.fill_null(part["second"], ""), ",", ".")
-        text = pc.if_else(pc.equal(text, ""), "0", text)
-        second = text.cast(pa.float64()).to_numpy(zero_copy_only=False)
-        known &= second < 60.0
-        return cls(
-            np.where(known, fields[0], 0),
-            np.where(known, fields[1], 0),
-            np.where(known, _whole(part["third"]), 0),
-            four[0] & known,
-            four[1] & known,
-            np.where(known, named, 0),
-            np.where(known, marks, ""),
-            3600.0 * hour + 60.0 * minute + second,
-        )
-
-    @property
-    def known(self) -> Mask:
-        known: Mask = self.first > 0
-        return known
-
-    def fits(self, order: str) -> Mask:
-        """Whether each value has its fields in this order, with this mark."""
-        mark, _ = ORDERS[order]
-        fits: Mask = self.known & (self.marks == mark)
-        if order.startswith("year"):
-            return fits & self.four_first & (self.named != 1)
-        other = 2 if order.startswith("month") else 1
-        return fits & ~self.four_first & (self.named != other)
-
-    def days(self, order: str) -> Vector:
-        """Return days since 1970, NaN where a value is no date in this order."""
-        _, names = ORDERS[order]
-        field = dict(zip(names, (self.first, self.second, self.third), strict=True))
-        year, month, day = field["year"], field["month"], field["day"]
-        short = ~(self.four_first | self.four_last)
-        year = np.where(short, year + np.where(year < PIVOT, 2000, 1900), year)
-        fits = self.fits(order) & (year > 0) & (month >= 1) & (month <= 12) & (day >= 1)
-        months = (12 * (year - 1970) + month - 1).astype("datetime64[M]")
-        ends = (months + 1).astype("datetime64[D]")
-        dates = months.astype("datetime64[D]") + (day - 1)
-        fits &= dates < ends
-        return np.where(fits, dates.astype(np.float64) + self.seconds / 86_400.0, np.nan)
+def with_numbered_months(values: pa.Array) -> pa.Array:
+    """Return dates with the names of months replaced by numbers: "16 #1 2020" for 16-Jan-2020."""
+    values = normalised(values)
+    if matches(values, f"(?i){'|'.join(MONTHS)}").any():
+        for number, names in enumerate(MONTHS, 1):
+            pattern = rf"(?i)(?:^|{GAP})(?:{names})\p{{L}}{{0,6}}{GAP}"
+            values = pc.replace_substring_regex(values, pattern, f" #{number} ")
+        first = rf"^ (#[0-9]+ [0-9]{{1,2}})(?:st|nd|rd|th)?{GAP}"
+        values = pc.replace_substring_regex(values, first, r"\1 ")
+    return pc.utf8_trim_whitespace(values)
 
 
-def _float(text: str) -> float:
-    try:
-        return np.nan if "_" in text else float(text)
-    except ValueError:
-        return np.nan
+def days(values: pa.Array, order: str) -> Vector:
+    """Return days since 1970 of dates `with_numbered_months`, NaN for others than in this order."""
+    mark, names = ORDERS[order]
+    digits = "[0-9]{4}" if names[0] == "year" else "[0-9]{4}|[0-9]{2}"
+    field = {
+        "day": "(?P<day>[0-9]{1,2})",
+        "month": ("#?" if mark == " " else "") + "(?P<month>[0-9]{1,2})",
+        "year": f"(?P<year>{digits})",
+    }
+    pattern = f"[{mark}]".join(field[name] for name in names)
+    found = pc.extract_regex(values, f"^{pattern}{TIME}$")
+    if found.null_count == len(found):
+        return np.full(len(found), np.nan)
+    part = {each.name: pc.fill_null(pc.struct_field(found, each.name), "") for each in found.type}
+    year, month, day, hour, minute = (
+        _floats(part[name]).astype(np.int64) for name in ("year", "month", "day", "hour", "minute")
+    )
+    second = _floats(pc.replace_substring(part["second"], ",", "."))
+    half = np.asarray(pc.utf8_lower(part["half"]))
+    fits = (year > 0) & (month >= 1) & (month <= 12) & (day >= 1)
+    fits &= (hour < 24) & (minute < 60) & (second < 60.0)
+    fits &= (half == "") | ((hour >= 1) & (hour <= 12))
+    hour = np.where(half == "", hour, hour % 12 + 12 * (half == "p"))
+    short = np.asarray(pc.equal(pc.utf8_length(part["year"]), 2))
+    year = np.where(short, year + np.where(year < PIVOT, 2000, 1900), year)
+    months = (12 * (year - 1970) + month - 1).astype("datetime64[M]")
+    dates = months.astype("datetime64[D]") + (day - 1)
+    fits &= dates < (months + 1).astype("datetime64[D]")
+    seconds = 3600.0 * hour + 60.0 * minute + second
+    return np.where(fits, dates.astype(np.float64) + seconds / 86_400.0, np.nan)
 
 
-def _months(names: pa.Array) -> AnyArray:
-    """Return the numbers of months from their names, 0 where there is none."""
-    lower = pc.utf8_lower(pc.fill_null(names, ""))
-    found = np.zeros(len(lower), dtype=np.int64)
-    for number, starts in enumerate(MONTHS, 1):
-        pattern = f"^(?:{'|'.join(starts)})"
-        found[matches(lower, pattern)] = number
-    return found
-
-
-def _whole(texts: pa.Array) -> AnyArray:
-    """Return whole numbers, 0 where there is none."""
-    digits = pc.match_substring_regex(pc.fill_null(texts, ""), "^[0-9]+$")
-    return pc.if_else(digits, texts, "0").cast(pa.int64()).to_numpy(zero_copy_only=False)
-
-
-def _among(values: pa.Array, words: frozenset[str]) -> Mask:
-    return _mask(pc.is_in(pc.utf8_lower(values), pa.array(sorted(words))))
+def _floats(texts: pa.Array) -> Vector:
+    """Return numbers, 0 for empty text."""
+    values = pc.if_else(pc.equal(texts, ""), "0", texts).cast(pa.float64())
+    return np.asarray(values)
 
 
 def matches(values: pa.Array, pattern: str) -> Mask:

@@ -41,7 +41,7 @@ from neverworse.tables.preparation.values import (
     is_number,
     numbers,
 )
-from neverworse.tables.reading.delimited import TEXT, is_text
+from neverworse.tables.reading.delimited import TEXT, decoded, is_text
 
 Kind = Literal["number", "category", "date", "dropped"]
 
@@ -53,9 +53,9 @@ CODE = re.compile(r"(?i:(?:^|[\W_])(?:zip|post(?:al)?[\W_]?code|plz|postleitzahl
 # Names of columns that name the rows.
 ID = re.compile(r"(?i:(?:^|[\W_])(?:id|nr|no|key|code|index|number))$|[a-z]I[Dd]$")
 ID_DIGITS = 5  # numbers of one length, at least this, that all differ are ids under any name
-DAYS = 19_000_101, 21_001_231
 SENTINELS = tuple(float(f"{sign}{'9' * n}") for sign in ("-", "") for n in range(2, 7))
 CATEGORY = Reading("category")
+CONSTANT = "has the same value in all rows"
 LONGER_THAN = {"day": 0.0, "week": 7.0, "year": 180.0}  # days, for a rhythm to show
 N_EXAMPLES, MAX_EXAMPLE_LENGTH = 3, 20
 _NATIVE = {"bool": "true/false", "time": "times of day", "duration": "durations"}
@@ -143,14 +143,13 @@ def _plan(
     name: str, column: pa.ChunkedArray, n_missing: int, reading: Reading | None, hints: Hints
 ) -> ColumnPlan:
     if n_missing == len(column):
-        look = "No row has a value, so it is not used."
-        return ColumnPlan(name, "dropped", "is empty", n_missing, look=look)
+        return _dropped(name, "is empty", n_missing)
     look = ""
-    declared = pa.types.is_dictionary(column.type) and column.type != TEXT
-    if reading is None and declared:
+    if reading is None and pa.types.is_dictionary(column.type) and column.type != TEXT:
         reading = CATEGORY
     elif reading is None and is_text(column.type):
-        texts = _texts(name, column)
+        values, codes = distinct(column)
+        texts = Texts(name, values.cast(pa.string()), codes)
         reading, look = recognise(texts, hints)
         if reading is None or reading == CATEGORY:
             return _text(texts, n_missing, look, "codes" if reading else CATEGORY.words)
@@ -158,10 +157,14 @@ def _plan(
         return _native(name, column, n_missing, hints)
     if reading == CATEGORY:
         return _levels(name, *coded(column), n_missing)
-    if reading.kind == "date":
-        return replace(_date(name, column, n_missing, reading), look=look)
-    planned = _number(name, column, n_missing, reading)
+    make = _date if reading.kind == "date" else _number
+    planned = make(name, column, n_missing, reading)
     return replace(planned, look=look or planned.look)
+
+
+def _dropped(name: str, note: str, n_missing: int, look: str = "") -> ColumnPlan:
+    look = look or f"It {note}, so it is not used."
+    return ColumnPlan(name, "dropped", note, n_missing, look=look)
 
 
 def _native(name: str, column: pa.ChunkedArray, n_missing: int, hints: Hints) -> ColumnPlan:
@@ -171,15 +174,12 @@ def _native(name: str, column: pa.ChunkedArray, n_missing: int, hints: Hints) ->
     if not is_number(column.type):
         kind = cropped(str(column.type))
         look = f"Values of type {kind} are not used: split them into columns of plain values."
-        note = f"holds values of type {kind}"
-        return ColumnPlan(name, "dropped", note, n_missing, look=look)
+        return _dropped(name, f"holds values of type {kind}", n_missing, look)
     whole, few = pa.types.is_integer(column.type), len(column) < FEW_VALUES
     low, high = pc.min_max(column).as_py().values() if whole else (0, 0)
     counts = whole and not few and high - low + 1 == len(column) and _all_differ(column)
     if counts or INDEX.fullmatch(name):
-        look = "It numbers the rows, so it is not used. To keep it in the results: --id."
-        note = "numbers the rows (to keep it in the results: --id)"
-        return ColumnPlan(name, "dropped", note, 0, look=look)
+        return _dropped(name, "numbers the rows (to keep it in the results: --id)", 0)
     planned = _number(name, column, n_missing, Reading("number", hints.decimal or "."))
     if not whole or planned.kind == "dropped":
         return planned
@@ -187,8 +187,6 @@ def _native(name: str, column: pa.ChunkedArray, n_missing: int, hints: Hints) ->
     alike = not few and len(str(low)) == len(str(high)) >= ID_DIGITS
     if CODE.search(name.strip()):
         look = look or f"These numbers may be codes. If they are: --categorical {name!r}."
-    elif DAYS[0] <= low <= high <= DAYS[1] and _are_days(column):
-        look = look or "These numbers may be dates. If they are, write them as 2026-01-31."
     elif (alike or ID.search(name)) and _all_differ(column):
         look = (
             "The numbers differ from row to row. If they only identify the rows: --id "
@@ -197,20 +195,8 @@ def _native(name: str, column: pa.ChunkedArray, n_missing: int, hints: Hints) ->
     return replace(planned, read_as=NUMBERS.words, look=look)
 
 
-def _are_days(column: pa.ChunkedArray) -> bool:
-    """Whether whole numbers are years, months and days in one, such as 20260131."""
-    values = column.drop_null().to_numpy()
-    months, days = values // 100 % 100, values % 100
-    return bool(((months >= 1) & (months <= 12) & (days >= 1) & (days <= 31)).all())
-
-
 def _all_differ(column: pa.ChunkedArray) -> bool:
     return not column.null_count and pc.count_distinct(column).as_py() == len(column)
-
-
-def _constant(name: str, n_missing: int) -> ColumnPlan:
-    look = "All rows have the same value, so it is not used."
-    return ColumnPlan(name, "dropped", "has the same value in all rows", n_missing, look=look)
 
 
 def _number(name: str, column: pa.ChunkedArray, n_missing: int, reading: Reading) -> ColumnPlan:
@@ -224,7 +210,7 @@ def _number(name: str, column: pa.ChunkedArray, n_missing: int, reading: Reading
     if math.isinf(low) or math.isinf(high):
         raise infinite(name, int(np.argmax(np.isinf(column.to_numpy(zero_copy_only=False)))))
     if low == high and not n_missing:
-        return _constant(name, n_missing)
+        return _dropped(name, CONSTANT, n_missing)
     note = "yes = 1, scaled" if reading.kind == "yes/no" else "scaled"
     note += ", missing: mean and an indicator" if n_missing else ""
     read_as = _NATIVE.get(str(native).partition("[")[0].rstrip("3264"), reading.words)
@@ -241,11 +227,10 @@ def _sentinel(column: pa.Array | pa.ChunkedArray, low: float, high: float) -> st
         if value not in SENTINELS:
             continue
         others = column.filter(pc.not_equal(column, pa.scalar(value).cast(column.type)))
-        n_rows = len(column) - column.null_count - (len(others) - others.null_count)
-        extremes = pc.min_max(others)
-        if n_rows < 2 or extremes["min"].as_py() is None:
+        n_rows = len(column) - column.null_count - len(others)
+        if n_rows < 2 or not len(others):
             continue
-        lowest, highest = float(extremes["min"].as_py()), float(extremes["max"].as_py())
+        lowest, highest = map(float, pc.min_max(others).as_py().values())
         gap = lowest - value if value == low else value - highest
         if gap > highest - lowest:
             return (
@@ -261,14 +246,6 @@ def infinite(name: str, row: int) -> TableError:
     return TableError(f"Column {name!r} has an infinite number", fix, column=name, row=row)
 
 
-def _texts(name: str, column: pa.ChunkedArray) -> Texts:
-    """Return the values of a column that some row has."""
-    values, codes = distinct(column)
-    used = np.bincount(codes, minlength=len(values) + 1)[:-1] > 0
-    renumbered = np.append(np.cumsum(used) - 1, np.count_nonzero(used))
-    return Texts(name, values.cast(pa.string()).filter(pa.array(used)), renumbered[codes])
-
-
 def _text(texts: Texts, n_missing: int, look: str, read_as: str) -> ColumnPlan:
     """Text is a category, unless it differs from row to row."""
     n_values, n_known = len(texts.values), len(texts.codes) - n_missing
@@ -279,7 +256,7 @@ def _text(texts: Texts, n_missing: int, look: str, read_as: str) -> ColumnPlan:
             f"identify the rows: --id {texts.name!r}; if they have a meaning, group them into "
             f"fewer; to use the most frequent ones: --categorical {texts.name!r}."
         )
-        return ColumnPlan(texts.name, "dropped", note, n_missing, look=look)
+        return _dropped(texts.name, note, n_missing, look)
     planned = _levels(texts.name, [*texts.values.to_pylist(), None], texts.codes, n_missing)
     if planned.kind == "dropped":
         return planned
@@ -294,7 +271,7 @@ def _levels(name: str, values: Sequence[str | None], codes: Indices, n_missing: 
     order = np.argsort(-counts, kind="stable")
     levels = tuple(merged[k] for k in order if counts[k])
     if len(levels) < 2:
-        return _constant(name, n_missing)
+        return _dropped(name, CONSTANT, n_missing)
     baseline = "missing" if levels[0] is None else cropped(levels[0], 30)
     note = f"{len(levels):,} levels, compared with {baseline!r}"
     return ColumnPlan(
@@ -326,7 +303,7 @@ def _date(name: str, column: pa.ChunkedArray, n_missing: int, reading: Reading) 
     stamps, counts = stamps[counts > 0], counts[counts > 0]
     first, last = stamps.min(), stamps.max()
     if first == last and not n_missing:
-        return _constant(name, n_missing)
+        return _dropped(name, CONSTANT, n_missing)
     parts, means, variances = [], [], []
     for part in DATE_PARTS:
         if part != "day" and last - first <= LONGER_THAN[part.split(",")[0]]:
@@ -368,18 +345,11 @@ def describe(plans: Sequence[ColumnPlan], looks: Mapping[str, str], table: Any) 
             "read_as": plan.read_as,
             "made_into": "not used: " + plan.note if plan.reading is None else plan.note,
             "missing": plan.n_missing,
-            "distinct": _n_distinct(column),
+            "distinct": None if pa.types.is_nested(column.type) else len(distinct(column)[0]),
             "examples": _examples(column, plan.reading),
             "look": looks.get(plan.name, "") if plan.error is None else str(plan.error),
         }
     return {MARK: VERSION, "columns": columns}
-
-
-def _n_distinct(column: pa.ChunkedArray) -> int | None:
-    if pa.types.is_nested(column.type):
-        return None
-    values, codes = distinct(column)
-    return len(np.unique(codes[codes < len(values)]))
 
 
 def _examples(column: pa.ChunkedArray, reading: Reading | None) -> list[str]:
@@ -387,8 +357,7 @@ def _examples(column: pa.ChunkedArray, reading: Reading | None) -> list[str]:
     some = column.drop_null().slice(0, 100)
     if pa.types.is_nested(some.type):
         return [cropped(str(some[0]))] if len(some) else []
-    if pa.types.is_dictionary(some.type):
-        some = some.cast(some.type.value_type)
+    some = decoded(some)
     texts = dict.fromkeys(text for text in as_text(some) if text is not None)
     if reading is not None and reading.decimal == "," and pa.types.is_floating(some.type):
         texts = dict.fromkeys(text.replace(".", ",") for text in texts)

@@ -34,14 +34,15 @@ from neverworse.tables._errors import PlanError, TableError
 from neverworse.tables.preparation.notation import (
     ORDERS,
     THOUSANDS,
-    Dates,
     Numbers,
     Reading,
+    days,
     matches,
     normalised,
+    with_numbered_months,
 )
 from neverworse.tables.reading.delimited import DelimitedText, ReadOptions
-from neverworse.tables.reading.files import TableFile, encoding_of
+from neverworse.tables.reading.files import TableFile
 
 FEW_VALUES = 10  # texts that are levels of a category, however few rows there are
 MAJORITY = 0.5
@@ -104,16 +105,18 @@ def recognise(texts: Texts, hints: Hints) -> tuple[Reading | None, str]:
     n_values = len(texts.values)
     chosen = np.linspace(0, n_values - 1, min(n_values, SAMPLE_VALUES)).astype(np.int64)
     some = normalised(texts.values.take(chosen))
-    may_be_dates = np.mean(Dates.find(some).known) > MAJORITY / 2.0
+    some_dates = with_numbered_months(some)
+    orders = [order for order in ORDERS if not np.isnan(days(some_dates, order)).all()]
     may_be_numbers = np.mean(np.asarray(Numbers.find(some).bodies.is_valid())) > MAJORITY / 2.0
     said = Reading("yes/no").parse(some)
     if n_values <= SAMPLE_VALUES and not np.isnan(said).any() and len(np.unique(said)) == 2:
         return Reading("yes/no"), ""
     n_known = int(np.count_nonzero(texts.codes < n_values))
-    if may_be_dates:
-        dates = Dates.find(normalised(texts.values))
-        if texts.rows(dates.known) > MAJORITY * n_known:
-            return _date(texts, dates, hints)
+    if orders:
+        values = with_numbered_months(texts.values)
+        fits = {order: ~np.isnan(days(values, order)) for order in orders}
+        if texts.rows(np.logical_or.reduce(list(fits.values()))) > MAJORITY * n_known:
+            return _date(texts, fits, hints)
     if not may_be_numbers:
         return None, ""
     values = normalised(texts.values)
@@ -135,53 +138,39 @@ def found_options(files: Sequence[TableFile], options: ReadOptions) -> ReadOptio
     decimals: set[str] = set()
     codes: set[str] = set()
     for file in files:
-        found = DelimitedText(file, options).some_rows() if file.format == "csv" else None
-        if found is not None:
-            with_marks, with_zeros = _marks_of(*found)
-            decimals |= with_marks
-            codes |= with_zeros
+        table = DelimitedText(file, options).some_rows() if file.format == "csv" else pa.table({})
+        for name, column in zip(table.column_names, table.columns, strict=True):
+            values = normalised(column.drop_null().unique())
+            if matches(values, "^-?[0-9]+$").all():
+                codes |= {name} if matches(values, "^0[0-9]").any() else set()
+            elif "." not in decimals or not matches(values, "^-?[0-9]*[.]?[0-9]*$").all():
+                decimals |= _decimals(values)
     decimal = options.decimal or (decimals.pop() if len(decimals) == 1 else None)
     return replace(options, decimal=decimal, text=options.text | codes)
 
 
-def _marks_of(texts: pa.Table, typed: pa.Table) -> tuple[set[str], set[str]]:
-    """Return the decimal marks that columns tell, and the columns of codes with leading zeros.
-
-    Of the same rows as text, and as what a reader of numbers with a decimal point makes of them.
-    """
-    decimals: set[str] = set()
-    codes: set[str] = set()
-    for k, kind in enumerate(typed.schema.types):
-        if pa.types.is_integer(kind):
-            if pc.any(pc.match_substring_regex(texts.column(k), "^0[0-9]")).as_py():
-                codes.add(texts.column_names[k])
-        elif (pa.types.is_floating(kind) and "." not in decimals) or pa.types.is_string(kind):
-            values = texts.column(k).drop_null().unique()
-            found = Numbers.find(normalised(values))
-            fits = {
-                decimal: np.logical_or.reduce(
-                    [found.fits(t, decimal) for t in THOUSANDS if t != decimal]
-                )
-                for decimal in ".,"
-            }
-            if np.count_nonzero(fits["."] | fits[","]) > MAJORITY * len(values):
-                decimals |= {d for d, o in (".,", ",.") if (fits[d] & ~fits[o]).any()}
-    return decimals, codes
+def _decimals(values: pa.Array) -> set[str]:
+    """Return the decimal marks of numbers that could have no other."""
+    found = Numbers.find(values)
+    fits = {
+        decimal: np.logical_or.reduce([found.fits(t, decimal) for t in THOUSANDS if t != decimal])
+        for decimal in ".,"
+    }
+    if np.count_nonzero(fits["."] | fits[","]) <= MAJORITY * len(values):
+        return set()
+    return {one for one, other in (".,", ",.") if (fits[one] & ~fits[other]).any()}
 
 
-def _date(texts: Texts, dates: Dates, hints: Hints) -> tuple[Reading, str]:
-    marks = set(dates.marks[dates.known].tolist())
-    orders = [order for order, (mark, _) in ORDERS.items() if mark in marks]
-    fits = {order: ~np.isnan(dates.days(order)) for order in orders}
-    whole = [order for order in orders if fits[order].all()]
+def _date(texts: Texts, fits: Mapping[str, Mask], hints: Hints) -> tuple[Reading, str]:
+    whole = [order for order, mask in fits.items() if mask.all()]
     if not whole:
-        best = max(orders, key=lambda order: texts.rows(fits[order]))
+        best = max(fits, key=lambda order: texts.rows(fits[order]))
         raise _others(texts, f"dates ({best})", ~fits[best])
     if len(whole) == 2 and not whole[0].startswith("day."):
         if hints.dates is None:
             raise texts.error(
-                f"dates such as {texts.value(dates.known)!r}, and no number above 12 tells whether "
-                "the day or the month is first",
+                f"dates such as {texts.value(fits[whole[0]])!r}, and no number above 12 tells "
+                "whether the day or the month is first",
                 "Say so: --dates day-first, or --dates month-first.",
             )
         first = hints.dates.partition("-")[0]
@@ -194,8 +183,7 @@ def _number(
 ) -> tuple[Reading | None, str]:
     found = Numbers.find(values)
     fits = {pair: found.fits(*pair) for pair in _conventions(found.marks())}
-    plain = ~np.isnan(Reading("number").parse(values))
-    likely = np.logical_or.reduce([plain, *fits.values()])
+    likely = np.logical_or.reduce(list(fits.values()))
     units = found.common_units(likely, MAX_UNITS)
     likely &= np.asarray(pc.is_in(found.units, pa.array(units, pa.string())))
     if texts.rows(likely) <= MAJORITY * n_known:
@@ -214,13 +202,11 @@ def _number(
             f"Write all of them in one unit; {category}",
         )
     whole = [pair for pair, mask in fits.items() if mask.all()]
-    if not whole and plain.all():  # one of them is infinite, which is no question of notation
-        return Reading("number"), ""
     if not whole:
         best = fits[max(fits, key=lambda pair: texts.rows(fits[pair]))]
         raise texts.error(
             f"numbers in several notations: {texts.at(best)} and {texts.at(~best)}",
-            f"Write all of them alike; {category}",
+            f"Write all of them in one notation; {category}",
         )
     (thousands, decimal), look = _decided(texts, found, whole, hints)
     return Reading(
@@ -341,25 +327,19 @@ def text_columns(columns: Mapping[str, Mapping[str, Any]], decimal: str | None) 
 
 def read_plan(path: Path) -> dict[str, dict[str, Any]]:
     """Return what a file says about columns; each entry is checked."""
-    make = f"with --plan {path.name}."
+    make = f"Make one with --plan {path.name}."
     try:
-        content = path.read_bytes()
+        plan = json.loads(path.read_bytes())
     except (FileNotFoundError, IsADirectoryError):
-        raise PlanError(f"There is no plan {path}. Make one {make}") from None
-    try:
-        plan = json.loads(content.decode(encoding_of(content) or "utf-8").removeprefix("\ufeff"))
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-        raise PlanError(f"{path} is not a plan: {error}. Make one {make}") from None
-    if not isinstance(plan, dict) or MARK not in plan:
-        raise PlanError(f"{path} is not a plan. Make one {make}")
-    if plan[MARK] != VERSION:
-        raise PlanError(
-            f"{path} is a plan of version {plan[MARK]!r}, but this program reads {VERSION}. Make a "
-            f"new one {make}"
-        )
-    columns = plan.get("columns")
+        raise PlanError(f"There is no plan {path}. {make}") from None
+    except (ValueError, RecursionError) as error:
+        raise PlanError(f"{path} is not a plan: {error}. {make}") from None
+    columns = plan.get("columns") if isinstance(plan, dict) and MARK in plan else None
     if not isinstance(columns, dict):
-        raise PlanError(f"{path} has no columns. Make a new one {make}")
+        raise PlanError(f"{path} is not a plan. {make}")
+    if plan[MARK] != VERSION:
+        problem = f"{path} is a plan of version {plan[MARK]!r}, but this program reads {VERSION}."
+        raise PlanError(f"{problem} {make}")
     for name, entry in columns.items():
         if not isinstance(entry, dict):
             raise PlanError(

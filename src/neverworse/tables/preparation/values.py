@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from neverworse._typing import AnyArray, Indices, Mask, Vector
 from neverworse._words import count, cropped, nearest, quoted
 from neverworse.tables._errors import TableError, no_column
 from neverworse.tables.preparation.notation import Reading
-from neverworse.tables.reading.delimited import is_text, spells_number
+from neverworse.tables.reading.delimited import decoded, is_text, spells_number
 from neverworse.tables.reading.formats import StoredTable
 
 PER_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
@@ -32,7 +31,7 @@ USUAL_MARKERS = ("-1", "?", "unknown", "unlabeled", "unlabelled", "missing")
 
 
 def as_table(X: Any) -> Any:
-    """Return a table of PyArrow, without copying it; one that stays in its files is as good."""
+    """Return X as a PyArrow table, without copying it; a `StoredTable` is returned as it is."""
     if isinstance(X, pa.Table | StoredTable):
         return X
     if isinstance(X, pa.RecordBatch):
@@ -82,35 +81,29 @@ def check_known(names: Sequence[str], wanted: Collection[str], option: str) -> N
 
 def check_columns(names: Sequence[str], needed: Sequence[str]) -> None:
     """Raise if a column is missing that features are made of."""
-    there, wanted = set(names), set(needed)
-    missing = [name for name in needed if name not in there]
-    if not missing:
-        return
-    extra = [name for name in names if name not in wanted]
-    one = len(missing) == 1
-    hint = nearest(missing[0], extra) if one and extra else ""
-    raise TableError(
-        f"The table lacks {'a column' if one else f'{len(missing):,} columns'} that the model was "
-        f"fitted to: {quoted(missing)}.",
-        f"Add {'it' if one else 'them'}, with empty cells where values are unknown, or correct "
-        f"the names. {hint}".rstrip(),
-        code="column",
-        column=missing[0],
-    )
+    missing = [name for name in needed if name not in set(names)]
+    if missing:
+        extra = [name for name in names if name not in set(needed)]
+        hint = nearest(missing[0], extra) if len(missing) == 1 and extra else ""
+        raise TableError(
+            f"The table lacks {count(len(missing), 'column')} that the model was fitted to: "
+            f"{quoted(missing)}.",
+            "Add what is missing, with empty cells where values are unknown, or correct the names. "
+            f"{hint}".rstrip(),
+            code="column",
+            column=missing[0],
+        )
 
 
 def is_number(kind: pa.DataType) -> bool:
     """Whether values can be taken as numbers: durations and times of the day can, too."""
-    kind, types = kind.value_type if pa.types.is_dictionary(kind) else kind, pa.types
-    counted = (types.is_integer, types.is_floating, types.is_decimal)
-    return any(
-        is_one(kind) for is_one in (*counted, types.is_boolean, types.is_duration, types.is_time)
-    )
+    types = pa.types
+    checks = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean)
+    return any(check(kind) for check in (*checks, types.is_duration, types.is_time))
 
 
 def is_date(kind: pa.DataType) -> bool:
     """Whether values are dates, with or without a time."""
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
 
 
@@ -126,8 +119,8 @@ def numbers(
         return _floats(column)
     if is_text(kind):
         return _spelled(name, column, reading, first_row)
-    if pa.types.is_dictionary(kind):
-        column, kind = column.cast(kind.value_type), kind.value_type
+    column = decoded(column)
+    kind = column.type
     if pa.types.is_boolean(kind):
         column = column.cast(pa.int8())
     elif pa.types.is_time(kind):
@@ -136,13 +129,14 @@ def numbers(
     elif pa.types.is_duration(kind):
         return _floats(column.cast(pa.int64())) / (DAY * PER_SECOND[kind.unit])
     elif not is_number(kind):
-        raise _other_type(name, column, reading)
+        found = f"but holds values of type {column.type}."
+        raise TableError(f"{_should_hold(name, reading)}, {found}", column=name)
     return _floats(column.cast(pa.float64(), safe=False))
 
 
-def _other_type(name: str, column: pa.ChunkedArray, reading: Reading) -> TableError:
-    found = f"but holds values of type {column.type}."
-    return TableError(f"Column {name!r} should hold {reading.shown}, {found}", column=name)
+def _should_hold(name: str, reading: Reading) -> str:
+    what = "dates (2026-01-31)" if reading == DATES else reading.words
+    return f"Column {name!r} should hold {what}"
 
 
 def row_weights(name: str, column: pa.ChunkedArray) -> Vector:
@@ -160,15 +154,6 @@ def row_weights(name: str, column: pa.ChunkedArray) -> Vector:
     return weights
 
 
-def as_times(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return times of the day that may be spelled as text; what else there is, as it is."""
-    if is_text(column.type):
-        with contextlib.suppress(pa.ArrowInvalid):
-            some_day = pc.binary_join_element_wise("1970-01-01T", column.cast(pa.string()), "")
-            return some_day.cast(pa.timestamp("us")).cast(pa.time64("us"))
-    return column
-
-
 def days(
     name: str, column: pa.ChunkedArray, reading: Reading = DATES, *, first_row: int = 0
 ) -> Vector:
@@ -180,10 +165,10 @@ def days(
             column = column.cast(pa.string()).cast(pa.timestamp("us"))
         except pa.ArrowInvalid:
             return _spelled(name, column, reading, first_row)
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+    column = decoded(column)
     if not is_date(column.type):
-        raise _other_type(name, column, reading)
+        found = f"but holds values of type {column.type}."
+        raise TableError(f"{_should_hold(name, reading)}, {found}", column=name)
     stamps = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
     return _floats(stamps) / (DAY * 1e6)
 
@@ -214,17 +199,25 @@ def date_part(stamps: Vector, part: str) -> Vector:
 def coded(column: pa.ChunkedArray) -> tuple[list[str | None], Indices]:
     """Return the distinct values of a column as text, and which of them each row has.
 
-    Missing values are None, which comes last and may be there without being used.
+    Missing values are None, which comes last. There may be values that no row has.
     """
-    values, codes = distinct(column)
+    values, codes = _encoded(column)
     return [*as_text(values), None], codes
 
 
 def distinct(column: pa.ChunkedArray) -> tuple[pa.Array, Indices]:
     """Return the distinct values of a column, and which of them each row has.
 
-    Rows without a value have the number behind the last. There may be values that no row has.
+    Rows without a value have the number behind the last.
     """
+    values, codes = _encoded(column)
+    used = np.bincount(codes, minlength=len(values) + 1)[:-1] > 0
+    numbers = np.append(np.cumsum(used) - 1, np.count_nonzero(used))
+    return values.filter(pa.array(used)), numbers[codes]
+
+
+def _encoded(column: pa.ChunkedArray) -> tuple[pa.Array, Indices]:
+    """Return the values of a dictionary, and which of them each row has; see `distinct`."""
     if not pa.types.is_dictionary(column.type):
         try:
             column = column.dictionary_encode()
@@ -234,12 +227,9 @@ def distinct(column: pa.ChunkedArray) -> tuple[pa.Array, Indices]:
                 f"{cropped(str(column.type))}.",
                 "Split them, or leave it out: --drop COLUMN.",
             ) from None
-    if column.num_chunks == 1:
-        merged = column.chunk(0)
-    else:
-        merged = column.unify_dictionaries().combine_chunks()
-        if isinstance(merged, pa.ChunkedArray):
-            merged = pa.concat_arrays(merged.chunks)
+    merged = column.unify_dictionaries().combine_chunks()
+    if isinstance(merged, pa.ChunkedArray):
+        merged = pa.concat_arrays(merged.chunks)
     codes = merged.indices
     if codes.null_count:
         codes = pc.fill_null(codes.cast(pa.int64()), len(merged.dictionary))
@@ -268,7 +258,7 @@ def _spelled(name: str, column: pa.ChunkedArray, reading: Reading, first_row: in
         row = int(np.argmax(wrong))
         text = cropped(str(values[int(codes[row])]))
         raise TableError(
-            f"Column {name!r} should hold {reading.shown}, but has {text!r}",
+            f"{_should_hold(name, reading)}, but has {text!r}",
             f"Correct it; if it marks missing values: --missing {text!r}.",
             column=name,
             row=first_row + row,
@@ -341,13 +331,9 @@ def label_texts(
 ) -> tuple[list[str | None], Indices]:
     """Return the different labels of a column, None where there is none, and each row's number."""
     marked = {"", *(marker.strip() for marker in markers)}
-    values, codes = coded(column)
-    used = np.zeros(len(values), bool)
-    used[codes] = True
-    stripped = [(text or "").strip() for text in values]
-    return [
-        t if u and t not in marked else None for t, u in zip(stripped, used, strict=True)
-    ], codes
+    values, codes = distinct(column)
+    stripped = [(text or "").strip() for text in as_text(values)]
+    return [*(None if text in marked else text for text in stripped), None], codes
 
 
 def count_labels(column: pa.ChunkedArray, markers: Collection[str]) -> int:

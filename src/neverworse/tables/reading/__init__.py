@@ -11,13 +11,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from pyarrow import ipc, parquet
 
 from neverworse._words import quoted
 from neverworse.tables._errors import TableError
-from neverworse.tables.reading.delimited import DelimitedText, ReadOptions, with_nulls
+from neverworse.tables.reading.delimited import DelimitedText, ReadOptions, decoded, with_nulls
 from neverworse.tables.reading.files import STDIN, TableFile, printable
 from neverworse.tables.reading.formats import (
     StoredTable,
@@ -37,7 +36,6 @@ MAX_MEMORY_SHARE = 0.5  # of the free memory that a table may take
 BYTES_PER_CELL = 24
 BYTES_PER_CHARACTER = 4  # of text, of which a cell has some six
 GROUP_ROWS = 1 << 18
-TEXTS = ("csv", "json lines", "json")
 PIECE_BYTES = 1 << 20  # that are looked at, at a time
 
 Check = Callable[[str, Sequence[str]], None]
@@ -53,7 +51,7 @@ def table_files(paths: Sequence[str]) -> list[TableFile]:
             files += [TableFile(str(inside)) for inside in _tables_in(Path(path))]
         else:
             files.append(TableFile(path))
-    places = Counter(Path(file.path).resolve() for file in files if not file.once)
+    places = Counter(Path(file.path).resolve() for file in files)
     twice = [printable(place.name) for place, times in places.items() if times > 1]
     if twice:
         problem = f"The same file is given twice: {quoted(twice)}."
@@ -102,7 +100,7 @@ def stacked(tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def _joined(name: str, columns: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
-    plain = [c.cast(c.type.value_type) if pa.types.is_dictionary(c.type) else c for c in columns]
+    plain = [decoded(column) for column in columns]
     # Numbers in one file and text in another: text, in which preparation looks for numbers.
     for as_text in (False, True):
         with contextlib.suppress(pa.ArrowException):
@@ -118,7 +116,7 @@ def _joined(name: str, columns: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
 
 def stream_batches(
     file: TableFile, options: ReadOptions, types: Mapping[str, pa.DataType], check: Check
-) -> Iterator[pa.RecordBatch]:
+) -> Iterator[pa.Table]:
     """Read some columns of a file, a batch of rows at a time.
 
     Those that are missing are left out. Text is read as these types; files that know the types of
@@ -127,7 +125,7 @@ def stream_batches(
     """
     with file.explained():
         for batch in _stream(file, options, types, check):
-            yield with_nulls(batch, options.words)
+            yield with_nulls(pa.Table.from_batches([batch]), options.words)
 
 
 def _stream(
@@ -165,7 +163,7 @@ def _read_file(file: TableFile, options: ReadOptions) -> pa.Table:
         if file.format == "csv":
             table = DelimitedText(file, options).read()
         else:
-            table = read_json(file) if "json" in file.format else read_arrow(file)
+            table = read_json(file) if file.format == "json lines" else read_arrow(file)
         return with_nulls(table, options.words)
 
 
@@ -202,20 +200,16 @@ def is_large(files: Sequence[TableFile], options: ReadOptions, limit: float | No
     """Return whether tables take more than `limit` bytes, or half of the memory that is free.
 
     What a table takes is measured, not estimated from the size of its file: that may be compressed.
-    Pipes can be read only once, so they are measured when they are read, which fails where they
-    turn out to be too large.
     """
     most = MAX_MEMORY_SHARE * _free_memory() if limit is None else limit
     if sum(map(_most_bytes, files)) <= most:  # so that most files need not be looked at
         return False
     taken = 0.0
     for file in files:
-        taken += _bytes_in_memory(file, options, most - taken)
+        with file.explained():
+            taken += _bytes_in_memory(file, options, most - taken)
         if taken > most:
             return True
-    for file in files:
-        if file.once:
-            file.watch = _Meter(file, options, most - taken).check
     return False
 
 
@@ -226,10 +220,11 @@ def store(files: Sequence[TableFile], options: ReadOptions, scratch: Path) -> St
 
 
 def _stored(file: TableFile, options: ReadOptions, copy: Path) -> str:
-    if file.format == "parquet" and not file.once:
+    if file.format == "parquet" and file.compression is None:
         return file.path
-    if file.format != "csv" or file.once:
-        raise _too_large(file.name, "Convert it to Parquet")
+    if file.format != "csv":
+        fix = "Convert it to Parquet, or allow more: --memory GB."
+        raise TableError(f"{file.name} is larger than memory.", fix, code="memory")
     text = DelimitedText(file, options)
     types = text.first_types()
     try:
@@ -247,65 +242,32 @@ def _stored(file: TableFile, options: ReadOptions, copy: Path) -> str:
     return str(copy)
 
 
-def _too_large(name: str, instead: str) -> TableError:
-    fix = f"{instead}, or allow more: --memory GB."
-    return TableError(f"{name} is larger than memory.", fix, code="memory")
-
-
 def _most_bytes(file: TableFile) -> float:
     """Return what a file of text takes at most: no cell is shorter than a character."""
-    if file.once or file.compression is not None or file.format not in TEXTS:
+    if file.compression is not None or file.format not in ("csv", "json lines"):
         return float("inf")
     return float(max(BYTES_PER_CELL, BYTES_PER_CHARACTER) * Path(file.path).stat().st_size)
 
 
 def _bytes_in_memory(file: TableFile, options: ReadOptions, most: float) -> float:
     """Measure how much memory a table takes, or that it takes more than `most`."""
-    if file.once:
-        return 0.0
     if file.format == "parquet" and file.compression is None:
-        with file.explained():
-            about = parquet.read_metadata(file.path)
+        about = parquet.read_metadata(file.path)
         return float(BYTES_PER_CELL * about.num_rows * about.num_columns)
     if file.format == "excel" and zipfile.is_zipfile(file.path):
-        with file.explained(), zipfile.ZipFile(file.path) as workbook:
+        with zipfile.ZipFile(file.path) as workbook:
             return float(BYTES_PER_CHARACTER * sum(part.file_size for part in workbook.infolist()))
-    meter = _Meter(file, options, most)
-    with file.explained():
-        stream = file.stream()
-        while meter.needed <= most and (piece := stream.read(PIECE_BYTES)):
-            meter.add(piece)
-    return meter.needed
-
-
-class _Meter:
-    """Counts what a table will take in memory, from its uncompressed bytes."""
-
-    def __init__(self, file: TableFile, options: ReadOptions, most: float) -> None:
-        self._name, self._most = file.name, most
-        self._marks: list[str] = []  # there is one for each cell
-        if file.format == "csv":
-            self._marks = ["\n", DelimitedText(file, options).delimiter]
-        elif file.format in ("json", "json lines"):
-            self._marks = [":"]
-        self._n_cells = 0
-        self._n_bytes = 0
-
-    def add(self, piece: bytes) -> None:
-        codes = np.frombuffer(piece, np.uint8)
-        self._n_bytes += len(codes)
-        for mark in self._marks:
-            self._n_cells += int(np.count_nonzero(codes == ord(mark)))
-
-    def check(self, piece: bytes) -> None:
-        """Count another piece, which ends the reading of a pipe that takes too much memory."""
-        self.add(piece)
-        if self.needed > self._most:
-            raise _too_large(self._name, "Save the table in a file")
-
-    @property
-    def needed(self) -> float:
-        return float(max(BYTES_PER_CELL * self._n_cells, BYTES_PER_CHARACTER * self._n_bytes))
+    marks: tuple[str, ...] = ()  # there is one for each cell
+    if file.format == "csv":
+        marks = ("\n", DelimitedText(file, options).delimiter)
+    elif file.format == "json lines":
+        marks = (":",)
+    stream, needed, n_bytes, n_cells = file.stream(), 0.0, 0, 0
+    while needed <= most and (piece := stream.read(PIECE_BYTES)):
+        n_bytes += len(piece)
+        n_cells += sum(piece.count(mark.encode()) for mark in marks)
+        needed = float(max(BYTES_PER_CELL * n_cells, BYTES_PER_CHARACTER * n_bytes))
+    return needed
 
 
 def _free_memory() -> float:

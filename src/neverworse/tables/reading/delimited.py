@@ -18,11 +18,12 @@ from pyarrow import csv as arrow_csv
 from neverworse._words import count, cropped
 from neverworse.tables._errors import TableError
 from neverworse.tables.reading.files import (
+    BOMS,
     DELIMITERS,
     TableFile,
     delimiter_of,
-    encoding_of,
     is_too_long,
+    signature,
 )
 
 # Words for missing values, in all formats: those that pandas and PyArrow write or understand.
@@ -42,22 +43,22 @@ Types = Mapping[str, pa.DataType]
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How a table is read, where that should not be detected.
+    """How to read a table, instead of what is detected.
 
     Attributes
     ----------
     delimiter : str, optional
-        Between the cells of delimited text.
+        Of delimited text.
     encoding : str, optional
         Of text.
     decimal : {".", ","}, optional
-        Before the decimals of numbers in text.
+        Decimal mark of numbers in text.
     missing : tuple of str
         Further words that mean a missing value.
     sheet : str, optional
-        Of a workbook; the first one otherwise.
+        Of a workbook; by default, the first one.
     text : frozenset of str
-        Columns that hold names, whatever they look like.
+        Columns to read as text, whatever their values look like.
     """
 
     delimiter: str | None = None
@@ -84,6 +85,11 @@ def is_text(kind: pa.DataType) -> bool:
     )
 
 
+def decoded(column: Any) -> Any:
+    """Return values in place of a dictionary and what refers to it."""
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
 def spells_number(text: str) -> bool:
     """Whether a text is a number."""
     try:
@@ -93,46 +99,41 @@ def spells_number(text: str) -> bool:
     return "_" not in text
 
 
-def with_nulls(rows: Any, words: Sequence[str]) -> Any:
-    """Make words that mean a missing value null, in a table or a batch.
+def as_times(texts: Any, kind: pa.DataType) -> Any:
+    """Return text as times of the day, which PyArrow finds only beside a date."""
+    some_day = pc.binary_join_element_wise("1970-01-01T", texts, "")
+    return some_day.cast(pa.timestamp("us")).cast(kind)
+
+
+def with_nulls(table: pa.Table, words: Sequence[str]) -> pa.Table:
+    """Make words that mean a missing value null.
 
     Spaces around them do not matter, and a number is the same in all spellings.
     """
     spelled = [float(word) for word in words if spells_number(word) and float(word) == float(word)]
-    for k, field in enumerate(rows.schema):
-        column = rows.column(k)
-        chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-        if is_text(field.type):
-            kept = [_without_words(chunk, words) for chunk in chunks]
-        elif spelled and (pa.types.is_integer(field.type) or pa.types.is_floating(field.type)):
-            numbers = pa.array(spelled)
-            kept = [_without(chunk, chunk.cast("f8", safe=False), numbers) for chunk in chunks]
+
+    def kept(column: pa.ChunkedArray) -> pa.ChunkedArray:
+        kind = column.type
+        if is_text(kind) and pa.types.is_dictionary(kind):
+            return pa.chunked_array([_without_words(chunk, words) for chunk in column.chunks], kind)
+        if is_text(kind):
+            found = pc.is_in(pc.utf8_trim_whitespace(column), pa.array(words, kind))
+        elif spelled and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+            found = pc.is_in(column.cast("f8", safe=False), pa.array(spelled))
         else:
-            continue
-        if any(new is not old for new, old in zip(kept, chunks, strict=True)):
-            whole = pa.chunked_array(kept) if isinstance(column, pa.ChunkedArray) else kept[0]
-            rows = rows.set_column(k, field.name, whole)
-    return rows
+            return column
+        return pc.if_else(found, pa.scalar(None, kind), column) if pc.any(found).as_py() else column
+
+    return pa.Table.from_arrays([kept(column) for column in table.columns], schema=table.schema)
 
 
-def _without_words(chunk: pa.Array, words: Sequence[str]) -> pa.Array:
-    coded = pa.types.is_dictionary(chunk.type)
-    texts = chunk.dictionary if coded else chunk
-    trimmed, known = pc.utf8_trim_whitespace(texts), pa.array(words).cast(texts.type)
-    if not coded:
-        return _without(chunk, trimmed, known)
-    found = pc.is_in(trimmed, known)
+def _without_words(chunk: pa.DictionaryArray, words: Sequence[str]) -> pa.DictionaryArray:
+    texts, codes = chunk.dictionary, chunk.indices
+    found = pc.is_in(pc.utf8_trim_whitespace(texts), pa.array(words, texts.type))
     if not pc.any(found).as_py():
         return chunk
-    kept = pc.if_else(found.take(chunk.indices), pa.scalar(None, chunk.indices.type), chunk.indices)
-    return pa.DictionaryArray.from_arrays(kept, texts, ordered=chunk.type.ordered)
-
-
-def _without(chunk: pa.Array, values: pa.Array, missing: pa.Array) -> pa.Array:
-    found = pc.is_in(values, missing)
-    if not pc.any(found).as_py():
-        return chunk
-    return pc.if_else(found, pa.scalar(None, chunk.type), chunk)
+    codes = pc.if_else(found.take(codes), pa.scalar(None, codes.type), codes)
+    return pa.DictionaryArray.from_arrays(codes, texts, ordered=chunk.type.ordered)
 
 
 class DelimitedText:
@@ -146,42 +147,33 @@ class DelimitedText:
         names = self.names
         convert = self._conversion({n: TEXT for n in self.options.text if n in names})
         convert.auto_dict_encode = True
-        read, parse = self._reading(PART_BYTES), self._parsing()
+        read, parse = self._reading(PART_BYTES), arrow_csv.ParseOptions(delimiter=self.delimiter)
         # PyArrow's own allocator gives memory back to the system and asks for it all the time.
         pool = pa.system_memory_pool()
         # Line breaks between quotes are slower to allow for, so only the second try does.
-        for parse.newlines_in_values in (True,) if self.file.once else (False, True):
+        for parse.newlines_in_values in (False, True):
             try:
                 table = arrow_csv.read_csv(self.file.native(), read, parse, convert, pool)
             except pa.ArrowInvalid as error:
                 wrong = error
                 continue
-            if any(_is_binary(kind) for kind in table.schema.types):
+            if any("binary" in str(kind) for kind in table.schema.types):
                 raise self.file.not_decoded()
             return table
         raise self._explained(wrong)
 
     def stream(self, types: Types) -> Iterator[pa.RecordBatch]:
-        """Read some columns, of known types, a block of rows at a time.
-
-        PyArrow says only in words which value is not of the type of its column. So what it refuses,
-        and what cannot be read twice, is read as text, of which each column is converted here.
-        """
+        """Read some columns, of known types, a block of rows at a time."""
         wanted = {name: kind for name, kind in types.items() if name in self.names}
         try:
-            if not self.file.once:
-                yield from self._blocks(wanted)
-                return
+            yield from self._blocks(wanted)
         except pa.ArrowInvalid as error:
-            for _ in self._converted(wanted):
-                pass
-            raise self._explained(error) from None
-        yield from self._converted(wanted)
+            raise self._wrong_value(wanted) or self._explained(error) from None
 
-    def some_rows(self) -> tuple[pa.Table, pa.Table] | None:
-        """Return rows from the beginning and from places all over: as text, and by type.
+    def some_rows(self) -> pa.Table:
+        """Return rows from the beginning and from places all over, as text.
 
-        Nothing if they cannot be read in this way; what is wrong is found when all rows are.
+        No rows if they cannot be read in this way; what is wrong is found when all rows are read.
         """
         text = self._first_lines[:HEAD_CHARACTERS]
         if len(text) == HEAD_CHARACTERS:
@@ -191,20 +183,15 @@ class DelimitedText:
             for piece in self.file.pieces(N_PIECES, PIECE_BYTES):
                 text += piece.partition(b"\n")[2].rpartition(b"\n")[0].decode(encoding, "replace")
                 text += "\n"
-        parse = self._parsing()
-        parse.invalid_row_handler = lambda _: "skip"
+        parse = arrow_csv.ParseOptions(
+            delimiter=self.delimiter, invalid_row_handler=lambda _: "skip"
+        )
+        convert = self._conversion(dict.fromkeys(self.names, pa.string()))
         try:
-            as_text, by_type = (
-                arrow_csv.read_csv(
-                    pa.BufferReader(text.encode()),
-                    parse_options=parse,
-                    convert_options=self._conversion(types),
-                )
-                for types in (dict.fromkeys(self.names, pa.string()), {})
-            )
-        except (pa.ArrowException, UnicodeError, TableError):
-            return None
-        return as_text, by_type
+            source = pa.BufferReader(text.encode())
+            return arrow_csv.read_csv(source, parse_options=parse, convert_options=convert)
+        except (pa.ArrowException, UnicodeError):
+            return pa.table({})
 
     def first_types(self) -> dict[str, pa.DataType]:
         """Return the types of all columns, as far as the first rows tell.
@@ -235,39 +222,31 @@ class DelimitedText:
             raise self.file.empty()
         return first
 
-    def _converted(self, types: Types) -> Iterator[pa.RecordBatch]:
-        """Read text, and convert it to other types; say which value cannot be."""
-        as_read = {name: kind if is_text(kind) else pa.string() for name, kind in types.items()}
+    def _wrong_value(self, types: Types) -> TableError | None:
+        """Say which value is not of the type of its column, which PyArrow says only in words."""
         n_rows = 0
         try:
-            for block in self._blocks(as_read):
-                texts = with_nulls(block, self.options.words)
-                columns = []
-                for k, (name, kind) in enumerate(types.items()):
-                    cells = texts.column(k)
-                    column = cells if is_text(kind) else self._cast(cells, kind)
-                    if column is None:
-                        raise self._wrong_value(name, kind, cells, n_rows)
-                    columns.append(column)
-                yield pa.RecordBatch.from_arrays(columns, names=list(types))
+            for block in self._blocks(dict.fromkeys(types, pa.string())):
+                texts = with_nulls(pa.Table.from_batches([block]), self.options.words)
+                for name, kind in types.items():
+                    cells = pc.utf8_trim_whitespace(texts.column(name).combine_chunks())
+                    if not is_text(kind) and self._cast(cells, kind) is None:
+                        return self._wrong_cell(name, kind, cells, n_rows)
                 n_rows += texts.num_rows
         except pa.ArrowInvalid as error:
-            raise self._explained(error) from None
+            return self._explained(error)
+        return None
 
-    def _cast(self, column: pa.Array, kind: pa.DataType) -> pa.Array | None:
+    def _cast(self, texts: pa.Array, kind: pa.DataType) -> pa.Array | None:
         """Return text as another type, or nothing if some of it is not."""
-        texts = pc.utf8_trim_whitespace(column)
         if pa.types.is_floating(kind) and self.options.decimal == ",":
             texts = pc.replace_substring(pc.replace_substring(texts, ".", "?"), ",", ".")
         try:
-            if not pa.types.is_time(kind):
-                return texts.cast(kind)
-            some_day = pc.binary_join_element_wise("1970-01-01T", texts, "")
-            return some_day.cast(pa.timestamp("us")).cast(kind)
+            return as_times(texts, kind) if pa.types.is_time(kind) else texts.cast(kind)
         except pa.ArrowInvalid:
             return None
 
-    def _wrong_value(
+    def _wrong_cell(
         self, name: str, kind: pa.DataType, texts: pa.Array, n_before: int
     ) -> TableError:
         def fails(row: int) -> bool:  # or one before it
@@ -293,13 +272,12 @@ class DelimitedText:
         return self._wrong_width() or self.file.error(f"cannot be read as CSV: {first}")
 
     def _wrong_width(self) -> TableError | None:
-        """Say which line has more or fewer cells than the header; of a pipe, if it is known still.
+        """Say which line has more or fewer cells than the header.
 
         PyArrow tells lines apart in threads, which do not know their numbers.
         """
-        file, line = self.file, 1
-        content: Any = io.BytesIO(file.head.rpartition(b"\n")[0]) if file.once else file.stream()
-        with io.TextIOWrapper(content, self._encoding, "replace", newline="") as text:
+        line = 1
+        with io.TextIOWrapper(self.file.stream(), self._encoding, "replace", newline="") as text:
             rows = csv.reader(text, delimiter=self.delimiter)
             try:
                 for row in rows:
@@ -313,7 +291,7 @@ class DelimitedText:
         other = ", ".join(repr(d) for d in DELIMITERS if any(d in name for name in self.names))
         hint = f" Perhaps the delimiter is wrong: --delimiter {other}." if other else ""
         return TableError(
-            f"{file.name}: line {line:,} has {count(len(row), 'cell')}, but the header has "
+            f"{self.file.name}: line {line:,} has {count(len(row), 'cell')}, but the header has "
             f"{len(self.names)}.",
             f"Put quotes around cells that contain the delimiter.{hint}",
             code="file",
@@ -324,18 +302,15 @@ class DelimitedText:
             yield from reader
 
     def _open(self, types: Types) -> Any:
-        convert, parse = self._conversion(types), self._parsing()
+        convert = self._conversion(types)
         convert.include_columns = list(types)
-        parse.newlines_in_values = True
+        parse = arrow_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True)
         return arrow_csv.open_csv(self.file.native(), self._reading(BLOCK_BYTES), parse, convert)
 
     def _reading(self, block_size: int) -> arrow_csv.ReadOptions:
         utf8 = codecs.lookup(self._encoding).name == "utf-8"  # which PyArrow need not recode
         encoding = "utf8" if utf8 else self._encoding
         return arrow_csv.ReadOptions(encoding=encoding, block_size=block_size)
-
-    def _parsing(self) -> arrow_csv.ParseOptions:
-        return arrow_csv.ParseOptions(delimiter=self.delimiter)
 
     def _conversion(self, types: Types) -> arrow_csv.ConvertOptions:
         return arrow_csv.ConvertOptions(
@@ -356,7 +331,7 @@ class DelimitedText:
 
     @cached_property
     def _encoding(self) -> str:
-        known = self.options.encoding or encoding_of(self.file.head)
+        known = self.options.encoding or signature(self.file.head, BOMS)
         try:
             codecs.lookup(known or "utf-8")
         except LookupError:
@@ -369,8 +344,3 @@ class DelimitedText:
                 "for example --encoding utf-16.",
             )
         return known or "utf-8"
-
-
-def _is_binary(kind: pa.DataType) -> bool:
-    """Whether text was no text."""
-    return bool(pa.types.is_binary(kind.value_type if pa.types.is_dictionary(kind) else kind))

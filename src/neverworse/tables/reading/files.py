@@ -10,20 +10,23 @@ import csv
 import io
 import lzma
 import os
+import shutil
 import sys
+import weakref
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path, PurePath
 from typing import Any, Literal
 
 import pyarrow as pa
 
+from neverworse._files import scratch_folder
 from neverworse._words import nearest
 from neverworse.tables._errors import TableError
 
-Format = Literal["csv", "parquet", "arrow", "arrow stream", "json lines", "json", "excel"]
+Format = Literal["csv", "parquet", "arrow", "arrow stream", "json lines", "excel"]
 Compression = Literal["gzip", "bz2", "zstd", "lz4", "xz", "zip"]
 
 STDIN = "-"
@@ -49,21 +52,16 @@ BINARY: dict[bytes, Format] = {
     b"\xd0\xcf\x11\xe0": "excel",
     ZIP: "excel",
 }
-# Files that people try.
-REFUSED = {
-    b"\x89HDF": "an HDF5 file",
-    b"%PDF": "a PDF",
-    b"\x93NUMPY": "a NumPy array",
-    b"SQLite format 3": "an SQLite database",
-    b"\x80\x04": "a pickle",
-    b"\x80\x05": "a pickle",
-    b"$FL2": "an SPSS file",
-}
+# What libraries raise for files that are damaged; zipfile, for a password: RuntimeError.
+UNREADABLE = (
+    *(EOFError, OSError, RuntimeError, ValueError),
+    *(lzma.LZMAError, pa.ArrowException, zipfile.BadZipFile, zlib.error),
+)
 BOMS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8"}
 
 
 class TableFile:
-    """A file with a table, opened as often as necessary; standard input and pipes, once.
+    """A file with a table, opened as often as necessary.
 
     Parameters
     ----------
@@ -72,27 +70,22 @@ class TableFile:
 
     Attributes
     ----------
+    path : str
+        Of the file, or of a temporary copy of standard input or of a named pipe.
     once : bool
-        Whether it can be read from front to back only, and only once.
-    watch : callable or None
-        Called with all bytes that are read from a pipe, uncompressed; may raise.
+        Whether it is such a copy.
     """
 
     def __init__(self, path: str) -> None:
-        self.path = path
         if path != STDIN and not Path(path).exists():
             raise _not_there(path)
+        self.name = "standard input" if path == STDIN else printable(path)
         self.once = path == STDIN or not Path(path).is_file()
-        self.watch: Callable[[bytes], None] | None = None
-        self._opened = False
         self._handles = contextlib.ExitStack()
+        self.path = self._copied(path) if self.once else path
         self._before = self._state()
         if not self._first_bytes:
             raise self.empty()
-
-    @property
-    def name(self) -> str:
-        return "standard input" if self.path == STDIN else printable(self.path)
 
     def error(self, problem: str, fix: str = "") -> TableError:
         """Return what is wrong with the file, of which a message says the name first."""
@@ -121,68 +114,42 @@ class TableFile:
         if head.startswith(ZIP) and PurePath(self.name).suffix.lower() not in EXCEL:
             is_workbook = b"[Content_Types].xml" in head or head[30:].startswith(ODS)
             return None if is_workbook else "zip"
-        return _signed(head, COMPRESSED)
+        return signature(head, COMPRESSED)
 
     @cached_property
     def head(self) -> bytes:
         """The first bytes of the table, uncompressed."""
         if self.compression is None:
             return self._first_bytes
-        if not self.once:
-            with self.explained(), self.stream() as stream:
-                return _first_of(stream)
-        if self.compression == "zip":
-            problem = f"A ZIP archive cannot be read from {self.name}."
-            raise TableError(problem, "Give the file.", code="file")
-        # What else is in the pipe must stay there.
-        with self._worded(), self._uncompressed(io.BytesIO(self._first_bytes)) as stream:
-            return _first_of(stream)
+        with self.explained(), self.stream() as stream:
+            head: bytes = stream.read(HEAD_BYTES)
+            return head
 
     @cached_property
     def format(self) -> Format:
         """What it is; the name decides where the bytes leave it open."""
-        refused = _signed(self.head, REFUSED)
-        if refused:
-            raise self.error(f"is {refused}.", "Export the table as CSV or Parquet.")
-        known = _signed(self.head, BINARY)
+        known = signature(self.head, BINARY)
         if known:
             return known
         start = self.head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
-        if start == b"{":
-            return "json lines"
         suffixes = {suffix.lower() for suffix in PurePath(self.name).suffixes}
-        return "json" if start == b"[" and ".csv" not in suffixes else "csv"
+        is_json = start == b"{" or (start == b"[" and ".csv" not in suffixes)
+        return "json lines" if is_json else "csv"
 
     def native(self) -> Any:
         """Return what PyArrow reads fastest: the path, if there is nothing to uncompress."""
-        if not self.once and self.compression is None and self.path.isprintable():
+        if self.compression is None and self.path.isprintable():
             return self.path
         return self.stream()
 
     def stream(self) -> Any:
         """Return the uncompressed bytes as an open file."""
-        if not self.once:
-            return self._uncompressed(self._handles.enter_context(Path(self.path).open("rb")))
-        if self._opened:
-            raise self.error("can be read only once.", "Save the table in a file.")
-        self._opened = True
-        head, pipe = io.BytesIO(self._first_bytes), self._pipe
-        stream = self._uncompressed(Bytes(lambda n: head.read(n) or pipe.read(n)).buffered())
-        watch = self.watch
-        if watch is None:
-            return stream
-
-        def watched(n: int) -> bytes:
-            content: bytes = stream.read(n)
-            watch(content)
-            return content
-
-        return Bytes(watched).buffered()
+        return self._uncompressed(self._handles.enter_context(Path(self.path).open("rb")))
 
     def pieces(self, n: int, size: int) -> list[bytes]:
-        """Return pieces from all over the file, if it can be read anywhere."""
-        length = 0 if self.once or self.compression is not None else Path(self.path).stat().st_size
-        if length <= HEAD_BYTES:
+        """Return pieces from all over the file, if it is large and not compressed."""
+        length = Path(self.path).stat().st_size
+        if self.compression is not None or length <= HEAD_BYTES:
             return []
         found = []
         with Path(self.path).open("rb") as file:
@@ -200,60 +167,50 @@ class TableFile:
     def explained(self) -> Iterator[None]:
         """Turn errors into one sentence; in the end, close the file and see that it stayed."""
         try:
-            with self._worded():
-                yield
-        finally:
-            self._handles.close()
-        self.check_unchanged()
-
-    @contextlib.contextmanager
-    def _worded(self) -> Iterator[None]:
-        """Turn what libraries raise for broken files into one sentence."""
-        try:
             yield
         except TableError:
             raise
-        except (EOFError, lzma.LZMAError, zipfile.BadZipFile, zlib.error) as error:
-            raise self.error(f"is damaged or incomplete: {_first_line(error)}") from None
-        except RuntimeError as error:  # of zipfile: a password, or a method that it does not know
-            problem = f"cannot be unpacked here: {_first_line(error)}"
-            raise self.error(problem, "Unpack it first.") from None
         except UnicodeDecodeError:
             raise self.not_decoded() from None
-        except (pa.ArrowException, OSError, ValueError) as error:
+        except UNREADABLE as error:
             if isinstance(error, pa.ArrowInvalid) and is_too_long(error):
                 raise self.too_long() from None
             if isinstance(error, OSError) and error.errno is not None and error.strerror:
                 raise
             raise self.error(f"cannot be read: {_first_line(error)}") from None
+        finally:
+            self._handles.close()
+        self.check_unchanged()
 
     def check_unchanged(self) -> None:
         """Raise if the file is not what it was when it was opened."""
         if self._state() != self._before:
             raise self.error("changed while it was being read.", "Run this again.")
 
-    def _state(self) -> tuple[int, int] | None:
-        if self.once:
-            return None
+    def _state(self) -> tuple[int, int]:
         found = Path(self.path).stat()
         return found.st_size, found.st_mtime_ns
 
     @cached_property
     def _first_bytes(self) -> bytes:
-        if self.once:
-            return _first_of(self._pipe)
         with Path(self.path).open("rb") as file:
-            return _first_of(file)
+            return file.read(HEAD_BYTES)
 
-    @cached_property
-    def _pipe(self) -> Any:
-        """What can be read from front to back only."""
-        if self.path != STDIN:
-            return self._handles.enter_context(Path(self.path).open("rb"))
-        if sys.stdin is None or sys.stdin.isatty():
+    def _copied(self, path: str) -> str:
+        """Copy what can be read only once to a file that goes when this object does."""
+        if path == STDIN and (sys.stdin is None or sys.stdin.isatty()):
             fix = "Give a file, or pipe one in."
             raise TableError("There is no table in standard input.", fix, code="file")
-        return sys.stdin.buffer
+        kept = contextlib.ExitStack()
+        weakref.finalize(self, kept.close)
+        copy = kept.enter_context(scratch_folder("neverworse-")) / "table"
+        with copy.open("wb") as file:
+            if path == STDIN:
+                shutil.copyfileobj(sys.stdin.buffer, file)
+            else:
+                with Path(path).open("rb") as pipe:
+                    shutil.copyfileobj(pipe, file)
+        return str(copy)
 
     def _uncompressed(self, file: Any) -> Any:
         if self.compression is None:
@@ -276,30 +233,6 @@ class TableFile:
             fix = "Unpack it, and name the tables to read."
             raise self.error(f"holds {len(members)} files.", fix)
         return archive.open(members[0])
-
-
-class Bytes(io.RawIOBase):
-    """A stream of the bytes that a function returns, given the most that are wanted."""
-
-    def __init__(self, read: Callable[[int], bytes]) -> None:
-        self._read = read
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        content = self._read(len(buffer))
-        buffer[: len(content)] = content
-        return len(content)
-
-    def buffered(self) -> io.BufferedReader:
-        """Return a stream that gives as many bytes as it is asked for."""
-        return io.BufferedReader(self, HEAD_BYTES)
-
-
-def encoding_of(head: bytes) -> str | None:
-    """Return the encoding that the first bytes announce, if they do."""
-    return _signed(head, BOMS)
 
 
 def delimiter_of(text: str) -> str:
@@ -336,35 +269,17 @@ def is_too_long(error: pa.ArrowInvalid) -> bool:
 def _not_there(path: str) -> TableError:
     folder = Path(path).parent
     if not folder.is_dir():
-        return TableError(
-            f"There is no folder {printable(folder)}.", "Check the path.", code="file"
-        )
+        problem = f"There is no folder {printable(folder)}."
+        return TableError(problem, "Check the path.", code="file")
     others = [printable(other.name) for other in folder.iterdir() if other.is_file()]
-    hint = nearest(printable(Path(path).name), others) if others else ""
+    hint = nearest(printable(Path(path).name), others)
     hint = hint if hint.startswith("Did you mean") else "Check the name and the folder."
     return TableError(f"There is no file {printable(path)}.", hint, code="file")
 
 
-def _signed(head: bytes, signatures: dict[bytes, Any]) -> Any:
+def signature(head: bytes, signatures: dict[bytes, Any]) -> Any:
     """Return what the first bytes are the signature of, None if of nothing."""
     return next((what for mark, what in signatures.items() if head.startswith(mark)), None)
-
-
-def _first_of(stream: Any) -> bytes:
-    parts: list[bytes] = []
-    missing = HEAD_BYTES
-    while missing:
-        try:
-            part = stream.read(missing)
-        except (EOFError, OSError, zipfile.BadZipFile, lzma.LZMAError):
-            if parts:
-                break
-            raise
-        if not part:
-            break
-        parts.append(part)
-        missing -= len(part)
-    return b"".join(parts)
 
 
 def _first_line(error: Exception) -> str:

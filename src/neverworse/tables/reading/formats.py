@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -19,12 +18,12 @@ from neverworse._words import install, nearest, quoted
 from neverworse.rows import File
 from neverworse.tables._errors import TableError
 from neverworse.tables.reading.delimited import ReadOptions, is_text, with_nulls
-from neverworse.tables.reading.files import Bytes, TableFile
+from neverworse.tables.reading.files import TableFile
 
 JSON_BYTES = 16 << 20  # of a block, in which a row must fit
 MAX_DEPTH = 100  # lists and objects in each other; a row of plain cells is 1 deep
-_OTHERS = bytes(set(range(256)) - set(b'[]{}"\n\r'))
-_ESCAPED = re.compile(rb"\\.", re.DOTALL)
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_STRING = re.compile(rb'"(?:[^"\\\n\r]|\\[^\n\r])*"')
 
 
 @dataclass(frozen=True)
@@ -94,26 +93,18 @@ class StoredTable:
         wanted = set(range(len(self.sizes())) if chosen is None else chosen)
         first = 0  # of the row group, among all batches
         for file in self.files:
-            groups = []
-            for group, rows in enumerate(file.group_rows):
-                numbers = range(first, first - (-rows // self.batch_rows))
-                if not wanted.isdisjoint(numbers):
-                    groups.append((group, numbers))
-                first = numbers.stop
-            if groups:
-                yield from self._read(file, groups, wanted)
-
-    def _read(
-        self, file: File, groups: list[tuple[int, range]], wanted: set[int]
-    ) -> Iterator[pa.Table]:
-        with file.open() as opened:
-            for group, numbers in groups:
-                batches = opened.iter_batches(
-                    self.batch_rows, row_groups=[group], columns=self.column_names
-                )
-                for number, batch in zip(numbers, batches, strict=True):
-                    if number in wanted:
-                        yield with_nulls(pa.Table.from_batches([batch]), self.missing)
+            with file.open() as opened:
+                for group, rows in enumerate(file.group_rows):
+                    numbers = range(first, first - (-rows // self.batch_rows))
+                    first = numbers.stop
+                    if wanted.isdisjoint(numbers):
+                        continue
+                    batches = opened.iter_batches(
+                        self.batch_rows, row_groups=[group], columns=self.column_names
+                    )
+                    for number, batch in zip(numbers, batches, strict=True):
+                        if number in wanted:
+                            yield with_nulls(pa.Table.from_batches([batch]), self.missing)
 
 
 def read_arrow(file: TableFile) -> pa.Table:
@@ -133,62 +124,32 @@ def valid(rows: Any) -> Any:
 
 
 def read_json(file: TableFile) -> pa.Table:
-    """Read JSON lines, or a list of rows."""
-    depth, stream = _Depth(file), file.stream()
-    content = Bytes(lambda n: depth.checked(stream.read(n)))
-    source: Any = content
-    if file.format == "json":
-        rows = json.loads(content.readall())
-        if not all(isinstance(row, dict) for row in rows):
-            raise file.error("is not a list of rows such as [{'age': 31}, ...].")
-        source = pa.BufferReader("\n".join(map(json.dumps, rows)).encode())
-    table = valid(arrow_json.read_json(source, arrow_json.ReadOptions(block_size=JSON_BYTES)))
-    if all(pa.types.is_nested(kind) for kind in table.schema.types):
-        raise file.error(
-            "does not have one row per line, such as {'age': 31}.",
-            "From pandas: to_json(orient='records', lines=True).",
-        )
-    return table
-
-
-class _Depth:
-    """Refuses the bytes of a JSON file that nest too deeply, before they are parsed.
+    """Read JSON lines, unless they nest too deeply.
 
     PyArrow's parser calls itself for every level, and crashes the process when its stack is full.
     It may begin anew after any line, so the depth is the largest that it could see from any
     bracket on, and no string goes on after a line break.
     """
-
-    def __init__(self, file: TableFile) -> None:
-        self._file = file
-        self._backslash = b""  # the last byte, if what it escapes is in the next block
-        self._quoted = False
-        self._depth = 0  # above the lowest so far
-
-    def checked(self, content: bytes) -> bytes:
-        """Return the next bytes, if they are not too deep."""
-        plain = _ESCAPED.sub(b"", self._backslash + content)
-        self._backslash = plain[-1:] if plain.endswith(b"\\") else b""
-        marks = np.frombuffer(plain.translate(None, _OTHERS), np.uint8)
-        if not len(marks):
-            return content
-        quotes = np.cumsum(marks == ord('"')) + self._quoted
-        breaks = (marks == ord("\n")) | (marks == ord("\r"))
-        before = np.maximum.accumulate(np.where(breaks, quotes, 0))  # those of earlier lines
-        quoted = (quotes - before) % 2 == 1
-        opening = (marks == ord("[")) | (marks == ord("{"))
-        closing = (marks == ord("]")) | (marks == ord("}"))
-        steps = opening.astype(np.int64) - closing
-        steps[quoted] = 0
-        levels = np.cumsum(steps) + self._depth
-        depths = levels - np.minimum(np.minimum.accumulate(levels), 0)
-        if depths.max() > MAX_DEPTH:
-            raise self._file.error(
-                f"nests lists and objects more than {MAX_DEPTH} deep, as no table does.",
-                "Give rows of plain values, such as {'age': 31}.",
-            )
-        self._quoted, self._depth = bool(quoted[-1]), int(depths[-1])
-        return content
+    content = file.stream().read()
+    brackets = np.frombuffer(_STRING.sub(b"", content).translate(None, _NO_BRACKETS), np.uint8)
+    steps = np.where((brackets == ord("[")) | (brackets == ord("{")), np.int8(1), np.int8(-1))
+    levels = np.cumsum(steps, dtype=np.int32)
+    if np.any(levels - np.minimum.accumulate(np.minimum(levels, 0)) > MAX_DEPTH):
+        raise file.error(
+            f"nests lists and objects more than {MAX_DEPTH} deep, as no table does.",
+            "Give rows of plain values, such as {'age': 31}.",
+        )
+    not_rows = file.error(
+        "does not have one row per line, such as {'age': 31}.",
+        "From pandas: to_json(orient='records', lines=True).",
+    )
+    if file.head.lstrip().startswith(b"["):
+        raise not_rows
+    options = arrow_json.ReadOptions(block_size=JSON_BYTES)
+    table = valid(arrow_json.read_json(pa.BufferReader(content), options))
+    if all(pa.types.is_nested(kind) for kind in table.schema.types):
+        raise not_rows
+    return table
 
 
 def read_workbook(file: TableFile, options: ReadOptions) -> pa.Table:
@@ -230,25 +191,13 @@ def _column(cells: list[Any], missing: set[str]) -> pa.Array:
     """Return cells as an array of one type: that of all of them, or text."""
     values = [None if isinstance(cell, str) and cell.strip() in missing else cell for cell in cells]
     kinds = {type(value) for value in values if value is not None}
-    for known, kind in (
-        (set(), pa.null()),
-        ({int, float}, pa.float64()),
-        ({bool}, pa.bool_()),
-        ({dt.date}, pa.date32()),
-        ({dt.time}, pa.time64("us")),
-        ({dt.timedelta}, pa.duration("us")),
-    ):
-        if kinds <= known:
-            return pa.array(values, kind)
-    if kinds <= {dt.date, dt.datetime}:
-        return pa.array([_moment(value) for value in values], pa.timestamp("us"))
-    return pa.array([None if value is None else _text(value) for value in values], pa.string())
-
-
-def _moment(value: dt.date | None) -> dt.datetime | None:
-    if value is None or isinstance(value, dt.datetime):
-        return value
-    return dt.datetime.combine(value, dt.time())
+    if kinds and kinds <= {int, float}:
+        return pa.array(values, pa.float64())
+    if kinds == {dt.date, dt.datetime}:
+        values = [v if v is None else dt.datetime.fromisoformat(str(v)) for v in values]
+    elif len(kinds) > 1:
+        values = [None if value is None else _text(value) for value in values]
+    return pa.array(values)
 
 
 def _text(value: Any) -> str:
