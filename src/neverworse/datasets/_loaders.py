@@ -192,10 +192,7 @@ load_wdbc = _loader("WDBC")
 
 
 def load_secstr(
-    *,
-    encode: str = "one-hot",
-    n_unlabeled: int | None = None,
-    return_X_y: bool = False,
+    *, encode: str = "one-hot", n_unlabeled: int | None = None, return_X_y: bool = False
 ) -> Any:
     """Load SecStr: predicting the secondary structure of proteins.
 

@@ -76,10 +76,7 @@ def explains_conversion(method: Method) -> Method:
 def checked_weights(sample_weight: Any, n_rows: int) -> Vector:
     """Return weights as an array of shape (n_rows,): not negative, and none beyond use."""
     weights: Vector = _check_sample_weight(
-        sample_weight,
-        np.broadcast_to(0.0, (n_rows, 1)),
-        dtype=np.float64,
-        ensure_non_negative=True,
+        sample_weight, np.broadcast_to(0.0, (n_rows, 1)), dtype=np.float64, ensure_non_negative=True
     )
     unusable = ((weights > 0.0) & (weights < SMALLEST_WEIGHT)) | (weights > LARGEST_WEIGHT)
     if unusable.any():

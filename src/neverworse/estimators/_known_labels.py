@@ -60,11 +60,7 @@ def known_labels(given: FitInput, missing_label: Any, class_weight: Any = None) 
 
 
 def class_weights(
-    class_weight: Any,
-    classes: AnyArray,
-    known: Indices,
-    weights: Vector | None,
-    unlabeled: Mask,
+    class_weight: Any, classes: AnyArray, known: Indices, weights: Vector | None, unlabeled: Mask
 ) -> Vector | None:
     """Return what the weight of a labeled row is multiplied by, for each class.
 

@@ -19,11 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from neverworse._typing import AnyArray, Indices, Mask, Matrix
 from neverworse.evidence.candidates import Named, check_classifier
-from neverworse.evidence.e_processes import (
-    DrawnWithoutReplacement,
-    DrawnWithReplacement,
-    n_until,
-)
+from neverworse.evidence.e_processes import DrawnWithoutReplacement, DrawnWithReplacement, n_until
 
 NOT_WORSE, WORSE, UNDECIDED = "candidate is not worse", "candidate is worse", "undecided"
 

@@ -25,13 +25,7 @@ from neverworse.estimators import (
     space_of_all,
     stored_weights,
 )
-from neverworse.projection import (
-    EPS,
-    GramCoordinates,
-    TrainingRows,
-    Weights,
-    solve_least_squares,
-)
+from neverworse.projection import EPS, GramCoordinates, TrainingRows, Weights, solve_least_squares
 from neverworse.rows import Rows
 
 # Rounding errors of the sums over rows are measured by the lengths of the columns. What they make

@@ -28,13 +28,7 @@ from neverworse.estimators import (
     split_labels,
 )
 from neverworse.methods._base import LogOddsMixin, check_two_classes, warn_not_converged
-from neverworse.methods._null_category_inference import (
-    BATCH,
-    Data,
-    Evidence,
-    Process,
-    fit_process,
-)
+from neverworse.methods._null_category_inference import BATCH, Data, Evidence, Process, fit_process
 
 # Left of this, u plus its hazard is computed by a continued fraction with this number of terms;
 # to the right, the two do not cancel.

@@ -34,14 +34,7 @@ from neverworse.estimators import (
 from neverworse.methods._base import warn_not_converged
 from neverworse.methods._least_squares import WhitenedTrainer, loses_digits
 from neverworse.methods._references import SupervisedClassifier
-from neverworse.projection import (
-    GramCoordinates,
-    Labels,
-    Observer,
-    TrainingRows,
-    Weights,
-    whiten,
-)
+from neverworse.projection import GramCoordinates, Labels, Observer, TrainingRows, Weights, whiten
 from neverworse.rows import as_rows, single_threaded_blas
 
 SETTLED = 1e-6  # soft labels that move by less have converged
@@ -270,11 +263,7 @@ class SelfLearningClassifier(CallbackSupportMixin, DelegatingClassifier):
         return codes
 
     def _soften(
-        self,
-        labels: Labels,
-        whitening: GramCoordinates,
-        scores: Matrix,
-        observer: Observer | None,
+        self, labels: Labels, whitening: GramCoordinates, scores: Matrix, observer: Observer | None
     ) -> tuple[AnyArray, Weights]:
         """Move soft labels from the supervised scores to where they and the weights agree."""
         free, s = labels.unlabeled, 1.0 if labels.weights is None else labels.weights

@@ -4,20 +4,8 @@ Knows arrays and rows, knows no scikit-learn.
 """
 
 from neverworse._budget import Observer, Progress
-from neverworse.projection.certificate import (
-    EXACT,
-    Assumptions,
-    Certificate,
-    Claim,
-    Reason,
-    Task,
-)
-from neverworse.projection.certificate.certify import (
-    CHUNK,
-    SUMMATION,
-    LossDifference,
-    loss_difference,
-)
+from neverworse.projection.certificate import EXACT, Assumptions, Certificate, Claim, Reason, Task
+from neverworse.projection.certificate.certify import SUMMATION, LossDifference, loss_difference
 from neverworse.projection.coordinates import EPS, LARGEST_GRAM, Coordinates, Weights
 from neverworse.projection.coordinates.gram import (
     GramCoordinates,
@@ -35,7 +23,6 @@ from neverworse.projection.project import ProjectionResult, Start, project
 from neverworse.projection.totals import Totals
 
 __all__ = [
-    "CHUNK",
     "EPS",
     "EXACT",
     "LARGEST_GRAM",

@@ -20,12 +20,7 @@ from neverworse.projection.coordinates.gram import (
 from neverworse.projection.coordinates.kernel import row_space, whiten_row_space
 from neverworse.projection.coordinates.matrix_free import weight_coordinates
 from neverworse.projection.labels import Scored, TrainingRows, Wanted, score_supervised
-from neverworse.projection.solver.problem import (
-    DualSolution,
-    Projection,
-    Sample,
-    StreamedHinges,
-)
+from neverworse.projection.solver.problem import DualSolution, Projection, Sample, StreamedHinges
 from neverworse.projection.solver.working_set import draw, is_small, working_set_size
 from neverworse.rows import Rows, add_pairs, as_rows
 

@@ -10,7 +10,7 @@ import numpy as np
 from neverworse._budget import Budget, Observer
 from neverworse._typing import Matrix, Vector
 from neverworse.projection.certificate import Assumptions, Certificate, Reason
-from neverworse.projection.certificate.certify import CHUNK, Certifier, Evaluated
+from neverworse.projection.certificate.certify import Certifier, Evaluated
 from neverworse.projection.coordinates import LARGEST_GRAM, Weights
 from neverworse.projection.coordinates.matrix_free import MatrixFreeCoordinates
 from neverworse.projection.geometry import Distance, Geometry
@@ -25,7 +25,7 @@ from neverworse.projection.solver.problem import (
     solve_lbfgs,
 )
 from neverworse.projection.solver.working_set import solve
-from neverworse.rows import single_threaded_blas
+from neverworse.rows import blocks, single_threaded_blas
 
 Solver = Literal["exact", "lbfgs"]
 
@@ -140,8 +140,7 @@ def project(
 def _in_units_of_target(soft: Matrix, labels: Labels) -> None:
     """Turn soft labels of the unlabeled rows into labels, in place and without long arrays."""
     done = 0
-    for lo in range(0, len(labels.width), CHUNK):
-        rows = slice(lo, lo + CHUNK)
+    for rows in blocks(labels.target):
         seen = labels.unlabeled[rows]
         part = soft[:, done : done + int(np.count_nonzero(seen))]
         part *= labels.width[rows][seen]

@@ -252,10 +252,7 @@ class Rows(ABC):
         return kernel
 
     def map_taken(
-        self,
-        indices: Indices,
-        pieces: Sequence[slice],
-        function: Callable[[slice, Matrix], Result],
+        self, indices: Indices, pieces: Sequence[slice], function: Callable[[slice, Matrix], Result]
     ) -> Iterable[Result]:
         """Apply a function to pieces of the rows with these indices, as `take` returns them.
 

@@ -310,10 +310,7 @@ class ChunkedRows(Rows):
         return taken
 
     def map_taken(
-        self,
-        indices: Indices,
-        pieces: Sequence[slice],
-        function: Callable[[slice, Matrix], Result],
+        self, indices: Indices, pieces: Sequence[slice], function: Callable[[slice, Matrix], Result]
     ) -> Iterable[Result]:
         # The pieces are those of the chunks, each of which is read once.
         if (indices[1:] < indices[:-1]).any():

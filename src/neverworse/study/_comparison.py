@@ -36,13 +36,7 @@ from neverworse.study._methods import (
     guarantee_of,
     reason_of,
 )
-from neverworse.study._study import (
-    ColumnImportance,
-    Comparison,
-    Estimate,
-    Importance,
-    MethodFacts,
-)
+from neverworse.study._study import ColumnImportance, Comparison, Estimate, Importance, MethodFacts
 
 USUAL_METHODS = 3
 MOST_NEIGHBOURS = 3_000  # unlabeled rows, if a method looks at all pairs of rows

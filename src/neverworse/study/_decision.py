@@ -13,14 +13,7 @@ from neverworse._typing import Indices, Mask, Matrix, Vector
 from neverworse._words import count
 from neverworse.model_selection import StratifiedLabeledKFold
 from neverworse.study._fit import FitSettings, TableFit
-from neverworse.study._held_out import (
-    HeldOut,
-    Sample,
-    Truth,
-    draw_sample,
-    fold_words,
-    numbers,
-)
+from neverworse.study._held_out import HeldOut, Sample, Truth, draw_sample, fold_words, numbers
 from neverworse.study._methods import fit_fold
 from neverworse.study._study import Comparison, DecisionFacts, Numbers
 from neverworse.tables import DecidedClassifier, TableError, calibrated, calibration_scores
@@ -157,11 +150,7 @@ def decide(method: Any, sample: Sample, rows: Indices, wanted: Wanted, seed: int
 
 
 def nested_numbers(
-    method: Any,
-    sample: Sample,
-    truth: Truth,
-    wanted: Wanted,
-    seed: int,
+    method: Any, sample: Sample, truth: Truth, wanted: Wanted, seed: int
 ) -> Numbers | None:
     """Return how well a method does with what `decide` finds, on rows that it has not seen.
 

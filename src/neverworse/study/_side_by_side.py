@@ -241,10 +241,7 @@ def _both_models(
     found = {}
     codes = np.searchsorted(model.classes_, y)
     for name, each in ((SUPERVISED, model.supervised_), (PROJECTED, model)):
-        losses = {
-            "error": each.predict(X) != y,
-            "loss": brier_scores(codes, class_scores(each, X)),
-        }
+        losses = {"error": each.predict(X) != y, "loss": brier_scores(codes, class_scores(each, X))}
         for kind, values in losses.items():
             found[f"{name} {kind}"] = float(np.average(values, weights=sample_weight))
     return found

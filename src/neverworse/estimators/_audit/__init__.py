@@ -30,14 +30,7 @@ from neverworse.estimators._audit._inputs import (
 )
 from neverworse.estimators._class_prior import with_class_prior
 from neverworse.estimators._projected import ProjectedLeastSquaresClassifier
-from neverworse.projection import (
-    EPS,
-    Assumptions,
-    Claim,
-    Labels,
-    LossDifference,
-    loss_difference,
-)
+from neverworse.projection import EPS, Assumptions, Claim, Labels, LossDifference, loss_difference
 
 __all__ = ["Audit", "audit"]
 

@@ -15,11 +15,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from neverworse._typing import AnyArray, Indices, Mask, Matrix, Vector
 from neverworse.estimators._input import checked_weights
 from neverworse.estimators._known_labels import KnownLabels, coded_labels
-from neverworse.estimators._known_targets import (
-    LARGEST_TARGET,
-    checked_targets,
-    first_row,
-)
+from neverworse.estimators._known_targets import LARGEST_TARGET, checked_targets, first_row
 from neverworse.estimators._labels import (
     check_classes,
     distinct_labels,

@@ -10,11 +10,7 @@ from scipy import linalg
 
 from neverworse._typing import Matrix
 from neverworse._words import documented_like
-from neverworse.methods.discriminant._gaussian import (
-    GaussianClasses,
-    Sample,
-    mean_diagonal,
-)
+from neverworse.methods.discriminant._gaussian import GaussianClasses, Sample, mean_diagonal
 from neverworse.methods.discriminant._soft_labels import (
     EMDiscriminantAnalysis,
     SoftLabelDiscriminant,

@@ -20,16 +20,8 @@ from neverworse.methods.discriminant._soft_labels import (
     descend,
 )
 from neverworse.methods.discriminant._supervised import Problem
-from neverworse.projection import (
-    CHUNK,
-    EPS,
-    EXACT,
-    SUMMATION,
-    Assumptions,
-    Certificate,
-    Labels,
-    Reason,
-)
+from neverworse.projection import EPS, EXACT, SUMMATION, Assumptions, Certificate, Labels, Reason
+from neverworse.rows import blocks
 
 # Fractions of the step from the supervised parameters, tried until one is never worse.
 STEP_FRACTIONS = (1.0, 0.5, 0.25, 0.1, 0.03, 0.01)
@@ -277,10 +269,9 @@ def contrast(model: GaussianClasses, baseline: GaussianClasses, sample: Sample) 
 
 
 def _total(weights: Vector, terms: Vector) -> float:
-    """Return a weighted sum: chunk by chunk, and over the chunks exactly."""
+    """Return a weighted sum: block by block, and over the blocks exactly."""
     counted = np.where(weights > 0.0, terms, 0.0)  # others may score anything, even infinity
-    starts = range(0, len(terms), CHUNK)
-    return math.fsum(float(weights[i : i + CHUNK] @ counted[i : i + CHUNK]) for i in starts)
+    return math.fsum(float(weights[rows] @ counted[rows]) for rows in blocks(counted[None]))
 
 
 def rounding_error(model: GaussianClasses, sample: Sample) -> float:

@@ -23,12 +23,7 @@ from neverworse.estimators import (
     known_labels,
 )
 from neverworse.methods._base import LogOddsClassifier
-from neverworse.methods.discriminant._gaussian import (
-    Family,
-    GaussianClasses,
-    Sample,
-    uncentred,
-)
+from neverworse.methods.discriminant._gaussian import Family, GaussianClasses, Sample, uncentred
 from neverworse.projection import Labels, Observer, TrainingRows
 from neverworse.rows import as_rows, single_threaded_blas
 

@@ -30,12 +30,11 @@ from neverworse.projection.geometry import Geometry
 from neverworse.projection.label_sets import Box, Simplex
 from neverworse.projection.labels import Labels, RowLabels, Scored
 from neverworse.projection.totals import best_multiplier
-from neverworse.rows import Rows
+from neverworse.rows import Rows, blocks
 
-# Error of NumPy's summation of a chunk, of the few operations on each term, and of the three sums
-# together, in units of EPS times the sum of the sizes of all terms. Chunks are added up exactly.
+# Error of NumPy's summation of a block, of the few operations on each term, and of the three sums
+# together, in units of EPS times the sum of the sizes of all terms. Blocks are added up exactly.
 SUMMATION = 128.0
-CHUNK = 2**15
 # Squares of what is smaller may vanish, so that rounding errors are never counted as if scores were
 # smaller than this. Nothing else depends on it.
 TINY = 1e-100
@@ -143,13 +142,8 @@ def difference_parts(
             labels.at(rows),
             shifts,
         )
-        for rows in pieces(baseline)
+        for rows in blocks(baseline)
     ]
-
-
-def pieces(scores: Matrix) -> list[slice]:
-    """Return the rows of an array of scores, cut into pieces that stay in cache."""
-    return [slice(lo, lo + CHUNK) for lo in range(0, scores.shape[1], CHUNK)]
 
 
 def shifts_of(t: Matrix, labels: Labels, multiplier: Vector | None) -> Shifts:
@@ -291,12 +285,11 @@ class Certifier:
 
     def _no_difference(self) -> LossDifference:
         geometry = self._geometry
-        shifts, kept = self._no_shifts, (geometry.scored, geometry.labels)
+        shifts, kept = self._no_shifts(), (geometry.scored, geometry.labels)
         rows = geometry.coordinates.rows
         parts = rows.reduce_state(_unchanged, operator.add, kept, shifts)
         return sum_of_parts(parts, geometry.training.labels, shifts)
 
-    @property
     def _no_shifts(self) -> Shifts:
         return Shifts.none(len(self._geometry.supervised.coef))
 
@@ -305,7 +298,7 @@ class Certifier:
     ) -> tuple[LossDifference, LossDifference]:
         geometry = self._geometry
         rows, labels = geometry.coordinates.rows, geometry.training.labels
-        shifts = clipped_shifts = self._no_shifts
+        shifts = clipped_shifts = self._no_shifts()
         if labels.totals is not None:
             t = rows.scores(step.coef, step.intercept)
             shifts = shifts_of(t, labels, multiplier)
@@ -363,7 +356,7 @@ def evaluate_step(
 ) -> list[tuple[list[float], list[float]]]:
     """Return what the loss differences of a step add up over some rows."""
     t, parts = rows.scores(coef, intercept), []
-    for piece in pieces(t):
+    for piece in blocks(t):
         own, step, baseline = labels.at(piece), t[:, piece], scored.scores[:, piece]
         of_scores = difference_sums(step, baseline, own, shifts[0])
         of_probabilities = difference_sums(*probability_step(step, baseline), own, shifts[1])

@@ -143,10 +143,7 @@ class Coordinates(ABC):
         return self.adjoint(copies.astype(np.float64, copy=False), np.ones(len(copies)))
 
     def map_taken(
-        self,
-        indices: Indices,
-        pieces: Sequence[slice],
-        function: Callable[[slice, Matrix], Result],
+        self, indices: Indices, pieces: Sequence[slice], function: Callable[[slice, Matrix], Result]
     ) -> Iterable[Result]:
         """Apply a function to pieces of the rows with these indices, in coordinates; see `Rows`."""
         return self.rows.map_taken(

@@ -152,10 +152,7 @@ class KernelCoordinates(WhitenedCoordinates):
         )
 
     def map_taken(
-        self,
-        indices: Indices,
-        pieces: Sequence[slice],
-        function: Callable[[slice, Matrix], Result],
+        self, indices: Indices, pieces: Sequence[slice], function: Callable[[slice, Matrix], Result]
     ) -> Iterable[Result]:
         return map_in_threads(lambda piece: function(piece, self._take(indices[piece])), pieces)
 

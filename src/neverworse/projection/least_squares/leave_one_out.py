@@ -218,10 +218,7 @@ def add_up(rows: Rows, fit: Decomposed, measure: Measure, known: LeftOut) -> Any
 
 
 def _sum_over_blocks(
-    rows: Rows,
-    known: LeftOut,
-    look: Callable[[Matrix, LeftOut, Indices], Any],
-    nothing: Any,
+    rows: Rows, known: LeftOut, look: Callable[[Matrix, LeftOut, Indices], Any], nothing: Any
 ) -> Any:
     """Add up what is found in blocks of the rows with a weight, in threads."""
 

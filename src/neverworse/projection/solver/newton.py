@@ -29,12 +29,7 @@ from neverworse._typing import Matrix
 from neverworse.projection.coordinates.matrix_free import MatrixFreeCoordinates
 from neverworse.projection.label_sets import Curvature, LabelSet
 from neverworse.projection.labels import rows_that_differ
-from neverworse.projection.solver.newton_system import (
-    ROUGH,
-    NewtonSystem,
-    Step,
-    line_search,
-)
+from neverworse.projection.solver.newton_system import ROUGH, NewtonSystem, Step, line_search
 from neverworse.projection.solver.problem import DualSolution, Hinges, duality_gap, half_square
 from neverworse.projection.totals import Balance, Totals
 from neverworse.rows import blocks, map_in_threads

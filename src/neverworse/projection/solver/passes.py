@@ -19,14 +19,9 @@ from neverworse.projection.labels import Changes, RowLabels, Scored, implied_lab
 from neverworse.rows import Rows, blocks, map_in_threads
 
 SAMPLE = 1024  # numbers that tell how small the smallest of many are, if that need not be exact
-
-
-@dataclass(frozen=True)
-class Choice:
-    """Which rows a pass shall name for the next working set."""
-
-    share: float  # of the rows that may be named
-    copy: bool  # whether to copy these rows, because taking them later would take another pass
+# Which share of the rows a pass names for the next working set, and whether it copies them, because
+# taking them later would take another pass
+Named = tuple[float, bool]
 
 
 @dataclass(frozen=True)
@@ -94,7 +89,7 @@ class LabelPass:
 
 
 def soften(
-    rows: Rows, coef: Matrix, intercept: Vector, choice: Choice, labels: RowLabels, scored: Scored
+    rows: Rows, coef: Matrix, intercept: Vector, named: Named, labels: RowLabels, scored: Scored
 ) -> LabelPass:
     """Make a pass that sets soft labels: the allowed ones nearest to supervised scores less t."""
     q = np.zeros_like(scored.scores)
@@ -107,28 +102,29 @@ def soften(
         return here.hinge * q[:, block]
 
     t, summed, total = rows.scores_and_sum(coef, intercept, weigh)
-    return replace(_look(rows, t, q, choice, labels), sums=(summed, total))
+    return replace(_look(rows, t, q, named, labels), sums=(summed, total))
 
 
 def measure(
     rows: Rows,
     coef: Matrix,
     intercept: Vector,
-    choice: Choice,
+    named: Named,
     changes: Changes,
     labels: RowLabels,
     before: LabelPass,
 ) -> LabelPass:
     """Make a pass at the dual point of soft labels: those of the pass before, but for changes."""
     q = changes.apply(before.q.copy())
-    return _look(rows, rows.scores(coef, intercept), q, choice, labels)
+    return _look(rows, rows.scores(coef, intercept), q, named, labels)
 
 
-def _look(rows: Rows, t: Matrix, q: Matrix, choice: Choice, labels: RowLabels) -> LabelPass:
+def _look(rows: Rows, t: Matrix, q: Matrix, named: Named, labels: RowLabels) -> LabelPass:
+    share, copy = named
     slices = [slice(b.start, min(b.stop, t.shape[1])) for b in blocks(t)]
-    parts = map_in_threads(partial(_look_at_block, t, q, labels, choice.share), slices)
+    parts = map_in_threads(partial(_look_at_block, t, q, labels, share), slices)
     found = Candidates.joined([part for _, part in parts], [block.start for block in slices])
-    if choice.copy:
+    if copy:
         found = replace(found, rows=_narrow(rows.take(found.indices)))
     return LabelPass(q, float(sum(gap for gap, _ in parts)), found)
 

@@ -265,7 +265,6 @@ class DualSolution:
     value: float
 
     def is_optimal(self, tol: float, floor: float) -> bool:
-        """Whether the gap is small against the value, or one of both cannot be told from zero."""
         return is_optimal(self.gap, self.value, tol, floor)
 
 

@@ -11,7 +11,8 @@ their kink. It solves for their labels exactly, all others fixed, by the augment
 `newton`). The labels of W alone give the new z, and a pass over all rows at z gives the gap and
 the next working set. The distance never grows, and z always belongs to the labels: nothing is
 guessed, so there is nothing to fall back from. A working set that leaves more than a tenth of the
-gap was too small; the next is larger, up to all rows.
+gap was too small; the next is larger, up to all rows. The first is larger as well, for the start is
+rough.
 
 The start is the same proximal step on all rows. With the supervised scores g as its centre, soft
 labels are the allowed ones nearest to :math:`g_j - k_j \cdot a`, with a = σz for the minimum z of
@@ -43,7 +44,7 @@ from neverworse.projection.label_sets import LabelSet
 from neverworse.projection.labels import Changes
 from neverworse.projection.solver.newton import FIRST_SIGMA, LARGEST_SIGMA, SIGMA_GROWTH, Newton
 from neverworse.projection.solver.newton_system import ROUGH
-from neverworse.projection.solver.passes import Candidates, Choice, LabelPass, measure, soften
+from neverworse.projection.solver.passes import Candidates, LabelPass, measure, soften
 from neverworse.projection.solver.problem import (
     DualSolution,
     Hinges,
@@ -317,9 +318,9 @@ class _Loop:
         # The next working set may be larger, and rows that matter may lie together.
         size = self._n_chosen()
         most = min(SET_GROWTH * size, max(size, self.most_loaded))
-        choice = Choice(most / self.n_rows, copy)
         self.budget.n_passes += 1
-        return coordinates.rows.keep(function, w.coef, w.intercept, choice, **chunks)
+        named = (most / self.n_rows, copy)
+        return coordinates.rows.keep(function, w.coef, w.intercept, named, **chunks)
 
     def _collected(self, made: Any) -> tuple[Sequence[Candidates], Any, float, Any]:
         """Return what a pass has found, and the labels that it leaves where the rows are."""

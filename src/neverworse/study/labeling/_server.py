@@ -178,10 +178,7 @@ def listening(port: int = 0) -> socket.socket:
 
 
 def serve(
-    labeling: Labeling,
-    suggested: Sequence[int],
-    at: socket.socket,
-    ready: Callable[[str], None],
+    labeling: Labeling, suggested: Sequence[int], at: socket.socket, ready: Callable[[str], None]
 ) -> None:
     """Serve the page at a socket of `listening` until a signal; `ready` gets the address."""
     token, port = secrets.token_urlsafe(24), at.getsockname()[1]
