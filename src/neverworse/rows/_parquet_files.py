@@ -16,8 +16,9 @@ from pyarrow import compute, parquet
 
 from neverworse._typing import AnyArray
 
-# Read columns through a buffer instead of whole: a row group may be larger than memory.
-BUFFER_BYTES = 2**17
+# Read columns through a buffer instead of whole: a row group may be larger than memory. Pages that
+# are longer than the buffer are read past it, and not copied once more.
+BUFFER_BYTES = 2**14
 TAIL_BYTES = 8  # the length of the footer, and a magic word: the end of every Parquet file
 
 
