@@ -245,9 +245,6 @@ def _put(y: Any, column: AnyArray, hidden: Mask, marker: Any) -> Any:
 
 def _in_extension_type(y: Any, values: AnyArray, marker: Any) -> Any:
     """Return values in the nullable or categorical type of a Series; None if they do not fit."""
-    numbers = np.dtype(getattr(y.dtype, "numpy_dtype", object))
-    if numbers.kind in "iu" and _is_a(Integral, marker) and not _fits(np.array([marker]), numbers):
-        return None  # NumPy 1 would warn and wrap it round
     try:
         if hasattr(y, "cat") and not is_null(marker) and marker not in y.cat.categories:
             y = y.cat.add_categories([marker])
