@@ -15,7 +15,7 @@ import numpy as np
 from scipy import linalg, optimize, special
 
 from neverworse._typing import Indices, Matrix, Vector
-from neverworse._words import card, count, number
+from neverworse._words import card, count, number, printed
 
 # A candidate that differs from the baseline by less (mean square) is the same one, rounded.
 SAME = 1e-20
@@ -271,7 +271,7 @@ class Evidence:
                 f"The model is the baseline: at level {self.level:.3g}, {self.n_labeled:,} labels "
                 "show no candidate to be better."
             )
-        return (
+        return printed(
             f"Confident, not certain: with probability {self.level:.3g} the {self.loss} on {rows} "
             f"is not larger than the baseline's; it is lower by {number(-self.expected_change)} "
             f"(estimate), and by at least {number(-self.largest_change)} (bound)."

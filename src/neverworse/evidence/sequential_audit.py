@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 
 from neverworse._files import write_whole
 from neverworse._typing import Indices
-from neverworse._words import count, number
+from neverworse._words import count, number, printed
 from neverworse.evidence.candidates import BASELINE, moved, responses
 from neverworse.evidence.comparisons import (
     MOST_REPEATS,
@@ -302,7 +302,7 @@ class SequentialAudit:
         )
         if result.verdict == UNDECIDED:
             text += f" About {self.expected_labels_:,} more are likely to decide."
-        return text
+        return printed(text)
 
     def state(self) -> dict[str, Any]:
         """Return everything but models and rows, to be written as JSON.

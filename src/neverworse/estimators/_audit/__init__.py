@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from neverworse._typing import Vector
-from neverworse._words import card, count, documented_like, number
+from neverworse._words import card, count, documented_like, number, printed
 from neverworse.estimators._audit._inputs import (
     Models,
     Response,
@@ -129,7 +129,7 @@ class Audit(Claim):
         parts = [self._claim(), self._known(), "", _MEANS[self.response]]
         if self.n_unlabeled:
             parts[2] = self.assumptions.probability()
-        return " ".join(part for part in parts if part)
+        return printed(" ".join(part for part in parts if part))
 
     @property
     def _is_same(self) -> bool:
