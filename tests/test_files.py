@@ -210,6 +210,21 @@ def test_a_drive_of_windows_that_cannot_tell_its_files_apart(tmp_path, monkeypat
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["results"]
 
 
+def test_a_folder_that_windows_is_about_to_remove_is_made_again(tmp_path, monkeypatch):
+    mkdir, refused = os.mkdir, []
+
+    def about_to_be_removed(path, *mode):
+        if not refused:
+            refused.append(path)
+            raise PermissionError
+        mkdir(path, *mode)
+
+    monkeypatch.setattr(os, "mkdir", about_to_be_removed)
+    with only_one(tmp_path / "out"):
+        assert refused == [tmp_path / "out"]
+        assert (tmp_path / "out").is_dir()
+
+
 @pytest.mark.parametrize("where", ["file", "link", "link/out"])
 def test_a_folder_that_cannot_be_made_is_an_error(system, tmp_path, where):
     (tmp_path / "file").touch()
