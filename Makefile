@@ -54,7 +54,7 @@ coverage: $(VENV)/.has-test
 	$(PYTEST) --cov=neverworse --cov-report=term:skip-covered --cov-fail-under=95 src/neverworse tests
 
 fuzz: $(VENV)/.has-test
-	"$(BIN)/python" -m tests.fuzz
+	PYTHONUTF8=1 "$(BIN)/python" -m tests.fuzz
 
 lint: $(VENV)/.has-lint
 	"$(BIN)/ruff" check

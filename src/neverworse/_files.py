@@ -139,8 +139,9 @@ def _locked(folder: Path, wait: bool) -> BinaryIO:
 def _opened(folder: Path) -> BinaryIO:
     """Open the file of the lock in a folder, which is made if need be."""
     for _ in range(_TRIES):
-        # Between any two steps of these, another run may remove the folder that it made.
-        with contextlib.suppress(FileNotFoundError, FileExistsError):
+        # Between any two steps of these, another run may remove the folder that it made. While it
+        # does, Windows permits nothing there.
+        with contextlib.suppress(FileNotFoundError, FileExistsError, PermissionError):
             folder.mkdir(parents=True, exist_ok=True)
             return (folder / LOCK).open("ab")
     folder.mkdir(parents=True, exist_ok=True)
@@ -167,6 +168,8 @@ def _lock(file: BinaryIO) -> bool:
 
 
 def _is_there(path: Path, file: BinaryIO) -> bool:
+    if sys.platform == "win32":  # which removes no file that anybody has open
+        return True  # nor does it know on all drives which file an open one is
     try:
         return os.path.samestat(path.stat(), os.fstat(file.fileno()))
     except FileNotFoundError:

@@ -41,6 +41,11 @@ def number(value: float, digits: int = 4, largest: float = 1e15) -> str:
     return _sign(value) + _trimmed(f"{size:,.{decimals}f}")
 
 
+def printed(text: str) -> str:
+    """Return text that `print` can write wherever Python runs: not all Windows has a minus sign."""
+    return text.replace(MINUS, "-").replace("\N{INFINITY}", "inf")
+
+
 def percent(share: float) -> str:
     """Return a share as a percentage; one that is not zero never looks like it."""
     size = 100.0 * abs(share)

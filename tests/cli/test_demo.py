@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
@@ -166,7 +167,7 @@ def test_picture_that_cannot_be_replaced_leaves_nothing_behind(demo, tmp_path):
 @pytest.mark.parametrize(
     ("called", "found", "said"),
     [
-        (".venv/bin/neverworse", None, ".venv/bin/neverworse"),
+        (".venv/bin/neverworse", None, str(Path(".venv/bin/neverworse"))),
         (".venv/bin/neverworse", "/usr/bin/neverworse", "neverworse"),
         ("pytest", None, "neverworse"),
     ],

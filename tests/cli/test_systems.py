@@ -10,11 +10,12 @@ import signal
 import subprocess
 import sys
 from pathlib import Path, PureWindowsPath
+from types import SimpleNamespace
 
 import pytest
 
 from neverworse._words import number
-from neverworse.cli import label, main
+from neverworse.cli import _words, demo, label, main
 from neverworse.cli._common import UsageError, check_folder
 
 
@@ -100,12 +101,40 @@ def test_commands_to_copy_need_no_quotes_that_only_some_shells_know():
     assert said == "neverworse label work/results --next 3"
 
 
+def test_the_file_to_fill_in_needs_no_quotes_either(monkeypatch):
+    out = PureWindowsPath("work", "to_label.csv")
+    monkeypatch.setattr(PureWindowsPath, "exists", lambda _: True, raising=False)
+    monkeypatch.setattr("neverworse.study.read_answers", lambda *_: {1: "yes"})
+    labeling = SimpleNamespace(target=SimpleNamespace(code_of=lambda _: 1), answers={})
+    arguments = argparse.Namespace(folder=PureWindowsPath("work"), out=out)
+    with pytest.raises(UsageError, match=r"neverworse label work --answers work/to_label\.csv"):
+        label._check_replaceable(arguments, labeling)
+
+
+def test_a_program_to_copy_is_found_by_the_oldest_shell_of_windows(monkeypatch):
+    monkeypatch.setattr(sys, "argv", [".venv/Scripts/neverworse.exe", "demo"])
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    monkeypatch.setattr("neverworse.cli.demo.Path", PureWindowsPath)
+    monkeypatch.setattr("neverworse.cli.demo.sys.platform", "win32")
+    assert demo._program() == r".venv\Scripts\neverworse.exe"
+
+
+def test_a_mark_for_missing_values_is_no_pattern(tmp_path, monkeypatch):
+    for name in ("a", "b"):
+        (tmp_path / name).touch()
+    monkeypatch.chdir(tmp_path)
+    words = ["fit", "t.csv", "--missing", "?", "--missing", "*"]
+    monkeypatch.setattr("neverworse.cli.sys.argv", ["neverworse", *words])
+    monkeypatch.setattr("neverworse.cli.sys.platform", "win32")
+    assert _words() == words
+
+
 @pytest.mark.parametrize(
     ("encoding", "said"),
     [
-        ("utf-8", "\N{MINUS SIGN}0.5 ± ∞ Δ ||w||² … Köln ☃"),
-        ("cp1252", r"-0.5 ± inf delta ||w||² … Köln \u2603"),
-        ("ascii", r"-0.5 +/- inf delta ||w||^2 ... K\xf6ln \u2603"),
+        ("utf-8", "\N{MINUS SIGN}0.5 ± ∞ Δ ||w||² … “Köln” ☃"),
+        ("cp1252", r"-0.5 ± inf delta ||w||² … “Köln” \u2603"),
+        ("ascii", r'-0.5 +/- inf delta ||w||^2 ... "K\xf6ln" \u2603'),
     ],
 )
 @pytest.mark.parametrize("name", ["stdout", "stderr"])
@@ -113,7 +142,7 @@ def test_numbers_can_be_read_in_every_encoding(monkeypatch, encoding, said, name
     errors = "strict" if name == "stdout" else "backslashreplace"
     stream = io.TextIOWrapper(io.BytesIO(), encoding, errors)
     monkeypatch.setattr(sys, name, stream)
-    words = f"{number(-0.5)} ± {number(float('inf'))} Δ ||w||² … Köln ☃"
+    words = f"{number(-0.5)} ± {number(float('inf'))} Δ ||w||² … “Köln” ☃"
     monkeypatch.setattr("neverworse.cli.saved.report", lambda _: stream.write(words) and 0)
     assert main(["report", "results"]) == 0
     stream.flush()

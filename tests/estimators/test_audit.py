@@ -1,5 +1,6 @@
 """Audits against brute force over all labelings, and for real classifiers."""
 
+import dataclasses
 import json
 from fractions import Fraction
 from html.parser import HTMLParser
@@ -1047,6 +1048,12 @@ WORDS = {
         ),
     ),
 }
+
+
+def test_a_summary_can_be_printed_in_the_code_page_of_windows():
+    pair, response, _ = WORDS["Never better"]
+    found = audit(*pair, None, [-1, 1, 0], response=response)
+    dataclasses.replace(found, best_case=3e-5).summary().encode("cp1252")
 
 
 @pytest.mark.parametrize("verdict", WORDS)

@@ -1,5 +1,7 @@
 """Suggested labels are those of a brute-force I-optimal design, from rows of all kinds."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -159,6 +161,8 @@ def test_suggestions_are_for_unlabeled_rows_and_not_more_than_there_are():
     assert sorted(found.rows) == np.flatnonzero(y == -1).tolist()
     assert (found.decrease > 0).all()
     assert "expected to lower" in found.summary()
+    few = dataclasses.replace(found, decrease=np.array([3e-5]))
+    assert "by 3e-5:" in few.summary()  # as Windows can print it
 
 
 def test_rows_that_tell_nothing_come_last_and_once():

@@ -1,5 +1,6 @@
 """Safe stacking: the step and its evidence, all kinds of candidates, and what it refuses."""
 
+import dataclasses
 import pickle
 
 import numpy as np
@@ -315,6 +316,8 @@ def test_a_fitted_model_can_be_stored():
     again = pickle.loads(pickle.dumps(clf))
     np.testing.assert_array_equal(again.predict_proba(X), clf.predict_proba(X))
     assert "probability 0.95" in again.evidence_.summary()
+    small = dataclasses.replace(again.evidence_, largest_change=-3e-5)
+    assert "by at least 3e-5 (bound)" in small.summary()  # as Windows can print it
 
 
 def test_a_moved_model_comes_back_from_a_model_file(tmp_path):

@@ -345,6 +345,7 @@ def test_summary_says_what_is_known():
     audit, _, _, _, truth = learned("brier")
     assert "Undecided" in audit.summary()
     assert "more labels are likely to decide" in audit.summary()
+    audit.summary().encode("cp1252")  # Windows, which has no minus sign
     row = audit.next()
     audit.record(row, truth[row])
     assert "Undecided after 1 label: the Brier score" in audit.summary()

@@ -44,6 +44,13 @@ def test_never_worse():
     assert f"{certificate.guaranteed_improvement:.4g}" in text
 
 
+def test_a_summary_can_be_printed_in_the_code_page_of_windows():
+    small = dataclasses.replace(_certificate(), worst_case=-3e-5, supervised_loss=(0.0, np.inf))
+    assert "at least 3e-5 and" in small.summary()
+    assert "between 0 and inf" in small.summary()
+    small.summary().encode("cp1252")
+
+
 def test_labels_are_counted_in_words_that_agree():
     certificate = dataclasses.replace(_certificate(), n_zero=1, n_one=0, n_fractional=1)
     assert "Imputed labels: 1 zero, 0 ones, 1 fractional." in certificate.summary()

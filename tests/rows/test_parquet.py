@@ -157,6 +157,15 @@ def test_strings_as_labels(tmp_path):
     assert set(clf.predict(data.X)) == {"no", "yes"}
 
 
+@pytest.mark.parametrize("name", ["._part-0.parquet", "_temporary/part-0.parquet"])
+def test_hidden_files_are_no_data(tmp_path, name):
+    X, y, _ = CASES["small"].data()
+    write(tmp_path, X, y)
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_bytes(b"\x00\x05\x16\x07 of the Finder")
+    assert open_parquet(tmp_path, "label").X.n_rows == len(X)
+
+
 def test_columns_and_paths(tmp_path):
     X, y, _ = CASES["small"].data()
     write(tmp_path, X, y)

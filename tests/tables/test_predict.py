@@ -17,6 +17,7 @@ from neverworse.tables import (
     ReadOptions,
     TableClassifier,
     TableError,
+    id_texts,
     predict_batches,
     reading,
     table_files,
@@ -186,6 +187,34 @@ def test_a_date_without_the_zone_that_it_had(tmp_path):
         predicted(model, tmp_path / "t.csv")
     (tmp_path / "u.csv").write_text("when,n\n2024-05-01 10:00:00Z,3\n")
     assert len(predicted(model, tmp_path / "u.csv")) == 1
+
+
+# Windows may have no database of time zones: every zone is like one that there is not, even UTC.
+NOWHERE = pa.timestamp("us", "Nowhere/City")
+MOMENTS = pa.chunked_array([pa.array([0, None, 1_700_000_000_000_000]).cast(NOWHERE)])
+IN_UTC = ["1970-01-01 00:00:00.000000Z", None, "2023-11-14 22:13:20.000000Z"]
+
+
+def test_moments_need_no_database_of_time_zones():
+    visit = pa.array(TABLE["visit"].dt.floor("90D")).cast(pa.timestamp("us"))
+    zoned = visit.cast(pa.int64()).cast(NOWHERE)
+    known = np.where(np.arange(len(TABLE)) < 60, LABELS, None)
+    tables = [pa.table({"age": TABLE["age"], "visit": when}) for when in (visit, zoned)]
+    plain, found = (TableClassifier(categorical=["visit"]).fit(t, known) for t in tables)
+    assert found.predict(tables[1]).tolist() == plain.predict(tables[0]).tolist()
+
+
+def test_moments_are_written_in_utc():
+    assert id_texts(MOMENTS).to_pylist() == [text or "" for text in IN_UTC]
+    file = io.BytesIO()
+    write_csv(iter([pa.table({"a": MOMENTS, "b": [1, 2, 3]})]), file)
+    expected = f'"a","b"\n"{IN_UTC[0]}",1\n,2\n"{IN_UTC[2]}",3\n'
+    assert file.getvalue().decode() == expected
+
+
+def test_moments_of_one_file_and_text_of_another():
+    tables = [pa.table({"a": MOMENTS}), pa.table({"a": ["soon"]})]
+    assert reading.stacked(tables)["a"].to_pylist() == [*IN_UTC, "soon"]
 
 
 @pytest.mark.parametrize("unit", ["s", "us", "ns"])

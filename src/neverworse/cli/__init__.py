@@ -52,7 +52,7 @@ FOLDER = "DIR"  # the metavar of all arguments that are a folder
 FILES = frozenset({"FILE", "MODEL", "TABLE"})  # and of those that are a file
 LOOK_ALIKE = "neverworse.look-alike"  # how to encode what a terminal or a file cannot have
 IN_ASCII = {MINUS: "-", MISSING: "-", ELLIPSIS: "...", "±": "+/-", "∞": "inf"}
-IN_ASCII |= {"Δ": "delta", "²": "^2", "·": "*"}
+IN_ASCII |= {"Δ": "delta", "²": "^2", "·": "*", "“": '"', "”": '"'}
 COMPLETION = """\
 to use it:
   bash   neverworse completion bash >> ~/.bash_completion
@@ -101,7 +101,9 @@ def _words() -> list[str]:
     """Return the arguments of the process, with the files that a pattern stands for."""
     words = sys.argv[1:]
     if sys.platform == "win32":  # where shells leave patterns to programs
-        words = [path for word in words for path in sorted(glob.glob(word)) or [word]]  # noqa: PTH207
+        # A mark alone is no pattern: tables have it for missing values (--missing "?").
+        found = ((w, sorted(glob.glob(w)) if len(w) > 1 else []) for w in words)  # noqa: PTH207
+        words = [path for word, paths in found for path in paths or [word]]
     return words
 
 

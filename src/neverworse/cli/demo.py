@@ -90,15 +90,18 @@ def run(arguments: argparse.Namespace) -> None:
     write_whole(path, lambda file: file.write(content))
     print(f"The same data as a table, to try next: {path}")
     # Shells of Windows take slashes as well, and not all of them the quotes of others.
-    command = [_program(), "fit", path.as_posix(), "--target", "diagnosis", "--id", "patient"]
-    print(f"\n  {shlex.join(command)}")
+    words = ["fit", path.as_posix(), "--target", "diagnosis", "--id", "patient"]
+    print(f"\n  {_program()} {shlex.join(words)}")
 
 
 def _program() -> str:
     """Return what to type: ``make demo`` runs this program from an environment of its own."""
     called = Path(sys.argv[0])
     hidden = called.stem == "neverworse" and shutil.which("neverworse") is None
-    return called.as_posix() if hidden else "neverworse"
+    if not hidden:
+        return "neverworse"
+    # In the name of a program, cmd.exe takes no slashes.
+    return str(called) if sys.platform == "win32" else shlex.quote(str(called))
 
 
 def hide_labels(n_labels: int, seed: int) -> Problem:

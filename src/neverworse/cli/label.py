@@ -238,7 +238,7 @@ def _ask(arguments: argparse.Namespace, labeling: Labeling) -> None:
             f"Written: {arguments.out}, with {count(len(questions), 'row')} to label "
             f"({counts['decide']:,} to decide, {counts['train']:,} to train). Fill in column "
             f"{labeling.settings.target!r} ({' or '.join(labeling.target.class_names)}), then: "
-            f"{_command(arguments, '--answers', str(arguments.out))}"
+            f"{_command(arguments, '--answers', arguments.out.as_posix())}"
         )
     elif not labeling.note:
         said.append("All rows have a label: there is nothing to ask for.")
@@ -265,7 +265,8 @@ def _check_replaceable(arguments: argparse.Namespace, labeling: Labeling) -> Non
     if any(labeling.answers.get(row) != code for row, code in codes.items()):
         raise UsageError(
             f"{path} has answers that are not recorded, and would be replaced. Record them first: "
-            f"{_command(arguments, '--answers', str(path))}. Or name another file: --out FILE."
+            f"{_command(arguments, '--answers', path.as_posix())}. "
+            "Or name another file: --out FILE."
         )
 
 

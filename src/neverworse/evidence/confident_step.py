@@ -15,7 +15,7 @@ import numpy as np
 from scipy import linalg, optimize, special
 
 from neverworse._typing import Indices, Matrix, Vector
-from neverworse._words import count, number
+from neverworse._words import count, number, printed
 
 # A candidate that differs from the baseline by less (mean square) is the same one, rounded.
 SAME = 1e-20
@@ -269,7 +269,7 @@ class Evidence:
         rows = "new rows from the same distribution"
         if self.n_unlabeled:
             rows = f"the {count(self.n_unlabeled, 'unlabeled row')}"
-        return (
+        return printed(
             f"Confident, not certain: with probability {self.level:.3g} the {self.loss} on {rows} "
             f"is not larger than the baseline's; it is lower by {number(-self.expected_change)} "
             f"(estimate), and by at least {number(-self.largest_change)} (bound)."

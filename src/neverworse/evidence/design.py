@@ -16,7 +16,7 @@ from scipy import linalg
 from sklearn.utils import check_array
 
 from neverworse._typing import Indices, Mask, Matrix, Vector
-from neverworse._words import number
+from neverworse._words import number, printed
 from neverworse.estimators import (
     LeastSquaresClassifierCV,
     checked_weights,
@@ -68,7 +68,7 @@ class LabelSuggestions:
     def summary(self) -> str:
         """Return the expected gain as a sentence."""
         n, total = len(self.rows), float(self.decrease.sum())
-        return (
+        return printed(
             f"Labels of these {n:,} rows are expected to lower the mean squared error of the "
             f"scores on all rows by {number(total)}: {total / self.variance:.0%} of the part that "
             "is due to having few labels."

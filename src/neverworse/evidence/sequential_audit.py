@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 
 from neverworse._files import write_whole
 from neverworse._typing import Indices
-from neverworse._words import count, number
+from neverworse._words import count, number, printed
 from neverworse.evidence.candidates import BASELINE, check_names, moved, responses
 from neverworse.evidence.comparisons import (
     NOT_WORSE,
@@ -285,7 +285,7 @@ class SequentialAudit:
             UNDECIDED: f"Undecided after {labels}: the {loss} of {who} may be {higher}, or not. "
             f"About {self.expected_labels_:,} more labels are likely to decide.",
         }[result.verdict]
-        return (
+        return printed(
             f"{told} A two-sided interval of the same probability for the difference reaches from "
             f"{number(low)} to {number(high)}. The two differ on "
             f"{count(result.n_differing, 'row')}; {labels} so far."

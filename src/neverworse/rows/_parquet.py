@@ -228,8 +228,8 @@ def open_parquet(
     Parameters
     ----------
     path : str, path, or list of these
-        A file, a folder (all ``*.parquet`` files in it, in the order of their names), or a pattern
-        such as ``"part-*.parquet"``.
+        A file, a folder (all ``*.parquet`` files in it that are not hidden, in the order of their
+        names), or a pattern such as ``"part-*.parquet"``.
     target : str, optional
         The column with the labels. It is read into memory at once.
     columns : sequence of str, optional

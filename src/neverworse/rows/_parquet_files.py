@@ -98,7 +98,10 @@ def find_files(paths: Any) -> list[File]:
 
 def _expand(path: str) -> list[str]:
     if Path(path).is_dir():
-        return sorted(str(file) for file in Path(path).rglob("*.parquet"))
+        # Hidden ones are no data: macOS leaves some on other drives, Spark while it writes.
+        found = (file.relative_to(path) for file in Path(path).rglob("*.parquet"))
+        seen = (file for file in found if not any(part[0] in "._" for part in file.parts))
+        return sorted(str(Path(path, file)) for file in seen)
     if Path(path).exists() or not glob.has_magic(path):
         return [path]
     return sorted(glob.glob(path))  # noqa: PTH207 (a pattern may begin at the root)

@@ -26,7 +26,7 @@ from neverworse.tables._errors import TableError
 from neverworse.tables.preparation import TablePreparation, takes_tables
 from neverworse.tables.preparation.recognise import DateOrder
 from neverworse.tables.preparation.values import Target, as_table, as_text, read_target
-from neverworse.tables.reading.delimited import decoded, is_text
+from neverworse.tables.reading.delimited import as_strings, decoded, is_text
 from neverworse.tables.reading.formats import StoredTable
 
 # What spreadsheets take for the beginning of a formula, unless all of it is a number.
@@ -342,6 +342,7 @@ def write_csv(batches: Iterator[pa.Table], file: Any, *, keep_formulas: bool = F
     Text that a spreadsheet would run as a formula gets an apostrophe before it, which makes text of
     it there, unless formulas are to be kept.
     """
+    batches = map(_without_zones, batches)
     _write(csv.CSVWriter, batches if keep_formulas else map(without_formulas, batches), file)
 
 
@@ -370,6 +371,13 @@ def _alike(batches: Iterator[pa.Table]) -> tuple[pa.Schema, Iterator[pa.Table]]:
     if first is None:
         raise TableError("The table has no rows.")
     return first.schema, chain([first], (batch.cast(first.schema) for batch in batches))
+
+
+def _without_zones(table: pa.Table) -> pa.Table:
+    """Return a table with moments in text, as CSV has them."""
+    zoned = [pa.types.is_timestamp(kind) and kind.tz for kind in table.schema.types]
+    columns = zip(table.columns, zoned, strict=True)
+    return pa.table([as_strings(c) if z else c for c, z in columns], table.column_names)
 
 
 def without_formulas(table: pa.Table) -> pa.Table:

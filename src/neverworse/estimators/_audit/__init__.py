@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from neverworse._typing import Vector
-from neverworse._words import card, count, documented_like, number
+from neverworse._words import card, count, documented_like, number, printed
 from neverworse.estimators._audit._inputs import (
     Models,
     Response,
@@ -110,7 +110,7 @@ class Audit(Claim):
         if self.response in ("predict_proba", "score"):
             limits += ", and about squared losses, not about accuracy"
         parts = (self._claim(), self._known(), probability, f"{limits}.")
-        return " ".join(part for part in parts if part)
+        return printed(" ".join(part for part in parts if part))
 
     @property
     def _is_same(self) -> bool:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from neverworse._words import card, count, number
+from neverworse._words import card, count, number, printed
 
 Task = Literal["binary", "multiclass", "regression"]
 
@@ -225,7 +225,7 @@ class Certificate(Claim):
     def summary(self) -> str:
         probability = "" if not self.n_unlabeled else self.assumptions.probability()
         parts = (self._claim(), self._owed(), self._probabilities(), probability, self._how())
-        return " ".join(part for part in parts if part)
+        return printed(" ".join(part for part in parts if part))
 
     def _rows(self) -> str:
         if self.rows == "unlabeled":

@@ -16,7 +16,7 @@ from neverworse._typing import AnyArray, Indices, Mask, Vector
 from neverworse._words import count, cropped, nearest, quoted
 from neverworse.tables._errors import TableError, no_column
 from neverworse.tables.preparation.notation import Reading
-from neverworse.tables.reading.delimited import decoded, is_text, spells_number
+from neverworse.tables.reading.delimited import as_strings, decoded, is_text, spells_number
 from neverworse.tables.reading.formats import StoredTable
 
 PER_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
@@ -242,7 +242,7 @@ def as_text(values: pa.Array | pa.ChunkedArray) -> list[str | None]:
         return [None if v is None or v != v else _plain(v) for v in values.to_pylist()]
     if pa.types.is_boolean(values.type):
         return [None if v is None else str(v).lower() for v in values.to_pylist()]
-    return values.cast(pa.string()).to_pylist()
+    return as_strings(values).to_pylist()
 
 
 def _plain(value: float) -> str:

@@ -16,7 +16,13 @@ from pyarrow import ipc, parquet
 
 from neverworse._words import quoted
 from neverworse.tables._errors import TableError
-from neverworse.tables.reading.delimited import DelimitedText, ReadOptions, decoded, with_nulls
+from neverworse.tables.reading.delimited import (
+    DelimitedText,
+    ReadOptions,
+    as_strings,
+    decoded,
+    with_nulls,
+)
 from neverworse.tables.reading.files import STDIN, TableFile, printable
 from neverworse.tables.reading.formats import (
     StoredTable,
@@ -104,7 +110,7 @@ def _joined(name: str, columns: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
     # Numbers in one file and text in another: text, in which preparation looks for numbers.
     for as_text in (False, True):
         with contextlib.suppress(pa.ArrowException):
-            parts = [column.cast(pa.string()) for column in plain] if as_text else plain
+            parts = [as_strings(column) for column in plain] if as_text else plain
             tables = [pa.table({name: part}) for part in parts]
             return pa.concat_tables(tables, promote_options="permissive").column(0)
     raise TableError(

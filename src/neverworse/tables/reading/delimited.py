@@ -90,6 +90,18 @@ def decoded(column: Any) -> Any:
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
+def as_strings(column: Any) -> Any:
+    """Return a column, or an array, as text.
+
+    Moments are in UTC: for other zones, PyArrow needs a database that not every Windows has.
+    """
+    kind = column.type
+    if not (pa.types.is_timestamp(kind) and kind.tz):
+        return column.cast(pa.string())
+    moments = column.cast(pa.timestamp(kind.unit)).cast(pa.string())
+    return pc.binary_join_element_wise(moments, "Z", "")
+
+
 def spells_number(text: str) -> bool:
     """Whether a text is a number."""
     try:
