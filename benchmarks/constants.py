@@ -27,7 +27,7 @@ from neverworse import ProjectedLeastSquaresClassifier
 from neverworse.projection.label_sets import Box
 from neverworse.projection.labels import Changes, RowLabels
 from neverworse.projection.solver import working_set
-from neverworse.projection.solver.passes import Choice, LabelPass
+from neverworse.projection.solver.passes import LabelPass
 from neverworse.projection.solver.passes import measure as measure_pass
 from neverworse.projection.solver.working_set import LARGEST_SHARE, WORKING_BYTES
 from neverworse.rows import DaskRows, Engine, as_rows
@@ -90,8 +90,8 @@ def _one_core(X, folder):
     before = LabelPass(np.zeros((1, n)), 0.0, None)
 
     def a_pass():
-        choice = Choice(LARGEST_SHARE, copy=False)
-        measure_pass(rows, coef, np.zeros(1), choice, Changes.none(1), labels, before)
+        named = (LARGEST_SHARE, False)
+        measure_pass(rows, coef, np.zeros(1), named, Changes.none(1), labels, before)
 
     with tempfile.TemporaryDirectory(dir=folder, prefix="neverworse-") as temporary:
         path = Path(temporary) / "rows.parquet"

@@ -186,7 +186,7 @@ def test_only_sums_and_working_sets_cross_the_network(monkeypatch):
         for name in working_sets:
             grown.pop(f"neverworse-{name}", 0)
         changes = grown.pop("neverworse-measure", 0)  # soft labels of working sets
-        assert changes < 0.5 * (many - few)
+        assert changes < 0.75 * (many - few)
         assert grown.total() < 0.02 * (many - few)
     assert sum(bytes_of[many][1][f"neverworse-{name}"] for name in labels) > 0
 

@@ -22,7 +22,7 @@ SIZES = {
     "one block": (200, 7, 1, 1),
     "several blocks": (5000, 40, 1, 3),
     "several parts": (5000, 100, 3, 3),
-    "narrow": (40_000, 8, 16, 20),
+    "narrow": (140_000, 8, 16, 18),
 }
 sizes = pytest.mark.parametrize("size", SIZES)
 KINDS = {

@@ -195,11 +195,10 @@ def better_kernel(
     """Return rbf if its baseline predicts left-out labels clearly better, or linear, and why."""
     losses = {}
     for name in ("linear", "rbf"):
-        one = with_kernel(linear, name, len(target.codes))
-        parameters = one.get_params()
-        shared = {each: parameters[each] for each in one._shared}
-        alphas = None if linear.alpha == "loo" else [linear.alpha]
-        baseline = LeastSquaresClassifierCV(alphas, **shared)
+        parameters = with_kernel(linear, name, len(target.codes)).get_params()
+        baseline = LeastSquaresClassifierCV(None if linear.alpha == "loo" else [linear.alpha])
+        own = baseline.get_params()
+        baseline.set_params(**{each: parameters[each] for each in own if each in parameters})
         baseline.fit(features, target.codes, sample_weight=weights)
         losses[name] = float(baseline.loo_brier_.min())
     better = "rbf" if losses["rbf"] < CLEARLY * losses["linear"] else "linear"

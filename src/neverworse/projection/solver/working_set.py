@@ -41,7 +41,7 @@ import numpy as np
 from neverworse._budget import Budget
 from neverworse._typing import AnyArray, Indices, Matrix, Vector
 from neverworse.projection.label_sets import LabelSet
-from neverworse.projection.labels import Changes
+from neverworse.projection.labels import Changes, rows_that_differ
 from neverworse.projection.solver.newton import FIRST_SIGMA, LARGEST_SIGMA, SIGMA_GROWTH, Newton
 from neverworse.projection.solver.newton_system import ROUGH
 from neverworse.projection.solver.passes import Candidates, LabelPass, measure, soften
@@ -258,7 +258,9 @@ class _Loop:
             return  # these rows were solved for already, as well as a rough tolerance sees
         state.primal = primal
         state.z = solved.z
-        state.changes = Changes(chosen.indices, working.of_all(solved.q))
+        q = working.of_all(solved.q)
+        changed = rows_that_differ(q, chosen.q)
+        state.changes = Changes(chosen.indices[changed], q[:, changed])
         self.copies = len(chosen.indices) / len(hinges.weights)
 
     def _n_chosen(self) -> int:
