@@ -113,7 +113,8 @@ class Simplex(LabelSet):
         x = x - x.max(axis=0)  # top - 1 may be top
         q, contested = _indicator(x > -1.0)
         if contested.size:
-            q[:, contested] = _nearest_in_simplex(x[:, contested])
+            # `take` keeps the rows of an array together, which indices do not.
+            q[:, contested] = _nearest_in_simplex(x.take(contested, axis=1))
         return q
 
     def minimizer(self, t: Matrix) -> Matrix:
@@ -133,8 +134,11 @@ class Simplex(LabelSet):
     def margin(self, t: Matrix) -> Vector:
         if self.caps is not None:
             return _margin_capped(t, self.minimizer(t), self.caps)
-        two = np.partition(t, 1, axis=0)[:2]
-        return two[1] - two[0]
+        first, second = t[0], np.full(t.shape[1], np.inf)
+        for other in t[1:]:
+            second = np.minimum(second, np.maximum(first, other))
+            first = np.minimum(first, other)
+        return second - first
 
     def farthest(self, residual: Matrix, width: Vector) -> Vector:
         """See `LabelSet`; exact in a corner with a whole label, an upper bound in others."""
@@ -167,12 +171,17 @@ def _fill(t: Matrix, caps: Matrix) -> tuple[Matrix, Indices]:
 
 
 def _nearest_in_simplex(x: Matrix) -> Matrix:
-    """Subtract from each column what makes its positive part add up to one."""
-    down = np.sort(x, axis=0)[::-1]
-    ranks = np.arange(1, len(x) + 1)[:, None]
-    excess = (np.cumsum(down, axis=0) - 1.0) / ranks
-    last = np.count_nonzero(down > excess, axis=0) - 1
-    return np.maximum(x - excess[last, np.arange(x.shape[1])], 0.0)
+    """Subtract from each column what makes its positive part add up to one.
+
+    The largest number of each column is zero, so that no share has a number below -1. Of the other
+    classes, those that would get less than nothing are left out, until there are none (C. Michelot,
+    Journal of Optimization Theory and Applications 50 (1986), 195-200).
+    """
+    shared, n_before = x > -1.0, -1
+    while (n_shared := int(np.count_nonzero(shared))) != n_before:
+        excess = (np.where(shared, x, 0.0).sum(axis=0) - 1.0) / shared.sum(axis=0)
+        shared, n_before = shared & (x > excess), n_shared
+    return np.maximum(x - excess, 0.0)
 
 
 def _nearest_capped(x: Matrix, caps: Matrix) -> Matrix:

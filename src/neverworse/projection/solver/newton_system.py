@@ -231,10 +231,10 @@ class Step:
         return replace(
             self,
             shape=self.shape.at(rows),
-            centre=self.centre[:, rows],
-            scores=self.scores[:, rows],
-            change=self.change[:, rows],
-            soft=self.soft[:, rows],
+            centre=self.centre.take(rows, axis=1),
+            scores=self.scores.take(rows, axis=1),
+            change=self.change.take(rows, axis=1),
+            soft=self.soft.take(rows, axis=1),
             weights=self.weights[rows],
             rows=rows,
         )
@@ -261,8 +261,9 @@ class Step:
         at += self.centre[:, block]
         q = self.shape.at(block).project(at)
         rows = rows_that_differ(q, soft)
-        labels = q[:, rows]
-        products = ((labels - soft[:, rows]) * change[:, rows]).sum(axis=0)
+        labels = q.take(rows, axis=1)
+        moved = labels - soft.take(rows, axis=1)
+        products = (moved * change.take(rows, axis=1)).sum(axis=0)
         return float(self.weights[block][rows] @ products), rows + block.start, labels
 
 

@@ -60,7 +60,7 @@ class Candidates:
     def at(self, places: Indices) -> Candidates:
         """Return some of them."""
         copies = None if self.rows is None else self.rows[places]
-        q, gap, margin = self.q[:, places], self.gap[places], self.margin[places]
+        q, gap, margin = self.q.take(places, axis=1), self.gap[places], self.margin[places]
         return Candidates(self.indices[places], gap, margin, q, copies)
 
 
@@ -139,7 +139,7 @@ def _look_at_block(
     margin = np.where(counts, labels.shape.margin(t), np.inf)
     chosen = _chosen(gap, margin, int(np.ceil(share * len(counts))), about=True)
     chosen = chosen[counts[chosen]]
-    return float(gap.sum()), Candidates(chosen, gap[chosen], margin[chosen], q[:, chosen])
+    return float(gap.sum()), Candidates(chosen, gap[chosen], margin[chosen], q.take(chosen, axis=1))
 
 
 def _chosen(gap: Vector, margin: Vector, most: int, *, about: bool) -> Indices:

@@ -115,7 +115,7 @@ class _WorkingSet:
 
     def of_all(self, q: Matrix) -> Matrix:
         """Return soft labels for all rows, given those of the rows that differ."""
-        return q if self.group is None else q[:, self.group]
+        return q if self.group is None else q.take(self.group, axis=1)
 
 
 class _Loop:
