@@ -172,7 +172,10 @@ def _matters(study: Study) -> str:
             f"columns for the {found.model} model, by the increase in {found.measure}{of} when a "
             "column is shuffled"
         )
-        effects = [(each.column, each.increase.value) for each in found.columns]
+        increases = ((each.column, each.increase.value) for each in found.columns)
+        effects = [(column, value) for column, value in increases if value > 0.0]
+        if not effects:
+            return f"No column matters to the {found.model} model: shuffling any changes nothing."
     elif study.coefficients:
         score = "the score of a class" if positive is None else f"the score of {positive!r}"
         what = f"features, by the change in {score} per standard deviation"

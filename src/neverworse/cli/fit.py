@@ -38,7 +38,7 @@ def add_fit(parser: argparse.ArgumentParser) -> None:
         "Fit a classifier to a table in which the target is empty for most rows. The classifier is "
         "never worse than one fitted to the labeled rows alone, in squared error on all rows, "
         "whatever the missing labels are: a certificate says by how much it is better. Writes "
-        "model.skops, predictions.csv, certificate.json and report.html."
+        "model.skops, predictions.csv, certificate.json, study.json and report.html."
     )
     add = parser.add_argument
     add(

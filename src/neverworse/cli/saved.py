@@ -149,7 +149,7 @@ def add_audit(parser: argparse.ArgumentParser) -> None:
         choices=RESPONSES,
         default="auto",
         help="what is compared: probabilities, scores on targets 0 and 1, or classes (default: "
-        "auto, which is score for models of neverworse)",
+        "auto: the first of these that both models have)",
     )
     add("--weight", metavar="COLUMN", help="weights of the rows")
     add("--drop", nargs="+", default=[], metavar="COLUMN", help="columns that are not features")
@@ -228,15 +228,16 @@ def _supervised(loaded: LoadedModel, path: Path) -> Any:
 
 
 def _response(response: str, *models: Any) -> str:
-    """Choose scores where all models have them: it is what their certificate is about."""
+    """Choose scores where all models have them, which certificates are about, or what there is."""
     from neverworse.estimators import has_class_scores
     from neverworse.tables import TableClassifier
 
-    if response == "auto" and all(
-        isinstance(model, TableClassifier) and has_class_scores(model) for model in models
-    ):
+    if response != "auto":
+        return response
+    if all(isinstance(model, TableClassifier) and has_class_scores(model) for model in models):
         return "score"
-    return response
+    have_probabilities = all(hasattr(model, "predict_proba") for model in models)
+    return "predict_proba" if have_probabilities else "error"
 
 
 def add_report(parser: argparse.ArgumentParser) -> None:

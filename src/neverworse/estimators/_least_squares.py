@@ -121,22 +121,22 @@ class LeastSquaresClassifier(KernelModel, GivenPenalty, SupervisedClassifier):
     alpha : float, default=0.0
         Ridge penalty, as in scikit-learn's `Ridge`: not scaled by the number of rows, and without
         the intercept.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept; it is never penalised.
     class_weight : None, "balanced" or dict, default=None
         Factors for the weights :math:`s_i` of labeled rows, for each class. "balanced": all
         classes have the same total weight, and all rows together as much as before, as in
         scikit-learn. A dict from classes to factors; the factor of other classes is 1.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept; it is never penalised.
+    missing_label : "auto" or scalar, default="auto"
+        The value that marks unlabeled rows in y. "auto": -1 among integers, NaN among floats, and
+        any null value among objects; an error where that would be a guess. NaN, None or pd.NA: any
+        null value, so that -1 may be a class.
     rcond : float or None, default=None
         How the numerical rank is determined. None: an accurate solve that does not depend on the
         scales of the columns, with the minimum-norm solution if the rank is deficient. A number:
         directions whose singular value in the Gram matrix of the centred, unscaled columns is at
         most `rcond` times the largest are left out. The published experiments of Krijthe and Loog
         use 1.49e-8, which acts as a strong regulariser if the scales of the columns differ a lot.
-    missing_label : "auto" or scalar, default="auto"
-        The value that marks unlabeled rows in y. "auto": -1 among integers, NaN among floats, and
-        any null value among objects; an error where that would be a guess. NaN, None or pd.NA: any
-        null value, so that -1 may be a class.
     kernel : {"linear", "rbf", "laplacian", "poly", "precomputed"} or callable, default="linear"
         Scores are linear in X, or functions in the space of a kernel, with the squared norm of the
         function in place of :math:`\lVert w \rVert^2`: by scikit-learn's name, or a function of two
@@ -210,14 +210,15 @@ class LeastSquaresClassifierCV(KernelModel, SupervisedClassifier):
         Penalties to choose from. None: 25 values from 1e-6 to 100 times the mean sum of squares of
         the centred columns of the labeled rows (those that vary), so that the units of the features
         do not matter.
-    scoring : {"brier", "accuracy"}, default="brier"
-        What is compared: the mean squared error of the left-out scores, or the accuracy of the
-        left-out predictions (and the squared error where that is equal).
+    {fit_intercept}
     class_weight : None, "balanced" or dict, default=None
         Factors for the weights of labeled rows, as in `LeastSquaresClassifier`. Left-out rows are
         scored with these weights; "balanced" ones are those of all labeled rows.
-    {fit_intercept, missing_label}
+    {missing_label}
     {kernel, gamma, degree, coef0, n_components, random_state}
+    scoring : {"brier", "accuracy"}, default="brier"
+        What is compared: the mean squared error of the left-out scores, or the accuracy of the
+        left-out predictions (and the squared error where that is equal).
 
     Attributes
     ----------

@@ -123,10 +123,10 @@ class LeastSquaresRegressor(KernelModel, GivenPenalty, SupervisedRegressor):
     {alpha}
     fit_intercept : bool, default=True
         Whether to fit an intercept; it is never penalised.
-    {rcond}
     missing_label : scalar, default=np.nan
         The value that marks rows without a target in y. NaN, None or pd.NA: any null value. Unlike
         for classes, -1 is a target unless it is given here.
+    {rcond}
     {kernel, gamma, degree, coef0, n_components, random_state}
 
     Attributes

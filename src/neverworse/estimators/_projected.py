@@ -215,6 +215,22 @@ class ProjectedLeastSquaresClassifier(KernelModel, ProjectedModel, IndicatorClas
         Ridge penalty inside the constraint set, and in the loss that the guarantee is about:
         "same" as that of the baseline, or a number. With a smaller one than the baseline's, merely
         dropping the penalty counts as improvement; the certificate says how much of it that is.
+    {fit_intercept, rcond, missing_label}
+    solver : {"exact", "lbfgs"}, default="exact"
+        "exact" solves the dual, at the cost of a few passes over the rows. "lbfgs" runs L-BFGS-B
+        on the soft labels (or on the unknown targets of a regression), as a slow reference.
+    tol : float, default=1e-9
+        Duality gap to reach, relative to the squared distance.
+    max_iter : int or None, default=None
+        Maximum number of Newton steps (or of function evaluations of L-BFGS-B). A fit that is
+        stopped early is still certified.
+    max_time : float or None, default=None
+        Maximum time of the solver in seconds.
+    verbose : int, default=0
+        If positive, write a line to stderr for every stage of the fit, with the number of rows and,
+        where known, passes, duality gap and an estimate of the time left. Callbacks of scikit-learn
+        (1.9 or newer) see the same stages.
+    {kernel, gamma, degree, coef0, n_components, random_state}
     class_prior : None, number, interval, array, dict or "confidence", default=None
         What is known about the share of classes among the unlabeled rows (weighted, if there are
         weights).
@@ -233,22 +249,6 @@ class ProjectedLeastSquaresClassifier(KernelModel, ProjectedModel, IndicatorClas
         Factors for the weights of labeled rows, for each class, in the baseline and in the
         constraint set, as in `LeastSquaresClassifier`; unlabeled rows keep their weights. The
         guarantee is then about the loss with these weights, and the certificate says so.
-    {fit_intercept, rcond, missing_label}
-    solver : {"exact", "lbfgs"}, default="exact"
-        "exact" solves the dual, at the cost of a few passes over the rows. "lbfgs" runs L-BFGS-B
-        on the soft labels (or on the unknown targets of a regression), as a slow reference.
-    tol : float, default=1e-9
-        Duality gap to reach, relative to the squared distance.
-    max_iter : int or None, default=None
-        Maximum number of Newton steps (or of function evaluations of L-BFGS-B). A fit that is
-        stopped early is still certified.
-    max_time : float or None, default=None
-        Maximum time of the solver in seconds.
-    verbose : int, default=0
-        If positive, write a line to stderr for every stage of the fit, with the number of rows and,
-        where known, passes, duality gap and an estimate of the time left. Callbacks of scikit-learn
-        (1.9 or newer) see the same stages.
-    {kernel, gamma, degree, coef0, n_components, random_state}
 
     Attributes
     ----------
@@ -351,9 +351,10 @@ class ICLSClassifier(ProjectedLeastSquaresClassifier):
 
     Parameters
     ----------
-    {alpha, constraint_alpha, class_prior, prior_level, class_weight, fit_intercept, rcond}
-    {missing_label, solver, tol, max_iter, max_time, verbose}
+    {alpha, constraint_alpha, fit_intercept, rcond, missing_label}
+    {solver, tol, max_iter, max_time, verbose}
     {kernel, gamma, degree, coef0, n_components, random_state}
+    {class_prior, prior_level, class_weight}
 
     Attributes
     ----------

@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain, pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -132,6 +133,9 @@ def one_thread() -> Iterator[None]:
         _own.alone = False
 
 
+GROUPS_PER_THREAD = 4  # of items
+
+
 def map_in_threads(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
     """Apply `function` to every item, in threads; results come in the order of the items."""
     if len(items) <= 1 and single_threaded_blas.is_held_here:
@@ -139,7 +143,11 @@ def map_in_threads(function: Callable[[Item], Result], items: Sequence[Item]) ->
     with single_threaded_blas() as n_threads:
         if n_threads == 1 or len(items) <= 1 or getattr(_own, "alone", False):
             return [function(item) for item in items]
-        return list(_workers(n_threads).map(function, items))
+        n_groups = min(len(items), GROUPS_PER_THREAD * n_threads)  # handing over costs as well
+        edges = [len(items) * k // n_groups for k in range(n_groups + 1)]
+        groups = [items[lo:hi] for lo, hi in pairwise(edges)]
+        found = _workers(n_threads).map(lambda group: [function(item) for item in group], groups)
+        return list(chain.from_iterable(found))
 
 
 BLOCK = 2**14  # numbers in arrays of a block of rows: a handful of them stay in cache

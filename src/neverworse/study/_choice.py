@@ -65,7 +65,7 @@ class Stacked:
     def check(self) -> None:
         if self.facts is None:
             problem = f"There is no stacked model: {self.why_not}"
-            raise TableError(problem, "Or choose another --model.")
+            raise TableError(problem, "Choose another --model.")
 
     @property
     def parts(self) -> dict[str, Any]:

@@ -79,7 +79,7 @@ class LoadedModel:
 
 
 def save_model(
-    model: Any, path: str | Path, *, facts: dict[str, Any], compiled: bool = False
+    model: Any, path: str | Path, *, facts: dict[str, Any] | None = None, compiled: bool = False
 ) -> str:
     """Save a fitted model; `load_model` opens the file.
 
@@ -92,7 +92,7 @@ def save_model(
         A fitted model, usually a pipeline, of scikit-learn and neverworse.
     path : str or Path
         Where to write the file, which appears there only when it is complete.
-    facts : dict
+    facts : dict, optional
         Further facts about the model, which must be JSON-serialisable.
     compiled : bool
         Whether the model may predict with compiled code, see `load_any_model`.
@@ -113,7 +113,7 @@ def save_model(
 
     >>> from sklearn.preprocessing import FunctionTransformer
     >>> from neverworse.tables import save_model
-    >>> save_model(FunctionTransformer(print), "model.skops", facts={})
+    >>> save_model(FunctionTransformer(print), "model.skops")
     Traceback (most recent call last):
         ...
     neverworse.tables._errors.ModelFileError: ...
@@ -129,7 +129,7 @@ def save_model(
         "format": FORMAT,
         "neverworse": __version__,
         "scikit-learn": sklearn.__version__,
-        "facts": facts,
+        "facts": facts or {},
         "members": {member: _sha256(contents) for member, contents in members.items()},
     }
     document["seal"] = _seal(document)

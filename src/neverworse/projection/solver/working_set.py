@@ -11,8 +11,7 @@ their kink. It solves for their labels exactly, all others fixed, by the augment
 `newton`). The labels of W alone give the new z, and a pass over all rows at z gives the gap and
 the next working set. The distance never grows, and z always belongs to the labels: nothing is
 guessed, so there is nothing to fall back from. A working set that leaves more than a tenth of the
-gap was too small; the next is larger, up to all rows. The first is larger as well, for the start is
-rough.
+gap was too small; the next is larger, up to all rows.
 
 The start is the same proximal step on all rows. With the supervised scores g as its centre, soft
 labels are the allowed ones nearest to :math:`g_j - k_j \cdot a`, with a = σz for the minimum z of
@@ -61,7 +60,7 @@ FEWEST_ROWS = 2000  # in a working set, or ...
 ROWS_PER_UNKNOWN = 30  # ... this many for each number in z, or ...
 LARGEST_SHARE = 0.02  # ... this share of all rows, if that is more ...
 WORKING_BYTES = 2**26  # ... and does not take more memory than this
-FIRST_GROWTH = 2  # times that the first working set is larger than this: the start is rough
+FIRST_GROWTH = 1.5  # times that the first one is larger, unless the start leaves no distance
 LARGEST_GAP_SHARE = 0.1  # share of the gap that a round may leave without a larger working set, ...
 SET_GROWTH = 4  # ... which is this many times the last one
 FINE = 1e-14  # relative gap of working sets at the end: then weights do not depend on the path
@@ -127,6 +126,7 @@ class _Loop:
         self.n_rows = int(np.count_nonzero(problem.weights))
         self.rank = problem.coordinates.rank
         self.size = working_set_size(problem.linear.size, self.rank, self.n_rows)
+        self.first_growth = 1.0
         self.copies = 1.0  # of each row in a working set, on average: equal rows cost nothing
         self.merges = problem.coordinates.whitens_copies and problem.shape.is_uniform
         self.most_loaded = SET_GROWTH * WORKING_BYTES // (8 * max(self.rank, 1))  # rows
@@ -230,8 +230,9 @@ class _Loop:
             change = ((at.soft - first) ** 2).sum(axis=0)
             sampling_error = 0.5 * float(change @ squares)
             gap = duality_gap(at.scores, at.soft, sample.weights, shape)
-            left = min(gap, half_square(at.z, problem.totals))
-            done = 2 * n_free <= self.size or left <= ROUGH * sampling_error
+            value, enough = half_square(at.z, problem.totals), ROUGH * sampling_error
+            self.first_growth = FIRST_GROWTH if value > enough else 1.0
+            done = 2 * n_free <= self.size or min(gap, value) <= enough
             if done or sigma >= largest or self.budget.exhausted:
                 return at.z, sigma
             sigma *= SIGMA_GROWTH
@@ -243,8 +244,8 @@ class _Loop:
         problem = self.problem
         starts = problem.coordinates.rows.chunk_starts
         size = self._n_chosen()
-        if state.gap == np.inf:  # nothing is known but the start
-            size = max(size, min(FIRST_GROWTH * size, self.most_loaded // SET_GROWTH))
+        if state.gap == np.inf:  # nothing is known but the start, which is rough
+            size = max(size, min(int(self.first_growth * size), self.most_loaded // SET_GROWTH))
         chosen, state.candidates = Candidates.best(state.candidates, starts, size), ()
         working = self._load(chosen.indices, chosen.q, chosen.rows)
         hinges = working.hinges

@@ -92,6 +92,7 @@ def page(study: Study, asked: Any = None) -> str:
             drawn_weights=[each for each in of_positive[:MOST_WEIGHTS] if _effect(each) > 0],
             moved=any(each.supervised != each.projected for each in weights),
             several=len(study.data.classes) > 2,
+            clipped=_clipped(len(study.data.classes)),
             charts=_charts,
             looks=_charts.looks,
             rows=sys.modules[__name__],
@@ -99,6 +100,10 @@ def page(study: Study, asked: Any = None) -> str:
             MOST_SCORES=MOST_SCORES,
             MOST_WEIGHTS=MOST_WEIGHTS,
         )
+
+
+def _clipped(n_classes: int) -> str:
+    return "projected onto the simplex" if n_classes > 2 else "clipped to [0, 1]"
 
 
 def write_report(study: Study, path: str | Path, asked: Any = None) -> None:

@@ -109,8 +109,10 @@ def plan_columns(
         plans = list(pool.map(plan, table.column_names))
     if all(plan.kind == "dropped" and plan.error is None for plan in plans):
         reasons = "; ".join(f"{cropped(plan.name)!r} ({plan.note})" for plan in plans[:3])
+        more = f"; and {len(plans) - 3:,} more" if len(plans) > 3 else ""
         raise TableError(
-            f"There is no column to learn from: {reasons or 'the table has only its target'}.",
+            f"There is no column to learn from: {reasons or 'no other column is left'}{more}.",
+            "Add columns, or leave out fewer (--drop, --id).",
             code="column",
         )
     return plans

@@ -327,13 +327,13 @@ def text_columns(columns: Mapping[str, Mapping[str, Any]], decimal: str | None) 
 
 def read_plan(path: Path) -> dict[str, dict[str, Any]]:
     """Return what a file says about columns; each entry is checked."""
-    make = f"Make one with --plan {path.name}."
+    make = f"Make one with --plan {path.with_suffix('.json').name}."
     try:
         plan = json.loads(path.read_bytes())
     except (FileNotFoundError, IsADirectoryError):
         raise PlanError(f"There is no plan {path}. {make}") from None
-    except (ValueError, RecursionError) as error:
-        raise PlanError(f"{path} is not a plan: {error}. {make}") from None
+    except (ValueError, RecursionError):
+        raise PlanError(f"{path} is not a plan: it is not JSON. {make}") from None
     columns = plan.get("columns") if isinstance(plan, dict) and MARK in plan else None
     if not isinstance(columns, dict):
         raise PlanError(f"{path} is not a plan. {make}")

@@ -16,7 +16,14 @@ from neverworse._typing import AnyArray, Indices, Mask, Vector
 from neverworse._words import count, cropped, nearest, quoted
 from neverworse.tables._errors import TableError, no_column
 from neverworse.tables.preparation.notation import Reading
-from neverworse.tables.reading.delimited import as_strings, decoded, is_text, spells_number
+from neverworse.tables.reading.delimited import (
+    as_strings,
+    correction,
+    decoded,
+    is_text,
+    spells_number,
+)
+from neverworse.tables.reading.files import DELIMITERS
 from neverworse.tables.reading.formats import StoredTable
 
 PER_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
@@ -61,11 +68,12 @@ def find_column(table: pa.Table, name: str, option: str) -> pa.ChunkedArray:
     names = table.column_names
     if name in names:
         return table.column(name)
-    if len(names) == 1 and any(mark in names[0] for mark in (",", ";", "\t", "|")):
+    marks = [mark for mark in DELIMITERS if len(names) == 1 and mark in names[0]]
+    if marks:
         raise TableError(
             f"There is no column {name!r} for --{option}: the whole table is one column, named "
             f"{cropped(names[0])!r}.",
-            "Name the delimiter, for example: --delimiter ';'.",
+            f"Name the delimiter: --delimiter {' or '.join(map(repr, marks))}.",
             code="column",
             column=name,
         )
@@ -259,7 +267,7 @@ def _spelled(name: str, column: pa.ChunkedArray, reading: Reading, first_row: in
         text = cropped(str(values[int(codes[row])]))
         raise TableError(
             f"{_should_hold(name, reading)}, but has {text!r}",
-            f"Correct it; if it marks missing values: --missing {text!r}.",
+            correction(text, reading.decimal if reading.kind == "number" else None),
             column=name,
             row=first_row + row,
         )

@@ -111,6 +111,14 @@ def spells_number(text: str) -> bool:
     return "_" not in text
 
 
+def correction(text: str, decimal: str | None) -> str:
+    """Return what to do about a cell; `decimal` is the mark that a number would have."""
+    other = {".": ",", ",": "."}.get(decimal or "")
+    if other and text.count(other) == 1 and spells_number(text.replace(other, ".")):
+        return f"If {other!r} is the decimal mark of this table: --decimal {other!r}."
+    return f"Correct it; if it marks missing values: --missing {text!r}."
+
+
 def as_times(texts: Any, kind: pa.DataType) -> Any:
     """Return text as times of the day, which PyArrow finds only beside a date."""
     some_day = pc.binary_join_element_wise("1970-01-01T", texts, "")
@@ -269,7 +277,7 @@ class DelimitedText:
         return TableError(
             f"Column {name!r} of {self.file.name} should hold {SHOULD_HOLD.get(what, what)}, but "
             f"has {value!r}",
-            f"Correct it; if it marks missing values: --missing {value!r}.",
+            correction(value, self.options.decimal if pa.types.is_floating(kind) else None),
             column=name,
             row=n_before + row,
         )
@@ -302,10 +310,13 @@ class DelimitedText:
                 return None
         other = ", ".join(repr(d) for d in DELIMITERS if any(d in name for name in self.names))
         hint = f" Perhaps the delimiter is wrong: --delimiter {other}." if other else ""
+        fix = "Put quotes around cells that contain the delimiter."
+        if len(row) < len(self.names):
+            fix = "Add the cells that are missing; they may be empty."
         return TableError(
             f"{self.file.name}: line {line:,} has {count(len(row), 'cell')}, but the header has "
             f"{len(self.names)}.",
-            f"Put quotes around cells that contain the delimiter.{hint}",
+            f"{fix}{hint}",
             code="file",
         )
 

@@ -33,6 +33,7 @@ STDIN = "-"
 # Enough for the signature of any format, and for the first lines of a very wide table.
 HEAD_BYTES = 1 << 20
 DELIMITERS = (",", "\t", ";", "|")
+BINARY_SUFFIXES = (".parquet", ".feather", ".arrow", ".xlsx")
 EXCEL = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 ZIP = b"PK\x03\x04"
 # The first member of an archive that is a document of LibreOffice, not compressed.
@@ -131,6 +132,9 @@ class TableFile:
         known = signature(self.head, BINARY)
         if known:
             return known
+        suffix = PurePath(self.name).suffix.lower()
+        if suffix in BINARY_SUFFIXES:
+            raise self.error(f"is not a {suffix} file, whatever its name says.", "Save it again.")
         start = self.head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
         suffixes = {suffix.lower() for suffix in PurePath(self.name).suffixes}
         is_json = start == b"{" or (start == b"[" and ".csv" not in suffixes)

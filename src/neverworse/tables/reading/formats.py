@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyarrow import feather, ipc, parquet
 from pyarrow import json as arrow_json
 
-from neverworse._words import install, nearest, quoted
+from neverworse._words import install, nearest
 from neverworse.rows import File
 from neverworse.tables._errors import TableError
 from neverworse.tables.reading.delimited import ReadOptions, is_text, with_nulls
@@ -182,8 +182,7 @@ def _sheet(file: TableFile, sheets: Sequence[str], options: ReadOptions) -> str:
     if options.sheet is None:
         return sheets[0]
     if options.sheet not in sheets:
-        problem = f"has no sheet {options.sheet!r}: {quoted(sheets)}."
-        raise file.error(problem, nearest(options.sheet, sheets))
+        raise file.error(f"has no sheet {options.sheet!r}.", nearest(options.sheet, sheets))
     return options.sheet
 
 
