@@ -329,7 +329,7 @@ WRONG = [
     ("marked.csv", "", 4, "--missing-label=-1."),
     ("same names.csv", "", 4, "several columns with the same name: 'age'. Rename them."),
     ("mixed.csv", "", 4, "--missing 'high'; if the column is a category: --categorical 'bmi'."),
-    ("semicolons.csv", "--delimiter ,", 4, "Name the delimiter, for example: --delimiter ';'."),
+    ("semicolons.csv", "--delimiter ,", 4, "Name the delimiter: --delimiter ';'."),
     ("two marks.csv", "--drop bmi w", 4, "Column 'age' has numbers in several notations: "),
     ("cp1252.csv", "", 4, "is not UTF-8 text. Name its encoding, for example --encoding cp1252"),
     ("cp1252.csv", "--encoding x", 2, "There is no encoding 'x'."),

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import neverworse
+
 PAGE = Path(__file__).parents[2] / "docs" / "api.md"
 BLOCK = re.compile(r"currentmodule:: (\S+)\n(.*?)```", re.S)
 LISTED = [
@@ -47,3 +49,16 @@ def test_every_name_exists_and_has_an_example(room, name):
     found = getattr(import_module(room), name)
     if inspect.isclass(found) or callable(found):
         assert ">>> " in inspect.getdoc(found)
+
+
+@pytest.mark.parametrize("name", sorted(n for n in neverworse.__all__ if n[0].isupper()))
+def test_parameters_are_documented_in_the_order_of_the_signature(name):
+    documented = getattr(neverworse, name)
+    section = documented.__doc__.partition("Parameters\n")[2].partition("\n\n")[0]
+    found = [
+        each
+        for line in re.findall(r"(?m)^    (\S.*?)(?: :|$)", section)
+        for each in line.split(", ")
+    ]
+    known = list(inspect.signature(documented).parameters)
+    assert [each for each in found if each in known] == [each for each in known if each in found]

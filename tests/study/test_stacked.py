@@ -143,7 +143,7 @@ def test_a_fit_goes_on_without_a_stacked_model_and_says_why(changed, words):
     assert study.ladder[1].words[0].startswith(f"Not known: {words}")
     assert not study.ladder[1].found
     assert study.model.name != "stacked"
-    with pytest.raises(TableError, match=r"There is no stacked model: .* choose another --model"):
+    with pytest.raises(TableError, match=r"There is no stacked model: .* Choose another --model"):
         studied(fit, replace(settings, model="stacked"))
 
 

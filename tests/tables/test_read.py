@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 from pyarrow import ipc, parquet
 
 from neverworse.tables import ReadOptions, TableError, read_table, stream_batches, table_files
+from neverworse.tables.reading.delimited import correction
 from tests.cli.tables import needs_any_name
 from tests.tables.files import (
     CSV,
@@ -413,7 +414,7 @@ def test_brackets_in_text_are_no_depth(read, monkeypatch):
 
 def test_sheets(read):
     assert read(xlsx_bytes(), name="t.xlsx", sheet="other").column_names == ["nothing"]
-    with pytest.raises(TableError, match=r"has no sheet 'othr': 'Sheet', 'other'. Did you mean"):
+    with pytest.raises(TableError, match=r"has no sheet 'othr'. Did you mean"):
         read(xlsx_bytes(), name="t.xlsx", sheet="othr")
 
 
@@ -557,3 +558,23 @@ def test_a_file_that_changes_while_it_is_read(tmp_path):
 
 def test_rows_without_values_in_json(read):
     assert read("\n".join(map(json.dumps, json_rows())), name="x.txt").num_rows == TABLE.num_rows
+
+
+@pytest.mark.parametrize(
+    ("text", "decimal", "words"),
+    [
+        ("17,99", ".", "--decimal ','"),
+        ("17.99", ",", "--decimal '.'"),
+        ("abc", ".", "--missing 'abc'"),
+        ("1.234,5", ".", "--missing '1.234,5'"),
+        ("20.05.2024", None, "--missing '20.05.2024'"),
+    ],
+)
+def test_a_number_with_another_decimal_mark_is_not_called_a_missing_value(text, decimal, words):
+    assert words in correction(text, decimal)
+
+
+@pytest.mark.parametrize("name", ["t.parquet", "t.xlsx"])
+def test_a_name_that_promises_another_format_is_not_read_as_csv(read, name):
+    with pytest.raises(TableError, match=r"is not a \.\w+ file, whatever its name says"):
+        read("a,b\n1,2\n", name=name)

@@ -149,7 +149,8 @@ def add_audit(parser: argparse.ArgumentParser) -> None:
         choices=RESPONSES,
         default="auto",
         help="what is compared: probabilities, scores on targets 0 and 1, or classes (default: "
-        "auto: the first of these that both models have)",
+        "auto, which is scores for linear models of neverworse, otherwise probabilities, or "
+        "classes where there are none)",
     )
     add("--weight", metavar="COLUMN", help="weights of the rows")
     add("--drop", nargs="+", default=[], metavar="COLUMN", help="columns that are not features")

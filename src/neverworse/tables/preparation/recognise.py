@@ -327,7 +327,7 @@ def text_columns(columns: Mapping[str, Mapping[str, Any]], decimal: str | None) 
 
 def read_plan(path: Path) -> dict[str, dict[str, Any]]:
     """Return what a file says about columns; each entry is checked."""
-    make = f"Make one with --plan {path.with_suffix('.json').name}."
+    make = f"Make one with --plan {path.stem or 'plan'}.json."
     try:
         plan = json.loads(path.read_bytes())
     except (FileNotFoundError, IsADirectoryError):
