@@ -662,3 +662,11 @@ def test_dask_tells_models_with_the_same_parameters_apart():
     assert dask.base.tokenize(one) == dask.base.tokenize(pickle.loads(pickle.dumps(one)))
     assert dask.base.tokenize(one) != dask.base.tokenize(other)
     assert dask.base.tokenize(one.predict) != dask.base.tokenize(other.predict)
+
+
+@pytest.mark.parametrize("number", [np.float64(2.0), np.float32(2.0), np.int64(2), 2])
+def test_penalties_may_be_numbers_of_any_type(number):
+    X, y, *_ = make()
+    found = ProjectedLeastSquaresClassifier(alpha=number, constraint_alpha=number).fit(X, y)
+    expected = ProjectedLeastSquaresClassifier(alpha=2.0).fit(X, y)
+    np.testing.assert_array_equal(found.coef_, expected.coef_)

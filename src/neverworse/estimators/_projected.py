@@ -145,7 +145,7 @@ class ProjectedModel(LinearModel):
 
     def _baseline(self) -> Any:
         """Return the unfitted baseline."""
-        is_chosen = self.alpha == "loo"
+        is_chosen = isinstance(self.alpha, str)  # "loo"; numbers of NumPy are compared otherwise
         if is_chosen and self.rcond is not None:
             raise ValueError("alpha='loo' takes no rcond. Set alpha to a number, or rcond to None.")
         kind, own = self._baselines[is_chosen], self.get_params(deep=False)
