@@ -173,9 +173,8 @@ def _fill(t: Matrix, caps: Matrix) -> tuple[Matrix, Indices]:
 def _nearest_in_simplex(x: Matrix) -> Matrix:
     """Subtract from each column what makes its positive part add up to one.
 
-    The largest number of each column is zero, so that no share has a number below -1. Of the other
-    classes, those that would get less than nothing are left out, until there are none (C. Michelot,
-    Journal of Optimization Theory and Applications 50 (1986), 195-200).
+    The largest number of each column is zero: no class below -1 has a share. Of the others, those
+    that would get less than nothing are left out until there are none (Michelot, JOTA 50, 1986).
     """
     shared, n_before = x > -1.0, -1
     while (n_shared := int(np.count_nonzero(shared))) != n_before:
