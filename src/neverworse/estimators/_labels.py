@@ -134,7 +134,9 @@ def label_array(y: Any) -> AnyArray:
 
 def distinct_labels(labels: AnyArray) -> _Labels:
     if labels.dtype.kind != "O":
-        found = np.unique(labels)
+        # Most rows are unlabeled, and leaving them out is faster than sorting or hashing them.
+        often = labels[len(labels) // 2 :][:1]
+        found = np.unique(np.concatenate([often, labels[labels != often]]))
         return _Labels(found, found != found, np.searchsorted(found, labels))
     seen: dict[Any, int] = {}
     keys = (None if is_null(v) else (_kind(v), v) for v in labels)

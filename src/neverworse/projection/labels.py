@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from neverworse._typing import Indices, Mask, Matrix, Vector
+from neverworse._typing import AnyArray, Indices, Mask, Matrix, Vector
 from neverworse.projection.coordinates import HIGH
 from neverworse.projection.label_sets import Box, LabelSet
 from neverworse.projection.totals import Totals
@@ -45,6 +45,14 @@ class RowLabels:
             self.hinge[rows],
             self.shape.at(rows),
         )
+
+    def weighted(self, x: AnyArray) -> AnyArray:
+        """Return x, with the rows last, times their weights in the loss."""
+        return x if self.weights is None else self.weights * x
+
+    def counted(self, x: Matrix) -> Matrix:
+        """Return x, with zero for rows without a weight: these may score anything, even NaN."""
+        return x if self.weights is None else np.where(self.weights > 0.0, x, 0.0)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,7 +29,7 @@ from neverworse._typing import Matrix, Vector
 from neverworse.projection.coordinates import EPS, Weights
 from neverworse.projection.geometry import Geometry
 from neverworse.projection.label_sets import Box, Simplex
-from neverworse.projection.labels import Labels, RowLabels, Scored
+from neverworse.projection.labels import Labels, RowLabels, Scored, implied_labels
 from neverworse.projection.totals import best_multiplier
 from neverworse.rows import Rows, blocks
 
@@ -38,6 +39,8 @@ SUMMATION = 128.0
 # Squares of what is smaller may vanish, so that rounding errors are never counted as if scores were
 # smaller than this. Nothing else depends on it.
 TINY = 1e-100
+# What a loss difference, and the loss of its baseline, add up over a block of rows
+LossParts = tuple[list[float], list[float]]
 
 
 @dataclass(frozen=True)
@@ -102,16 +105,16 @@ def loss_difference(
     `weights` are used instead of those of `labels`; ones if None.
     """
     shifts = Shifts.none(len(t)) if labels.totals is None else shifts_of(t, labels, None)
-    parts = difference_parts(t, baseline, labels.of_rows(weights), shifts)
+    parts = loss_parts(t, baseline, labels.of_rows(weights), shifts)
     return sum_of_parts(parts, labels, shifts)
 
 
-def sum_of_parts(parts: list[list[float]], labels: Labels, shifts: Shifts) -> LossDifference:
-    """Return the same from what `difference_parts` returns for all rows."""
+def sum_of_parts(parts: Iterable[LossParts], labels: Labels, shifts: Shifts) -> LossDifference:
+    """Return the same from the sums of all blocks of rows."""
     totals = labels.free_totals()
-    quadratic, linear, up, down, free, moved, residual, width, low, high = map(
-        math.fsum, zip(*parts, strict=True)
-    )
+    of_step, of_baseline = zip(*parts, strict=True)
+    quadratic, linear, up, down, free, moved, residual = map(math.fsum, zip(*of_step, strict=True))
+    width, low, high = map(math.fsum, zip(*of_baseline, strict=True))
     if totals is not None:
         down += totals.support(shifts.worst)
         up += totals.support(shifts.best)
@@ -129,21 +132,6 @@ def sum_of_parts(parts: list[list[float]], labels: Labels, shifts: Shifts) -> Lo
         norm_width=float(np.sqrt(width)),
         baseline=(low, high),
     )
-
-
-def difference_parts(
-    t: Matrix | None, baseline: Matrix, labels: RowLabels, shifts: Shifts
-) -> list[list[float]]:
-    """Return what a loss difference adds up, for pieces of some rows. No t stands for zero."""
-    return [
-        difference_sums(
-            np.zeros_like(baseline[:, rows]) if t is None else t[:, rows],
-            baseline[:, rows],
-            labels.at(rows),
-            shifts,
-        )
-        for rows in blocks(baseline)
-    ]
 
 
 def shifts_of(t: Matrix, labels: Labels, multiplier: Vector | None) -> Shifts:
@@ -169,30 +157,41 @@ def _size(labels: Labels, multiplier: Vector) -> float:
 
 def difference_sums(t: Matrix, baseline: Matrix, labels: RowLabels, shifts: Shifts) -> list[float]:
     """Return what a loss difference adds up, over rows few enough to stay in cache."""
-    target, width, shape, weights = labels.target, labels.width, labels.shape, labels.weights
-    s = np.ones(len(width)) if weights is None else weights
-    if weights is not None:  # rows without a weight may score anything, even infinity
-        t, baseline = np.where(s > 0.0, t, 0.0), np.where(s > 0.0, baseline, 0.0)
-    residual = baseline - target
-    weighted = s * t
-    omega = s * width
+    shape, omega = labels.shape, labels.weighted(labels.width)
+    t, residual = labels.counted(t), labels.counted(baseline) - labels.target
+    weighted = labels.weighted(t)
     for_worst, for_best = t + shifts.worst[:, None], -t + shifts.best[:, None]
     sizes = np.abs(for_worst) + np.abs(for_best)
-    share = np.divide(residual, width, out=np.zeros_like(residual), where=width > 0.0)
-    outside = residual - width * shape.project(share)
     terms = (
         weighted * t,
         weighted * residual,
         omega * shape.support(for_best),
         omega * shape.support(for_worst),
         omega * sizes.max(axis=0),
-        s * (t != 0.0),
-        s * residual**2,
-        omega * width,
-        s * (outside**2),
-        s * shape.farthest(residual, width),
+        labels.weighted(t != 0.0),
+        labels.weighted(residual**2),
     )
     return [float(term.sum()) for term in terms]
+
+
+def loss_parts(t: Matrix, baseline: Matrix, labels: RowLabels, shifts: Shifts) -> list[LossParts]:
+    """Return the sums of the loss difference and of the baseline's loss, for blocks of rows."""
+    return [
+        (
+            difference_sums(t[:, rows], baseline[:, rows], labels.at(rows), shifts),
+            _baseline_sums(baseline[:, rows], labels.at(rows)),
+        )
+        for rows in blocks(baseline)
+    ]
+
+
+def _baseline_sums(baseline: Matrix, labels: RowLabels) -> list[float]:
+    target, width, shape = labels.target, labels.width, labels.shape
+    baseline = labels.counted(baseline)
+    residual = baseline - target
+    outside = residual - width * shape.project(implied_labels(baseline, target, width))
+    terms = (width**2, outside**2, shape.farthest(residual, width))
+    return [float(labels.weighted(term).sum()) for term in terms]
 
 
 @dataclass(frozen=True)
@@ -285,9 +284,9 @@ class Certifier:
 
     def _no_difference(self) -> LossDifference:
         geometry = self._geometry
-        shifts, kept = self._no_shifts(), (geometry.scored, geometry.labels)
-        rows = geometry.coordinates.rows
-        parts = rows.reduce_state(_unchanged, operator.add, kept, shifts)
+        rows, shifts = geometry.coordinates.rows, self._no_shifts()
+        kept = (geometry.scored, geometry.labels)
+        parts: list[Any] = rows.reduce_state(_unchanged, operator.add, kept, shifts)
         return sum_of_parts(parts, geometry.training.labels, shifts)
 
     def _no_shifts(self) -> Shifts:
@@ -307,10 +306,10 @@ class Certifier:
         args, kept = (step.coef, step.intercept), (geometry.labels, geometry.scored)
         both = (shifts, clipped_shifts)
         parts: list[Any] = rows.fold(evaluate_step, operator.add, *args, both, kept=kept)
-        of_scores, of_probabilities = map(list, zip(*parts, strict=True))
+        of_scores, of_baseline, of_probabilities = zip(*parts, strict=True)
         return (
-            sum_of_parts(of_scores, labels, shifts),
-            sum_of_parts(of_probabilities, labels, clipped_shifts),
+            sum_of_parts(zip(of_scores, of_baseline, strict=True), labels, shifts),
+            sum_of_parts(zip(of_probabilities, of_baseline, strict=True), labels, clipped_shifts),
         )
 
     def _outwards(
@@ -353,15 +352,17 @@ def evaluate_step(
     shifts: tuple[Shifts, Shifts],
     labels: RowLabels,
     scored: Scored,
-) -> list[tuple[list[float], list[float]]]:
-    """Return what the loss differences of a step add up over some rows."""
-    t, parts = rows.scores(coef, intercept), []
-    for piece in blocks(t):
-        own, step, baseline = labels.at(piece), t[:, piece], scored.scores[:, piece]
-        of_scores = difference_sums(step, baseline, own, shifts[0])
-        of_probabilities = difference_sums(*probability_step(step, baseline), own, shifts[1])
-        parts.append((of_scores, of_probabilities))
-    return parts
+) -> list[tuple[list[float], list[float], list[float]]]:
+    """Return what the loss differences of a step add up over blocks of some rows."""
+    t, baseline = rows.scores(coef, intercept), scored.scores
+    of_scores = loss_parts(t, baseline, labels, shifts[0])
+    of_probabilities = [
+        difference_sums(
+            *probability_step(t[:, piece], baseline[:, piece]), labels.at(piece), shifts[1]
+        )
+        for piece in blocks(t)
+    ]
+    return [(*both, own) for both, own in zip(of_scores, of_probabilities, strict=True)]
 
 
 def probability_step(t: Matrix, baseline: Matrix) -> tuple[Matrix, Matrix]:
@@ -371,5 +372,5 @@ def probability_step(t: Matrix, baseline: Matrix) -> tuple[Matrix, Matrix]:
     return nearest(baseline + t) - before, before
 
 
-def _unchanged(scored: Scored, labels: RowLabels, shifts: Shifts) -> list[list[float]]:
-    return difference_parts(None, scored.scores, labels, shifts)
+def _unchanged(scored: Scored, labels: RowLabels, shifts: Shifts) -> list[LossParts]:
+    return loss_parts(np.zeros_like(scored.scores), scored.scores, labels, shifts)

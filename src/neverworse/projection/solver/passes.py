@@ -14,7 +14,7 @@ from functools import cache, partial
 
 import numpy as np
 
-from neverworse._typing import AnyArray, Indices, Matrix, Vector
+from neverworse._typing import AnyArray, Indices, Mask, Matrix, Vector
 from neverworse.projection.labels import Changes, RowLabels, Scored, implied_labels
 from neverworse.rows import Rows, blocks, map_in_threads
 
@@ -50,8 +50,11 @@ class Candidates:
     @classmethod
     def best(cls, parts: Sequence[Candidates], starts: Sequence[int], most: int) -> Candidates:
         """Return at most that many of all: half for their gap, the others for their margin."""
-        gap, margin = ([part.gap for part in parts], [part.margin for part in parts])
-        best = _chosen(np.concatenate(gap), np.concatenate(margin), most, about=False)
+        gap, margin = (
+            np.concatenate([getattr(part, of) for part in parts]) for of in ("gap", "margin")
+        )
+        first = np.flatnonzero(gap)
+        best = np.flatnonzero(_chosen(first, gap[first], margin, most, about=False))
         edges = np.cumsum([0, *(len(part.indices) for part in parts)])
         places = np.split(best, np.searchsorted(best, edges[1:-1]))  # nothing else is copied
         each = zip(parts, places, edges[:-1], strict=True)
@@ -120,40 +123,46 @@ def measure(
 
 
 def _look(rows: Rows, t: Matrix, q: Matrix, named: Named, labels: RowLabels) -> LabelPass:
+    """Return the gap, and candidates for the next working set; t is overwritten by margins."""
     share, copy = named
     slices = [slice(b.start, min(b.stop, t.shape[1])) for b in blocks(t)]
     parts = map_in_threads(partial(_look_at_block, t, q, labels, share), slices)
-    found = Candidates.joined([part for _, part in parts], [block.start for block in slices])
+    totals, places, gaps = zip(*parts, strict=True)
+    place, large, margin = np.concatenate(places), np.concatenate(gaps), t[0]
+    chosen = _chosen(place, large, margin, int(np.ceil(share * len(margin))), about=True)
+    indices, kept = np.flatnonzero(chosen), chosen[place]
+    gap = np.zeros(len(indices))
+    gap[np.searchsorted(indices, place[kept])] = large[kept]
+    found = Candidates(indices, gap, margin[indices], q.take(indices, axis=1))
     if copy:
-        found = replace(found, rows=_narrow(rows.take(found.indices)))
-    return LabelPass(q, float(sum(gap for gap, _ in parts)), found)
+        found = replace(found, rows=_narrow(rows.take(indices)))
+    return LabelPass(q, float(sum(totals)), found)
 
 
 def _look_at_block(
     t: Matrix, q: Matrix, labels: RowLabels, share: float, block: slice
-) -> tuple[float, Candidates]:
-    labels = labels.at(block)
-    counts = labels.hinge > 0.0
-    t, q = np.where(counts, t[:, block], 0.0), q[:, block]
-    gap = labels.hinge * ((q * t).sum(axis=0) + labels.shape.support(t))
-    margin = np.where(counts, labels.shape.margin(t), np.inf)
-    chosen = _chosen(gap, margin, int(np.ceil(share * len(counts))), about=True)
-    chosen = chosen[counts[chosen]]
-    return float(gap.sum()), Candidates(chosen, gap[chosen], margin[chosen], q.take(chosen, axis=1))
+) -> tuple[float, Indices, Vector]:
+    """Return the gap of a block, and the rows with the largest terms; leave margins in t[0]."""
+    labels, t = labels.at(block), t[:, block]
+    without = np.flatnonzero(labels.hinge <= 0.0)
+    t[:, without] = 0.0  # these rows may score anything, even infinity
+    gap = labels.hinge * (np.einsum("kj,kj->j", q[:, block], t) + labels.shape.support(t))
+    places = np.flatnonzero(gap > 0.0)
+    places = places[_smallest(-gap[places], int(np.ceil(0.5 * share * len(gap))), True)]
+    t[0] = labels.shape.margin(t)
+    t[0, without] = np.inf
+    return float(gap.sum()), places + block.start, gap[places]
 
 
-def _chosen(gap: Vector, margin: Vector, most: int, *, about: bool) -> Indices:
-    """Return rows in increasing order: half for their gap, the others for their margin."""
-    if most >= len(gap):
-        return np.arange(len(gap))
-    first = np.flatnonzero(gap > 0.0)
-    first = first[_smallest(-gap[first], most // 2, about)]
-    others = margin.copy()
-    others[first] = np.inf
-    chosen = np.zeros(len(gap), np.bool_)
+def _chosen(places: Indices, gap: Vector, margin: Vector, most: int, *, about: bool) -> Mask:
+    """Return which rows are chosen: half for their gap, among `places`; others for their margin."""
+    first = places[_smallest(-gap, most // 2, about)]
+    kept, margin[first] = margin[first], np.inf
+    chosen = np.zeros(len(margin), np.bool_)
+    chosen[_smallest(margin, most - len(first), about)] = True
+    margin[first] = kept
     chosen[first] = True
-    chosen[_smallest(others, most - len(first), about)] = True
-    return np.flatnonzero(chosen)
+    return chosen & (margin < np.inf)
 
 
 def _smallest(x: Vector, most: int, about: bool) -> Indices:

@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
@@ -81,8 +81,9 @@ def is_small(n_unknowns: int, rank: int, n_rows: int) -> bool:
 def draw(weights: Vector, size: int) -> Indices:
     """Return about `size` of the rows with a weight, at random, in increasing order."""
     n, n_weighted = len(weights), int(np.count_nonzero(weights))
-    chosen = np.unique(np.random.default_rng(0).integers(0, n, size * n // n_weighted))
-    chosen = chosen[weights[chosen] > 0.0]
+    drawn = np.zeros(n, np.bool_)
+    drawn[np.random.default_rng(0).integers(0, n, size * n // n_weighted)] = True
+    chosen = np.flatnonzero(drawn & (weights > 0.0))
     return chosen if chosen.size else np.flatnonzero(weights)[:1]
 
 
@@ -163,7 +164,7 @@ class _Loop:
 
     def _are_mostly_equal(self) -> bool:
         """Whether at most half of the rows of a sample differ, which then has seen most others."""
-        chosen, copies = self._sampled()
+        chosen, copies = self._sample
         found = self.hinges.groups(chosen, copies) if self.merges else None
         self.merges = found is not None  # otherwise, working sets have few equal rows as well
         fits = self.n_rows <= self.most_loaded
@@ -202,8 +203,9 @@ class _Loop:
             point = np.column_stack([primal[:, :-1], z[:, -1]])
         return _State(point, primal, labels, Changes.none(len(z)))
 
-    def _sampled(self) -> tuple[Indices, AnyArray | None]:
-        """Return the rows of the sample, and copies of them if there are any."""
+    @cached_property
+    def _sample(self) -> tuple[Indices, AnyArray | None]:
+        """The rows of the sample, and copies of them if there are any."""
         at_hand = self.problem.sample
         if at_hand is not None:
             return at_hand.indices, at_hand.rows
@@ -212,7 +214,7 @@ class _Loop:
     def _solve_sample(self) -> tuple[Matrix, float]:
         """Return the minimum of the smoothed function on a sample, and its σ."""
         problem = self.problem
-        chosen, copies = self._sampled()
+        chosen, copies = self._sample
         n, factor = len(chosen), self.n_rows / len(chosen)
         sample = self.hinges.load(chosen, copies, factor)
         shape, centre = problem.shape.at(chosen), problem.start(chosen)
