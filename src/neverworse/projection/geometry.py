@@ -221,5 +221,4 @@ class Geometry:
         if problem.totals is None or not self.guaranteed:
             return None
         size = float(problem.coordinates.offset[-1])
-        shift: Vector = self.unit * size * solution.z[:, -1]
-        return shift
+        return self.unit * size * solution.z[:, -1]

@@ -56,8 +56,7 @@ class LabelSet(ABC):
 
     def is_free(self, q: Matrix) -> Mask:
         """Return which rows have a label that may move a little in some direction and back."""
-        free: Mask = self.inner(q).sum(axis=0) > self.is_coupled
-        return free
+        return self.inner(q).sum(axis=0) > self.is_coupled
 
 
 class Box(LabelSet):
@@ -85,8 +84,7 @@ class Box(LabelSet):
         return 1.0
 
     def is_free(self, q: Matrix) -> Mask:
-        free: Mask = self.inner(q)[0]
-        return free
+        return self.inner(q)[0]
 
 
 @dataclass(frozen=True)
@@ -128,8 +126,7 @@ class Simplex(LabelSet):
     def support(self, t: Matrix) -> Vector:
         if self.caps is not None:
             return -np.einsum("ki,ki->i", self.minimizer(t), t)
-        smallest: Vector = -t.min(axis=0)
-        return smallest
+        return -t.min(axis=0)
 
     def margin(self, t: Matrix) -> Vector:
         if self.caps is not None:
@@ -215,8 +212,7 @@ def _share_capped(x: Matrix, caps: Matrix) -> Matrix:
     columns = np.arange(n)
 
     def total(at: Vector) -> Vector:
-        summed: Vector = np.clip(x - at, 0.0, caps).sum(axis=0)
-        return summed
+        return np.clip(x - at, 0.0, caps).sum(axis=0)
 
     low, high = np.zeros(n, np.intp), np.full(n, 2 * n_classes - 1)  # sum >= 1 and sum <= 1 there
     while np.any(high - low > 1):

@@ -243,5 +243,4 @@ def _solve(
     )
     if found.status != 0:  # no step: the multiplier at the centre gives a bound as well
         return np.zeros(n_classes)
-    step: Vector = -size * found.eqlin.marginals[:n_classes]
-    return step
+    return -size * found.eqlin.marginals[:n_classes]

@@ -284,20 +284,17 @@ class Certifier:
 
     def _no_difference(self) -> LossDifference:
         geometry = self._geometry
-        rows, shifts = geometry.coordinates.rows, self._no_shifts()
+        rows, shifts = geometry.coordinates.rows, Shifts.none(len(geometry.supervised.coef))
         kept = (geometry.scored, geometry.labels)
         parts: list[Any] = rows.reduce_state(_unchanged, operator.add, kept, shifts)
         return sum_of_parts(parts, geometry.training.labels, shifts)
-
-    def _no_shifts(self) -> Shifts:
-        return Shifts.none(len(self._geometry.supervised.coef))
 
     def _differences(
         self, step: Weights, multiplier: Vector | None
     ) -> tuple[LossDifference, LossDifference]:
         geometry = self._geometry
         rows, labels = geometry.coordinates.rows, geometry.training.labels
-        shifts = clipped_shifts = self._no_shifts()
+        shifts = clipped_shifts = Shifts.none(len(step.coef))
         if labels.totals is not None:
             t = rows.scores(step.coef, step.intercept)
             shifts = shifts_of(t, labels, multiplier)

@@ -183,8 +183,7 @@ class KernelCoordinates(WhitenedCoordinates):
 
 
 def _form(whitened: Matrix, weights: Vector) -> Matrix:
-    form: Matrix = whitened.T @ (weights[:, None] * whitened)
-    return form
+    return whitened.T @ (weights[:, None] * whitened)
 
 
 def whiten_row_space(

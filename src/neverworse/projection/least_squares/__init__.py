@@ -119,8 +119,7 @@ def _normal_equations(
     error = RowWeigh(_weighted_error, (residual, weights))
     summed, total = sums.rows.score_weighted_sum(coef, _intercept(sums, coef), error)
     gradient = _centred(sums, summed, total) - alpha * coef
-    refined: Matrix = coef + (gradient @ basis) @ basis.T
-    return refined
+    return coef + (gradient @ basis) @ basis.T
 
 
 def _intercept(sums: ColumnMoments, coef: Matrix) -> Vector:
@@ -135,8 +134,7 @@ def _truncated(
     values, vectors = linalg.eigh(sums.gram + alpha * np.eye(len(sums.gram)))
     kept = values > rcond * max(values[-1], 0.0)
     vectors = vectors[:, kept]
-    coef: Matrix = ((_cross(sums, residual, weights) @ vectors) / values[kept]) @ vectors.T
-    return coef
+    return ((_cross(sums, residual, weights) @ vectors) / values[kept]) @ vectors.T
 
 
 def _cross(sums: ColumnMoments, residual: Matrix, weights: Vector | None) -> Matrix:

@@ -165,8 +165,7 @@ class Decomposed:
 
     def z(self, block: Matrix) -> Matrix:
         """Return z of rows as they are."""
-        z: Matrix = (block - self.mean)[:, self.varies] @ self.basis
-        return z
+        return (block - self.mean)[:, self.varies] @ self.basis
 
     def scores(self, factors: Matrix, z: Matrix) -> Vector:
         """Return Σ c_k f_k z_k for factors f, of shape (n_alphas, n_targets, n_rows)."""
@@ -312,8 +311,7 @@ class Fit:
         """Return e of rows that have no weight."""
         z, _ = self.split(indices)
         fit = self.decomposed
-        errors: Vector = (self.targets[:, indices] - fit.means[:, None]) - fit.scores(fit.kept, z)
-        return errors
+        return (self.targets[:, indices] - fit.means[:, None]) - fit.scores(fit.kept, z)
 
     def split(self, indices: Indices) -> tuple[Matrix, Matrix]:
         """Return z of rows that have no weight, and their components where no other row differs."""

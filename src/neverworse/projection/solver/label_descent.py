@@ -171,16 +171,12 @@ class Point:
     t: Matrix  # (n_rows, n_classes): scores; zero for rows without a hinge
 
     def copy_from(self, other: Point) -> None:
-        self.q, self.y, self.residual, self.t = other.q, other.y, other.residual, other.t
+        vars(self).update(vars(other))
 
     def beyond(self, other: Point, length: float) -> Point:
         """Return the point on the line from another one through this, farther by `length`."""
-        return Point(
-            self.q + length * (self.q - other.q),
-            self.y + length * (self.y - other.y),
-            self.residual + length * (self.residual - other.residual),
-            self.t + length * (self.t - other.t),
-        )
+        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
+        return Point(*(here + length * (here - there) for here, there in pairs))
 
 
 class LabelDescent:

@@ -76,7 +76,7 @@ class NewtonSystem:
         n, unknowns = len(self.indices), self.curve.size
         # The parts are no larger than the rows that they are made of.
         n_pieces = max(1, n * self.hinges.rank // max(4 * BLOCK, unknowns**2))
-        edges = np.linspace(0, n, n_pieces + 1).astype(int)
+        edges = [n * k // n_pieces for k in range(n_pieces + 1)]
         pieces = [slice(lo, hi) for lo, hi in pairwise(edges)]
         found = self.hinges.map_taken(self.indices, pieces, self._part)
         matrix = sum(found, np.zeros(2 * self.curve.shape))
@@ -110,8 +110,7 @@ class NewtonSystem:
             matrix *= root[:, None]
             matrix.flat[:: len(matrix) + 1] += 1.0
             multiplier = root * _solve(matrix, root * (rows @ right[0]))
-            plain: Matrix = right - multiplier @ rows
-            return plain
+            return right - multiplier @ rows
         rows = (rows * root[:, None])[row]
         # The rows of B are contrast ⊗ row; so are those of B C⁻¹, one class after the other.
         matrix = np.eye(len(row))
@@ -185,13 +184,12 @@ def _pairs(inner: Mask) -> Iterator[tuple[int, int, Indices]]:
 
 def _solve(matrix: Matrix, right: Vector) -> Vector:
     triangle, failed = lapack.dpotrf(matrix, lower=1, clean=0)
-    shift = EPS * float(np.diag(matrix).max())
+    factor = EPS
     while failed:  # rounding errors have left no positive definite matrix: a bit more of it
-        shift *= 100.0
-        matrix.flat[:: len(matrix) + 1] += shift
+        factor *= 100.0
+        matrix.flat[:: len(matrix) + 1] += factor * float(np.diag(matrix).max())
         triangle, failed = lapack.dpotrf(matrix, lower=1, clean=0)
-    solution: Vector = lapack.dpotrs(triangle, right, lower=1)[0]
-    return solution
+    return lapack.dpotrs(triangle, right, lower=1)[0]
 
 
 class Found(NamedTuple):

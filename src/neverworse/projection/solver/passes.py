@@ -36,35 +36,23 @@ class Candidates:
     rows: AnyArray | None = None  # (n, n_columns): copies, if they were asked for
 
     @classmethod
-    def joined(cls, parts: Sequence[Candidates], starts: Sequence[int]) -> Candidates:
-        """Return candidates of several parts, which begin at these rows."""
-        copies = [part.rows for part in parts if part.rows is not None]
-        return cls(
-            np.concatenate([p.indices + at for p, at in zip(parts, starts, strict=True)]),
-            np.concatenate([part.gap for part in parts]),
-            np.concatenate([part.margin for part in parts]),
-            np.concatenate([part.q for part in parts], axis=1),
-            np.concatenate(copies) if copies else None,
-        )
-
-    @classmethod
     def best(cls, parts: Sequence[Candidates], starts: Sequence[int], most: int) -> Candidates:
-        """Return at most that many of all: half for their gap, the others for their margin."""
-        gap, margin = (
-            np.concatenate([getattr(part, of) for part in parts]) for of in ("gap", "margin")
-        )
+        """Return at most that many of all chunks, which begin at these rows; see `_chosen`."""
+        gap = np.concatenate([part.gap for part in parts])
+        margin = np.concatenate([part.margin for part in parts])
         first = np.flatnonzero(gap)
         best = np.flatnonzero(_chosen(first, gap[first], margin, most, about=False))
         edges = np.cumsum([0, *(len(part.indices) for part in parts)])
         places = np.split(best, np.searchsorted(best, edges[1:-1]))  # nothing else is copied
-        each = zip(parts, places, edges[:-1], strict=True)
-        return cls.joined([part.at(chosen - at) for part, chosen, at in each], starts)
-
-    def at(self, places: Indices) -> Candidates:
-        """Return some of them."""
-        copies = None if self.rows is None else self.rows[places]
-        q, gap, margin = self.q.take(places, axis=1), self.gap[places], self.margin[places]
-        return Candidates(self.indices[places], gap, margin, q, copies)
+        own = [(part, at - lo) for part, at, lo in zip(parts, places, edges[:-1], strict=True)]
+        copies = [part.rows[at] for part, at in own if part.rows is not None]
+        return cls(
+            np.concatenate([p.indices[at] + lo for (p, at), lo in zip(own, starts, strict=True)]),
+            gap[best],
+            margin[best],
+            np.concatenate([part.q.take(at, axis=1) for part, at in own], axis=1),
+            np.concatenate(copies) if copies else None,
+        )
 
 
 @dataclass(frozen=True)
@@ -133,9 +121,8 @@ def _look(rows: Rows, t: Matrix, q: Matrix, named: Named, labels: RowLabels) -> 
     indices, kept = np.flatnonzero(chosen), chosen[place]
     gap = np.zeros(len(indices))
     gap[np.searchsorted(indices, place[kept])] = large[kept]
-    found = Candidates(indices, gap, margin[indices], q.take(indices, axis=1))
-    if copy:
-        found = replace(found, rows=_narrow(rows.take(indices)))
+    copies = _narrow(rows.take(indices)) if copy else None
+    found = Candidates(indices, gap, margin[indices], q.take(indices, axis=1), copies)
     return LabelPass(q, float(sum(totals)), found)
 
 

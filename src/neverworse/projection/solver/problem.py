@@ -54,8 +54,7 @@ class Hinges(ABC):
 
     def products(self, indices: Indices, rows: Matrix) -> Matrix:  # noqa: ARG002
         """Return k_i·k_j of the rows with these indices, which are at hand."""
-        found: Matrix = rows @ rows.T
-        return found
+        return rows @ rows.T
 
     def adjoint_some(self, indices: Indices, x: Matrix) -> Matrix:
         """Return Σ s_j x_j k_j over the rows with these indices."""
@@ -87,8 +86,7 @@ class LoadedHinges(Hinges):
             self._products = every @ every.T
         if self._products is None:
             return super().products(indices, rows)
-        found: Matrix = self._products[np.ix_(indices, indices)]
-        return found
+        return self._products[np.ix_(indices, indices)]
 
     def scores(self, z: Matrix) -> Matrix:
         return self.rows.scores(z, np.zeros(len(z)))
