@@ -13,7 +13,6 @@ from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
-from scipy import sparse
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier
 from sklearn.ensemble import RandomForestClassifier
@@ -36,7 +35,6 @@ from neverworse.estimators import (
     predicted_codes,
     scores_of,
 )
-from neverworse.evidence.confident_step import OutOfFold
 from neverworse.methods import SelfLearningClassifier
 from neverworse.projection import Simplex
 
@@ -44,16 +42,16 @@ Named = list[tuple[str, Any]]  # classifiers with their names
 Response = Literal["predict_proba", "score"]
 
 BASELINE = "baseline"
-# Labels up to which a kernel is exact, and landmarks beyond: more take many times as long.
-FEW, N_LANDMARKS = 200, 50
+# The largest number of labels for an exact kernel, and the number of landmarks beyond, for speed.
+MOST_EXACT, N_LANDMARKS = 200, 50
 
 
-def default_candidates(rows: LabeledRows, random_state: Any) -> Named:
-    """Return what people would try, linear and not, supervised and semi-supervised."""
-    scaler = StandardScaler(with_mean=not sparse.issparse(rows.X))
+def default_candidates(n_labeled: int, random_state: Any, *, sparse: bool = False) -> Named:
+    """Return linear and nonlinear, supervised and semi-supervised classifiers."""
+    scaler = StandardScaler(with_mean=not sparse)
     logistic = make_pipeline(scaler, LogisticRegression(max_iter=1000))
-    # The usual baseline with a smooth nonlinear kernel in place of columns, tuned as it is.
-    landmarks = None if np.count_nonzero(~rows.unlabeled) <= FEW else N_LANDMARKS
+    # The default baseline, with a kernel.
+    landmarks = None if n_labeled <= MOST_EXACT else N_LANDMARKS
     kernel = LeastSquaresClassifierCV(
         kernel="rbf", gamma="loo", n_components=landmarks, random_state=random_state
     )
@@ -232,17 +230,17 @@ def out_of_fold(
     folds: list[Indices],
     fit: Callable[[LabeledRows], list[Any]],
     response: Response,
-) -> OutOfFold:
+) -> tuple[Matrix, Matrix, Matrix]:
     """Fit everything without the labels of each fold, and compare on them.
 
-    `named` has the baseline first. `folds` are positions of labeled rows, each in one of them or
-    more. `fit` returns all classifiers, fitted to rows of which some have hidden labels.
+    `named` has the baseline first. `folds` are positions of labeled rows, each in one or more of
+    them. `fit` returns all classifiers, fitted to rows of which some have hidden labels. Returns
+    `products`, `squares` and `gram` of `Evidence`.
     """
-    labeled = np.flatnonzero(~rows.unlabeled)
-    unlabeled = np.flatnonzero(rows.unlabeled)
+    labeled, unlabeled = np.flatnonzero(~rows.unlabeled), np.flatnonzero(rows.unlabeled)
     n, k = len(labeled), len(named) - 1
-    products, squares = np.zeros((n, k)), np.zeros((n, k))
-    gram, tested = np.zeros((k, k)), np.zeros(n)
+    products, squares, tested = np.zeros((n, k)), np.zeros((n, k)), np.zeros((n, 1))
+    gram = np.zeros((k, k))
     n_tested = sum(map(len, folds))
     for fold in folds:
         hidden = rows.unlabeled.copy()
@@ -255,20 +253,13 @@ def out_of_fold(
         products[at] += np.einsum("cn,kcn->nk", error, t)
         squares[at] += np.einsum("kcn,kcn->nk", t, t)
         tested[at] += 1.0
-        where = unlabeled if len(unlabeled) else fold
+        where = fold
         if len(unlabeled):
-            t = _compared(named, models, rows.X, unlabeled, response)[1]
+            where, t = unlabeled, _compared(named, models, rows.X, unlabeled, response)[1]
         weights = np.ones(len(where)) if rows.weights is None else rows.weights[where]
         share = len(fold) / n_tested / weights.sum()
         gram += share * np.einsum("n,kcn,lcn->kl", weights, t, t, optimize=True)
-    return OutOfFold(
-        [name for name, _ in named[1:]],
-        products / tested[:, None],
-        squares / tested[:, None],
-        gram,
-        len(unlabeled),
-        None if rows.weights is None else rows.weights[labeled],
-    )
+    return products / tested, squares / tested, gram
 
 
 def _compared(

@@ -1,7 +1,7 @@
-"""Fitted classifiers on unlabeled rows: which rows tell them apart, and what their labels show.
+"""Comparisons of two fitted classifiers on unlabeled rows, by labels of rows drawn at random.
 
-Labels are fixed, and unknown; chance is only in the order in which rows are drawn. Labels count
-in that order, whenever they come in, so that it does not matter which of the rows were easy.
+Labels are fixed but unknown; only the order of the draws is random. Labels count in that order,
+whenever they come in, so that it does not matter which rows are easy to label.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import math
 import random
-from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,11 +24,11 @@ from neverworse.evidence.e_processes import DrawnWithoutReplacement, DrawnWithRe
 
 NOT_WORSE, WORSE, UNDECIDED = "candidate is not worse", "candidate is worse", "undecided"
 
-# Consecutive draws of known rows, after which the others are too unlikely to wait for.
+# Consecutive draws of known rows after which the remaining rows are given up as too unlikely.
 MOST_REPEATS = 100_000
-# What a forecast expects before any label counts as much as this many of them.
+# The number of draws that the prior expectation of a forecast counts as.
 PRIOR_DRAWS = 10
-# Probabilities that differ by less are equal, but for rounding.
+# Differences of probabilities below this are rounding errors.
 SAME = 1e-12
 
 
@@ -76,14 +77,13 @@ class AuditResult:
     n_counted: int
 
 
-class _Drawn:
+class Comparison(ABC):
     """A candidate against the baseline, on rows drawn at random.
 
-    The verdict is `WORSE` or `NOT_WORSE` by mistake with probability `delta` at most.
+    The verdict is wrong with a probability of at most `delta`.
     """
 
-    _process: Any  # the evidence of labels that were counted
-    draw: Callable[[int], int | None]
+    _process: Any  # the evidence of the labels so far
 
     def __init__(self, differs: Mask, delta: float) -> None:
         self.differs = differs
@@ -92,9 +92,34 @@ class _Drawn:
         self.verdict = UNDECIDED if self.n_differing else NOT_WORSE
         self._position = 0  # of the last draw that was new
 
+    @abstractmethod
+    def draw(self, number: int) -> int | None:
+        """Return a drawn row by its position in the order of draws; None if there is none."""
+
+    @abstractmethod
+    def count(self, labels: Mapping[int, int]) -> None:
+        """Count the labels of drawn rows, up to the first one without a label."""
+
+    @property
+    @abstractmethod
+    def interval(self) -> tuple[float, float]:
+        """Bounds of the candidate's loss minus that of the baseline, per unlabeled row."""
+
+    @property
+    @abstractmethod
+    def step(self) -> float:
+        """How far the baseline may be moved towards the candidate."""
+
+    @abstractmethod
+    def forecast(self, asked: Collection[int]) -> int:
+        """Return how many more labels a verdict is likely to take."""
+
+    @abstractmethod
+    def numbers(self) -> list[float]:
+        """Return numbers that identify the comparison."""
+
     @property
     def n_counted(self) -> int:
-        """The number of draws whose label was counted."""
         return self._process.n_drawn
 
     def n_open(self, asked: Collection[int]) -> int:
@@ -112,7 +137,7 @@ class _Drawn:
         return None
 
 
-class ErrorComparison(_Drawn):
+class ErrorComparison(Comparison):
     """Error rates, by rows that get different classes, drawn without replacement.
 
     A label shows that the candidate is right (1), that the baseline is right (0), or, with more
@@ -140,44 +165,38 @@ class ErrorComparison(_Drawn):
         self._not_worse = self._worse + unit
 
     def draw(self, number: int) -> int | None:
-        """Return a drawn row by its position in the order of draws; None at the end."""
         return self._order[number] if number < len(self._order) else None
 
     def count(self, labels: Mapping[int, int]) -> None:
-        """Count the labels of drawn rows, up to the first one without a label."""
         while (row := self.draw(self.n_counted)) is not None and row in labels:
             hits = labels[row] == self._candidate[row], labels[row] == self._baseline[row]
             self._process.observe(0.5 + 0.5 * hits[0] - 0.5 * hits[1])
             if self.verdict == UNDECIDED:
-                if self._process.log_e_above(self._worse) >= self.log_threshold:
+                if self._process.log_e(self._worse, above=True) >= self.log_threshold:
                     self.verdict = NOT_WORSE
-                elif self._process.log_e_below(self._not_worse) >= self.log_threshold:
+                elif self._process.log_e(self._not_worse, above=False) >= self.log_threshold:
                     self.verdict = WORSE
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Bounds of the candidate's loss less that of the baseline, per unlabeled row."""
         m, n = self.n_differing, len(self._baseline)
         return (m - 2.0 * self._process.high) / n, (m - 2.0 * self._process.low) / n
 
     @property
     def step(self) -> float:
-        """Classes have no step in between: 1 if the candidate is not worse, otherwise 0."""
         return float(self.verdict == NOT_WORSE)
 
     def forecast(self, asked: Collection[int]) -> int:  # noqa: ARG002
-        """Return how many more labels a verdict is likely to take."""
         if self.verdict != UNDECIDED:
             return 0
         return self._process.forecast(self._worse, self._not_worse)
 
     def numbers(self) -> list[float]:
-        """Return numbers by which the comparison is recognised."""
         codes = np.stack([self._baseline, self._candidate])
         return [float(self.n_differing), *map(float, codes @ np.arange(1, codes.shape[1] + 1))]
 
 
-class BrierComparison(_Drawn):
+class BrierComparison(Comparison):
     r"""Brier scores, by rows drawn with probabilities in proportion to what their label can change.
 
     With probabilities g and c = g + t, moving by a changes the squared loss of a row with the
@@ -208,7 +227,6 @@ class BrierComparison(_Drawn):
         self._known: dict[int, float] = {}  # of counted rows, their positions in the range
 
     def draw(self, number: int) -> int | None:
-        """Return a drawn row by its position in the order of draws; None if no row differs."""
         if not self.n_differing:
             return None
         while number >= len(self._drawn):
@@ -217,7 +235,6 @@ class BrierComparison(_Drawn):
         return self._drawn[number]
 
     def count(self, labels: Mapping[int, int]) -> None:
-        """Count the labels of drawn rows up to the first without; each draw of a row counts."""
         repeats = 0
         while repeats < MOST_REPEATS and len(self._known) < self.n_differing:
             row = self.draw(self.n_counted)
@@ -237,13 +254,11 @@ class BrierComparison(_Drawn):
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Bounds of the candidate's loss less that of the baseline, per unlabeled row."""
         low, high = self._bounds()
         return self._change(high), self._change(low)
 
     @property
     def step(self) -> float:
-        """The step whose largest change of the loss is smallest."""
         if not self.n_differing:
             return 1.0
         gain = self._offset + self._range * self._bounds()[0]
@@ -265,7 +280,6 @@ class BrierComparison(_Drawn):
         return self._scale * (self._squares - 2.0 * (self._offset + self._range * theta))
 
     def forecast(self, asked: Collection[int]) -> int:
-        """Return how many more labels a verdict is likely to take."""
         if self.verdict != UNDECIDED or not self.n_open(asked):
             return 0
         process, boundary = self._process, (self._squares / 2.0 - self._offset) / self._range
@@ -281,11 +295,7 @@ class BrierComparison(_Drawn):
         return max(1, round(float(new.sum())))
 
     def numbers(self) -> list[float]:
-        """Return numbers by which the comparison is recognised."""
         return [float(self.n_differing), self._squares, self._offset, self._range]
-
-
-Comparison = ErrorComparison | BrierComparison
 
 
 def shared_classes(named: Named, loss: str) -> AnyArray:
@@ -328,36 +338,3 @@ def _parts(X: Any) -> Iterable[Any]:
     if hasattr(X, "n_rows"):  # rows in files: by their size, and by what the classifiers say
         return ((X.n_rows, X.n_columns),)
     return (X,)
-
-
-def checked_answers(
-    rows: AnyArray,
-    labels: AnyArray,
-    classes: AnyArray,
-    asked: Container[int],
-    given: Mapping[int, int],
-) -> dict[int, int]:
-    """Return codes of labels by row, which have to be `asked` and agree with those `given`."""
-    if rows.shape != labels.shape or rows.ndim != 1:
-        raise ValueError(f"There are {rows.size} rows, but {labels.size} labels.")
-    code_of = {value: code for code, value in enumerate(classes.tolist())}
-    answers: dict[int, int] = {}
-    for row, label in zip(rows.tolist(), labels.tolist(), strict=True):
-        if row not in asked:
-            raise ValueError(
-                f"Row {row} was not asked for. Only rows that the audit draws at random count: "
-                "labels of rows that people choose would void its guarantee. Label the rows that "
-                "next() returns."
-            )
-        if label not in code_of:
-            raise ValueError(
-                f"Row {row} has the label {label!r}, which is none of the classes of the "
-                f"classifiers: {', '.join(map(repr, code_of))}."
-            )
-        known = answers.setdefault(row, given.get(row, code_of[label]))
-        if known != code_of[label]:
-            raise ValueError(
-                f"Row {row} has the label {label!r}, but was given {classes.tolist()[known]!r} "
-                "before. To correct that, call withdraw() first."
-            )
-    return answers

@@ -7,6 +7,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
@@ -42,7 +43,7 @@ from neverworse.evidence.candidates import (
     out_of_fold,
     scores_of_model,
 )
-from neverworse.evidence.confident_step import Evidence, find_step
+from neverworse.evidence.confident_step import Evidence
 
 FEWEST_LABELS = 10  # labeled rows; with fewer, a mean is not nearly normal
 _LOSS = {"predict_proba": "Brier score", "score": "squared loss of the scores"}
@@ -285,7 +286,9 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
         check_classifier("The baseline", baseline)
         candidates = self.candidates
         if candidates is None:
-            candidates = default_candidates(rows, self.random_state)
+            n_labeled = int(np.sum(~rows.unlabeled))
+            is_sparse = sparse.issparse(rows.X)
+            candidates = default_candidates(n_labeled, self.random_state, sparse=is_sparse)
         self._validate_names([name for name, _ in check_names(candidates)])
         for name, candidate in candidates:
             check_classifier(f"Candidate {name!r}", candidate)
@@ -296,15 +299,22 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
         models = self._fit_all(named, rows)
         linear = self.response == "auto" and all(map(has_class_scores, models))
         self.response_ = "score" if linear else "predict_proba"
-        found = out_of_fold(
-            named,
-            rows,
-            labeled_folds(rows, self.cv, self.random_state),
-            lambda seen: self._fit_all(named, seen),
-            self.response_,
+        folds = labeled_folds(rows, self.cv, self.random_state)
+        products, squares, gram = out_of_fold(
+            named, rows, folds, lambda seen: self._fit_all(named, seen), self.response_
         )
-        evidence = find_step(
-            found, self.level, self.combine, self.control_variate, _LOSS[self.response_]
+        n_unlabeled = int(rows.unlabeled.sum())
+        evidence = Evidence(
+            names,
+            products,
+            squares,
+            gram,
+            n_unlabeled,
+            None if rows.weights is None else rows.weights[~rows.unlabeled],
+            level=self.level,
+            combine=self.combine,
+            control_variate=self.control_variate and n_unlabeled > 0,
+            loss=_LOSS[self.response_],
         )
         candidates = list(zip(names, models[1:], strict=True))
         model = moved(models[0], candidates, evidence.steps, self.response_)

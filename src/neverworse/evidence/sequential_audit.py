@@ -21,7 +21,6 @@ from neverworse.evidence.comparisons import (
     BrierComparison,
     Comparison,
     ErrorComparison,
-    checked_answers,
     digest,
     shared_classes,
 )
@@ -193,7 +192,29 @@ class SequentialAudit:
             Their classes.
         """
         rows, labels = (np.atleast_1d(np.asarray(given)) for given in (rows, labels))
-        self._labels |= checked_answers(rows, labels, self.classes_, self._asked, self._labels)
+        if rows.shape != labels.shape or rows.ndim != 1:
+            raise ValueError(f"There are {rows.size} rows, but {labels.size} labels.")
+        classes = self.classes_.tolist()
+        answers: dict[int, int] = {}
+        for row, label in zip(rows.tolist(), labels.tolist(), strict=True):
+            if row not in self._asked:
+                raise ValueError(
+                    f"Row {row} was not asked for. Labels of rows that are not drawn at random "
+                    "would void the guarantee. Label the rows that next() returns."
+                )
+            if label not in classes:
+                raise ValueError(
+                    f"Row {row} has the label {label!r}, which is none of the classes of the "
+                    f"classifiers: {', '.join(map(repr, classes))}."
+                )
+            code = classes.index(label)
+            known = answers.setdefault(row, self._labels.get(row, code))
+            if known != code:
+                raise ValueError(
+                    f"Row {row} has the label {label!r}, but was given {classes[known]!r} before. "
+                    "To correct that, call withdraw() first."
+                )
+        self._labels |= answers
         self._count()
 
     def _count(self) -> None:

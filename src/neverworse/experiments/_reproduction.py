@@ -168,7 +168,6 @@ def reproduce(
         plan,
         Path(out) / "repeats",
         jobs=_positive("jobs", jobs) or joblib.cpu_count(only_physical_cores=True),
-        say=lambda text: print(text, file=sys.stderr),
         quiet=quiet or not sys.stderr.isatty(),
     )
     return Reproduction.of(plan, correction, {k: tidy(v) for k, v in results.items() if v})
