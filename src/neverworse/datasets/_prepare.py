@@ -1,79 +1,43 @@
-"""From raw data to what the paper's experiments use, and the proof that it is the same."""
+"""From raw data to those of the paper's experiments, with a check that they are the same."""
 
 from __future__ import annotations
 
 import hashlib
 import tomllib
-from collections.abc import Sequence
-from dataclasses import dataclass, field
 from importlib.resources import files
+from typing import NamedTuple
 
 import numpy as np
+from sklearn.utils import Bunch
 
 from neverworse._typing import AnyArray, Indices, Matrix, Vector
 
 
-@dataclass(frozen=True)
-class Facts:
-    """What is known of a data set before it is read: an entry of ``paper.toml``."""
-
-    name: str
-    title: str
-    about: str
-    preparation: str
-    citation: str
-    licence: str
-    file: str
-    columns: Sequence[str]
-    codes: Sequence[str]
-    target_names: list[str]
-    counts: list[int]
-    n_features: int
-    sha256: str
-    splits_sha256: str = ""
-    book_file: int | None = None  # of the sets of Chapelle, Schölkopf and Zien
-    openml: int | None = None
-    openml_repeats_rows: bool = False
-    packages: Sequence[str] = ()
-    zero_is_missing: Sequence[str] = ()
-    imputed: Sequence[str] = ()
-    categories: Sequence[str] = ()
-    divisor: float = 1.0
-
-
-def read_facts() -> dict[str, Facts]:
-    """Return the data sets of the paper, in the order of its Table 1."""
+def read_facts() -> dict[str, Bunch]:
+    """Return what ``paper.toml`` says about each data set, in the order of the paper's Table 1."""
     text = files("neverworse.datasets").joinpath("paper.toml").read_text("utf-8")
     entries = tomllib.loads(text)
-    book = entries.pop("book")
+    defaults, book = entries.pop("defaults"), entries.pop("book")
+    facts = {}
     for name, entry in entries.items():
+        shared = defaults
         if "book_file" in entry:
             columns = [f"x{i + 1}" for i in range(entry["n_features"])]
-            entries[name] = {**book, "file": f"{name.lower()}.npz", "columns": columns, **entry}
-    return {name: Facts(name, **entry) for name, entry in entries.items()}
+            shared = {**defaults, **book, "file": f"{name.lower()}.npz", "columns": columns}
+        facts[name] = Bunch(**{**shared, "name": name, **entry})
+    return facts
 
 
-@dataclass(frozen=True)
-class Raw:
-    """Data as a source has them, before anything is prepared."""
+class Raw(NamedTuple):
+    """Data from a source, before anything is prepared."""
 
-    values: Matrix  # one column for each of `Facts.columns`; NaN where a value is missing
+    values: Matrix  # one column for each of the columns in paper.toml; NaN for missing values
     labels: AnyArray  # the raw codes of the classes, as text
-    splits: dict[str, Indices] = field(default_factory=dict)  # of the book, if the source has them
+    splits: dict[str, Indices]  # official ones, if the source has them
 
 
-@dataclass(frozen=True)
-class Prepared:
-    """Features and targets (0 for the first class of the paper, 1 for the second)."""
-
-    X: Matrix
-    y: Indices
-    feature_names: list[str]
-    splits: dict[str, Indices]
-
-
-def prepare(raw: Raw, facts: Facts) -> Prepared:
-    """Prepare raw data as the paper does, and refuse data that are not the paper's."""
+def prepare(raw: Raw, facts: Bunch) -> Bunch:
+    """Prepare raw data as the paper does; raise an error if they are not the paper's data."""
     n_columns = raw.values.shape[1]
     if n_columns != len(facts.columns):
         raise ValueError(f"{n_columns} columns, expected {len(facts.columns)}")
@@ -90,15 +54,16 @@ def prepare(raw: Raw, facts: Facts) -> Prepared:
         raise ValueError(
             f"shape {X.shape} and class counts {counts}, expected {shape} and {facts.counts}"
         )
-    # Adding zero turns -0.0 into 0.0, which is equal but not the same bytes.
+    # Adding zero turns -0.0 into 0.0, which is equal but has other bytes.
     if sha256(X.astype("<f8") + 0.0, y.astype("<i8")) != facts.sha256:
         raise ValueError("other values than the paper's: the checksum differs")
     check_splits(raw.splits, facts.splits_sha256)
-    return Prepared(X, y, np.array(list(columns))[varies].tolist(), raw.splits)
+    names = np.array(list(columns))[varies].tolist()
+    return Bunch(data=X, target=y, feature_names=names, **raw.splits)
 
 
 def check_splits(splits: dict[str, Indices], expected: str) -> None:
-    """Refuse official splits, if there are any, that are not the book's."""
+    """Raise an error if there are official splits and they are not the book's."""
     if splits and sha256(*(splits[name].astype("<i8") for name in sorted(splits))) != expected:
         raise ValueError("other splits than the book's: the checksum differs")
 
@@ -111,7 +76,7 @@ def sha256(*arrays: AnyArray) -> str:
     return digest.hexdigest()
 
 
-def _columns(raw: Raw, facts: Facts) -> dict[str, Vector]:
+def _columns(raw: Raw, facts: Bunch) -> dict[str, Vector]:
     """Return the columns of the design matrix, as R's model.matrix makes them."""
     columns: dict[str, Vector] = {}
     for name, column in zip(facts.columns, raw.values.T / facts.divisor, strict=True):
@@ -119,7 +84,7 @@ def _columns(raw: Raw, facts: Facts) -> dict[str, Vector]:
             column = np.where(column == 0.0, np.nan, column)
         missing = np.isnan(column)
         if name in facts.categories:
-            # Missing values are of the commonest level, and the first level has no indicator.
+            # Missing values get the most frequent level, and the first level has no indicator.
             levels, counts = np.unique(column[~missing], return_counts=True)
             filled = np.where(missing, levels[counts.argmax()], column)
             columns |= {f"{name}{level:g}": (filled == level) * 1.0 for level in levels[1:]}
