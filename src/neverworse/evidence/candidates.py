@@ -1,8 +1,4 @@
-"""Candidates of all kinds: how they are fitted, compared on unseen labels, and moved towards.
-
-Semi-supervised candidates get all rows, with a marker where the label is missing; all others get
-the labeled rows only. Fold by fold, they are compared on labels that they have not seen.
-"""
+"""Candidates: how they are fitted, compared by cross-validation, and combined with a baseline."""
 
 from __future__ import annotations
 
@@ -95,9 +91,9 @@ def check_classifier(subject: str, estimator: Any) -> None:
 def fit_to_rows(name: str, estimator: Any, rows: LabeledRows) -> Any:
     """Return a copy of a classifier, fitted to the rows that it can learn from.
 
-    A classifier of neverworse, or one that contains such a one, gets all rows, with null values as
-    markers; so does one of `sklearn.semi_supervised`, with -1. All others get the labeled rows.
-    Weights of rows are passed on to those that take them. The name is for messages.
+    A classifier of neverworse, or one that contains one, gets all rows, with null values for
+    missing labels; one of `sklearn.semi_supervised` gets all rows, with -1. All others get the
+    labeled rows. Row weights are passed to those that accept them. The name is for messages.
     """
     try:
         model = _fitted(estimator, rows)
@@ -148,10 +144,7 @@ def _weights_of(estimator: Any, weights: Vector | None) -> dict[str, Vector]:
 
 
 class CodedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A classifier that is fitted to codes of classes, with -1 for unlabeled rows.
-
-    The fitted one is `estimator_`, whose classes are the positions in `classes_`.
-    """
+    """A classifier whose `estimator_` is fitted to positions in `classes_`, or -1 if unlabeled."""
 
     classes_: AnyArray
 
@@ -159,7 +152,6 @@ class CodedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.estimator = estimator
 
     def fit(self, rows: LabeledRows) -> CodedClassifier:
-        """Fit the classifier to labeled and unlabeled rows."""
         codes = np.where(rows.unlabeled, -1, rows.codes)
         weights = _weights_of(self.estimator, rows.weights)
         self.estimator_ = clone(self.estimator).fit(rows.X, codes, **weights)
@@ -167,11 +159,9 @@ class CodedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, X: Any) -> AnyArray:
-        """Return the class of each row."""
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
     def predict_proba(self, X: Any) -> Matrix:
-        """Return the probabilities of the classes."""
         return self.estimator_.predict_proba(X)
 
 
@@ -192,25 +182,22 @@ def responses(name: str, model: Any, X: Any, loss: str, classes: AnyArray) -> An
     return found
 
 
-def labeled_folds(rows: LabeledRows, given: Any, random_state: Any) -> list[Indices]:
-    """Return the labeled rows of each fold, as positions among all rows.
-
-    Folds are given as an int, a splitter or an iterable; the random state is for a number of them.
-    """
+def labeled_folds(rows: LabeledRows, cv: Any, random_state: Any) -> list[Indices]:
+    """Return the labeled rows of each fold of a `cv` parameter, as positions among all rows."""
     labeled = np.flatnonzero(~rows.unlabeled)
     codes = rows.codes[labeled]
-    if isinstance(given, Integral):
-        cv = StratifiedKFold(given, shuffle=True, random_state=random_state)
+    if isinstance(cv, Integral):
+        splitter = StratifiedKFold(cv, shuffle=True, random_state=random_state)
     else:
-        cv = check_cv(given, codes, classifier=True)
+        splitter = check_cv(cv, codes, classifier=True)
     with warnings.catch_warnings():
         # A class with fewer rows than folds is in every fit nevertheless, as is checked below.
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)
-        folds = [test for _, test in cv.split(_safe_indexing(rows.X, labeled), codes)]
+        folds = [test for _, test in splitter.split(_safe_indexing(rows.X, labeled), codes)]
     tested = np.bincount(np.concatenate(folds), minlength=len(labeled))
     if not tested.all():
         raise ValueError(
-            f"cv={given!r} never tests {np.sum(tested == 0)} of the {len(labeled)} labeled "
+            f"cv={cv!r} never tests {np.sum(tested == 0)} of the {len(labeled)} labeled "
             "rows. Pass a splitter that tests every row, such as StratifiedKFold."
         )
     for number, fold in enumerate(folds, start=1):
@@ -275,15 +262,12 @@ def _compared(
 
 
 def called(name: str) -> str:
-    """Return what messages call a classifier."""
+    """Return how messages refer to a classifier."""
     return name if name == BASELINE else f"candidate {name!r}"
 
 
 def moved(baseline: Any, candidates: Named, steps: Vector, response: Response) -> Any:
-    """Return the baseline moved by steps; the baseline itself where all steps are zero.
-
-    All are fitted. Steps are not negative, with a sum of at most 1.
-    """
+    """Return a fitted baseline moved towards fitted candidates; itself if all steps are zero."""
     taken = [(each, float(a)) for each, a in zip(candidates, steps, strict=True) if a > 0.0]
     if not taken:
         return baseline
@@ -293,9 +277,9 @@ def moved(baseline: Any, candidates: Named, steps: Vector, response: Response) -
 class MovedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     r"""A fitted classifier, moved towards others: :math:`g + \sum_k a_k (c_k - g)`.
 
-    It is made of fitted classifiers, and is not to be fitted. Steps are positive, with a sum of at
-    most 1. Probabilities are moved, or scores on targets coded 0 and 1; of linear classifiers of
-    neverworse, moved scores are linear again, with `coef_` and `intercept_`.
+    All classifiers are fitted. Steps are positive, with a sum of at most 1. What is moved are
+    probabilities, or scores on targets coded 0 and 1. Moved scores of linear classifiers of
+    neverworse are linear again, with `coef_` and `intercept_`.
     """
 
     def __init__(
@@ -311,46 +295,38 @@ class MovedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def classes_(self) -> AnyArray:
-        """The classes in sorted order."""
         return np.sort(np.asarray(self.baseline.classes_))
 
     @property
     def n_features_in_(self) -> int:
-        """The number of columns of X."""
         return self.baseline.n_features_in_
 
     @property
     def feature_names_in_(self) -> AnyArray:
-        """Names of the columns of X."""
         return self.baseline.feature_names_in_
 
     @property
     def coef_(self) -> Matrix:
-        """Weights of the columns."""
         return self._linear("coef_")
 
     @property
     def intercept_(self) -> Vector:
-        """What is added to the weighted columns."""
         return self._linear("intercept_")
 
     def predict(self, X: Any) -> AnyArray:
-        """Return the class of each row: the one with the largest score."""
         return self.classes_[self._scores(X).argmax(axis=1)]
 
     def predict_proba(self, X: Any) -> Matrix:
-        """Return probabilities: the moved ones, or those nearest to the moved scores."""
         scores = self._scores(X)
+        # The probabilities that are nearest to the scores.
         return scores if self.response == "predict_proba" else Simplex().project(scores.T).T
 
     @available_if(lambda self: self.response == "score")  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Vector:
-        """Return the moved scores, less one half; for several classes, a column for each."""
         scores = self._scores(X) - 0.5
         return scores if scores.shape[1] > 2 else scores[:, 1]
 
     def _scores(self, X: Any) -> Matrix:
-        """Return the moved scores, a column for each class."""
         scores = (1.0 - sum(self.steps)) * self._scores_of(self.baseline, X)
         for (_, model), step in zip(self.candidates, self.steps, strict=True):
             scores += step * self._scores_of(model, X)
@@ -367,7 +343,6 @@ class MovedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.response != "score":
             raise AttributeError(f"moved probabilities are not linear, so there is no {name}")
         models = (self.baseline, *(model for _, model in self.candidates))
-        # A classifier that hands its rows on has the weights inside.
+        # Meta-estimators have the weights in the estimator that they wrap.
         parts = [getattr(getattr(m, "estimator_", m), name) for m in models]
-        sizes = [1.0 - sum(self.steps), *self.steps]
-        return np.sum([a * np.asarray(part) for a, part in zip(sizes, parts, strict=True)], axis=0)
+        return np.tensordot([1.0 - sum(self.steps), *self.steps], np.array(parts), axes=1)

@@ -9,8 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 import random
-from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,13 +76,16 @@ class AuditResult:
     n_counted: int
 
 
-class Comparison(ABC):
+class _Comparison:
     """A candidate against the baseline, on rows drawn at random.
 
-    The verdict is wrong with a probability of at most `delta`.
+    The verdict is wrong with a probability of at most `delta`. In subclasses, `draw` returns a row
+    by its position in the order of draws, `count` counts labels up to the first drawn row without
+    one, and `interval` and `step` are those of `AuditResult`.
     """
 
     _process: Any  # the evidence of the labels so far
+    draw: Callable[[int], int | None]
 
     def __init__(self, differs: Mask, delta: float) -> None:
         self.differs = differs
@@ -91,32 +93,6 @@ class Comparison(ABC):
         self.log_threshold = math.log(1.0 / delta)
         self.verdict = UNDECIDED if self.n_differing else NOT_WORSE
         self._position = 0  # of the last draw that was new
-
-    @abstractmethod
-    def draw(self, number: int) -> int | None:
-        """Return a drawn row by its position in the order of draws; None if there is none."""
-
-    @abstractmethod
-    def count(self, labels: Mapping[int, int]) -> None:
-        """Count the labels of drawn rows, up to the first one without a label."""
-
-    @property
-    @abstractmethod
-    def interval(self) -> tuple[float, float]:
-        """Bounds of the candidate's loss minus that of the baseline, per unlabeled row."""
-
-    @property
-    @abstractmethod
-    def step(self) -> float:
-        """How far the baseline may be moved towards the candidate."""
-
-    @abstractmethod
-    def forecast(self, asked: Collection[int]) -> int:
-        """Return how many more labels a verdict is likely to take."""
-
-    @abstractmethod
-    def numbers(self) -> list[float]:
-        """Return numbers that identify the comparison."""
 
     @property
     def n_counted(self) -> int:
@@ -137,13 +113,13 @@ class Comparison(ABC):
         return None
 
 
-class ErrorComparison(Comparison):
+class ErrorComparison(_Comparison):
     """Error rates, by rows that get different classes, drawn without replacement.
 
     A label shows that the candidate is right (1), that the baseline is right (0), or, with more
     than two classes, neither (½). The candidate has no more errors than the baseline exactly if
-    these numbers add up to at least half the number of rows. Classifiers are given by codes of the
-    classes that they predict, and the order is a random one of all rows.
+    these numbers add up to at least half the number of rows. Classifiers are given by the codes of
+    their predicted classes; `order` is a random order of all rows.
     """
 
     def __init__(
@@ -187,16 +163,18 @@ class ErrorComparison(Comparison):
         return float(self.verdict == NOT_WORSE)
 
     def forecast(self, asked: Collection[int]) -> int:  # noqa: ARG002
+        """Return how many more labels a verdict is likely to take."""
         if self.verdict != UNDECIDED:
             return 0
         return self._process.forecast(self._worse, self._not_worse)
 
     def numbers(self) -> list[float]:
+        """Return numbers that identify the comparison."""
         codes = np.stack([self._baseline, self._candidate])
         return [float(self.n_differing), *map(float, codes @ np.arange(1, codes.shape[1] + 1))]
 
 
-class BrierComparison(Comparison):
+class BrierComparison(_Comparison):
     r"""Brier scores, by rows drawn with probabilities in proportion to what their label can change.
 
     With probabilities g and c = g + t, moving by a changes the squared loss of a row with the
@@ -280,6 +258,7 @@ class BrierComparison(Comparison):
         return self._scale * (self._squares - 2.0 * (self._offset + self._range * theta))
 
     def forecast(self, asked: Collection[int]) -> int:
+        """Return how many more labels a verdict is likely to take."""
         if self.verdict != UNDECIDED or not self.n_open(asked):
             return 0
         process, boundary = self._process, (self._squares / 2.0 - self._offset) / self._range
@@ -295,11 +274,15 @@ class BrierComparison(Comparison):
         return max(1, round(float(new.sum())))
 
     def numbers(self) -> list[float]:
+        """Return numbers that identify the comparison."""
         return [float(self.n_differing), self._squares, self._offset, self._range]
 
 
+Comparison = ErrorComparison | BrierComparison
+
+
 def shared_classes(named: Named, loss: str) -> AnyArray:
-    """Return the classes of fitted classifiers, which all of them must share."""
+    """Return the classes of fitted classifiers; raise an error if they are not the same."""
     for name, model in named:
         if loss == "brier":
             check_classifier(f"The classifier {name!r}", model)
@@ -329,12 +312,11 @@ def digest(X: Any) -> str:
 
 
 def _parts(X: Any) -> Iterable[Any]:
-    """Return the arrays of which rows consist."""
     if sparse.issparse(X):
         X = X.tocsr()
         return X.data, X.indices, X.indptr, X.shape
     if hasattr(X, "columns"):
         return list(map(str, X.columns)), *(X[column] for column in X.columns)
-    if hasattr(X, "n_rows"):  # rows in files: by their size, and by what the classifiers say
+    if hasattr(X, "n_rows"):  # rows in files, whose values would have to be read again
         return ((X.n_rows, X.n_columns),)
     return (X,)

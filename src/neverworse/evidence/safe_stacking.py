@@ -13,7 +13,7 @@ from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils.validation import _num_samples
 
 from neverworse._typing import AnyArray, Matrix, Vector
 from neverworse.estimators import (
@@ -234,46 +234,22 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
         return self
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters; if `deep`, the candidates and theirs as well.
-
-        Parameters
-        ----------
-        deep : bool, default=True
-
-        Returns
-        -------
-        params : dict
-        """
+        """Return the parameters; if `deep`, also the candidates and their parameters."""
         params: dict[str, Any] = self._get_params("candidates", deep=deep)
         return params
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, also of candidates by their names: ``name__parameter``.
-
-        Parameters
-        ----------
-        **params : dict
-
-        Returns
-        -------
-        self : object
-        """
+        """Set parameters, also those of candidates: ``name__parameter``."""
         self._set_params("candidates", **params)
         return self
 
     @property
     def coef_(self) -> Matrix:
-        """Coefficients, if the model is linear."""
-        return self._of_model("coef_")
+        return self._fitted().coef_
 
     @property
     def intercept_(self) -> Vector:
-        """Intercepts, if the model is linear."""
-        return self._of_model("intercept_")
-
-    def _of_model(self, name: str) -> AnyArray:
-        check_is_fitted(self, "model_")
-        return getattr(self.model_, name)
+        return self._fitted().intercept_
 
     def _can(self, method: str) -> bool:
         if hasattr(self, "model_"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -135,11 +136,10 @@ class SequentialAudit:
         self._seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
         self._asked: dict[int, None] = {}  # rows, in the order in which they were asked for
         self._labels: dict[int, int] = {}  # codes of their labels
-        self._rows_digest: str | None = None
-        self._start()
+        self._count_all()
 
-    def _start(self) -> None:
-        """Start without any counted label."""
+    def _count_all(self) -> None:
+        """Start again, and count all labels."""
         delta = (1.0 - self.level) / len(self._named)
         base, *others = self._responses
         self._comparisons: dict[str, Comparison] = {}
@@ -150,6 +150,7 @@ class SequentialAudit:
             else:
                 found = BrierComparison(base, theirs, f"{self._seed} {k}", delta)
             self._comparisons[name] = found
+        self._count()
 
     def next(self, n: int = 1) -> Indices:
         """Return rows to label, first those that were requested before and have no label yet.
@@ -234,8 +235,7 @@ class SequentialAudit:
                 raise ValueError(f"Row {row} has no label that could be withdrawn.")
         for row in withdrawn:
             self._labels.pop(row, None)
-        self._start()
-        self._count()
+        self._count_all()
 
     @property
     def results_(self) -> dict[str, AuditResult]:
@@ -259,19 +259,23 @@ class SequentialAudit:
         )
 
     @property
+    def _best(self) -> Comparison:
+        return self._comparisons[self.candidate_]
+
+    @property
     def verdict_(self) -> str:
         """The current verdict."""
-        return self._comparisons[self.candidate_].verdict
+        return self._best.verdict
 
     @property
     def interval_(self) -> tuple[float, float]:
-        """Bounds of the loss of `candidate_` less that of the baseline."""
-        return self._comparisons[self.candidate_].interval
+        """Bounds of the loss of `candidate_` minus that of the baseline."""
+        return self._best.interval
 
     @property
     def step_(self) -> float:
         """How far the baseline may be moved towards `candidate_`."""
-        return self._comparisons[self.candidate_].step
+        return self._best.step
 
     @property
     def model_(self) -> Any:
@@ -285,7 +289,7 @@ class SequentialAudit:
     @property
     def expected_labels_(self) -> int:
         """How many more labels a verdict is likely to take."""
-        return self._comparisons[self.candidate_].forecast(self._asked)
+        return self._best.forecast(self._asked)
 
     @property
     def n_labels_(self) -> int:
@@ -294,9 +298,9 @@ class SequentialAudit:
 
     def summary(self) -> str:
         """Return the state of the audit as a paragraph."""
-        name, (low, high) = self.candidate_, self.interval_
-        result, loss = self._comparisons[name], _LOSSES[self.loss]
-        who = "the candidate" if len(self._named) == 1 else f"the candidate {name!r}"
+        result, loss = self._best, _LOSSES[self.loss]
+        low, high = result.interval
+        who = "the candidate" if len(self._named) == 1 else f"the candidate {self.candidate_!r}"
         higher = f"higher than that of the baseline on these {count(self._n_rows, 'row')}"
         likely = f"with probability {self.level:.3g}, the {loss} of {who} is"
         labels = count(self.n_labels_, "label")
@@ -312,6 +316,10 @@ class SequentialAudit:
             f"{count(result.n_differing, 'row')}; {labels} so far."
         )
 
+    @cached_property
+    def _digest(self) -> str:
+        return digest(self._X)
+
     def state(self) -> dict[str, Any]:
         """Return the state without models and rows, as a dict that JSON can store.
 
@@ -319,8 +327,6 @@ class SequentialAudit:
         -------
         state : dict
         """
-        if self._rows_digest is None:
-            self._rows_digest = digest(self._X)
         return {
             "format": FORMAT,
             "version": VERSION,
@@ -328,7 +334,7 @@ class SequentialAudit:
             "level": self.level,
             "seed": self._seed,
             "classes": self.classes_.tolist(),
-            "rows": self._rows_digest,
+            "rows": self._digest,
             "comparisons": {name: c.numbers() for name, c in self._comparisons.items()},
             "asked": list(self._asked),
             "labels": [[row, code] for row, code in self._labels.items()],
@@ -366,7 +372,7 @@ class SequentialAudit:
             raise ValueError(f"{path} has version {state['version']}; this reads {VERSION}.")
         audit = cls(baseline, candidate, X_unlabeled, loss=state["loss"], level=state["level"])
         audit._seed = state["seed"]
-        audit._start()
+        audit._count_all()
         mine = audit.state()
         if mine["rows"] != state["rows"]:
             raise ValueError(
@@ -382,7 +388,6 @@ class SequentialAudit:
                 "The classifiers are not those that the audit began with: names, classes or "
                 "predictions have changed. A refitted model needs a new audit."
             )
-        audit._asked = dict.fromkeys(state["asked"])
-        audit._labels = dict(state["labels"])
+        audit._asked, audit._labels = dict.fromkeys(state["asked"]), dict(state["labels"])
         audit._count()
         return audit
