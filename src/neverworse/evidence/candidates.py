@@ -30,6 +30,7 @@ from neverworse.estimators import (
     class_scores,
     predicted_codes,
     scores_of,
+    with_null_markers,
 )
 from neverworse.methods import SelfLearningClassifier
 from neverworse.projection import Simplex
@@ -62,7 +63,7 @@ def default_candidates(n_labeled: int, random_state: Any, *, sparse: bool = Fals
 
 
 def check_names(candidates: list[Any]) -> Named:
-    """Return candidates if they are names, all different, with classifiers."""
+    """Return candidates; raise an error unless they are (name, classifier), with unique names."""
     pairs = all(isinstance(p, tuple) and len(p) == 2 and isinstance(p[0], str) for p in candidates)
     if not candidates or not pairs or len(dict(candidates)) < len(candidates):
         raise ValueError(
@@ -73,7 +74,7 @@ def check_names(candidates: list[Any]) -> Named:
 
 
 def check_classifier(subject: str, estimator: Any) -> None:
-    """Check that an estimator, fitted or not, is a classifier that has probabilities."""
+    """Raise an error unless an estimator, fitted or not, is a classifier with probabilities."""
     if isinstance(estimator, type) or not (
         hasattr(estimator, "predict") and is_classifier(estimator)
     ):
@@ -115,22 +116,20 @@ def fit_to_rows(name: str, estimator: Any, rows: LabeledRows) -> Any:
 
 
 def _fitted(estimator: Any, rows: LabeledRows) -> Any:
-    settings = estimator.get_params()
-    markers = [key for key in settings if key.split("__")[-1] == "missing_label"]
-    if markers:
+    settings, model = estimator.get_params(), with_null_markers(estimator)
+    if any(key.split("__")[-1] == "missing_label" for key in settings):
         labels = rows.classes[rows.codes].astype(object)
         labels[rows.unlabeled] = None
-        model = clone(estimator).set_params(**dict.fromkeys(markers, np.nan))
         return model.fit(rows.X, labels, **_weights_of(model, rows.weights))
     kinds = map(type, (estimator, *settings.values()))
     if any(kind.__module__.startswith("sklearn.semi_supervised") for kind in kinds):
-        return CodedClassifier(clone(estimator)).fit(rows)
-    known, model = rows.labeled(), clone(estimator)
+        return CodedClassifier(model).fit(rows)
+    known = rows.labeled()
     return model.fit(known.X, rows.classes[known.codes], **_weights_of(model, known.weights))
 
 
 def _weights_of(estimator: Any, weights: Vector | None) -> dict[str, Vector]:
-    """Return the weights of rows as arguments of `fit`; none if the estimator takes none."""
+    """Return row weights as arguments of `fit`; none if the estimator does not accept any."""
     if weights is None:
         return {}
     if has_fit_parameter(estimator, "sample_weight"):

@@ -294,15 +294,15 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
         )
         candidates = list(zip(names, models[1:], strict=True))
         model = moved(models[0], candidates, evidence.steps, self.response_)
-        f, g = (
-            scores_of_model("model", each, rows.X, self.response_, len(rows.codes)).T.squeeze()
+        scores = [
+            scores_of_model(BASELINE, each, rows.X, self.response_, len(rows.codes)).T.squeeze()
             for each in (model, models[0])
-        )
+        ]
+        codes = np.where(rows.unlabeled, -1, rows.codes)
         self.certificate_ = audit(
-            f,
-            g,
+            *scores,
             None,
-            np.where(rows.unlabeled, -1, rows.codes),
+            codes,
             response=self.response_,
             sample_weight=rows.weights,
             missing_label=-1,

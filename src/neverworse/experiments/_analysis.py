@@ -102,8 +102,8 @@ def table(
 ) -> pd.DataFrame:
     """Return the cells of Table 1, with p-values and a "mark": "better", "worse" or "".
 
-    Tests are corrected for all data sets and methods of the paper, whichever of them were run, since
-    marks are compared with published ones. Better and worse are one family each, as in the paper.
+    Tests are corrected for all data sets and methods of the paper, whichever of them were run,
+    since marks are compared with published ones. Better and worse are one family each.
     """
     values = errors_of_repeats(measurements, protocol)
     cells = []
