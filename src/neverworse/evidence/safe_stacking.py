@@ -294,15 +294,15 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
         )
         candidates = list(zip(names, models[1:], strict=True))
         model = moved(models[0], candidates, evidence.steps, self.response_)
-        scores = [
+        f, g = (
             scores_of_model(BASELINE, each, rows.X, self.response_, len(rows.codes)).T.squeeze()
             for each in (model, models[0])
-        ]
-        codes = np.where(rows.unlabeled, -1, rows.codes)
+        )
         self.certificate_ = audit(
-            *scores,
+            f,
+            g,
             None,
-            codes,
+            np.where(rows.unlabeled, -1, rows.codes),
             response=self.response_,
             sample_weight=rows.weights,
             missing_label=-1,
