@@ -20,6 +20,7 @@ from sklearn.semi_supervised import SelfTrainingClassifier
 from sklearn.utils import _safe_indexing
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter
 
 from neverworse._typing import AnyArray, Indices, Matrix, Vector
@@ -89,7 +90,13 @@ def check_classifier(subject: str, estimator: Any) -> None:
         )
 
 
-def fit_to_rows(name: str, estimator: Any, rows: LabeledRows) -> Any:
+def fit_all(named: Named, rows: LabeledRows, n_jobs: int | None) -> list[Any]:
+    """Return copies of all classifiers, fitted in parallel."""
+    jobs = (delayed(_fit)(called(name), model, rows) for name, model in named)
+    return list(Parallel(n_jobs=n_jobs)(jobs))
+
+
+def _fit(name: str, estimator: Any, rows: LabeledRows) -> Any:
     """Return a copy of a classifier, fitted to the rows that it can learn from.
 
     A classifier of neverworse, or one that contains one, gets all rows, with null values for
@@ -214,13 +221,12 @@ def out_of_fold(
     named: Named,
     rows: LabeledRows,
     folds: list[Indices],
-    fit: Callable[[LabeledRows], list[Any]],
     response: Response,
+    n_jobs: int | None,
 ) -> tuple[Matrix, Matrix, Matrix]:
     """Fit everything without the labels of each fold, and compare on them.
 
-    `named` has the baseline first. `folds` are positions of labeled rows, each in one or more of
-    them. `fit` returns all classifiers, fitted to rows of which some have hidden labels. Returns
+    `named` has the baseline first; every labeled row is in one or more of the folds. Returns
     `products`, `squares` and `gram` of `Evidence`.
     """
     labeled, unlabeled = np.flatnonzero(~rows.unlabeled), np.flatnonzero(rows.unlabeled)
@@ -231,7 +237,7 @@ def out_of_fold(
     for fold in folds:
         hidden = rows.unlabeled.copy()
         hidden[fold] = True
-        models = fit(replace(rows, unlabeled=hidden))
+        models = fit_all(named, replace(rows, unlabeled=hidden), n_jobs)
         g, t = _compared(named, models, rows.X, fold, response)
         targets = np.eye(len(rows.classes))[:, rows.codes[fold]]
         error = targets[-len(g) :] - g  # of two classes, the second has a score
@@ -326,22 +332,20 @@ class MovedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return scores if scores.shape[1] > 2 else scores[:, 1]
 
     def _scores(self, X: Any) -> Matrix:
-        scores = (1.0 - sum(self.steps)) * self._scores_of(self.baseline, X)
-        for (_, model), step in zip(self.candidates, self.steps, strict=True):
-            scores += step * self._scores_of(model, X)
-        return scores
-
-    def _scores_of(self, model: Any, X: Any) -> Matrix:
         if self.response == "score":
-            return class_scores(model, X)
-        order = np.argsort(model.classes_, kind="stable")
-        return np.asarray(model.predict_proba(X), dtype=np.float64)[:, order]
+            return self._sum(lambda model: class_scores(model, X))
+        return self._sum(lambda m: np.asarray(m.predict_proba(X))[:, np.argsort(m.classes_)])
 
     def _linear(self, name: str) -> AnyArray:
         """Return the moved weights or intercepts, if all classifiers have them."""
         if self.response != "score":
             raise AttributeError(f"moved probabilities are not linear, so there is no {name}")
-        models = (self.baseline, *(model for _, model in self.candidates))
         # Meta-estimators have the weights in the estimator that they wrap.
-        parts = [getattr(getattr(m, "estimator_", m), name) for m in models]
-        return np.tensordot([1.0 - sum(self.steps), *self.steps], np.array(parts), axes=1)
+        return self._sum(lambda model: getattr(getattr(model, "estimator_", model), name))
+
+    def _sum(self, part: Callable[[Any], Any]) -> AnyArray:
+        """Return the weighted sum of what `part` returns for each classifier."""
+        total = (1.0 - sum(self.steps)) * np.asarray(part(self.baseline), dtype=np.float64)
+        for (_, model), step in zip(self.candidates, self.steps, strict=True):
+            total += step * np.asarray(part(model), dtype=np.float64)
+        return total

@@ -12,7 +12,6 @@ from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import _BaseComposition
-from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples
 
 from neverworse._typing import AnyArray, Matrix, Vector
@@ -33,11 +32,10 @@ from neverworse.evidence.candidates import (
     BASELINE,
     Named,
     Response,
-    called,
     check_classifier,
     check_names,
     default_candidates,
-    fit_to_rows,
+    fit_all,
     labeled_folds,
     moved,
     out_of_fold,
@@ -272,19 +270,14 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
 
     def _fit_rows(self, named: Named, rows: LabeledRows) -> None:
         names = [name for name, _ in named[1:]]
-        models = self._fit_all(named, rows)
+        models = fit_all(named, rows, self.n_jobs)
         linear = self.response == "auto" and all(map(has_class_scores, models))
         self.response_ = "score" if linear else "predict_proba"
         folds = labeled_folds(rows, self.cv, self.random_state)
-        products, squares, gram = out_of_fold(
-            named, rows, folds, lambda seen: self._fit_all(named, seen), self.response_
-        )
         n_unlabeled = int(rows.unlabeled.sum())
         evidence = Evidence(
             names,
-            products,
-            squares,
-            gram,
+            *out_of_fold(named, rows, folds, self.response_, self.n_jobs),
             n_unlabeled,
             None if rows.weights is None else rows.weights[~rows.unlabeled],
             level=self.level,
@@ -312,18 +305,13 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
         self.baseline_, self.candidates_ = models[0], dict(candidates)
         self.model_ = model
 
-    def _fit_all(self, named: Named, rows: LabeledRows) -> list[Any]:
-        """Return copies of all classifiers, fitted to rows of which some have hidden labels."""
-        jobs = (delayed(fit_to_rows)(called(name), model, rows) for name, model in named)
-        return list(Parallel(n_jobs=self.n_jobs)(jobs))
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         parts = [LeastSquaresClassifierCV() if self.baseline is None else self.baseline]
         try:
             parts += [estimator for _, estimator in self.candidates or []]
             theirs = [get_tags(part).input_tags for part in parts]
-        except (AttributeError, TypeError, ValueError):  # what is wrong is for `fit` to say
+        except (AttributeError, TypeError, ValueError):  # `fit` explains what is wrong
             return tags
         tags.input_tags.sparse = all(their.sparse for their in theirs)
         tags.input_tags.allow_nan = all(their.allow_nan for their in theirs)

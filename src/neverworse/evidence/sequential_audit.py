@@ -68,8 +68,8 @@ class SequentialAudit:
     expected_labels_ : int
         Rough forecast of how many more labels a verdict takes.
     candidate_ : str
-        The candidate that these attributes describe: the one with the smallest upper bound of its
-        loss.
+        The candidate that these attributes describe: the one with the best verdict and then the
+        smallest upper bound of its loss.
     results_ : dict of str to AuditResult
         The same for every candidate by name ("candidate" if there is only one).
     n_labels_ : int
@@ -239,7 +239,6 @@ class SequentialAudit:
 
     @property
     def results_(self) -> dict[str, AuditResult]:
-        """The state of the audit of every candidate, by name."""
         return {
             name: AuditResult(
                 c.verdict, c.interval, c.step, c.forecast(self._asked), c.n_differing, c.n_counted
@@ -249,7 +248,6 @@ class SequentialAudit:
 
     @property
     def candidate_(self) -> str:
-        """The candidate with the best verdict and then the smallest upper bound of its loss."""
         return min(
             self._comparisons,
             key=lambda name: (
@@ -264,22 +262,18 @@ class SequentialAudit:
 
     @property
     def verdict_(self) -> str:
-        """The current verdict."""
         return self._best.verdict
 
     @property
     def interval_(self) -> tuple[float, float]:
-        """Bounds of the loss of `candidate_` minus that of the baseline."""
         return self._best.interval
 
     @property
     def step_(self) -> float:
-        """How far the baseline may be moved towards `candidate_`."""
         return self._best.step
 
     @property
     def model_(self) -> Any:
-        """The baseline, moved by the step."""
         name, step = self.candidate_, self.step_
         model = dict(self._named)[name]
         if step == 1.0:
@@ -288,12 +282,10 @@ class SequentialAudit:
 
     @property
     def expected_labels_(self) -> int:
-        """How many more labels a verdict is likely to take."""
         return self._best.forecast(self._asked)
 
     @property
     def n_labels_(self) -> int:
-        """The number of labels so far."""
         return len(self._labels)
 
     def summary(self) -> str:
@@ -304,15 +296,15 @@ class SequentialAudit:
         higher = f"higher than that of the baseline on these {count(self._n_rows, 'row')}"
         likely = f"with probability {self.level:.3g}, the {loss} of {who} is"
         labels = count(self.n_labels_, "label")
-        told = {
+        statement = {
             NOT_WORSE: f"Not worse: {likely} not {higher}.",
             WORSE: f"Worse: {likely} {higher}.",
             UNDECIDED: f"Undecided after {labels}: the {loss} of {who} may be {higher}, or not. "
             f"About {self.expected_labels_:,} more labels are likely to decide.",
         }[result.verdict]
         return printed(
-            f"{told} A two-sided interval of the same probability for the difference reaches from "
-            f"{number(low)} to {number(high)}. The two differ on "
+            f"{statement} A two-sided interval of the same probability for the difference reaches "
+            f"from {number(low)} to {number(high)}. The two differ on "
             f"{count(result.n_differing, 'row')}; {labels} so far."
         )
 
