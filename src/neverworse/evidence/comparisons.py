@@ -243,7 +243,7 @@ class BrierComparison(_Comparison):
         return float(np.clip(gain / self._squares, 0.0, 1.0))
 
     def _bounds(self) -> tuple[float, float]:
-        """Return bounds of θ: with confidence, and by what the labels so far leave open."""
+        """Return bounds of θ: those of the process, and what the labels so far make certain."""
         if not self.n_differing:
             return 0.0, 0.0
         rows = np.fromiter(self._known, np.intp)
@@ -254,7 +254,7 @@ class BrierComparison(_Comparison):
         return low, max(low, min(self._process.high, certain + max(missing, 0.0)))
 
     def _change(self, theta: float) -> float:
-        """Return the change of the loss per row, all the way to the candidate."""
+        """Return the change of the loss per row from the baseline to the candidate."""
         return self._scale * (self._squares - 2.0 * (self._offset + self._range * theta))
 
     def forecast(self, asked: Collection[int]) -> int:
@@ -262,7 +262,7 @@ class BrierComparison(_Comparison):
         if self.verdict != UNDECIDED or not self.n_open(asked):
             return 0
         process, boundary = self._process, (self._squares / 2.0 - self._offset) / self._range
-        # The mean if the probabilities of the one were right, or those of the other.
+        # The mean if the probabilities of the candidate, or those of the baseline, were right.
         side = 0.5 if process.total >= boundary * process.n_drawn else -0.5
         prior = boundary + side * self._squares / self._range
         theta = (process.total + PRIOR_DRAWS * prior) / (process.n_drawn + PRIOR_DRAWS)

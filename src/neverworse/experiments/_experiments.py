@@ -1,4 +1,4 @@
-"""The experiments: which rows they draw, what they fit and what they measure."""
+"""The experiments: rows that are drawn, models that are fitted, and what is measured."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows drawn from a data set: labeled ones first, then unlabeled ones, and others for tests."""
+    """Training rows drawn from a data set, labeled ones first, and test rows."""
 
     X: Matrix
     y: HiddenLabels
@@ -125,33 +125,28 @@ class Sample:
             first = kept if method.loss == "quadratic" else []
             yield method, make_pipeline(*first, method.make(protocol)).fit(self.X, self.y)
 
-    def measure_test(self, method: Method, model: Any) -> Record:
-        """Return the error and the mean loss on the tested rows."""
-        wrong = model.predict(self.X_test) != self.y_test
-        losses = method.losses(model, self.X_test, self.y_test)
-        return {"error": float(wrong.mean()), "test_loss": float(losses.mean())}
+    def measure(self, method: Method, model: Any, *, training: bool = True) -> Record:
+        """Return the error and the mean loss on the test rows, and losses on the training rows.
 
-    def measure(self, method: Method, model: Pipeline) -> Record:
-        """Return also the mean loss on labeled rows, and on all training rows with true labels.
-
-        Where the method has started from a supervised model of its own, also the loss of that one
-        on all training rows.
+        These are the mean loss on labeled rows, on all training rows with their true labels, and
+        that of the supervised model that the method started from, if it has one.
         """
-        losses = method.losses(model, self.X, self.y.y_true)
-        record = {
-            **self.measure_test(method, model),
-            "labeled_loss": float(losses[: self.n_labeled].mean()),
-            "training_loss": float(losses.mean()),
-        }
-        start = supervised_of(model)
-        if start is not None:
-            own = method.losses(start, self.X, self.y.y_true)
-            record["own_supervised_loss"] = float(own.mean())
+        wrong = model.predict(self.X_test) != self.y_test
+        test = method.losses(model, self.X_test, self.y_test)
+        record = {"error": float(wrong.mean()), "test_loss": float(test.mean())}
+        if training:
+            losses = method.losses(model, self.X, self.y.y_true)
+            record["labeled_loss"] = float(losses[: self.n_labeled].mean())
+            record["training_loss"] = float(losses.mean())
+            start = supervised_of(model)
+            if start is not None:
+                own = method.losses(start, self.X, self.y.y_true)
+                record["own_supervised_loss"] = float(own.mean())
         return record
 
 
 def supervised_of(model: Any) -> Any:
-    """Return the supervised model that a model started from, for the same rows; None if none."""
+    """Return the supervised model that a model, or a pipeline, started from; None if none."""
     if not isinstance(model, Pipeline):
         return getattr(model, "supervised_", None)
     start = supervised_of(model[-1])
@@ -161,10 +156,7 @@ def supervised_of(model: Any) -> Any:
 def draw_labeled(
     y: AnyArray, rows: AnyArray, n_labeled: int, rng: np.random.Generator
 ) -> tuple[AnyArray, AnyArray]:
-    """Choose rows that keep their labels: one of each class, and the others by chance.
-
-    Returns these and, in random order, the rest of the given rows; y has the classes of all rows.
-    """
+    """Draw labeled rows, at least one of each class; return them and the rest, in random order."""
     first = [rng.choice(rows[y[rows] == label]) for label in (0, 1)]
     others = rng.permutation(rows[~np.isin(rows, first)])
     n_others = n_labeled - len(first)
@@ -172,10 +164,7 @@ def draw_labeled(
 
 
 def draw_folds(y: AnyArray, rng: np.random.Generator) -> Iterator[AnyArray]:
-    """Yield the tested rows of ten folds: every row once, and each class in every fold.
-
-    All folds but the last have ⌊n / 10⌋ rows; the last has all others.
-    """
+    """Yield the test rows of ten folds with both classes; all but the last have ⌊n / 10⌋ rows."""
     pairs = np.column_stack(
         [rng.permutation(np.flatnonzero(y == label))[:N_FOLDS] for label in (0, 1)]
     )
@@ -192,17 +181,14 @@ def unlabeled_sizes(largest: int) -> list[int]:
 
 
 def principal_components(X: Matrix, protocol: Protocol) -> Matrix:
-    """Return principal components with 99 % of the variance, if the protocol wants them."""
+    """Return principal components with 99 % of the variance, if the protocol has them."""
     if not protocol.principal_components:
         return X
     return np.asarray(PCA(EXPLAINED, svd_solver="full").fit_transform(X))
 
 
 def _robustness(data: Data, protocol: Protocol, rng: np.random.Generator, _: int) -> list[Record]:
-    """Draw labeled, unlabeled and tested rows, and measure the losses on all of them.
-
-    Unlabeled and tested rows are drawn with replacement from all rows, labeled ones included.
-    """
+    """Draw unlabeled and test rows with replacement from all rows, labeled ones included."""
     X, y = data
     labeled, _rest = draw_labeled(y, np.arange(len(y)), protocol.n_labeled(X.shape[1]), rng)
     unlabeled, test = rng.integers(0, len(y), (2, N_DRAWN))
@@ -214,10 +200,7 @@ def _robustness(data: Data, protocol: Protocol, rng: np.random.Generator, _: int
 
 
 def _curves(data: Data, protocol: Protocol, rng: np.random.Generator, _: int) -> list[Record]:
-    """Fit to growing sets of unlabeled rows, and test on all rows that are left.
-
-    A size that leaves no row for tests is left out.
-    """
+    """Fit to growing sets of unlabeled rows, and test on the rest, as long as there is one."""
     X, y = data
     labeled, rest = draw_labeled(y, np.arange(len(y)), protocol.n_labeled(X.shape[1]), rng)
     independent = [name for name in CURVE_METHODS if not METHODS[name].uses_unlabeled]
@@ -230,7 +213,11 @@ def _curves(data: Data, protocol: Protocol, rng: np.random.Generator, _: int) ->
         sample = Sample.of(data, labeled, rest[:size], rest[size:])
         fitted = fitted or list(sample.fit(independent, protocol))
         records += [
-            {"method": method.name, "n_unlabeled": size, **sample.measure_test(method, model)}
+            {
+                "method": method.name,
+                "n_unlabeled": size,
+                **sample.measure(method, model, training=False),
+            }
             for method, model in [*fitted, *sample.fit(dependent, protocol)]
         ]
     return records
@@ -248,15 +235,11 @@ def draw_cross_validation(
 
 
 def _table(data: Data, protocol: Protocol, rng: np.random.Generator, _: int) -> list[Record]:
-    """Measure all methods in each of ten folds, in which most training rows lose their labels."""
+    """Measure all methods in ten-fold cross-validation, with few labeled training rows."""
     return [
-        {
-            "method": method.name,
-            "fold": fold,
-            "n_test": len(sample.y_test),
-            **sample.measure(method, model),
-        }
+        {"method": method.name, **facts, **sample.measure(method, model)}
         for fold, sample in enumerate(draw_cross_validation(data, protocol, rng))
+        for facts in [{"fold": fold, "n_test": len(sample.y_test)}]
         for method, model in sample.fit(TABLE_METHODS, protocol)
     ]
 
@@ -269,7 +252,7 @@ def _timing(_: Data, protocol: Protocol, rng: np.random.Generator, repeat: int) 
     seed = int(rng.integers(2**31))
     X, truth = make_two_gaussians(N_LABELED + sizes[-1], N_FEATURES, random_state=seed)
     y = np.where(np.arange(len(truth)) < N_LABELED, truth, -1)
-    protocol = replace(protocol, cutoff=None)  # which would leave nothing out of such rows
+    protocol = replace(protocol, cutoff=None)  # no direction of these rows would be left out
     records = []
     for size in [sizes[0], *sizes]:  # the first once more, to warm up
         for name in TIMING_METHODS:
