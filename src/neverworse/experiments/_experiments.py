@@ -212,14 +212,9 @@ def _curves(data: Data, protocol: Protocol, rng: np.random.Generator, _: int) ->
             break
         sample = Sample.of(data, labeled, rest[:size], rest[size:])
         fitted = fitted or list(sample.fit(independent, protocol))
-        records += [
-            {
-                "method": method.name,
-                "n_unlabeled": size,
-                **sample.measure(method, model, training=False),
-            }
-            for method, model in [*fitted, *sample.fit(dependent, protocol)]
-        ]
+        for method, model in [*fitted, *sample.fit(dependent, protocol)]:
+            measured = sample.measure(method, model, training=False)
+            records.append({"method": method.name, "n_unlabeled": size, **measured})
     return records
 
 
