@@ -1,10 +1,9 @@
 """Data from OpenML, through scikit-learn and a web server on this machine."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer
+from sklearn.utils import Bunch
 
 from neverworse.datasets import DataNotFoundError, load_paper_dataset, user_cache
 from neverworse.datasets import _sources as sources
@@ -13,8 +12,8 @@ from neverworse.datasets._sources import find, read_csv
 from tests.datasets.data import DATA, needs_data
 
 # Tumours are at OpenML as well, under names and codes of their own. scikit-learn has the same.
-WDBC = replace(FACTS["WDBC"], packages=())
-AT_OPENML = [name for name, facts in FACTS.items() if facts.openml is not None]
+WDBC = Bunch(**(FACTS["WDBC"] | {"packages": []}))
+AT_OPENML = [name for name, facts in FACTS.items() if "openml" in facts]
 # What OpenML has as categories.
 NOMINAL = {"Haberman": {1}, "SPECT": set(range(22)), "Mammography": {1, 2}}
 # How OpenML names the classes, in the paper's order.
@@ -37,17 +36,17 @@ def tumours():
 
 def test_fetched_once_and_kept(openml):
     openml.offer(1510, *tumours(), "Class")
-    found, source, _ = find(WDBC, None, True)
-    assert source == "OpenML, data set 1510"
+    found = find(WDBC, None, True)
+    assert found.source == "OpenML, data set 1510"
     X, y = load_breast_cancer(return_X_y=True)
-    np.testing.assert_array_equal(found.X, X)
-    np.testing.assert_array_equal(found.y, y)
+    np.testing.assert_array_equal(found.data, X)
+    np.testing.assert_array_equal(found.target, y)
     n_asked = len(openml.asked)
     assert n_asked >= 4
-    again, source, _ = find(WDBC, None, True)
-    assert source == str(user_cache() / "wdbc.csv")
-    np.testing.assert_array_equal(again.X, X)
-    np.testing.assert_array_equal(again.y, y)
+    again = find(WDBC, None, True)
+    assert again.source == str(user_cache() / "wdbc.csv")
+    np.testing.assert_array_equal(again.data, X)
+    np.testing.assert_array_equal(again.target, y)
     assert len(openml.asked) == n_asked
     assert [path.name for path in user_cache().iterdir()] == ["wdbc.csv"]
 
@@ -56,17 +55,15 @@ def test_a_damaged_cache_is_replaced(openml):
     openml.offer(1510, *tumours(), "Class")
     user_cache().mkdir(parents=True)
     (user_cache() / "wdbc.csv").write_text("nonsense")
-    *_, tried = find(WDBC, None, True)
-    assert "no column" in tried[0][1]
-    *_, tried = find(WDBC, None, True)
-    assert tried == ()
+    assert "no column" in find(WDBC, None, True).tried[0][1]
+    assert find(WDBC, None, True).tried == ()
 
 
 def test_a_cache_that_cannot_be_written_does_not_matter(openml):
     openml.offer(1510, *tumours(), "Class")
     user_cache().parent.mkdir(parents=True)
     user_cache().write_text("a file where the folder should be")
-    assert find(WDBC, None, True)[1] == "OpenML, data set 1510"
+    assert find(WDBC, None, True).source == "OpenML, data set 1510"
 
 
 def refused(facts=WDBC):
@@ -118,7 +115,7 @@ def test_numbers_among_categories(openml):
     columns = {"a": ["'7'", "5", "6"], "b": None, "class": ["x", "y"]}
     rows = [["5", "1.5", "x"], ["?", "?", "y"], ["'7'", "2", "y"]]
     openml.offer(5, columns, rows, "class")
-    facts = replace(WDBC, openml=5, columns=("a", "b"), counts=[2, 1])
+    facts = Bunch(**(WDBC | {"openml": 5, "columns": ("a", "b"), "counts": [2, 1]}))
     raw = sources.read_openml(facts)
     np.testing.assert_array_equal(raw.values, [[5, 1.5], [np.nan, np.nan], [7, 2]])
     assert raw.labels.tolist() == ["B", "M", "M"]
@@ -128,7 +125,9 @@ def test_repeated_rows_are_left_out_where_they_may_be(openml):
     columns = {"a": None, "class": ["0", "1"]}
     rows = [["3", "1"], ["2", "0"], ["3", "1"], ["1", "1"], ["2", "0"], ["3", "0"], ["4", "1"]]
     openml.offer(5, columns, rows, "class")
-    facts = replace(WDBC, openml=5, columns=("a",), counts=[2, 3], openml_repeats_rows=True)
+    facts = Bunch(
+        **(WDBC | {"openml": 5, "columns": ("a",), "counts": [2, 3], "openml_repeats_rows": True})
+    )
     raw = sources.read_openml(facts)
     assert raw.values.ravel().tolist() == [3, 2, 1, 3, 4]
     assert raw.labels.tolist() == ["B", "M", "B", "M", "B"]

@@ -24,11 +24,7 @@ SHARED = {
     "data_folders",
     "default_candidates",
     "equidistant",
-    "find_step",
-    "fit_to_rows",
-    "labeled_folds",
     "moved",
-    "out_of_fold",
     "user_cache",
 }
 

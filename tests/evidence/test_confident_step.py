@@ -8,13 +8,10 @@ from scipy import stats
 
 from neverworse.evidence.confident_step import (
     Direction,
-    OutOfFold,
-    Sample,
+    Evidence,
     best_direction,
     best_weights,
-    find_step,
     joint_direction,
-    lower_bounds,
 )
 
 
@@ -23,15 +20,16 @@ def corner(k, n):
     return [np.array(p) / n for p in product(range(n + 1), repeat=k) if sum(p) <= n]
 
 
-def sample_of(values, gram, n_unlabeled=200):
-    return Sample(values, np.ones(len(values)), gram, len(values) - 1, n_unlabeled)
+def evidence_of(values, gram, n_unlabeled=200):
+    names = [f"candidate {k}" for k in range(values.shape[1])]
+    return Evidence(names, values, np.zeros_like(values), gram, n_unlabeled)
 
 
 def some(k, seed, signal=0.05, n=80):
     """Numbers of rows, and mean products of candidates."""
     rng = np.random.default_rng(seed)
     t = rng.normal(size=(50, k)) @ rng.normal(size=(k, k)) * 0.3
-    return sample_of(signal + 0.15 * rng.normal(size=(n, k)), t.T @ t / 50)
+    return evidence_of(signal + 0.15 * rng.normal(size=(n, k)), t.T @ t / 50)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -65,15 +63,14 @@ def test_without_a_positive_bound_there_is_no_step():
 
 @pytest.mark.parametrize("seed", range(6))
 def test_best_is_the_best_of_all_single_ones(seed):
-    sample = some(4, seed)
-    bounds = sample.values.mean(axis=0) - stats.t.ppf(1 - 0.05 / 4, 79) * np.sqrt(
-        sample.values.var(axis=0, ddof=1) * (1 / 80 + 1 / 200)
+    evidence = some(4, seed)
+    mean = evidence.products.mean(axis=0)
+    bounds = mean - stats.t.ppf(1 - 0.05 / 4, 79) * np.sqrt(
+        evidence.products.var(axis=0, ddof=1) * (1 / 80 + 1 / 200)
     )
-    np.testing.assert_allclose(lower_bounds(sample, 0.05), bounds, rtol=1e-9)
-    found = best_direction(sample, 0.05)
-    singles = [
-        Direction(np.ones(1), sample.gram[k, k], sample.mean[k], bounds[k]) for k in range(4)
-    ]
+    np.testing.assert_allclose(evidence.lower_bounds, bounds, rtol=1e-9)
+    found = best_direction(evidence)
+    singles = [Direction(np.ones(1), evidence.gram[k, k], mean[k], bounds[k]) for k in range(4)]
     assert found.change(found.low) == pytest.approx(min(one.change(one.low) for one in singles))
 
 
@@ -82,7 +79,7 @@ def test_the_estimate_of_a_blend_has_no_bias_however_its_weights_are_chosen():
     values = np.array([[0.3, -0.2], [-0.1, 0.4], [-0.25, -0.1]])
     gram, b = np.array([[0.2, 0.05], [0.05, 0.1]]), values.mean(axis=0)
     errors = [
-        (found := joint_direction(sample_of(values[list(rows)], gram), 0.05)).b - found.weights @ b
+        (found := joint_direction(evidence_of(values[list(rows)], gram))).b - found.weights @ b
         for rows in product(range(3), repeat=4)
     ]
     assert np.mean(errors) == pytest.approx(0.0, abs=1e-15)
@@ -95,8 +92,8 @@ def test_a_blend_of_candidates_that_say_nothing_is_rarely_moved_to():
     for _ in range(150):
         t = 0.1 * rng.normal(size=(460, 4)) * rng.uniform(size=(460, 1))
         error = (rng.random(460) < 0.3) - 0.3
-        sample = sample_of(t[:60] * error[:60, None], t[60:].T @ t[60:] / 400, 400)
-        moved += joint_direction(sample, 0.05).step > 0.0
+        evidence = evidence_of(t[:60] * error[:60, None], t[60:].T @ t[60:] / 400, 400)
+        moved += joint_direction(evidence).step > 0.0
     assert moved <= 13  # of 150; more than 5 % are expected to reach that once in 30 cases
 
 
@@ -106,8 +103,8 @@ def test_a_blend_beats_each_of_two_halves():
     first = rng.random(2000) < 0.5
     t = 0.3 * np.column_stack([first, ~first])
     d = t * (0.12 + 0.05 * rng.normal(size=(2000, 1)))
-    sample = sample_of(d[:200], t.T @ t / 2000, 1800)
-    both, one = joint_direction(sample, 0.05), best_direction(sample, 0.05)
+    evidence = evidence_of(d[:200], t.T @ t / 2000, 1800)
+    both, one = joint_direction(evidence), best_direction(evidence)
     np.testing.assert_allclose(both.weights, [0.5, 0.5], atol=0.1)
     assert both.change(both.low) < one.change(one.low) < 0.0
 
@@ -115,22 +112,22 @@ def test_a_blend_beats_each_of_two_halves():
 @pytest.mark.parametrize("combine", ["best", "joint"])
 def test_candidates_that_equal_the_baseline_have_no_step(combine):
     zeros = np.zeros((20, 2))
-    found = OutOfFold(["a", "b"], zeros, zeros, np.zeros((2, 2)), 50)
-    evidence = find_step(found, 0.95, combine, control_variate=True, loss="Brier score")
-    assert evidence.steps.tolist() == [0.0, 0.0]
+    gram = np.zeros((2, 2))
+    found = Evidence(["a", "b"], zeros, zeros, gram, 50, combine=combine, control_variate=True)
+    assert found.steps.tolist() == [0.0, 0.0]
 
 
 def test_copies_of_a_candidate_change_nothing_for_a_blend():
     single = some(1, 0, signal=0.1)
-    copies = sample_of(np.repeat(single.values, 3, axis=1), np.full((3, 3), single.gram[0, 0]))
-    one, many = (joint_direction(sample, 0.05) for sample in (single, copies))
+    copies = evidence_of(np.repeat(single.products, 3, axis=1), np.full((3, 3), single.gram[0, 0]))
+    one, many = (joint_direction(evidence) for evidence in (single, copies))
     assert (many.step, many.low) == pytest.approx((one.step, one.low))
     assert one.step > 0.0
 
 
 def test_a_blend_of_one_candidate_is_that_candidate():
-    sample = some(1, 0, signal=0.1)
-    both, one = joint_direction(sample, 0.05), best_direction(sample, 0.05)
+    evidence = some(1, 0, signal=0.1)
+    both, one = joint_direction(evidence), best_direction(evidence)
     assert (both.b, both.low, both.step) == pytest.approx((one.b, one.low, one.step))
 
 
@@ -140,8 +137,7 @@ def test_weights_of_rows_count_as_in_a_ratio_of_means(find):
     rng = np.random.default_rng(0)
     d, s = rng.normal(size=(50, 1)), rng.integers(1, 4, 50).astype(float)
     gram = np.eye(1)
-    found = [OutOfFold(["a"], d, d**2, gram, 0, w).sample() for w in (s, 2 * s)]
-    ones = [find(sample, 0.05) for sample in found]
+    ones = [find(Evidence(["a"], d, d**2, gram, 0, w)) for w in (s, 2 * s)]
     assert ones[0].b == pytest.approx(np.average(d[:, 0], weights=s))
     assert (ones[0].b, ones[0].low) == pytest.approx((ones[1].b, ones[1].low))
     draws = [
@@ -158,11 +154,13 @@ def test_control_variates_are_unbiased_and_tighter():
     for _ in range(400):
         squares = rng.normal(size=(230, 1)) ** 2
         d = 0.7 * squares + 0.5 * rng.normal(size=(230, 1)) + 0.1
-        found = OutOfFold(["a"], d[:30], squares[:30], squares[30:].mean(axis=0)[:, None], 200)
-        samples = [found.sample(control_variate=control) for control in (False, True)]
-        errors.append([(sample.mean[0] - d[30:].mean()) ** 2 for sample in samples])
-        sums = [np.sum(sample.spread**2) for sample in samples]
-        sizes.append([one.variance(each, each) for one, each in zip(samples, sums, strict=True)])
+        gram = squares[30:].mean(axis=0)[:, None]
+        found = [
+            Evidence(["a"], d[:30], squares[:30], gram, 200, control_variate=control)
+            for control in (False, True)
+        ]
+        errors.append([(each.estimates[0] - d[30:].mean()) ** 2 for each in found])
+        sizes.append([each.covariance[0, 0] for each in found])
     errors, sizes = np.mean(errors, axis=0), np.mean(sizes, axis=0)
     np.testing.assert_allclose(errors, sizes, rtol=0.25)
     assert errors[1] < 0.6 * errors[0]

@@ -50,7 +50,7 @@ def test_evidence_equals_its_closed_form_for_all_sequences(m):
         for k in range(t + 1):
             expected = evidence_above(m, null, k, t)
             for numbers in ([1] * k + [0] * (t - k), [0] * (t - k) + [1] * k):
-                found = np.exp(observed(m, 1.0, numbers).log_e_above(null))
+                found = np.exp(observed(m, 1.0, numbers).log_e(null, above=True))
                 assert found == pytest.approx(np.inf if expected is None else float(expected))
 
 
@@ -139,10 +139,10 @@ def test_a_wrong_verdict_is_ever_reached_with_at_most_its_probability(m):
     null = -(-m // 2) - 1
 
     def above(numbers):
-        return observed(m, 1.0, numbers).log_e_above(null) >= LOG_20
+        return observed(m, 1.0, numbers).log_e(null, above=True) >= LOG_20
 
     def below(numbers):
-        return observed(m, 1.0, numbers).log_e_below(null + 1) >= LOG_20
+        return observed(m, 1.0, numbers).log_e(null + 1, above=False) >= LOG_20
 
     for total in range(m + 1):
         assert ever(m, total, above if total <= null else below) <= Fraction(1, 20)
@@ -155,9 +155,9 @@ def test_numbers_of_one_half_keep_evidence_below_one_on_average(population):
     for t in range(1, m + 1):
         processes = [observed(m, 0.5, order[:t]) for order in orders]
         for null in np.arange(total, m, 0.5):  # the sum is not above any of these
-            assert np.mean([np.exp(p.log_e_above(null)) for p in processes]) <= 1 + 1e-12
+            assert np.mean([np.exp(p.log_e(null, above=True)) for p in processes]) <= 1 + 1e-12
         for null in np.arange(0.5, total + 0.25, 0.5):
-            assert np.mean([np.exp(p.log_e_below(null)) for p in processes]) <= 1 + 1e-12
+            assert np.mean([np.exp(p.log_e(null, above=False)) for p in processes]) <= 1 + 1e-12
     for process in processes:  # all numbers are known
         assert process.low == process.high == total
 
@@ -209,5 +209,5 @@ def test_large_populations_stay_finite():
     process = DrawnWithoutReplacement(100_000, 1.0, LOG_20)
     for x in [1, 1, 0] * 40:
         process.observe(x)
-    assert 0 < process.log_e_above(49_999) < np.inf
+    assert 0 < process.log_e(49_999, above=True) < np.inf
     assert 45_000 < process.low < 66_666 < process.high < 85_000

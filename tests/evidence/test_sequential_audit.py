@@ -358,7 +358,7 @@ def test_rows_that_were_not_asked_for_are_refused():
     audit = SequentialAudit(baseline, candidate, X, random_state=0)
     asked = audit.next(2)
     other = next(row for row in range(30) if row not in asked)
-    with pytest.raises(ValueError, match="would void its guarantee"):
+    with pytest.raises(ValueError, match="would void the guarantee"):
         audit.record([asked[0], other], truth[[asked[0], other]])
     assert audit.n_labels_ == 0  # all or nothing
 

@@ -24,75 +24,91 @@ def cancer():
     return load_breast_cancer(return_X_y=True)
 
 
-@pytest.fixture
-def said():
-    return []
-
-
 def quick(repeats, **settings):
     return Plan(["robustness"], ["WDBC"], repeats, **settings)
 
 
-def test_any_number_of_processes_and_interruptions(tmp_path, said):
+def test_any_number_of_processes_and_interruptions(tmp_path):
     """The same bits from one process, from two, and from a run that goes on where another was."""
-    alone = run(quick(3), tmp_path / "alone", jobs=1, say=said.append)
-    together = run(quick(3), tmp_path / "together", jobs=2, say=said.append)
-    run(quick(1), tmp_path / "resumed", jobs=1, say=said.append)
-    resumed = run(quick(3), tmp_path / "resumed", jobs=2, say=said.append)
+    alone = run(quick(3), tmp_path / "alone", jobs=1)
+    together = run(quick(3), tmp_path / "together", jobs=2)
+    run(quick(1), tmp_path / "resumed", jobs=1)
+    resumed = run(quick(3), tmp_path / "resumed", jobs=2)
     assert alone == together == resumed
     assert list(alone["robustness"]["WDBC"]) == [0, 1, 2]
-    assert not said
 
 
-def test_only_what_is_missing_is_run(tmp_path, said, monkeypatch):
-    first = run(quick(2), tmp_path, jobs=1, say=said.append)
+def test_only_what_is_missing_is_run(tmp_path, monkeypatch):
+    first = run(quick(2), tmp_path, jobs=1)
     ran = []
     original = Task.run
     monkeypatch.setattr(Task, "run", lambda task: ran.append(task.repeat) or original(task))
-    more = run(quick(3), tmp_path, jobs=1, say=said.append)
+    more = run(quick(3), tmp_path, jobs=1)
     assert ran == [2]
     assert more["robustness"]["WDBC"][1] == first["robustness"]["WDBC"][1]
-    fewer = run(quick(1), tmp_path, jobs=1, say=said.append)
+    fewer = run(quick(1), tmp_path, jobs=1)
     assert ran == [2]
     assert list(fewer["robustness"]["WDBC"]) == [0]
 
 
-def test_other_settings_give_other_numbers(tmp_path, said):
+def test_other_settings_give_other_numbers(tmp_path):
     found = [
-        run(quick(1, **settings), tmp_path / str(k), jobs=1, say=said.append)
+        run(quick(1, **settings), tmp_path / str(k), jobs=1)
         for k, settings in enumerate([{}, {"seed": 1}, {"protocol": "text"}])
     ]
     assert found[0] != found[1]
     assert found[0] != found[2]
 
 
-def test_another_seed_does_not_reuse_results(tmp_path, said):
-    run(quick(1), tmp_path, jobs=1, say=said.append)
-    again = run(quick(1, seed=1), tmp_path, jobs=1, say=said.append)
-    assert again == run(quick(1, seed=1), tmp_path / "fresh", jobs=1, say=said.append)
-    (message,) = said
-    assert "another seed" in message
+def test_another_seed_does_not_reuse_results(tmp_path):
+    run(quick(1), tmp_path, jobs=1)
+    again = run(quick(1, seed=1), tmp_path, jobs=1)
+    assert again == run(quick(1, seed=1), tmp_path / "fresh", jobs=1)
 
 
-def test_results_of_other_methods_are_not_reused(tmp_path, said, monkeypatch):
-    run(quick(1), tmp_path, jobs=1, say=said.append)
+def test_results_of_other_methods_are_not_reused(tmp_path, monkeypatch):
+    run(quick(1), tmp_path, jobs=1)
     other = replace(METHODS["Projection"], make=lambda _: ICLSClassifier(alpha=1.0))
     monkeypatch.setitem(METHODS, "Projection", other)
-    again = run(quick(1), tmp_path, jobs=1, say=said.append)
-    assert again == run(quick(1), tmp_path / "fresh", jobs=1, say=said.append)
-    (message,) = said
-    assert "another definition of the methods" in message
+    again = run(quick(1), tmp_path, jobs=1)
+    assert again == run(quick(1), tmp_path / "fresh", jobs=1)
 
 
-def test_results_of_another_default_are_not_reused(tmp_path, said, monkeypatch):
-    run(quick(1), tmp_path, jobs=1, say=said.append)
+def folders(place):
+    return {path.parent for path in place.rglob("settings.json")}
+
+
+def test_results_of_another_default_are_not_reused(tmp_path, monkeypatch):
+    run(quick(1), tmp_path, jobs=1)
+    before = folders(tmp_path)
     monkeypatch.setattr(
         ProjectedLeastSquaresClassifier.__init__,
         "__kwdefaults__",
         {**ProjectedLeastSquaresClassifier.__init__.__kwdefaults__, "tol": 1e-3},
     )
-    run(quick(1), tmp_path, jobs=1, say=said.append)
-    assert "another definition of the methods" in said[0]
+    run(quick(1), tmp_path, jobs=1)
+    assert len(folders(tmp_path) - before) == 1
+
+
+def test_results_of_other_default_candidates_are_not_reused(tmp_path, monkeypatch):
+    """The evidence experiment is stored with everything that it fits, and with its constants."""
+    from neverworse.experiments import _experiments
+
+    plan = Plan(["evidence"], ["WDBC"], 0)
+    run(plan, tmp_path, jobs=1)
+    candidates = _experiments.default_candidates
+    fewer = lambda *args, **kwargs: candidates(*args, **kwargs)[:-1]  # noqa: E731
+    other = lambda *args, **kwargs: [  # noqa: E731
+        (name, model.set_params(**({"n_estimators": 7} if name == "random forest" else {})))
+        for name, model in candidates(*args, **kwargs)
+    ]
+    changes = [("default_candidates", fewer), ("default_candidates", other)]
+    for k, (name, value) in enumerate([*changes, ("MOST_QUESTIONS", 41)], start=2):
+        monkeypatch.setattr(_experiments, name, value)
+        run(plan, tmp_path, jobs=1)
+        assert len(folders(tmp_path)) == k
+    run(plan, tmp_path, jobs=1)
+    assert len(folders(tmp_path)) == 4
 
 
 @pytest.mark.parametrize("name", ["Supervised", "Self-Learning", "USM", "ICLS", "Projection"])

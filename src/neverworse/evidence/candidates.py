@@ -1,8 +1,4 @@
-"""Candidates of all kinds: how they are fitted, compared on unseen labels, and moved towards.
-
-Semi-supervised candidates get all rows, with a marker where the label is missing; all others get
-the labeled rows only. Fold by fold, they are compared on labels that they have not seen.
-"""
+"""Candidates: how they are fitted, compared by cross-validation, and combined with a baseline."""
 
 from __future__ import annotations
 
@@ -13,7 +9,6 @@ from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
-from scipy import sparse
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier
 from sklearn.ensemble import RandomForestClassifier
@@ -25,6 +20,7 @@ from sklearn.semi_supervised import SelfTrainingClassifier
 from sklearn.utils import _safe_indexing
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter
 
 from neverworse._typing import AnyArray, Indices, Matrix, Vector
@@ -35,8 +31,8 @@ from neverworse.estimators import (
     class_scores,
     predicted_codes,
     scores_of,
+    with_null_markers,
 )
-from neverworse.evidence.confident_step import OutOfFold
 from neverworse.methods import SelfLearningClassifier
 from neverworse.projection import Simplex
 
@@ -44,16 +40,16 @@ Named = list[tuple[str, Any]]  # classifiers with their names
 Response = Literal["predict_proba", "score"]
 
 BASELINE = "baseline"
-# Labels up to which a kernel is exact, and landmarks beyond: more take many times as long.
-FEW, N_LANDMARKS = 200, 50
+# The largest number of labels for an exact kernel, and the number of landmarks beyond, for speed.
+MOST_EXACT, N_LANDMARKS = 200, 50
 
 
-def default_candidates(rows: LabeledRows, random_state: Any) -> Named:
-    """Return what people would try, linear and not, supervised and semi-supervised."""
-    scaler = StandardScaler(with_mean=not sparse.issparse(rows.X))
+def default_candidates(n_labeled: int, random_state: Any, *, sparse: bool = False) -> Named:
+    """Return linear and nonlinear, supervised and semi-supervised classifiers."""
+    scaler = StandardScaler(with_mean=not sparse)
     logistic = make_pipeline(scaler, LogisticRegression(max_iter=1000))
-    # The usual baseline with a smooth nonlinear kernel in place of columns, tuned as it is.
-    landmarks = None if np.count_nonzero(~rows.unlabeled) <= FEW else N_LANDMARKS
+    # The default baseline, with a kernel.
+    landmarks = None if n_labeled <= MOST_EXACT else N_LANDMARKS
     kernel = LeastSquaresClassifierCV(
         kernel="rbf", gamma="loo", n_components=landmarks, random_state=random_state
     )
@@ -68,7 +64,7 @@ def default_candidates(rows: LabeledRows, random_state: Any) -> Named:
 
 
 def check_names(candidates: list[Any]) -> Named:
-    """Return candidates if they are names, all different, with classifiers."""
+    """Return candidates; raise an error unless they are (name, classifier), with unique names."""
     pairs = all(isinstance(p, tuple) and len(p) == 2 and isinstance(p[0], str) for p in candidates)
     if not candidates or not pairs or len(dict(candidates)) < len(candidates):
         raise ValueError(
@@ -79,7 +75,7 @@ def check_names(candidates: list[Any]) -> Named:
 
 
 def check_classifier(subject: str, estimator: Any) -> None:
-    """Check that an estimator, fitted or not, is a classifier that has probabilities."""
+    """Raise an error unless an estimator, fitted or not, is a classifier with probabilities."""
     if isinstance(estimator, type) or not (
         hasattr(estimator, "predict") and is_classifier(estimator)
     ):
@@ -94,12 +90,18 @@ def check_classifier(subject: str, estimator: Any) -> None:
         )
 
 
-def fit_to_rows(name: str, estimator: Any, rows: LabeledRows) -> Any:
+def fit_all(named: Named, rows: LabeledRows, n_jobs: int | None) -> list[Any]:
+    """Return copies of all classifiers, fitted in parallel."""
+    jobs = (delayed(_fit)(called(name), model, rows) for name, model in named)
+    return list(Parallel(n_jobs=n_jobs)(jobs))
+
+
+def _fit(name: str, estimator: Any, rows: LabeledRows) -> Any:
     """Return a copy of a classifier, fitted to the rows that it can learn from.
 
-    A classifier of neverworse, or one that contains such a one, gets all rows, with null values as
-    markers; so does one of `sklearn.semi_supervised`, with -1. All others get the labeled rows.
-    Weights of rows are passed on to those that take them. The name is for messages.
+    A classifier of neverworse, or one that contains one, gets all rows, with null values for
+    missing labels; one of `sklearn.semi_supervised` gets all rows, with -1. All others get the
+    labeled rows. Row weights are passed to those that accept them. The name is for messages.
     """
     try:
         model = _fitted(estimator, rows)
@@ -121,22 +123,20 @@ def fit_to_rows(name: str, estimator: Any, rows: LabeledRows) -> Any:
 
 
 def _fitted(estimator: Any, rows: LabeledRows) -> Any:
-    settings = estimator.get_params()
-    markers = [key for key in settings if key.split("__")[-1] == "missing_label"]
-    if markers:
+    settings, model = estimator.get_params(), with_null_markers(estimator)
+    if any(key.split("__")[-1] == "missing_label" for key in settings):
         labels = rows.classes[rows.codes].astype(object)
         labels[rows.unlabeled] = None
-        model = clone(estimator).set_params(**dict.fromkeys(markers, np.nan))
         return model.fit(rows.X, labels, **_weights_of(model, rows.weights))
     kinds = map(type, (estimator, *settings.values()))
     if any(kind.__module__.startswith("sklearn.semi_supervised") for kind in kinds):
-        return CodedClassifier(clone(estimator)).fit(rows)
-    known, model = rows.labeled(), clone(estimator)
+        return CodedClassifier(model).fit(rows)
+    known = rows.labeled()
     return model.fit(known.X, rows.classes[known.codes], **_weights_of(model, known.weights))
 
 
 def _weights_of(estimator: Any, weights: Vector | None) -> dict[str, Vector]:
-    """Return the weights of rows as arguments of `fit`; none if the estimator takes none."""
+    """Return row weights as arguments of `fit`; none if the estimator does not accept any."""
     if weights is None:
         return {}
     if has_fit_parameter(estimator, "sample_weight"):
@@ -150,10 +150,7 @@ def _weights_of(estimator: Any, weights: Vector | None) -> dict[str, Vector]:
 
 
 class CodedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A classifier that is fitted to codes of classes, with -1 for unlabeled rows.
-
-    The fitted one is `estimator_`, whose classes are the positions in `classes_`.
-    """
+    """A classifier whose `estimator_` is fitted to positions in `classes_`, or -1 if unlabeled."""
 
     classes_: AnyArray
 
@@ -161,7 +158,6 @@ class CodedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.estimator = estimator
 
     def fit(self, rows: LabeledRows) -> CodedClassifier:
-        """Fit the classifier to labeled and unlabeled rows."""
         codes = np.where(rows.unlabeled, -1, rows.codes)
         weights = _weights_of(self.estimator, rows.weights)
         self.estimator_ = clone(self.estimator).fit(rows.X, codes, **weights)
@@ -169,11 +165,9 @@ class CodedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, X: Any) -> AnyArray:
-        """Return the class of each row."""
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
     def predict_proba(self, X: Any) -> Matrix:
-        """Return the probabilities of the classes."""
         return self.estimator_.predict_proba(X)
 
 
@@ -194,25 +188,22 @@ def responses(name: str, model: Any, X: Any, loss: str, classes: AnyArray) -> An
     return found
 
 
-def labeled_folds(rows: LabeledRows, given: Any, random_state: Any) -> list[Indices]:
-    """Return the labeled rows of each fold, as positions among all rows.
-
-    Folds are given as an int, a splitter or an iterable; the random state is for a number of them.
-    """
+def labeled_folds(rows: LabeledRows, cv: Any, random_state: Any) -> list[Indices]:
+    """Return the labeled rows of each fold of a `cv` parameter, as positions among all rows."""
     labeled = np.flatnonzero(~rows.unlabeled)
     codes = rows.codes[labeled]
-    if isinstance(given, Integral):
-        cv = StratifiedKFold(given, shuffle=True, random_state=random_state)
+    if isinstance(cv, Integral):
+        splitter = StratifiedKFold(cv, shuffle=True, random_state=random_state)
     else:
-        cv = check_cv(given, codes, classifier=True)
+        splitter = check_cv(cv, codes, classifier=True)
     with warnings.catch_warnings():
         # A class with fewer rows than folds is in every fit nevertheless, as is checked below.
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)
-        folds = [test for _, test in cv.split(_safe_indexing(rows.X, labeled), codes)]
+        folds = [test for _, test in splitter.split(_safe_indexing(rows.X, labeled), codes)]
     tested = np.bincount(np.concatenate(folds), minlength=len(labeled))
     if not tested.all():
         raise ValueError(
-            f"cv={given!r} never tests {np.sum(tested == 0)} of the {len(labeled)} labeled "
+            f"cv={cv!r} never tests {np.sum(tested == 0)} of the {len(labeled)} labeled "
             "rows. Pass a splitter that tests every row, such as StratifiedKFold."
         )
     for number, fold in enumerate(folds, start=1):
@@ -230,24 +221,23 @@ def out_of_fold(
     named: Named,
     rows: LabeledRows,
     folds: list[Indices],
-    fit: Callable[[LabeledRows], list[Any]],
     response: Response,
-) -> OutOfFold:
+    n_jobs: int | None,
+) -> tuple[Matrix, Matrix, Matrix]:
     """Fit everything without the labels of each fold, and compare on them.
 
-    `named` has the baseline first. `folds` are positions of labeled rows, each in one of them or
-    more. `fit` returns all classifiers, fitted to rows of which some have hidden labels.
+    `named` has the baseline first; every labeled row is in one or more of the folds. Returns
+    `products`, `squares` and `gram` of `Evidence`.
     """
-    labeled = np.flatnonzero(~rows.unlabeled)
-    unlabeled = np.flatnonzero(rows.unlabeled)
+    labeled, unlabeled = np.flatnonzero(~rows.unlabeled), np.flatnonzero(rows.unlabeled)
     n, k = len(labeled), len(named) - 1
-    products, squares = np.zeros((n, k)), np.zeros((n, k))
-    gram, tested = np.zeros((k, k)), np.zeros(n)
+    products, squares, tested = np.zeros((n, k)), np.zeros((n, k)), np.zeros((n, 1))
+    gram = np.zeros((k, k))
     n_tested = sum(map(len, folds))
     for fold in folds:
         hidden = rows.unlabeled.copy()
         hidden[fold] = True
-        models = fit(replace(rows, unlabeled=hidden))
+        models = fit_all(named, replace(rows, unlabeled=hidden), n_jobs)
         g, t = _compared(named, models, rows.X, fold, response)
         targets = np.eye(len(rows.classes))[:, rows.codes[fold]]
         error = targets[-len(g) :] - g  # of two classes, the second has a score
@@ -255,20 +245,13 @@ def out_of_fold(
         products[at] += np.einsum("cn,kcn->nk", error, t)
         squares[at] += np.einsum("kcn,kcn->nk", t, t)
         tested[at] += 1.0
-        where = unlabeled if len(unlabeled) else fold
+        where = fold
         if len(unlabeled):
-            t = _compared(named, models, rows.X, unlabeled, response)[1]
+            where, t = unlabeled, _compared(named, models, rows.X, unlabeled, response)[1]
         weights = np.ones(len(where)) if rows.weights is None else rows.weights[where]
         share = len(fold) / n_tested / weights.sum()
         gram += share * np.einsum("n,kcn,lcn->kl", weights, t, t, optimize=True)
-    return OutOfFold(
-        [name for name, _ in named[1:]],
-        products / tested[:, None],
-        squares / tested[:, None],
-        gram,
-        len(unlabeled),
-        None if rows.weights is None else rows.weights[labeled],
-    )
+    return products / tested, squares / tested, gram
 
 
 def _compared(
@@ -284,15 +267,12 @@ def _compared(
 
 
 def called(name: str) -> str:
-    """Return what messages call a classifier."""
+    """Return how messages refer to a classifier."""
     return name if name == BASELINE else f"candidate {name!r}"
 
 
 def moved(baseline: Any, candidates: Named, steps: Vector, response: Response) -> Any:
-    """Return the baseline moved by steps; the baseline itself where all steps are zero.
-
-    All are fitted. Steps are not negative, with a sum of at most 1.
-    """
+    """Return a fitted baseline moved towards fitted candidates; itself if all steps are zero."""
     taken = [(each, float(a)) for each, a in zip(candidates, steps, strict=True) if a > 0.0]
     if not taken:
         return baseline
@@ -302,9 +282,9 @@ def moved(baseline: Any, candidates: Named, steps: Vector, response: Response) -
 class MovedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     r"""A fitted classifier, moved towards others: :math:`g + \sum_k a_k (c_k - g)`.
 
-    It is made of fitted classifiers, and is not to be fitted. Steps are positive, with a sum of at
-    most 1. Probabilities are moved, or scores on targets coded 0 and 1; of linear classifiers of
-    neverworse, moved scores are linear again, with `coef_` and `intercept_`.
+    All classifiers are fitted. Steps are positive, with a sum of at most 1. What is moved are
+    probabilities, or scores on targets coded 0 and 1. Moved scores of linear classifiers of
+    neverworse are linear again, with `coef_` and `intercept_`.
     """
 
     def __init__(
@@ -320,63 +300,52 @@ class MovedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def classes_(self) -> AnyArray:
-        """The classes in sorted order."""
         return np.sort(np.asarray(self.baseline.classes_))
 
     @property
     def n_features_in_(self) -> int:
-        """The number of columns of X."""
         return self.baseline.n_features_in_
 
     @property
     def feature_names_in_(self) -> AnyArray:
-        """Names of the columns of X."""
         return self.baseline.feature_names_in_
 
     @property
     def coef_(self) -> Matrix:
-        """Weights of the columns."""
         return self._linear("coef_")
 
     @property
     def intercept_(self) -> Vector:
-        """What is added to the weighted columns."""
         return self._linear("intercept_")
 
     def predict(self, X: Any) -> AnyArray:
-        """Return the class of each row: the one with the largest score."""
         return self.classes_[self._scores(X).argmax(axis=1)]
 
     def predict_proba(self, X: Any) -> Matrix:
-        """Return probabilities: the moved ones, or those nearest to the moved scores."""
         scores = self._scores(X)
+        # The probabilities that are nearest to the scores.
         return scores if self.response == "predict_proba" else Simplex().project(scores.T).T
 
     @available_if(lambda self: self.response == "score")  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Vector:
-        """Return the moved scores, less one half; for several classes, a column for each."""
         scores = self._scores(X) - 0.5
         return scores if scores.shape[1] > 2 else scores[:, 1]
 
     def _scores(self, X: Any) -> Matrix:
-        """Return the moved scores, a column for each class."""
-        scores = (1.0 - sum(self.steps)) * self._scores_of(self.baseline, X)
-        for (_, model), step in zip(self.candidates, self.steps, strict=True):
-            scores += step * self._scores_of(model, X)
-        return scores
-
-    def _scores_of(self, model: Any, X: Any) -> Matrix:
         if self.response == "score":
-            return class_scores(model, X)
-        order = np.argsort(model.classes_, kind="stable")
-        return np.asarray(model.predict_proba(X), dtype=np.float64)[:, order]
+            return self._sum(lambda model: class_scores(model, X))
+        return self._sum(lambda m: np.asarray(m.predict_proba(X))[:, np.argsort(m.classes_)])
 
     def _linear(self, name: str) -> AnyArray:
         """Return the moved weights or intercepts, if all classifiers have them."""
         if self.response != "score":
             raise AttributeError(f"moved probabilities are not linear, so there is no {name}")
-        models = (self.baseline, *(model for _, model in self.candidates))
-        # A classifier that hands its rows on has the weights inside.
-        parts = [getattr(getattr(m, "estimator_", m), name) for m in models]
-        sizes = [1.0 - sum(self.steps), *self.steps]
-        return np.sum([a * np.asarray(part) for a, part in zip(sizes, parts, strict=True)], axis=0)
+        # Meta-estimators have the weights in the estimator that they wrap.
+        return self._sum(lambda model: getattr(getattr(model, "estimator_", model), name))
+
+    def _sum(self, part: Callable[[Any], Any]) -> AnyArray:
+        """Return the weighted sum of what `part` returns for each classifier."""
+        total = (1.0 - sum(self.steps)) * np.asarray(part(self.baseline), dtype=np.float64)
+        for (_, model), step in zip(self.candidates, self.steps, strict=True):
+            total += step * np.asarray(part(model), dtype=np.float64)
+        return total

@@ -1,7 +1,7 @@
-"""Fitted classifiers on unlabeled rows: which rows tell them apart, and what their labels show.
+"""Comparisons of two fitted classifiers on unlabeled rows, by labels of rows drawn at random.
 
-Labels are fixed, and unknown; chance is only in the order in which rows are drawn. Labels count
-in that order, whenever they come in, so that it does not matter which of the rows were easy.
+Labels are fixed but unknown; only the order of the draws is random. Labels count in that order,
+whenever they come in, so that it does not matter which rows are easy to label.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 import random
-from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,11 +23,11 @@ from neverworse.evidence.e_processes import DrawnWithoutReplacement, DrawnWithRe
 
 NOT_WORSE, WORSE, UNDECIDED = "candidate is not worse", "candidate is worse", "undecided"
 
-# Consecutive draws of known rows, after which the others are too unlikely to wait for.
+# Consecutive draws of known rows after which the remaining rows are given up as too unlikely.
 MOST_REPEATS = 100_000
-# What a forecast expects before any label counts as much as this many of them.
+# The number of draws that the prior expectation of a forecast counts as.
 PRIOR_DRAWS = 10
-# Probabilities that differ by less are equal, but for rounding.
+# Differences of probabilities below this are rounding errors.
 SAME = 1e-12
 
 
@@ -76,13 +76,15 @@ class AuditResult:
     n_counted: int
 
 
-class _Drawn:
+class _Comparison:
     """A candidate against the baseline, on rows drawn at random.
 
-    The verdict is `WORSE` or `NOT_WORSE` by mistake with probability `delta` at most.
+    The verdict is wrong with a probability of at most `delta`. In subclasses, `draw` returns a row
+    by its position in the order of draws, `count` counts labels up to the first drawn row without
+    one, and `interval` and `step` are those of `AuditResult`.
     """
 
-    _process: Any  # the evidence of labels that were counted
+    _process: Any  # the evidence of the labels so far
     draw: Callable[[int], int | None]
 
     def __init__(self, differs: Mask, delta: float) -> None:
@@ -94,7 +96,6 @@ class _Drawn:
 
     @property
     def n_counted(self) -> int:
-        """The number of draws whose label was counted."""
         return self._process.n_drawn
 
     def n_open(self, asked: Collection[int]) -> int:
@@ -112,13 +113,13 @@ class _Drawn:
         return None
 
 
-class ErrorComparison(_Drawn):
+class ErrorComparison(_Comparison):
     """Error rates, by rows that get different classes, drawn without replacement.
 
     A label shows that the candidate is right (1), that the baseline is right (0), or, with more
     than two classes, neither (½). The candidate has no more errors than the baseline exactly if
-    these numbers add up to at least half the number of rows. Classifiers are given by codes of the
-    classes that they predict, and the order is a random one of all rows.
+    these numbers add up to at least half the number of rows. Classifiers are given by the codes of
+    their predicted classes; `order` is a random order of all rows.
     """
 
     def __init__(
@@ -140,29 +141,25 @@ class ErrorComparison(_Drawn):
         self._not_worse = self._worse + unit
 
     def draw(self, number: int) -> int | None:
-        """Return a drawn row by its position in the order of draws; None at the end."""
         return self._order[number] if number < len(self._order) else None
 
     def count(self, labels: Mapping[int, int]) -> None:
-        """Count the labels of drawn rows, up to the first one without a label."""
         while (row := self.draw(self.n_counted)) is not None and row in labels:
             hits = labels[row] == self._candidate[row], labels[row] == self._baseline[row]
             self._process.observe(0.5 + 0.5 * hits[0] - 0.5 * hits[1])
             if self.verdict == UNDECIDED:
-                if self._process.log_e_above(self._worse) >= self.log_threshold:
+                if self._process.log_e(self._worse, above=True) >= self.log_threshold:
                     self.verdict = NOT_WORSE
-                elif self._process.log_e_below(self._not_worse) >= self.log_threshold:
+                elif self._process.log_e(self._not_worse, above=False) >= self.log_threshold:
                     self.verdict = WORSE
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Bounds of the candidate's loss less that of the baseline, per unlabeled row."""
         m, n = self.n_differing, len(self._baseline)
         return (m - 2.0 * self._process.high) / n, (m - 2.0 * self._process.low) / n
 
     @property
     def step(self) -> float:
-        """Classes have no step in between: 1 if the candidate is not worse, otherwise 0."""
         return float(self.verdict == NOT_WORSE)
 
     def forecast(self, asked: Collection[int]) -> int:  # noqa: ARG002
@@ -172,12 +169,12 @@ class ErrorComparison(_Drawn):
         return self._process.forecast(self._worse, self._not_worse)
 
     def numbers(self) -> list[float]:
-        """Return numbers by which the comparison is recognised."""
+        """Return numbers that identify the comparison."""
         codes = np.stack([self._baseline, self._candidate])
         return [float(self.n_differing), *map(float, codes @ np.arange(1, codes.shape[1] + 1))]
 
 
-class BrierComparison(_Drawn):
+class BrierComparison(_Comparison):
     r"""Brier scores, by rows drawn with probabilities in proportion to what their label can change.
 
     With probabilities g and c = g + t, moving by a changes the squared loss of a row with the
@@ -208,7 +205,6 @@ class BrierComparison(_Drawn):
         self._known: dict[int, float] = {}  # of counted rows, their positions in the range
 
     def draw(self, number: int) -> int | None:
-        """Return a drawn row by its position in the order of draws; None if no row differs."""
         if not self.n_differing:
             return None
         while number >= len(self._drawn):
@@ -217,7 +213,6 @@ class BrierComparison(_Drawn):
         return self._drawn[number]
 
     def count(self, labels: Mapping[int, int]) -> None:
-        """Count the labels of drawn rows up to the first without; each draw of a row counts."""
         repeats = 0
         while repeats < MOST_REPEATS and len(self._known) < self.n_differing:
             row = self.draw(self.n_counted)
@@ -237,20 +232,18 @@ class BrierComparison(_Drawn):
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Bounds of the candidate's loss less that of the baseline, per unlabeled row."""
         low, high = self._bounds()
         return self._change(high), self._change(low)
 
     @property
     def step(self) -> float:
-        """The step whose largest change of the loss is smallest."""
         if not self.n_differing:
             return 1.0
         gain = self._offset + self._range * self._bounds()[0]
         return float(np.clip(gain / self._squares, 0.0, 1.0))
 
     def _bounds(self) -> tuple[float, float]:
-        """Return bounds of θ: with confidence, and by what the labels so far leave open."""
+        """Return bounds of θ: those of the process, and what the labels so far make certain."""
         if not self.n_differing:
             return 0.0, 0.0
         rows = np.fromiter(self._known, np.intp)
@@ -261,7 +254,7 @@ class BrierComparison(_Drawn):
         return low, max(low, min(self._process.high, certain + max(missing, 0.0)))
 
     def _change(self, theta: float) -> float:
-        """Return the change of the loss per row, all the way to the candidate."""
+        """Return the change of the loss per row from the baseline to the candidate."""
         return self._scale * (self._squares - 2.0 * (self._offset + self._range * theta))
 
     def forecast(self, asked: Collection[int]) -> int:
@@ -269,7 +262,7 @@ class BrierComparison(_Drawn):
         if self.verdict != UNDECIDED or not self.n_open(asked):
             return 0
         process, boundary = self._process, (self._squares / 2.0 - self._offset) / self._range
-        # The mean if the probabilities of the one were right, or those of the other.
+        # The mean if the probabilities of the candidate, or those of the baseline, were right.
         side = 0.5 if process.total >= boundary * process.n_drawn else -0.5
         prior = boundary + side * self._squares / self._range
         theta = (process.total + PRIOR_DRAWS * prior) / (process.n_drawn + PRIOR_DRAWS)
@@ -281,7 +274,7 @@ class BrierComparison(_Drawn):
         return max(1, round(float(new.sum())))
 
     def numbers(self) -> list[float]:
-        """Return numbers by which the comparison is recognised."""
+        """Return numbers that identify the comparison."""
         return [float(self.n_differing), self._squares, self._offset, self._range]
 
 
@@ -289,7 +282,7 @@ Comparison = ErrorComparison | BrierComparison
 
 
 def shared_classes(named: Named, loss: str) -> AnyArray:
-    """Return the classes of fitted classifiers, which all of them must share."""
+    """Return the classes of fitted classifiers; raise an error if they are not the same."""
     for name, model in named:
         if loss == "brier":
             check_classifier(f"The classifier {name!r}", model)
@@ -319,45 +312,11 @@ def digest(X: Any) -> str:
 
 
 def _parts(X: Any) -> Iterable[Any]:
-    """Return the arrays of which rows consist."""
     if sparse.issparse(X):
         X = X.tocsr()
         return X.data, X.indices, X.indptr, X.shape
     if hasattr(X, "columns"):
         return list(map(str, X.columns)), *(X[column] for column in X.columns)
-    if hasattr(X, "n_rows"):  # rows in files: by their size, and by what the classifiers say
+    if hasattr(X, "n_rows"):  # rows in files, whose values would have to be read again
         return ((X.n_rows, X.n_columns),)
     return (X,)
-
-
-def checked_answers(
-    rows: AnyArray,
-    labels: AnyArray,
-    classes: AnyArray,
-    asked: Container[int],
-    given: Mapping[int, int],
-) -> dict[int, int]:
-    """Return codes of labels by row, which have to be `asked` and agree with those `given`."""
-    if rows.shape != labels.shape or rows.ndim != 1:
-        raise ValueError(f"There are {rows.size} rows, but {labels.size} labels.")
-    code_of = {value: code for code, value in enumerate(classes.tolist())}
-    answers: dict[int, int] = {}
-    for row, label in zip(rows.tolist(), labels.tolist(), strict=True):
-        if row not in asked:
-            raise ValueError(
-                f"Row {row} was not asked for. Only rows that the audit draws at random count: "
-                "labels of rows that people choose would void its guarantee. Label the rows that "
-                "next() returns."
-            )
-        if label not in code_of:
-            raise ValueError(
-                f"Row {row} has the label {label!r}, which is none of the classes of the "
-                f"classifiers: {', '.join(map(repr, code_of))}."
-            )
-        known = answers.setdefault(row, given.get(row, code_of[label]))
-        if known != code_of[label]:
-            raise ValueError(
-                f"Row {row} has the label {label!r}, but was given {classes.tolist()[known]!r} "
-                "before. To correct that, call withdraw() first."
-            )
-    return answers

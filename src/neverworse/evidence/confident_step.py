@@ -1,14 +1,15 @@
-"""The confident step: how far labels that a model has not seen allow to move it.
+"""The confident step: how far out-of-fold labels allow a model to move towards candidates.
 
 Moving scores g by a step towards candidates, g + Σ aₖ tₖ, changes the squared loss by
 a'Ga - 2a'b per row, where G holds the mean products of the differences t, and b the mean of
-t·(y - g). G takes no labels. Of b, out-of-fold rows give an estimate, and a lower confidence bound
-in one direction: towards one candidate, or towards a blend of them.
+t·(y - g). G does not depend on labels. For b, out-of-fold rows give an estimate, and a lower
+confidence bound in one direction: towards one candidate, or towards a blend of them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,165 +18,13 @@ from scipy import linalg, optimize, special
 from neverworse._typing import Indices, Matrix, Vector
 from neverworse._words import count, number, printed
 
-# A candidate that differs from the baseline by less (mean square) is the same one, rounded.
+# A mean square below which a difference from the baseline is rounding error.
 SAME = 1e-20
-# Squares are raised by this share of the mean one, where some candidates are nearly the same.
+# Added to the diagonal of the Gram matrix, relative to its mean: candidates may be nearly equal.
 JITTER = 1e-9
 N_ORDERS = 10  # random orders of the rows, over which a blend is averaged
 N_PARTS = 20  # of the rows; the weights of the blend are updated after each
 LARGE = 1e4  # weight of the constraint Σa ≤ 1, relative to the size of the differences
-
-
-@dataclass(frozen=True)
-class OutOfFold:
-    """Out-of-fold comparisons of candidates with the baseline: all that a step depends on.
-
-    `products` and `squares` are t·(y - g) and t·t of each labeled row and candidate, by models that
-    have not seen its label; `gram` has the mean products of the differences t, over the unlabeled
-    rows. Without any, everything is about new rows.
-    """
-
-    names: list[str]
-    products: Matrix
-    squares: Matrix
-    gram: Matrix
-    n_unlabeled: int
-    weights: Vector | None = None
-
-    def sample(self, *, control_variate: bool = False) -> Sample:
-        """Return numbers of which b is the mean; with control variates, of a smaller variance."""
-        n = len(self.products)
-        s = np.ones(n) if self.weights is None else self.weights / self.weights.mean()
-        if not (control_variate and self.n_unlabeled):
-            return Sample(self.products, s, self.gram, n - 1, self.n_unlabeled)
-        centred = self.squares - s @ self.squares / n
-        spread = s @ centred**2
-        slopes = s @ (centred * self.products) / np.where(spread > 0.0, spread, 1.0)
-        values = self.products - slopes * (self.squares - np.diag(self.gram))
-        return Sample(values, s, self.gram, n - 2, self.n_unlabeled)
-
-
-@dataclass(frozen=True)
-class Sample:
-    """Rows of numbers, one for each candidate, whose mean estimates b."""
-
-    values: Matrix
-    s: Vector  # weights of rows; their mean is 1
-    gram: Matrix
-    df: int  # degrees of freedom of variances
-    n_unlabeled: int
-
-    @property
-    def mean(self) -> Vector:
-        """The estimate of b."""
-        return self.s @ self.values / len(self.s)
-
-    @property
-    def spread(self) -> Matrix:
-        """Weighted deviations of the rows from their mean."""
-        return self.s[:, None] * (self.values - self.mean)
-
-    def variance(self, own: Any, others: Any) -> Any:
-        """Return the variance of a mean of labeled rows less that of unlabeled ones.
-
-        Both are given by the sums of squared deviations that labeled rows would have.
-        """
-        return own / len(self.s) / self.df + others / self.df / (self.n_unlabeled or np.inf)
-
-    def bound(self, b: Any, variance: Any, delta: float) -> Any:
-        """Return lower confidence bounds, by Student's distribution."""
-        return b - special.stdtrit(self.df, 1.0 - delta) * np.sqrt(variance)
-
-
-@dataclass(frozen=True)
-class Direction:
-    """One way to move, with what is known about it."""
-
-    weights: Vector  # of the candidates, with the sum 1; steps are multiples
-    square: float  # mean square of the move
-    b: float  # the estimate of the mean of (move)·(y - g)
-    low: float  # its lower confidence bound
-
-    @property
-    def step(self) -> float:
-        """The multiple that makes the worst change, a²·square - 2a·low, smallest."""
-        if self.low <= 0.0 or self.square <= SAME:
-            return 0.0
-        return min(self.low / self.square, 1.0)
-
-    def change(self, b: float) -> float:
-        """Return the change of the loss per row by the step, if b is what is given."""
-        return self.step * (self.step * self.square - 2.0 * b)
-
-
-def best_direction(sample: Sample, delta: float) -> Direction:
-    """Return the best of the ways towards one candidate.
-
-    Each has a lower confidence bound at level δ/k, so that all of them hold together.
-    """
-    squares, b, low = np.diag(sample.gram), sample.mean, lower_bounds(sample, delta)
-    each = np.eye(len(b))
-    found = [Direction(each[k], float(squares[k]), b[k], low[k]) for k in range(len(b))]
-    return min(found, key=lambda one: one.change(one.low))
-
-
-def lower_bounds(sample: Sample, delta: float) -> Vector:
-    """Return lower confidence bounds of b for all candidates, which hold together."""
-    sums = np.sum(sample.spread**2, axis=0)
-    return sample.bound(sample.mean, sample.variance(sums, sums), delta / len(sums))
-
-
-def joint_direction(sample: Sample, delta: float) -> Direction:
-    r"""Return the way towards a blend of the candidates, whose weights are found row by row.
-
-    Rows are gone through in a random order. The weights :math:`w_i` of a row are those that look
-    best on rows before it, so that :math:`w_i \cdot (d_i - b)` are differences of a martingale: the
-    mean of :math:`w_i \cdot d_i` estimates :math:`\bar w \cdot b` without any bias, however the
-    weights were chosen, and its variance is the mean of their squares. The blend is
-    :math:`\bar w`. Of several orders, the mean is taken; its variance is not larger than the mean.
-    """
-    n = len(sample.values)
-    orders = np.random.default_rng(0).permuted(np.tile(np.arange(n), (N_ORDERS, 1)), axis=1)
-    followed = np.array([_followed(sample, order) for order in orders])
-    each = np.mean(followed, axis=0)
-    weights = sample.s @ each / n
-    own = np.einsum("mnk,nk->mn", followed, sample.spread)
-    variance = sample.variance(np.sum(own**2) / N_ORDERS, np.sum((sample.spread @ weights) ** 2))
-    b = float(sample.s @ np.einsum("nk,nk->n", each, sample.values)) / n
-    low = float(sample.bound(b, variance, delta))
-    return Direction(weights, float(weights @ sample.gram @ weights), b, low)
-
-
-def _followed(sample: Sample, order: Indices) -> Matrix:
-    """Return for each row the weights that look best on rows before it.
-
-    At first, all candidates have the same: as if as many rows as there are candidates had shown
-    that to be best. Where none looks better than the baseline, the weights stay as they are.
-    """
-    n, k = sample.values.shape
-    found, weights = np.empty((n, k)), np.full(k, 1.0 / k)
-    total, seen = sample.gram.sum(axis=1), float(k)
-    for rows in np.array_split(order, min(n, N_PARTS)):
-        best = best_weights(sample.gram, total / seen)
-        weights = best / best.sum() if best.any() else weights
-        found[rows] = weights
-        total = total + sample.s[rows] @ sample.values[rows]
-        seen += float(sample.s[rows].sum())
-    return found
-
-
-def best_weights(gram: Matrix, b: Vector) -> Vector:
-    """Return the weights a ≥ 0, Σa ≤ 1 with the least a'Ga - 2b'a."""
-    k, size = len(b), float(np.trace(gram))
-    if size <= SAME:
-        return np.zeros(k)
-    factor = linalg.cholesky(gram + JITTER * size / k * np.eye(k))
-    aim = linalg.solve_triangular(factor, b, trans=1)
-    found = optimize.nnls(factor, aim)[0]
-    if found.sum() > 1.0:
-        heavy = LARGE * np.sqrt(size)
-        found = optimize.nnls(np.vstack([factor, np.full(k, heavy)]), np.append(aim, heavy))[0]
-    return found / max(1.0, float(found.sum()))
 
 
 @dataclass(frozen=True)
@@ -199,12 +48,16 @@ class Evidence:
     lower_bounds : array of shape (n_candidates,)
         Simultaneous lower confidence bounds of b.
     gram : array of shape (n_candidates, n_candidates)
-        Mean products of the differences t.
+        Mean products of the differences t over the unlabeled rows.
     expected_change, largest_change : float
         Change of the loss per row by the steps: the estimate, and its upper confidence bound. The
         bound is never positive, and 0 for the baseline itself.
+    products, squares : arrays of shape (n_labeled, n_candidates)
+        Out-of-fold t·(y - g) and t·t, from models that have not seen the label of the row.
     differences : array of shape (n_labeled, n_candidates)
         Out-of-fold loss of each candidate minus that of the baseline, for each labeled row.
+    weights : array of shape (n_labeled,) or None
+        Weights of the labeled rows.
     level : float
     combine : {"best", "joint"}
     control_variate : bool
@@ -231,27 +84,60 @@ class Evidence:
     """
 
     names: list[str]
-    steps: Vector
-    estimates: Vector
-    covariance: Matrix
-    lower_bounds: Vector
+    products: Matrix
+    squares: Matrix
     gram: Matrix
-    expected_change: float
-    largest_change: float
-    differences: Matrix
-    level: float
-    combine: str
-    control_variate: bool
-    loss: str
-    n_labeled: int
     n_unlabeled: int
-    assumptions: tuple[str, ...] = field(
-        default=(
-            "labels are missing completely at random",
-            "there are enough labeled rows for means to be nearly normal",
-            "what holds for models fitted without one fold holds for those fitted to all labels",
-        )
+    weights: Vector | None = None
+    level: float = 0.95
+    combine: str = "joint"
+    control_variate: bool = False
+    loss: str = "Brier score"
+    assumptions: tuple[str, ...] = (
+        "labels are missing completely at random",
+        "there are enough labeled rows for means to be nearly normal",
+        "what holds for models fitted without one fold holds for those fitted to all labels",
     )
+
+    # Results are computed when they are first used, and then stored, also in model files.
+
+    @cached_property
+    def _direction(self) -> Direction:
+        return best_direction(self) if self.combine == "best" else joint_direction(self)
+
+    @cached_property
+    def steps(self) -> Vector:
+        return self._direction.step * self._direction.weights
+
+    @cached_property
+    def expected_change(self) -> float:
+        return self._direction.change(self._direction.b)
+
+    @cached_property
+    def largest_change(self) -> float:
+        return self._direction.change(self._direction.low)
+
+    @cached_property
+    def estimates(self) -> Vector:
+        return self._s @ self._values / self.n_labeled
+
+    @cached_property
+    def covariance(self) -> Matrix:
+        products = self._deviations.T @ self._deviations
+        return self._variance(products, products)
+
+    @cached_property
+    def lower_bounds(self) -> Vector:
+        sums = np.sum(self._deviations**2, axis=0)
+        return self._bound(self.estimates, self._variance(sums, sums), len(sums))
+
+    @cached_property
+    def differences(self) -> Matrix:
+        return self.squares - 2.0 * self.products
+
+    @cached_property
+    def n_labeled(self) -> int:
+        return len(self.products)
 
     @property
     def chosen(self) -> list[str]:
@@ -277,36 +163,130 @@ class Evidence:
 
     def summary(self) -> str:
         """Return the statement, the steps and the assumptions as a paragraph."""
-        parts = [self.statement]
-        if self.chosen:
-            taken = zip(self.names, self.steps, strict=True)
-            told = ", ".join(f"{step:.2f} towards {name!r}" for name, step in taken if step > 0.0)
-            parts.append(f"Step: {told}.")
-            parts.append(f"This assumes that {'; that '.join(self.assumptions)}.")
-        return " ".join(parts)
+        if not self.chosen:
+            return self.statement
+        steps = zip(self.names, self.steps, strict=True)
+        moves = ", ".join(f"{step:.2f} towards {name!r}" for name, step in steps if step > 0.0)
+        assumed = "; that ".join(self.assumptions)
+        return f"{self.statement} Step: {moves}. This assumes that {assumed}."
+
+    @property
+    def _s(self) -> Vector:
+        """Weights of the rows, with a mean of 1."""
+        if self.weights is None:
+            return np.ones(self.n_labeled)
+        return self.weights / self.weights.mean()
+
+    @property
+    def _df(self) -> int:
+        """Degrees of freedom."""
+        return self.n_labeled - (2 if self.control_variate else 1)
+
+    @property
+    def _values(self) -> Matrix:
+        """Numbers whose mean estimates b; with control variates, of a smaller variance."""
+        if not self.control_variate:
+            return self.products
+        centred = self.squares - self._s @ self.squares / self.n_labeled
+        spread = self._s @ centred**2
+        slopes = self._s @ (centred * self.products) / np.where(spread > 0.0, spread, 1.0)
+        return self.products - slopes * (self.squares - np.diag(self.gram))
+
+    @property
+    def _deviations(self) -> Matrix:
+        return self._s[:, None] * (self._values - self.estimates)
+
+    def _variance(self, own: Any, others: Any) -> Any:
+        """Return the variance of a mean of labeled rows minus that of unlabeled ones.
+
+        Both are given by the sums of squared deviations that labeled rows would have.
+        """
+        return (own / self.n_labeled + others / (self.n_unlabeled or np.inf)) / self._df
+
+    def _bound(self, b: Any, variance: Any, n_bounds: int = 1) -> Any:
+        """Return lower confidence bounds that hold simultaneously, by Student's distribution."""
+        quantile = special.stdtrit(self._df, 1.0 - (1.0 - self.level) / n_bounds)
+        return b - quantile * np.sqrt(variance)
 
 
-def find_step(
-    found: OutOfFold, level: float, combine: str, control_variate: bool, loss: str
-) -> Evidence:
-    """Return the step that out-of-fold rows allow at a level, with the evidence for it."""
-    sample, delta = found.sample(control_variate=control_variate), 1.0 - level
-    direction = (best_direction if combine == "best" else joint_direction)(sample, delta)
-    products = sample.spread.T @ sample.spread
-    return Evidence(
-        names=found.names,
-        steps=direction.step * direction.weights,
-        estimates=sample.mean,
-        covariance=sample.variance(products, products),
-        lower_bounds=lower_bounds(sample, delta),
-        gram=found.gram,
-        expected_change=direction.change(direction.b),
-        largest_change=direction.change(direction.low),
-        differences=found.squares - 2.0 * found.products,
-        level=level,
-        combine=combine,
-        control_variate=control_variate and found.n_unlabeled > 0,
-        loss=loss,
-        n_labeled=len(found.products),
-        n_unlabeled=found.n_unlabeled,
-    )
+@dataclass(frozen=True)
+class Direction:
+    """A direction to move in, with what is known about it."""
+
+    weights: Vector  # of the candidates, with the sum 1; steps are multiples
+    square: float  # mean square of the move
+    b: float  # the estimate of the mean of (move)·(y - g)
+    low: float  # its lower confidence bound
+
+    @property
+    def step(self) -> float:
+        """The multiple that makes the worst change, a²·square - 2a·low, smallest."""
+        if self.low <= 0.0 or self.square <= SAME:
+            return 0.0
+        return min(self.low / self.square, 1.0)
+
+    def change(self, b: float) -> float:
+        """Return the change of the loss per row by the step, for a given b."""
+        return self.step * (self.step * self.square - 2.0 * b)
+
+
+def best_direction(found: Evidence) -> Direction:
+    """Return the direction towards a single candidate with the largest proved improvement."""
+    facts = zip(np.diag(found.gram), found.estimates, found.lower_bounds, strict=True)
+    directions = [
+        Direction(weights, *map(float, each))
+        for weights, each in zip(np.eye(len(found.names)), facts, strict=True)
+    ]
+    return min(directions, key=lambda one: one.change(one.low))
+
+
+def joint_direction(found: Evidence) -> Direction:
+    r"""Return the direction towards a blend of the candidates, with weights found row by row.
+
+    Rows are gone through in a random order. The weights :math:`w_i` of a row are those that look
+    best on rows before it, so that :math:`w_i \cdot (d_i - b)` are differences of a martingale: the
+    mean of :math:`w_i \cdot d_i` estimates :math:`\bar w \cdot b` without any bias, however the
+    weights were chosen, and its variance is the mean of their squares. The blend is
+    :math:`\bar w`. The mean over several orders has a variance that is not larger than the mean.
+    """
+    n, s, values, deviations = found.n_labeled, found._s, found._values, found._deviations
+    orders = np.random.default_rng(0).permuted(np.tile(np.arange(n), (N_ORDERS, 1)), axis=1)
+    each = np.array([_sequential_weights(found.gram, values, s, order) for order in orders])
+    weights = s @ each.mean(axis=0) / n
+    own = np.einsum("mnk,nk->mn", each, deviations)
+    variance = found._variance(np.sum(own**2) / N_ORDERS, np.sum((deviations @ weights) ** 2))
+    b = float(s @ np.einsum("nk,nk->n", each.mean(axis=0), values)) / n
+    low = float(found._bound(b, variance))
+    return Direction(weights, float(weights @ found.gram @ weights), b, low)
+
+
+def _sequential_weights(gram: Matrix, values: Matrix, s: Vector, order: Indices) -> Matrix:
+    """Return for each row the weights that look best on rows before it.
+
+    At first all candidates have the same weight, as if as many rows as there are candidates had
+    shown that to be best. Where none looks better than the baseline, the weights do not change.
+    """
+    n, k = values.shape
+    found, weights = np.empty((n, k)), np.full(k, 1.0 / k)
+    total, seen = gram.sum(axis=1), float(k)
+    for rows in np.array_split(order, min(n, N_PARTS)):
+        best = best_weights(gram, total / seen)
+        weights = best / best.sum() if best.any() else weights
+        found[rows] = weights
+        total = total + s[rows] @ values[rows]
+        seen += float(s[rows].sum())
+    return found
+
+
+def best_weights(gram: Matrix, b: Vector) -> Vector:
+    """Return the weights a ≥ 0, Σa ≤ 1 with the least a'Ga - 2b'a."""
+    k, size = len(b), float(np.trace(gram))
+    if size <= SAME:
+        return np.zeros(k)
+    factor = linalg.cholesky(gram + JITTER * size / k * np.eye(k))
+    aim = linalg.solve_triangular(factor, b, trans=1)
+    found = optimize.nnls(factor, aim)[0]
+    if found.sum() > 1.0:
+        heavy = LARGE * np.sqrt(size)
+        found = optimize.nnls(np.vstack([factor, np.full(k, heavy)]), np.append(aim, heavy))[0]
+    return found / max(1.0, float(found.sum()))

@@ -1,9 +1,8 @@
-"""Which rows to label for training: I-optimal design, one row after another.
+"""Rows to label for training: greedy I-optimal design.
 
 With A = X'SX + αP of the labeled rows and M = E'SE of all rows, least squares weights have the
-covariance σ²A⁻¹, and the scores of all rows together the variance σ² tr(MA⁻¹). The label of one
-more row u with the weight s lowers that by σ² s u'A⁻¹MA⁻¹u / (1 + s u'A⁻¹u). No label is needed to
-know this.
+covariance σ²A⁻¹, and the scores of all rows the total variance σ² tr(MA⁻¹). The label of one more
+row u with the weight s lowers that by σ² s u'A⁻¹MA⁻¹u / (1 + s u'A⁻¹u), whatever the label is.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ from neverworse.estimators import (
 from neverworse.projection import LARGEST_GRAM, moments
 from neverworse.rows import DenseRows, Rows, as_rows, map_in_threads, single_threaded_blas
 
-# Rows among which a batch of picks is made: those with the largest decrease before it.
-POOL_BYTES, POOL_ROWS = 2**22, 64  # of their coordinates, and at least this many rows
+# Each batch of rows is picked from a pool: the rows with the largest decrease before it.
+POOL_BYTES, POOL_ROWS = 2**22, 64  # the size of their coordinates, but at least this many rows
 BATCH = 32
 Pool = tuple[Indices, Vector, Matrix]  # rows, their decreases, and their coordinates
 
@@ -168,8 +167,7 @@ def _pick(
 ) -> tuple[Indices, Vector, float]:
     """Return picked rows, the decrease of the variance by each, and the variance before.
 
-    For each batch of picks, one pass finds the rows with the largest decrease, in coordinates in
-    which A is the identity and M is diagonal.
+    One pass per batch finds the pool, in coordinates in which A is the identity and M is diagonal.
     """
     rows, varies = sums.rows, sums.varies
     scale = 1.0 / np.sqrt(sums.spread[varies])
@@ -209,7 +207,7 @@ def _pick(
 
 
 class _PerRow:
-    """Weights of all rows, of which each chunk gets its own."""
+    """Weights of rows, which can be cut into those of chunks."""
 
     def __init__(self, weights: Vector, start: int = 0) -> None:
         self.weights, self.start = weights, start
@@ -219,10 +217,7 @@ class _PerRow:
 
 
 def _promising(rows: Rows, transform: Matrix, shift: Vector, moment: Vector, free: _PerRow) -> Pool:
-    """Return the rows of a chunk with the largest decrease.
-
-    Coordinates are those of the rows times the roots of their weights.
-    """
+    """Return the rows of a chunk with the largest decrease, in weighted coordinates."""
     sums = np.column_stack([np.ones(len(moment)), moment])
     gains = np.empty(rows.n_rows)
 
@@ -259,7 +254,7 @@ def _largest(gains: Vector, n_coordinates: int) -> Indices:
 
 
 def _best(u: Matrix, moment: Vector, n: int) -> tuple[Indices, Vector]:
-    """Return n of the rows with coordinates u, each the best given those before, and decreases."""
+    """Return n rows with coordinates u, each the best given those before, and their decreases."""
     inverse = np.eye(len(moment))
     leverage, influence = np.sum(u**2, axis=1), u**2 @ moment
     chosen, gains = np.empty(n, dtype=np.intp), np.empty(n)
@@ -278,7 +273,7 @@ def _best(u: Matrix, moment: Vector, n: int) -> tuple[Indices, Vector]:
 
 
 def _in_row_space(rows: Rows) -> Rows:
-    """Return fewer columns with the same products of rows: as many as there are rows."""
+    """Return rows with the same inner products, and at most as many columns as rows."""
     values, vectors = linalg.eigh(rows.kernel(np.zeros(rows.n_columns)))
     kept = values > np.finfo(float).eps * len(values) * max(float(values[-1]), 0.0)
     return DenseRows(np.ascontiguousarray(vectors[:, kept] * np.sqrt(values[kept])))

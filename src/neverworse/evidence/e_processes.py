@@ -1,11 +1,10 @@
-"""E-processes: evidence that may be looked at after every label.
+"""E-processes: evidence that stays valid when it is looked at after every label.
 
 An e-process is a nonnegative quantity that starts at 1 and, if a hypothesis is true, is not
-expected to grow. By Ville's inequality it then ever reaches 1/δ with a probability of at most δ,
-so that labels may be added until it does, or not, without any correction for looking.
+expected to grow. By Ville's inequality it then ever reaches 1/δ with a probability of at most δ.
 
-Both processes here compare likelihoods. For numbers x between 0 and 1 with the mean ν, the
-likelihood is νˣ (1-ν)¹⁻ˣ: that of a coin if x is 0 or 1. In between, the ratio for two means ν'
+Both processes here are likelihood ratios. For numbers x between 0 and 1 with the mean ν, the
+likelihood is νˣ (1-ν)¹⁻ˣ, that of a coin if x is 0 or 1. In between, the ratio for two means ν'
 and ν is convex in x, so below the straight line between its values at 0 and 1, whose expectation
 is 1 if ν is the mean. Everything is computed in logarithms.
 """
@@ -17,14 +16,14 @@ import random
 import numpy as np
 from scipy import optimize, special
 
-from neverworse._typing import Mask, Vector
+from neverworse._typing import Vector
 
 
 class DrawnWithoutReplacement:
     """Evidence about the sum of numbers 0, ½ or 1 in a finite population.
 
-    There are `size` numbers, multiples of `unit`. Evidence is enough at `log_threshold`, log(1/δ).
-    The sum of all lies between `low` and `high`, at all times together, with probability 1 - δ.
+    There are `size` numbers, multiples of `unit`; `log_threshold` is log(1/δ). With probability
+    1 - δ, the sum of all numbers lies between `low` and `high` at all times.
     """
 
     def __init__(self, size: int, unit: float, log_threshold: float) -> None:
@@ -34,11 +33,11 @@ class DrawnWithoutReplacement:
         self.n_drawn, self.total = 0, 0.0
         self.low, self.high = 0.0, float(size)
         self.sums = np.arange(round(size / unit) + 1) * unit
-        # Of every possible sum. A sum that the numbers drawn exclude has minus infinity.
+        # Of every possible sum; minus infinity for sums that the numbers so far exclude.
         self.log_likelihood = np.zeros(len(self.sums))
 
     def observe(self, x: float) -> None:
-        """Take the next number, drawn uniformly from those that remain."""
+        """Add the next number, drawn uniformly from those that remain."""
         mean = (self.sums - self.total) / (self.size - self.n_drawn)
         self.log_likelihood += _log_coin(mean, x)
         self.n_drawn += 1
@@ -48,48 +47,42 @@ class DrawnWithoutReplacement:
         ratio = _log_mean_exp(self.log_likelihood) - self.log_likelihood
         kept = self.sums[ratio < self.log_threshold]
         inside = kept[(kept >= self.low) & (kept <= self.high)]
-        # With none inside it has failed before, as it may with probability δ: it begins anew.
+        # If none is inside, the interval has failed, which has probability δ, and starts again.
         kept = inside if inside.size else kept
         self.low, self.high = float(kept[0]), float(kept[-1])
 
-    def log_e_above(self, null: float) -> float:
-        """Return the logarithm of the evidence that the sum is above `null`, a possible sum.
+    def log_e(self, null: float, *, above: bool) -> float:
+        """Return the logarithm of the evidence that the sum is above, or below, a possible sum.
 
-        It is the mean likelihood of all larger sums, relative to that of `null`. A sum below
-        `null` makes large numbers less likely still, so that the evidence is expected to shrink.
+        It is the mean likelihood of all larger (smaller) sums relative to that of `null`. If the
+        sum is on the other side of `null`, the evidence is expected to shrink.
         """
-        return self._log_e(self.sums > null, null)
-
-    def log_e_below(self, null: float) -> float:
-        """Return the logarithm of the evidence that the sum is below `null`."""
-        return self._log_e(self.sums < null, null)
-
-    def _log_e(self, alternatives: Mask, null: float) -> float:
-        above = _log_mean_exp(self.log_likelihood[alternatives])
-        # What is excluded has no evidence, also against what is excluded too.
-        return -np.inf if above == -np.inf else above - self.log_likelihood[round(null / self.unit)]
+        alternatives = self.sums > null if above else self.sums < null
+        mean = _log_mean_exp(self.log_likelihood[alternatives])
+        # Sums that are excluded have no evidence, even against a sum that is excluded too.
+        return -np.inf if mean == -np.inf else mean - self.log_likelihood[round(null / self.unit)]
 
     def forecast(self, above: float, below: float) -> int:
         """Return how many more numbers a decision is likely to take: above or below these sums.
 
-        As if the rest had the share of ones that is expected on the likelier side.
+        The rest is taken to have the share of ones that is expected on the likelier side.
         """
         rest = self.size - self.n_drawn
         posterior = np.exp(self.log_likelihood - self.log_likelihood.max())
-        side, null, evidence = self.sums > above, above, self.log_e_above(above)
-        if posterior @ side < posterior @ (self.sums < below):
-            side, null, evidence = self.sums < below, below, self.log_e_below(below)
+        is_above = bool(posterior @ (self.sums > above) >= posterior @ (self.sums < below))
+        null, side = (above, self.sums > above) if is_above else (below, self.sums < below)
         expected = posterior[side] @ self.sums[side] / posterior[side].sum()
         share, null_share = np.clip((np.array([expected, null]) - self.total) / rest, 0.0, 1.0)
-        more = n_until(self.log_threshold - evidence, share, null_share)
-        # None is drawn twice, so that each tells more the fewer are left.
+        missing = self.log_threshold - self.log_e(null, above=is_above)
+        more = n_until(missing, share, null_share)
+        # Without replacement, each number is more informative the fewer are left.
         return max(1, round(1.0 / (1.0 / more + 1.0 / rest)))
 
 
 class DrawnWithReplacement:
     """Evidence about the mean of independent numbers between 0 and 1, by a Beta(½, ½) mixture.
 
-    The mean lies between `low` and `high`, at all times together, with probability 1 - δ.
+    With probability 1 - δ, the mean lies between `low` and `high` at all times.
     """
 
     def __init__(self, log_threshold: float) -> None:
@@ -98,14 +91,14 @@ class DrawnWithReplacement:
         self.low, self.high = 0.0, 1.0
 
     def observe(self, x: float) -> None:
-        """Take the next number; the confidence sequence follows with `update`."""
+        """Add the next number; `update` then narrows the interval."""
         self.n_drawn += 1
         self.total += x
 
     def update(self) -> None:
-        """Narrow the confidence sequence by the numbers so far."""
+        """Narrow the interval by the numbers so far."""
         low, high = self.bounds(self.total, self.n_drawn)
-        if low <= self.high and self.low <= high:  # otherwise it has failed, and begins anew
+        if low <= self.high and self.low <= high:  # otherwise it has failed, and starts again
             low, high = max(low, self.low), min(high, self.high)
         self.low, self.high = low, high
 
@@ -133,7 +126,7 @@ class DrawnWithReplacement:
 
 
 def n_until(missing: float, mean: float, null: float) -> float:
-    """Return how many numbers with a mean give so much more evidence, in logs, against another."""
+    """Return how many numbers with a mean give the missing log evidence against the null mean."""
     rate = special.rel_entr(mean, null) + special.rel_entr(1.0 - mean, 1.0 - null)
     return max(missing / rate, 1.0) if rate > 0.0 else np.inf
 

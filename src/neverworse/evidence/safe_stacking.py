@@ -7,12 +7,12 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import _BaseComposition
-from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils.validation import _num_samples
 
 from neverworse._typing import AnyArray, Matrix, Vector
 from neverworse.estimators import (
@@ -32,17 +32,16 @@ from neverworse.evidence.candidates import (
     BASELINE,
     Named,
     Response,
-    called,
     check_classifier,
     check_names,
     default_candidates,
-    fit_to_rows,
+    fit_all,
     labeled_folds,
     moved,
     out_of_fold,
     scores_of_model,
 )
-from neverworse.evidence.confident_step import Evidence, find_step
+from neverworse.evidence.confident_step import Evidence
 
 FEWEST_LABELS = 10  # labeled rows; with fewer, a mean is not nearly normal
 _LOSS = {"predict_proba": "Brier score", "score": "squared loss of the scores"}
@@ -233,46 +232,22 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
         return self
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters; if `deep`, the candidates and theirs as well.
-
-        Parameters
-        ----------
-        deep : bool, default=True
-
-        Returns
-        -------
-        params : dict
-        """
+        """Return the parameters; if `deep`, also the candidates and their parameters."""
         params: dict[str, Any] = self._get_params("candidates", deep=deep)
         return params
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, also of candidates by their names: ``name__parameter``.
-
-        Parameters
-        ----------
-        **params : dict
-
-        Returns
-        -------
-        self : object
-        """
+        """Set parameters, also those of candidates: ``name__parameter``."""
         self._set_params("candidates", **params)
         return self
 
     @property
     def coef_(self) -> Matrix:
-        """Coefficients, if the model is linear."""
-        return self._of_model("coef_")
+        return self._fitted().coef_
 
     @property
     def intercept_(self) -> Vector:
-        """Intercepts, if the model is linear."""
-        return self._of_model("intercept_")
-
-    def _of_model(self, name: str) -> AnyArray:
-        check_is_fitted(self, "model_")
-        return getattr(self.model_, name)
+        return self._fitted().intercept_
 
     def _can(self, method: str) -> bool:
         if hasattr(self, "model_"):
@@ -285,7 +260,9 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
         check_classifier("The baseline", baseline)
         candidates = self.candidates
         if candidates is None:
-            candidates = default_candidates(rows, self.random_state)
+            n_labeled = int(np.sum(~rows.unlabeled))
+            is_sparse = sparse.issparse(rows.X)
+            candidates = default_candidates(n_labeled, self.random_state, sparse=is_sparse)
         self._validate_names([name for name, _ in check_names(candidates)])
         for name, candidate in candidates:
             check_classifier(f"Candidate {name!r}", candidate)
@@ -293,23 +270,25 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
 
     def _fit_rows(self, named: Named, rows: LabeledRows) -> None:
         names = [name for name, _ in named[1:]]
-        models = self._fit_all(named, rows)
+        models = fit_all(named, rows, self.n_jobs)
         linear = self.response == "auto" and all(map(has_class_scores, models))
         self.response_ = "score" if linear else "predict_proba"
-        found = out_of_fold(
-            named,
-            rows,
-            labeled_folds(rows, self.cv, self.random_state),
-            lambda seen: self._fit_all(named, seen),
-            self.response_,
-        )
-        evidence = find_step(
-            found, self.level, self.combine, self.control_variate, _LOSS[self.response_]
+        folds = labeled_folds(rows, self.cv, self.random_state)
+        n_unlabeled = int(rows.unlabeled.sum())
+        evidence = Evidence(
+            names,
+            *out_of_fold(named, rows, folds, self.response_, self.n_jobs),
+            n_unlabeled,
+            None if rows.weights is None else rows.weights[~rows.unlabeled],
+            level=self.level,
+            combine=self.combine,
+            control_variate=self.control_variate and n_unlabeled > 0,
+            loss=_LOSS[self.response_],
         )
         candidates = list(zip(names, models[1:], strict=True))
         model = moved(models[0], candidates, evidence.steps, self.response_)
         f, g = (
-            scores_of_model("model", each, rows.X, self.response_, len(rows.codes)).T.squeeze()
+            scores_of_model(BASELINE, each, rows.X, self.response_, len(rows.codes)).T.squeeze()
             for each in (model, models[0])
         )
         self.certificate_ = audit(
@@ -326,18 +305,13 @@ class SafeStackingClassifier(PassesPredictionsOn, ClassifierMixin, _BaseComposit
         self.baseline_, self.candidates_ = models[0], dict(candidates)
         self.model_ = model
 
-    def _fit_all(self, named: Named, rows: LabeledRows) -> list[Any]:
-        """Return copies of all classifiers, fitted to rows of which some have hidden labels."""
-        jobs = (delayed(fit_to_rows)(called(name), model, rows) for name, model in named)
-        return list(Parallel(n_jobs=self.n_jobs)(jobs))
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         parts = [LeastSquaresClassifierCV() if self.baseline is None else self.baseline]
         try:
             parts += [estimator for _, estimator in self.candidates or []]
             theirs = [get_tags(part).input_tags for part in parts]
-        except (AttributeError, TypeError, ValueError):  # what is wrong is for `fit` to say
+        except (AttributeError, TypeError, ValueError):  # `fit` explains what is wrong
             return tags
         tags.input_tags.sparse = all(their.sparse for their in theirs)
         tags.input_tags.allow_nan = all(their.allow_nan for their in theirs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -21,7 +22,6 @@ from neverworse.evidence.comparisons import (
     BrierComparison,
     Comparison,
     ErrorComparison,
-    checked_answers,
     digest,
     shared_classes,
 )
@@ -68,8 +68,8 @@ class SequentialAudit:
     expected_labels_ : int
         Rough forecast of how many more labels a verdict takes.
     candidate_ : str
-        The candidate that these attributes describe: the one with the smallest upper bound of its
-        loss.
+        The candidate that these attributes describe: the one with the best verdict and then the
+        smallest upper bound of its loss.
     results_ : dict of str to AuditResult
         The same for every candidate by name ("candidate" if there is only one).
     n_labels_ : int
@@ -136,11 +136,10 @@ class SequentialAudit:
         self._seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
         self._asked: dict[int, None] = {}  # rows, in the order in which they were asked for
         self._labels: dict[int, int] = {}  # codes of their labels
-        self._rows_digest: str | None = None
-        self._start()
+        self._count_all()
 
-    def _start(self) -> None:
-        """Start without any counted label."""
+    def _count_all(self) -> None:
+        """Start again, and count all labels."""
         delta = (1.0 - self.level) / len(self._named)
         base, *others = self._responses
         self._comparisons: dict[str, Comparison] = {}
@@ -151,6 +150,7 @@ class SequentialAudit:
             else:
                 found = BrierComparison(base, theirs, f"{self._seed} {k}", delta)
             self._comparisons[name] = found
+        self._count()
 
     def next(self, n: int = 1) -> Indices:
         """Return rows to label, first those that were requested before and have no label yet.
@@ -193,7 +193,29 @@ class SequentialAudit:
             Their classes.
         """
         rows, labels = (np.atleast_1d(np.asarray(given)) for given in (rows, labels))
-        self._labels |= checked_answers(rows, labels, self.classes_, self._asked, self._labels)
+        if rows.shape != labels.shape or rows.ndim != 1:
+            raise ValueError(f"There are {rows.size} rows, but {labels.size} labels.")
+        classes = self.classes_.tolist()
+        answers: dict[int, int] = {}
+        for row, label in zip(rows.tolist(), labels.tolist(), strict=True):
+            if row not in self._asked:
+                raise ValueError(
+                    f"Row {row} was not asked for. Labels of rows that are not drawn at random "
+                    "would void the guarantee. Label the rows that next() returns."
+                )
+            if label not in classes:
+                raise ValueError(
+                    f"Row {row} has the label {label!r}, which is none of the classes of the "
+                    f"classifiers: {', '.join(map(repr, classes))}."
+                )
+            code = classes.index(label)
+            known = answers.setdefault(row, self._labels.get(row, code))
+            if known != code:
+                raise ValueError(
+                    f"Row {row} has the label {label!r}, but was given {classes[known]!r} before. "
+                    "To correct that, call withdraw() first."
+                )
+        self._labels |= answers
         self._count()
 
     def _count(self) -> None:
@@ -213,12 +235,10 @@ class SequentialAudit:
                 raise ValueError(f"Row {row} has no label that could be withdrawn.")
         for row in withdrawn:
             self._labels.pop(row, None)
-        self._start()
-        self._count()
+        self._count_all()
 
     @property
     def results_(self) -> dict[str, AuditResult]:
-        """The state of the audit of every candidate, by name."""
         return {
             name: AuditResult(
                 c.verdict, c.interval, c.step, c.forecast(self._asked), c.n_differing, c.n_counted
@@ -228,7 +248,6 @@ class SequentialAudit:
 
     @property
     def candidate_(self) -> str:
-        """The candidate with the best verdict and then the smallest upper bound of its loss."""
         return min(
             self._comparisons,
             key=lambda name: (
@@ -238,23 +257,23 @@ class SequentialAudit:
         )
 
     @property
+    def _best(self) -> Comparison:
+        return self._comparisons[self.candidate_]
+
+    @property
     def verdict_(self) -> str:
-        """The current verdict."""
-        return self._comparisons[self.candidate_].verdict
+        return self._best.verdict
 
     @property
     def interval_(self) -> tuple[float, float]:
-        """Bounds of the loss of `candidate_` less that of the baseline."""
-        return self._comparisons[self.candidate_].interval
+        return self._best.interval
 
     @property
     def step_(self) -> float:
-        """How far the baseline may be moved towards `candidate_`."""
-        return self._comparisons[self.candidate_].step
+        return self._best.step
 
     @property
     def model_(self) -> Any:
-        """The baseline, moved by the step."""
         name, step = self.candidate_, self.step_
         model = dict(self._named)[name]
         if step == 1.0:
@@ -263,33 +282,35 @@ class SequentialAudit:
 
     @property
     def expected_labels_(self) -> int:
-        """How many more labels a verdict is likely to take."""
-        return self._comparisons[self.candidate_].forecast(self._asked)
+        return self._best.forecast(self._asked)
 
     @property
     def n_labels_(self) -> int:
-        """The number of labels so far."""
         return len(self._labels)
 
     def summary(self) -> str:
         """Return the state of the audit as a paragraph."""
-        name, (low, high) = self.candidate_, self.interval_
-        result, loss = self._comparisons[name], _LOSSES[self.loss]
-        who = "the candidate" if len(self._named) == 1 else f"the candidate {name!r}"
+        result, loss = self._best, _LOSSES[self.loss]
+        low, high = result.interval
+        who = "the candidate" if len(self._named) == 1 else f"the candidate {self.candidate_!r}"
         higher = f"higher than that of the baseline on these {count(self._n_rows, 'row')}"
         likely = f"with probability {self.level:.3g}, the {loss} of {who} is"
         labels = count(self.n_labels_, "label")
-        told = {
+        statement = {
             NOT_WORSE: f"Not worse: {likely} not {higher}.",
             WORSE: f"Worse: {likely} {higher}.",
             UNDECIDED: f"Undecided after {labels}: the {loss} of {who} may be {higher}, or not. "
             f"About {self.expected_labels_:,} more labels are likely to decide.",
         }[result.verdict]
         return printed(
-            f"{told} A two-sided interval of the same probability for the difference reaches from "
-            f"{number(low)} to {number(high)}. The two differ on "
+            f"{statement} A two-sided interval of the same probability for the difference reaches "
+            f"from {number(low)} to {number(high)}. The two differ on "
             f"{count(result.n_differing, 'row')}; {labels} so far."
         )
+
+    @cached_property
+    def _digest(self) -> str:
+        return digest(self._X)
 
     def state(self) -> dict[str, Any]:
         """Return the state without models and rows, as a dict that JSON can store.
@@ -298,8 +319,6 @@ class SequentialAudit:
         -------
         state : dict
         """
-        if self._rows_digest is None:
-            self._rows_digest = digest(self._X)
         return {
             "format": FORMAT,
             "version": VERSION,
@@ -307,7 +326,7 @@ class SequentialAudit:
             "level": self.level,
             "seed": self._seed,
             "classes": self.classes_.tolist(),
-            "rows": self._rows_digest,
+            "rows": self._digest,
             "comparisons": {name: c.numbers() for name, c in self._comparisons.items()},
             "asked": list(self._asked),
             "labels": [[row, code] for row, code in self._labels.items()],
@@ -345,7 +364,7 @@ class SequentialAudit:
             raise ValueError(f"{path} has version {state['version']}; this reads {VERSION}.")
         audit = cls(baseline, candidate, X_unlabeled, loss=state["loss"], level=state["level"])
         audit._seed = state["seed"]
-        audit._start()
+        audit._count_all()
         mine = audit.state()
         if mine["rows"] != state["rows"]:
             raise ValueError(
@@ -361,7 +380,6 @@ class SequentialAudit:
                 "The classifiers are not those that the audit began with: names, classes or "
                 "predictions have changed. A refitted model needs a new audit."
             )
-        audit._asked = dict.fromkeys(state["asked"])
-        audit._labels = dict(state["labels"])
+        audit._asked, audit._labels = dict.fromkeys(state["asked"]), dict(state["labels"])
         audit._count()
         return audit

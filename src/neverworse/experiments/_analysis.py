@@ -18,9 +18,8 @@ from neverworse.experiments._methods import METHODS, Protocol
 
 BETTER, WORSE = "better", "worse"
 LEVEL = 0.05  # family-wise
-# Losses of models that were fitted apart are equal if they differ by less than this fraction.
-ROUNDING = 1e-9
-# Published means have two decimals: a uniform error of half a unit in the last place.
+ROUNDING = 1e-9  # relative differences of losses below this are rounding errors
+# Standard deviation of the rounding error of published means, which have two decimals.
 PUBLISHED_ROUNDING = 0.005 / np.sqrt(3.0)
 PUBLISHED_REPEATS = 20
 WITHIN = 3.0  # standard errors
@@ -49,11 +48,9 @@ def tidy(results: dict[str, Any]) -> pd.DataFrame:
 def ratios(
     measurements: pd.DataFrame, column: str, by: list[str], baseline: str | None = None
 ) -> pd.DataFrame:
-    """Return a measured column of each method relative to its supervised counterpart.
+    """Return a column relative to that of the supervised counterpart, or of one baseline for all.
 
-    Or relative to a baseline, if there is one for all. The columns `by` tell one fit of a method
-    from the others. They are in the result too, beside "method" and "ratio"; the counterparts
-    themselves are not.
+    The columns `by` identify a fit of a method; the result has these, "method" and "ratio".
     """
     counterpart = measurements["method"].map(lambda name: baseline or METHODS[name].counterpart)
     methods = measurements.assign(counterpart=counterpart)[counterpart != measurements["method"]]
@@ -66,10 +63,9 @@ def ratios(
 
 
 def robustness(measurements: pd.DataFrame) -> pd.DataFrame:
-    """Summarise the ratios of losses to those of the supervised counterparts.
+    """Summarise losses relative to the supervised counterparts, for training and for test "rows".
 
-    For each data set, method and kind of "rows" (training or test): "median", "worst", and the
-    number of "repeats" in which they exceed 1 by more than rounding errors, "higher".
+    "higher" is the number of repeats in which the ratio exceeds 1 by more than rounding errors.
     """
     parts = []
     for rows in ("training", "test"):
@@ -104,12 +100,10 @@ def errors_of_repeats(measurements: pd.DataFrame, protocol: Protocol) -> pd.Data
 def table(
     measurements: pd.DataFrame, protocol: Protocol, correction: str = "bonferroni"
 ) -> pd.DataFrame:
-    """Return the cells of Table 1.
+    """Return the cells of Table 1, with p-values and a "mark": "better", "worse" or "".
 
-    They have the columns "dataset", "method", "mean", "sd", "repeats", "p_less", "p_greater" and
-    "mark": "better" or "worse" than the supervised counterpart, or "". Tests are corrected for all
-    data sets and methods of the paper, whatever is measured here: marks are compared with published
-    ones. Better and worse are one family each, as in the paper.
+    Tests are corrected for all data sets and methods of the paper, whichever of them were run,
+    since marks are compared with published ones. Better and worse are one family each.
     """
     values = errors_of_repeats(measurements, protocol)
     cells = []
@@ -117,7 +111,7 @@ def table(
         errors = values.loc[dataset]
         for name in measurements["method"].unique():
             column, reference = errors[name], errors[METHODS[name].counterpart]
-            # Means of ten fractions that are equal but for rounding are equal.
+            # Without rounding errors of means of ten fractions.
             differences = np.round(column - reference, 12).to_numpy()
             cells.append(
                 {
@@ -150,11 +144,9 @@ def n_tests() -> int:
 
 
 def compare_table(cells: pd.DataFrame) -> pd.DataFrame:
-    """Put the published mean beside each cell, and the difference in standard errors.
+    """Add to each published cell the published numbers and "z", the difference in standard errors.
 
-    Only cells that were published are kept. New columns are "published", "published_sd",
-    "published_mark", "difference", "z" and "agrees": whether the difference is within three
-    standard errors, of both means and of rounding.
+    These are the standard errors of both means and of rounding; "agrees" is within three of them.
     """
     theirs = pd.DataFrame(
         [
@@ -187,10 +179,7 @@ def count_marks(cells: pd.DataFrame, column: str = "mark") -> dict[str, tuple[in
 
 
 def timing(measurements: pd.DataFrame) -> pd.DataFrame:
-    """Return mean and standard error of the training time relative to the supervised counterpart.
-
-    Also the median of the seconds that it took.
-    """
+    """Return the training time relative to the supervised counterpart, and in seconds."""
     by = ["dataset", "repeat", "n_unlabeled"]
     relative = ratios(measurements, "seconds", by)
     relative = relative.merge(measurements, on=[*by, "method"])
@@ -206,10 +195,9 @@ def timing(measurements: pd.DataFrame) -> pd.DataFrame:
 def guarantee(measurements: pd.DataFrame) -> dict[str, Any]:
     """Return how often the projection has a higher loss on training rows than supervised weights.
 
-    "higher" and "largest_ratio" are about the supervised weights that were projected, of which the
-    theorem speaks, and count every bit; "higher_than_supervised" and "largest_ratio_to_supervised"
-    are about the classifier Supervised, beyond rounding errors. That has other weights where a
-    pseudo-inverse with a cut-off is centred on other rows.
+    "higher" and "largest_ratio" compare it with the weights that were projected, as the theorem
+    does, and exactly. The other two compare it with the classifier Supervised, beyond rounding
+    errors: that has other weights if a pseudo-inverse with a cut-off is centred on other rows.
     """
     by = [name for name in ("dataset", "repeat", "fold") if name in measurements]
     chosen = measurements[measurements["method"] == "Projection"]
@@ -226,14 +214,13 @@ def guarantee(measurements: pd.DataFrame) -> dict[str, Any]:
 
 
 def evidence(measurements: pd.DataFrame) -> pd.DataFrame:
-    """Return for each number of labels, method and data set how it compares with the baseline.
+    """Compare every method with the baseline, for each number of labels and data set.
 
-    "brier_ratio" and "error_ratio" are means over repeats of the ratios; "worse" and "more_errors"
-    are the shares of repeats in which Brier score and error are higher than the baseline's. The
-    data set "mean" has the means over all others.
+    The result has means over repeats of the ratios, and the shares of repeats in which Brier score
+    ("worse") and error ("more_errors") are higher. The data set "mean" is the mean over all others.
     """
     by = ["dataset", "repeat", "n_labeled"]
-    # A baseline without errors cannot be divided by: then, as many errors are a ratio of 1.
+    # If neither has errors, the ratio is 1.
     measured = measurements.assign(error=measurements["error"] + 1e-12)
     numbers = ratios(measured, "brier", by, BASELINE).rename(columns={"ratio": "brier_ratio"})
     numbers["error_ratio"] = ratios(measured, "error", by, BASELINE)["ratio"]
@@ -249,10 +236,7 @@ def evidence(measurements: pd.DataFrame) -> pd.DataFrame:
 
 
 def signed_rank(differences: Vector, alternative: Literal["less", "greater"]) -> float:
-    """Return the p-value of Wilcoxon's signed-rank test that differences are below or above zero.
-
-    Normal approximation with continuity correction; zeros are dropped, as in the paper.
-    """
+    """Return the p-value of Wilcoxon's signed-rank test, as in the paper: asymptotic, no zeros."""
     differences = differences[differences != 0.0]
     if not len(differences):
         return 1.0
@@ -268,12 +252,12 @@ def signed_rank(differences: Vector, alternative: Literal["less", "greater"]) ->
 
 
 def reject(p_values: Sequence[float], correction: str, n_hypotheses: int) -> AnyArray:
-    """Return which hypotheses, of at least as many as p-values, are rejected at level 0.05."""
+    """Return which hypotheses are rejected at the family-wise level 0.05."""
     p = np.asarray(p_values, dtype=float)
     if correction == "bonferroni":
         return p <= LEVEL / n_hypotheses
     order = np.argsort(p)
-    # Holm: in order, until the first that is not rejected.
+    # Holm: from the smallest p-value on, up to the first that is not rejected.
     passed = p[order] <= LEVEL / (n_hypotheses - np.arange(len(p)))
     rejected = np.zeros(len(p), dtype=bool)
     rejected[order] = np.logical_and.accumulate(passed)

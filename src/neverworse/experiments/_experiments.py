@@ -1,4 +1,4 @@
-"""The experiments: which rows they draw, what they fit and what they measure."""
+"""The experiments: rows that are drawn, models that are fitted, and what is measured."""
 
 from __future__ import annotations
 
@@ -9,26 +9,20 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from neverworse._typing import AnyArray, Matrix
+from neverworse._typing import AnyArray, Mask, Matrix
 from neverworse.datasets import PAPER_DATASETS, make_two_gaussians
-from neverworse.estimators import (
-    LabeledRows,
-    LeastSquaresClassifierCV,
-    ProjectedLeastSquaresClassifier,
-)
+from neverworse.estimators import LeastSquaresClassifierCV, ProjectedLeastSquaresClassifier
 from neverworse.evidence import (
+    SafeStackingClassifier,
     SequentialAudit,
     default_candidates,
-    find_step,
-    fit_to_rows,
-    labeled_folds,
     moved,
-    out_of_fold,
 )
 from neverworse.experiments._methods import METHODS, Method, Protocol, Truncation
 from neverworse.methods import HiddenLabels
@@ -48,17 +42,17 @@ N_FOLDS = 10
 TWO_GAUSSIANS = "Two Gaussians"  # the data of the timing experiment
 N_LABELED, N_FEATURES, PUBLISHED_SIZE = 200, 100, 1024
 LARGE_SIZES = (4096, 16_384, 65_536, 262_144, 1_000_000)
-# Beyond the published sizes training takes so long that one repeat has to do.
-LARGE_REPEATS = 1
-# What evidence is worth, beyond the paper: labels; the largest share of rows that may be labeled,
-# so that some are left to measure; labels that a sequential audit may ask for; and the folds.
+LARGE_REPEATS = 1  # with these sizes, which take long
+# The experiment on evidence: numbers of labels, the largest share of rows that may be labeled, and
+# the most labels that a sequential audit may ask for.
 EVIDENCE_SIZES, LARGEST_SHARE, MOST_QUESTIONS = (40, 100, 200), 0.7, 40
-LEVEL, EVIDENCE_FOLDS = 0.95, 5
 BASELINE = "baseline"
-STACKED = {  # how steps are found: combine, control_variate
-    "safe stacking": ("joint", False),
-    "safe stacking, best": ("best", False),
-    "safe stacking, control variates": ("joint", True),
+PROJECTION = ProjectedLeastSquaresClassifier(missing_label=-1)
+STACKING = SafeStackingClassifier(LeastSquaresClassifierCV(), missing_label=-1)
+STACKED: dict[str, dict[str, Any]] = {  # settings of `Evidence`
+    "safe stacking": {},
+    "safe stacking, best": {"combine": "best"},
+    "safe stacking, control variates": {"control_variate": True},
 }
 
 
@@ -72,30 +66,26 @@ class Experiment:
 
     name: str
     title: str  # what it is in the paper, if it is there
-    methods: Sequence[str]
+    methods: Sequence[str]  # of the paper
     datasets: Sequence[str]
     repeats: int  # as published, or as many as make sense
     run: Callable[[Data, Protocol, np.random.Generator, int], list[Record]]
-    rounds: int  # how often each method is fitted in a repeat, about
     prepare: Callable[[Matrix, Protocol], Matrix] = lambda X, _: X  # once, for all repeats
-    alone: bool = False  # time is measured, so that repeats must not run beside each other
+    settings: Callable[[], dict[str, Any]] = dict  # what else results depend on
+    alone: bool = False  # measures time, so repeats must not run in parallel
     published: bool = True  # whether it is in the paper
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What to run: names of experiments and of data sets, of which each experiment takes its own.
-
-    Without `repeats` there are as many as were published. All random numbers follow from the seed.
-    Data sets are looked for in `data_home` first.
-    """
+    """What to run. Each experiment uses those of the data sets that it is defined for."""
 
     experiments: Sequence[str]
     datasets: Sequence[str]
-    repeats: int | None = None
+    repeats: int | None = None  # None: as many as published
     protocol: str = "code"
     seed: int = 0
-    data_home: str | None = None
+    data_home: str | None = None  # folder in which data sets are looked up first
 
     def datasets_of(self, experiment: Experiment) -> list[str]:
         chosen = {*self.datasets, TWO_GAUSSIANS}
@@ -107,7 +97,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows drawn from a data set: labeled ones first, then unlabeled ones, and others for tests."""
+    """Training rows drawn from a data set, labeled ones first, and test rows."""
 
     X: Matrix
     y: HiddenLabels
@@ -135,33 +125,28 @@ class Sample:
             first = kept if method.loss == "quadratic" else []
             yield method, make_pipeline(*first, method.make(protocol)).fit(self.X, self.y)
 
-    def measure_test(self, method: Method, model: Any) -> Record:
-        """Return the error and the mean loss on the tested rows."""
-        wrong = model.predict(self.X_test) != self.y_test
-        losses = method.losses(model, self.X_test, self.y_test)
-        return {"error": float(wrong.mean()), "test_loss": float(losses.mean())}
+    def measure(self, method: Method, model: Any, *, training: bool = True) -> Record:
+        """Return the error and the mean loss on the test rows, and losses on the training rows.
 
-    def measure(self, method: Method, model: Pipeline) -> Record:
-        """Return also the mean loss on labeled rows, and on all training rows with true labels.
-
-        Where the method has started from a supervised model of its own, also the loss of that one
-        on all training rows.
+        These are the mean loss on labeled rows, on all training rows with their true labels, and
+        that of the supervised model that the method started from, if it has one.
         """
-        losses = method.losses(model, self.X, self.y.y_true)
-        record = {
-            **self.measure_test(method, model),
-            "labeled_loss": float(losses[: self.n_labeled].mean()),
-            "training_loss": float(losses.mean()),
-        }
-        start = supervised_of(model)
-        if start is not None:
-            own = method.losses(start, self.X, self.y.y_true)
-            record["own_supervised_loss"] = float(own.mean())
+        wrong = model.predict(self.X_test) != self.y_test
+        test = method.losses(model, self.X_test, self.y_test)
+        record = {"error": float(wrong.mean()), "test_loss": float(test.mean())}
+        if training:
+            losses = method.losses(model, self.X, self.y.y_true)
+            record["labeled_loss"] = float(losses[: self.n_labeled].mean())
+            record["training_loss"] = float(losses.mean())
+            start = supervised_of(model)
+            if start is not None:
+                own = method.losses(start, self.X, self.y.y_true)
+                record["own_supervised_loss"] = float(own.mean())
         return record
 
 
 def supervised_of(model: Any) -> Any:
-    """Return the supervised model that a model started from, for the same rows; None if none."""
+    """Return the supervised model that a model, or a pipeline, started from; None if none."""
     if not isinstance(model, Pipeline):
         return getattr(model, "supervised_", None)
     start = supervised_of(model[-1])
@@ -171,10 +156,7 @@ def supervised_of(model: Any) -> Any:
 def draw_labeled(
     y: AnyArray, rows: AnyArray, n_labeled: int, rng: np.random.Generator
 ) -> tuple[AnyArray, AnyArray]:
-    """Choose rows that keep their labels: one of each class, and the others by chance.
-
-    Returns these and, in random order, the rest of the given rows; y has the classes of all rows.
-    """
+    """Draw labeled rows, at least one of each class; return them and the rest, in random order."""
     first = [rng.choice(rows[y[rows] == label]) for label in (0, 1)]
     others = rng.permutation(rows[~np.isin(rows, first)])
     n_others = n_labeled - len(first)
@@ -182,10 +164,7 @@ def draw_labeled(
 
 
 def draw_folds(y: AnyArray, rng: np.random.Generator) -> Iterator[AnyArray]:
-    """Yield the tested rows of ten folds: every row once, and each class in every fold.
-
-    All folds but the last have ⌊n / 10⌋ rows; the last has all others.
-    """
+    """Yield the test rows of ten folds with both classes; all but the last have ⌊n / 10⌋ rows."""
     pairs = np.column_stack(
         [rng.permutation(np.flatnonzero(y == label))[:N_FOLDS] for label in (0, 1)]
     )
@@ -202,17 +181,14 @@ def unlabeled_sizes(largest: int) -> list[int]:
 
 
 def principal_components(X: Matrix, protocol: Protocol) -> Matrix:
-    """Return principal components with 99 % of the variance, if the protocol wants them."""
+    """Return principal components with 99 % of the variance, if the protocol has them."""
     if not protocol.principal_components:
         return X
     return np.asarray(PCA(EXPLAINED, svd_solver="full").fit_transform(X))
 
 
 def _robustness(data: Data, protocol: Protocol, rng: np.random.Generator, _: int) -> list[Record]:
-    """Draw labeled, unlabeled and tested rows, and measure the losses on all of them.
-
-    Unlabeled and tested rows are drawn with replacement from all rows, labeled ones included.
-    """
+    """Draw unlabeled and test rows with replacement from all rows, labeled ones included."""
     X, y = data
     labeled, _rest = draw_labeled(y, np.arange(len(y)), protocol.n_labeled(X.shape[1]), rng)
     unlabeled, test = rng.integers(0, len(y), (2, N_DRAWN))
@@ -224,10 +200,7 @@ def _robustness(data: Data, protocol: Protocol, rng: np.random.Generator, _: int
 
 
 def _curves(data: Data, protocol: Protocol, rng: np.random.Generator, _: int) -> list[Record]:
-    """Fit to growing sets of unlabeled rows, and test on all rows that are left.
-
-    A size that leaves no row for tests is left out.
-    """
+    """Fit to growing sets of unlabeled rows, and test on the rest, as long as there is one."""
     X, y = data
     labeled, rest = draw_labeled(y, np.arange(len(y)), protocol.n_labeled(X.shape[1]), rng)
     independent = [name for name in CURVE_METHODS if not METHODS[name].uses_unlabeled]
@@ -239,10 +212,9 @@ def _curves(data: Data, protocol: Protocol, rng: np.random.Generator, _: int) ->
             break
         sample = Sample.of(data, labeled, rest[:size], rest[size:])
         fitted = fitted or list(sample.fit(independent, protocol))
-        records += [
-            {"method": method.name, "n_unlabeled": size, **sample.measure_test(method, model)}
-            for method, model in [*fitted, *sample.fit(dependent, protocol)]
-        ]
+        for method, model in [*fitted, *sample.fit(dependent, protocol)]:
+            measured = sample.measure(method, model, training=False)
+            records.append({"method": method.name, "n_unlabeled": size, **measured})
     return records
 
 
@@ -258,15 +230,11 @@ def draw_cross_validation(
 
 
 def _table(data: Data, protocol: Protocol, rng: np.random.Generator, _: int) -> list[Record]:
-    """Measure all methods in each of ten folds, in which most training rows lose their labels."""
+    """Measure all methods in ten-fold cross-validation, with few labeled training rows."""
     return [
-        {
-            "method": method.name,
-            "fold": fold,
-            "n_test": len(sample.y_test),
-            **sample.measure(method, model),
-        }
+        {"method": method.name, **facts, **sample.measure(method, model)}
         for fold, sample in enumerate(draw_cross_validation(data, protocol, rng))
+        for facts in [{"fold": fold, "n_test": len(sample.y_test)}]
         for method, model in sample.fit(TABLE_METHODS, protocol)
     ]
 
@@ -279,7 +247,7 @@ def _timing(_: Data, protocol: Protocol, rng: np.random.Generator, repeat: int) 
     seed = int(rng.integers(2**31))
     X, truth = make_two_gaussians(N_LABELED + sizes[-1], N_FEATURES, random_state=seed)
     y = np.where(np.arange(len(truth)) < N_LABELED, truth, -1)
-    protocol = replace(protocol, cutoff=None)  # which would leave nothing out of such rows
+    protocol = replace(protocol, cutoff=None)  # no direction of these rows would be left out
     records = []
     for size in [sizes[0], *sizes]:  # the first once more, to warm up
         for name in TIMING_METHODS:
@@ -294,65 +262,67 @@ def _timing(_: Data, protocol: Protocol, rng: np.random.Generator, repeat: int) 
 
 
 def measure_evidence(data: Data, rng: np.random.Generator) -> list[Record]:
-    """Hide all but 40, 100 and 200 labels, and measure everything on the rows without.
-
-    Safe stacking and the sequential audit are compared with what they are made of.
-    """
+    """Hide all but 40, 100 and 200 labels, and measure all methods on the unlabeled rows."""
     X, y = data
     order = rng.permutation(len(y))
-    # Two of each class come first: every fit without a fold has to know both.
+    # Two rows of each class come first, so that every training fold has both classes.
     first = np.concatenate([order[y[order] == label][:2] for label in (0, 1)])
     order = np.concatenate([first, order[~np.isin(order, first)]])
     seed = int(rng.integers(2**31))
-    return [
-        {"method": method, "n_labeled": n, **measured}
-        for n in EVIDENCE_SIZES
-        if n <= LARGEST_SHARE * len(y)
-        for method, measured in _measured_evidence(X, y, np.sort(order[:n]), seed)
-    ]
+    records = []
+    for n in EVIDENCE_SIZES:
+        if n <= LARGEST_SHARE * len(y):
+            unlabeled = ~np.isin(np.arange(len(y)), order[:n])
+            models, n_asked = _evidence_models(X, y, unlabeled, seed)
+            for name, model in models.items():
+                brier = np.mean((model.predict_proba(X[unlabeled])[:, 1] - y[unlabeled]) ** 2)
+                error = np.mean(model.predict(X[unlabeled]) != y[unlabeled])
+                measured = {"brier": float(brier), "error": float(error)}
+                asked = {"asked": n_asked.get(name, 0)}
+                records.append({"method": name, "n_labeled": n, **measured, **asked})
+    return records
 
 
-def _measured_evidence(
-    X: Matrix, y: AnyArray, labeled: AnyArray, seed: int
-) -> Iterator[tuple[str, Record]]:
-    known = np.full(len(y), -1)
-    known[labeled] = y[labeled]
-    unlabeled = known == -1
-    rows = LabeledRows.split(X, known, -1, None)
-    named = [(BASELINE, LeastSquaresClassifierCV()), *default_candidates(rows, seed)]
+def _evidence_models(
+    X: Matrix, y: AnyArray, unlabeled: Mask, seed: int
+) -> tuple[dict[str, Any], dict[str, int]]:
+    """Return safe stacking, sequential audits and what they are compared with, all fitted.
 
-    def fit(seen: LabeledRows) -> list[Any]:
-        return [fit_to_rows(name, model, seen) for name, model in named]
-
+    Also returns how many labels each of the sequential audits asked for.
+    """
+    known = np.where(unlabeled, -1, y)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # what counts is the loss
-        folds = labeled_folds(rows, EVIDENCE_FOLDS, seed)
-        found = out_of_fold(named, rows, folds, fit, "predict_proba")
-        baseline, *models = fit(rows)
-        projected = ProjectedLeastSquaresClassifier(missing_label=-1).fit(X, known)
-    candidates = [(name, model) for (name, _), model in zip(named[1:], models, strict=True)]
-    tried = {BASELINE: baseline, "projection": projected, **dict(candidates)}
-    for name, (combine, control) in STACKED.items():
-        step = find_step(found, LEVEL, combine, control, "Brier score")
-        tried[name] = moved(baseline, candidates, step.steps, "predict_proba")
-        if name == "safe stacking":
-            gains = -step.differences.mean(axis=0)
-    best = int(np.argmax(gains))
-    picked = models[best] if gains[best] > 0.0 else baseline
-    tried["picked by cross-validation"] = picked
-    asked = {}
+        warnings.simplefilter("ignore", ConvergenceWarning)  # only the loss matters
+        stacked = clone(STACKING).set_params(random_state=seed).fit(X, known)
+        models = {BASELINE: stacked.baseline_, "projection": clone(PROJECTION).fit(X, known)}
+    models |= stacked.candidates_
+    for name, settings in STACKED.items():
+        steps = replace(stacked.evidence_, **settings).steps
+        candidates = list(stacked.candidates_.items())
+        models[name] = moved(stacked.baseline_, candidates, steps, "predict_proba")
+    differences = stacked.evidence_.differences.mean(axis=0)
+    best = stacked.evidence_.names[np.argmin(differences)]
+    picked = models[best if differences.min() < 0.0 else BASELINE]
+    models["picked by cross-validation"] = picked
+    n_asked = {}
     for loss, name in (("error", "sequential audit, errors"), ("brier", "sequential audit, Brier")):
-        tried[name], asked[name] = baseline, 0
-        if picked is not baseline:
-            audit = SequentialAudit(baseline, picked, X[unlabeled], loss=loss, random_state=seed)
-            while audit.verdict_ == "undecided" and audit.n_labels_ < MOST_QUESTIONS:
-                questions = audit.next()
-                audit.record(questions, y[unlabeled][questions])
-            tried[name], asked[name] = audit.model_, audit.n_labels_
-    for name, model in tried.items():
-        brier = np.mean((model.predict_proba(X[unlabeled])[:, 1] - y[unlabeled]) ** 2)
-        error = np.mean(model.predict(X[unlabeled]) != y[unlabeled])
-        yield name, {"brier": float(brier), "error": float(error), "asked": asked.get(name, 0)}
+        audit = SequentialAudit(
+            stacked.baseline_, picked, X[unlabeled], loss=loss, random_state=seed
+        )
+        while audit.verdict_ == "undecided" and audit.n_labels_ < MOST_QUESTIONS:
+            questions = audit.next()
+            audit.record(questions, y[unlabeled][questions])
+        models[name], n_asked[name] = audit.model_, audit.n_labels_
+    return models, n_asked
+
+
+def _evidence_settings() -> dict[str, Any]:
+    return {
+        "stacking": STACKING,
+        "projection": PROJECTION,
+        **dict(default_candidates(max(EVIDENCE_SIZES), random_state=0)),
+        "constants": (EVIDENCE_SIZES, LARGEST_SHARE, MOST_QUESTIONS, STACKED),
+    }
 
 
 _ALL = (
@@ -363,26 +333,28 @@ _ALL = (
         PAPER_DATASETS,
         100,
         _robustness,
-        rounds=1,
         prepare=principal_components,
     ),
+    Experiment("curves", "Figure 2: learning curves", CURVE_METHODS, CURVE_DATASETS, 1000, _curves),
+    Experiment("table", "Table 1: cross-validation", TABLE_METHODS, PAPER_DATASETS, 20, _table),
     Experiment(
-        "curves", "Figure 2: learning curves", CURVE_METHODS, CURVE_DATASETS, 1000, _curves, 8
-    ),
-    Experiment(
-        "table", "Table 1: cross-validation", TABLE_METHODS, PAPER_DATASETS, 20, _table, N_FOLDS
-    ),
-    Experiment(
-        "timing", "Training time", TIMING_METHODS, (TWO_GAUSSIANS,), 10, _timing, 200, alone=True
+        "timing",
+        "Training time",
+        TIMING_METHODS,
+        (TWO_GAUSSIANS,),
+        10,
+        _timing,
+        settings=lambda: {"sizes": LARGE_SIZES},
+        alone=True,
     ),
     Experiment(
         "evidence",
         "Beyond the paper: evidence",
-        (),  # methods of its own
+        (),
         PAPER_DATASETS,
         20,
         lambda data, _, rng, __: measure_evidence(data, rng),
-        rounds=60,
+        settings=_evidence_settings,
         published=False,
     ),
 )

@@ -28,12 +28,12 @@ MARKS = {"better": "better", "worse": "worse", "": "no different"}
 COUNTED = {"robustness": "resamplings", "table": "folds of the cross-validation"}
 NO_BREAK = "\N{NO-BREAK SPACE}"
 TOTALS = "Win / draw / loss"
-# Explained wherever it shows: errors on this data set that are lower than published.
+# On this data set, errors are known to be lower than published.
 EXCEPTION = "Mammography"
 
 
 def headline(results: Reproduction) -> Iterator[tuple[str, list[str], bool | None]]:
-    """Yield what matters most: a title, sentences, and whether that is good news, if it is news."""
+    """Yield the main results: a title, sentences, and whether the result is good (or None)."""
     if results.guarantees:
         holds = not any(counts["higher"] for counts in results.guarantees.values())
         title = "The guarantee holds." if holds else "The guarantee is violated."
@@ -45,9 +45,9 @@ def headline(results: Reproduction) -> Iterator[tuple[str, list[str], bool | Non
         yield "Table 1", [agreement_sentence(cells)], None if known else far.empty
         found, few = wins(cells), too_few_repeats(cells)
         counts = (f"{method} {ours} (published: {theirs})" for method, ours, theirs, _ in found)
-        said = ", ".join(text.replace(" ", NO_BREAK) for text in counts)
+        totals = ", ".join(text.replace(" ", NO_BREAK) for text in counts)
         same = not few and all(differ == "none" for *_, differ in found)
-        yield TOTALS, [f"{said}.", *([few] if few else [])], same or None
+        yield TOTALS, [f"{totals}.", *([few] if few else [])], same or None
     if "curves" in results.measurements:
         yield "Learning curves", [claims_sentence(results.measurements["curves"])], None
     if "evidence" in results.measurements:
@@ -56,7 +56,7 @@ def headline(results: Reproduction) -> Iterator[tuple[str, list[str], bool | Non
 
 
 def guarantee_sentences(guarantees: dict[str, dict[str, float]]) -> Iterator[str]:
-    """Say how often the projection's loss on labeled and unlabeled rows was no higher."""
+    """Yield how often the projection's loss on labeled and unlabeled rows was not higher."""
     for name, counts in guarantees.items():
         n_fits, paper = int(counts["fits"]), published()["guarantees"][name]
         own, other = (n_fits - int(counts[key]) for key in ("higher", "higher_than_supervised"))
@@ -70,12 +70,12 @@ def guarantee_sentences(guarantees: dict[str, dict[str, float]]) -> Iterator[str
 
 
 def _far(cells: pd.DataFrame) -> pd.DataFrame:
-    """Return the cells of Table 1 that differ from the published ones, if that can be said."""
+    """Return the cells of Table 1 that differ from the published ones."""
     return cells[cells["z"].abs() > WITHIN]
 
 
 def agreement_sentence(cells: pd.DataFrame) -> str:
-    """Say how many cells of Table 1 agree with the published ones, and name the others."""
+    """Count the cells of Table 1 that agree with the published ones, and name the others."""
     n_compared, far = int(cells["z"].notna().sum()), _far(cells)
     if not n_compared:
         return "With a single repeat there are no standard errors to compare Table 1 by."
@@ -115,7 +115,7 @@ def as_text(counts: tuple[int, int, int]) -> str:
 
 
 def too_few_repeats(cells: pd.DataFrame) -> str | None:
-    """Say so if no test could reject anything, whatever was measured."""
+    """Return a warning if no test could reject anything, whatever was measured."""
     n_repeats, threshold = int(cells["repeats"].max()), LEVEL / n_tests()
     smallest = signed_rank(-np.arange(1.0, n_repeats + 1.0), "less")
     if smallest <= threshold:
@@ -133,28 +133,52 @@ Verdict = Literal["agrees", "differs", "undecided"]
 
 SURE = 3.0  # standard errors of a paired difference, for an effect to be there
 BAND = 2.0  # standard errors of the ribbons in the figure
-RESOLUTION = 0.01  # an effect of this size would be seen, where none is said to be
-# Losses differ little if by less than this share of what any of them gains on the supervised one.
-LITTLE = 0.25
-MEASURES = {"error": "error", "test_loss": "loss"}
+RESOLUTION = 0.01  # effects of this size must be detectable before none is confirmed
+LITTLE = 0.25  # losses differ little: by less than this share of what is gained on Supervised
+MEASURES = {"error": "error", "loss": "test_loss"}
+METHODS = ("Self-Learning", "ICLS", "Projection")
+# The sign of the claimed change, and whether there is such a change or none.
+VERBS = {
+    "rises again for many unlabeled rows": (+1, True),
+    "keeps falling": (-1, True),
+    "does not rise": (+1, False),
+    "is lower than that of": (-1, True),
+    "is not lower than that of": (-1, False),
+}
+# Data set, measure, method, verb, and the other method at the largest number of unlabeled rows, or
+# none to compare the method with itself at the size from which on its error no longer falls.
+CLAIMS = (
+    ("Ionosphere", "error", "Self-Learning", "rises again for many unlabeled rows", ""),
+    ("Ionosphere", "loss", "Self-Learning", "keeps falling", ""),
+    ("Ionosphere", "error", "ICLS", "does not rise", ""),
+    ("Ionosphere", "error", "Projection", "does not rise", ""),
+    ("SPECT", "error", "Self-Learning", "is not lower than that of", "Supervised"),
+    ("SPECT", "error", "Projection", "is not lower than that of", "Supervised"),
+    ("SPECT", "error", "ICLS", "is lower than that of", "Supervised"),
+    *(("USPS", m, one, "is lower than that of", "Supervised") for m in MEASURES for one in METHODS),
+    *(
+        ("USPS", m, "Self-Learning", "is lower than that of", one)
+        for m in MEASURES
+        for one in METHODS[1:]
+    ),
+)
 
 
 @dataclass(frozen=True)
 class Claim:
     """A claim, the numbers that it is checked by, and the outcome."""
 
+    dataset: str
     text: str
     evidence: object
     verdict: Verdict
-    dataset: str = ""
 
 
 class Change:
-    """A difference of two means over the same repeats, a later or other one less the first.
+    """The difference of two means over the same repeats.
 
-    The standard error is that of their difference, repeat by repeat; it is NaN for a single repeat,
-    which then decides nothing. The ribbons of the figure do not overlap where the means differ by
-    more than `ribbons`.
+    Its standard error is that of paired differences; it is NaN for a single repeat, which decides
+    nothing. The ribbons of the figure do not overlap if the means differ by more than `ribbons`.
     """
 
     def __init__(self, before: pd.Series, after: pd.Series, where: str = "") -> None:
@@ -170,57 +194,72 @@ class Change:
         return "agrees" if distance > margin else "differs" if distance < -margin else "undecided"
 
     def is_none(self, sign: int) -> Verdict:
-        """Judge the claim that there is no difference of that sign to be seen in the figure."""
+        """Judge the claim that the figure shows no difference of that sign."""
         if sign * self.difference > self.ribbons and self.is_effect(sign) == "agrees":
             return "differs"
         would_be_seen = SURE * self.standard_error <= RESOLUTION
         return "agrees" if would_be_seen or self.is_effect(-sign) == "agrees" else "undecided"
 
     def __str__(self) -> str:
-        said = f"{self.before:.4f} → {self.after:.4f}, by {self.difference:+.4f}"
+        text = f"{self.before:.4f} → {self.after:.4f}, by {self.difference:+.4f}"
         if np.isfinite(self.standard_error):
-            said += f" ± {self.standard_error:.4f}"
-        return self.where + said.replace("-", MINUS)
-
-
-class Curves:
-    """The learning curves of one data set, repeat by repeat."""
-
-    def __init__(self, measurements: pd.DataFrame) -> None:
-        by = ["method", "n_unlabeled"]
-        wide = measurements.pivot(index="repeat", columns=by, values=list(MEASURES))
-        self._values = wide.sort_index(axis="columns")
-        self.last = int(measurements["n_unlabeled"].max())
-
-    def since_turn(self, method: str, measure: str) -> Change:
-        """Compare the largest size with the earlier one at which the mean error is lowest.
-
-        It is chosen by what it is used to judge, which makes a rise look larger than it is. Three
-        standard errors leave room for a choice among ten sizes.
-        """
-        turn = self._values["error", method].mean().drop(self.last).idxmin()
-        of_size = self._values[measure, method]
-        where = f"{turn} → {self.last} unlabeled rows: "
-        return Change(of_size[turn], of_size[self.last], where)
-
-    def against(self, reference: str, method: str, measure: str) -> Change:
-        """Compare a method with another one, at the largest size."""
-        before, after = (self._values[measure, name, self.last] for name in (reference, method))
-        named = "" if reference == "Supervised" else f", {reference} → {method}"
-        return Change(before, after, f"{self.last} unlabeled rows{named}: ")
+            text += f" ± {self.standard_error:.4f}"
+        return self.where + text.replace("-", MINUS)
 
 
 def check(measurements: pd.DataFrame) -> list[Claim]:
     """Check all claims about data sets whose learning curves were measured."""
-    return [
-        Claim(claim.text, claim.evidence, claim.verdict, dataset)
-        for dataset, part in measurements.groupby("dataset", sort=False)
-        for claim in CLAIMS[dataset](Curves(part))
-    ]
+    checked = []
+    for dataset, part in measurements.groupby("dataset", sort=False):
+        by = ["method", "n_unlabeled"]
+        curves = part.pivot(index="repeat", columns=by, values=list(MEASURES.values()))
+        curves = curves.sort_index(axis="columns")
+        for _, measure, method, verb, other in (claim for claim in CLAIMS if claim[0] == dataset):
+            sign, is_effect = VERBS[verb]
+            change = _change(curves, MEASURES[measure], method, other)
+            verdict = change.is_effect(sign) if is_effect else change.is_none(sign)
+            text = f"The {measure} of {method} {verb} {other}".strip()
+            checked.append(Claim(str(dataset), f"{text}.", change, verdict))
+        if dataset == "Ionosphere":
+            checked.append(_little_difference(curves))
+    return checked
+
+
+def _change(curves: pd.DataFrame, column: str, method: str, other: str) -> Change:
+    """Compare a method with another one, or with itself from where its error is lowest.
+
+    Choosing that size by the error favours a rise; three standard errors allow for a choice among
+    ten sizes.
+    """
+    last = curves.columns.get_level_values("n_unlabeled").max()
+    after = curves[column, method, last]
+    if not other:
+        lowest = curves["error", method].mean().drop(last).idxmin()
+        return Change(curves[column, method, lowest], after, f"{lowest} → {last} unlabeled rows: ")
+    names = "" if other == "Supervised" else f", {other} → {method}"
+    return Change(curves[column, other, last], after, f"{last} unlabeled rows{names}: ")
+
+
+def _little_difference(curves: pd.DataFrame) -> Claim:
+    """Judge whether losses differ little, compared with what they gain on Supervised."""
+    changes = {one: _change(curves, "test_loss", one, "Supervised") for one in METHODS}
+    gains = {one: -change.difference for one, change in changes.items()}
+    most, least = max(gains, key=gains.__getitem__), min(gains, key=gains.__getitem__)
+    spread = _change(curves, "test_loss", least, most)
+    margin, little = SURE * spread.standard_error, LITTLE * gains[most]
+    verdict: Verdict = "undecided"
+    if spread.difference + margin <= little:
+        verdict = "agrees"
+    elif spread.difference - margin > little:
+        verdict = "differs"
+    where = changes[most].where.removesuffix(": ")
+    lower = ", ".join(f"{gain:.4f} ({one})" for one, gain in gains.items())
+    text = "In the loss there is little difference between the three."
+    return Claim("Ionosphere", text, f"{where}, lower than Supervised by {lower}", verdict)
 
 
 def claims_sentence(measurements: pd.DataFrame) -> str:
-    """Say how many claims about learning curves agree, and quote those that do not."""
+    """Count the claims about learning curves that agree, and quote those that differ."""
     claims = check(measurements)
     found = Counter(claim.verdict for claim in claims)
     sentence = (
@@ -229,58 +268,6 @@ def claims_sentence(measurements: pd.DataFrame) -> str:
     )
     differ = [f"{c.dataset}: “{c.text}”" for c in claims if c.verdict == "differs"]
     return f"{sentence} Those that differ: {' '.join(differ)}" if differ else sentence
-
-
-def _ionosphere(curves: Curves) -> Iterator[Claim]:
-    rise, fall = (curves.since_turn("Self-Learning", measure) for measure in MEASURES)
-    text = "The error of Self-Learning rises again for many unlabeled rows."
-    yield Claim(text, rise, rise.is_effect(+1))
-    yield Claim("Meanwhile its loss keeps falling.", fall, fall.is_effect(-1))
-    for method in ("ICLS", "Projection"):
-        change = curves.since_turn(method, "error")
-        yield Claim(f"The error of {method} does not rise.", change, change.is_none(+1))
-    yield _little_difference(curves)
-
-
-def _little_difference(curves: Curves) -> Claim:
-    """Judge whether losses differ little, compared with what they gain on the supervised one."""
-    methods = ("Self-Learning", "ICLS", "Projection")
-    gains = {m: -curves.against("Supervised", m, "test_loss").difference for m in methods}
-    most, least = max(gains, key=gains.__getitem__), min(gains, key=gains.__getitem__)
-    spread = curves.against(most, least, "test_loss")
-    margin, little = SURE * spread.standard_error, LITTLE * gains[most]
-    verdict: Verdict = "undecided"
-    if spread.difference + margin <= little:
-        verdict = "agrees"
-    elif spread.difference - margin > little:
-        verdict = "differs"
-    said = ", ".join(f"{gain:.4f} ({method})" for method, gain in gains.items())
-    evidence = f"{curves.last} unlabeled rows, lower than Supervised by {said}"
-    return Claim("In the loss there is little difference between the three.", evidence, verdict)
-
-
-def _spect(curves: Curves) -> Iterator[Claim]:
-    for method in ("Self-Learning", "Projection"):
-        change = curves.against("Supervised", method, "error")
-        text = f"{method} does not improve the error of Supervised."
-        yield Claim(text, change, change.is_none(-1))
-    change = curves.against("Supervised", "ICLS", "error")
-    yield Claim("ICLS improves it.", change, change.is_effect(-1))
-
-
-def _usps(curves: Curves) -> Iterator[Claim]:
-    for measure, name in MEASURES.items():
-        for method in ("Self-Learning", "ICLS", "Projection"):
-            change = curves.against("Supervised", method, measure)
-            text = f"{method} improves the {name} of Supervised."
-            yield Claim(text, change, change.is_effect(-1))
-        for method in ("ICLS", "Projection"):
-            change = curves.against(method, "Self-Learning", measure)
-            text = f"Self-Learning improves the {name} more than {method}."
-            yield Claim(text, change, change.is_effect(-1))
-
-
-CLAIMS = {"Ionosphere": _ionosphere, "SPECT": _spect, "USPS": _usps}
 
 
 # The evidence experiment, beyond the paper
@@ -325,30 +312,25 @@ def evidence_tables(
             [name, *(f"{one.brier_ratio:.3f} ({percent(one.worse)})" for one in cells.itertuples())]
             for name, cells in part.groupby("dataset", sort=False)
         ]
-        said = f"Means over {count(n_draws, 'draw')} on {n_sets}"
-        yield (
-            f"{n} labels",
-            [
-                (f"{said} (a share of 5 % is known to ±{known})", ["method", *EVIDENCE], means),
-                (
-                    "Relative Brier score on each data set (share of repeats in which it is worse)",
-                    ["data set", *part["method"].unique()],
-                    each,
-                ),
-            ],
-        )
+        draws = f"Means over {count(n_draws, 'draw')} on {n_sets}"
+        ratios = "Relative Brier score on each data set (share of repeats in which it is worse)"
+        tables = [
+            (f"{draws} (a share of 5 % is known to ±{known})", ["method", *EVIDENCE], means),
+            (ratios, ["data set", *part["method"].unique()], each),
+        ]
+        yield f"{n} labels", tables
 
 
 def evidence_sentence(measurements: pd.DataFrame, summary: pd.DataFrame) -> str:
     means = summary[(summary["dataset"] == "mean") & (summary["method"] == "safe stacking")]
-    said = [
+    parts = [
         f"with {one.n_labeled} labels {one.brier_ratio:.3f} of the baseline's, and higher in "
         f"{one.worse:.1%} of the repeats"
         for one in means.itertuples()
     ]
     repeats = count(measurements["repeat"].nunique(), "repeat")
     n_sets = count(measurements["dataset"].nunique(), "data set")
-    return f"Brier score of safe stacking, {repeats} on {n_sets}: {'; '.join(said)}."
+    return f"Brier score of safe stacking, {repeats} on {n_sets}: {'; '.join(parts)}."
 
 
 def evidence_page(measurements: pd.DataFrame, summary: pd.DataFrame, made: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""How the experiments are run, as the paper's text says or as its code did; its classifiers."""
+"""The classifiers of the paper, and the two protocols: its text and its published code."""
 
 from __future__ import annotations
 
@@ -33,12 +33,10 @@ GINV_CUTOFF = 2.0**-26
 
 @dataclass(frozen=True)
 class Protocol:
-    """What the text of the paper and its code do differently."""
+    """Settings that differ between the text of the paper and its code."""
 
     name: str
-    # Directions of the rows whose singular value in the Gram matrix is at most this fraction of the
-    # largest are left out of least squares. None: it is solved exactly.
-    cutoff: float | None
+    cutoff: float | None  # of singular values, see `Truncation`; None: exact least squares
     svm_alpha: float  # penalty of the support vector machines
     svm_scaling: str  # "sum" or "mean" of the losses of the transductive one
     positive_rounding: str  # of the number of its positive rows: "score" or "svmlin"
@@ -86,8 +84,7 @@ PROTOCOLS = {
 class DesignMatrix(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """A column of ones, and the features centred on the rows that it is fitted to.
 
-    Exact least squares does not depend on the centring. A pseudo-inverse with a cut-off does: the
-    column of ones takes part in it.
+    The centring affects a pseudo-inverse with a cut-off, but not exact least squares.
     """
 
     def fit(self, X: Matrix, y: Any = None) -> Self:  # noqa: ARG002
@@ -101,10 +98,9 @@ class DesignMatrix(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 class Truncation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Keep the directions that a truncated pseudo-inverse of the Gram matrix keeps.
 
-    Those are the ones whose singular value in the Gram matrix of the design matrix, with its column
-    of ones, is more than `cutoff` times the largest. Least squares on what is kept of the rows is
-    least squares with that pseudo-inverse. Where every direction is kept, rows are not changed at
-    all, and `directions_` is None.
+    Their singular values in the Gram matrix of the design matrix, with its column of ones, are more
+    than `cutoff` times the largest. Least squares on the transformed rows is least squares with
+    that pseudo-inverse. If every direction is kept, `directions_` is None and rows do not change.
     """
 
     def __init__(self, cutoff: float) -> None:
@@ -115,9 +111,9 @@ class Truncation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.mean_ = X.mean(axis=0)
         centred = X - self.mean_
         gram = centred.T @ centred
-        # Directions are rarely left out, and take much longer than values.
+        # Eigenvectors take much longer than eigenvalues, and are rarely needed.
         values = np.linalg.eigvalsh(gram)
-        # Centred columns are orthogonal to that of ones, whose singular value is the last one.
+        # The column of ones is orthogonal to centred columns; its singular value is len(X).
         n_dropped = int(np.sum(values <= self.cutoff * max(values[-1], len(X))))
         if n_dropped:
             self.directions_ = np.linalg.eigh(gram).eigenvectors[:, n_dropped:]
@@ -146,10 +142,7 @@ class Method:
 
 
 def _least_squares(make: Callable[..., Any], protocol: Protocol, **settings: Any) -> Any:
-    """Return unpenalised least squares, with the design matrix of the published code if need be.
-
-    Without a cut-off, the library's own treatment of the intercept gives the same.
-    """
+    """Return unpenalised least squares, with the published design matrix if there is a cut-off."""
     if protocol.cutoff is None:
         return make(alpha=0.0, **settings)
     return make_pipeline(DesignMatrix(), make(alpha=0.0, fit_intercept=False, **settings))
@@ -164,6 +157,11 @@ def _projection(protocol: Protocol) -> Any:
     return _least_squares(ProjectedLeastSquaresClassifier, protocol, **settings)
 
 
+def _icls(protocol: Protocol) -> Any:
+    # Without a cut-off: it minimises the loss, not the distance from a truncated solution.
+    return _least_squares(ICLSClassifier, protocol, constraint_alpha=0.0)
+
+
 def _tsvm(protocol: Protocol) -> Any:
     return TransductiveSVMClassifier(
         protocol.svm_alpha,
@@ -176,17 +174,11 @@ def _tsvm(protocol: Protocol) -> Any:
 METHODS = {
     name: Method(name, "hinge" if "SVM" in name else "quadratic", make, counterpart, uses_unlabeled)
     for name, counterpart, uses_unlabeled, make in (
-        # What each of the wrapped ones is fitted to, it is centred on.
+        # The wrapped ones are centred on the rows that they are fitted to.
         ("Supervised", "Supervised", False, lambda p: SupervisedClassifier(_supervised(p))),
         ("Self-Learning", "Supervised", True, lambda p: SelfLearningClassifier(_supervised(p))),
         ("USM", "Supervised", True, lambda p: UpdatedSecondMomentClassifier(rcond=p.cutoff)),
-        # It minimises the loss itself, not the distance from a truncated solution.
-        (
-            "ICLS",
-            "Supervised",
-            True,
-            lambda p: _least_squares(ICLSClassifier, p, constraint_alpha=0.0),
-        ),
+        ("ICLS", "Supervised", True, _icls),
         ("Projection", "Supervised", True, _projection),
         ("Oracle", "Supervised", True, lambda p: OracleClassifier(_supervised(p))),
         ("SVM", "SVM", False, lambda p: L2SVMClassifier(p.svm_alpha, penalise_intercept=True)),

@@ -1,4 +1,4 @@
-"""Re-run the experiments of the paper, and write down what came out beside what was published."""
+"""Run the experiments of the paper again, and compare the results with the published ones."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ IN_PAPER = [name for name, experiment in EXPERIMENTS.items() if experiment.publi
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What came out of the experiments.
+    """Results of the experiments.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ class Reproduction:
         The report names the command and how long it took, if they are given. Returns all paths,
         the report last.
         """
-        # Running experiments takes no matplotlib, so it is not imported before.
+        # Imported only here, since it needs matplotlib.
         from neverworse.experiments.report import save
 
         return save(self, out, command=command, took=took)
@@ -168,7 +168,6 @@ def reproduce(
         plan,
         Path(out) / "repeats",
         jobs=_positive("jobs", jobs) or joblib.cpu_count(only_physical_cores=True),
-        say=lambda text: print(text, file=sys.stderr),
         quiet=quiet or not sys.stderr.isatty(),
     )
     return Reproduction.of(plan, correction, {k: tidy(v) for k, v in results.items() if v})
@@ -177,7 +176,7 @@ def reproduce(
 def _chosen(
     what: str, wanted: str | Sequence[str], known: Sequence[str], all_of: Sequence[str] = ()
 ) -> list[str]:
-    """Return the known names that are wanted, in their own order; "all" may mean some of them."""
+    """Return the wanted names in the order of the known ones; "all" are `all_of`, or else all."""
     names = [wanted] if isinstance(wanted, str) else list(wanted)
     if "all" in names:
         return list(all_of or known)

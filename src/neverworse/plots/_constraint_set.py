@@ -24,9 +24,9 @@ from neverworse.plots._display import Display, legend_above
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-INVISIBLE = 1e-6  # as a share of the size of the constraint set
-ON_A_LINE = 1e-12  # relative distance of rows that determine one weight, not two
-# Directions whose angles differ by no more than the rounding of an arc tangent are one direction.
+INVISIBLE = 1e-6  # distance, as a share of the size of the constraint set
+ON_A_LINE = 1e-12  # relative distance of rows from a line that is rounding error
+# Directions whose angles differ by the rounding error of an arc tangent are equal.
 SAME_ANGLE = 8 * float(np.finfo(np.float64).eps)
 
 
@@ -134,7 +134,6 @@ class ConstraintSetDisplay(Display):
             penalty[1] = 0.0
             last = ["intercept"]
         if certificate.rows == "unlabeled":
-            # The transductive constraint set is made of the unlabeled rows alone.
             weights = np.where(unlabeled, weights, 0.0)
         rows, triangle = _factors(design, weights, penalty)
         vertices = zonotope_vertices(target @ rows, rows[unlabeled])
@@ -231,7 +230,7 @@ def equidistant(centre: Vector, through: Vector, metric: Matrix) -> Matrix | Non
 def _points_of_distance(
     estimator: ProjectedLeastSquaresClassifier, labeled: Matrix, triangle: Matrix
 ) -> Matrix:
-    """Return rows D with D'D the matrix of the distance in which the classifier was projected."""
+    """Return rows D such that D'D is the matrix of the distance of the projection."""
     distance = estimator.distance
     if isinstance(distance, str):
         return {"euclidean": np.eye(2), "labeled": labeled}.get(distance, triangle)
@@ -242,7 +241,7 @@ def _points_of_distance(
 def _factors(design: Matrix, weights: Vector, penalty: Vector) -> tuple[Matrix, Matrix]:
     """Return rows S Q and a triangle R with H = R'R: weights for targets y are R⁻¹ Q'S y.
 
-    Orthogonal factors keep the digits of a feature far from zero, which H would square away.
+    This is more accurate than a factor of H for a feature that is far from zero.
     """
     root = np.sqrt(weights)[:, None]
     orthogonal, triangle = np.linalg.qr(np.vstack([design * root, np.diag(np.sqrt(penalty))]))
@@ -255,7 +254,7 @@ def _factors(design: Matrix, weights: Vector, penalty: Vector) -> tuple[Matrix, 
 
 
 def _check_estimator(estimator: Any) -> None:
-    """Raise unless it is a fitted projected classifier with two weights, the intercept included."""
+    """Raise an error unless it is a fitted projected classifier with two weights."""
     if not isinstance(estimator, ProjectedLeastSquaresClassifier):
         raise TypeError(
             "ConstraintSetDisplay shows a ProjectedLeastSquaresClassifier or an ICLSClassifier, "
@@ -263,26 +262,19 @@ def _check_estimator(estimator: Any) -> None:
             "transformed by the steps before."
         )
     check_is_fitted(estimator)
-    assumed, n_features = estimator.certificate_.assumptions, estimator.n_features_in_
-    problem = ""
-    if assumed.task != "binary" or estimator.kernel != "linear":
-        problem = (
-            "linear classifiers of two classes, but this one has a kernel or more classes. With "
-            "two columns, sklearn.inspection.DecisionBoundaryDisplay shows it"
+    assumed = estimator.certificate_.assumptions
+    if (
+        assumed.task != "binary"
+        or estimator.kernel != "linear"
+        or assumed.n_bounded
+        or assumed.class_prior
+        or estimator.n_features_in_ + bool(estimator.fit_intercept) != 2
+    ):
+        raise ValueError(
+            "ConstraintSetDisplay shows linear classifiers of two classes in two dimensions: fit "
+            "one to two features with fit_intercept=False, or to one feature with "
+            "fit_intercept=True, without a kernel, label_bounds and class_prior."
         )
-    elif assumed.n_bounded or assumed.class_prior:
-        problem = (
-            "the constraint set of all labelings, but this classifier was fitted with label_bounds "
-            "or class_prior, which make it smaller"
-        )
-    elif n_features + bool(estimator.fit_intercept) != 2:
-        problem = (
-            f"two dimensions, but this classifier has {n_features} feature(s) and fit_intercept="
-            f"{estimator.fit_intercept}. Fit it to two features with fit_intercept=False, or to "
-            "one feature with fit_intercept=True"
-        )
-    if problem:
-        raise ValueError(f"ConstraintSetDisplay shows {problem}.")
 
 
 def _as_point(classifier: LinearClassifier) -> Vector:

@@ -68,29 +68,30 @@ class CertificateDisplay(Display):
             )
         self.certificate = certificate
         self.best_case, self.worst_case = certificate.best_case, certificate.worst_case
-        n, loss = certificate.n_labeled + certificate.n_unlabeled, certificate._loss()
+        rows = count(certificate.n_labeled + certificate.n_unlabeled, "row")
         if isinstance(certificate, Audit):
             self._is_same, baseline = certificate._is_same, "the baseline"
-            ends, over = certificate.baseline_loss, f"mean over {count(n, 'row')}"
+            losses, over = certificate.baseline_loss, f"mean over {rows}"
         else:
             self._is_same = bool(certificate.reason)
             baseline = f"the supervised {certificate.assumptions.model}"
-            ends, over = certificate.supervised_loss, f"sum over {count(n, 'row')}"
             if certificate.rows == "unlabeled":
-                over = f"sum over {count(certificate.n_unlabeled, 'unlabeled row')}"
+                rows = count(certificate.n_unlabeled, "unlabeled row")
+            losses, over = certificate.supervised_loss, f"sum over {rows}"
             if certificate.penalty:
                 over += f" plus {number(certificate.penalty)} ||w||²"
-        low, high = map(number, ends)
+        low, high = map(number, losses)
         size = low if low == high else f"between {low} and {high}"
-        self._axis_name = f"change in the {loss}, {over}\n(that of {baseline} is {size})"
+        self._axis_name = (
+            f"change in the {certificate._loss()}, {over}\n(that of {baseline} is {size})"
+        )
         labels = certificate.assumptions.labels
         within = " within what is assumed" if certificate.assumptions.conditions() else ""
         if self._is_same:
             self.verdict = f"The same as {baseline}"
-        elif certificate.holds:
-            self.verdict = f"Never worse than {baseline}, whatever the {labels}{within}"
-        elif self.best_case >= 0.0:
-            self.verdict = f"Never better than {baseline}, whatever the {labels}{within}"
+        elif certificate.holds or self.best_case >= 0.0:
+            never = "Never worse" if certificate.holds else "Never better"
+            self.verdict = f"{never} than {baseline}, whatever the {labels}{within}"
         else:
             self.verdict = f"Not guaranteed: it depends on the unknown {labels}"
 
@@ -168,7 +169,7 @@ class CertificateDisplay(Display):
         return self
 
     def _draw_sides(self, ax: Axes) -> None:
-        """Draw the line at zero, and name both sides of it, with room for the names."""
+        """Draw the line at zero and name its sides, leaving room for the names."""
         low, high = min(self.best_case, 0.0), max(self.worst_case, 0.0)
         size = (high - low) or 1.0
         left, right = min(low - 0.15 * size, -0.35 * size), max(high + 0.15 * size, 0.35 * size)

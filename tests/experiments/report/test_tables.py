@@ -61,8 +61,8 @@ def test_latex(as_published):
     text = to_latex(as_published, "holm")
     assert r"Diabetes & 0.31 $\pm$ 0.02 & \underline{0.34 $\pm$ 0.01} & \textbf{0.30" in text
     assert "Holm" in text
-    body = text[text.index("Dataset") : text.rindex(r"\hline")]
-    lines = [line for line in body.splitlines() if line != r"\hline"]
+    body = text[text.index("Dataset") : text.index(r"\bottomrule")]
+    lines = [line for line in body.splitlines() if line != r"\midrule"]
     assert len(lines) == 18
     assert all(line.count("&") == 6 and line.endswith(r" \\") for line in lines)
     assert text.count("{") == text.count("}")

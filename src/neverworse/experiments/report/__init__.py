@@ -1,4 +1,4 @@
-"""``report.html``, Table 1 and all other files: what came out, beside what was published."""
+"""The files of a reproduction: ``report.html``, Table 1, figures and numbers."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def save(
 def circumstances(
     results: Reproduction, command: str | None = None, took: str | None = None
 ) -> dict[str, str]:
-    """Return when, where and how results were made, as far as it is known."""
+    """Return how, when and where the results were computed."""
     packages = {"NumPy": np, "SciPy": scipy, "scikit-learn": sklearn, "pandas": pd}
     versions = [f"neverworse {neverworse.__version__}", f"Python {platform.python_version()}"]
     versions += [f"{name} {package.__version__}" for name, package in packages.items()]
@@ -113,7 +113,7 @@ def write_report(
 
 
 def _picture(drawing: figures.Drawing) -> dict[str, Any]:
-    """Return a figure that is part of the page itself."""
+    """Return the arguments of the macro `picture`, with the image embedded."""
     width, height = (round(96 * inches) for inches in drawing.figure.get_size_inches())
     return {
         "source": picture(figures.render(drawing.figure, "png")),
@@ -126,14 +126,16 @@ def _picture(drawing: figures.Drawing) -> dict[str, Any]:
 
 def _run(results: Reproduction) -> Iterator[tuple[str, str]]:
     for name, measured in results.measurements.items():
-        repeats, as_published = measured["repeat"].nunique(), EXPERIMENTS[name].repeats
-        is_same = repeats == as_published or not EXPERIMENTS[name].published
-        of = "" if is_same else f" (published: {as_published})"
-        datasets = ", ".join(measured["dataset"].unique())
-        yield EXPERIMENTS[name].title, f"{count(repeats, 'repeat')}{of} on {datasets}"
+        experiment, n = EXPERIMENTS[name], measured["repeat"].nunique()
+        is_same = n == experiment.repeats or not experiment.published
+        of = "" if is_same else f" (published: {experiment.repeats})"
+        yield (
+            experiment.title,
+            f"{count(n, 'repeat')}{of} on {', '.join(measured['dataset'].unique())}",
+        )
 
 
-# How to write what is significantly better or worse.
+# Formats for numbers that are significantly better or worse.
 MARKDOWN = {"": "{}", BETTER: "**{}**", WORSE: "<u>{}</u>"}
 LATEX = {"": "{}", BETTER: r"\textbf{{{}}}", WORSE: r"\underline{{{}}}"}
 HTML = {"": Markup("{}"), BETTER: Markup("<b>{}</b>"), WORSE: Markup("<u>{}</u>")}
@@ -148,7 +150,7 @@ CAPTION = (
     "Wilcoxon signed-rank tests, family-wise error rate 0.05, {correction}, for the {tests} tests "
     "of the paper)."
 )
-SAID = (
+COMPARISON = (
     "z is the difference in standard errors of both means, with the rounding of the published "
     "one. Published: {source}"
 )
@@ -162,7 +164,7 @@ def to_markdown(cells: pd.DataFrame, correction: str) -> str:
         _caption(cells, correction, MARKDOWN),
         markdown_table(head, rows),
         "## Beside the published table",
-        SAID.format(source=published()["source"]),
+        COMPARISON.format(source=published()["source"]),
         markdown_table(COMPARED, list(comparison(cells, MARKDOWN)), numbers_from=2),
         f"## {TOTALS}",
         markdown_table(WINS, wins(cells)),
@@ -171,24 +173,19 @@ def to_markdown(cells: pd.DataFrame, correction: str) -> str:
 
 
 def to_latex(cells: pd.DataFrame, correction: str) -> str:
-    """Return Table 1 as a LaTeX table that needs no packages."""
-    head, *rows, totals = (" & ".join(row) + r" \\" for row in table_one(cells, LATEX, r"$\pm$"))
-    lines = [
-        r"\begin{table*}",
-        r"\centering",
-        rf"\caption{{{_caption(cells, correction, LATEX)}}}",
-        r"\begin{tabular}{|l|llll|ll|}",
-        r"\hline",
-        head,
-        r"\hline",
-        *rows,
-        r"\hline",
-        totals,
-        r"\hline",
-        r"\end{tabular}",
-        r"\end{table*}",
-    ]
-    return "\n".join(lines) + "\n"
+    """Return Table 1 as a LaTeX table, for documents that use the package booktabs."""
+    head, *rows = table_one(cells, LATEX, r"$\pm$")
+    return (
+        pd.DataFrame(rows, columns=head)
+        .style.hide(axis="index")
+        .to_latex(
+            column_format="l" * len(head),
+            position_float="centering",
+            hrules=True,
+            caption=_caption(cells, correction, LATEX),
+            environment="table*",
+        )
+    )
 
 
 def table_one(cells: pd.DataFrame, marks: Marks, plus_minus: str = "±") -> Iterator[list[str]]:
@@ -204,7 +201,7 @@ def table_one(cells: pd.DataFrame, marks: Marks, plus_minus: str = "±") -> Iter
 
 
 def comparison(cells: pd.DataFrame, marks: Marks) -> Iterator[list[str]]:
-    """Yield for each cell what `COMPARED` says."""
+    """Yield the columns `COMPARED` for each cell."""
     for cell in cells.to_dict(orient="records"):
         ours = mean_and_sd(cell["mean"], cell["sd"], "±", 3)
         theirs = mean_and_sd(cell["published"], cell["published_sd"], "±")
@@ -221,19 +218,15 @@ def comparison(cells: pd.DataFrame, marks: Marks) -> Iterator[list[str]]:
 
 def higher_losses(summary: pd.DataFrame) -> Iterator[list[str]]:
     """Yield in how many repeats each method has a higher loss, for each data set and for all."""
-    for dataset, found in summary.groupby("dataset", sort=False):
-        yield [dataset, *_higher(found)]
-    yield [HTML[BETTER].format("All"), *map(HTML[BETTER].format, _higher(summary))]
-
-
-def _higher(summary: pd.DataFrame) -> Iterator[str]:
-    sums = summary.groupby("method").agg({"higher": "sum", "repeats": "sum", "worst": "max"})
-    for higher, repeats, worst in sums.loc[list(ROBUSTNESS_METHODS)].itertuples(index=False):
-        yield f"{higher} of {repeats}; {worst:.4g}"
+    together = pd.concat([summary, summary.assign(dataset="All")])
+    for dataset, found in together.groupby("dataset", sort=False):
+        sums = found.groupby("method").agg({"higher": "sum", "repeats": "sum", "worst": "max"})
+        chosen = sums.loc[list(ROBUSTNESS_METHODS)].itertuples(index=False)
+        yield [dataset, *(f"{higher} of {n}; {worst:.4g}" for higher, n, worst in chosen)]
 
 
 def times(summary: pd.DataFrame) -> Iterator[list[str]]:
-    """Yield relative times and seconds of both methods for each size, beside the published one."""
+    """Yield relative times and seconds of both methods for each size, and the published ratio."""
     paper = published()["timing"]
     for size, found in summary.groupby("n_unlabeled"):
         cells = [
@@ -249,7 +242,7 @@ def times(summary: pd.DataFrame) -> Iterator[list[str]]:
 
 
 def mean_and_sd(mean: float, sd: float, plus_minus: str, decimals: int = 2) -> str:
-    """Write a mean with its standard deviation, which a single repeat does not have."""
+    """Format a mean with its standard deviation; a single repeat has none."""
     text = f"{mean:.{decimals}f}"
     return text if np.isnan(sd) else f"{text} {plus_minus} {sd:.{decimals}f}"
 

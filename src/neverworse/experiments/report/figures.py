@@ -1,10 +1,9 @@
-"""The figures of the paper, drawn from what was measured, and as the contents of files."""
+"""The figures of the paper, drawn from the measurements."""
 
 from __future__ import annotations
 
 import io
 import zlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.ticker import MaxNLocator
 
 from neverworse._palette import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY
 from neverworse._typing import Vector
@@ -28,12 +27,13 @@ ROBUSTNESS_METHODS = ("Self-Learning", "ICLS", "Projection", "TSVM")
 CURVE_METHODS = ("Supervised", "Self-Learning", "ICLS", "Projection", "Oracle")
 TIMING_METHODS = ("Projection", "TSVM")
 PLACES = {"training": "labeled and unlabeled rows", "test": "test rows"}
+ROBUSTNESS_TITLE = "Robustness on {}, with ICLS"
 HIGHEST_RATIO = 5.0  # where the paper cuts its figure off
 RIBBON = 2.0  # standard errors
 
 FORMATS = ("png", "svg", "pdf")
 DOTS_PER_INCH = 200
-# Without a date. The fonts of a PDF can be edited, and the text of an SVG looks the same anywhere.
+# Without a date, so that files are reproducible.
 METADATA: dict[str, dict[str, Any]] = {
     "png": {"Software": None},
     "svg": {"Date": None},
@@ -41,8 +41,8 @@ METADATA: dict[str, dict[str, Any]] = {
 }
 SETTINGS = {
     "svg.hashsalt": "neverworse",
-    "svg.fonttype": "path",
-    "pdf.fonttype": 42,
+    "svg.fonttype": "path",  # looks the same everywhere
+    "pdf.fonttype": 42,  # can be edited
     "axes.grid": True,
     "axes.axisbelow": True,
     "grid.linewidth": 0.3,
@@ -56,7 +56,7 @@ SETTINGS = {
     "legend.frameon": False,
 }
 
-# How a method looks in every figure; shapes differ as well, for print without colour.
+# Markers and line styles differ as well, for print without colour.
 STYLES: dict[str, dict[str, Any]] = {
     "Supervised": {"color": ORANGE, "marker": "s", "linestyle": (0, (6, 2))},
     "Self-Learning": {"color": PURPLE, "marker": "v", "linestyle": (0, (3, 1.5))},
@@ -77,22 +77,22 @@ class Drawing:
 
 
 def draw(results: Reproduction) -> dict[str, Drawing]:
-    """Draw all figures for which something was measured, by the names of their files."""
+    """Draw all figures of the experiments that were run, by the names of their files."""
+    drawings = {}
     with mpl.rc_context(SETTINGS):
-        return dict(_drawings(results))
-
-
-def _drawings(results: Reproduction) -> Iterator[tuple[str, Drawing]]:
-    if "robustness" in results.measurements:
-        measured = results.measurements["robustness"]
-        title = "Figure 1: robustness, in the paper's form"
-        yield "figure1", draw_robustness(measured, title, "training", PAPER_METHODS)
-        for name, rows in (("robustness", "training"), ("robustness-test", "test")):
-            title = f"Robustness on {PLACES[rows]}, with ICLS"
-            yield name, draw_robustness(measured, title, rows, ROBUSTNESS_METHODS)
-    for name, make in (("curves", draw_curves), ("timing", draw_timing)):
-        if name in results.summaries:
-            yield name, make(results.summaries[name])
+        if "robustness" in results.measurements:
+            for name, title, rows, methods in (
+                ("figure1", "Figure 1: robustness, in the paper's form", "training", PAPER_METHODS),
+                ("robustness", ROBUSTNESS_TITLE, "training", ROBUSTNESS_METHODS),
+                ("robustness-test", ROBUSTNESS_TITLE, "test", ROBUSTNESS_METHODS),
+            ):
+                title = title.format(PLACES[rows])
+                measured = results.measurements["robustness"]
+                drawings[name] = draw_robustness(measured, title, rows, methods)
+        for name, make in (("curves", draw_curves), ("timing", draw_timing)):
+            if name in results.summaries:
+                drawings[name] = make(results.summaries[name])
+    return drawings
 
 
 def draw_robustness(
@@ -129,23 +129,16 @@ def draw_robustness(
 
 
 def _draw_ratios(ax: Axes, x: int, name: str, ratio: Vector, style: dict[str, Any]) -> None:
-    """Draw the points of a data set, side by side, and how many are above the axes."""
-    # The same points lie in the same places whenever the figure is drawn.
+    """Draw the points of a data set with horizontal jitter, and how many are above the axes."""
+    # The jitter depends only on the data set, so that figures are reproducible.
     jitter = np.random.default_rng(zlib.crc32(name.encode())).uniform(-0.3, 0.3, len(ratio))
     edge = 0.7 if style["marker"] == "x" else 0.0
     look = {**style, "linestyle": "none", "markersize": 3.0, "markeredgewidth": edge}
     ax.plot(x + jitter, ratio, **look, alpha=0.7, zorder=2)
     n_cut = int((ratio > HIGHEST_RATIO).sum())
     if n_cut:
-        ax.annotate(
-            f"{n_cut} ↑",
-            (x, HIGHEST_RATIO),
-            xytext=(0, 1.5),
-            textcoords="offset points",
-            ha="center",
-            size=6.5,
-            annotation_clip=False,
-        )
+        above = (x, HIGHEST_RATIO), (0, 1.5), "data", "offset points"
+        ax.annotate(f"{n_cut} ↑", *above, annotation_clip=False, ha="center", size=6.5)
 
 
 def draw_curves(summary: pd.DataFrame) -> Drawing:
@@ -208,18 +201,10 @@ def draw_timing(summary: pd.DataFrame) -> Drawing:
     ax.set_xscale("log")
     ax.set_yscale("log")
     ax.axvline(stopped, color=GREY, linewidth=0.9, linestyle=(0, (4, 3)), zorder=0)
-    star: dict[str, Any] = {
-        "marker": "*",
-        "s": 140,
-        "color": BLUE,
-        "edgecolor": "black",
-        "linewidth": 0.6,
-    }
+    star: dict[str, Any] = {"marker": "*", "s": 140, "color": BLUE, "edgecolor": "black"}
     label = f"Projection / Supervised, published: {slower:g} at {stopped}"
-    ax.scatter(stopped, slower, **star, zorder=3, label=label)
-    ax.yaxis.set_major_formatter(
-        FuncFormatter(lambda value, _: f"{value:g}\N{MULTIPLICATION SIGN}")
-    )
+    ax.scatter(stopped, slower, **star, linewidth=0.6, zorder=3, label=label)
+    ax.yaxis.set_major_formatter("{x:g}\N{MULTIPLICATION SIGN}")
     ax.set_xlabel("unlabeled rows")
     ax.set_ylabel("training time, relative to supervised counterpart")
     ax.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1.0))
@@ -234,7 +219,7 @@ def draw_timing(summary: pd.DataFrame) -> Drawing:
 
 
 def _drawing(figure: Figure, title: str, description: str) -> Drawing:
-    """Fix the layout of a figure: otherwise it is computed again each time it is drawn."""
+    """Compute the layout of a figure once, not each time it is rendered."""
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
     return Drawing(figure, title, description)
