@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import ParameterGrid, StratifiedKFold
+from sklearn.model_selection import ParameterGrid, StratifiedKFold, cross_val_predict
 from sklearn.utils.validation import has_fit_parameter
 from threadpoolctl import threadpool_limits
 
@@ -48,10 +48,7 @@ def method_names(n_classes: int) -> tuple[str, ...]:
 
 
 def named(text: str) -> str:
-    """Return the name of a model as it is written here; case and hyphens are free.
-
-    `ValueError`, with a message for people, if there is no such model.
-    """
+    """Return the name of a model, in whatever case and with whatever hyphens it is written."""
     others = [AUTO, STACKED, *(name for name in METHODS if name != NEIGHBOURS)]
     if _plain(text) == _plain(NEIGHBOURS):
         raise ValueError(
@@ -62,7 +59,7 @@ def named(text: str) -> str:
 
 
 def candidates_named(texts: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of candidates, as `named` does; "none" alone stands for no candidate."""
+    """Return the names of candidates, as `named` does; "none" alone means no candidate."""
     if [_plain(text) for text in texts] == ["none"]:
         return ()
     problem = "--candidates: there is no candidate {!r}."
@@ -79,17 +76,13 @@ def _spelled(text: str, names: Sequence[str], problem: str) -> str:
 
 
 def _plain(name: str) -> str:
-    """Return a name without what people may spell freely."""
     return re.sub(r"[\s_-]+", "", name).casefold()
 
 
 def standard_methods(
     projected: ProjectedLeastSquaresClassifier, names: Collection[str] = OURS, *, seed: int = 0
 ) -> dict[str, Any]:
-    """Return methods of a comparison, unfitted, all with the settings of the projected one.
-
-    The supervised one comes first. Those beyond `OURS` have no guarantee.
-    """
+    """Return unfitted methods by name, with the settings of the projected one."""
     return {name: _method(name, projected, seed) for name in METHODS if name in names}
 
 
@@ -118,7 +111,7 @@ def _method(name: str, projected: ProjectedLeastSquaresClassifier, seed: int) ->
 def tuned_classifier(
     name: str, class_weight: Any = None, missing_label: Any = "auto", seed: int = 0
 ) -> TunedClassifier:
-    """Return a classifier that people would try instead, of `TUNED`: linear, forest, boosting."""
+    """Return one of the classifiers `TUNED`, which people would try instead."""
     from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
     from sklearn.linear_model import LogisticRegression
 
@@ -128,7 +121,7 @@ def tuned_classifier(
         estimator = RandomForestClassifier(N_TREES, class_weight=class_weight, random_state=seed)
         grid = {"min_samples_leaf": [1, 5]}
     elif name == "gradient boosting":
-        # Its usual leaves of 20 rows would leave nothing to split of 40 labels.
+        # With scikit-learn's leaves of 20 rows, 40 labels could hardly be split.
         estimator = HistGradientBoostingClassifier(
             max_iter=50,
             min_samples_leaf=5,
@@ -147,13 +140,12 @@ def tuned_classifier(
 
 
 def fitted(method: Any, X: Any, y: Vector, weights: Vector | None) -> Any:
-    """Return a fitted copy of a method; those that take no weights of rows go without."""
-    model, passed = clone(method), {}
-    if weights is not None and has_fit_parameter(model, "sample_weight"):
-        passed = {"sample_weight": weights}
+    """Return a fitted copy of a method, without weights if it does not take them."""
+    model = clone(method)
+    takes_weights = weights is not None and has_fit_parameter(model, "sample_weight")
+    passed = {"sample_weight": weights} if takes_weights else {}
     with warnings.catch_warnings():
-        # What counts is how well methods do on test rows, converged or not.
-        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)  # test rows show how good it is
         return model.fit(X, y, **passed)
 
 
@@ -170,11 +162,9 @@ def reason_of(error: Exception) -> str:
 
 
 def collapsed_to(predicted: Indices, labels: Indices) -> int | None:
-    """Return the class to which a method has collapsed, if it has.
+    """Return the code of the class that a method predicts for nearly all rows, if there is one.
 
-    It has collapsed if the share of unlabeled rows that get any other class is less than a tenth of
-    the share of the labels that are of other classes: 2 % if these are a fifth of the labels. Both
-    arrays have codes of classes.
+    Other classes are then predicted less than a tenth as often as they occur among the labels.
     """
     if not len(predicted):
         return None
@@ -184,7 +174,7 @@ def collapsed_to(predicted: Indices, labels: Indices) -> int | None:
 
 
 def guarantee_of(method: Any) -> str:
-    """Return in words what is proved about a method before any data are seen."""
+    """Return what is proved about a method before any data are seen."""
     if not isinstance(method, ProjectedLeastSquaresClassifier):
         return str(getattr(method, "guarantee", "none"))
     distance = method.distance if isinstance(method.distance, str) else ""
@@ -202,15 +192,14 @@ def guarantee_of(method: Any) -> str:
 
 
 class TunedClassifier(DelegatingClassifier):
-    """Fit a classifier of scikit-learn to the labeled rows, with settings tuned on them.
+    """Fit a classifier to the labeled rows, with the parameters of a grid that do best on them.
 
-    Settings, in a grid as `GridSearchCV` has it, are compared by the squared error of the
-    probabilities: of forests on the rows that each tree left out (out of bag), otherwise in
-    cross-validation with three folds, or fewer if a class has fewer labels. With one label of a
-    class nothing can be compared, and the first settings are taken.
+    Parameters are compared by the squared error of probabilities: out of bag for forests, otherwise
+    in cross-validation with three folds, or fewer if a class has fewer labels. If a class has one
+    label, the first parameters are used.
 
-    With `self_training`, the classifier learns from the unlabeled rows as well, by scikit-learn's
-    `SelfTrainingClassifier`, with its settings from the labeled rows and without weights of rows.
+    With `self_training`, scikit-learn's `SelfTrainingClassifier` learns from the unlabeled rows as
+    well, without weights of rows.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
@@ -238,27 +227,24 @@ class TunedClassifier(DelegatingClassifier):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Choose the settings, and fit with them to rows of which some have labels."""
+        """Choose the parameters, and fit with them to rows of which some have labels."""
         # With so few rows, threads that wait for each other take twenty times as long.
         with (
             self._fitting(X, None if self.self_training else sample_weight) as (_, X, weights),
             threadpool_limits(1),
             warnings.catch_warnings(),
         ):
-            warnings.simplefilter("ignore", ConvergenceWarning)  # what is tested is what counts
+            warnings.simplefilter("ignore", ConvergenceWarning)  # held-out rows decide
             warnings.filterwarnings("ignore", "Some inputs do not have OOB", UserWarning)
             rows = LabeledRows.split(X, y, self.missing_label, weights)
-            labeled = rows.labeled()
-            settings = list(ParameterGrid(dict(self.grid)))
-            tuned = [clone(self.estimator).set_params(**each) for each in settings]
-            n_folds = min(MOST_FOLDS, int(np.bincount(labeled.codes).min()))
-            best = 0
+            labeled, grid = rows.labeled(), list(ParameterGrid(dict(self.grid)))
+            tuned = [clone(self.estimator).set_params(**each) for each in grid]
+            n_folds, best = min(MOST_FOLDS, int(np.bincount(labeled.codes).min())), 0
             if n_folds > 1:
                 if hasattr(self.estimator, "oob_score"):
                     tuned = [labeled.fit(each.set_params(oob_score=True)) for each in tuned]
-                losses = [_loss(labeled, self._unseen(labeled, each, n_folds)) for each in tuned]
-                best = int(np.argmin(losses))
-            self.best_params_, chosen = settings[best], tuned[best]
+                best = int(np.argmin([self._loss(labeled, each, n_folds) for each in tuned]))
+            self.best_params_, chosen = grid[best], tuned[best]
             if self.self_training:
                 from sklearn.semi_supervised import SelfTrainingClassifier
 
@@ -276,34 +262,27 @@ class TunedClassifier(DelegatingClassifier):
         predicted: AnyArray = super().predict(X)
         return self.classes_[predicted.astype(np.intp)] if self.self_training else predicted
 
-    def _unseen(self, rows: LabeledRows, tuned: Any, n_folds: int) -> Matrix:
-        """Return probabilities of rows by models that have not seen them; NaN if there is none."""
+    def _loss(self, rows: LabeledRows, tuned: Any, n_folds: int) -> float:
+        """Return the mean squared error of probabilities for rows that a model has not seen."""
+        weights = np.ones(len(rows.codes)) if rows.weights is None else rows.weights
         if hasattr(tuned, "oob_decision_function_"):
-            left_out: Matrix = tuned.oob_decision_function_
-            return left_out
-        shares = np.empty((len(rows.codes), len(rows.classes)))
-        folds = StratifiedKFold(n_folds, shuffle=True, random_state=self.random_state)
-        for train, test in folds.split(rows.codes, rows.codes):
-            weights = {} if rows.weights is None else {"sample_weight": rows.weights[train]}
-            model = clone(tuned).fit(rows.X[train], rows.codes[train], **weights)
-            shares[test] = model.predict_proba(rows.X[test])
-        return shares
-
-
-def _loss(rows: LabeledRows, shares: Matrix) -> float:
-    """Return the mean squared error of probabilities, of rows that have some."""
-    errors = np.sum((shares - np.eye(len(rows.classes))[rows.codes]) ** 2, axis=1)
-    weights = np.ones(len(errors)) if rows.weights is None else rows.weights
-    weights = np.where(np.isfinite(errors), weights, 0.0)
-    total = float(weights.sum())
-    return float(weights @ np.nan_to_num(errors)) / total if total else np.inf
+            shares = tuned.oob_decision_function_  # NaN for rows that are in all trees
+        else:
+            shares = cross_val_predict(
+                tuned,
+                rows.X,
+                rows.codes,
+                cv=StratifiedKFold(n_folds, shuffle=True, random_state=self.random_state),
+                params=None if rows.weights is None else {"sample_weight": weights},
+                method="predict_proba",
+            )
+        errors = np.sum((shares - np.eye(len(rows.classes))[rows.codes]) ** 2, axis=1)
+        known = np.isfinite(errors) & (weights > 0.0)
+        return float(np.average(errors[known], weights=weights[known])) if known.any() else np.inf
 
 
 class NearestLabelSpreading(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Label spreading of scikit-learn over nearest neighbours, with any marker of unlabeled rows.
-
-    Its other kernel takes a matrix of all pairs of rows.
-    """
+    """scikit-learn's label spreading over nearest neighbours, with any marker of missing labels."""
 
     classes_: AnyArray
 
@@ -316,13 +295,13 @@ class NearestLabelSpreading(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
         self.classes_, codes, unlabeled = split_labels(y, self.missing_label)
         self.largest_ = int(np.bincount(codes[~unlabeled].astype(np.intp)).argmax())
-        neighbors = min(self.n_neighbors, len(codes) - 1)
-        self.model_ = LabelSpreading(kernel="knn", n_neighbors=neighbors)
+        n_neighbors = min(self.n_neighbors, len(codes) - 1)
+        self.model_ = LabelSpreading(kernel="knn", n_neighbors=n_neighbors)
         self.model_.fit(X, np.where(unlabeled, -1, codes).astype(np.intp))
         return self
 
     def predict(self, X: Any) -> AnyArray:
-        """Return the class of each row; the largest class where no label has spread to."""
+        """Return the class of each row; the largest one where no label has spread to."""
         with np.errstate(invalid="ignore"):
             shares = self.model_.predict_proba(X)
         reached = ~np.isnan(shares).any(axis=1)
@@ -331,7 +310,7 @@ class NearestLabelSpreading(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
 
 class SteppedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A baseline whose probabilities are moved towards those of candidates by given steps."""
+    """The probabilities of a baseline, moved towards those of candidates by given steps."""
 
     guarantee = "not worse in Brier score on the unlabeled rows, with 95 % confidence"
     classes_: AnyArray
@@ -349,7 +328,7 @@ class SteppedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return [self.baseline, *self.candidates]
 
     def take(self, parts: Sequence[Any]) -> Self:
-        """Take parts that are fitted already."""
+        """Use parts that are fitted already."""
         from neverworse.evidence import moved
 
         baseline, *candidates = parts

@@ -73,7 +73,8 @@ class Site:
 
     def stored(self):
         content = json.loads((self.labeling.folder / "labels.json").read_text())
-        return dict(content["labeling"]["answers"])
+        codes = {name: k for k, name in enumerate(self.labeling.target.class_names)}
+        return {row: codes[name] for row, name in content["labeling"]["answers"]}
 
 
 def test_the_page_shows_a_row_and_a_button_for_each_class(site, made):

@@ -14,8 +14,6 @@ from neverworse.pages import COLOURS, SMALL, Chart, canvas, number_axis
 from neverworse.study._study import (
     CalibrationBin,
     Coefficient,
-    ColumnImportance,
-    Comparison,
     Curve,
     Estimate,
     Scores,
@@ -34,7 +32,7 @@ DOTS: dict[str, Any] = {"linewidth": 1.8, "markersize": 9, "markeredgewidth": 1.
 
 @dataclass(frozen=True)
 class Look:
-    """How a method looks: shapes differ as well, for print without colour."""
+    """Colour, marker and line of a method; markers differ as well, for print without colour."""
 
     role: str
     marker: str
@@ -57,13 +55,13 @@ OTHERS = (
 
 
 def looks(methods: Iterable[str]) -> dict[str, Look]:
-    """Return how each method looks: supervised and projected the same everywhere."""
+    """Return the looks of methods: those of supervised and projected never change."""
     known, others = {"supervised": SUPERVISED, "projected": PROJECTED}, cycle(OTHERS)
     return {method: known.get(method) or next(others) for method in methods}
 
 
 def bounds_chart(best: float, worst: float) -> Chart:
-    """Draw in what interval the difference of two losses lies, whatever the labels."""
+    """Draw the interval of the difference of two losses, over all labelings."""
     low, high = min(best, 0.0), max(worst, 0.0)
     chart, ax = canvas(140, left=28, right=28, top=4, bottom=46)
     reach = (high - low) or 1.0
@@ -80,7 +78,8 @@ def bounds_chart(best: float, worst: float) -> Chart:
     for value, height, case in ((best, 2.2, "best"), (worst, 0.9, "worst")):
         # Towards the side with more room.
         side = ("left", "center", "right")[min(2, int(3.0 * (value - low) / reach))]
-        ax.text(value, height, f"in the {case} case {_lower(value)}", ha=side)
+        way = "lower" if value <= 0 else "higher"
+        ax.text(value, height, f"in the {case} case {number(abs(value))} {way}", ha=side)
     ax.set_xlabel("difference from the loss of the supervised model")
     chart.titles["range"] = f"between {number(best)} and {number(worst)}"
     chart.description = (
@@ -90,14 +89,10 @@ def bounds_chart(best: float, worst: float) -> Chart:
     return chart
 
 
-def _lower(difference: float) -> str:
-    return f"{number(abs(difference))} {'lower' if difference <= 0 else 'higher'}"
-
-
 def scores_chart(scores: Scores, *, cut: bool, moved: bool = True) -> Chart:
-    """Draw how each group of rows scores: projected as an area, supervised as a line.
+    """Draw histograms of scores: projected as an area; supervised as a line, if the scores moved.
 
-    With a cut, a score of one half is marked. Where nothing moved, one model is enough.
+    With a cut, a score of one half is marked.
     """
     n_groups = len(scores.groups)
     chart, ax = canvas(RIDGE * n_groups + 58, left=128, top=14)
@@ -207,33 +202,10 @@ def curve_chart(curve: Curve, measure: Literal["error", "loss"]) -> Chart:
     return chart
 
 
-def errors_chart(comparison: Comparison) -> Chart:
-    """Draw the error of each method, and a line for always answering with one class."""
-    errors = [(each.method, each.numbers.error) for each in comparison.methods]
-    return _intervals(errors, MEASURES["error"], comparison.baseline.error.value)
-
-
-def differences_chart(comparison: Comparison) -> Chart | None:
-    """Draw how the error of each method differs from the first one's; None if none does."""
-    differences = [
-        (each.method, each.error_difference)
-        for each in comparison.methods
-        if each.error_difference is not None
-    ]
-    if all(each == Estimate(0.0, 0.0, 0.0) for _, each in differences):
-        return None
-    return _intervals(differences, "Δ error vs. supervised", 0.0)
-
-
-def importance_chart(columns: Sequence[ColumnImportance], label: str) -> Chart:
-    """Draw how much a model relies on each column of the table."""
-    return _intervals([(each.column, each.increase) for each in columns], label, 0.0, PROJECTED)
-
-
-def _intervals(
+def intervals_chart(
     estimates: Sequence[tuple[str, Estimate]],
     label: str,
-    reference: float,
+    reference: float = 0.0,
     look: Look | None = None,
 ) -> Chart:
     """Draw a dot and an interval for each method or column, and a line to compare them with."""
@@ -250,9 +222,8 @@ def _intervals(
     number_axis(ax.xaxis, 4)
     ax.yaxis.grid(True)
     ax.set_xlabel(label)
-    chart.description = f"{label}. " + " ".join(
-        f"{name}: {decimal(each.value)}." for name, each in estimates
-    )
+    values = (f"{name}: {decimal(each.value)}." for name, each in estimates)
+    chart.description = f"{label}. {' '.join(values)}"
     return chart
 
 
