@@ -41,6 +41,7 @@ from neverworse.study._study import (
     Study,
 )
 from neverworse.study._verdict import Evidence, Guarantee, verdict_of
+from neverworse.tables import TableError
 
 AUDIT = (
     "A few new labels decide it, with 95 % confidence and without assumptions about how the "
@@ -77,8 +78,9 @@ def assess(
     methods = standard_methods(fit.classifier, wanted, seed=seed)
     notify("moving towards candidates", 0.0)
     stacked = stack(fit, settings, seed)
-    if settings.model == STACKED:
-        stacked.check()
+    if settings.model == STACKED and stacked.facts is None:
+        problem = f"There is no stacked model: {stacked.why_not}"
+        raise TableError(problem, "Choose another --model.")
     if settings.model == STACKED or stacked.has_moved:
         # The same objects, so that parts which are compared as well are fitted once.
         methods |= {name: part for name, part in stacked.parts.items() if name in methods}
@@ -275,8 +277,8 @@ def ladder(
 ) -> tuple[Rung, ...]:
     """Return what is certain, what is confident, and what is undecided.
 
-    The claim is proved, and `improved` if it is about an improvement. `model` is in the model file,
-    None if that is the supervised one; its predictions differ for `n_differing` unlabeled rows.
+    The claim is certain, and `improved` if it is about an improvement. `model` is the one in the
+    file, None if that is the supervised one.
     """
     certain = [claim]
     if improved:

@@ -41,17 +41,13 @@ Outputs = tuple[Indices, Vector, Matrix | None]  # predicted classes, their scor
 
 @dataclass(frozen=True)
 class Chosen:
-    """The model in the model file, and its predictions for the unlabeled rows.
-
-    Scores of the predicted classes are least squares scores if the model is linear, otherwise
-    probabilities, or distances from the boundary if there are none.
-    """
+    """The model in the model file, and its predictions for the unlabeled rows."""
 
     model: TableClassifier
     facts: ModelFacts
     codes: Indices  # predicted classes
     supervised: Indices  # those that the supervised model predicts with the same threshold
-    scores: Vector
+    scores: Vector  # of the predicted classes, see `tables.outputs`
     probabilities: Matrix | None
 
 
@@ -63,11 +59,6 @@ class Stacked:
     why_not: str = ""
     model: Any = None  # fitted; the supervised model itself, if nothing is shown to be better
     method: Any = None  # the same steps, to be fitted to other rows
-
-    def check(self) -> None:
-        if self.facts is None:
-            problem = f"There is no stacked model: {self.why_not}"
-            raise TableError(problem, "Choose another --model.")
 
     @property
     def parts(self) -> dict[str, Any]:
@@ -81,10 +72,7 @@ class Stacked:
 
 
 def stack(fit: TableFit, settings: FitSettings, seed: int = 0) -> Stacked:
-    """Move the supervised model towards the candidates, or say why that cannot be done.
-
-    If there are many unlabeled rows, this is about a sample of them.
-    """
+    """Move the supervised model towards the candidates, with at most a sample of unlabeled rows."""
     if reason := _no_stacking(fit, settings):
         return Stacked(None, reason)
     names = SUPERVISED, *settings.candidates
@@ -177,13 +165,9 @@ def choose(
     stacked: Stacked,
     seed: int = 0,
 ) -> Chosen:
-    """Fit the chosen model to all rows, and find out what is known about it.
-
-    `TableError` if it cannot be fitted, or no threshold can be found.
-    """
+    """Fit the chosen model to all rows, and find out what is known about it."""
     name, words = _resolved(settings.model, verdict, comparison, fit)
     if name == STACKED:
-        stacked.check()
         method, estimator = stacked.method, stacked.model
     else:
         method = _methods.standard_methods(fit.classifier, [name], seed=seed)[name]

@@ -128,10 +128,8 @@ class Compared:
     def importance(self, name: str, columns: Sequence[str]) -> Importance:
         """Return how much worse a method predicts held-out rows if a column is shuffled.
 
-        All features of a column of the table are shuffled together; `columns` has the column of
-        each feature. The measure is the Brier score, or the error of methods without
-        probabilities; of the positive class against all others, if there is one. `ValueError` if
-        there are too many columns.
+        `columns` has the column of each feature: features of a column are shuffled together. The
+        measure is about the positive class, if there is one.
         """
         of_column = {column: np.flatnonzero(np.asarray(columns) == column) for column in columns}
         if len(of_column) > MOST_COLUMNS:

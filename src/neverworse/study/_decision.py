@@ -27,11 +27,7 @@ MIN_LABELS_TO_TEST = 3  # of each class: one is held out, and two are left to be
 
 @dataclass(frozen=True)
 class ThresholdRule:
-    """How the threshold on the probability of the positive class is found, for two classes.
-
-    It is given; or, on held-out labeled rows, it has the largest balanced accuracy, the largest F1
-    of the positive class, or the smallest cost.
-    """
+    """How the threshold of the positive one of two classes is chosen on held-out labeled rows."""
 
     kind: Literal["fixed", "balanced", "f1", "cost"] = "fixed"
     value: float = 0.5  # the threshold, if it is given
@@ -77,10 +73,9 @@ class ThresholdRule:
         }[self.kind]
 
     def threshold(self, probabilities: Vector, positive: Mask, weights: Vector) -> float:
-        """Return the best threshold for held-out rows.
+        """Return the best threshold, half-way between two probabilities or beyond all of them.
 
-        Candidates are half-way between two probabilities, or beyond all of them, so that all rows
-        or none are positive. Of equally good ones, the middle one is returned.
+        Of equally good thresholds, the middle one is returned.
         """
         if self.kind == "fixed":
             return self.value
@@ -148,10 +143,9 @@ def decide(
 def nested_numbers(
     method: Any, sample: Sample, truth: Truth, decision: DecisionSettings, seed: int
 ) -> Numbers | None:
-    """Return how well a method does with what `decide` chooses, by nested cross-validation.
+    """Return how well a method does with what `decide` chooses on the training rows of each fold.
 
-    In each fold, threshold and calibration are chosen on the training rows alone. Returns None if
-    there are too few labels for that.
+    None if there are too few labels for such a nested cross-validation.
     """
     if decision.needs_labels and np.bincount(truth.codes).min() < MIN_LABELS_TO_TEST:
         return None
@@ -169,11 +163,10 @@ def _folds(codes: Vector | Indices, seed: int) -> StratifiedLabeledKFold:
 
 
 def platt(scores: Vector, positive: Mask, weights: Vector) -> tuple[float, float]:
-    """Return slope and offset of the logit that fits the labels best, by Platt's method.
+    """Return slope and offset of Platt's sigmoid: logistic regression with targets inside 0 and 1.
 
-    Targets lie a little inside 0 and 1, so that scores which separate the classes do not get an
-    infinite slope: J. Platt, "Probabilistic outputs for support vector machines" (Advances in Large
-    Margin Classifiers, 1999). For logistic regression, each row is of both classes in part.
+    J. Platt, "Probabilistic outputs for support vector machines" (Advances in Large Margin
+    Classifiers, 1999). Such a target makes a row a part of both classes.
     """
     n_positive, n_negative = weights[positive].sum(), weights[~positive].sum()
     high, low = (n_positive + 1.0) / (n_positive + 2.0), 1.0 / (n_negative + 2.0)
@@ -225,10 +218,9 @@ def decision_of(
     comparison: Comparison | None,
     seed: int,
 ) -> tuple[dict[str, Any], DecisionFacts]:
-    """Choose threshold and calibration of a method, and test them on rows that were held out.
+    """Return the settings of a `DecidedClassifier` of a method, and what is known about them.
 
-    The estimator is the same method, fitted to all rows. Returns the settings of a
-    `DecidedClassifier`, and what is known about them.
+    The estimator is the same method, fitted to all rows.
     """
     if not (decision.calibrate or hasattr(estimator, "predict_proba")):
         raise TableError(f"{name} has no probabilities for --threshold. Add --calibrate.")
@@ -282,7 +274,7 @@ def _words(
         return
     chosen = ["calibration"] if decision.calibrate else []
     chosen += ["threshold"] if rule.kind != "fixed" else []
-    how = f", with {' and '.join(chosen)} chosen in each training fold alone" if chosen else ""
+    how = f", with {' and '.join(chosen)} found in each training fold alone" if chosen else ""
     yield f"This is tested on held-out rows{how}."
     if rule.kind == "cost" and decision.positive is not None:
         costs = f"It costs {_cost(rule, decision.positive, tested):.3g} per held-out row"

@@ -78,8 +78,7 @@ def _check_certificate(content: dict[str, Any]) -> None:
 def from_json(kind: Any, content: Any, where: str) -> Any:
     """Return content of a JSON file as a type; `ValueError` names what has another type.
 
-    Types are data classes, tuples, dictionaries, literals and unions, of such types or of plain
-    ones. Integers are counts, which are not negative, and no number is infinite.
+    Integers are counts, which are not negative, and no number is infinite.
     """
     origin, inner = typing.get_origin(kind), typing.get_args(kind)
     if kind is Any:
@@ -137,11 +136,7 @@ def write_outputs(
     *,
     keep_formulas: bool = False,
 ) -> list[Path]:
-    """Write the model, its predictions, its certificate and its report into a folder.
-
-    All files are written to a scratch folder, and replace the old ones at the end, so that a full
-    disk or an interrupt never mixes files of two fits.
-    """
+    """Write all files of a fit, or none, so that files of two fits are never mixed."""
     for name in OUTPUTS:
         if (folder / name).is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(folder / name))
@@ -168,11 +163,9 @@ def write_outputs(
 
 
 def predictions(chosen: Chosen, scored: ScoredRows, id_name: str | None) -> pa.Table:
-    """Return the predictions of the chosen and of the supervised model for the unlabeled rows.
+    """Return the table of the predictions for the unlabeled rows.
 
-    Columns are the id or the number of the row, the predicted class and its score, the class that
-    the supervised model predicts with the same threshold, and whether the two differ. A projected
-    model has soft labels as well; one with a threshold or a calibration has probabilities.
+    A projected model has soft labels; one with a threshold or a calibration has probabilities.
     """
     first, second = chosen.supervised, chosen.codes
     names = pa.array([str(name) for name in scored.classes])
@@ -194,10 +187,7 @@ def predictions(chosen: Chosen, scored: ScoredRows, id_name: str | None) -> pa.T
 
 
 def read_predictions(path: Path, classes: Sequence[str]) -> tuple[Predicted, Predicted]:
-    """Return the supervised and the chosen model, by their predictions for the unlabeled rows.
-
-    `ValueError` if the file is not what `predictions` made.
-    """
+    """Return the supervised and the chosen model, by what `predictions` wrote, or `ValueError`."""
     wanted = dict.fromkeys(["supervised_prediction", "prediction"], pa.string())
     # An apostrophe keeps spreadsheets from taking names for formulas.
     names = pa.array([*classes, *(f"'{name}" for name in classes)])

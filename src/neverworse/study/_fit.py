@@ -215,10 +215,7 @@ def feature_columns(table: pa.Table | StoredTable, settings: FitSettings) -> pa.
 
 
 def add_unlabeled(table: pa.Table, other: pa.Table, settings: FitSettings, name: str) -> pa.Table:
-    """Return a table with the rows of another one, which has no labels, below its own.
-
-    The other need not have the target, nor columns that are dropped; `name` is for messages.
-    """
+    """Return a table with the rows of another one, which has no labels and a name for messages."""
     target = settings.target
     find_column(table, target, "target")
     if target in other.column_names:

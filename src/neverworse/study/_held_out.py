@@ -66,10 +66,10 @@ def draw_sample(
     *,
     fits_per_split: float = 1.0,
 ) -> Sample:
-    """Draw rows and choose the number of folds, so that the time of a cross-validation is bounded.
+    """Draw rows of positive weight, and choose the number of folds so that the time is bounded.
 
-    Rows that are drawn are read into memory. Rows of weight zero are left out. `fits_per_split` is
-    the cost of one split, in fits to all rows. `ValueError` if a class has one label only.
+    `fits_per_split` is the cost of one split, in fits to all rows. `ValueError` if a class has one
+    label only.
     """
     used = np.ones(len(y), bool) if sample_weight is None else sample_weight > 0.0
     labeled = np.flatnonzero(used & ~np.isnan(y))
@@ -118,12 +118,11 @@ def mean_over_folds(
     least: float = -np.inf,
     most: float = np.inf,
 ) -> Estimate:
-    """Return the mean of a value for each of two or more folds, with its interval.
+    """Return the mean over folds, with an interval that allows for shared training rows.
 
-    Folds share training rows, so that the usual standard error is too small. Nadeau and Bengio's
-    correction, "Inference for the generalization error" (Machine Learning 52, 2003), replaces 1 / J
-    by 1 / J + n_test / n_train for J folds: see `Sample.test_share`. With `n_tests`, that many
-    intervals hold together (Bonferroni). Possible values range from `least` to `most`.
+    C. Nadeau and Y. Bengio, "Inference for the generalization error" (Machine Learning 52, 2003):
+    for J folds, 1 / J + n_test / n_train replaces 1 / J. With `n_tests`, that many intervals hold
+    together (Bonferroni). Possible values range from `least` to `most`.
     """
     n, mean = len(values), float(np.mean(values))
     if abs(mean) < ROUNDING * np.abs(values).max():
@@ -233,10 +232,7 @@ def numbers(truth: Truth, held_out: HeldOut) -> Numbers:
 
 
 def brier_scores(codes: Indices, probabilities: AnyArray) -> AnyArray:
-    """Return the squared error of the probabilities of each row.
-
-    Of two classes that of the second, as in scikit-learn; of more, summed over the classes.
-    """
+    """Return squared errors: of the second of two classes, otherwise summed over the classes."""
     squares = (probabilities - np.eye(probabilities.shape[-1])[codes]) ** 2
     return squares[..., 1] if squares.shape[-1] == 2 else squares.sum(axis=-1)
 
@@ -263,8 +259,7 @@ def wilson(share: float, n: float) -> Estimate:
 def newcombe(auc: float, n_positive: float, n_negative: float) -> Estimate:
     """Return an AUC with the interval of R. G. Newcombe's method 5 (Statistics in Medicine, 2006).
 
-    Its ends are the areas that differ from this one by `Z` times Hanley and McNeil's standard error
-    at those ends. Unlike the usual interval, it covers the truth near an AUC of 1 as well.
+    Its ends are `Z` times Hanley and McNeil's standard error, at those ends, away from the AUC.
     """
     average = max(0.0, 0.5 * (n_positive + n_negative) - 1.0)
 

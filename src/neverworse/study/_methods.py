@@ -162,10 +162,7 @@ def reason_of(error: Exception) -> str:
 
 
 def collapsed_to(predicted: Indices, labels: Indices) -> int | None:
-    """Return the code of the class that a method predicts for nearly all rows, if there is one.
-
-    Other classes are then predicted less than a tenth as often as they occur among the labels.
-    """
+    """Return the code of a class, if others are predicted ten times more rarely than labeled."""
     if not len(predicted):
         return None
     largest = int(np.bincount(predicted).argmax())

@@ -135,10 +135,10 @@ class Predicted:
 
 
 def coefficients(fit: TableFit) -> tuple[tuple[Coefficient, ...], tuple[Coefficient, ...]]:
-    """Return the weights of all features of a linear model, and the intercepts.
+    """Return the weights and the intercepts of a linear model.
 
-    Weights are per original unit of a feature, and per standard deviation. The intercept is the
-    score where all features are 0; per standard deviation, where all are at their means.
+    The intercept is the score where all features are 0; the scaled one, where all are at their
+    means.
     """
     classifier, preparation = fit.classifier, fit.model.preparation_
     if classifier.kernel != "linear":
@@ -193,10 +193,7 @@ def learning_curve(
     sample_weight: Vector | None = None,
     seed: int = 0,
 ) -> Curve:
-    """Return the test error over growing subsets of the unlabeled or of the labeled rows.
-
-    `ValueError` if a class has one label only, or there are too few rows.
-    """
+    """Return test errors over growing subsets of rows; `ValueError` if there are too few."""
     shares, most = np.array(SHARES[rows]), MOST_UNLABELED[rows]
     n_fits = float(shares.sum()) if rows == "unlabeled" else float(len(shares))
     sample = draw_sample(X, y, sample_weight, most, seed, fits_per_split=n_fits)

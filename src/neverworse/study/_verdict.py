@@ -27,33 +27,22 @@ FEW_LABELS = 10  # of a class; fewer say next to nothing about it
 def decide(
     guarantee: Guarantee, signs: Sequence[int], better: bool = False, confident: bool = False
 ) -> VerdictKind:
-    """Return the verdict that follows from what is proved and what held-out rows show.
+    """Return the verdict: the first rule that applies decides.
 
-    Signs are those of the clear differences of the projected model from the supervised one on
-    held-out rows, in squared loss and error. The rules, of which the first that applies decides:
-
-    1. Another method that is clearly better than all our models on held-out rows is to be used.
-    2. If the labels show with confidence that the stacked model is better, it is to be used, unless
-       the projected model is clearly better than the supervised one on held-out rows.
-    3. If nothing could be improved for certain, the projected model is the supervised one.
-    4. If the projected model is clearly worse on held-out rows, in squared loss or in error, the
-       supervised one is to be used.
-    5. If the certificate guarantees an improvement, or the projected model is clearly better on
-       held-out rows, it is to be used.
-    6. Otherwise nothing speaks for either.
+    Signs are those of clear differences of the projected model from the supervised one on held-out
+    rows, in squared loss and in error. `better`: another method is clearly better than all our
+    models. `confident`: so is the stacked model than the supervised one, by the labels.
     """
+    is_better, is_worse = min(signs, default=0) < 0, max(signs, default=0) > 0
     if better:
         return "another method"
-    is_better = min(signs, default=0) < 0 and max(signs) <= 0
-    if confident and not is_better:
+    if confident and (is_worse or not is_better):
         return "stacked"
     if guarantee == "same":
         return "nothing to gain"
-    if max(signs, default=0) > 0:
+    if is_worse:
         return "supervised"
-    if guarantee == "improved" or min(signs, default=0) < 0:
-        return "projected"
-    return "undecided"
+    return "projected" if guarantee == "improved" or is_better else "undecided"
 
 
 @dataclass(frozen=True)

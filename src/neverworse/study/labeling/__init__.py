@@ -156,10 +156,7 @@ class Labeling:
         return [*found, *(Question(row, "train") for row in more)]
 
     def current(self, suggested: Iterable[int]) -> Question | None:
-        """Return the row to show: one to decide, or else one of those suggested for training.
-
-        Skipped rows come again when others have been answered, or there are no others.
-        """
+        """Return the row to show: to decide or else to train, skipped rows only after others."""
         n_skipped = len(self._skipped & self._decide.keys())
         drawn = self._drawn(min(WINDOW, 1 + n_skipped))
         rows = drawn or [row for row in suggested if row not in self.answers]

@@ -118,10 +118,7 @@ MIN_ANSWERS = 10  # that the axis has room for
 
 
 def picture_of(history: Sequence[Bounds], standing: Standing) -> dict[str, Any] | None:
-    """Return what ``interval.html`` draws: the intervals at first and after each answer.
-
-    None if there is nothing to decide.
-    """
+    """Return what ``interval.html`` draws, or None if there is nothing to decide."""
     if not standing.n_differing:
         return None
     n = len(history) - 1
@@ -189,10 +186,7 @@ class Asked:
 def write_questions(
     labeling: Labeling, questions: Sequence[Question], path: Path, *, keep_formulas: bool = False
 ) -> None:
-    """Write rows to label as CSV: their numbers, columns, an empty target, and purposes.
-
-    Text that a spreadsheet would run is changed, unless formulas are to be kept.
-    """
+    """Write rows to label as CSV: their numbers, columns, an empty target, and purposes."""
     rows = [each.row for each in questions]
     number, purpose = _own_names(labeling)
     columns: dict[str, Any] = {
@@ -206,10 +200,7 @@ def write_questions(
 
 
 def read_answers(labeling: Labeling, path: Path, options: ReadOptions) -> dict[int, str]:
-    """Return the classes that people filled in, by number of row.
-
-    The file is what `write_questions` wrote, in any format of tables; otherwise `TableError`.
-    """
+    """Return the classes that people filled in, by row number, or raise `TableError`."""
     number, target = _own_names(labeling)[0], labeling.settings.target
     files = table_files([str(path)])
     options = replace(options, text=frozenset({number, target}))

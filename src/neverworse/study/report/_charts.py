@@ -65,9 +65,9 @@ def bounds_chart(best: float, worst: float) -> Chart:
     low, high = min(best, 0.0), max(worst, 0.0)
     chart, ax = canvas(140, left=28, right=28, top=4, bottom=46)
     reach = (high - low) or 1.0
-    ax.set_xlim(low - 0.04 * reach, high + 0.04 * reach)
-    ax.set_ylim(-1.0, 3.6)
-    ax.set_yticks([])
+    limits = low - 0.04 * reach, high + 0.04 * reach
+    label = "difference from the loss of the supervised model"
+    ax.set(xlim=limits, ylim=(-1.0, 3.6), yticks=[], xlabel=label)
     ax.spines["left"].set_visible(False)
     number_axis(ax.xaxis)
     ax.xaxis.grid(False)
@@ -80,20 +80,16 @@ def bounds_chart(best: float, worst: float) -> Chart:
         side = ("left", "center", "right")[min(2, int(3.0 * (value - low) / reach))]
         way = "lower" if value <= 0 else "higher"
         ax.text(value, height, f"in the {case} case {number(abs(value))} {way}", ha=side)
-    ax.set_xlabel("difference from the loss of the supervised model")
     chart.titles["range"] = f"between {number(best)} and {number(worst)}"
     chart.description = (
-        f"Whatever the labels, the loss differs by between {number(best)} and {number(worst)} "
-        "from that of the supervised model, which is at 0. Below 0 is better."
+        f"Whatever the labels, the loss differs by {chart.titles['range']} from that of the "
+        "supervised model, which is at 0. Below 0 is better."
     )
     return chart
 
 
 def scores_chart(scores: Scores, *, cut: bool, moved: bool = True) -> Chart:
-    """Draw histograms of scores: projected as an area; supervised as a line, if the scores moved.
-
-    With a cut, a score of one half is marked.
-    """
+    """Draw histograms of scores, the supervised ones if they moved, and a score of 0.5 as a cut."""
     n_groups = len(scores.groups)
     chart, ax = canvas(RIDGE * n_groups + 58, left=128, top=14)
     edges = np.asarray(scores.edges)
@@ -113,27 +109,22 @@ def scores_chart(scores: Scores, *, cut: bool, moved: bool = True) -> Chart:
         ax.stairs(after, edges, baseline=base, fill=True, color=PROJECTED.colour, alpha=0.35)
         ax.stairs(after, edges, baseline=base, color=PROJECTED.colour)
         if moved:
-            line = {"color": SUPERVISED.colour, "linewidth": 1.6, "linestyle": SUPERVISED.line}
-            ax.stairs(before, edges, baseline=base, **line)
+            colour, line = SUPERVISED.colour, SUPERVISED.line
+            ax.stairs(before, edges, baseline=base, color=colour, linewidth=1.6, linestyle=line)
         beside: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "ha": "right"}
         beside |= {"textcoords": "offset points", "fontsize": SMALL, "annotation_clip": False}
-        name, n_rows = short(group.name, LONGEST_GROUP), count(group.n_rows, "row")
+        name = chart.placeholder(short(group.name, LONGEST_GROUP))
+        n_rows = chart.placeholder(count(group.n_rows, "row"))
         weight = "bold" if k == 0 else None  # the rows that should score 1
-        ax.annotate(
-            chart.placeholder(name), (0, base), (-10, 24), color=INK, fontweight=weight, **beside
-        )
-        ax.annotate(chart.placeholder(n_rows), (0, base), (-10, 9), color=SOFT, **beside)
-    ax.set_xlim(edges[0], edges[-1])
-    ax.set_ylim(0.0, n_groups)
-    ax.set_yticks([])
+        ax.annotate(name, (0, base), (-10, 24), color=INK, fontweight=weight, **beside)
+        ax.annotate(n_rows, (0, base), (-10, 9), color=SOFT, **beside)
+    label = chart.placeholder(f"score for {short(scores.class_name, 40)}")
+    ax.set(xlim=edges[[0, -1]], ylim=(0.0, n_groups), yticks=[], xlabel=label)
     ax.spines["left"].set_visible(False)
     number_axis(ax.xaxis, 6)
     ax.xaxis.grid(False)
-    ax.set_xlabel(chart.placeholder(f"score for {short(scores.class_name, 40)}"))
-    groups = (f"{group.name}, {count(group.n_rows, 'row')}" for group in scores.groups)
-    chart.description = (
-        f"How rows score for {scores.class_name} by either model: {'; '.join(groups)}."
-    )
+    groups = "; ".join(f"{each.name}, {count(each.n_rows, 'row')}" for each in scores.groups)
+    chart.description = f"How rows score for {scores.class_name} by either model: {groups}."
     return chart
 
 
@@ -192,8 +183,7 @@ def curve_chart(curve: Curve, measure: Literal["error", "loss"]) -> Chart:
     ax.set_xscale("symlog", linthresh=min(size for size in curve.sizes if size), linscale=0.5)
     ax.set_xticks(curve.sizes, [f"{size:,}" for size in curve.sizes])
     ax.set_xticks([], minor=True)
-    ax.set_xlabel(f"{curve.rows} rows in training")
-    ax.set_ylabel(MEASURES[measure])
+    ax.set(xlabel=f"{curve.rows} rows in training", ylabel=MEASURES[measure])
     chart.description = f"{MEASURES[measure].capitalize()} over {curve.rows} rows. " + " ".join(
         f"{line.method}: {decimal(getattr(line, measure)[0].value)} at {curve.sizes[0]:,}, "
         f"{decimal(getattr(line, measure)[-1].value)} at {curve.sizes[-1]:,}."
@@ -242,12 +232,11 @@ def calibration_chart(bins: Sequence[CalibrationBin], positive: str) -> Chart:
         for each in bins
     ]
     chart.titles["bins"] = ["", *titles]
-    ax.set_xlim(-0.03, 1.03)
-    ax.set_ylim(-0.03, 1.03)
+    label = chart.placeholder(f"predicted probability of {short(positive, 34)}")
+    limits = -0.03, 1.03
+    ax.set(xlim=limits, ylim=limits, xlabel=label, ylabel="share of held-out rows")
     number_axis(ax.xaxis)
     number_axis(ax.yaxis)
-    ax.set_xlabel(chart.placeholder(f"predicted probability of {short(positive, 34)}"))
-    ax.set_ylabel("share of held-out rows")
     chart.description = "Calibration on held-out rows. " + " ".join(
         f"Predicted {decimal(each.predicted, 2)}, observed {decimal(each.observed.value, 2)}."
         for each in bins
