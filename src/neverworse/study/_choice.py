@@ -123,10 +123,7 @@ def _no_stacking(fit: TableFit, settings: FitSettings) -> str | None:
     if settings.class_weight:
         return "with --class-weight, scores are not probabilities that could be compared."
     if n_labels < FEWEST_LABELS:
-        return (
-            f"it needs at least {FEWEST_LABELS} labeled rows, and there are {n_labels}. Label more "
-            "rows."
-        )
+        return f"it needs at least {FEWEST_LABELS} labeled rows, and there are {n_labels}."
     if n_labels > MOST_LABELED:  # a model of some labels would be compared with one of all
         return (
             f"there are more than {MOST_LABELED:,} labels, too many to fit all candidates several "
@@ -269,7 +266,7 @@ def _audit(fit: TableFit, before: Outputs, after: Outputs) -> AuditFacts:
     worst = best = 0.0
     if not same:
         unknown = np.full(n_rows, np.nan)
-        # What --prior says about these rows holds here, too.
+        # The class prior of --prior holds here, too.
         prior = {int(float(code)): (low, high) for code, low, high in assumptions.class_prior}
         found = audit(
             models[0],

@@ -267,10 +267,7 @@ def _words(
             f"{rule.words}{where}."
         )
     if tested is None:
-        yield (
-            "How well this does on other rows was not tested: that takes three labels of every "
-            "class."
-        )
+        yield "This was not tested on held-out rows: that takes three labels of every class."
         return
     chosen = ["calibration"] if decision.calibrate else []
     chosen += ["threshold"] if rule.kind != "fixed" else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import errno
 import json
@@ -84,13 +85,11 @@ def from_json(kind: Any, content: Any, where: str) -> Any:
     if kind is Any:
         return content
     if origin in (typing.Union, types.UnionType):
-        errors = []
-        for each in inner:
-            try:
+        first, *others = inner  # None comes last
+        for each in others:
+            with contextlib.suppress(ValueError):
                 return from_json(each, content, where)
-            except ValueError as error:
-                errors.append(error)
-        raise errors[0]
+        return from_json(first, content, where)
     if isinstance(kind, type) and dataclasses.is_dataclass(kind):
         hints = typing.get_type_hints(kind)
         if not isinstance(content, dict) or set(content) != set(hints):
@@ -123,8 +122,8 @@ def _is_plain(kind: Any, content: Any) -> bool:
 MODEL, PREDICTIONS, CERTIFICATE = "model.skops", "predictions.csv", "certificate.json"
 STUDY, REPORT = "study.json", "report.html"
 NO_FEATURES = ("target", "id", "weight")
+DATA_FACTS = ("files", "target", "n_rows", "n_labeled", "n_unlabeled")  # in the certificate
 OUTPUTS = (MODEL, PREDICTIONS, CERTIFICATE, STUDY, REPORT)
-COUNTS = ("n_rows", "n_labeled", "n_unlabeled")
 
 
 def write_outputs(
@@ -219,7 +218,7 @@ def certificate_document(study: Study, sha256: str) -> dict[str, Any]:
         "audit": model["audit"],
         "ladder": content["ladder"],
         "model": {"file": MODEL, "sha256": sha256, "name": model["name"], "certified": certified},
-        "data": {key: data[key] for key in ("files", "target", *COUNTS)},
+        "data": {key: data[key] for key in DATA_FACTS},
         "settings": study.settings,
         "made": {"with": f"neverworse {study.version}", "at": study.made, "by": study.command},
     }

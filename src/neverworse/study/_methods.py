@@ -9,8 +9,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import ParameterGrid, StratifiedKFold, cross_val_predict
+from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from sklearn.utils.validation import has_fit_parameter
 from threadpoolctl import threadpool_limits
 
@@ -23,13 +26,15 @@ from neverworse.estimators import (
     ProjectedLeastSquaresClassifier,
     split_labels,
 )
+from neverworse.evidence import moved
+from neverworse.methods import SelfLearningClassifier, TransductiveSVMClassifier
 from neverworse.study._held_out import Sample
 
 AUTO, SUPERVISED, PROJECTED, STACKED = "auto", "supervised", "projected", "stacked"
 OURS = (SUPERVISED, PROJECTED, "ICLS")
 TUNED = ("logistic regression", "random forest", "gradient boosting", "self-training")
-TWO_CLASSES = ("TSVM",)  # for no more of them
-NEIGHBOURS = "label spreading"  # which classifies by the rows of the table itself
+TWO_CLASSES = ("TSVM",)  # methods for two classes only
+NEIGHBOURS = "label spreading"  # which needs the training rows to predict
 METHODS = (*OURS, *TUNED, "self-learning", *TWO_CLASSES, NEIGHBOURS)
 # Methods with probabilities, which the supervised model can be moved towards.
 CANDIDATES = (PROJECTED, "ICLS", *TUNED, "self-learning")
@@ -37,7 +42,7 @@ CANDIDATES = (PROJECTED, "ICLS", *TUNED, "self-learning")
 COMPILED = ("random forest", "gradient boosting")
 # Methods that take their own predictions for labels, so that they may collapse.
 SELF_TAUGHT = ("self-training", "self-learning", "TSVM", NEIGHBOURS)
-COLLAPSED = 10  # times fewer rows of other classes than the labels have
+COLLAPSED = 10  # how much rarer other classes are among predictions than among labels
 MOST_FOLDS = 3  # few labels are typical, and each method is tuned in every fold of a comparison
 N_TREES = 50
 
@@ -96,12 +101,8 @@ def _method(name: str, projected: ProjectedLeastSquaresClassifier, seed: int) ->
         settings = projected.get_params(deep=False)
         return ICLSClassifier(**{k: v for k, v in settings.items() if k != "distance"})
     if name == "self-learning":
-        from neverworse.methods import SelfLearningClassifier
-
         return SelfLearningClassifier(clone(projected._baseline()), missing_label=marker)
     if name == "TSVM":
-        from neverworse.methods import TransductiveSVMClassifier
-
         return TransductiveSVMClassifier(missing_label=marker)
     if name == NEIGHBOURS:
         return NearestLabelSpreading(missing_label=marker)
@@ -112,9 +113,6 @@ def tuned_classifier(
     name: str, class_weight: Any = None, missing_label: Any = "auto", seed: int = 0
 ) -> TunedClassifier:
     """Return one of the classifiers `TUNED`, which people would try instead."""
-    from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
-    from sklearn.linear_model import LogisticRegression
-
     estimator: Any = LogisticRegression(class_weight=class_weight, max_iter=1000)
     grid: dict[str, list[float]] = {"C": [1.0, 0.001, 0.01, 0.1, 10.0]}
     if name == "random forest":
@@ -191,12 +189,9 @@ def guarantee_of(method: Any) -> str:
 class TunedClassifier(DelegatingClassifier):
     """Fit a classifier to the labeled rows, with the parameters of a grid that do best on them.
 
-    Parameters are compared by the squared error of probabilities: out of bag for forests, otherwise
-    in cross-validation with three folds, or fewer if a class has fewer labels. If a class has one
-    label, the first parameters are used.
-
-    With `self_training`, scikit-learn's `SelfTrainingClassifier` learns from the unlabeled rows as
-    well, without weights of rows.
+    Parameters are compared by the squared error of probabilities, out of bag or in cross-validation
+    with at most three folds. If a class has one label, the first ones are used. With
+    `self_training`, the classifier learns from the unlabeled rows as well, without weights.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
@@ -243,8 +238,6 @@ class TunedClassifier(DelegatingClassifier):
                 best = int(np.argmin([self._loss(labeled, each, n_folds) for each in tuned]))
             self.best_params_, chosen = grid[best], tuned[best]
             if self.self_training:
-                from sklearn.semi_supervised import SelfTrainingClassifier
-
                 codes = np.where(rows.unlabeled, -1, rows.codes)
                 self.estimator_ = SelfTrainingClassifier(chosen).fit(rows.X, codes).estimator_
             elif hasattr(chosen, "oob_decision_function_"):  # a forest, which is fitted already
@@ -288,8 +281,6 @@ class NearestLabelSpreading(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         self.missing_label = missing_label
 
     def fit(self, X: Any, y: Any) -> Self:
-        from sklearn.semi_supervised import LabelSpreading
-
         self.classes_, codes, unlabeled = split_labels(y, self.missing_label)
         self.largest_ = int(np.bincount(codes[~unlabeled].astype(np.intp)).argmax())
         n_neighbors = min(self.n_neighbors, len(codes) - 1)
@@ -326,8 +317,6 @@ class SteppedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def take(self, parts: Sequence[Any]) -> Self:
         """Use parts that are fitted already."""
-        from neverworse.evidence import moved
-
         baseline, *candidates = parts
         named = [("", each) for each in candidates]
         self.model_ = moved(baseline, named, np.array(self.steps), "predict_proba")

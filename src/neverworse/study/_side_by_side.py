@@ -197,30 +197,26 @@ def learning_curve(
     shares, most = np.array(SHARES[rows]), MOST_UNLABELED[rows]
     n_fits = float(shares.sum()) if rows == "unlabeled" else float(len(shares))
     sample = draw_sample(X, y, sample_weight, most, seed, fits_per_split=n_fits)
-    settings = _settings(sample, seed)
-    if rows == "labeled":
-        found = labeled_learning_curve(
-            projected, sample.X, sample.y, labeled_sizes=shares, **settings
-        )
-    else:
+    curve_of: Any = labeled_learning_curve
+    if rows == "unlabeled":
+        curve_of = unlabeled_learning_curve
         # With fewer rows than features, any weights fit: that says nothing about more rows.
         enough = shares * sample.n_unlabeled + sample.n_labeled >= sample.X.shape[1]
         enough[-2:] = True
-        found = unlabeled_learning_curve(
-            projected, sample.X, sample.y, unlabeled_sizes=shares[enough], **settings
-        )
+        shares = shares[enough]
+    found = curve_of(
+        projected,
+        sample.X,
+        sample.y,
+        cv=sample.n_folds,
+        n_repeats=min(MOST_REPEATS, sample.n_repeats),
+        scoring=_both_models,
+        sample_weight=sample.weights,
+        missing_label=np.nan,
+        random_state=seed,
+        **{f"{rows}_sizes": shares},
+    )
     return _curve(found, sample)
-
-
-def _settings(sample: Sample, seed: int) -> dict[str, Any]:
-    return {
-        "cv": sample.n_folds,
-        "n_repeats": min(MOST_REPEATS, sample.n_repeats),
-        "scoring": _both_models,
-        "sample_weight": sample.weights,
-        "missing_label": np.nan,
-        "random_state": seed,
-    }
 
 
 def _both_models(

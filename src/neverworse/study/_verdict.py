@@ -106,23 +106,19 @@ def verdict_of(evidence: Evidence) -> Verdict:
 
 
 def _headline(kind: VerdictKind, model: str, evidence: Evidence) -> str:
-    loss = f"{'penalised ' if evidence.penalised else ''}squared error"
-    return {
-        "another method": f"Use {model}: it is clearly better on held-out rows. It comes without a "
-        "guarantee.",
-        "stacked": "Use the stacked model: with 95 % confidence, its Brier score on the unlabeled "
-        "rows is lower.",
-        "nothing to gain": "Use the supervised model: the unlabeled rows cannot improve it."
-        if evidence.no_room
-        else "Use the supervised model: no guaranteed improvement was found.",
-        "supervised": "Use the supervised model: the projected one is clearly worse on held-out "
-        "rows.",
-        "undecided": "Stay with the supervised model: nothing shows that the projected one is "
-        "better.",
-        "projected": "Use the projected model: it is clearly better on held-out rows."
-        if min(evidence.signs, default=0) < 0
-        else f"Use the projected model: its {loss} is certain to be lower.",
+    room = "no guaranteed improvement was found"
+    proof = f"its {'penalised ' if evidence.penalised else ''}squared error is certain to be lower"
+    is_better = min(evidence.signs, default=0) < 0
+    reason = {
+        "another method": "it is clearly better on held-out rows. It comes without a guarantee",
+        "stacked": "with 95 % confidence, its Brier score on the unlabeled rows is lower",
+        "nothing to gain": "the unlabeled rows cannot improve it" if evidence.no_room else room,
+        "supervised": "the projected one is clearly worse on held-out rows",
+        "undecided": "nothing shows that the projected one is better",
+        "projected": "it is clearly better on held-out rows" if is_better else proof,
     }[kind]
+    what = model if kind == "another method" else f"the {model} model"
+    return f"{'Stay with' if kind == 'undecided' else 'Use'} {what}: {reason}."
 
 
 def _reasons(kind: VerdictKind, model: str, evidence: Evidence) -> Iterator[str]:
@@ -152,7 +148,7 @@ def _reasons(kind: VerdictKind, model: str, evidence: Evidence) -> Iterator[str]
 
 
 def _quality(recommended: str, numbers: Numbers, evidence: Evidence) -> str:
-    """Say how good the model in the file is, beside no model at all."""
+    """Say how good the model in the file is, compared with always predicting one class."""
     comparison, model, error = evidence.comparison, evidence.model, numbers.error
     assert comparison is not None
     at, it = "", "it"

@@ -40,7 +40,7 @@ from neverworse.tables import (
     row_weights,
 )
 
-WINDOW = 5  # rows that wait for an answer at once, if people skip some
+WINDOW = 5  # rows that may wait for an answer at once, if some are skipped
 Purpose = Literal["decide", "train"]
 
 
@@ -59,17 +59,10 @@ class Labeling:
     supervised one predict different classes. Rows to train are those whose labels help least
     squares most. A row may be both; then one answer is enough.
 
-    The table has all rows that the model was fitted to. The seed is for the draws, if nothing has
-    been asked yet; `place` is the folder in which the names of tables are looked up next time.
-
-    Attributes
-    ----------
-    answers : dict of int to int
-        Codes of classes by number of row, in the order of the answers.
-    history : list of tuple of float
-        The interval before the first answer, and after each answer to a row that was to decide.
-    note : str
-        Why no rows are suggested for training, if none are.
+    The table has all rows that the model was fitted to; `place` is the folder in which its names of
+    files are looked up next time. `answers` has codes of classes by row number, in the order of the
+    answers; `history`, the interval at first and after each answer that was to decide; `note`, why
+    no rows are suggested for training, if none are.
     """
 
     def __init__(

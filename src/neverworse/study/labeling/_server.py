@@ -92,7 +92,7 @@ class LabelingPage:
         except OSError as error:
             message, status = f"Not stored: {error.strerror}. Try again.", 507
         work = render(ROOM, "work.html", **self._work())
-        return JSONResponse({"work": work, "said": message}, status, HEADERS)
+        return JSONResponse({"work": work, "message": message}, status, HEADERS)
 
     def _answer(self, row: int, code: int | None) -> str:
         labeling, names = self._labeling, self._labeling.target.class_names

@@ -1,4 +1,4 @@
-"""What people see of a labeling: a sheet of questions, and what the answers decide so far."""
+"""What a labeling shows: a sheet of questions, and what the answers decide so far."""
 
 from __future__ import annotations
 

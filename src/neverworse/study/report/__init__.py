@@ -13,8 +13,8 @@ from neverworse.pages import Markup, drawing_style, estimate, exact, name, rende
 from neverworse.study._study import Coefficient, Estimate, Numbers, Study, VerdictKind
 from neverworse.study.report import _charts
 
-# In the order of the questions of somebody who has to use the model, and then to defend it. Each
-# has a template of its name.
+# In the order of a reader's questions: how to use the model, then how to defend it. Each has a
+# template of its name.
 SECTIONS = {
     "numbers": "How good it is",
     "model": "The model in the file",
@@ -31,7 +31,7 @@ SECTIONS = {
     "data": "Data",
     "reproduction": "How to reproduce this",
 }
-# What the badge says, and its colour: green is for a projected model that is to be used.
+# Text and colour of the badge: green means that the projected model should be used.
 BADGES: dict[VerdictKind, tuple[str, str]] = {
     "projected": ("Never worse", "good"),
     "nothing to gain": ("Same as supervised", "neutral"),
@@ -106,7 +106,7 @@ def _effect(each: Coefficient) -> float:
 
 
 def measures(study: Study, numbers: Numbers) -> Iterator[Row]:
-    """Yield how well a model predicts held-out rows, beside always predicting one class."""
+    """Yield how well a model predicts held-out rows, compared with always predicting one class."""
     assert study.comparison is not None
     positive = study.data.positive
     always = study.comparison.baseline.measures(positive)
