@@ -26,7 +26,7 @@ from neverworse.study.labeling._shown import (
     UNDECIDED,
     Asked,
     Standing,
-    stored_labels,
+    asked_of,
 )
 from neverworse.tables import (
     ModelFileError,
@@ -107,25 +107,21 @@ class Labeling:
             ) from None
         return models
 
-    def _resumed(
-        self, baseline: Predicted, model: Predicted, positions: Indices
-    ) -> SequentialAudit:
+    def _resumed(self, *models: Any) -> SequentialAudit:
         """Return the audit that was stored, and restore its answers."""
-        path, stored = self.folder / LABELS, stored_labels(self.folder)
-        if stored["fit"] != self.study.made:
+        path, stored = self.folder / LABELS, asked_of(self.folder, self.study)
+        if stored is None:
             raise ModelFileError(
                 f"{path} has the answers of an earlier fit, and a new model has no verdict until "
-                "it is compared anew. Rename that file to begin; the answers in it are for rows of "
-                f"the table of that fit ({stored['fit']})."
+                "it is compared again. Rename that file to begin; its answers are for rows of the "
+                "table of that fit."
             )
+        names, self._train = self.target.class_names, dict.fromkeys(stored.train)
         try:
-            audit = SequentialAudit.load(path, baseline, model, positions)
-            self._train = dict.fromkeys(stored["train"])
-            names = self.target.class_names
-            self.answers = {int(row): names.index(name) for row, name in stored["answers"]}
+            self.answers = {row: names.index(name) for row, name in stored.answers}
+            return SequentialAudit.load(path, *models)
         except (KeyError, TypeError, ValueError) as error:
             raise ModelFileError(f"{path} cannot be used: {error}") from None
-        return audit
 
     def save(self) -> None:
         """Write everything that was asked and answered to the folder."""
