@@ -195,9 +195,9 @@ def test_weights_of_classes_find_more_of_the_rare_one(folder):
         ),
         ("quick.csv", "species", ["--model", "stacked"], 4, "needs at least 10 labeled rows"),
         ("quick.csv", "species", ["--threshold", "cost=0:1"], 2, "both costs must be positive"),
-        ("quick.csv", "species", ["--threshold", "-0.5"], 2, "between 0 and 1, not -0.5"),
-        ("quick.csv", "species", ["--threshold", "1.5"], 2, "between 0 and 1, not 1.5"),
-        ("quick.csv", "species", ["--threshold", "f2"], 2, "balanced, f1 or cost=5:1, not 'f2'"),
+        ("quick.csv", "species", ["--threshold", "-0.5"], 2, "probability between 0 and 1"),
+        ("quick.csv", "species", ["--threshold", "1.5"], 2, "probability between 0 and 1"),
+        ("quick.csv", "species", ["--threshold", "f2"], 2, "balanced, f1 or cost=5:1"),
         ("quick.csv", "species", ["--class-weight", "even"], 2, "invalid choice"),
         (
             "quick.csv",

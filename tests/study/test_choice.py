@@ -14,7 +14,7 @@ from neverworse.rows import as_rows
 from neverworse.study import ThresholdRule
 from neverworse.study._assess import claim
 from neverworse.study._choice import Stacked, check_choice, choose
-from neverworse.study._decision import wanted_of
+from neverworse.study._decision import decision_settings
 from neverworse.study._files import predictions, study_from
 from neverworse.study._methods import METHODS, named, standard_methods
 from neverworse.tables import TableError, load_model, save_model
@@ -35,8 +35,8 @@ def plain():
 
 
 def chosen_for(plain, **settings):
-    fit, given, study, scored = plain
-    return choose(fit, replace(given, **settings), study.verdict, study.comparison, scored, NONE)
+    fit, given, study, _scored = plain
+    return choose(fit, replace(given, **settings), study.verdict, study.comparison, NONE)
 
 
 def unlabeled_rows(fit):
@@ -100,17 +100,17 @@ def test_models_survive_their_file(plain, name, decided, tmp_path):
 
 
 def test_auto_follows_the_verdict(plain):
-    fit, settings, study, scored = plain
+    fit, settings, study, _scored = plain
     for name in ("projected", "supervised", "logistic regression"):
         verdict = replace(study.verdict, model=name)
-        found = choose(fit, settings, verdict, study.comparison, scored, NONE)
+        found = choose(fit, settings, verdict, study.comparison, NONE)
         assert found.facts.name == name
 
 
 def test_label_spreading_is_recommended_but_makes_no_file(plain):
-    fit, settings, study, scored = plain
+    fit, settings, study, _scored = plain
     verdict = replace(study.verdict, model="label spreading")
-    found = choose(fit, settings, verdict, study.comparison, scored, NONE)
+    found = choose(fit, settings, verdict, study.comparison, NONE)
     assert found.facts.name == "projected"
     assert found.facts.words[0] == (
         "label spreading needs the rows of the table to predict, so it has no model file."
@@ -118,32 +118,32 @@ def test_label_spreading_is_recommended_but_makes_no_file(plain):
 
 
 def test_what_needs_all_rows_in_memory_is_refused_or_replaced(plain):
-    fit, settings, study, scored = plain
+    fit, settings, study, _scored = plain
     large = replace(fit, features=as_rows(fit.features))
     with pytest.raises(TableError, match=r"self-training needs all rows in memory \(--memory GB\)"):
         check_choice(large, replace(settings, model="self-training"))
     verdict = replace(study.verdict, model="self-training")
-    found = choose(large, settings, verdict, study.comparison, scored, NONE)
+    found = choose(large, settings, verdict, study.comparison, NONE)
     assert found.facts.name == "projected"
     assert found.facts.words[0].startswith("self-training needs all rows in memory")
 
 
 @pytest.mark.parametrize(("name", "calibrate"), [("ICLS", True), ("logistic regression", False)])
 def test_tables_that_are_not_in_memory_give_the_same_model(plain, name, calibrate):
-    fit, settings, study, scored = plain
+    fit, settings, study, _scored = plain
     large = replace(fit, features=as_rows(fit.features))
     wanted = replace(settings, model=name, calibrate=calibrate)
     here, there = (
-        choose(each, wanted, study.verdict, study.comparison, scored, NONE) for each in (fit, large)
+        choose(each, wanted, study.verdict, study.comparison, NONE) for each in (fit, large)
     )
     np.testing.assert_allclose(here.probabilities, there.probabilities, atol=1e-8)
 
 
 def test_models_that_failed_are_refused_with_the_reason(plain):
-    fit, settings, study, scored = plain
+    fit, settings, study, _scored = plain
     failed = replace(study.comparison, failures={"TSVM": "It has no rows."})
     with pytest.raises(TableError, match=r"TSVM failed: It has no rows. Choose another --model."):
-        choose(fit, replace(settings, model="TSVM"), study.verdict, failed, scored, NONE)
+        choose(fit, replace(settings, model="TSVM"), study.verdict, failed, NONE)
 
 
 def test_a_model_that_fails_on_all_rows_is_refused_with_the_reason(plain, monkeypatch):
@@ -362,7 +362,7 @@ def test_thresholds_of_methods_without_probabilities_take_a_calibration(plain):
     assert found.probabilities.shape == (110, 2)
 
 
-def test_fewer_labels_than_folds_are_said():
+def test_fewer_labels_than_folds_make_fewer_folds():
     rows = table(n_labeled=40)
     labels = rows.column("class").to_pylist()
     rare = [k for k, label in enumerate(labels) if label == "malignant"][3:]
@@ -370,15 +370,13 @@ def test_fewer_labels_than_folds_are_said():
     rows = rows.set_column(rows.column_names.index("class"), "class", [labels])
     fit, settings = fitted(rows=rows, alpha=1.0, threshold=ThresholdRule("balanced"))
     study, _, found = studied(fit, settings)
-    said = "There are 3 labels of 'malignant', hence 3 folds instead of 5."
-    assert said in study.comparison.words
-    assert said in found.facts.decision.words
+    assert study.comparison.n_folds == 3
     assert found.facts.decision.numbers is not None
 
 
 def test_positive_classes_are_those_of_the_fit(plain):
     fit, settings, *_ = plain
-    assert wanted_of(fit, settings).positive == fit.positive
+    assert decision_settings(fit, settings).positive == fit.positive
     assert not settings.is_decided
 
 

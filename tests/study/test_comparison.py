@@ -20,7 +20,7 @@ from neverworse import (
 )
 from neverworse.methods import SelfLearningClassifier
 from neverworse.model_selection import StratifiedLabeledKFold
-from neverworse.study._comparison import compare
+from neverworse.study._comparison import Compared
 from neverworse.study._held_out import draw_sample, mean_over_folds
 from neverworse.study._methods import (
     METHODS,
@@ -78,7 +78,7 @@ def test_numbers_are_those_of_a_direct_computation(n_classes, weighted):
     X, y = problem(n_labeled=30, n_unlabeled=120, n_classes=n_classes)
     weights = np.random.default_rng(1).uniform(0.5, 2.0, len(y)) if weighted else None
     methods = standard_methods(projected(alpha=0.1))
-    found = compare(methods, X, y, sample_weight=weights, seed=3).comparison
+    found = Compared(methods, X, y, sample_weight=weights, seed=3).comparison
     assert (found.n_folds, found.n_repeats, found.n_unlabeled) == (5, 3, 120)
 
     labeled, unlabeled = np.flatnonzero(~np.isnan(y)), np.flatnonzero(np.isnan(y))
@@ -125,7 +125,7 @@ def test_numbers_are_those_of_a_direct_computation(n_classes, weighted):
 def test_what_was_said_of_held_out_rows_is_kept(n_classes):
     X, y = problem(n_labeled=30, n_unlabeled=120, n_classes=n_classes)
     methods = standard_methods(projected(alpha=0.1))
-    found = compare(methods, X, y, seed=3)
+    found = Compared(methods, X, y, seed=3)
     labeled, unlabeled = np.flatnonzero(~np.isnan(y)), np.flatnonzero(np.isnan(y))
     assert np.array_equal(found.truth.codes, y[labeled])
     assert list(found.held_out) == list(methods)
@@ -147,7 +147,7 @@ def test_differences_of_errors_stay_possible():
     X, y = problem(n_labeled=60, n_unlabeled=40, shift=0.3)
     y[np.flatnonzero(~np.isnan(y))[8:]] = np.nan
     X[:, 0] = np.where(np.isnan(y), 0.0, y)
-    found = compare(standard_methods(projected()) | {"right": Right()}, X, y).comparison
+    found = Compared(standard_methods(projected()) | {"right": Right()}, X, y).comparison
     for facts in found.methods[1:]:
         assert -1.0 <= facts.error_difference.low <= facts.error_difference.high <= 1.0
 
@@ -156,7 +156,7 @@ def test_the_majority_class_stands_beside_the_methods():
     X, y = problem(n_labeled=40)
     y[np.flatnonzero(y == 1)[8:]] = np.nan
     y[np.flatnonzero(y == 0)[20:]] = np.nan
-    found = compare(standard_methods(projected()), X, y, classes=["ok", "fraud"]).comparison
+    found = Compared(standard_methods(projected()), X, y, classes=["ok", "fraud"]).comparison
     assert found.majority == "ok"
     baseline = found.baseline
     assert baseline.error.value == pytest.approx(8 / 28)
@@ -199,16 +199,16 @@ def test_methods_that_are_clearly_better_than_both():
         "failing": Failing(),
         "sure": Right(),
     }
-    found = compare(methods, X, y)
+    found = Compared(methods, X, y)
     assert found.better == ("sure", "unsure")
     assert found.comparison.failures == {"failing": "It takes more rows."}
     assert [facts.method for facts in found.comparison.methods] == [
         name for name in methods if name != "failing"
     ]
     # No method is clearly better than one that knows as much.
-    assert compare(methods | {"projected": Right()}, X, y).better == ()
+    assert Compared(methods | {"projected": Right()}, X, y).better == ()
     # Neither than the stacked one, which is ours: it is no other method itself.
-    assert compare(methods | {"stacked": Right()}, X, y).better == ()
+    assert Compared(methods | {"stacked": Right()}, X, y).better == ()
 
 
 def test_corrected_t_test_by_hand():
@@ -236,7 +236,7 @@ def test_differences_that_do_not_vary():
 
 def test_labels_of_test_rows_are_not_seen(fits):
     X, y = numbered()
-    compare({"recorder": Recorder()}, X, y)
+    Compared({"recorder": Recorder()}, X, y)
     labeled = set(np.flatnonzero(~np.isnan(y)))
     assert len(fits) == 15
     for train, labels, _, test in fits:
@@ -257,7 +257,7 @@ def test_other_test_labels_change_no_prediction():
 
 def test_unlabeled_rows_are_capped_and_the_same_for_all(fits):
     X, y = numbered(n_unlabeled=500)
-    found = compare({"a": Recorder(), "b": Recorder()}, X, y, max_unlabeled=30).comparison
+    found = Compared({"a": Recorder(), "b": Recorder()}, X, y, max_unlabeled=30).comparison
     assert found.n_unlabeled == 30
     subsets = {frozenset(train[np.isnan(labels)]) for train, labels, _, _ in fits}
     assert [len(subset) for subset in subsets] == [30]
@@ -271,7 +271,7 @@ def test_rows_of_weight_zero_are_left_out(fits):
     weights = np.ones(len(y))
     gone = [np.flatnonzero(~np.isnan(y))[0], np.flatnonzero(np.isnan(y))[0]]
     weights[gone] = 0.0
-    found = compare({"recorder": Recorder()}, X, y, sample_weight=weights).comparison
+    found = Compared({"recorder": Recorder()}, X, y, sample_weight=weights).comparison
     assert found.n_unlabeled == 299
     for train, _, given, test in fits:
         assert not set(gone) & (set(train) | set(test))
@@ -285,18 +285,18 @@ def test_rows_of_weight_zero_are_left_out(fits):
 def test_folds_follow_from_the_number_of_labels(fits, counts, n_features, folds, repeats):
     y = np.repeat([0.0, 1.0, np.nan], [*counts, 50])
     X = np.random.default_rng(0).normal(size=(len(y), n_features))
-    found = compare({"recorder": Recorder()}, X, y).comparison
+    found = Compared({"recorder": Recorder()}, X, y).comparison
     assert (found.n_folds, found.n_repeats) == (folds, repeats)
 
 
 def test_many_columns_and_labels_cost_repeats_and_rows(fits):
     y = np.repeat([0.0, 1.0, np.nan], [20, 20, 9_000])
     X = np.zeros((len(y), 2_000))
-    found = compare({"recorder": Recorder()}, X, y).comparison
+    found = Compared({"recorder": Recorder()}, X, y).comparison
     assert (found.n_folds, found.n_repeats) == (5, 1)
     assert 1_000 <= found.n_unlabeled < 9_000
     y = np.repeat([0.0, 1.0], [30_000, 10_000])
-    found = compare({"recorder": Recorder()}, np.zeros((len(y), 1)), y).comparison
+    found = Compared({"recorder": Recorder()}, np.zeros((len(y), 1)), y).comparison
     sizes = {len(train) + len(test) for train, *_, test in fits[-10:]}
     assert sizes == {20_000}
     assert found.n_labeled == 20_000
@@ -305,7 +305,7 @@ def test_many_columns_and_labels_cost_repeats_and_rows(fits):
 def test_progress_is_told():
     X, y = problem()
     told = []
-    compare(
+    Compared(
         dict.fromkeys("ab", LeastSquaresClassifier(missing_label=np.nan)),
         X,
         y,
@@ -319,7 +319,7 @@ def test_one_label_of_a_class_is_too_few():
     y[y == 1] = np.nan
     for _ in range(2):
         with pytest.raises(ValueError, match="two labeled rows of every class"):
-            compare(standard_methods(projected()), X, y)
+            Compared(standard_methods(projected()), X, y)
         y[np.flatnonzero(np.isnan(y))[0]] = 1.0
 
 
@@ -350,7 +350,7 @@ def quickest(monkeypatch):
 def test_all_methods_run_and_only_scores_have_a_loss(quickest):
     X, y = problem(n_labeled=30, n_unlabeled=100, shift=1.0)
     methods = standard_methods(projected(alpha=1.0), METHODS)
-    found = compare(methods, X, y, sample_weight=np.ones(len(y))).comparison
+    found = Compared(methods, X, y, sample_weight=np.ones(len(y))).comparison
     by_name = {facts.method: facts for facts in found.methods}
     assert list(by_name) == list(methods)
     for name, facts in by_name.items():
@@ -366,10 +366,10 @@ def test_all_methods_run_and_only_scores_have_a_loss(quickest):
 def test_all_methods_run_on_several_classes_and_sparse_rows(quickest):
     X, y = problem(n_labeled=30, n_unlabeled=60, n_features=5, n_classes=3, shift=1.0)
     methods = standard_methods(projected(alpha=1.0), method_names(3))
-    dense = compare(methods, X, y).comparison
+    dense = Compared(methods, X, y).comparison
     assert dense.failures == {}
     del methods["random forest"], methods["self-training"]  # others take a fraction of the time
-    thin = compare(methods, sparse.csr_array(X), y).comparison
+    thin = Compared(methods, sparse.csr_array(X), y).comparison
     # scikit-learn's boosting takes no sparse rows: it is left out, and the reason given.
     assert list(thin.failures) == ["gradient boosting"]
     assert thin.failures["gradient boosting"].startswith("Sparse data was passed")
@@ -382,11 +382,11 @@ def test_all_others_failing_is_said_and_not_fatal():
     X, y = problem()
     methods = standard_methods(projected(alpha=1.0))
     ours = {name: methods[name] for name in ("supervised", "projected")}
-    found = compare(ours | {"one": Failing(), "two": Failing()}, X, y).comparison
+    found = Compared(ours | {"one": Failing(), "two": Failing()}, X, y).comparison
     assert [facts.method for facts in found.methods] == ["supervised", "projected"]
     assert found.failures == dict.fromkeys(("one", "two"), "It takes more rows.")
     with pytest.raises(ValueError, match="takes more rows"):
-        compare(ours | {"projected": Failing()}, X, y)
+        Compared(ours | {"projected": Failing()}, X, y)
 
 
 def test_methods_that_collapse_are_named():
@@ -401,7 +401,7 @@ def test_methods_that_collapse_are_named():
     methods["self-learning"] = SelfLearningClassifier(
         LeastSquaresClassifier(missing_label=np.nan), missing_label=np.nan
     )
-    found = compare(methods, X, y, classes=["no", "yes"]).comparison
+    found = Compared(methods, X, y, classes=["no", "yes"]).comparison
     assert re.search(
         r"self-learning has collapsed: in \d+ of 15 fits it gives 'no' to", found.words
     )
@@ -410,7 +410,7 @@ def test_methods_that_collapse_are_named():
 
 def test_words_say_when_nothing_is_known():
     X, y = problem(shift=0.0, n_features=25)
-    found = compare(standard_methods(projected(alpha=0.1)), X, y).comparison
+    found = Compared(standard_methods(projected(alpha=0.1)), X, y).comparison
     assert found.words.startswith("No method's error on held-out rows differs")
     assert re.search(
         r"In squared loss per held-out row, which the guarantee is about, the projected method "
@@ -425,7 +425,7 @@ def test_words_say_when_something_is():
             return 1.0 - super().predict(X)
 
     X, y = problem(n_labeled=200, shift=0.6)
-    found = compare(
+    found = Compared(
         {
             "supervised": LeastSquaresClassifier(missing_label=np.nan),
             "wrong": Wrong(missing_label=np.nan),
@@ -437,7 +437,7 @@ def test_words_say_when_something_is():
     change = f"+{100 * found.methods[1].error_difference.value:.1f} percentage points"
     assert f"by more than chance would explain: wrong ({change})." in found.words
     assert "guarantee" not in found.words
-    found = compare(
+    found = Compared(
         {
             "wrong": Wrong(missing_label=np.nan),
             "supervised": LeastSquaresClassifier(missing_label=np.nan),
@@ -450,7 +450,7 @@ def test_words_say_when_something_is():
 
 def test_words_about_equal_losses():
     X, y = problem(n_labeled=200)
-    found = compare(standard_methods(projected(alpha=1e9)), X, y).comparison
+    found = Compared(standard_methods(projected(alpha=1e9)), X, y).comparison
     assert "differs from the supervised one by 0.000 (0.000 to 0.000)." in found.words
 
 

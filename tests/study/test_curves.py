@@ -13,7 +13,7 @@ from sklearn.base import clone
 from neverworse import ProjectedLeastSquaresClassifier
 from neverworse.model_selection import LearningCurve, unlabeled_learning_curve
 from neverworse.study._held_out import draw_sample
-from neverworse.study._side_by_side import MOST_UNLABELED, _curve, _settings, learning_curve
+from neverworse.study._side_by_side import MOST_UNLABELED, _curve, learning_curve
 
 CLASSIFIER = ProjectedLeastSquaresClassifier(missing_label=np.nan, alpha=0.1)
 
@@ -52,9 +52,14 @@ def test_unlabeled_curve_has_the_numbers_of_direct_fits(n_classes):
         return errors[-1]
 
     sample = draw_sample(X, y, None, 20_000, 1)
-    settings = _settings(sample, 1) | {"scoring": remember}
     unlabeled_learning_curve(
-        clone(CLASSIFIER), sample.X, sample.y, unlabeled_sizes=[150], **settings
+        *(clone(CLASSIFIER), sample.X, sample.y),
+        unlabeled_sizes=[150],
+        cv=5,
+        n_repeats=2,
+        scoring=remember,
+        missing_label=np.nan,
+        random_state=1,
     )
     margin = stats.t.ppf(0.975, 9) * np.sqrt(1 / 10 + 1 / 4)
     for found, values in ((projected.error[-1], errors), (projected.loss[-1], losses)):

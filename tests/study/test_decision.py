@@ -15,7 +15,7 @@ from neverworse import LeastSquaresClassifier, ProjectedLeastSquaresClassifier
 from neverworse.methods import SupervisedClassifier
 from neverworse.model_selection import StratifiedLabeledKFold, WithUnlabeledRows
 from neverworse.study import ThresholdRule, _decision
-from neverworse.study._decision import Wanted, decide, nested_numbers, platt
+from neverworse.study._decision import DecisionSettings, decide, nested_numbers, platt
 from neverworse.study._held_out import Truth, draw_sample
 from neverworse.tables import DecidedClassifier, outputs
 
@@ -55,7 +55,7 @@ def decided(method, X, y, wanted, weights=None):
 def test_calibrated_probabilities_are_those_of_scikit_learn(name, n_classes):
     X, y, _ = made(n_classes=n_classes)
     labeled = ~np.isnan(y)
-    found = decided(METHODS[name], X, y, Wanted(FIXED, None, calibrate=True))
+    found = decided(METHODS[name], X, y, DecisionSettings(FIXED, None, calibrate=True))
     theirs = CalibratedClassifierCV(
         WithUnlabeledRows(METHODS[name], X[~labeled]),
         cv=StratifiedKFold(5, shuffle=True, random_state=0),
@@ -93,7 +93,7 @@ def test_scores_that_separate_the_classes_or_say_nothing_give_finite_sigmoids():
 def test_calibration_mends_probabilities_that_are_too_sure():
     X, y, truth = made(n_labeled=200, n=1200, shift=0.7)
     method = LeastSquaresClassifier(class_weight={0.0: 1.0, 1.0: 8.0}, missing_label=np.nan)
-    found = decided(method, X, y, Wanted(FIXED, None, calibrate=True))
+    found = decided(method, X, y, DecisionSettings(FIXED, None, calibrate=True))
     before, after = (
         log_loss(truth[200:], np.clip(model.predict_proba(X[200:])[:, 1], 1e-3, 1.0 - 1e-3))
         for model in (method, found)
@@ -106,7 +106,7 @@ def test_thresholds_are_best_on_the_rows_that_were_held_out(calibrate):
     X, y, _ = made(n_labeled=80)
     y[(y == 1.0) & (np.arange(len(y)) % 3 > 0)] = np.nan  # a rare class
     method = METHODS["projected"]
-    settings = vars(decided(method, X, y, Wanted(BALANCED, 1, calibrate)))
+    settings = vars(decided(method, X, y, DecisionSettings(BALANCED, 1, calibrate)))
     sample = sample_of(X, y)
     p, known = np.zeros(len(y)), ~np.isnan(sample.y)
     folds = StratifiedLabeledKFold(5, shuffle=True, random_state=0, missing_label=np.nan)
@@ -130,7 +130,7 @@ def test_tests_see_no_row_that_was_decided_by(monkeypatch):
 
     monkeypatch.setattr(_decision, "decide", spy)
     truth = Truth.of(sample, ["a", "b"], 1)
-    wanted = Wanted(BALANCED, 1, calibrate=False)
+    wanted = DecisionSettings(BALANCED, 1, calibrate=False)
     numbers = nested_numbers(METHODS["projected"], sample, truth, wanted, 0)
     held_out = [np.setdiff1d(np.arange(sample.n_labeled), rows) for rows in seen]
     assert sorted(np.concatenate(held_out)) == list(range(sample.n_labeled))
@@ -141,7 +141,7 @@ def test_numbers_are_those_of_models_decided_on_without_the_test_rows():
     X, y, _ = made()
     sample = sample_of(X, y)
     truth = Truth.of(sample, ["a", "b"], 1)
-    wanted = Wanted(ThresholdRule("f1"), 1, calibrate=True)
+    wanted = DecisionSettings(ThresholdRule("f1"), 1, calibrate=True)
     numbers = nested_numbers(METHODS["projected"], sample, truth, wanted, 0)
     predicted = np.zeros(sample.n_labeled)
     folds = StratifiedLabeledKFold(5, shuffle=True, random_state=0, missing_label=np.nan)
@@ -159,7 +159,7 @@ def test_what_is_decided_on_by_noise_is_found_to_be_worth_nothing():
         X, y, _ = made(n_labeled=60, n=62, shift=0.0, seed=seed)
         sample = sample_of(X, y)
         truth = Truth.of(sample, ["a", "b"], 1)
-        wanted = Wanted(BALANCED, 1, False)
+        wanted = DecisionSettings(BALANCED, 1, False)
         method = LeastSquaresClassifier(1.0, missing_label=np.nan)
         outside.append(nested_numbers(method, sample, truth, wanted, 0))
         model = decided(method, X, y, wanted)
@@ -174,8 +174,8 @@ def test_labels_too_few_to_be_tested():
     sample = sample_of(X, y)
     truth = Truth.of(sample, ["a", "b"], 1)
     for wanted, numbers_there in (
-        (Wanted(BALANCED, 1, False), False),
-        (Wanted(ThresholdRule(value=0.2), 1, False), True),
+        (DecisionSettings(BALANCED, 1, False), False),
+        (DecisionSettings(ThresholdRule(value=0.2), 1, False), True),
     ):
         assert decide(METHODS["projected"], sample, np.arange(len(sample.y)), wanted, 0)
         found = nested_numbers(METHODS["projected"], sample, truth, wanted, 0)

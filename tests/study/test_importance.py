@@ -11,7 +11,7 @@ from sklearn.inspection import permutation_importance as of_scikit_learn
 from sklearn.model_selection import StratifiedKFold
 
 from neverworse import LeastSquaresClassifier
-from neverworse.study._comparison import MOST_COLUMNS, compare
+from neverworse.study._comparison import MOST_COLUMNS, Compared
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +34,7 @@ def problem(n_labeled=300, n_unlabeled=50, seed=0):
 
 def permutation_importance(name, method, X, y, columns, **options):
     """Of a comparison with one method."""
-    return compare({name: method}, X, y, **options).importance(name, columns)
+    return Compared({name: method}, X, y, **options).importance(name, columns)
 
 
 def by_name(found):

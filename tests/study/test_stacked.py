@@ -16,7 +16,6 @@ from neverworse.study._assess import AUDIT, ladder
 from neverworse.study._choice import choose, stack
 from neverworse.study._files import study_from
 from neverworse.study._methods import standard_methods
-from neverworse.study._side_by_side import ScoredRows
 from neverworse.tables import TableError, load_model, save_model
 from tests.study.fits import few_labels, fitted, studied, table
 
@@ -101,7 +100,7 @@ def test_model_files_of_stacked_models_predict_the_same(name, tmp_path):
     stacked = stack(fit, settings)
     if not stacked.has_moved:
         pytest.fail(f"{name} is expected to be better than least squares without a penalty")
-    chosen = choose(fit, settings, None, None, ScoredRows.of(fit), stacked)
+    chosen = choose(fit, settings, None, None, stacked)
     compiled = name == "random forest"
     assert chosen.facts.compiled == compiled
     save_model(chosen.model, tmp_path / "m.skops", facts={}, compiled=compiled)

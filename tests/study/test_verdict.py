@@ -275,7 +275,7 @@ def test_what_could_help_where_nothing_can_be_improved(has_prior):
 
 
 def test_columns_that_tell_the_class_are_a_caution():
-    verdict = verdict_of(evidence(telling=("leak",)))
+    verdict = verdict_of(evidence(leaks=("leak",)))
     assert "'leak' determine the class of every labeled row" in verdict.cautions[0]
     assert "--drop" in verdict.cautions[0]
     assert not any("determine the class" in each for each in verdict_of(evidence()).cautions)

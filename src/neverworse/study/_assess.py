@@ -1,4 +1,4 @@
-"""Look at a fit from all sides: the numbers of a report, and the model that follows from them."""
+"""The study of a fit: the numbers and sentences of its report, and the model that follows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from neverworse import __version__
 from neverworse._words import count, listed, number, percent
 from neverworse.projection import Certificate
 from neverworse.study._choice import Chosen, check_choice, choose, stack
-from neverworse.study._comparison import compare
+from neverworse.study._comparison import Compared
 from neverworse.study._fit import FitSettings, TableFit
 from neverworse.study._held_out import Progress, silent
 from neverworse.study._methods import (
@@ -41,6 +41,7 @@ from neverworse.study._study import (
     Study,
 )
 from neverworse.study._verdict import Evidence, Guarantee, verdict_of
+from neverworse.tables import TableError
 
 AUDIT = (
     "A few new labels decide it, with 95 % confidence and without assumptions about how the "
@@ -63,37 +64,45 @@ def assess(
     seed: int = 0,
     notify: Progress = silent,
 ) -> tuple[Study, ScoredRows, Chosen]:
-    """Compute everything that a report says about a fit, and make the model that is wanted.
+    """Compute everything in the report of a fit, and make the model that was chosen.
 
-    `command` does the same again. With `compare_all`, all methods are compared: otherwise those of
-    the paper, and the one that is wanted. `TableError`, with a message for people, if the model
-    cannot be made.
+    `command` reproduces the fit. With `compare_all`, all methods are compared: otherwise those of
+    the paper, and the chosen one. `TableError` if the model cannot be made.
     """
     check_choice(fit, settings)
     names, certificate = fit.target.class_names, fit.model.certificate_
-    scored = ScoredRows.of(fit)
-    notes, proved = list(fit.notes), claim(certificate)
-    X, y = fit.features, fit.target.codes
-    options: dict[str, Any] = {"sample_weight": fit.weights, "seed": seed}
+    scored, notes = ScoredRows.of(fit), list(fit.notes)
+    X, y, sample_weight = fit.rows
+    options: dict[str, Any] = {"sample_weight": sample_weight, "seed": seed}
     wanted = method_names(len(names)) if compare_all else (*OURS, settings.model)
     methods = standard_methods(fit.classifier, wanted, seed=seed)
     notify("moving towards candidates", 0.0)
     stacked = stack(fit, settings, seed)
-    if settings.model == STACKED:
-        stacked.check()
+    if settings.model == STACKED and stacked.facts is None:
+        problem = f"There is no stacked model: {stacked.why_not}"
+        raise TableError(problem, "Choose another --model.")
     if settings.model == STACKED or stacked.has_moved:
         # The same objects, so that parts which are compared as well are fitted once.
         methods |= {name: part for name, part in stacked.parts.items() if name in methods}
         methods[STACKED] = stacked.method
+
+    def unless_impossible(problem: str, compute: Callable[[], Part]) -> Part | None:
+        try:
+            return compute()
+        except ValueError as error:
+            notes.append(f"{problem} {error}")
+            return None
+
     more = options | {"classes": names, "positive": fit.positive, "notify": notify}
-    compared = _unless("Methods were not compared.", notes, partial(compare, methods, X, y, **more))
-    found: dict[RowKind, Curve | None] = {"unlabeled": None, "labeled": None}
-    for kind in found:
+    compared = unless_impossible(
+        "Methods were not compared.", lambda: Compared(methods, X, y, **more)
+    )
+    drawn: dict[RowKind, Curve | None] = {"unlabeled": None, "labeled": None}
+    for kind in drawn:
         if curves and compared is not None:
             notify(f"learning curve of {kind} rows", 0.0)
-            found[kind] = _unless(
+            drawn[kind] = unless_impossible(
                 f"There is no learning curve of {kind} rows.",
-                notes,
                 partial(learning_curve, kind, fit.classifier, X, y, **options),
             )
     comparison = None if compared is None else compared.comparison
@@ -105,25 +114,23 @@ def assess(
         data=_data(fit, settings, files, scored),
         changes=scored.changes(),
         comparison=comparison,
-        # Weights of classes make scores that are no probabilities: no Brier score tells.
+        # With class weights, scores are not probabilities, and Brier scores mean nothing.
         better=() if compared is None or settings.class_weight else compared.better,
-        labeled_curve=found["labeled"],
+        labeled_curve=drawn["labeled"],
         confident=stacked.has_moved,
-        telling=fit.telling,
+        leaks=fit.leaks,
         kernel=fit.kernel,
     )
     notify("choosing the model", 0.0)
-    chosen = choose(fit, settings, verdict_of(evidence), comparison, scored, stacked, seed)
+    chosen = choose(fit, settings, verdict_of(evidence), comparison, stacked, seed)
     model, importance = chosen.facts.name, None
-    linear = fit.classifier.kernel == "linear"
-    if compared is not None and not (linear and model in (SUPERVISED, PROJECTED)):
-        # Otherwise, their weights say it.
-        importance = _unless(
+    has_weights = fit.classifier.kernel == "linear" and model in (SUPERVISED, PROJECTED)
+    if compared is not None and not has_weights:
+        importance = unless_impossible(
             "The importance of columns was not computed.",
-            notes,
-            partial(compared.importance, model, fit.model.preparation_.feature_columns_),
+            lambda: compared.importance(model, fit.model.preparation_.feature_columns_),
         )
-    weights, intercepts = coefficients(fit)
+    proved, (weights, intercepts) = claim(certificate), coefficients(fit)
     study = Study(
         version=__version__,
         made=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
@@ -150,8 +157,8 @@ def assess(
         coefficients=weights,
         intercepts=intercepts,
         importance=importance,
-        unlabeled_curve=found["unlabeled"],
-        labeled_curve=found["labeled"],
+        unlabeled_curve=drawn["unlabeled"],
+        labeled_curve=drawn["labeled"],
         comparison=comparison,
         notes=tuple(notes),
         model=chosen.facts,
@@ -159,17 +166,8 @@ def assess(
     return study, scored, chosen
 
 
-def _unless(problem: str, notes: list[str], make: Callable[[], Part]) -> Part | None:
-    """Return what is made; if it cannot be made, None, with a note that says why."""
-    try:
-        return make()
-    except ValueError as error:
-        notes.append(f"{problem} {error}")
-        return None
-
-
 def claim(certificate: Certificate) -> str:
-    """Return what is proved, in one sentence for people who know nothing of squared losses."""
+    """Return what is proved, in one sentence for people who know nothing of quadratic losses."""
     unlabeled = f"the {count(certificate.n_unlabeled, 'unlabeled row')}"
     included = ["ridge penalty included"] if certificate.penalty else []
     where = unlabeled
@@ -179,23 +177,23 @@ def claim(certificate: Certificate) -> str:
     if included:
         where += f", {' and '.join(included)},"
     conditions = certificate.assumptions.conditions()
-    if certificate.reason:
-        why = (
-            f"some classes of the unlabeled rows{conditions} would give exactly this model, so "
-            "no other model is certain to be better"
-            if certificate.reason == "inside"
-            else "no improvement was found that is certain for all possible classes of the "
-            f"unlabeled rows{conditions}"
+    if certificate.reason == "inside":
+        return (
+            "The projected model is the supervised one: some classes of the unlabeled rows"
+            f"{conditions} would give exactly this model, so no other one is certain to be better."
         )
-        return f"The projected model is the supervised one: {why}."
+    if certificate.reason:
+        return (
+            "The projected model is the supervised one: no improvement was found that is certain "
+            f"for all possible classes of the unlabeled rows{conditions}."
+        )
     if not certificate.holds:
         return (
             "No guarantee: with some classes of the unlabeled rows, the projected model's squared "
             f"error on {where} would be larger than that of a model trained on the labeled rows "
             "alone."
         )
-    least = certificate.guaranteed_improvement
-    highest = certificate.supervised_loss[1]
+    least, highest = certificate.guaranteed_improvement, certificate.supervised_loss[1]
     share = f" ({100.0 * least / highest:.2g} %)" if 0.0 < highest < np.inf else ""
     return (
         f"Whatever the true classes of {unlabeled} are{conditions}, the projected model's squared "
@@ -237,41 +235,34 @@ def _settings(fit: TableFit, settings: FitSettings, seed: int) -> dict[str, Scal
 def _data(
     fit: TableFit, settings: FitSettings, files: Sequence[FileFacts], scored: ScoredRows
 ) -> DataFacts:
-    target = fit.target
-    n_classes = len(target.classes)
-    before, after = (np.bincount(found, minlength=n_classes) for found in scored.predictions)
-    classes = tuple(
-        ClassFacts(name, count, int(before[k]), int(after[k]))
-        for k, (name, count) in enumerate(zip(target.class_names, target.counts(), strict=True))
+    target, preparation = fit.target, fit.model.preparation_
+    n_unlabeled = int((~target.labeled).sum())
+    predicted = (np.bincount(each, minlength=len(target.classes)) for each in scored.predictions)
+    counts = zip(
+        target.class_names, target.counts(), *map(np.ndarray.tolist, predicted), strict=True
     )
+    columns = [ColumnFacts(settings.target, "target", "labels", n_unlabeled, 0, "target")]
+    if settings.id is not None:
+        columns.append(ColumnFacts(settings.id, "id", "names the rows", 0, 0, "id"))
+    if settings.weight is not None:
+        columns.append(ColumnFacts(settings.weight, "weight", "weights of rows", 0, 0, "weight"))
+    n_features = Counter(preparation.feature_columns_)
+    for plan in preparation.plans_:
+        made, look = n_features[plan.name], fit.looks.get(plan.name, "")
+        columns.append(
+            ColumnFacts(plan.name, plan.kind, plan.note, plan.n_missing, made, plan.read_as, look)
+        )
     return DataFacts(
         files=tuple(files),
         target=settings.target,
         n_rows=len(target.codes),
-        n_labeled=int(target.labeled.sum()),
-        n_unlabeled=int((~target.labeled).sum()),
-        n_features=len(fit.model.preparation_.feature_columns_),
-        classes=classes,
+        n_labeled=len(target.codes) - n_unlabeled,
+        n_unlabeled=n_unlabeled,
+        n_features=len(preparation.feature_columns_),
+        classes=tuple(ClassFacts(*each) for each in counts),
         positive=None if fit.positive is None else target.class_names[fit.positive],
-        columns=_columns(fit, settings),
+        columns=tuple(columns),
     )
-
-
-def _columns(fit: TableFit, settings: FitSettings) -> tuple[ColumnFacts, ...]:
-    preparation = fit.model.preparation_
-    n_unlabeled = int((~fit.target.labeled).sum())
-    facts = [ColumnFacts(settings.target, "target", "labels", n_unlabeled, 0, "target")]
-    if settings.id is not None:
-        facts.append(ColumnFacts(settings.id, "id", "names the rows", 0, 0, "id"))
-    if settings.weight is not None:
-        facts.append(ColumnFacts(settings.weight, "weight", "weights of rows", 0, 0, "weight"))
-    n_features = Counter(preparation.feature_columns_)
-    for plan in preparation.plans_:
-        n_made, look = n_features[plan.name], fit.looks.get(plan.name, "")
-        facts.append(
-            ColumnFacts(plan.name, plan.kind, plan.note, plan.n_missing, n_made, plan.read_as, look)
-        )
-    return tuple(facts)
 
 
 def ladder(
@@ -286,28 +277,40 @@ def ladder(
 ) -> tuple[Rung, ...]:
     """Return what is certain, what is confident, and what is undecided.
 
-    What is proved is a claim, which may be an improvement. `model` is in the model file, None if it
-    is the supervised one; it gives `n_differing` of the unlabeled rows another class than that one.
+    The claim is certain, and `improved` if it is about an improvement. `model` is the one in the
+    file, None if that is the supervised one.
     """
     certain = [claim]
     if improved:
         certain.append("This is about scores, not about probabilities or wrong predictions.")
-    moved = facts is not None and bool(facts.chosen)
-    undecided = tuple(_undecided(model, n_differing, n_unlabeled))
+    is_open = model is None or n_differing > 0
+    if model is None:
+        undecided = "Whether another model is better than the supervised one."
+    elif n_differing:
+        undecided = (
+            f"Whether the {model} model makes fewer errors than the supervised one. They "
+            f"differ on {n_differing:,} of the {count(n_unlabeled, 'unlabeled row')}. To label "
+            "some of these: neverworse label."
+        )
+    else:
+        undecided = (
+            f"Nothing about errors: the {model} model predicts the same class as the supervised "
+            "one for every unlabeled row."
+        )
     return (
         Rung("certain", improved, tuple(certain)),
-        Rung("confident", moved, tuple(confident_words(facts, why_not))),
-        Rung("undecided", undecided[-1] == AUDIT, undecided),
+        Rung("confident", bool(facts and facts.chosen), tuple(_confident(facts, why_not))),
+        Rung("undecided", is_open, (undecided, AUDIT) if is_open else (undecided,)),
     )
 
 
-def confident_words(facts: ConfidentFacts | None, why_not: str = "") -> Iterator[str]:
-    """Yield what the labels show with confidence, and what that takes for granted."""
+def _confident(facts: ConfidentFacts | None, why_not: str) -> Iterator[str]:
+    """Yield what the labels show with confidence, and what that assumes."""
     if facts is None:
         yield f"Not known: {why_not}"
         return
-    chosen, level = facts.chosen, f"{100.0 * facts.level:g} %"
-    if not chosen:
+    level = f"{100.0 * facts.level:g} %"
+    if not facts.chosen:
         names = listed([each.name for each in facts.candidates])
         yield (
             f"Nothing: {count(facts.n_labeled, 'label')} do not show, with {level} confidence, "
@@ -315,34 +318,16 @@ def confident_words(facts: ConfidentFacts | None, why_not: str = "") -> Iterator
         )
         return
     sample = "a random sample of" if facts.is_sample else "the"
-    where = f"{sample} {count(facts.n_unlabeled, 'unlabeled row')}"
-    parts = [("the supervised model", 1.0 - sum(each.step for each in chosen))]
-    parts += [(each.name, each.step) for each in chosen]
-    blend = listed([f"{percent(step)} {name}" for name, step in parts if step > SMALLEST_PART])
+    steps = [(each.name, each.step) for each in facts.chosen]
+    steps.insert(0, ("the supervised model", 1.0 - sum(step for _, step in steps)))
+    blend = listed([f"{percent(step)} {name}" for name, step in steps if step > SMALLEST_PART])
     yield (
-        f"With {level} confidence, the Brier score of the stacked model on {where} is lower than "
-        f"that of the supervised model by at least {number(-facts.largest_change, 2)}; the "
-        f"estimate is {number(-facts.expected_change, 2)}. Its probabilities are a blend: {blend}."
+        f"With {level} confidence, the Brier score of the stacked model on {sample} "
+        f"{count(facts.n_unlabeled, 'unlabeled row')} is lower than that of the supervised model "
+        f"by at least {number(-facts.largest_change, 2)}; the estimate is "
+        f"{number(-facts.expected_change, 2)}. Its probabilities are a blend: {blend}."
     )
     yield (
         "Likely, not proved: this holds in large samples, if labels are missing completely at "
         "random, and if the model fitted to all labels does as well as the cross-validated ones."
     )
-
-
-def _undecided(model: str | None, n_differing: int, n_unlabeled: int) -> Iterator[str]:
-    if model is None:
-        yield "Whether another model is better than the supervised one."
-    elif n_differing:
-        yield (
-            f"Whether the {model} model makes fewer errors than the supervised one. They "
-            f"differ on {n_differing:,} of the {count(n_unlabeled, 'unlabeled row')}. To label "
-            "some of these: neverworse label."
-        )
-    else:
-        yield (
-            f"Nothing about errors: the {model} model predicts the same class as the "
-            "supervised one for every unlabeled row."
-        )
-        return
-    yield AUDIT

@@ -1,4 +1,4 @@
-"""Which model goes into the model file: chosen, fitted to all rows, decided on, and audited."""
+"""The model in the model file: chosen, fitted to all rows, decided on, and audited."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import numpy as np
 from neverworse._typing import Indices, Matrix, Vector
 from neverworse._words import count
 from neverworse.estimators import DelegatingClassifier, audit
-from neverworse.projection import Box, Simplex
+from neverworse.evidence import FEWEST_LABELS, SafeStackingClassifier
 from neverworse.rows import Rows
 from neverworse.study import _methods
-from neverworse.study._decision import decision_of, wanted_of
+from neverworse.study._decision import decision_of, decision_settings
 from neverworse.study._fit import FitSettings, TableFit
-from neverworse.study._held_out import LEVEL, MOST_LABELED, USUAL_FOLDS, Sample, draw_sample
+from neverworse.study._held_out import LEVEL, MOST_LABELED, USUAL_FOLDS, draw_sample
 from neverworse.study._methods import AUTO, NEIGHBOURS, OURS, PROJECTED, STACKED, SUPERVISED
-from neverworse.study._side_by_side import Predicted, ScoredRows
+from neverworse.study._side_by_side import Predicted
 from neverworse.study._study import (
     AuditFacts,
     CandidateFacts,
@@ -36,20 +36,18 @@ OUT_OF_CORE = (*OURS, "logistic regression", "random forest", "gradient boosting
 MOST_UNLABELED = 5_000
 BLOCK = 100_000  # rows that are predicted at a time, if the table is not in memory
 
+Outputs = tuple[Indices, Vector, Matrix | None]  # predicted classes, their scores, probabilities
+
 
 @dataclass(frozen=True)
 class Chosen:
-    """The model in the model file, and what it says of the unlabeled rows.
-
-    Scores of the predicted classes are least squares scores of a linear model of neverworse,
-    otherwise probabilities, or distances from the boundary if there are none.
-    """
+    """The model in the model file, and its predictions for the unlabeled rows."""
 
     model: TableClassifier
     facts: ModelFacts
     codes: Indices  # predicted classes
     supervised: Indices  # those that the supervised model predicts with the same threshold
-    scores: Vector
+    scores: Vector  # of the predicted classes, see `tables.outputs`
     probabilities: Matrix | None
 
 
@@ -57,15 +55,10 @@ class Chosen:
 class Stacked:
     """The supervised model, moved towards candidates as far as the labels allow."""
 
-    facts: ConfidentFacts | None  # None if that could not be found out
+    facts: ConfidentFacts | None  # None if there is no stacked model
     why_not: str = ""
     model: Any = None  # fitted; the supervised model itself, if nothing is shown to be better
-    method: Any = None  # the same with a given step, to be fitted to other rows
-
-    def check(self) -> None:
-        if self.facts is None:
-            problem = f"There is no stacked model: {self.why_not}"
-            raise TableError(problem, "Choose another --model.")
+    method: Any = None  # the same steps, to be fitted to other rows
 
     @property
     def parts(self) -> dict[str, Any]:
@@ -79,12 +72,7 @@ class Stacked:
 
 
 def stack(fit: TableFit, settings: FitSettings, seed: int = 0) -> Stacked:
-    """Move the supervised model towards the candidates, or say why that cannot be done.
-
-    Of many unlabeled rows some are drawn: everything is then about these.
-    """
-    from neverworse.evidence import SafeStackingClassifier
-
+    """Move the supervised model towards the candidates, with at most a sample of unlabeled rows."""
     if reason := _no_stacking(fit, settings):
         return Stacked(None, reason)
     names = SUPERVISED, *settings.candidates
@@ -106,21 +94,28 @@ def stack(fit: TableFit, settings: FitSettings, seed: int = 0) -> Stacked:
     except Exception as error:  # of any candidate
         reason = _methods.reason_of(error)
         return Stacked(None, f"a fit failed. {reason} Choose others: --candidates.")
-    n_unlabeled = len(fit.target.codes) - int(fit.target.labeled.sum())
-    facts = _confident_facts(stacking.evidence_, sample, n_unlabeled)
-    model, chosen = stacking.model_, facts.chosen
-    if chosen:
-        # Of the candidates, what predicts: the model file knows no other part of them.
+    evidence, model = stacking.evidence_, stacking.model_
+    weights = sample.weights_of(slice(sample.n_labeled))
+    differences = np.average(evidence.differences, axis=0, weights=weights)
+    columns = zip(evidence.names, evidence.steps, differences, strict=True)
+    facts = ConfidentFacts(
+        tuple(CandidateFacts(name, float(step), float(d)) for name, step, d in columns),
+        evidence.level,
+        evidence.n_labeled,
+        evidence.n_unlabeled,
+        sample.n_unlabeled < int((~fit.target.labeled).sum()),
+        evidence.expected_change,
+        evidence.largest_change,
+    )
+    if facts.chosen:  # the model file has only what predicts
         model.candidates = [(name, _core(each)) for name, each in model.candidates]
-    candidates = [methods[each.name] for each in chosen]
-    method = _methods.SteppedClassifier(baseline, candidates, [each.step for each in chosen])
-    return Stacked(facts, "", model, method)
+    candidates = [methods[each.name] for each in facts.chosen]
+    steps = [each.step for each in facts.chosen]
+    return Stacked(facts, "", model, _methods.SteppedClassifier(baseline, candidates, steps))
 
 
 def _no_stacking(fit: TableFit, settings: FitSettings) -> str | None:
     """Return why there is no stacked model, if that is known before candidates are fitted."""
-    from neverworse.evidence import FEWEST_LABELS
-
     used = fit.target.labeled if fit.weights is None else fit.target.labeled & (fit.weights > 0.0)
     n_labels = int(used.sum())
     if not settings.candidates:
@@ -128,10 +123,8 @@ def _no_stacking(fit: TableFit, settings: FitSettings) -> str | None:
     if settings.class_weight:
         return "with --class-weight, scores are not probabilities that could be compared."
     if n_labels < FEWEST_LABELS:
-        needs = f"it needs at least {FEWEST_LABELS} labeled rows"
-        return f"{needs}, and there are {n_labels}. Label more rows."
-    if n_labels > MOST_LABELED:
-        # A model of some of the labels would be compared with a supervised model of as many.
+        return f"it needs at least {FEWEST_LABELS} labeled rows, and there are {n_labels}."
+    if n_labels > MOST_LABELED:  # a model of some labels would be compared with one of all
         return (
             f"there are more than {MOST_LABELED:,} labels, too many to fit all candidates several "
             "times. Compare methods on held-out rows: --compare."
@@ -139,25 +132,10 @@ def _no_stacking(fit: TableFit, settings: FitSettings) -> str | None:
     return None
 
 
-def _confident_facts(evidence: Any, sample: Sample, n_unlabeled: int) -> ConfidentFacts:
-    weights = None if sample.weights is None else sample.weights[: sample.n_labeled]
-    differences = np.average(evidence.differences, axis=0, weights=weights)
-    columns = zip(evidence.names, evidence.steps, differences, strict=True)
-    return ConfidentFacts(
-        tuple(CandidateFacts(name, float(step), float(d)) for name, step, d in columns),
-        evidence.level,
-        evidence.n_labeled,
-        evidence.n_unlabeled,
-        sample.n_unlabeled < n_unlabeled,
-        evidence.expected_change,
-        evidence.largest_change,
-    )
-
-
 def check_choice(fit: TableFit, settings: FitSettings) -> None:
-    """Raise `TableError` if the wanted model cannot be made, before methods are compared."""
+    """Raise `TableError` if the chosen model cannot be made, before methods are compared."""
     if settings.is_decided:
-        wanted_of(fit, settings)
+        decision_settings(fit, settings)
     if settings.model == AUTO:
         return
     n_classes = len(fit.target.classes)
@@ -181,34 +159,30 @@ def choose(
     settings: FitSettings,
     verdict: Verdict,
     comparison: Comparison | None,
-    scored: ScoredRows,
     stacked: Stacked,
     seed: int = 0,
 ) -> Chosen:
-    """Fit the model that is wanted to all rows, and say what is known about it.
-
-    `TableError`, with a message for people, if it cannot be fitted or no threshold can be found.
-    """
+    """Fit the chosen model to all rows, and find out what is known about it."""
     name, words = _resolved(settings.model, verdict, comparison, fit)
     if name == STACKED:
-        stacked.check()
         method, estimator = stacked.method, stacked.model
     else:
         method = _methods.standard_methods(fit.classifier, [name], seed=seed)[name]
         estimator = _estimator(name, method, fit)
-    decision, supervised = None, scored.predictions[0]
+    supervised = fit.classifier.supervised_
+    before = _outputs(supervised, fit)
+    decision, baseline_codes = None, before[0]
     if settings.is_decided:
-        wanted = wanted_of(fit, settings)
+        wanted = decision_settings(fit, settings)
         found, decision = decision_of(name, method, estimator, fit, wanted, comparison, seed)
         estimator = DecidedClassifier(estimator, **found)
         # Otherwise rows would differ by the threshold alone. Scores of other methods are of another
         # kind, so that their calibration means nothing here.
         same = found if name in OURS else found | {"sigmoids": None}
-        baseline = DecidedClassifier(fit.classifier.supervised_, **same)
-        supervised = _outputs(baseline, fit, scored)[0]
-    codes, scores, shares = _said(name, estimator, fit, scored)
+        baseline_codes = _outputs(DecidedClassifier(supervised, **same), fit)[0]
+    after = before if estimator is supervised else _outputs(estimator, fit)
     model = copy(fit.model)
-    model.estimator_, model.baseline_ = estimator, fit.classifier.supervised_
+    model.estimator_, model.baseline_ = estimator, supervised
     certified = name == PROJECTED or (name == SUPERVISED and bool(fit.model.certificate_.reason))
     parts = stacked.parts if name == STACKED else [name]
     compiled = any(part in _methods.COMPILED for part in parts)
@@ -218,9 +192,10 @@ def choose(
         compiled=compiled,
         words=(*words, *_words(name, certified, compiled, decision is not None, stacked)),
         decision=decision,
-        audit=_audit(fit, scored, codes, shares),
+        audit=_audit(fit, before, after),
     )
-    return Chosen(model, facts, codes, supervised, scores, shares)
+    codes, scores, shares = after
+    return Chosen(model, facts, codes, baseline_codes, scores, shares)
 
 
 def _resolved(
@@ -241,21 +216,21 @@ def _estimator(name: str, method: Any, fit: TableFit) -> Any:
     """Return the classifier of the features, fitted to all rows that it uses."""
     if name == SUPERVISED:
         return fit.classifier.supervised_
-    if name == PROJECTED:
-        return _lean(fit.classifier)
-    X, y, weights = fit.rows
-    if isinstance(X, Rows) and isinstance(method, _methods.TunedClassifier):
-        # Which learns from labels.
-        labeled = np.flatnonzero(fit.target.labeled)
-        X, y = X.take(labeled), y[labeled]
-        weights = None if weights is None else weights[labeled]
-    try:
-        model = _methods.fitted(method, X, y, weights)
-    except Exception as error:
-        raise TableError(
-            f"{name} failed: {_methods.reason_of(error)} Choose another --model."
-        ) from None
-    return _lean(_core(model))
+    model = fit.classifier
+    if name != PROJECTED:
+        X, y, weights = fit.rows
+        if isinstance(X, Rows) and isinstance(method, _methods.TunedClassifier):
+            labeled = np.flatnonzero(fit.target.labeled)  # it learns from these alone
+            X, y = X.take(labeled), y[labeled]
+            weights = None if weights is None else weights[labeled]
+        try:
+            model = _core(_methods.fitted(method, X, y, weights))
+        except Exception as error:
+            reason = _methods.reason_of(error)
+            raise TableError(f"{name} failed: {reason} Choose another --model.") from None
+    small = copy(model)
+    vars(small).pop("_soft_labels_", None)  # of all rows, which would be in the model file
+    return small
 
 
 def _core(model: Any) -> Any:
@@ -264,100 +239,63 @@ def _core(model: Any) -> Any:
     return model
 
 
-def _lean(model: Any) -> Any:
-    """Return a model without what it says about each row that it was fitted to."""
-    lean = copy(model)
-    vars(lean).pop("_soft_labels_", None)
-    return lean
-
-
-def _said(
-    name: str, estimator: Any, fit: TableFit, scored: ScoredRows
-) -> tuple[Indices, Vector, Matrix | None]:
-    if name in (SUPERVISED, PROJECTED) and not isinstance(estimator, DecidedClassifier):
-        which = (SUPERVISED, PROJECTED).index(name)
-        of_classes = (scored.supervised, scored.projected)[which][scored.unlabeled]
-        codes = scored.predictions[which]
-        return codes, of_classes[np.arange(len(codes)), codes], nearest_shares(of_classes)
-    return _outputs(estimator, fit, scored)
-
-
-def _outputs(
-    estimator: Any, fit: TableFit, scored: ScoredRows
-) -> tuple[Indices, Vector, Matrix | None]:
-    features, rows = fit.features, np.flatnonzero(scored.unlabeled)
-    if isinstance(features, Rows):  # a block at a time
-        blocks = (rows[start : start + BLOCK] for start in range(0, len(rows), BLOCK))
-        parts = [outputs(estimator, features.take(block)) for block in blocks]
-    else:
-        parts = [outputs(estimator, features[rows])]
+def _outputs(estimator: Any, fit: TableFit) -> Outputs:
+    """Return predictions for the unlabeled rows."""
+    features, rows = fit.features, np.flatnonzero(~fit.target.labeled)
+    if not isinstance(features, Rows):
+        return outputs(estimator, features[rows])
+    blocks = (rows[start : start + BLOCK] for start in range(0, len(rows), BLOCK))
+    parts = [outputs(estimator, features.take(block)) for block in blocks]
     codes, scores = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
     shares = [part[2] for part in parts if part[2] is not None]
     return codes, scores, np.vstack(shares) if shares else None
 
 
-def nearest_shares(scores: Matrix) -> Matrix:
-    """Return the probabilities nearest to least squares scores of all classes."""
-    if scores.shape[1] > 2:
-        return Simplex().project(scores.T).T
-    second = Box().project(scores[:, 1])
-    return np.column_stack([1.0 - second, second])
-
-
-def _audit(fit: TableFit, scored: ScoredRows, codes: Indices, shares: Matrix | None) -> AuditFacts:
+def _audit(fit: TableFit, before: Outputs, after: Outputs) -> AuditFacts:
     """Compare with the supervised model on the unlabeled rows, whatever their classes are."""
-    n_classes = len(scored.classes)
-    before: Any
-    after: Any
-    response: Literal["predict_proba", "error"]
-    if shares is None:
-        response, loss = "error", "share of wrong classes"
-        before, after = (Predicted(each, n_classes) for each in (scored.predictions[0], codes))
-        same = np.array_equal(codes, scored.predictions[0])
+    n_classes, n_rows = len(fit.target.classes), len(after[0])
+    response: Literal["predict_proba", "error"] = "error" if after[2] is None else "predict_proba"
+    if response == "error":
+        loss, same = "share of wrong classes", np.array_equal(after[0], before[0])
+        models: list[Any] = [Predicted(each[0], n_classes) for each in (after, before)]
     else:
-        response, loss = "predict_proba", "Brier score of the probabilities"
-        once = 1 if n_classes == 2 else slice(None)  # the first of two classes says nothing more
-        before = nearest_shares(scored.supervised[scored.unlabeled])[:, once]
-        after = shares[:, once]
-        same = np.array_equal(after, before)
+        loss, once = "Brier score of the probabilities", 1 if n_classes == 2 else slice(None)
+        models = [np.asarray(each[2])[:, once] for each in (after, before)]
+        same = np.array_equal(*models)
+    assumptions = fit.classifier.certificate_.assumptions
     worst = best = 0.0
     if not same:
-        unknown = np.full(len(codes), np.nan)
-        # What --prior says about these rows holds here, too.
-        prior = {
-            int(float(code)): (low, high)
-            for code, low, high in fit.classifier.certificate_.assumptions.class_prior
-        }
+        unknown = np.full(n_rows, np.nan)
+        # The class prior of --prior holds here, too.
+        prior = {int(float(code)): (low, high) for code, low, high in assumptions.class_prior}
         found = audit(
-            after,
-            before,
+            models[0],
+            models[1],
             unknown[:, None],
             unknown,
             response=response,
-            sample_weight=None if fit.weights is None else fit.weights[scored.unlabeled],
+            sample_weight=None if fit.weights is None else fit.weights[~fit.target.labeled],
             class_prior=prior or None,
             missing_label=np.nan,
         )
         worst, best = found.worst_case, found.best_case
+    rows = f"on the {count(n_rows, 'unlabeled row')}"
     conditions = fit.model.certificate_.assumptions.conditions()
-    where = f"on the {count(len(codes), 'unlabeled row')}, whatever their classes are{conditions}"
-    words = _audit_words(loss, worst, best, where, same)
-    return AuditFacts(response, worst, best, worst <= 0.0, words)
-
-
-def _audit_words(loss: str, worst: float, best: float, where: str, same: bool) -> str:
+    always = f"{rows}, whatever their classes are{conditions}"
     if same:
-        return f"The {loss} is that of the supervised model {where}."
-    if worst <= 0.0:
-        return (
-            f"The {loss} is never higher than that of the supervised model {where}: it is "
+        words = f"The {loss} is that of the supervised model {always}."
+    elif worst <= 0.0:
+        words = (
+            f"The {loss} is never higher than that of the supervised model {always}: it is "
             f"{-worst:.3g} to {-best:.3g} lower."
         )
-    lower = f"{-best:.3g} lower" if best < 0.0 else "never lower"
-    return (
-        f"The {loss} may be up to {worst:.3g} higher than that of the supervised model, or "
-        f"{lower}, {where.replace('whatever', 'depending on what')}."
-    )
+    else:
+        lower = f"{-best:.3g} lower" if best < 0.0 else "never lower"
+        words = (
+            f"The {loss} may be up to {worst:.3g} higher than that of the supervised model, or "
+            f"{lower}, {rows}, depending on what their classes are{conditions}."
+        )
+    return AuditFacts(response, worst, best, worst <= 0.0, words)
 
 
 def _words(

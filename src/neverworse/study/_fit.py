@@ -39,7 +39,11 @@ if TYPE_CHECKING:
 Interval = tuple[float, float]
 
 USUAL_CANDIDATES = ("ICLS", "self-learning", "logistic regression", "random forest")
-FEWEST_FOR_LEAKS = 5  # labeled rows for each class: of fewer, chance makes columns that tell
+MIN_ROWS_FOR_LEAKS = 5  # labeled rows for each class: with fewer, columns look like leaks by chance
+EXACT_ROWS, LANDMARKS = 1000, 300  # most rows for an exact kernel; otherwise landmarks
+# Nine times as many settings are tried for a kernel, of which one may look good by chance: its loss
+# has to be this share of the linear one at most.
+CLEARLY = 0.95
 
 
 @dataclass(frozen=True)
@@ -51,10 +55,10 @@ class FitSettings:
     weight: str | None = None  # column of the weights of rows
     drop: tuple[str, ...] = ()
     categorical: tuple[str, ...] = ()
-    columns: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # how they are read
+    columns: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # a reading plan
     decimal: str | None = None  # decimal mark of numbers in text, as given or detected
-    dates: DateOrder | None = None  # what dates begin with that could be read in two ways
-    # What marks unlabeled rows, besides empty cells; if given, no class is suspected to be one.
+    dates: DateOrder | None = None  # order of ambiguous dates
+    # Marks unlabeled rows, besides empty cells; if given, no class is suspected to be a marker.
     markers: tuple[str, ...] | None = None
     distance: str = "all"
     alpha: float | str = "loo"
@@ -66,13 +70,13 @@ class FitSettings:
     # The class that precision, recall and the like are about; if None, the rarer one of two.
     positive: str | None = None
     model: str = AUTO  # or the name of a method
-    candidates: tuple[str, ...] = USUAL_CANDIDATES  # of the confident step; none: it is left out
+    candidates: tuple[str, ...] = USUAL_CANDIDATES  # of the stacked model; none: there is none
     threshold: ThresholdRule | None = None  # of the positive class; None: 0.5
-    calibrate: bool = False  # whether probabilities are to be calibrated
+    calibrate: bool = False
 
     @property
     def is_decided(self) -> bool:
-        """Whether classes or probabilities differ from those that the method itself gives."""
+        """Whether a threshold or a calibration changes what the method itself predicts."""
         return self.calibrate or str(self.threshold or 0.5) != "0.5"
 
     @property
@@ -87,7 +91,7 @@ class FitSettings:
 
     @property
     def text(self) -> frozenset[str]:
-        """Columns that hold names, whatever they look like."""
+        """Columns that are read as text, even if they look like numbers."""
         return frozenset({self.target, *self.categorical, *([] if self.id is None else [self.id])})
 
 
@@ -101,10 +105,10 @@ class TableFit:
     weights: Vector | None
     row_names: pa.Array  # ids of the unlabeled rows, or their numbers, counted from 1
     positive: int | None  # the class that precision, recall and the like are about
-    notes: tuple[str, ...]  # what people should know about the table
-    looks: Mapping[str, str]  # what to look at in columns
-    telling: tuple[str, ...]  # columns whose values say which class a labeled row has
-    kernel: str  # why the model is linear or not, in words; empty if nobody asked
+    notes: tuple[str, ...]  # warnings about the table
+    looks: Mapping[str, str]  # warnings about columns
+    leaks: tuple[str, ...]  # columns that determine the class of every labeled row
+    kernel: str  # why the model is linear or not; empty if the kernel was given
 
     @property
     def classifier(self) -> ProjectedLeastSquaresClassifier:
@@ -142,13 +146,13 @@ def fit_table(table: pa.Table | StoredTable, settings: FitSettings) -> TableFit:
     )
     kernel, words = settings.kernel, ""
     first = "linear" if kernel == AUTO else kernel
-    model = TableClassifier(with_kernel(linear, first, len(labeled)), **settings.reading)
+    model = TableClassifier(_with_kernel(linear, first, len(labeled)), **settings.reading)
     try:
         features = model.fit_target(columns, target, weights)
         if kernel == AUTO:
-            kernel, words = better_kernel(linear, features, target, weights)
+            kernel, words = _better_kernel(linear, features, target, weights)
             if kernel != first:
-                model.set_params(estimator=with_kernel(linear, kernel, len(labeled)))
+                model.set_params(estimator=_with_kernel(linear, kernel, len(labeled)))
                 features = model.fit_target(columns, target, weights)
     except (PlanError, TableError):
         raise
@@ -164,21 +168,15 @@ def fit_table(table: pa.Table | StoredTable, settings: FitSettings) -> TableFit:
         positive=positive,
         notes=tuple(_notes(target, settings, names, model)),
         looks=looks_at(columns, target, plans),
-        telling=telling_columns(columns, target, plans),
+        leaks=leaking_columns(columns, target, plans),
         kernel=words,
     )
 
 
-EXACT_ROWS, LANDMARKS = 1000, 300  # most rows for an exact kernel; otherwise landmarks
-# Nine times as many settings are tried for a kernel, of which one may look good by chance: its loss
-# has to be this share of the linear one at most.
-CLEARLY = 0.95
-
-
-def with_kernel(
+def _with_kernel(
     linear: ProjectedLeastSquaresClassifier, kernel: str, n_rows: int
 ) -> ProjectedLeastSquaresClassifier:
-    """Return the same classifier in the space of a kernel, with its gamma by leave-one-out."""
+    """Return the classifier with a kernel, whose gamma is chosen by leave-one-out."""
     if kernel == "linear":
         return linear
     n_components = None if n_rows <= EXACT_ROWS else LANDMARKS
@@ -186,27 +184,27 @@ def with_kernel(
     return clone(linear).set_params(**settings)
 
 
-def better_kernel(
+def _better_kernel(
     linear: ProjectedLeastSquaresClassifier,
     features: Matrix | Rows,
     target: Target,
     weights: Vector | None,
 ) -> tuple[str, str]:
-    """Return rbf if its baseline predicts left-out labels clearly better, or linear, and why."""
+    """Return "rbf" if its leave-one-out error is clearly lower, otherwise "linear", and why."""
     losses = {}
     for name in ("linear", "rbf"):
-        parameters = with_kernel(linear, name, len(target.codes)).get_params()
+        parameters = _with_kernel(linear, name, len(target.codes)).get_params()
         baseline = LeastSquaresClassifierCV(None if linear.alpha == "loo" else [linear.alpha])
-        own = baseline.get_params()
-        baseline.set_params(**{each: parameters[each] for each in own if each in parameters})
+        shared = parameters.keys() & baseline.get_params().keys()
+        baseline.set_params(**{each: parameters[each] for each in shared})
         baseline.fit(features, target.codes, sample_weight=weights)
         losses[name] = float(baseline.loo_brier_.min())
     better = "rbf" if losses["rbf"] < CLEARLY * losses["linear"] else "linear"
-    (of_linear, of_rbf), kind = losses.values(), {"linear": "linear", "rbf": "not linear (rbf)"}
+    kind = {"linear": "linear", "rbf": "not linear (rbf)"}[better]
     return better, (
-        f"The models are {kind[better]}: labeled rows that are left out, one at a time, are "
-        f"predicted with a mean squared error of {of_rbf:.4f} by the rbf kernel and "
-        f"{of_linear:.4f} by the linear model (rbf is used if its error is 5 % lower)."
+        f"The models are {kind}: labeled rows that are left out, one at a time, are predicted with "
+        f"a mean squared error of {losses['rbf']:.4f} by the rbf kernel and {losses['linear']:.4f} "
+        "by the linear model (rbf is used if its error is 5 % lower)."
     )
 
 
@@ -217,10 +215,7 @@ def feature_columns(table: pa.Table | StoredTable, settings: FitSettings) -> pa.
 
 
 def add_unlabeled(table: pa.Table, other: pa.Table, settings: FitSettings, name: str) -> pa.Table:
-    """Return the rows of a table and, without labels, those of another, which has a name.
-
-    The other need not have the target, nor columns that are left out.
-    """
+    """Return a table with the rows of another one, which has no labels and a name for messages."""
     target = settings.target
     find_column(table, target, "target")
     if target in other.column_names:
@@ -231,11 +226,10 @@ def add_unlabeled(table: pa.Table, other: pa.Table, settings: FitSettings, name:
                 "it as a table like the first; to ignore them, remove the column."
             )
         other = other.drop_columns(target)
-    missing = [
-        n for n in table.column_names if n not in {target, *settings.drop, *other.column_names}
-    ]
+    needed = [each for each in table.column_names if each not in (target, *settings.drop)]
+    missing = [each for each in needed if each not in other.column_names]
     if missing:
-        extra = [n for n in other.column_names if n not in table.column_names]
+        extra = [each for each in other.column_names if each not in table.column_names]
         raise TableError(
             f"{name} lacks the column {missing[0]!r}. Add it, or leave it out of both: --drop "
             f"{missing[0]!r}. {nearest(missing[0], extra) if extra else ''}".rstrip()
@@ -251,8 +245,7 @@ def _weights(table: pa.Table, name: str, labeled: Mask) -> Vector:
     for rows, which in ((labeled, "labeled"), (~labeled, "unlabeled")):
         if not weights[rows].any():
             raise TableError(
-                f"The weights (column {name!r}) of all {which} rows are zero. Some must be "
-                "positive."
+                f"The weights (column {name!r}) of all {which} rows are zero. Some must not be."
             )
     return weights
 
@@ -260,7 +253,7 @@ def _weights(table: pa.Table, name: str, labeled: Mask) -> Vector:
 def _notes(
     target: Target, settings: FitSettings, names: pa.Array, model: TableClassifier
 ) -> Iterator[str]:
-    """Yield what is suspicious about a table or its fit, though it can be used."""
+    """Yield warnings about a table and its fit."""
     n_names = len(names.unique())
     if n_names < len(names):
         yield (
@@ -291,71 +284,65 @@ def _notes(
         )
 
 
-def telling_columns(
+def leaking_columns(
     columns: pa.Table, target: Target, plans: Sequence[ColumnPlan]
 ) -> tuple[str, ...]:
-    """Return the columns, of those that are used, whose values tell the class of labeled rows."""
+    """Return the columns in use whose values determine the class of every labeled row."""
     used = (plan.name for plan in plans if plan.kind != "dropped")
-    return tuple(name for name in used if _tells(columns, name, target))
+    return tuple(name for name in used if _leaks(columns.column(name), target))
 
 
-def looks_at(columns: pa.Table, target: Target, plans: Sequence[ColumnPlan]) -> dict[str, str]:
-    """Return what people should look at, by column: what its plan says, and what labels tell."""
-    found, n_labeled = {}, int(target.labeled.sum())
-    telling = telling_columns(columns, target, plans)
-    for plan in plans:
-        said = plan.look
-        if plan.name in telling:
-            said = (
-                f"Each value occurs with one class only, in all {n_labeled:,} labeled rows. If it "
-                "was made from the target, or is known only where the target is: "
-                f"--drop {plan.name!r}."
-            )
-        if said:
-            found[plan.name] = said
-    return found
-
-
-def _tells(columns: pa.Table, name: str, target: Target) -> bool:
-    """Whether the few values of a column say which class a labeled row has."""
-    known = columns.column(name).filter(pa.array(target.labeled))
-    few = FEWEST_FOR_LEAKS * len(target.classes)
+def _leaks(column: pa.ChunkedArray, target: Target) -> bool:
+    known, n_classes = column.filter(pa.array(target.labeled)), len(target.classes)
+    few = MIN_ROWS_FOR_LEAKS * n_classes
     if len(known) < few or pa.types.is_nested(known.type):
         return False
-    # For most columns, a few rows rule it out.
-    if len(coded(known.slice(0, few))[0]) > 2 * len(target.classes) + 1:
-        return False
+    if len(coded(known.slice(0, few))[0]) > 2 * n_classes + 1:
+        return False  # the first rows rule out most columns
     codes = coded(known)[1]
     n_pairs = len(np.unique(np.column_stack([codes, target.codes[target.labeled]]), axis=0))
     return len(np.unique(codes)) == n_pairs
 
 
+def looks_at(columns: pa.Table, target: Target, plans: Sequence[ColumnPlan]) -> dict[str, str]:
+    """Return warnings by column: those of its plan, and whether it may leak the target."""
+    looks = {plan.name: plan.look for plan in plans if plan.look}
+    for name in leaking_columns(columns, target, plans):
+        looks[name] = (
+            f"Each value occurs with one class only, in all {int(target.labeled.sum()):,} labeled "
+            "rows. If it was made from the target, or is known only where the target is: "
+            f"--drop {name!r}."
+        )
+    return {plan.name: looks[plan.name] for plan in plans if plan.name in looks}
+
+
 def _positive(name: str | None, target: Target) -> int | None:
-    """Return which class is the positive one: of two, the rarer, or else the second."""
-    names, counts = target.class_names, target.counts()
+    """Return the code of the positive class: of two, the rarer, or else the second."""
     if name is None:
-        return int(counts[1] <= counts[0]) if len(names) == 2 else None
+        counts = target.counts()
+        return int(counts[1] <= counts[0]) if len(counts) == 2 else None
+    return _code(name, target, "positive")
+
+
+def _code(name: str, target: Target, option: str) -> int:
+    names = target.class_names
     if name not in names:
-        raise TableError(f"There is no class {name!r} for --positive. {nearest(name, names)}")
+        raise TableError(f"There is no class {name!r} for --{option}. {nearest(name, names)}")
     return list(names).index(name)
 
 
 def _class_prior(prior: Mapping[str | None, Interval] | str, target: Target) -> Any:
-    """Return shares of classes in the terms of the estimator, which knows them by number."""
+    """Return shares of classes by their codes, as the estimator takes them."""
     if isinstance(prior, str):
         return prior
     names = target.class_names
-    found = {}
-    for name, interval in prior.items():
-        if name is None:
-            if len(names) != 2:
-                raise TableError(
-                    f"There are {len(names)} classes: say of which class --prior is the share, for "
-                    f"example --prior {names[0]}=0.2..0.4."
-                )
-            found[1.0] = interval
-        elif name not in names:
-            raise TableError(f"There is no class {name!r} for --prior. {nearest(name, names)}")
-        else:
-            found[float(names.index(name))] = interval
-    return found or None
+    if None in prior and len(names) != 2:
+        raise TableError(
+            f"There are {len(names)} classes: say of which class --prior is the share, for "
+            f"example --prior {names[0]}=0.2..0.4."
+        )
+    shares = {
+        1.0 if name is None else float(_code(name, target, "prior")): interval
+        for name, interval in prior.items()
+    }
+    return shares or None

@@ -9,8 +9,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import ParameterGrid, StratifiedKFold
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import ParameterGrid, StratifiedKFold, cross_val_predict
+from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from sklearn.utils.validation import has_fit_parameter
 from threadpoolctl import threadpool_limits
 
@@ -23,13 +26,15 @@ from neverworse.estimators import (
     ProjectedLeastSquaresClassifier,
     split_labels,
 )
+from neverworse.evidence import moved
+from neverworse.methods import SelfLearningClassifier, TransductiveSVMClassifier
 from neverworse.study._held_out import Sample
 
 AUTO, SUPERVISED, PROJECTED, STACKED = "auto", "supervised", "projected", "stacked"
 OURS = (SUPERVISED, PROJECTED, "ICLS")
 TUNED = ("logistic regression", "random forest", "gradient boosting", "self-training")
-TWO_CLASSES = ("TSVM",)  # for no more of them
-NEIGHBOURS = "label spreading"  # which classifies by the rows of the table itself
+TWO_CLASSES = ("TSVM",)  # methods for two classes only
+NEIGHBOURS = "label spreading"  # which needs the training rows to predict
 METHODS = (*OURS, *TUNED, "self-learning", *TWO_CLASSES, NEIGHBOURS)
 # Methods with probabilities, which the supervised model can be moved towards.
 CANDIDATES = (PROJECTED, "ICLS", *TUNED, "self-learning")
@@ -37,7 +42,7 @@ CANDIDATES = (PROJECTED, "ICLS", *TUNED, "self-learning")
 COMPILED = ("random forest", "gradient boosting")
 # Methods that take their own predictions for labels, so that they may collapse.
 SELF_TAUGHT = ("self-training", "self-learning", "TSVM", NEIGHBOURS)
-COLLAPSED = 10  # times fewer rows of other classes than the labels have
+COLLAPSED = 10  # how much rarer other classes are among predictions than among labels
 MOST_FOLDS = 3  # few labels are typical, and each method is tuned in every fold of a comparison
 N_TREES = 50
 
@@ -48,10 +53,7 @@ def method_names(n_classes: int) -> tuple[str, ...]:
 
 
 def named(text: str) -> str:
-    """Return the name of a model as it is written here; case and hyphens are free.
-
-    `ValueError`, with a message for people, if there is no such model.
-    """
+    """Return the name of a model, in whatever case and with whatever hyphens it is written."""
     others = [AUTO, STACKED, *(name for name in METHODS if name != NEIGHBOURS)]
     if _plain(text) == _plain(NEIGHBOURS):
         raise ValueError(
@@ -62,7 +64,7 @@ def named(text: str) -> str:
 
 
 def candidates_named(texts: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of candidates, as `named` does; "none" alone stands for no candidate."""
+    """Return the names of candidates, as `named` does; "none" alone means no candidate."""
     if [_plain(text) for text in texts] == ["none"]:
         return ()
     problem = "--candidates: there is no candidate {!r}."
@@ -79,17 +81,13 @@ def _spelled(text: str, names: Sequence[str], problem: str) -> str:
 
 
 def _plain(name: str) -> str:
-    """Return a name without what people may spell freely."""
     return re.sub(r"[\s_-]+", "", name).casefold()
 
 
 def standard_methods(
     projected: ProjectedLeastSquaresClassifier, names: Collection[str] = OURS, *, seed: int = 0
 ) -> dict[str, Any]:
-    """Return methods of a comparison, unfitted, all with the settings of the projected one.
-
-    The supervised one comes first. Those beyond `OURS` have no guarantee.
-    """
+    """Return unfitted methods by name, with the settings of the projected one."""
     return {name: _method(name, projected, seed) for name in METHODS if name in names}
 
 
@@ -103,12 +101,8 @@ def _method(name: str, projected: ProjectedLeastSquaresClassifier, seed: int) ->
         settings = projected.get_params(deep=False)
         return ICLSClassifier(**{k: v for k, v in settings.items() if k != "distance"})
     if name == "self-learning":
-        from neverworse.methods import SelfLearningClassifier
-
         return SelfLearningClassifier(clone(projected._baseline()), missing_label=marker)
     if name == "TSVM":
-        from neverworse.methods import TransductiveSVMClassifier
-
         return TransductiveSVMClassifier(missing_label=marker)
     if name == NEIGHBOURS:
         return NearestLabelSpreading(missing_label=marker)
@@ -118,17 +112,14 @@ def _method(name: str, projected: ProjectedLeastSquaresClassifier, seed: int) ->
 def tuned_classifier(
     name: str, class_weight: Any = None, missing_label: Any = "auto", seed: int = 0
 ) -> TunedClassifier:
-    """Return a classifier that people would try instead, of `TUNED`: linear, forest, boosting."""
-    from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
-    from sklearn.linear_model import LogisticRegression
-
+    """Return one of the classifiers `TUNED`, which people would try instead."""
     estimator: Any = LogisticRegression(class_weight=class_weight, max_iter=1000)
     grid: dict[str, list[float]] = {"C": [1.0, 0.001, 0.01, 0.1, 10.0]}
     if name == "random forest":
         estimator = RandomForestClassifier(N_TREES, class_weight=class_weight, random_state=seed)
         grid = {"min_samples_leaf": [1, 5]}
     elif name == "gradient boosting":
-        # Its usual leaves of 20 rows would leave nothing to split of 40 labels.
+        # With scikit-learn's leaves of 20 rows, 40 labels could hardly be split.
         estimator = HistGradientBoostingClassifier(
             max_iter=50,
             min_samples_leaf=5,
@@ -147,13 +138,12 @@ def tuned_classifier(
 
 
 def fitted(method: Any, X: Any, y: Vector, weights: Vector | None) -> Any:
-    """Return a fitted copy of a method; those that take no weights of rows go without."""
-    model, passed = clone(method), {}
-    if weights is not None and has_fit_parameter(model, "sample_weight"):
-        passed = {"sample_weight": weights}
+    """Return a fitted copy of a method, without weights if it does not take them."""
+    model = clone(method)
+    takes_weights = weights is not None and has_fit_parameter(model, "sample_weight")
+    passed = {"sample_weight": weights} if takes_weights else {}
     with warnings.catch_warnings():
-        # What counts is how well methods do on test rows, converged or not.
-        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)  # test rows show how good it is
         return model.fit(X, y, **passed)
 
 
@@ -170,12 +160,7 @@ def reason_of(error: Exception) -> str:
 
 
 def collapsed_to(predicted: Indices, labels: Indices) -> int | None:
-    """Return the class to which a method has collapsed, if it has.
-
-    It has collapsed if the share of unlabeled rows that get any other class is less than a tenth of
-    the share of the labels that are of other classes: 2 % if these are a fifth of the labels. Both
-    arrays have codes of classes.
-    """
+    """Return the code of a class, if others are predicted ten times more rarely than labeled."""
     if not len(predicted):
         return None
     largest = int(np.bincount(predicted).argmax())
@@ -184,7 +169,7 @@ def collapsed_to(predicted: Indices, labels: Indices) -> int | None:
 
 
 def guarantee_of(method: Any) -> str:
-    """Return in words what is proved about a method before any data are seen."""
+    """Return what is proved about a method before any data are seen."""
     if not isinstance(method, ProjectedLeastSquaresClassifier):
         return str(getattr(method, "guarantee", "none"))
     distance = method.distance if isinstance(method.distance, str) else ""
@@ -202,15 +187,11 @@ def guarantee_of(method: Any) -> str:
 
 
 class TunedClassifier(DelegatingClassifier):
-    """Fit a classifier of scikit-learn to the labeled rows, with settings tuned on them.
+    """Fit a classifier to the labeled rows, with the parameters of a grid that do best on them.
 
-    Settings, in a grid as `GridSearchCV` has it, are compared by the squared error of the
-    probabilities: of forests on the rows that each tree left out (out of bag), otherwise in
-    cross-validation with three folds, or fewer if a class has fewer labels. With one label of a
-    class nothing can be compared, and the first settings are taken.
-
-    With `self_training`, the classifier learns from the unlabeled rows as well, by scikit-learn's
-    `SelfTrainingClassifier`, with its settings from the labeled rows and without weights of rows.
+    Parameters are compared by the squared error of probabilities, out of bag or in cross-validation
+    with at most three folds. If a class has one label, the first ones are used. With
+    `self_training`, the classifier learns from the unlabeled rows as well, without weights.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
@@ -238,30 +219,25 @@ class TunedClassifier(DelegatingClassifier):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Choose the settings, and fit with them to rows of which some have labels."""
+        """Choose the parameters, and fit with them to rows of which some have labels."""
         # With so few rows, threads that wait for each other take twenty times as long.
         with (
             self._fitting(X, None if self.self_training else sample_weight) as (_, X, weights),
             threadpool_limits(1),
             warnings.catch_warnings(),
         ):
-            warnings.simplefilter("ignore", ConvergenceWarning)  # what is tested is what counts
+            warnings.simplefilter("ignore", ConvergenceWarning)  # held-out rows decide
             warnings.filterwarnings("ignore", "Some inputs do not have OOB", UserWarning)
             rows = LabeledRows.split(X, y, self.missing_label, weights)
-            labeled = rows.labeled()
-            settings = list(ParameterGrid(dict(self.grid)))
-            tuned = [clone(self.estimator).set_params(**each) for each in settings]
-            n_folds = min(MOST_FOLDS, int(np.bincount(labeled.codes).min()))
-            best = 0
+            labeled, grid = rows.labeled(), list(ParameterGrid(dict(self.grid)))
+            tuned = [clone(self.estimator).set_params(**each) for each in grid]
+            n_folds, best = min(MOST_FOLDS, int(np.bincount(labeled.codes).min())), 0
             if n_folds > 1:
                 if hasattr(self.estimator, "oob_score"):
                     tuned = [labeled.fit(each.set_params(oob_score=True)) for each in tuned]
-                losses = [_loss(labeled, self._unseen(labeled, each, n_folds)) for each in tuned]
-                best = int(np.argmin(losses))
-            self.best_params_, chosen = settings[best], tuned[best]
+                best = int(np.argmin([self._loss(labeled, each, n_folds) for each in tuned]))
+            self.best_params_, chosen = grid[best], tuned[best]
             if self.self_training:
-                from sklearn.semi_supervised import SelfTrainingClassifier
-
                 codes = np.where(rows.unlabeled, -1, rows.codes)
                 self.estimator_ = SelfTrainingClassifier(chosen).fit(rows.X, codes).estimator_
             elif hasattr(chosen, "oob_decision_function_"):  # a forest, which is fitted already
@@ -276,34 +252,27 @@ class TunedClassifier(DelegatingClassifier):
         predicted: AnyArray = super().predict(X)
         return self.classes_[predicted.astype(np.intp)] if self.self_training else predicted
 
-    def _unseen(self, rows: LabeledRows, tuned: Any, n_folds: int) -> Matrix:
-        """Return probabilities of rows by models that have not seen them; NaN if there is none."""
+    def _loss(self, rows: LabeledRows, tuned: Any, n_folds: int) -> float:
+        """Return the mean squared error of probabilities for rows that a model has not seen."""
+        weights = np.ones(len(rows.codes)) if rows.weights is None else rows.weights
         if hasattr(tuned, "oob_decision_function_"):
-            left_out: Matrix = tuned.oob_decision_function_
-            return left_out
-        shares = np.empty((len(rows.codes), len(rows.classes)))
-        folds = StratifiedKFold(n_folds, shuffle=True, random_state=self.random_state)
-        for train, test in folds.split(rows.codes, rows.codes):
-            weights = {} if rows.weights is None else {"sample_weight": rows.weights[train]}
-            model = clone(tuned).fit(rows.X[train], rows.codes[train], **weights)
-            shares[test] = model.predict_proba(rows.X[test])
-        return shares
-
-
-def _loss(rows: LabeledRows, shares: Matrix) -> float:
-    """Return the mean squared error of probabilities, of rows that have some."""
-    errors = np.sum((shares - np.eye(len(rows.classes))[rows.codes]) ** 2, axis=1)
-    weights = np.ones(len(errors)) if rows.weights is None else rows.weights
-    weights = np.where(np.isfinite(errors), weights, 0.0)
-    total = float(weights.sum())
-    return float(weights @ np.nan_to_num(errors)) / total if total else np.inf
+            shares = tuned.oob_decision_function_  # NaN for rows that are in all trees
+        else:
+            shares = cross_val_predict(
+                tuned,
+                rows.X,
+                rows.codes,
+                cv=StratifiedKFold(n_folds, shuffle=True, random_state=self.random_state),
+                params=None if rows.weights is None else {"sample_weight": weights},
+                method="predict_proba",
+            )
+        errors = np.sum((shares - np.eye(len(rows.classes))[rows.codes]) ** 2, axis=1)
+        known = np.isfinite(errors) & (weights > 0.0)
+        return float(np.average(errors[known], weights=weights[known])) if known.any() else np.inf
 
 
 class NearestLabelSpreading(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Label spreading of scikit-learn over nearest neighbours, with any marker of unlabeled rows.
-
-    Its other kernel takes a matrix of all pairs of rows.
-    """
+    """scikit-learn's label spreading over nearest neighbours, with any marker of missing labels."""
 
     classes_: AnyArray
 
@@ -312,17 +281,15 @@ class NearestLabelSpreading(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         self.missing_label = missing_label
 
     def fit(self, X: Any, y: Any) -> Self:
-        from sklearn.semi_supervised import LabelSpreading
-
         self.classes_, codes, unlabeled = split_labels(y, self.missing_label)
         self.largest_ = int(np.bincount(codes[~unlabeled].astype(np.intp)).argmax())
-        neighbors = min(self.n_neighbors, len(codes) - 1)
-        self.model_ = LabelSpreading(kernel="knn", n_neighbors=neighbors)
+        n_neighbors = min(self.n_neighbors, len(codes) - 1)
+        self.model_ = LabelSpreading(kernel="knn", n_neighbors=n_neighbors)
         self.model_.fit(X, np.where(unlabeled, -1, codes).astype(np.intp))
         return self
 
     def predict(self, X: Any) -> AnyArray:
-        """Return the class of each row; the largest class where no label has spread to."""
+        """Return the class of each row; the largest one where no label has spread to."""
         with np.errstate(invalid="ignore"):
             shares = self.model_.predict_proba(X)
         reached = ~np.isnan(shares).any(axis=1)
@@ -331,7 +298,7 @@ class NearestLabelSpreading(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
 
 class SteppedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A baseline whose probabilities are moved towards those of candidates by given steps."""
+    """The probabilities of a baseline, moved towards those of candidates by given steps."""
 
     guarantee = "not worse in Brier score on the unlabeled rows, with 95 % confidence"
     classes_: AnyArray
@@ -349,9 +316,7 @@ class SteppedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return [self.baseline, *self.candidates]
 
     def take(self, parts: Sequence[Any]) -> Self:
-        """Take parts that are fitted already."""
-        from neverworse.evidence import moved
-
+        """Use parts that are fitted already."""
         baseline, *candidates = parts
         named = [("", each) for each in candidates]
         self.model_ = moved(baseline, named, np.array(self.steps), "predict_proba")

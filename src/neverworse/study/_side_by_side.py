@@ -74,50 +74,51 @@ class ScoredRows:
         return first, second
 
     def scores(self, positive: int | None = None) -> tuple[Scores, ...]:
-        """Count the scores."""
-        return tuple(self._scores(k) for k in _shown(self.classes, positive))
-
-    def _scores(self, k: int) -> Scores:
-        both = np.stack([self.supervised[:, k], self.projected[:, k]])
-        # A few far-off rows must not squeeze all others into one bin.
-        low, high = np.quantile(both, [0.002, 0.998])
-        edges = np.linspace(min(low, -0.05), max(high, 1.05), N_BINS + 1)
-        both = np.clip(both, edges[0], edges[-1])  # rows beyond count for the outermost bins
-        others = self.classes[1 - k] if len(self.classes) == 2 else "other classes"
-        own = self.codes == k
-        groups = []
-        for name, rows in [
-            (self.classes[k], own),
-            (others, ~own & ~self.unlabeled),
-            ("unlabeled", self.unlabeled),
-        ]:
-            counts = (tuple(np.histogram(scores[rows], edges)[0].tolist()) for scores in both)
-            groups.append(ScoreGroup(name, int(rows.sum()), *counts))
-        return Scores(self.classes[k], tuple(edges.tolist()), tuple(groups))
+        """Return histograms of the scores, for each class that is shown."""
+        found = []
+        for k in _shown(self.classes, positive):
+            both = np.stack([self.supervised[:, k], self.projected[:, k]])
+            # A few outliers must not squeeze all other rows into one bin.
+            low, high = np.quantile(both, [0.002, 0.998])
+            edges = np.linspace(min(low, -0.05), max(high, 1.05), N_BINS + 1)
+            both = np.clip(both, edges[0], edges[-1])  # outliers are in the outermost bins
+            others = self.classes[1 - k] if len(self.classes) == 2 else "other classes"
+            own, groups = self.codes == k, []
+            for name, rows in [
+                (self.classes[k], own),
+                (others, ~own & ~self.unlabeled),
+                ("unlabeled", self.unlabeled),
+            ]:
+                counts = (tuple(np.histogram(scores[rows], edges)[0].tolist()) for scores in both)
+                groups.append(ScoreGroup(name, int(rows.sum()), *counts))
+            found.append(Scores(self.classes[k], tuple(edges.tolist()), tuple(groups)))
+        return tuple(found)
 
     def changes(self) -> Changes:
+        """Return the unlabeled rows whose predicted class changed, largest changes first."""
         first, second = self.predictions
         changed = np.flatnonzero(first != second)
-        before = self.supervised[self.unlabeled][changed, second[changed]]
-        after = self.projected[self.unlabeled][changed, second[changed]]
-        soft = self.soft_labels[changed, second[changed]]
+        before, after = (
+            scores[self.unlabeled][changed, second[changed]]
+            for scores in (self.supervised, self.projected)
+        )
         order = np.argsort(-np.abs(after - before), kind="stable")[:MOST_CHANGED]
         rows = tuple(
             ChangedRow(
-                str(self.row_names[int(changed[k])]),
-                self.classes[first[changed[k]]],
-                self.classes[second[changed[k]]],
+                str(self.row_names[int(row)]),
+                self.classes[first[row]],
+                self.classes[second[row]],
                 float(before[k]),
                 float(after[k]),
-                float(soft[k]),
+                float(self.soft_labels[row, second[row]]),
             )
-            for k in order
+            for k, row in zip(order, changed[order], strict=True)
         )
         return Changes(len(changed), len(first), rows)
 
 
 def _shown(classes: Sequence[str], positive: int | None) -> Sequence[int]:
-    """Return the classes to speak of: of two, the positive one says everything."""
+    """Return the classes that are shown: of two, the positive one is enough."""
     if len(classes) > 2:
         return range(len(classes))
     return [1 if positive is None else positive]
@@ -134,21 +135,19 @@ class Predicted:
 
 
 def coefficients(fit: TableFit) -> tuple[tuple[Coefficient, ...], tuple[Coefficient, ...]]:
-    """Return the weights of all features of a linear model, and the intercepts.
+    """Return the weights and the intercepts of a linear model.
 
-    A weight is what the score gains with one more unit of the feature: a year, a kilogram, or being
-    at a level of a category instead of the most frequent one. Times the standard deviation of the
-    feature, weights of different features can be compared. The intercept is the score where all
-    features are 0: in original units, or if each is counted in standard deviations from its mean,
-    which is the score at the mean of all rows. Of two classes, all are those of the positive one,
-    which is the second unless it is given.
+    The intercept is the score where all features are 0; the scaled one, where all are at their
+    means.
     """
     classifier, preparation = fit.classifier, fit.model.preparation_
     if classifier.kernel != "linear":
         return (), ()
     classes = fit.target.class_names
     two = len(classes) == 2
-    means, deviations = _moments(fit.features)
+    rows = fit.features if isinstance(fit.features, Rows) else as_rows(fit.features)
+    means = rows.weighted_sum(np.ones(rows.n_rows)) / rows.n_rows
+    deviations = np.sqrt(np.maximum(rows.squares() / rows.n_rows - means**2, 0.0))
     units, offsets = preparation.units(), preparation.offsets()
     named = list(
         zip(preparation.get_feature_names_out().tolist(), preparation.feature_columns_, strict=True)
@@ -173,13 +172,6 @@ def coefficients(fit: TableFit) -> tuple[tuple[Coefficient, ...], tuple[Coeffici
     return tuple(weights), tuple(intercepts)
 
 
-def _moments(features: Matrix | Rows) -> tuple[Vector, Vector]:
-    """Return the means and the standard deviations of the features, without a copy of them."""
-    rows = features if isinstance(features, Rows) else as_rows(features)
-    mean = rows.weighted_sum(np.ones(rows.n_rows)) / rows.n_rows
-    return mean, np.sqrt(np.maximum(rows.squares() / rows.n_rows - mean**2, 0.0))
-
-
 RowKind = Literal["unlabeled", "labeled"]
 
 # Of all rows; the last step doubles them, which is what the report mentions.
@@ -189,9 +181,7 @@ SHARES: dict[RowKind, list[float]] = {
 }
 # Unlabeled rows in each fit: where labeled ones grow, time is better spent on repeats.
 MOST_UNLABELED: dict[RowKind, int] = {"unlabeled": 20_000, "labeled": 2_000}
-# Folds of one repeat share most training rows with those of the next: more of them take time, and
-# make intervals hardly narrower.
-MOST_REPEATS = 2
+MOST_REPEATS = 2  # more take time and hardly narrow the intervals: their training rows overlap
 
 
 def learning_curve(
@@ -203,43 +193,37 @@ def learning_curve(
     sample_weight: Vector | None = None,
     seed: int = 0,
 ) -> Curve:
-    """Return the test error over growing subsets of the unlabeled or of the labeled rows.
-
-    Of many unlabeled rows some are drawn: fewer, if X has many columns or classes. `ValueError`,
-    with a message for people, if a class has one label only, or there are too few rows.
-    """
+    """Return test errors over growing subsets of rows; `ValueError` if there are too few."""
     shares, most = np.array(SHARES[rows]), MOST_UNLABELED[rows]
     n_fits = float(shares.sum()) if rows == "unlabeled" else float(len(shares))
     sample = draw_sample(X, y, sample_weight, most, seed, fits_per_split=n_fits)
+    curve_of: Any = labeled_learning_curve
     if rows == "unlabeled":
+        curve_of = unlabeled_learning_curve
         # With fewer rows than features, any weights fit: that says nothing about more rows.
         enough = shares * sample.n_unlabeled + sample.n_labeled >= sample.X.shape[1]
         enough[-2:] = True
-        settings = _settings(sample, seed) | {"unlabeled_sizes": shares[enough]}
-        found = unlabeled_learning_curve(projected, sample.X, sample.y, **settings)
-    else:
-        settings = _settings(sample, seed) | {"labeled_sizes": shares}
-        found = labeled_learning_curve(projected, sample.X, sample.y, **settings)
+        shares = shares[enough]
+    found = curve_of(
+        projected,
+        sample.X,
+        sample.y,
+        cv=sample.n_folds,
+        n_repeats=min(MOST_REPEATS, sample.n_repeats),
+        scoring=_both_models,
+        sample_weight=sample.weights,
+        missing_label=np.nan,
+        random_state=seed,
+        **{f"{rows}_sizes": shares},
+    )
     return _curve(found, sample)
-
-
-def _settings(sample: Sample, seed: int) -> dict[str, Any]:
-    return {
-        "cv": sample.n_folds,
-        "n_repeats": min(MOST_REPEATS, sample.n_repeats),
-        "scoring": _both_models,
-        "sample_weight": sample.weights,
-        "missing_label": np.nan,
-        "random_state": seed,
-    }
 
 
 def _both_models(
     model: ProjectedLeastSquaresClassifier, X: Any, y: Vector, sample_weight: Vector | None = None
 ) -> dict[str, float]:
-    """Return errors and losses of the projected model and of the supervised one inside of it."""
-    found = {}
-    codes = np.searchsorted(model.classes_, y)
+    """Return errors and losses of the projected model and of its supervised baseline."""
+    found, codes = {}, np.searchsorted(model.classes_, y)
     for name, each in ((SUPERVISED, model.supervised_), (PROJECTED, model)):
         losses = {"error": each.predict(X) != y, "loss": brier_scores(codes, class_scores(each, X))}
         for kind, values in losses.items():
@@ -266,15 +250,15 @@ def _curve(curve: LearningCurve, sample: Sample) -> Curve:
         1: f"More {curve.rows} rows have not helped here: the error went up.",
     }[step.sign]
     return Curve(
-        curve.rows,
-        tuple(curve.sizes.tolist()),
-        round(float(curve.n_others.mean())),
-        curve.n_repeats,
-        tuple(
+        rows=curve.rows,
+        sizes=tuple(curve.sizes.tolist()),
+        n_other=round(float(curve.n_others.mean())),
+        n_repeats=curve.n_repeats,
+        lines=tuple(
             CurveLine(name, estimates(f"{name} error", 1.0), estimates(f"{name} loss", np.inf))
             for name in (SUPERVISED, PROJECTED)
         ),
-        step,
-        f"From {before:,} to {after:,} {curve.rows} rows, the error of the projected model on "
-        f"held-out rows {change(step)}. {conclusion}",
+        error_step=step,
+        words=f"From {before:,} to {after:,} {curve.rows} rows, the error of the projected model "
+        f"on held-out rows {change(step)}. {conclusion}",
     )

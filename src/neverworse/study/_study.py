@@ -1,4 +1,4 @@
-"""Everything that a report says, as plain numbers and words that fit in a JSON file."""
+"""The contents of a report, as plain numbers and text that fit in a JSON file."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class ColumnFacts:
     treatment: str
     n_missing: int
     n_features: int
-    read_as: str = ""  # how its cells are written, in words
-    look: str = ""  # what people should look at, and what they can do about it
+    read_as: str = ""  # how its cells are written
+    look: str = ""  # a warning, and how to heed it
 
 
 @dataclass(frozen=True)
 class ClassFacts:
-    """A class: its labeled rows, and the unlabeled rows that either model gives to it."""
+    """A class: its labeled rows, and the unlabeled rows that each model predicts to be of it."""
 
     name: str
     n_labeled: int
@@ -47,7 +47,7 @@ class ClassFacts:
 
 @dataclass(frozen=True)
 class DataFacts:
-    """What was read."""
+    """The table that was read."""
 
     files: tuple[FileFacts, ...]
     target: str
@@ -62,7 +62,7 @@ class DataFacts:
 
 @dataclass(frozen=True)
 class ScoreGroup:
-    """Scores of some rows, counted: ``counts[k]`` lie between ``edges[k]`` and ``edges[k + 1]``."""
+    """Histograms of the scores of some rows, with the bins of `Scores.edges`."""
 
     name: str  # the class, other classes, or "unlabeled"
     n_rows: int
@@ -72,7 +72,7 @@ class ScoreGroup:
 
 @dataclass(frozen=True)
 class Scores:
-    """How rows score for a class: 1 is what its rows should have, 0 what all others should."""
+    """Scores for a class, which should be 1 for its rows and 0 for all others."""
 
     class_name: str
     edges: tuple[float, ...]
@@ -81,7 +81,7 @@ class Scores:
 
 @dataclass(frozen=True)
 class ChangedRow:
-    """An unlabeled row whose predicted class is not that of the supervised model."""
+    """An unlabeled row for which the projected model predicts another class."""
 
     row: str  # its id, or its number in the table, counted from 1
     supervised: str
@@ -97,12 +97,12 @@ class Changes:
 
     n_changed: int
     n_unlabeled: int
-    rows: tuple[ChangedRow, ...]  # those that changed most, if there are many
+    rows: tuple[ChangedRow, ...]  # if there are many, those that changed most
 
 
 @dataclass(frozen=True)
 class Coefficient:
-    """A weight before and after, in the units of the feature, and per standard deviation."""
+    """A weight of both models, per original unit of the feature and per standard deviation."""
 
     feature: str
     column: str
@@ -115,7 +115,7 @@ class Coefficient:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number that was estimated on held-out rows, with its 95 % interval."""
+    """An estimate from held-out rows, with its 95 % confidence interval."""
 
     value: float
     low: float
@@ -123,7 +123,7 @@ class Estimate:
 
     @property
     def sign(self) -> int:
-        """1 if clearly above zero, -1 if clearly below, 0 if chance may explain it."""
+        """1 if clearly above zero, -1 if clearly below, 0 if neither."""
         return int(self.low > 0.0) - int(self.high < 0.0)
 
 
@@ -145,18 +145,18 @@ class Curve:
     n_other: int  # labeled rows in training if unlabeled ones grow, unlabeled ones otherwise
     n_repeats: int
     lines: tuple[CurveLine, ...]
-    error_step: Estimate  # what the last step has changed for the projected model
-    words: str  # what follows from it, in a sentence or two
+    error_step: Estimate  # change of the projected model's error by the last step
+    words: str  # the conclusion
 
     @property
     def is_one_line(self) -> bool:
-        """Whether all methods do the same at every size."""
+        """Whether the lines of all methods coincide."""
         return len({(line.error, line.loss) for line in self.lines}) == 1
 
 
 @dataclass(frozen=True)
 class ClassNumbers:
-    """How well a class is found among held-out rows."""
+    """How well a class is predicted on held-out rows."""
 
     name: str
     n_labeled: int
@@ -175,7 +175,7 @@ class CalibrationBin:
 
 @dataclass(frozen=True)
 class Numbers:
-    """How well a method predicts held-out rows; None where that takes probabilities it lacks."""
+    """How well a method predicts held-out rows; None where it lacks the probabilities."""
 
     error: Estimate
     balanced_accuracy: Estimate
@@ -190,7 +190,7 @@ class Numbers:
         return next((each for each in self.classes if each.name == name), None)
 
     def measures(self, positive: str | None) -> Iterator[tuple[str, str, Estimate | None]]:
-        """Yield all numbers: what each is, the class that it is about if any, and its estimate."""
+        """Yield the name of each number, the class that it is about if any, and its estimate."""
         names = "error", "balanced accuracy", "AUC", "Brier score", "log loss"
         values = self.error, self.balanced_accuracy, self.auc, self.brier, self.log_loss
         yield from ((name, "", value) for name, value in zip(names, values, strict=True))
@@ -208,7 +208,7 @@ class MethodFacts:
     method: str
     guarantee: str
     numbers: Numbers
-    loss: Estimate | None  # quadratic loss per row; of methods whose scores are no labels, None
+    loss: Estimate | None  # quadratic loss per row; None if scores are not on the 0/1 scale
     error_difference: Estimate | None  # None for the supervised one itself
     brier_difference: Estimate | None
     loss_difference: Estimate | None
@@ -251,11 +251,11 @@ class Importance:
 
 @dataclass(frozen=True)
 class CandidateFacts:
-    """A candidate of the confident step."""
+    """A candidate of the stacked model."""
 
     name: str
     step: float  # how far the supervised model was moved towards it: 1 is the candidate itself
-    difference: float  # out-of-fold Brier score less that of the supervised model
+    difference: float  # out-of-fold Brier score minus that of the supervised model
 
 
 @dataclass(frozen=True)
@@ -265,29 +265,29 @@ class ConfidentFacts:
     candidates: tuple[CandidateFacts, ...]
     level: float
     n_labeled: int
-    n_unlabeled: int  # that the statement is about
-    is_sample: bool  # whether these were drawn from more of them
-    expected_change: float  # of the Brier score, by the step
+    n_unlabeled: int  # rows that the statement is about
+    is_sample: bool  # whether they are a sample of all unlabeled rows
+    expected_change: float  # of the Brier score
     largest_change: float  # its upper confidence bound: never positive
 
     @property
     def chosen(self) -> tuple[CandidateFacts, ...]:
-        """The candidates that the model was moved towards, if it was."""
+        """The candidates that the model was moved towards."""
         return tuple(each for each in self.candidates if each.step > 0.0)
 
 
 @dataclass(frozen=True)
 class Rung:
-    """A rung of the ladder of evidence: what is known with a certain strength."""
+    """A rung of the ladder of evidence: what is known with a given strength."""
 
     strength: Literal["certain", "confident", "undecided"]
-    found: bool  # whether something is certain, confident or undecided, or nothing is
+    found: bool  # whether anything is
     words: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What to do with a table, and why."""
+    """Which model to use, and why."""
 
     kind: VerdictKind
     model: str  # the method that is recommended, by its name in the comparison
@@ -300,7 +300,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class AuditFacts:
-    """A model against the supervised one on the unlabeled rows, whatever their classes are."""
+    """Bounds of the difference to the supervised model on the unlabeled rows."""
 
     response: Literal["predict_proba", "error"]  # what was compared
     worst_case: float  # the largest difference of the losses, per row; negative is better
@@ -311,13 +311,13 @@ class AuditFacts:
 
 @dataclass(frozen=True)
 class DecisionFacts:
-    """Threshold and calibration of a model, decided on by labeled rows that were held out."""
+    """Threshold and calibration of a model, chosen on held-out labeled rows."""
 
     rule: str  # as the command line has it
     positive: str | None  # the class that the threshold is about
     threshold: float | None  # of its probability; None if the largest probability decides
     calibrated: bool
-    numbers: Numbers | None  # decided on inside of training folds; None if labels are too few
+    numbers: Numbers | None  # by nested cross-validation; None if there are too few labels
     words: tuple[str, ...]
 
 
@@ -327,18 +327,18 @@ class ModelFacts:
 
     name: str  # as in the comparison
     certified: bool  # whether the certificate is about this model
-    compiled: bool  # whether its file takes --trust-compiled to be opened
+    compiled: bool  # whether its file can be opened with --trust-compiled only
     words: tuple[str, ...]
     decision: DecisionFacts | None  # None if classes and probabilities are those of the method
     audit: AuditFacts
 
     @property
     def has_threshold(self) -> bool:
-        """Whether classes are predicted by a threshold of its own."""
+        """Whether its threshold is not the usual one."""
         return self.decision is not None and self.decision.threshold is not None
 
     def numbers(self, comparison: Comparison) -> Numbers:
-        """Return how well it predicts held-out rows: as decided on, if that was tested."""
+        """Return how well it predicts held-out rows, with its threshold if that was tested."""
         if self.decision is not None and self.decision.numbers is not None:
             return self.decision.numbers
         return comparison.of(self.name).numbers

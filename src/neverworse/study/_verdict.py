@@ -13,7 +13,6 @@ from neverworse.study._study import (
     Comparison,
     Curve,
     DataFacts,
-    MethodFacts,
     ModelFacts,
     Numbers,
     Verdict,
@@ -28,42 +27,31 @@ FEW_LABELS = 10  # of a class; fewer say next to nothing about it
 def decide(
     guarantee: Guarantee, signs: Sequence[int], better: bool = False, confident: bool = False
 ) -> VerdictKind:
-    """Return the verdict that follows from what is proved and what held-out rows show.
+    """Return the verdict: the first rule that applies decides.
 
-    Signs are those of the clear differences of the projected model from the supervised one on
-    held-out rows, in squared loss and error. The rules, of which the first that applies decides:
-
-    1. Another method that is clearly better than all our models on held-out rows is to be used.
-    2. If the labels show with confidence that the stacked model is better, it is to be used, unless
-       the projected model is clearly better than the supervised one on held-out rows.
-    3. If nothing could be improved for certain, the projected model is the supervised one.
-    4. If the projected model is clearly worse on held-out rows, in squared loss or in error, the
-       supervised one is to be used.
-    5. If the certificate guarantees an improvement, or the projected model is clearly better on
-       held-out rows, it is to be used.
-    6. Otherwise nothing speaks for either.
+    Signs are those of clear differences of the projected model from the supervised one on held-out
+    rows, in squared loss and in error. `better`: another method is clearly better than all our
+    models. `confident`: so is the stacked model than the supervised one, by the labels.
     """
+    is_better, is_worse = min(signs, default=0) < 0, max(signs, default=0) > 0
     if better:
         return "another method"
-    is_better = min(signs, default=0) < 0 and max(signs) <= 0
-    if confident and not is_better:
+    if confident and (is_worse or not is_better):
         return "stacked"
     if guarantee == "same":
         return "nothing to gain"
-    if max(signs, default=0) > 0:
+    if is_worse:
         return "supervised"
-    if guarantee == "improved" or min(signs, default=0) < 0:
-        return "projected"
-    return "undecided"
+    return "projected" if guarantee == "improved" or is_better else "undecided"
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a verdict is about."""
+    """What a verdict rests on."""
 
     guarantee: Guarantee
-    penalised: bool  # whether that is about a loss with a ridge penalty
-    no_room: bool  # whether nothing could be improved, and not merely nothing that was found
+    penalised: bool  # whether the guarantee is about a loss with a ridge penalty
+    no_room: bool  # whether no improvement is possible, rather than none was found
     has_prior: bool  # whether shares of classes were given
     data: DataFacts
     changes: Changes
@@ -71,10 +59,9 @@ class Evidence:
     better: Sequence[str]  # methods that are clearly better than our own, the best first
     labeled_curve: Curve | None
     confident: bool = False  # whether the stacked model is better than the supervised one
-    kernel: str = ""  # why the models are linear or not, in words
-    telling: Sequence[str] = ()  # columns whose values say which class a labeled row has
-    # In the file; as long as there is none, what is recommended counts, at a threshold of 0.5.
-    model: ModelFacts | None = None
+    kernel: str = ""  # why the models are linear or not
+    leaks: Sequence[str] = ()  # columns that determine the class of every labeled row
+    model: ModelFacts | None = None  # in the file; None: the recommended one, at a threshold of 0.5
 
     @property
     def kind(self) -> VerdictKind:
@@ -90,7 +77,7 @@ class Evidence:
         return [each.sign for each in differences if each is not None]
 
     def _is_confident(self) -> bool:
-        """Whether the stacked model is better with confidence, and nothing speaks against it."""
+        """Whether the stacked model is better with confidence, and not clearly worse."""
         if not self.confident or self.comparison is None or STACKED in self.comparison.failures:
             return False
         facts = self.comparison.of(STACKED)
@@ -99,19 +86,14 @@ class Evidence:
 
 
 def verdict_of(evidence: Evidence) -> Verdict:
-    """Return what to do, and why, in plain words."""
-    kind = evidence.kind
-    recommended = {
-        "projected": PROJECTED,
-        "stacked": STACKED,
-        "another method": next(iter(evidence.better), ""),
-    }
-    model = recommended.get(kind, SUPERVISED)
-    numbers = None
-    if evidence.comparison is not None:
-        numbers = evidence.comparison.of(model).numbers
-        if evidence.model is not None:
-            numbers = evidence.model.numbers(evidence.comparison)
+    """Return what to do, and why."""
+    kind, comparison = evidence.kind, evidence.comparison
+    better = next(iter(evidence.better), "")
+    recommended = {"projected": PROJECTED, "stacked": STACKED, "another method": better}
+    model, numbers = recommended.get(kind, SUPERVISED), None
+    if comparison is not None:
+        in_file = evidence.model
+        numbers = comparison.of(model).numbers if in_file is None else in_file.numbers(comparison)
     return Verdict(
         kind,
         model,
@@ -124,31 +106,39 @@ def verdict_of(evidence: Evidence) -> Verdict:
 
 
 def _headline(kind: VerdictKind, model: str, evidence: Evidence) -> str:
-    if kind == "another method":
-        return f"Use {model}: it is clearly better on held-out rows. It comes without a guarantee."
-    if kind == "stacked":
-        return (
-            "Use the stacked model: with 95 % confidence, its Brier score on the unlabeled rows is "
-            "lower."
-        )
-    if kind == "nothing to gain":
-        if not evidence.no_room:
-            return "Use the supervised model: no guaranteed improvement was found."
-        return "Use the supervised model: the unlabeled rows cannot improve it."
-    if kind == "supervised":
-        return "Use the supervised model: the projected one is clearly worse on held-out rows."
-    if kind == "undecided":
-        return "Stay with the supervised model: nothing shows that the projected one is better."
-    if min(evidence.signs, default=0) < 0:
-        return "Use the projected model: it is clearly better on held-out rows."
-    loss = f"{'penalised ' if evidence.penalised else ''}squared error"
-    return f"Use the projected model: its {loss} is certain to be lower."
+    room = "no guaranteed improvement was found"
+    proof = f"its {'penalised ' if evidence.penalised else ''}squared error is certain to be lower"
+    is_better = min(evidence.signs, default=0) < 0
+    reason = {
+        "another method": "it is clearly better on held-out rows. It comes without a guarantee",
+        "stacked": "with 95 % confidence, its Brier score on the unlabeled rows is lower",
+        "nothing to gain": "the unlabeled rows cannot improve it" if evidence.no_room else room,
+        "supervised": "the projected one is clearly worse on held-out rows",
+        "undecided": "nothing shows that the projected one is better",
+        "projected": "it is clearly better on held-out rows" if is_better else proof,
+    }[kind]
+    what = model if kind == "another method" else f"the {model} model"
+    return f"{'Stay with' if kind == 'undecided' else 'Use'} {what}: {reason}."
 
 
 def _reasons(kind: VerdictKind, model: str, evidence: Evidence) -> Iterator[str]:
+    """Yield differences from the supervised model: its error, and what else is clear."""
     if evidence.comparison is not None and kind != "nothing to gain":
         facts = evidence.comparison.of(PROJECTED if model == SUPERVISED else model)
-        yield from _held_out(facts)
+        ways = {-1: "clearly lower", 0: "not a clear difference", 1: "clearly higher"}
+        error = facts.error_difference
+        assert error is not None
+        by, none = (
+            "differs from the supervised one's by",
+            "is on average that of the supervised one",
+        )
+        step = change(error, by, none)
+        yield f"On held-out rows, the {facts.method} model's error {step}: {ways[error.sign]}."
+        others = {"squared loss": facts.loss_difference, "Brier score": facts.brier_difference}
+        for measure, found in others.items():
+            if found is not None and found.sign not in (0, error.sign):
+                difference = interval(found, sign=True)
+                yield f"Its {measure} is {ways[found.sign]}, the difference being {difference}."
     if evidence.guarantee != "same" and kind != "stacked":
         yield (
             "The projected model predicts a different class from the supervised one for "
@@ -157,33 +147,17 @@ def _reasons(kind: VerdictKind, model: str, evidence: Evidence) -> Iterator[str]
         )
 
 
-def _held_out(facts: MethodFacts) -> Iterator[str]:
-    """Say how a model does against the supervised one: its error, and what else is clear."""
-    ways = {-1: "clearly lower", 0: "not a clear difference", 1: "clearly higher"}
-    error = facts.error_difference
-    assert error is not None
-    by, none = "differs from the supervised one's by", "is on average that of the supervised one"
-    step = change(error, by, none)
-    yield f"On held-out rows, the {facts.method} model's error {step}: {ways[error.sign]}."
-    others = {"squared loss": facts.loss_difference, "Brier score": facts.brier_difference}
-    for measure, found in others.items():
-        if found is not None and found.sign not in (0, error.sign):
-            difference = interval(found, sign=True)
-            yield f"Its {measure} is {ways[found.sign]}, the difference being {difference}."
-
-
 def _quality(recommended: str, numbers: Numbers, evidence: Evidence) -> str:
-    """Say how good the model in the file is, beside no model at all."""
-    comparison, model = evidence.comparison, evidence.model
+    """Say how good the model in the file is, compared with always predicting one class."""
+    comparison, model, error = evidence.comparison, evidence.model, numbers.error
     assert comparison is not None
     at, it = "", "it"
     if model is not None:
         it = "it" if model.name == recommended else f"the model in the file, {model.name},"
-        if model.has_threshold and model.decision is not None:
-            tested = model.decision.numbers is not None
-            rule = f"with --threshold {model.decision.rule}"
-            at = f", {rule if tested else 'at a threshold of 0.5'},"
-    error = numbers.error
+        if model.decision is not None and model.has_threshold:
+            at = ", at a threshold of 0.5,"
+            if model.decision.numbers is not None:
+                at = f", with --threshold {model.decision.rule},"
     words = (
         f"On held-out rows{at} {it} is wrong {percent(error.value)} of the time (95 % interval "
         f"{percent(error.low)} to {percent(error.high)}); always predicting "
@@ -205,9 +179,9 @@ def _quality(recommended: str, numbers: Numbers, evidence: Evidence) -> str:
 def _cautions(kind: VerdictKind, numbers: Numbers | None, evidence: Evidence) -> Iterator[str]:
     comparison = evidence.comparison
     rarest = min(evidence.data.classes, key=lambda each: each.n_labeled)
-    if evidence.telling:
+    if evidence.leaks:
         yield (
-            f"The values of {quoted(evidence.telling)} determine the class of every labeled row. "
+            f"The values of {quoted(evidence.leaks)} determine the class of every labeled row. "
             "If they were derived from the target, or are known only where it is, the numbers here "
             "are too good to be true, and useless for the unlabeled rows: --drop."
         )
@@ -227,27 +201,31 @@ def _cautions(kind: VerdictKind, numbers: Numbers | None, evidence: Evidence) ->
             f"There are only {count(rarest.n_labeled, 'label')} of {rarest.name!r}: the numbers "
             "for this class are little more than a guess."
         )
-    auc, has_threshold = numbers.auc, evidence.model is not None and evidence.model.has_threshold
-    if numbers.error.high < comparison.baseline.error.value:
-        return
-    words = f"Its error is not clearly lower than that of always predicting {comparison.majority!r}"
+    if numbers.error.high >= comparison.baseline.error.value:
+        yield _no_better_than_majority(comparison.majority, numbers, evidence)
+
+
+def _no_better_than_majority(majority: str, numbers: Numbers, evidence: Evidence) -> str:
+    words, auc = (
+        f"Its error is not clearly lower than that of always predicting {majority!r}",
+        numbers.auc,
+    )
     if auc is None:
-        yield f"{words}."
-        return
+        return f"{words}."
     area = f"(AUC {auc.value:.2f}, 95 % interval {auc.low:.2f} to {auc.high:.2f})"
     if auc.low <= 0.5:
-        yield (
+        return (
             f"{words}, and it does not rank rows clearly better than chance {area}: nothing shows "
             "that these columns can tell the classes apart."
         )
-        return
     words += f", but it ranks rows better than chance {area}."
+    has_threshold = evidence.model is not None and evidence.model.has_threshold
     if len(evidence.data.classes) == 2 and not has_threshold:
         words += (
             " Another threshold would find more rows of the rarer class, at the price of false "
             "alarms: --threshold."
         )
-    yield words
+    return words
 
 
 def _advice(kind: VerdictKind, evidence: Evidence) -> Iterator[str]:
@@ -266,10 +244,10 @@ def _advice(kind: VerdictKind, evidence: Evidence) -> Iterator[str]:
             else "Another family of models: --compare tries several on the same folds."
         )
     if not evidence.has_prior:
+        name = evidence.data.positive or evidence.data.classes[0].name
         yield (
-            "A known share of a class among the unlabeled rows: --prior "
-            f"{evidence.data.positive or evidence.data.classes[0].name}=LOW..HIGH leaves more room "
-            "for an improvement."
+            f"A known share of a class among the unlabeled rows: --prior {name}=LOW..HIGH leaves "
+            "more room for an improvement."
         )
 
 
@@ -279,7 +257,7 @@ def _more_labels(curve: Curve, n_labeled: int) -> str:
     step = f"{curve.sizes[-2]:,} to {curve.sizes[-1]:,} of them, the error on held-out rows"
     if curve.error_step.sign >= 0:
         return f"More labels: perhaps. From {step} {change(curve.error_step)}."
-    # A power law, of which these are two points, has fallen by the same factor.
+    # A power law through these two points falls by the same factor again.
     expected = after**2 / before
     return (
         f"More labels: from {step} fell from {percent(before)} to {percent(after)}. About "

@@ -72,7 +72,9 @@ def test_clicks_and_keys_lead_to_a_decision(browser, served):
     answered(browser, lambda: browser.click(f"button[data-code='{code}']"))
     assert labeling.answers == {int(first): code}
     assert browser.value("document.activeElement.tagName") == "H2"
-    assert browser.value("document.getElementById('said').textContent").startswith(f"Row {first}: ")
+    assert browser.value("document.getElementById('message').textContent").startswith(
+        f"Row {first}: "
+    )
     second = browser.value(ROW)
     answered(browser, lambda: browser.press("s"))
     assert browser.value(ROW) != second
@@ -170,5 +172,5 @@ def test_a_program_that_has_ended_is_told_of(browser, opening):
     with serving(labeling) as address:
         browser.open(address)
     browser.press("1")
-    browser.wait("document.getElementById('said').textContent.includes('does not answer')")
+    browser.wait("document.getElementById('message').textContent.includes('does not answer')")
     assert labeling.answers == {}

@@ -354,7 +354,7 @@ def test_the_report_says_what_was_asked_by_which_rule_and_what_was_answered(case
     labeling.save()
     found = asked_of(folder, study)
     assert found.standing == labeling.standing()
-    assert found.history == labeling.history
+    assert list(found.history) == labeling.history
     rows = list(found.rows())
     assert [(int(row[0]), row[1]) for row in rows] == [(q.row, q.purpose) for q in questions]
     for number, _, given, first, second, right in rows[:2]:

@@ -73,7 +73,8 @@ class Site:
 
     def stored(self):
         content = json.loads((self.labeling.folder / "labels.json").read_text())
-        return dict(content["labeling"]["answers"])
+        codes = {name: k for k, name in enumerate(self.labeling.target.class_names)}
+        return {row: codes[name] for row, name in content["labeling"]["answers"]}
 
 
 def test_the_page_shows_a_row_and_a_button_for_each_class(site, made):
@@ -184,7 +185,7 @@ def test_two_windows_do_not_count_a_row_twice(site):
     status, answer = site.post("answer", row, 1 - code)
     assert status == 409
     assert re.match(
-        rf"Row {row} has the class .* here, but was .* before\. Nothing", answer["said"]
+        rf"Row {row} has the class .* here, but was .* before\. Nothing", answer["message"]
     )
     assert site.labeling.standing() == before
     assert site.stored() == {row: code}
@@ -222,7 +223,7 @@ def test_what_is_not_stored_does_not_count(site, monkeypatch):
 
     monkeypatch.setattr(site.labeling, "save", full)
     status, answer = site.post("answer", row, site.code(row))
-    assert (status, answer["said"]) == (507, "Not stored: No space left on device. Try again.")
+    assert (status, answer["message"]) == (507, "Not stored: No space left on device. Try again.")
     assert site.labeling.standing() == before
     monkeypatch.undo()
     assert site.row() == row
@@ -231,7 +232,7 @@ def test_what_is_not_stored_does_not_count(site, monkeypatch):
 def test_from_the_decision_to_training_to_the_end(site):
     while site.labeling.standing().is_open:
         row = site.row()
-        said = site.post("answer", row, site.code(row))[1]["said"]
+        said = site.post("answer", row, site.code(row))[1]["message"]
         decided = "" if site.labeling.standing().is_open else site.labeling.standing().decision
         assert said == f"Row {row}: {site.truth[row - 1]}. {decided}".rstrip()
     page = site.get()[2]

@@ -20,7 +20,14 @@ from neverworse.study._files import PREDICTIONS, read_predictions
 from neverworse.study._fit import FitSettings, feature_columns
 from neverworse.study._side_by_side import Predicted
 from neverworse.study._study import Study
-from neverworse.study.labeling._shown import LABELS, NOTHING, UNDECIDED, Standing, stored_labels
+from neverworse.study.labeling._shown import (
+    LABELS,
+    NOTHING,
+    UNDECIDED,
+    Asked,
+    Standing,
+    asked_of,
+)
 from neverworse.tables import (
     ModelFileError,
     StoredTable,
@@ -33,7 +40,7 @@ from neverworse.tables import (
     row_weights,
 )
 
-WINDOW = 5  # rows that wait for an answer at once, if people skip some
+WINDOW = 5  # rows that may wait for an answer at once, if some are skipped
 Purpose = Literal["decide", "train"]
 
 
@@ -48,21 +55,14 @@ class Question:
 class Labeling:
     """Labels for the results of a fit.
 
-    Rows to decide are drawn at random, among those that get different classes from the model in
-    the file and from the supervised one. Rows to train are those whose labels help least squares
-    most. A row may be both; then one answer does.
+    Rows to decide are drawn at random, among those for which the model in the file and the
+    supervised one predict different classes. Rows to train are those whose labels help least
+    squares most. A row may be both; then one answer is enough.
 
-    The table has all rows that the model was fitted to. The seed is for the draws, if nothing has
-    been asked for yet; names of tables are looked up in the folder `place` next time.
-
-    Attributes
-    ----------
-    answers : dict of int to int
-        Codes of classes by number of row, in the order in which they came.
-    history : list of tuple of float
-        The interval before the first answer, and after each one that was asked for to decide.
-    note : str
-        Why no rows are suggested for training, if none are.
+    The table has all rows that the model was fitted to; `place` is the folder in which its names of
+    files are looked up next time. `answers` has codes of classes by row number, in the order of the
+    answers; `history`, the interval at first and after each answer that was to decide; `note`, why
+    no rows are suggested for training, if none are.
     """
 
     def __init__(
@@ -82,20 +82,19 @@ class Labeling:
         self.answers: dict[int, int] = {}
         self.history: list[tuple[float, float]] = []
         self.note = ""
-        self._train: dict[int, None] = {}
+        self._train: dict[int, None] = {}  # rows by number, in order
         self._skipped: set[int] = set()
-        self._predictions = models = self._models()
-        positions = np.arange(len(self._unlabeled))
+        self._models = self._read_models()
+        models = *self._models, np.arange(len(self._unlabeled))
         if (folder / LABELS).exists():
-            self._audit = self._resumed(models, positions)
+            self._audit = self._resumed(*models)
         else:
-            self._audit = SequentialAudit(*models, positions, random_state=seed)
-        # Rows by number, in the order in which they were drawn.
+            self._audit = SequentialAudit(*models, random_state=seed)
         self._decide = dict.fromkeys(map(self._number, self._audit.state()["asked"]))
         self._replay()
 
-    def _models(self) -> tuple[Predicted, Predicted]:
-        """Return the supervised model and the one in the file, by what they predicted."""
+    def _read_models(self) -> tuple[Predicted, Predicted]:
+        """Return the supervised model and the one in the file, by their predictions."""
         path, n_rows = self.folder / PREDICTIONS, len(self._unlabeled)
         try:
             models = read_predictions(path, self.target.class_names)
@@ -108,40 +107,35 @@ class Labeling:
             ) from None
         return models
 
-    def _resumed(self, models: tuple[Predicted, Predicted], positions: Indices) -> SequentialAudit:
-        """Return the audit that was begun, and take its answers."""
-        path = self.folder / LABELS
-        stored = stored_labels(self.folder)
-        if stored["fit"] != self.study.made:
+    def _resumed(self, *models: Any) -> SequentialAudit:
+        """Return the audit that was stored, and restore its answers."""
+        path, stored = self.folder / LABELS, asked_of(self.folder, self.study)
+        if stored is None:
             raise ModelFileError(
                 f"{path} has the answers of an earlier fit, and a new model has no verdict until "
-                "it is compared anew. Rename that file to begin; the answers in it are for rows of "
-                f"the table of that fit ({stored['fit']})."
+                "it is compared again. Rename that file to begin; its answers are for rows of the "
+                "table of that fit."
             )
+        names, self._train = self.target.class_names, dict.fromkeys(stored.train)
         try:
-            audit = SequentialAudit.load(path, *models, positions)
-            self._train = dict.fromkeys(stored["train"])
-            self.answers = {int(row): int(code) for row, code in stored["answers"]}
+            self.answers = {row: names.index(name) for row, name in stored.answers}
+            return SequentialAudit.load(path, *models)
         except (KeyError, TypeError, ValueError) as error:
             raise ModelFileError(f"{path} cannot be used: {error}") from None
-        return audit
 
     def save(self) -> None:
         """Write everything that was asked and answered to the folder."""
-        content = self._audit.state() | {
-            "labeling": {
-                "fit": self.study.made,
-                "place": str(self.place.resolve()),
-                "train": list(self._train),
-                "answers": [[row, code] for row, code in self.answers.items()],
-                # For the report, which has no table.
-                "decide": [[row, *self._predicted(row)] for row in self._decide],
-                "history": self.history,
-                "standing": asdict(self.standing()),
-            }
-        }
-        text = json.dumps(content, indent=1) + "\n"
-        write_whole(self.folder / LABELS, lambda file: file.write(text.encode()))
+        names = self.target.class_names
+        asked = Asked(
+            standing=self.standing(),
+            history=tuple(self.history),
+            answers=tuple((row, names[code]) for row, code in self.answers.items()),
+            decide=tuple((row, *self._predicted(row)) for row in self._decide),
+            train=tuple(self._train),
+        )
+        about = {"fit": self.study.made, "place": str(self.place.resolve())}
+        text = json.dumps(self._audit.state() | {"labeling": about | asdict(asked)}, indent=1)
+        write_whole(self.folder / LABELS, lambda file: file.write(f"{text}\n".encode()))
 
     def questions(self, n: int) -> list[Question]:
         """Return rows to label: as many as are likely to decide, the others to train."""
@@ -151,28 +145,22 @@ class Labeling:
         return [*found, *(Question(row, "train") for row in more)]
 
     def current(self, suggested: Iterable[int]) -> Question | None:
-        """Return the row to show: to decide, or else one of those suggested before for training.
-
-        Rows that were skipped come again when others have been answered, or there are no others.
-        """
-        queues: list[tuple[Purpose, list[int]]] = [
-            # One more than was skipped, but not many.
-            ("decide", self._drawn(min(WINDOW, 1 + len(self._skipped & self._decide.keys())))),
-            ("train", [row for row in suggested if row not in self.answers]),
-        ]
-        for purpose, rows in queues:
-            if rows:
-                fresh = [row for row in rows if row not in self._skipped]
-                if not fresh:
-                    self._skipped.clear()
-                return Question((fresh or rows)[0], purpose)
-        return None
+        """Return the row to show: to decide or else to train, skipped rows only after others."""
+        n_skipped = len(self._skipped & self._decide.keys())
+        drawn = self._drawn(min(WINDOW, 1 + n_skipped))
+        rows = drawn or [row for row in suggested if row not in self.answers]
+        if not rows:
+            return None
+        fresh = [row for row in rows if row not in self._skipped]
+        if not fresh:
+            self._skipped.clear()
+        return Question((fresh or rows)[0], "decide" if drawn else "train")
 
     def skip(self, row: int) -> None:
         self._skipped.add(row)
 
     def _drawn(self, n: int) -> list[int]:
-        """Return rows that are to decide; what is known of them already is counted."""
+        """Return rows that are to decide, and count those that have an answer already."""
         while self._audit.verdict_ == UNDECIDED:
             rows = [self._number(position) for position in self._audit.next(n)]
             self._decide |= dict.fromkeys(rows)
@@ -187,7 +175,7 @@ class Labeling:
         codes = self._codes()
         if n < 1 or not np.isnan(codes).any():
             return []
-        # Those that are asked for to decide may be among them, and are left out.
+        # Rows that are to decide may be among them, and are left out.
         n_wanted = n + sum(row not in self.answers for row in self._decide)
         weight = self.settings.weight
         weights = None if weight is None else row_weights(weight, self._table.column(weight))
@@ -214,35 +202,33 @@ class Labeling:
         return codes
 
     def record(self, answers: Mapping[int, str]) -> int:
-        """Take classes by number of row, all of them or none; returns how many are new."""
-        asked = self._decide.keys() | self._train.keys()
-        coded = {}
+        """Record classes by number of row, all of them or none; return how many are new."""
+        asked, names, coded = self._decide.keys() | self._train.keys(), self.target.class_names, {}
         for row, text in answers.items():
             code = self.target.code_of(text)
-            if row not in asked:
-                raise TableError(
-                    f"Row {row} was not asked for. Which rows decide is drawn at random: labels of "
-                    "rows that people choose would void the guarantee.",
-                    "Answer the rows of --next; write other labels into the table, and fit again.",
-                    code="label",
-                )
-            if code is None:
-                names = quoted(self.target.class_names)
-                raise TableError(
-                    f"Row {row} has the class {text.strip()!r}, which no labeled row has.",
-                    f"The classes are {names}. For another one, write labels into the table, and "
-                    "fit again.",
-                    code="label",
-                )
             before = self.answers.get(row, code)
-            if before != code:
-                raise TableError(
-                    f"Row {row} has the class {text.strip()!r} here, but was "
-                    f"{self.target.class_names[before]!r} before.",
-                    f"If that was a mistake, take it back first: --withdraw {row}.",
-                    code="label",
+            if row not in asked:
+                problem = (
+                    f"Row {row} was not asked for. Which rows decide is drawn at random: labels of "
+                    "rows that people choose would void the guarantee."
                 )
-            coded[row] = code
+                fix = "Answer the rows of --next; write other labels into the table, and fit again."
+            elif code is None:
+                problem = f"Row {row} has the class {text.strip()!r}, which no labeled row has."
+                fix = (
+                    f"The classes are {quoted(names)}. For another one, write labels into the "
+                    "table, and fit again."
+                )
+            elif before is not None and before != code:
+                problem = (
+                    f"Row {row} has the class {text.strip()!r} here, but was {names[before]!r} "
+                    "before."
+                )
+                fix = f"If that was a mistake, take it back first: --withdraw {row}."
+            else:
+                coded[row] = code
+                continue
+            raise TableError(problem, fix, code="label")
         new = [row for row in coded if row not in self.answers]
         self.answers |= coded
         self._skipped.difference_update(new)
@@ -250,7 +236,7 @@ class Labeling:
         return len(new)
 
     def withdraw(self, rows: Iterable[int]) -> None:
-        """Take answers back, all of them or none; the rows are asked for again."""
+        """Withdraw answers, all of them or none; their rows are asked again."""
         wanted = list(dict.fromkeys(rows))
         for row in wanted:
             if row not in self.answers:
@@ -260,7 +246,7 @@ class Labeling:
         self._replay()
 
     def _replay(self) -> None:
-        """Count all answers anew, one after another."""
+        """Count all answers again, one after another."""
         counted = [row for row, _ in self._audit.state()["labels"]]
         if counted:
             self._audit.withdraw(counted)
@@ -272,10 +258,11 @@ class Labeling:
             self._audit.record(int(np.searchsorted(self._unlabeled, row - 1)), self.answers[row])
             self.history.append(self._audit.interval_)
 
-    def _predicted(self, row: int) -> list[int]:
-        """Return the classes that the supervised and the other model give a row."""
-        position = np.searchsorted(self._unlabeled, row - 1)
-        return [int(model.codes[position]) for model in self._predictions]
+    def _predicted(self, row: int) -> tuple[str, str]:
+        """Return the classes that the supervised and the other model predict for a row."""
+        position, names = np.searchsorted(self._unlabeled, row - 1), self.target.class_names
+        first, second = (names[model.codes[position]] for model in self._models)
+        return first, second
 
     def _number(self, position: Any) -> int:
         return int(self._unlabeled[position]) + 1
@@ -284,16 +271,16 @@ class Labeling:
         (result,) = self._audit.results_.values()
         n_decide = self._audit.n_labels_
         return Standing(
-            self.study.model.name,
-            result.verdict if result.n_differing else NOTHING,
-            result.interval,
-            self._audit.level,
-            len(self._unlabeled),
-            result.n_differing,
-            n_decide,
-            n_decide - result.n_counted,
-            len(self.answers) - n_decide,
-            result.expected_labels,
+            model=self.study.model.name,
+            verdict=result.verdict if result.n_differing else NOTHING,
+            interval=result.interval,
+            level=self._audit.level,
+            n_unlabeled=len(self._unlabeled),
+            n_differing=result.n_differing,
+            n_decide=n_decide,
+            n_waiting=n_decide - result.n_counted,
+            n_train=len(self.answers) - n_decide,
+            expected_labels=result.expected_labels,
         )
 
     def cells(self, rows: Iterable[int]) -> dict[str, list[str]]:
@@ -313,17 +300,13 @@ class Labeling:
         if isinstance(self._table, StoredTable):
             raise TableError("The table is larger than memory: write the answers into its files.")
         names, codes = self.target.class_names, self._codes()
-        labels = pa.array([None if np.isnan(code) else names[int(code)] for code in codes])
-        return pa.table(
-            {
-                name: labels if name == self.settings.target else _plain(self._table.column(name))
-                for name in self._table.column_names
-            }
-        )
+        columns = {name: _plain(self._table.column(name)) for name in self._table.column_names}
+        labels = [None if np.isnan(code) else names[int(code)] for code in codes]
+        return pa.table(columns | {self.settings.target: pa.array(labels)})
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a column as CSV can have it."""
+    """Return a column without a dictionary, which CSV cannot have."""
     kind = column.type
     return column.cast(kind.value_type) if pa.types.is_dictionary(kind) else column
 

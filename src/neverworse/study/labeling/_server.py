@@ -40,51 +40,41 @@ class LabelingPage:
     """The page, and what its buttons do.
 
     Requests are answered one after another, so that windows do not get in each other's way. The
-    token is the part of the address that nobody can guess. Suggested rows, those that help training
-    most, are asked for when everything is decided.
+    token is the part of the address that nobody can guess. Suggested rows, whose labels help
+    training most, are asked when everything is decided.
     """
 
     def __init__(self, labeling: Labeling, suggested: Sequence[int], token: str, port: int) -> None:
         self._labeling, self._suggested, self._token = labeling, suggested, token
         self._hosts = {f"{name}:{port}" for name in (LOOPBACK, "localhost")}
-        self._origins = {f"http://{host}" for host in self._hosts}
 
     def application(self) -> Starlette:
         return Starlette(
             routes=[
-                Route("/{token}/", self._page, methods=["GET"]),
-                Route("/{token}/{action}", self._act, methods=["POST"]),
+                Route("/{token}/", self._respond),
+                Route("/{token}/{action}", self._respond, methods=["POST"]),
             ]
         )
 
-    def _refusal(self, request: Request) -> Response | None:
-        """Return an answer to those who are not the page itself; another site may be one."""
-        if request.headers.get("host") not in self._hosts:
+    async def _respond(self, request: Request) -> Response:
+        """Answer the page itself, and nobody else, such as another site in the same browser."""
+        host, origin = request.headers.get("host"), request.headers.get("origin", "")
+        token, is_post = request.path_params["token"], request.method == "POST"
+        if host not in self._hosts:
             return PlainTextResponse("Wrong host.", 421, HEADERS)
-        if not secrets.compare_digest(request.path_params["token"].encode(), self._token.encode()):
+        if not secrets.compare_digest(token.encode(), self._token.encode()):
             return PlainTextResponse("Nothing here.", 404, HEADERS)
-        if request.method == "POST" and request.headers.get("origin") not in self._origins:
+        if is_post and origin not in {f"http://{each}" for each in self._hosts}:
             return PlainTextResponse("Wrong origin.", 403, HEADERS)
-        return None
-
-    async def _page(self, request: Request) -> Response:
-        refusal = self._refusal(request)
-        if refusal is not None:
-            return refusal
+        if is_post:
+            return await self._act(request)
         work = self._work()
         self._labeling.save()
         page = render(ROOM, "label.html", folder=str(self._labeling.folder), **work)
         return HTMLResponse(page, headers=HEADERS)
 
     async def _act(self, request: Request) -> Response:
-        refusal = self._refusal(request)
-        if refusal is not None:
-            return refusal
-        actions: dict[str, Callable[[int, Any], str]] = {
-            "answer": self._answer,
-            "skip": self._skip,
-            "undo": self._undo,
-        }
+        actions = {"answer": self._answer, "skip": self._skip, "undo": self._undo}
         try:
             if int(request.headers.get("content-length", LONGEST + 1)) > LONGEST:
                 raise ValueError
@@ -96,15 +86,15 @@ class LabelingPage:
             return PlainTextResponse("Not understood.", 400, HEADERS)
         status = 200
         try:
-            said = act(row, code)
+            message = act(row, code)
         except TableError as error:  # another window was faster
-            said, status = f"{error.problem} Nothing was changed.", 409
+            message, status = f"{error.problem} Nothing was changed.", 409
         except OSError as error:
-            said, status = f"Not stored: {error.strerror}. Try again.", 507
+            message, status = f"Not stored: {error.strerror}. Try again.", 507
         work = render(ROOM, "work.html", **self._work())
-        return JSONResponse({"work": work, "said": said}, status, HEADERS)
+        return JSONResponse({"work": work, "message": message}, status, HEADERS)
 
-    def _answer(self, row: int, code: Any) -> str:
+    def _answer(self, row: int, code: int | None) -> str:
         labeling, names = self._labeling, self._labeling.target.class_names
         if code is None or not 0 <= code < len(names):
             raise TableError("There is no such class.")
@@ -121,11 +111,11 @@ class LabelingPage:
         news = f" {now.decision}" if now.verdict != before.verdict else ""
         return f"Row {row}: {names[code]}.{news}"
 
-    def _skip(self, row: int, _: Any) -> str:
+    def _skip(self, row: int, _: int | None) -> str:
         self._labeling.skip(row)
         return f"Row {row} skipped. It will be asked again."
 
-    def _undo(self, row: int, _: Any) -> str:
+    def _undo(self, row: int, _: int | None) -> str:
         if row != next(reversed(self._labeling.answers), None):
             raise TableError(f"Row {row} is not the last that has an answer.")
         self._labeling.withdraw([row])
@@ -134,12 +124,10 @@ class LabelingPage:
 
     def _work(self) -> dict[str, Any]:
         """Return what the page shows: a row, and what is decided."""
-        labeling = self._labeling
-        question = labeling.current(self._suggested)
-        standing = labeling.standing()
+        labeling, names = self._labeling, self._labeling.target.class_names
+        question, standing = labeling.current(self._suggested), labeling.standing()
         cells = {} if question is None else labeling.cells([question.row])
         last = next(reversed(labeling.answers), None)
-        names = labeling.target.class_names
         keys = [*KEYS, *[""] * len(names)]
         return {
             "target": labeling.settings.target,
@@ -155,12 +143,9 @@ class LabelingPage:
 
 
 def listening(port: int = 0) -> socket.socket:
-    """Return a socket at which this computer, and no other, can reach us; port 0 is a free one.
-
-    `ValueError`, with a message for people, if the port is taken.
-    """
+    """Return a socket that only this computer can reach; port 0 is a free one."""
     made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    # On Windows, the option of that name lets two programs have the same port.
+    # On Windows, SO_REUSEADDR lets two programs have the same port.
     option = getattr(socket, "SO_EXCLUSIVEADDRUSE", socket.SO_REUSEADDR)
     made.setsockopt(socket.SOL_SOCKET, option, 1)
     try:
@@ -180,7 +165,7 @@ def listening(port: int = 0) -> socket.socket:
 def serve(
     labeling: Labeling, suggested: Sequence[int], at: socket.socket, ready: Callable[[str], None]
 ) -> None:
-    """Serve the page at a socket of `listening` until a signal; `ready` gets the address."""
+    """Serve the page at a socket until a signal; `ready` is called with its address."""
     token, port = secrets.token_urlsafe(24), at.getsockname()[1]
     page = LabelingPage(labeling, suggested, token, port)
     config = uvicorn.Config(

@@ -1,10 +1,10 @@
-"""What people see of a labeling: a sheet of questions, and what the answers decide so far."""
+"""What a labeling shows: a sheet of questions, and what the answers decide so far."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from neverworse._files import write_whole
 from neverworse._words import count, number, signed
+from neverworse.study._files import from_json
 from neverworse.study._study import Study
 from neverworse.tables import (
     ModelFileError,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 NOT_WORSE, WORSE, UNDECIDED = "candidate is not worse", "candidate is worse", "undecided"
 NOTHING = "nothing to decide"
 LABELS = "labels.json"
+Bounds = tuple[float, float]
 
 
 def in_points(difference: float) -> str:
@@ -43,12 +45,12 @@ class Standing:
 
     model: str  # the candidate: the one in the model file
     verdict: str  # as `SequentialAudit` has it, or "nothing to decide"
-    interval: tuple[float, float]  # of its error rate less that of the supervised model
+    interval: Bounds  # of its error rate minus that of the supervised model
     level: float  # probability with which the verdict and the interval hold
     n_unlabeled: int
-    n_differing: int  # unlabeled rows that get another class
+    n_differing: int  # unlabeled rows for which the two models predict different classes
     n_decide: int  # answers to rows that were drawn to decide
-    n_waiting: int  # of these, those that count when rows that were drawn before have an answer
+    n_waiting: int  # of these, how many count only after rows that were drawn earlier
     n_train: int  # answers to rows that were suggested for training alone
     expected_labels: int  # how many more labels a verdict is likely to take
 
@@ -79,16 +81,16 @@ class Standing:
 
     def reasons(self) -> Iterator[str]:
         """Yield what the decision rests on, and what is missing."""
+        low, high = map(in_points, self.interval)
+        sure = f"{100.0 * self.level:g} %"
+        if self.verdict == NOT_WORSE:
+            yield f"It makes no more errors on the {self._rows}, with {sure} confidence."
+        if self.verdict == WORSE:
+            yield (
+                f"The {self.model} model makes more errors on the {self._rows}, with {sure} "
+                "confidence."
+            )
         if self.n_differing:
-            low, high = map(in_points, self.interval)
-            sure = f"{100.0 * self.level:g} %"
-            if self.verdict == NOT_WORSE:
-                yield f"It makes no more errors on the {self._rows}, with {sure} confidence."
-            elif self.verdict == WORSE:
-                yield (
-                    f"The {self.model} model makes more errors on the {self._rows}, with {sure} "
-                    "confidence."
-                )
             yield (
                 f"The error rate of the {self.model} model minus that of the supervised one is "
                 f"between {low} and {high} percentage points ({sure} confidence interval, valid "
@@ -107,44 +109,40 @@ class Standing:
             yield f"About {count(self.expected_labels, 'more label')} will probably decide."
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the numbers and the words, as JSON has them."""
         return asdict(self) | {"words": [self.decision, *self.reasons()]}
 
 
 WIDTH, HEIGHT = 480, 220
-LEFT, RIGHT, TOP, BOTTOM = 56, 16, 14, 44
-FEWEST = 10  # answers for which there is room
+LEFT, RIGHT, TOP, BOTTOM = 56, 464, 14, 176  # of the axes
+MIN_ANSWERS = 10  # that the axis has room for
 
 
-def picture_of(history: Sequence[tuple[float, float]], standing: Standing) -> dict[str, Any] | None:
-    """Return where ``interval.html`` draws the intervals before the first answer and after each.
-
-    None if nothing is to decide.
-    """
+def picture_of(history: Sequence[Bounds], standing: Standing) -> dict[str, Any] | None:
+    """Return what ``interval.html`` draws, or None if there is nothing to decide."""
     if not standing.n_differing:
         return None
     n = len(history) - 1
-    most = max(n, min(standing.n_differing, max(FEWEST, n + standing.expected_labels)))
-    lowest, highest = history[0]
+    most = max(n, min(standing.n_differing, max(MIN_ANSWERS, n + standing.expected_labels)))
+    (lowest, highest), (low, high) = history[0], history[-1]
 
     def x(k: float) -> float:
-        return round(LEFT + (WIDTH - LEFT - RIGHT) * k / most, 1)
+        return round(LEFT + (RIGHT - LEFT) * k / most, 1)
 
     def y(value: float) -> float:
-        share = (highest - value) / (highest - lowest)
-        return round(TOP + (HEIGHT - TOP - BOTTOM) * share, 1)
+        return round(TOP + (BOTTOM - TOP) * (highest - value) / (highest - lowest), 1)
 
-    lines = [[(x(k), y(bounds[side])) for k, bounds in enumerate(history)] for side in (0, 1)]
-    low, high = history[-1]
+    lower, upper = (
+        [f"{x(k):g},{y(ends[side]):g}" for k, ends in enumerate(history)] for side in (0, 1)
+    )
     return {
         "description": (
             f"Confidence interval of the difference of error rates, after {count(n, 'answer')}: "
             f"from {in_points(low)} to {in_points(high)} percentage points; at "
             f"first from {in_points(lowest)} to {in_points(highest)}."
         ),
-        "band": _points([*lines[1], *reversed(lines[0])]),
-        "low": _points(lines[0]),
-        "high": _points(lines[1]),
+        "band": " ".join([*upper, *reversed(lower)]),
+        "low": " ".join(lower),
+        "high": " ".join(upper),
         "zero": y(0.0),  # both models are equally good
         "heights": [(y(value), in_points(value)) for value in (lowest, 0.0, highest)],
         "lengths": [(x(k), f"{k:,}") for k in (0, most)],
@@ -152,48 +150,43 @@ def picture_of(history: Sequence[tuple[float, float]], standing: Standing) -> di
         "width": WIDTH,
         "height": HEIGHT,
         "left": LEFT,
-        "right": WIDTH - RIGHT,
+        "right": RIGHT,
         "top": TOP,
-        "bottom": HEIGHT - BOTTOM,
+        "bottom": BOTTOM,
     }
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What was asked and answered, for the report."""
+    """What was asked and answered, as ``labels.json`` has it; rows are counted from 1."""
 
     standing: Standing
-    history: list[tuple[float, float]]  # intervals: before the first answer, and after each
-    answers: dict[int, str]  # classes by number of row, in the order in which they came
-    decide: dict[int, tuple[str, str]]  # rows as drawn, and what the two models say of them
-    train: list[int]  # rows that were suggested for training
+    history: tuple[Bounds, ...]  # intervals: before the first answer, and after each
+    answers: tuple[tuple[int, str], ...]  # rows and their classes, in the order of the answers
+    decide: tuple[tuple[int, str, str], ...]  # rows as drawn, and the predictions of both models
+    train: tuple[int, ...]  # rows that were suggested for training
 
     @property
     def picture(self) -> dict[str, Any] | None:
         return picture_of(self.history, self.standing)
 
     def rows(self) -> Iterator[tuple[str, ...]]:
-        """Yield all rows that were asked for: number, purpose, answer, and who is right."""
-        for row, (first, second) in self.decide.items():
-            answer = self.answers.get(row)
-            right = {first: "supervised", second: self.standing.model}.get(answer or "", "neither")
-            yield f"{row:,}", "decide", answer or "", first, second, right if answer else ""
+        """Yield for each row its number, purpose, answer, predictions, and which model is right."""
+        answers = dict(self.answers)
+        for row, first, second in self.decide:
+            answer = answers.get(row, "")
+            right = {first: "supervised", second: self.standing.model}.get(answer, "neither")
+            yield f"{row:,}", "decide", answer, first, second, right if answer else ""
+        drawn = {row for row, *_ in self.decide}
         for row in self.train:
-            if row not in self.decide:
-                yield f"{row:,}", "train", self.answers.get(row, ""), "", "", ""
-
-
-def _points(corners: Sequence[tuple[float, float]]) -> str:
-    return " ".join(f"{x:g},{y:g}" for x, y in corners)
+            if row not in drawn:
+                yield f"{row:,}", "train", answers.get(row, ""), "", "", ""
 
 
 def write_questions(
     labeling: Labeling, questions: Sequence[Question], path: Path, *, keep_formulas: bool = False
 ) -> None:
-    """Write rows to label as CSV: their numbers, their columns, an empty target, what each is for.
-
-    Text that a spreadsheet would run is changed, unless formulas are to be kept.
-    """
+    """Write rows to label as CSV: their numbers, columns, an empty target, and purposes."""
     rows = [each.row for each in questions]
     number, purpose = _own_names(labeling)
     columns: dict[str, Any] = {
@@ -207,19 +200,13 @@ def write_questions(
 
 
 def read_answers(labeling: Labeling, path: Path, options: ReadOptions) -> dict[int, str]:
-    """Return the classes that people filled in, by number of row.
-
-    The file is what `write_questions` wrote, in any format of tables. `TableError` if it is not,
-    or has two classes for a row.
-    """
-    number, _ = _own_names(labeling)
-    target = labeling.settings.target
+    """Return the classes that people filled in, by row number, or raise `TableError`."""
+    number, target = _own_names(labeling)[0], labeling.settings.target
     files = table_files([str(path)])
     options = replace(options, text=frozenset({number, target}))
     table = read_table(files, found_options(files, options))
-    names = {name.removeprefix("'"): name for name in table.column_names} | {
-        name: name for name in table.column_names
-    }
+    every = table.column_names
+    names = {name.removeprefix("'"): name for name in every} | {name: name for name in every}
     for name in (number, target):
         if name not in names:
             raise TableError(
@@ -234,7 +221,15 @@ def read_answers(labeling: Labeling, path: Path, options: ReadOptions) -> dict[i
     for text, label in zip(rows, classes, strict=True):
         if label.strip() in unanswered:
             continue
-        row = _row(text, number)
+        try:
+            row = int(text)
+        except ValueError:
+            raise TableError(
+                f"{text!r} in column {number!r} is not a row number.",
+                "Keep the numbers that --next has written.",
+                code="value",
+                column=number,
+            ) from None
         if answers.setdefault(row, label) != label:
             raise TableError(
                 f"Row {row} has two classes in {files[0].name}: {answers[row]!r} and {label!r}.",
@@ -254,18 +249,6 @@ def _own_names(labeling: Labeling) -> tuple[str, str]:
     return number, purpose
 
 
-def _row(text: str, column: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise TableError(
-            f"{text!r} in column {column!r} is not a row number.",
-            "Keep the numbers that --next has written.",
-            code="value",
-            column=column,
-        ) from None
-
-
 def asked_of(folder: Path, study: Study) -> Asked | None:
     """Return what was asked and answered about the results in a folder; None if nothing was."""
     if not (folder / LABELS).exists():
@@ -273,31 +256,26 @@ def asked_of(folder: Path, study: Study) -> Asked | None:
     stored = stored_labels(folder)
     if stored["fit"] != study.made:  # its answers are about another model
         return None
-    names = [facts.name for facts in study.data.classes]
     try:
-        standing = stored["standing"]
-        return Asked(
-            Standing(**standing | {"interval": tuple(standing["interval"])}),
-            [(float(low), float(high)) for low, high in stored["history"]],
-            {int(row): names[code] for row, code in stored["answers"]},
-            {int(row): (names[first], names[second]) for row, first, second in stored["decide"]},
-            [int(row) for row in stored["train"]],
-        )
-    except (IndexError, KeyError, TypeError, ValueError):
-        raise _damaged(folder / LABELS) from None
+        parts = {field.name: stored[field.name] for field in fields(Asked)}
+        asked: Asked = from_json(Asked, parts, LABELS)
+    except (KeyError, ValueError):
+        raise _damaged(folder) from None
+    return asked
 
 
 def stored_labels(folder: Path) -> dict[str, Any]:
     """Return what was stored about labels for the results in a folder, besides the audit."""
-    path = folder / LABELS
     try:
-        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))["labeling"]
+        text = (folder / LABELS).read_text(encoding="utf-8")
+        content: dict[str, Any] = json.loads(text)["labeling"]
         if not isinstance(content["place"], str):
             raise TypeError
     except (KeyError, TypeError, ValueError, RecursionError):
-        raise _damaged(path) from None
+        raise _damaged(folder) from None
     return content
 
 
-def _damaged(path: Path) -> ModelFileError:
+def _damaged(folder: Path) -> ModelFileError:
+    path = folder / LABELS
     return ModelFileError(f"{path} is damaged. Restore it; or rename it, and start again.")

@@ -2,7 +2,7 @@
 // answer a row that nobody has seen.
 (() => {
   const work = document.getElementById("work");
-  const said = document.getElementById("said");
+  const message = document.getElementById("message");
   let busy = false;
 
   const ask = async (button) => {
@@ -20,11 +20,11 @@
       if (response.status === 404) throw new Error();
       const answer = await response.json();
       work.innerHTML = answer.work;
-      said.textContent = answer.said;
+      message.textContent = answer.message;
       work.querySelector("h2").focus({ preventScroll: true });
       document.getElementById("asked").scrollIntoView({ block: "nearest" });
     } catch {
-      said.textContent =
+      message.textContent =
         "The program that made this page does not answer. Nothing that was stored is lost: run " +
         "neverworse label again, and open the address that it prints.";
     }

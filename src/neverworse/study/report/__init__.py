@@ -8,21 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from neverworse._files import write_whole
-from neverworse._words import MISSING, count, decimal, grouped, number, percent, signed
+from neverworse._words import MISSING, count, decimal, grouped, number, percent
 from neverworse.pages import Markup, drawing_style, estimate, exact, name, render
-from neverworse.study._study import (
-    ChangedRow,
-    Coefficient,
-    ConfidentFacts,
-    Curve,
-    Numbers,
-    Study,
-    VerdictKind,
-)
+from neverworse.study._study import Coefficient, Estimate, Numbers, Study, VerdictKind
 from neverworse.study.report import _charts
 
-# In the order of the questions of somebody who has to use the model, and then to defend it. Each
-# has a template of its name.
+# In the order of a reader's questions: how to use the model, then how to defend it. Each has a
+# template of its name.
 SECTIONS = {
     "numbers": "How good it is",
     "model": "The model in the file",
@@ -39,7 +31,7 @@ SECTIONS = {
     "data": "Data",
     "reproduction": "How to reproduce this",
 }
-# What the badge says, and its colour: green is for a projected model that is to be used.
+# Text and colour of the badge: green means that the projected model should be used.
 BADGES: dict[VerdictKind, tuple[str, str]] = {
     "projected": ("Never worse", "good"),
     "nothing to gain": ("Same as supervised", "neutral"),
@@ -58,20 +50,23 @@ MOST_WEIGHTS = 20  # weights that are drawn
 def page(study: Study, asked: Any = None) -> str:
     """Return a study as one HTML page: no network, light and dark, fit for print.
 
-    What was asked and answered since is what `neverworse.study.asked_of` finds.
+    `asked` has the labels since the fit, as `neverworse.study.asked_of` finds them.
     """
-    absent = {
-        "numbers": study.comparison is None,
-        "asked": asked is None or not (asked.decide or asked.train),
-        "curves": study.unlabeled_curve is None and study.labeled_curve is None,
-        "changes": not study.changes.n_changed,
-        "coefficients": not study.coefficients,
-        "notes": not study.notes,
+    present = {
+        "numbers": study.comparison is not None,
+        "asked": asked is not None and (asked.decide or asked.train),
+        "comparison": study.comparison is not None,
+        "curves": study.unlabeled_curve is not None or study.labeled_curve is not None,
+        "importance": study.importance is not None,
+        "coefficients": study.coefficients,
+        "changes": study.changes.n_changed,
+        "notes": study.notes,
     }
-    standing = _standing(study)
+    standing = "never worse" if study.certificate["holds"] else "not guaranteed"
+    standing = "same" if study.certificate["reason"] else standing
     is_unproved = study.verdict.kind == "projected" and standing != "never worse"
     weights = sorted(study.coefficients, key=_effect, reverse=True)
-    positive = study.data.positive
+    positive, several = study.data.positive, len(study.data.classes) > 2
     of_positive = [each for each in weights if positive in (None, each.class_name)]
     with drawing_style():
         return render(
@@ -79,11 +74,7 @@ def page(study: Study, asked: Any = None) -> str:
             "report.html",
             study=study,
             asked=asked,
-            sections={
-                key: title
-                for key, title in SECTIONS.items()
-                if not absent.get(key, getattr(study, key, True) is None)
-            },
+            sections={key: title for key, title in SECTIONS.items() if present.get(key, True)},
             badge=UNPROVED if is_unproved else BADGES[study.verdict.kind],
             standing=standing,
             to_look_at=grouped({each.name: each.look for each in study.data.columns}),
@@ -91,32 +82,23 @@ def page(study: Study, asked: Any = None) -> str:
             n_weights=len(of_positive),
             drawn_weights=[each for each in of_positive[:MOST_WEIGHTS] if _effect(each) > 0],
             moved=any(each.supervised != each.projected for each in weights),
-            several=len(study.data.classes) > 2,
-            clipped=_clipped(len(study.data.classes)),
+            several=several,
+            clipped="projected onto the simplex" if several else "clipped to [0, 1]",
             charts=_charts,
             looks=_charts.looks,
             rows=sys.modules[__name__],
             LARGEST_MATRIX=LARGEST_MATRIX,
             MOST_SCORES=MOST_SCORES,
             MOST_WEIGHTS=MOST_WEIGHTS,
+            SAME=Estimate(0.0, 0.0, 0.0),
         )
 
 
-def _clipped(n_classes: int) -> str:
-    return "projected onto the simplex" if n_classes > 2 else "clipped to [0, 1]"
-
-
 def write_report(study: Study, path: str | Path, asked: Any = None) -> None:
-    """Write `page` to a file, whole or not at all; what is there is replaced."""
+    """Write `page` to a file, whole or not at all; an existing one is replaced."""
     # Half a surrogate pair, which a column name may contain, is no character.
     content = page(study, asked).encode("utf-8", errors="replace")
     write_whole(Path(path), lambda file: file.write(content))
-
-
-def _standing(study: Study) -> str:
-    if study.certificate["reason"]:
-        return "same"
-    return "never worse" if study.certificate["holds"] else "not guaranteed"
 
 
 def _effect(each: Coefficient) -> float:
@@ -124,19 +106,18 @@ def _effect(each: Coefficient) -> float:
 
 
 def measures(study: Study, numbers: Numbers) -> Iterator[Row]:
-    """Yield how well a model predicts held-out rows, beside always answering with one class."""
+    """Yield how well a model predicts held-out rows, compared with always predicting one class."""
     assert study.comparison is not None
     positive = study.data.positive
     always = study.comparison.baseline.measures(positive)
     for (what, of, found), (*_, other) in zip(numbers.measures(positive), always, strict=True):
-        title = Markup.escape(what[0].upper() + what[1:]) + (
-            Markup(" of ") + name(of) if of else ""
-        )
+        title = Markup.escape(what[0].upper() + what[1:])
+        title += Markup(" of ") + name(of) if of else ""
         yield [title, estimate(found), MISSING if other is None else score(other.value)]
 
 
 def confusion(numbers: Numbers) -> Iterator[Row]:
-    """Yield held-out rows by their class and by the predicted one; wrong ones stand out."""
+    """Yield held-out rows by their class and by the predicted one; errors are bold."""
     for k, counts in enumerate(numbers.confusion):
         row: Row = [name(numbers.classes[k].name)]
         for m, n in enumerate(counts):
@@ -144,44 +125,6 @@ def confusion(numbers: Numbers) -> Iterator[Row]:
             cell = exact(n, f"{n:,.1f}".removesuffix(".0")) + f" ({share})"
             row.append(Markup("<b>{}</b>").format(cell) if n and k != m else cell)
         yield row
-
-
-def candidates(found: ConfidentFacts) -> Iterator[Row]:
-    """Yield the candidates of the stacked model, and the step towards each."""
-    for each in found.candidates:
-        change = exact(each.difference, signed(decimal(each.difference)))
-        yield [name(each.name), change, exact(each.step, decimal(each.step, 2))]
-
-
-def curve(found: Curve) -> Iterator[Row]:
-    """Yield errors and losses of all methods at each size."""
-    for k, size in enumerate(found.sizes):
-        errors, losses = (
-            [estimate(getattr(line, measure)[k]) for line in found.lines]
-            for measure in ("error", "loss")
-        )
-        yield [exact(size), *errors, *losses]
-
-
-def changed_row(each: ChangedRow) -> Row:
-    """Return an unlabeled row whose predicted class changed."""
-    before, after = each.supervised_score, each.projected_score
-    return [
-        *map(name, (each.row, each.supervised, each.projected)),
-        *map(score, (before, after)),
-        exact(after - before, signed(decimal(after - before))),
-        score(each.soft_label),
-    ]
-
-
-def weight(each: Coefficient, several: bool, moved: bool) -> Row:
-    """Return a weight, in original units and per standard deviation; before and after if moved."""
-    row: Row = [name(each.feature), *([name(each.class_name)] if several else [])]
-    pairs = (each.supervised, each.projected), (each.supervised_scaled, each.projected_scaled)
-    for before, after in pairs:
-        change = exact(after - before, signed(number(after - before)))
-        row += [exact(before), exact(after), change] if moved else [exact(after)]
-    return row
 
 
 def settings(study: Study) -> Iterator[tuple[str, Markup]]:
@@ -225,7 +168,7 @@ def certificate(study: Study) -> Iterator[tuple[str, Markup | str]]:
 
 
 def certified_rows(study: Study) -> str:
-    """Return the rows that the certificate is about, in words."""
+    """Return the rows that the certificate is about."""
     n_labeled, n_unlabeled = study.certificate["n_labeled"], study.certificate["n_unlabeled"]
     if study.certificate["rows"] == "unlabeled":
         return f"the {count(n_unlabeled, 'unlabeled row')}"
@@ -237,5 +180,5 @@ def _between(low: float, high: float) -> Markup:
 
 
 def score(value: float) -> Markup:
-    """Return a number as those above and below it."""
+    """Return a number with three decimals, which carries all its digits."""
     return exact(value, decimal(value))

@@ -14,8 +14,6 @@ from neverworse.pages import COLOURS, SMALL, Chart, canvas, number_axis
 from neverworse.study._study import (
     CalibrationBin,
     Coefficient,
-    ColumnImportance,
-    Comparison,
     Curve,
     Estimate,
     Scores,
@@ -34,7 +32,7 @@ DOTS: dict[str, Any] = {"linewidth": 1.8, "markersize": 9, "markeredgewidth": 1.
 
 @dataclass(frozen=True)
 class Look:
-    """How a method looks: shapes differ as well, for print without colour."""
+    """Colour, marker and line of a method; markers differ as well, for print without colour."""
 
     role: str
     marker: str
@@ -57,19 +55,19 @@ OTHERS = (
 
 
 def looks(methods: Iterable[str]) -> dict[str, Look]:
-    """Return how each method looks: supervised and projected the same everywhere."""
+    """Return the looks of methods: those of supervised and projected never change."""
     known, others = {"supervised": SUPERVISED, "projected": PROJECTED}, cycle(OTHERS)
     return {method: known.get(method) or next(others) for method in methods}
 
 
 def bounds_chart(best: float, worst: float) -> Chart:
-    """Draw in what interval the difference of two losses lies, whatever the labels."""
+    """Draw the interval of the difference of two losses, over all labelings."""
     low, high = min(best, 0.0), max(worst, 0.0)
     chart, ax = canvas(140, left=28, right=28, top=4, bottom=46)
     reach = (high - low) or 1.0
-    ax.set_xlim(low - 0.04 * reach, high + 0.04 * reach)
-    ax.set_ylim(-1.0, 3.6)
-    ax.set_yticks([])
+    limits = low - 0.04 * reach, high + 0.04 * reach
+    label = "difference from the loss of the supervised model"
+    ax.set(xlim=limits, ylim=(-1.0, 3.6), yticks=[], xlabel=label)
     ax.spines["left"].set_visible(False)
     number_axis(ax.xaxis)
     ax.xaxis.grid(False)
@@ -80,25 +78,18 @@ def bounds_chart(best: float, worst: float) -> Chart:
     for value, height, case in ((best, 2.2, "best"), (worst, 0.9, "worst")):
         # Towards the side with more room.
         side = ("left", "center", "right")[min(2, int(3.0 * (value - low) / reach))]
-        ax.text(value, height, f"in the {case} case {_lower(value)}", ha=side)
-    ax.set_xlabel("difference from the loss of the supervised model")
+        way = "lower" if value <= 0 else "higher"
+        ax.text(value, height, f"in the {case} case {number(abs(value))} {way}", ha=side)
     chart.titles["range"] = f"between {number(best)} and {number(worst)}"
     chart.description = (
-        f"Whatever the labels, the loss differs by between {number(best)} and {number(worst)} "
-        "from that of the supervised model, which is at 0. Below 0 is better."
+        f"Whatever the labels, the loss differs by {chart.titles['range']} from that of the "
+        "supervised model, which is at 0. Below 0 is better."
     )
     return chart
 
 
-def _lower(difference: float) -> str:
-    return f"{number(abs(difference))} {'lower' if difference <= 0 else 'higher'}"
-
-
 def scores_chart(scores: Scores, *, cut: bool, moved: bool = True) -> Chart:
-    """Draw how each group of rows scores: projected as an area, supervised as a line.
-
-    With a cut, a score of one half is marked. Where nothing moved, one model is enough.
-    """
+    """Draw histograms of scores, the supervised ones if they moved, and a score of 0.5 as a cut."""
     n_groups = len(scores.groups)
     chart, ax = canvas(RIDGE * n_groups + 58, left=128, top=14)
     edges = np.asarray(scores.edges)
@@ -118,27 +109,22 @@ def scores_chart(scores: Scores, *, cut: bool, moved: bool = True) -> Chart:
         ax.stairs(after, edges, baseline=base, fill=True, color=PROJECTED.colour, alpha=0.35)
         ax.stairs(after, edges, baseline=base, color=PROJECTED.colour)
         if moved:
-            line = {"color": SUPERVISED.colour, "linewidth": 1.6, "linestyle": SUPERVISED.line}
-            ax.stairs(before, edges, baseline=base, **line)
+            colour, line = SUPERVISED.colour, SUPERVISED.line
+            ax.stairs(before, edges, baseline=base, color=colour, linewidth=1.6, linestyle=line)
         beside: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "ha": "right"}
         beside |= {"textcoords": "offset points", "fontsize": SMALL, "annotation_clip": False}
-        name, n_rows = short(group.name, LONGEST_GROUP), count(group.n_rows, "row")
+        name = chart.placeholder(short(group.name, LONGEST_GROUP))
+        n_rows = chart.placeholder(count(group.n_rows, "row"))
         weight = "bold" if k == 0 else None  # the rows that should score 1
-        ax.annotate(
-            chart.placeholder(name), (0, base), (-10, 24), color=INK, fontweight=weight, **beside
-        )
-        ax.annotate(chart.placeholder(n_rows), (0, base), (-10, 9), color=SOFT, **beside)
-    ax.set_xlim(edges[0], edges[-1])
-    ax.set_ylim(0.0, n_groups)
-    ax.set_yticks([])
+        ax.annotate(name, (0, base), (-10, 24), color=INK, fontweight=weight, **beside)
+        ax.annotate(n_rows, (0, base), (-10, 9), color=SOFT, **beside)
+    label = chart.placeholder(f"score for {short(scores.class_name, 40)}")
+    ax.set(xlim=edges[[0, -1]], ylim=(0.0, n_groups), yticks=[], xlabel=label)
     ax.spines["left"].set_visible(False)
     number_axis(ax.xaxis, 6)
     ax.xaxis.grid(False)
-    ax.set_xlabel(chart.placeholder(f"score for {short(scores.class_name, 40)}"))
-    groups = (f"{group.name}, {count(group.n_rows, 'row')}" for group in scores.groups)
-    chart.description = (
-        f"How rows score for {scores.class_name} by either model: {'; '.join(groups)}."
-    )
+    groups = "; ".join(f"{each.name}, {count(each.n_rows, 'row')}" for each in scores.groups)
+    chart.description = f"How rows score for {scores.class_name} by either model: {groups}."
     return chart
 
 
@@ -197,8 +183,7 @@ def curve_chart(curve: Curve, measure: Literal["error", "loss"]) -> Chart:
     ax.set_xscale("symlog", linthresh=min(size for size in curve.sizes if size), linscale=0.5)
     ax.set_xticks(curve.sizes, [f"{size:,}" for size in curve.sizes])
     ax.set_xticks([], minor=True)
-    ax.set_xlabel(f"{curve.rows} rows in training")
-    ax.set_ylabel(MEASURES[measure])
+    ax.set(xlabel=f"{curve.rows} rows in training", ylabel=MEASURES[measure])
     chart.description = f"{MEASURES[measure].capitalize()} over {curve.rows} rows. " + " ".join(
         f"{line.method}: {decimal(getattr(line, measure)[0].value)} at {curve.sizes[0]:,}, "
         f"{decimal(getattr(line, measure)[-1].value)} at {curve.sizes[-1]:,}."
@@ -207,33 +192,10 @@ def curve_chart(curve: Curve, measure: Literal["error", "loss"]) -> Chart:
     return chart
 
 
-def errors_chart(comparison: Comparison) -> Chart:
-    """Draw the error of each method, and a line for always answering with one class."""
-    errors = [(each.method, each.numbers.error) for each in comparison.methods]
-    return _intervals(errors, MEASURES["error"], comparison.baseline.error.value)
-
-
-def differences_chart(comparison: Comparison) -> Chart | None:
-    """Draw how the error of each method differs from the first one's; None if none does."""
-    differences = [
-        (each.method, each.error_difference)
-        for each in comparison.methods
-        if each.error_difference is not None
-    ]
-    if all(each == Estimate(0.0, 0.0, 0.0) for _, each in differences):
-        return None
-    return _intervals(differences, "Δ error vs. supervised", 0.0)
-
-
-def importance_chart(columns: Sequence[ColumnImportance], label: str) -> Chart:
-    """Draw how much a model relies on each column of the table."""
-    return _intervals([(each.column, each.increase) for each in columns], label, 0.0, PROJECTED)
-
-
-def _intervals(
+def intervals_chart(
     estimates: Sequence[tuple[str, Estimate]],
     label: str,
-    reference: float,
+    reference: float = 0.0,
     look: Look | None = None,
 ) -> Chart:
     """Draw a dot and an interval for each method or column, and a line to compare them with."""
@@ -250,9 +212,8 @@ def _intervals(
     number_axis(ax.xaxis, 4)
     ax.yaxis.grid(True)
     ax.set_xlabel(label)
-    chart.description = f"{label}. " + " ".join(
-        f"{name}: {decimal(each.value)}." for name, each in estimates
-    )
+    values = (f"{name}: {decimal(each.value)}." for name, each in estimates)
+    chart.description = f"{label}. {' '.join(values)}"
     return chart
 
 
@@ -271,12 +232,11 @@ def calibration_chart(bins: Sequence[CalibrationBin], positive: str) -> Chart:
         for each in bins
     ]
     chart.titles["bins"] = ["", *titles]
-    ax.set_xlim(-0.03, 1.03)
-    ax.set_ylim(-0.03, 1.03)
+    label = chart.placeholder(f"predicted probability of {short(positive, 34)}")
+    limits = -0.03, 1.03
+    ax.set(xlim=limits, ylim=limits, xlabel=label, ylabel="share of held-out rows")
     number_axis(ax.xaxis)
     number_axis(ax.yaxis)
-    ax.set_xlabel(chart.placeholder(f"predicted probability of {short(positive, 34)}"))
-    ax.set_ylabel("share of held-out rows")
     chart.description = "Calibration on held-out rows. " + " ".join(
         f"Predicted {decimal(each.predicted, 2)}, observed {decimal(each.observed.value, 2)}."
         for each in bins
