@@ -97,7 +97,7 @@ def remove_unfinished() -> None:
 
 
 @contextlib.contextmanager
-def only_one(folder: Path, *, wait: bool = False) -> Iterator[None]:
+def only_one(folder: Path, *, wait: bool = False, lock: str = LOCK) -> Iterator[None]:
     """Keep others from writing to a folder, until this process has left it or died.
 
     The folder is made if need be. If nothing was put into it, what was made is removed. Unless we
@@ -105,14 +105,14 @@ def only_one(folder: Path, *, wait: bool = False) -> Iterator[None]:
     """
     made = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
-        file = _locked(folder, wait)
+        file = _locked(folder / lock, wait)
         try:
             yield
         finally:
             if sys.platform == "win32":  # which removes no file that anybody has open
                 file.close()
             with contextlib.suppress(OSError):
-                (folder / LOCK).unlink()
+                (folder / lock).unlink()
             file.close()
     finally:
         with contextlib.suppress(OSError):  # not empty: there are results, perhaps of others
@@ -120,32 +120,34 @@ def only_one(folder: Path, *, wait: bool = False) -> Iterator[None]:
                 path.rmdir()
 
 
-def _locked(folder: Path, wait: bool) -> BinaryIO:
-    """Return the open file by whose lock others know that the folder is taken."""
+def _locked(path: Path, wait: bool) -> BinaryIO:
+    """Return the locked file, open."""
     while True:
-        file = _opened(folder)
-        # Of a file that was removed before it was locked, others know nothing.
-        if _lock(file) and _is_there(folder / LOCK, file):
+        file = _opened(path)
+        # A file that was removed before it was locked keeps nobody away.
+        if _lock(file) and _is_there(path, file):
             return file
-        gone = not _is_there(folder / LOCK, file)
+        removed = not _is_there(path, file)
         file.close()
-        if not wait and not gone:
+        if not wait and not removed:
             raise BlockingIOError(
-                f"Another run is writing to {folder}. Wait for it, or choose another folder."
+                f"Another run is writing to {path.parent}. Wait for it, or choose another folder."
             )
         time.sleep(_PAUSE)
 
 
-def _opened(folder: Path) -> BinaryIO:
-    """Open the file of the lock in a folder, which is made if need be."""
-    for _ in range(_TRIES):
-        # Between any two steps of these, another run may remove the folder that it made. While it
+def _opened(path: Path) -> BinaryIO:
+    """Open a file in a folder, which is made if need be."""
+    for attempt in range(_TRIES):
+        # Between any two of these steps, another run may remove the folder that it made. While it
         # does, Windows permits nothing there.
-        with contextlib.suppress(FileNotFoundError, FileExistsError, PermissionError):
-            folder.mkdir(parents=True, exist_ok=True)
-            return (folder / LOCK).open("ab")
-    folder.mkdir(parents=True, exist_ok=True)
-    return (folder / LOCK).open("ab")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            return path.open("ab")
+        except (FileNotFoundError, FileExistsError, PermissionError):
+            if attempt == _TRIES - 1:
+                raise
+    raise AssertionError
 
 
 def _lock(file: BinaryIO) -> bool:
