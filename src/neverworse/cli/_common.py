@@ -45,12 +45,12 @@ def exit_code(error: Exception) -> int | None:
     tables = sys.modules.get("neverworse.tables")  # no error is of a module that is not imported
     if tables is None:
         return None
-    codes = {
-        tables.TableError: BAD_TABLE,
-        tables.ModelFileError: BAD_MODEL,
-        tables.PlanError: USAGE,
-    }
-    return next((code for kind, code in codes.items() if isinstance(error, kind)), None)
+    codes = (
+        (tables.TableError, BAD_TABLE),
+        (tables.ModelFileError, BAD_MODEL),
+        (tables.PlanError, USAGE),
+    )
+    return next((code for kind, code in codes if isinstance(error, kind)), None)
 
 
 @contextlib.contextmanager

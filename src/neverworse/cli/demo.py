@@ -10,7 +10,7 @@ import shutil
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer
@@ -39,27 +39,19 @@ PICTURE, N_LABELED, N_ROWS = "constraint-set.png", 4, 40
 TABLE, CLINICS = "patients.csv", ("north", "south", "east")
 FIRST_DAY, N_DAYS = "2024-01-01", 400
 EMPTY_SHARE = 0.03  # of the cells
-
-
-class Problem(NamedTuple):
-    """Standardised rows, and the labels of the training rows before and after hiding most."""
-
-    X_train: Matrix
-    y_train: AnyArray
-    y_known: AnyArray  # -1 where the label is hidden
-    X_test: Matrix
-    y_test: AnyArray
+Rows = tuple[Matrix, AnyArray]  # with their true labels
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Print the comparison and the certificate, and save the picture and a table to try."""
     common.check_folder(arguments.out)
-    problem = hide_labels(arguments.labels, arguments.seed)
+    train, test, y_known = hide_labels(arguments.labels, arguments.seed)
     print(f"neverworse {__version__}: breast cancer data of scikit-learn, seed {arguments.seed}\n")
     with common.without_convergence_warnings():
-        projected = ProjectedLeastSquaresClassifier().fit(problem.X_train, problem.y_known)
-        _print_comparison(problem, projected, arguments.labels)
-    _print_certificate(problem, projected)
+        projected = ProjectedLeastSquaresClassifier().fit(train[0], y_known)
+        icls = ICLSClassifier().fit(train[0], y_known)
+    _print_comparison(projected, icls, train, test, arguments.labels)
+    _print_certificate(projected, *train)
     arguments.out.mkdir(parents=True, exist_ok=True)
     if find_spec("matplotlib") is None:
         print(f"No picture: matplotlib is missing. {install('plots')}")
@@ -84,25 +76,29 @@ def _program() -> str:
     return str(called) if sys.platform == "win32" else shlex.quote(str(called))
 
 
-def hide_labels(n_labels: int, seed: int) -> Problem:
-    """Split and standardise the data, and hide all but some labels of the training rows."""
+def hide_labels(n_labels: int, seed: int) -> tuple[Rows, Rows, AnyArray]:
+    """Return standardised training and test rows, and training labels of which most are -1."""
     X, y = load_breast_cancer(return_X_y=True)
     X_train, X_test, y_train, y_test = train_test_split(
         X, y, train_size=N_DEMO, stratify=y, random_state=seed
     )
     y_known = mask_labels(y_train, n_labeled=n_labels, stratify=True, random_state=seed)
     scaler = StandardScaler().fit(X_train)  # on labeled and unlabeled rows
-    return Problem(scaler.transform(X_train), y_train, y_known, scaler.transform(X_test), y_test)
+    return (scaler.transform(X_train), y_train), (scaler.transform(X_test), y_test), y_known
 
 
 def _print_comparison(
-    problem: Problem, projected: ProjectedLeastSquaresClassifier, n_labels: int
+    projected: ProjectedLeastSquaresClassifier,
+    icls: ICLSClassifier,
+    train: Rows,
+    test: Rows,
+    n_labels: int,
 ) -> None:
-    X, y = problem.X_train, problem.y_train
+    X, y = train
     alpha = projected.certificate_.penalty
     text = (
         f"Of the {len(y)} training rows, {n_labels} keep their labels, and the other "
-        f"{len(y) - n_labels} are unlabeled. {len(problem.y_test)} test rows are held out. The "
+        f"{len(y) - n_labels} are unlabeled. {len(test[1])} test rows are held out. The "
         f"{X.shape[1]} features are standardised on the training rows. The supervised classifier "
         f"is least squares on the {n_labels} labels with the ridge penalty alpha = {alpha:.4g}, "
         "chosen by leave-one-out; the constraint set and the loss of the guarantee have the same "
@@ -114,11 +110,11 @@ def _print_comparison(
     for name, trained_on, classifier in (
         ("supervised", f"{n_labels} labels", projected.supervised_),
         ("projected", both, projected),
-        ("ICLS", both, ICLSClassifier().fit(X, problem.y_known)),
+        ("ICLS", both, icls),
         ("oracle", f"{len(y)} labels", LeastSquaresClassifier(alpha).fit(X, y)),
     ):
         row = [name, trained_on]
-        for part, truth in ((X, y), (problem.X_test, problem.y_test)):
+        for part, truth in (train, test):
             row.append(f"{(classifier.predict(part) != truth).mean():.1%}")
             row.append(f"{_total_loss(classifier, part, truth) / len(truth):.4f}")
         rows.append(row)
@@ -138,12 +134,11 @@ def _total_loss(classifier: LinearClassifier, X: Matrix, y: AnyArray) -> float:
     return float(((class_scores(classifier, X)[:, 1] - y) ** 2).sum())
 
 
-def _print_certificate(problem: Problem, projected: ProjectedLeastSquaresClassifier) -> None:
+def _print_certificate(projected: ProjectedLeastSquaresClassifier, X: Matrix, y: AnyArray) -> None:
     print("\nCertificate of projected (here, losses are sums over the training rows)\n")
     print(common.wrapped(projected.certificate_.summary(), "  "))
     before, after = (
-        _total_loss(model, problem.X_train, problem.y_train)
-        + projected.certificate_.penalty * float((model.coef_**2).sum())
+        _total_loss(model, X, y) + projected.certificate_.penalty * float((model.coef_**2).sum())
         for model in (projected.supervised_, projected)
     )
     text = (

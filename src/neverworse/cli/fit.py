@@ -106,7 +106,14 @@ def settings_of(arguments: argparse.Namespace) -> FitSettings:
     given = {k: tuple(v) if isinstance(v, list) else v for k, v in given.items() if v is not None}
     given["prior"] = common.parse_prior(arguments.prior)
     if arguments.columns is not None:
-        given["columns"] = columns_of(arguments)
+        columns = tables.read_plan(arguments.columns)
+        if arguments.target in columns:
+            raise common.CommandError(
+                f"--target and the plan {arguments.columns} both name the column "
+                f"{arguments.target!r}. Remove it from the plan."
+            )
+        roles = (arguments.id, arguments.weight)  # they come before the plan
+        given["columns"] = {name: plan for name, plan in columns.items() if name not in roles}
     try:
         given["model"] = named(arguments.model)
         if arguments.candidates is not None:
@@ -301,17 +308,6 @@ def columns_to_check(looks: Mapping[str, str]) -> Iterator[str]:
         yield common.wrapped(f"{names}: {look}", "- ", "  ")
 
 
-def columns_of(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    """Return the columns in the plan that --columns names; --id and --weight come before it."""
-    columns = tables.read_plan(arguments.columns)
-    if arguments.target in columns:
-        raise common.CommandError(
-            f"--target and the plan {arguments.columns} both name the column "
-            f"{arguments.target!r}. Remove it from the plan."
-        )
-    return {k: v for k, v in columns.items() if k not in (arguments.id, arguments.weight)}
-
-
 def show_plan(
     arguments: argparse.Namespace, table: pa.Table | tables.StoredTable, settings: FitSettings
 ) -> None:
@@ -323,14 +319,11 @@ def show_plan(
     if arguments.plan:
         text = json.dumps(plan, ensure_ascii=False, indent=1)
         write_whole(Path(arguments.plan), lambda file: file.write(f"{text}\n".encode()))
-    lines = list(_plan(plan["columns"]))
-    if arguments.plan:
-        lines += [f"\nWritten: {arguments.plan}. Edit it, and use it: --columns {arguments.plan}"]
-    common.print_results(arguments, plan, lines)
+    common.print_results(arguments, plan, _plan(arguments, plan["columns"]))
     tables.check_readable(plans)
 
 
-def _plan(columns: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+def _plan(arguments: argparse.Namespace, columns: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     rows = [
         (
             name,
@@ -347,3 +340,5 @@ def _plan(columns: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     # Columns that cannot be read are left to the error that follows.
     looks = {name: each["look"] for name, each in columns.items() if each["kind"] in tables.KINDS}
     yield from columns_to_check(looks)
+    if arguments.plan:
+        yield f"\nWritten: {arguments.plan}. Edit it, and use it: --columns {arguments.plan}"

@@ -59,8 +59,18 @@ def predict(arguments: argparse.Namespace) -> None:
     )
     _write(arguments, batches)
     _print_notes(arguments, noticed.sentences())
-    if arguments.out is not None:
-        _print_counts(arguments, noticed)
+    if arguments.out is None:
+        return
+    facts = {
+        "out": str(arguments.out),
+        "n_rows": noticed.n_rows,
+        "classes": dict(noticed.classes),
+        "ignored_columns": list(noticed.extra),
+        "new_levels": {name: dict(found) for name, found in noticed.new_levels.items()},
+    }
+    classes = ", ".join(f"{name}: {n:,}" for name, n in noticed.classes.items())
+    line = f"Written: {arguments.out}, {count(noticed.n_rows, 'row')} ({classes})"
+    common.print_results(arguments, facts, [common.plain(line)])
 
 
 def _write(arguments: argparse.Namespace, batches: Iterator[pa.Table]) -> None:
@@ -83,19 +93,6 @@ def _print_notes(arguments: argparse.Namespace, notes: Iterable[str]) -> None:
     if not arguments.quiet:
         for note in dict.fromkeys(notes):
             print(f"neverworse {arguments.command}: note: {common.plain(note)}", file=sys.stderr)
-
-
-def _print_counts(arguments: argparse.Namespace, noticed: Noticed) -> None:
-    facts = {
-        "out": str(arguments.out),
-        "n_rows": noticed.n_rows,
-        "classes": dict(noticed.classes),
-        "ignored_columns": list(noticed.extra),
-        "new_levels": {name: dict(found) for name, found in noticed.new_levels.items()},
-    }
-    classes = ", ".join(f"{name}: {n:,}" for name, n in noticed.classes.items())
-    line = f"{count(noticed.n_rows, 'row')} ({classes}) in {arguments.out}"
-    common.print_results(arguments, facts, [common.plain(line)])
 
 
 def audit(arguments: argparse.Namespace) -> int:
