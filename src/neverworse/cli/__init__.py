@@ -212,10 +212,9 @@ def build_parser() -> tuple[argparse.ArgumentParser, dict[str, Command]]:
     commands = parser.add_subparsers(
         title="commands", dest="command", metavar="COMMAND", parser_class=Command
     )
-    parsers = {name: commands.add_parser(name, help=line) for name, (*_, line) in COMMANDS.items()}
-    for name, command in parsers.items():
-        getattr(_options, f"add_{name}")(command)
-    return parser, parsers
+    for name, (*_, line) in COMMANDS.items():
+        getattr(_options, f"add_{name}")(commands.add_parser(name, help=line))
+    return parser, commands.choices
 
 
 def _print_versions() -> int:

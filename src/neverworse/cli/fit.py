@@ -202,7 +202,8 @@ def _comparison(study: Study) -> Iterator[str]:
     comparison = study.comparison
     assert comparison is not None
     at = ", all at a threshold of 0.5" if study.model.has_threshold else ""
-    repeats = f" x {comparison.n_repeats}" if comparison.n_repeats > 1 else ""
+    n_repeats = comparison.n_repeats
+    repeats = f" repeated {n_repeats} times" if n_repeats > 1 else ""
     yield common.wrapped(
         f"Cross-validated on {count(comparison.n_labeled, 'labeled row')}, "
         f"{comparison.n_folds} folds{repeats}, with "
@@ -213,7 +214,7 @@ def _comparison(study: Study) -> Iterator[str]:
         difference = method.error_difference
         shown = "" if difference is None else interval(difference, sign=True)
         rows.append((method.method, *_four(method.numbers), shown))
-    head = ("method", "error", "balanced", "AUC", "Brier", "Δ error vs. supervised")
+    head = ("method", "error", "bal. acc.", "AUC", "Brier", "Δ error vs. supervised")
     yield common.aligned(head, rows, right=range(1, 6))
     for name, why in comparison.failures.items():
         yield common.wrapped(f"Left out, because its fit failed: {name}. {why}")

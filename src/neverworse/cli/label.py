@@ -139,10 +139,9 @@ def _ask(arguments: argparse.Namespace, labeling: Labeling) -> Done:
     written = (
         f"Written: {arguments.out}, with {count(len(questions), 'row')} to label "
         f"({counts['decide']:,} to decide, {counts['train']:,} to train). Fill in column "
-        f"{labeling.settings.target!r} ({' or '.join(labeling.target.class_names)}), then: "
-        f"{_record_command(arguments)}"
+        f"{labeling.settings.target!r} ({' or '.join(labeling.target.class_names)}), then:"
     )
-    return facts, [written, *filter(None, [labeling.note])]
+    return facts, [written, f"  {_record_command(arguments)}", *filter(None, [labeling.note])]
 
 
 def _check_replaceable(arguments: argparse.Namespace, labeling: Labeling) -> None:
