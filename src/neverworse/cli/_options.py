@@ -45,8 +45,8 @@ def options(parser: Any, title: str | None = None) -> Add:
     """Return a function that adds an option to a parser, or to a group with a title.
 
     Its arguments are what to type, the help, and keywords of argparse. ``--json`` is a switch,
-    ``--id COLUMN`` takes a value, ``--protocol code|text`` one of several, and ``--drop COLUMN...``
-    one or more; ``TABLE...`` alone is positional. The help ends with the default.
+    ``--id COLUMN`` takes a value, ``--drop COLUMN...`` one or more, ``--protocol code|text`` one of
+    several (by default, the first), and ``TABLE...`` is positional. The default ends the help.
     """
     group = parser if title is None else parser.add_argument_group(title)
 
@@ -54,6 +54,7 @@ def options(parser: Any, title: str | None = None) -> Add:
         name, _, value = typed.partition(" ") if typed.startswith("-") else ("", "", typed)
         if "|" in value:
             settings["choices"] = value.split("|")
+            settings.setdefault("default", settings["choices"][0])
         elif value:
             settings["metavar"] = value.removesuffix("...")
         else:
@@ -138,7 +139,8 @@ def _dataset(text: str) -> str:
 def _add_reading(parser: argparse.ArgumentParser) -> None:
     add = options(parser, "reading tables")
     add("--delimiter C", "delimiter of CSV files (default: detected)", type=_delimiter)
-    add("--decimal .|,", "decimal mark of numbers (default: detected)")
+    decimal = "decimal mark of numbers, . or , (default: detected)"
+    add("--decimal C", decimal, choices=(".", ","))
     add("--encoding NAME", "encoding of text (default: UTF-8)", type=_encoding)
     missing = "a word that means a missing value, besides empty cells, NA, NaN and null; repeatable"
     add("--missing WORD", missing, action="append")
@@ -154,10 +156,11 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
 
 def add_fit(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Fit a classifier to a table in which the target is empty for most rows. The classifier is "
-        "never worse than one fitted to the labeled rows alone, in squared error on all rows, "
-        "whatever the missing labels are: a certificate says by how much it is better. Writes "
-        "model.skops, predictions.csv, certificate.json, study.json and report.html."
+        "Fit classifiers to a table in which the target is empty for most rows, and recommend one. "
+        "The projected classifier is never worse than the supervised one, fitted to the labeled "
+        "rows alone, in squared error on all rows, whatever the missing labels are; a certificate "
+        "says by how much it is better. Writes model.skops, predictions.csv, certificate.json, "
+        "study.json and report.html."
     )
     add = options(parser)
     add(
@@ -190,7 +193,8 @@ def _add_columns(add: Add) -> None:
     add("--drop COLUMN...", "columns to leave out")
     categories = "columns to treat as categories even if they look like numbers or dates"
     add("--categorical COLUMN...", categories)
-    add("--dates day-first|month-first", "order of ambiguous dates such as 01/02/2026")
+    dates = "order of ambiguous dates such as 01/02/2026"
+    add("--dates day-first|month-first", dates, default=None)
     add(
         "--plan FILE.json",
         "show how columns would be read, and stop; with a name, also write this plan to a file, to "
@@ -213,8 +217,8 @@ def _add_model(add: Add) -> None:
     add(
         "--candidates NAME...",
         "methods towards which the stacked model moves the supervised one, as far as the labels "
-        "support it with confidence: icls, self-learning, 'logistic regression' and 'random "
-        "forest' (the default), 'gradient boosting', self-training, projected; or: none",
+        "support it with confidence: icls, self-learning, 'logistic regression', 'random forest' "
+        "(by default, these four), 'gradient boosting', self-training, projected; or: none",
         default=None,
     )
     add(
@@ -235,13 +239,11 @@ def _add_model(add: Add) -> None:
     add(
         "--distance all|labeled|unlabeled|euclidean",
         "distance in which the supervised model is projected; all and unlabeled give a guarantee",
-        default="all",
     )
     add(
         "--kernel linear|rbf|laplacian|auto",
         "kernel of the supervised and the projected model, with gamma chosen by leave-one-out; "
         "auto is rbf if it predicts left-out labels clearly better, linear otherwise",
-        default="linear",
     )
     add(
         "--prior [CLASS=]LOW..HIGH",
@@ -296,10 +298,8 @@ def add_audit(parser: argparse.ArgumentParser) -> None:
     add("--target COLUMN", TARGET, required=True)
     add(
         "--response auto|predict_proba|score|error",
-        "what to compare: probabilities, scores (which are 0 or 1 where they are perfect), or "
-        "predicted classes; auto is scores for linear models of neverworse, otherwise "
-        "probabilities, or classes if there are none",
-        default="auto",
+        "what to compare: probabilities, least squares scores (of targets 0 and 1), or predicted "
+        "classes; auto is scores if both models have them, otherwise probabilities, or classes",
     )
     add("--weight COLUMN", "weights of the rows")
     add("--drop COLUMN...", "columns that are not features")
@@ -372,9 +372,8 @@ def add_reproduce(parser: argparse.ArgumentParser) -> None:
     add("--datasets NAME...", names, type=_dataset, default=None)
     n = number(int, 1)
     add("--repeats N", "repeats of each experiment (default: as published)", type=n)
-    add("--protocol code|text", "follow the published code, or the text", default="code")
-    correction = "correction for the number of tests in Table 1"
-    add("--correction bonferroni|holm", correction, default="bonferroni")
+    add("--protocol code|text", "follow the published code, or the text")
+    add("--correction bonferroni|holm", "correction for the number of tests in Table 1")
     add("--jobs N", "number of processes (default: one per core)", type=n)
     add("--out DIR", "folder for results", default=Path("neverworse-reproduction"))
     add("--seed N", "random seed", type=_seed, default=0)

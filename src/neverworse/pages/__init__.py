@@ -41,7 +41,7 @@ _ROLE_OF = {colour: role for role, colour in COLOURS.items()}
 # other than the style sheet.
 _KEPT = {"stroke-width", "stroke-dasharray", "stroke-dashoffset", "stroke-linejoin"}
 _KEPT |= {"stroke-linecap", "stroke-opacity", "fill-opacity", "opacity"}
-_KEPT |= {"font-size", "font-weight", "text-anchor"}
+_KEPT |= {"fill", "stroke", "font-size", "font-weight", "text-anchor"}
 
 WIDTH = 480  # pixels: two fit side by side on a screen, and one is readable on a phone
 LETTERS, SMALL = 12, 11  # font sizes in pixels
@@ -229,23 +229,18 @@ def _restyle(element: Any) -> None:
     """Turn styles into attributes and classes, and round positions."""
     declared = re.findall(r"([\w-]+): *([^;]+)", element.attrib.pop("style", ""))
     styles = {key: value.strip() for key, value in declared}
-    classes = []
-    for kind in ("fill", "stroke"):
-        value = styles.pop(kind, None)
-        if value == "none":
-            element.set(kind, "none")
-        elif value is not None:
-            classes.append(f"{kind[0]}-{_ROLE_OF[value]}")
     # Older versions of matplotlib have one style for fonts.
     shorthand = re.match(r"(?:(\d00|bold) )?([\d.]+)px", styles.pop("font", ""))
     if shorthand:
-        element.set("font-weight", shorthand[1] or "normal")
-        element.set("font-size", shorthand[2])
+        styles |= {"font-weight": shorthand[1] or "normal", "font-size": shorthand[2]}
+    classes = []
     for key, value in styles.items():
-        if key in _KEPT:
+        if key in ("fill", "stroke") and value != "none":
+            classes.append(f"{key[0]}-{_ROLE_OF[value]}")
+        elif key in _KEPT:
             element.set(key, value.removesuffix("px"))
     if classes:
-        element.set("class", " ".join(classes))
+        element.set("class", " ".join(sorted(classes)))
     for key in ("d", "x", "y", "width", "height", "transform"):
         if key in element.attrib:
             element.set(key, _rounded(element.get(key)))
