@@ -213,7 +213,11 @@ def build_parser() -> tuple[argparse.ArgumentParser, dict[str, Command]]:
         title="commands", dest="command", metavar="COMMAND", parser_class=Command
     )
     for name, (*_, line) in COMMANDS.items():
-        getattr(_options, f"add_{name}")(commands.add_parser(name, help=line))
+        command = commands.add_parser(name, help=line)
+        add_options = getattr(_options, f"add_{name}")
+        command.description = (add_options.__doc__ or "").replace("\n    ", "\n")
+        command.formatter_class = argparse.RawDescriptionHelpFormatter
+        add_options(command)
     return parser, commands.choices
 
 

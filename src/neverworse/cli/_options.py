@@ -1,4 +1,7 @@
-"""The options of all sub-commands. Nothing heavy is imported: help is printed at once."""
+"""The options of all sub-commands; the docstring of ``add_NAME`` is the help of sub-command NAME.
+
+Nothing heavy is imported, so that help is printed at once.
+"""
 
 from __future__ import annotations
 
@@ -24,19 +27,6 @@ FORMULAS = (
     "write ids and classes to CSV unchanged, even if a spreadsheet would run them as formulas "
     "(default: with an apostrophe before them)"
 )
-WORKFLOW = """\
-First the rows that decide between the model in model.skops and the supervised one:
-  neverworse label DIR --next 20               writes to_label.csv: fill in its target
-  neverworse label DIR --answers to_label.csv  says what the answers decide
-Or on a page in your browser, which says so after every answer:
-  neverworse label DIR --serve
-Answers are kept in DIR/labels.json, so that labeling can go on next week."""
-COMPLETION = """\
-To use it:
-  bash   neverworse completion bash >> ~/.bash_completion
-  zsh    neverworse completion zsh > ~/.zfunc/_neverworse, with ~/.zfunc in fpath
-  fish   neverworse completion fish > ~/.config/fish/completions/neverworse.fish
-  tcsh   neverworse completion tcsh >> ~/.tcshrc"""
 
 Add = Callable[..., None]
 
@@ -155,13 +145,13 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
 
 
 def add_fit(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Fit classifiers to a table in which the target is empty for most rows, and recommend one. "
-        "The projected classifier is never worse than the supervised one, fitted to the labeled "
-        "rows alone, in squared error on all rows, whatever the missing labels are; a certificate "
-        "says by how much it is better. Writes model.skops, predictions.csv, certificate.json, "
-        "study.json and report.html."
-    )
+    """Fit classifiers to a table with few labels, and recommend one.
+
+    The projected classifier is never worse than the supervised one, fitted to the
+    labeled rows alone, in squared error on all rows, whatever the missing labels
+    are; a certificate says by how much it is better. Writes model.skops,
+    predictions.csv, certificate.json, study.json and report.html.
+    """
     add = options(parser)
     add(
         "TABLE...",
@@ -269,10 +259,10 @@ def _add_model(add: Add) -> None:
 
 
 def add_predict(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Predict the classes of the rows of a table, which may be larger than memory. Prints CSV, "
-        "or JSON lines with --json, unless --out names a file."
-    )
+    """Predict the classes of the rows of a table, which may be larger than memory.
+
+    Prints CSV, or JSON lines with --json, unless --out names a file.
+    """
     add = options(parser)
     add("MODEL", "model.skops of neverworse fit")
     add("TABLE...", "files in any format that neverworse fit reads, or - for standard input")
@@ -285,11 +275,11 @@ def add_predict(parser: argparse.ArgumentParser) -> None:
 
 
 def add_audit(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Compare a saved model with another on a table, for every possible labeling of its "
-        "unlabeled rows. Any scikit-learn classifier saved with skops will do. Exit code 0: never "
-        "worse; 3: it may be worse."
-    )
+    """Compare two saved models, for every possible labeling of the unlabeled rows.
+
+    Any scikit-learn classifier saved with skops will do. Exit code 0: the first model
+    is never worse; 3: it may be worse.
+    """
     add = options(parser)
     add("MODEL", "a skops file")
     add("TABLE...", "files in any format that neverworse fit reads, or - for standard input")
@@ -311,7 +301,7 @@ def add_audit(parser: argparse.ArgumentParser) -> None:
 
 
 def add_report(parser: argparse.ArgumentParser) -> None:
-    parser.description = "Rewrite report.html from the results of neverworse fit."
+    """Rewrite report.html from the results of neverworse fit."""
     add = options(parser)
     add("DIR", "the --out folder of neverworse fit")
     add("--out FILE", "where to write it (default: DIR/report.html)")
@@ -319,13 +309,19 @@ def add_report(parser: argparse.ArgumentParser) -> None:
 
 
 def add_label(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Ask for labels of a few unlabeled rows, and say what they decide: whether the\nmodel of "
-        "neverworse fit makes more errors than the supervised one. Without an\noption, say what is "
-        "decided so far."
-    )
-    parser.epilog = WORKFLOW
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    """Ask for labels of a few unlabeled rows, and say what they decide.
+
+    The question is whether the model of neverworse fit makes more errors than the
+    supervised one. Without an option, say what is decided so far.
+
+    With a file to fill in:
+      neverworse label DIR --next 20               writes to_label.csv, to fill in
+      neverworse label DIR --answers to_label.csv  says what the answers decide
+    Or on a page in your browser, which says so after every answer:
+      neverworse label DIR --serve
+
+    Answers are kept in DIR/labels.json, so that labeling can go on next week.
+    """
     add = options(parser)
     add("DIR", "the --out folder of neverworse fit")
     step = options(parser.add_mutually_exclusive_group())
@@ -346,10 +342,10 @@ def add_label(parser: argparse.ArgumentParser) -> None:
 
 
 def add_demo(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Hide most labels of scikit-learn's breast cancer data, compare classifiers that learn "
-        "from the rest, and draw how the projection works."
-    )
+    """Compare classifiers on scikit-learn's breast cancer data, with most labels hidden.
+
+    Draws how the projection works, and writes a table to try neverworse fit with.
+    """
     add = options(parser)
     files = "folder for the picture constraint-set.png and the table patients.csv"
     add("--out DIR", files, default=Path("neverworse-demo"))
@@ -359,11 +355,11 @@ def add_demo(parser: argparse.ArgumentParser) -> None:
 
 
 def add_reproduce(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Run the experiments of Krijthe and Loog (2017) and write figures, Table 1, all "
-        "measurements and a report beside the published numbers. An interrupted run resumes where "
-        "it stopped; adding repeats later computes only the new ones."
-    )
+    """Run the experiments of Krijthe and Loog (2017), beside the published results.
+
+    Writes figures, Table 1, all measurements and a report. An interrupted run resumes
+    where it stopped; adding repeats later computes only the new ones.
+    """
     add = options(parser)
     names = f"{', '.join(EXPERIMENTS)}, or all of the paper (all but evidence)"
     choices = (*EXPERIMENTS, "all")
@@ -382,7 +378,12 @@ def add_reproduce(parser: argparse.ArgumentParser) -> None:
 
 
 def add_completion(parser: argparse.ArgumentParser) -> None:
-    parser.description = "Print a shell completion script."
-    parser.epilog = COMPLETION
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    """Print a shell completion script.
+
+    To use it:
+      bash   neverworse completion bash >> ~/.bash_completion
+      zsh    neverworse completion zsh > ~/.zfunc/_neverworse, with ~/.zfunc in fpath
+      fish   neverworse completion fish > ~/.config/fish/completions/neverworse.fish
+      tcsh   neverworse completion tcsh >> ~/.tcshrc
+    """
     parser.add_argument("shell", choices=("bash", "zsh", "fish", "tcsh"), help="the shell")

@@ -11,25 +11,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from neverworse import tables
 from neverworse._files import write_whole
 from neverworse._words import count
 from neverworse.cli import _common as common
 from neverworse.estimators import has_class_scores
-from neverworse.tables import (
-    Noticed,
-    TableClassifier,
-    audit_table,
-    believing,
-    load_any_model,
-    load_model,
-    predict_batches,
-    read_table,
-    reading_of,
-    table_files,
-    write_csv,
-    write_json_lines,
-    write_parquet,
-)
 
 FORMATS = (".csv", ".parquet", ".jsonl", ".ndjson")
 
@@ -46,12 +32,12 @@ def predict(arguments: argparse.Namespace) -> None:
             raise common.CommandError(
                 f"--out would replace the table {arguments.out}. Name another file."
             )
-    loaded = load_model(arguments.model, compiled=arguments.trust_compiled)
+    loaded = tables.load_model(arguments.model, compiled=arguments.trust_compiled)
     _print_notes(arguments, loaded.notes)
-    noticed = Noticed(expected=tuple(loaded.facts.get("no_features", ())))
-    batches = predict_batches(
+    noticed = tables.Noticed(expected=tuple(loaded.facts.get("no_features", ())))
+    batches = tables.predict_batches(
         loaded.model,
-        table_files(arguments.table),
+        tables.table_files(arguments.table),
         common.read_options(arguments, frozenset(filter(None, [arguments.id]))),
         noticed,
         id_name=arguments.id,
@@ -74,17 +60,17 @@ def predict(arguments: argparse.Namespace) -> None:
 
 
 def _write(arguments: argparse.Namespace, batches: Iterator[pa.Table]) -> None:
-    to_csv = partial(write_csv, keep_formulas=arguments.keep_formulas)
+    to_csv = partial(tables.write_csv, keep_formulas=arguments.keep_formulas)
     if arguments.out is not None:
-        writers: dict[str, Any] = {".csv": to_csv, ".parquet": write_parquet}
-        write = writers.get(arguments.out.suffix.lower(), write_json_lines)
+        writers: dict[str, Any] = {".csv": to_csv, ".parquet": tables.write_parquet}
+        write = writers.get(arguments.out.suffix.lower(), tables.write_json_lines)
         write_whole(arguments.out, lambda file: write(batches, file))
     elif sys.stdout is None:
         raise common.CommandError(
             "Standard output is closed. Name a file: --out FILE.", common.FAILURE
         )
     else:
-        write = write_json_lines if arguments.json else to_csv
+        write = tables.write_json_lines if arguments.json else to_csv
         write(batches, sys.stdout.buffer)
 
 
@@ -101,18 +87,18 @@ def audit(arguments: argparse.Namespace) -> int:
     if not isinstance(prior, str) and None in prior:
         raise common.CommandError("Here, --prior must name the class: CLASS=LOW..HIGH.")
     paths = [path for path in (arguments.model, arguments.against) if path is not None]
-    loaded = [load_any_model(path, compiled=arguments.trust_compiled) for path in paths]
+    loaded = [tables.load_any_model(path, compiled=arguments.trust_compiled) for path in paths]
     models = [each.model for each in loaded]
     if arguments.against is None:
         models.append(_supervised(models[0], arguments.model))
     reading = common.read_options(arguments, frozenset({arguments.target}))
     for model in models:
-        reading = reading_of(model, reading)
+        reading = tables.reading_of(model, reading)
     candidate, baseline = models
-    found = audit_table(
+    found = tables.audit_table(
         candidate,
         baseline,
-        read_table(table_files(arguments.table), reading),
+        tables.read_table(tables.table_files(arguments.table), reading),
         arguments.target,
         markers=tuple(arguments.missing_label),
         weight=arguments.weight,
@@ -127,8 +113,8 @@ def audit(arguments: argparse.Namespace) -> int:
 
 def _supervised(model: Any, path: Path) -> Any:
     """Return the supervised model inside a model of ``neverworse fit``."""
-    with believing(f"{path} cannot be used", common.CommandError):
-        if not (isinstance(model, TableClassifier) and model.has_supervised):
+    with tables.believing(f"{path} cannot be used", common.CommandError):
+        if not (isinstance(model, tables.TableClassifier) and model.has_supervised):
             raise common.CommandError(
                 f"{path} contains no supervised model to compare with. Name one: --against MODEL."
             )
@@ -137,7 +123,9 @@ def _supervised(model: Any, path: Path) -> Any:
 
 def _response(models: list[Any]) -> str:
     """Return scores, which certificates are about; or else probabilities; or else classes."""
-    if all(isinstance(model, TableClassifier) and has_class_scores(model) for model in models):
+    if all(
+        isinstance(model, tables.TableClassifier) and has_class_scores(model) for model in models
+    ):
         return "score"
     has_probabilities = all(hasattr(model, "predict_proba") for model in models)
     return "predict_proba" if has_probabilities else "error"
@@ -152,7 +140,7 @@ def report(arguments: argparse.Namespace) -> None:
     study = common.read_results(arguments.dir)
     path = arguments.out or arguments.dir / REPORT
     asked = asked_of(arguments.dir, study)
-    with believing(f"The results in {arguments.dir} cannot be used"):
+    with tables.believing(f"The results in {arguments.dir} cannot be used"):
         write_report(study, path, asked)
     facts = {"report": str(path), "claim": study.claim}
     common.print_results(arguments, facts, [f"Written: {path}"])
