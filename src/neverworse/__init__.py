@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # at run time, a name is imported when it is first asked for: see below
+if TYPE_CHECKING:  # at run time, a name is imported when it is first used
     from neverworse.estimators import (
         Audit,
         ICLSClassifier,
@@ -22,33 +22,19 @@ if TYPE_CHECKING:  # at run time, a name is imported when it is first asked for:
 
 __version__ = "0.2.0"
 
-__all__ = [
-    "Audit",
-    "Certificate",
-    "ICLSClassifier",
-    "LeastSquaresClassifier",
-    "LeastSquaresClassifierCV",
-    "LeastSquaresRegressor",
-    "LeastSquaresRegressorCV",
-    "ProjectedLeastSquaresClassifier",
-    "ProjectedLeastSquaresRegressor",
-    "SafeStackingClassifier",
-    "SequentialAudit",
-    "__version__",
-    "audit",
-    "suggest_labels",
-]
+__all__ = ["Audit", "Certificate", "ICLSClassifier", "LeastSquaresClassifier"]
+__all__ += ["LeastSquaresClassifierCV", "LeastSquaresRegressor", "LeastSquaresRegressorCV"]
+__all__ += ["ProjectedLeastSquaresClassifier", "ProjectedLeastSquaresRegressor"]
+__all__ += ["SafeStackingClassifier", "SequentialAudit", "__version__", "audit", "suggest_labels"]
 
-_ROOMS = (
-    *("cli", "datasets", "estimators", "evidence", "experiments", "methods", "model_selection"),
-    *("plots", "projection", "rows", "tables"),
-)
+_ROOMS = {"cli", "datasets", "estimators", "evidence", "experiments", "methods", "model_selection"}
+_ROOMS |= {"plots", "projection", "rows", "tables"}
 
 
 def _lazily(package: str, names: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return a `__getattr__` that imports names, listed by module, when they are asked for.
+    """Return a `__getattr__` that imports names, listed by module, when they are first used.
 
-    The command line must answer at once, and scikit-learn alone takes a second to import.
+    Scikit-learn alone takes a second to import, and the command line must answer at once.
     """
     module_of = {name: module for module in names for name in names[module].split()}
 
@@ -67,7 +53,7 @@ def _lazily(package: str, names: Mapping[str, str]) -> Callable[[str], Any]:
 if not TYPE_CHECKING:  # a type checker that saw it would believe that every name exists
 
     def __getattr__(name: str) -> Any:
-        """Import a public name, or a room of the package, when it is first asked for."""
+        """Import a public name, or a sub-package, when it is first used."""
         from importlib import import_module
 
         return import_module(f"neverworse.{name}") if name in _ROOMS else _public(name)

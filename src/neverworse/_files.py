@@ -1,4 +1,4 @@
-"""Write files so that nobody ever sees half of one, or those of two programs side by side."""
+"""Files that are written completely or not at all, and by one program at a time."""
 
 from __future__ import annotations
 
@@ -14,16 +14,13 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 LOCK = ".lock"
-_PAUSE = 0.05  # seconds until one looks again
-_TRIES = 100  # to open a file in a folder that others make and remove; there is no pause between
+_PAUSE = 0.05  # seconds between attempts to lock a file
+_TRIES = 100  # attempts to open a file in a folder that others make and remove
 _UNFINISHED: set[Path] = set()
 
 
 def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Write a file under another name beside `path`, and rename it when it is complete.
-
-    `write` writes the contents to the open file that it is given. An old file is replaced.
-    """
+    """Write a file under another name, by calling `write` with it, and rename it to `path`."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     _UNFINISHED.add(temporary)
     try:
@@ -43,10 +40,10 @@ def check_replaceable(paths: Iterable[Path]) -> None:
 
 
 def take_places(folder: Path, names: Sequence[str], new: Path) -> list[Path]:
-    """Move new files to a folder, over those of the same names, and return where they are.
+    """Move files from the folder `new`, replace those of the same names, and return their paths.
 
-    None is moved if one of the old files cannot be replaced. A signal that would end the program
-    is handled when all are in place; only a process that is killed may leave some old ones.
+    None is moved if one of the old files cannot be replaced. Signals that would end the program are
+    handled when all files are in place.
     """
     came: list[int] = []
     before = {n: h for n, h in ending_signals().items() if h not in (None, signal.SIG_IGN)}
@@ -63,10 +60,7 @@ def take_places(folder: Path, names: Sequence[str], new: Path) -> list[Path]:
 
 
 def ending_signals() -> dict[int, Any]:
-    """Return the signals that end a program on this system, and their handlers.
-
-    There are none in other threads than the main one, which do not handle signals.
-    """
+    """Return the signals that end a program, with their handlers; none outside the main thread."""
     if threading.current_thread() is not threading.main_thread():
         return {}
     names = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
@@ -77,7 +71,7 @@ def ending_signals() -> dict[int, Any]:
 @contextlib.contextmanager
 def scratch_folder(prefix: str, folder: Path | None = None) -> Iterator[Path]:
     """Make a temporary folder, in `folder` or where the system has them, and remove it."""
-    from tempfile import TemporaryDirectory  # which takes long to import, for a command line
+    from tempfile import TemporaryDirectory  # slow to import
 
     # An error on its way up keeps files open, which Windows does not remove.
     with TemporaryDirectory(prefix=prefix, dir=folder, ignore_cleanup_errors=True) as name:
@@ -89,7 +83,7 @@ def scratch_folder(prefix: str, folder: Path | None = None) -> Iterator[Path]:
 
 
 def remove_unfinished() -> None:
-    """Remove what is half written now: for processes that end without further ado."""
+    """Remove files and folders that are incomplete, before a process ends at once."""
     for path in list(_UNFINISHED):
         shutil.rmtree(path, ignore_errors=True)
         with contextlib.suppress(OSError):
@@ -97,59 +91,59 @@ def remove_unfinished() -> None:
 
 
 @contextlib.contextmanager
-def only_one(folder: Path, *, wait: bool = False) -> Iterator[None]:
-    """Keep others from writing to a folder, until this process has left it or died.
+def only_one(folder: Path, *, wait: bool = False, lock: str = LOCK) -> Iterator[None]:
+    """Lock a folder for this process; raise `BlockingIOError`, or `wait`, if another has locked it.
 
-    The folder is made if need be. If nothing was put into it, what was made is removed. Unless we
-    `wait` for others, who may leave files of their own, they are an error.
+    The folder is made if need be, and removed again if it is still empty at the end. `lock` is the
+    name of the file that is locked. A lock ends with its process.
     """
     made = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
-        file = _locked(folder, wait)
+        file = _locked(folder / lock, wait)
         try:
             yield
         finally:
-            if sys.platform == "win32":  # which removes no file that anybody has open
+            if sys.platform == "win32":  # where open files cannot be removed
                 file.close()
             with contextlib.suppress(OSError):
-                (folder / LOCK).unlink()
+                (folder / lock).unlink()
             file.close()
     finally:
-        with contextlib.suppress(OSError):  # not empty: there are results, perhaps of others
+        with contextlib.suppress(OSError):  # not empty
             for path in made:
                 path.rmdir()
 
 
-def _locked(folder: Path, wait: bool) -> BinaryIO:
-    """Return the open file by whose lock others know that the folder is taken."""
+def _locked(path: Path, wait: bool) -> BinaryIO:
+    """Return the locked file, open."""
     while True:
-        file = _opened(folder)
-        # Of a file that was removed before it was locked, others know nothing.
-        if _lock(file) and _is_there(folder / LOCK, file):
+        file = _opened(path)
+        is_locked, is_there = _lock(file), _is_there(path, file)
+        if is_locked and is_there:  # a file that was removed before keeps nobody away
             return file
-        gone = not _is_there(folder / LOCK, file)
         file.close()
-        if not wait and not gone:
+        if is_there and not wait:
             raise BlockingIOError(
-                f"Another run is writing to {folder}. Wait for it, or choose another folder."
+                f"Another run is writing to {path.parent}. Wait for it, or choose another folder."
             )
         time.sleep(_PAUSE)
 
 
-def _opened(folder: Path) -> BinaryIO:
-    """Open the file of the lock in a folder, which is made if need be."""
-    for _ in range(_TRIES):
-        # Between any two steps of these, another run may remove the folder that it made. While it
-        # does, Windows permits nothing there.
-        with contextlib.suppress(FileNotFoundError, FileExistsError, PermissionError):
-            folder.mkdir(parents=True, exist_ok=True)
-            return (folder / LOCK).open("ab")
-    folder.mkdir(parents=True, exist_ok=True)
-    return (folder / LOCK).open("ab")
+def _opened(path: Path) -> BinaryIO:
+    """Open a file in a folder, which is made if need be."""
+    tries = _TRIES
+    while True:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            return path.open("ab")
+        except (FileNotFoundError, FileExistsError, PermissionError):
+            tries -= 1  # another run may be removing the folder that it made
+            if not tries:
+                raise
 
 
 def _lock(file: BinaryIO) -> bool:
-    """Lock a file unless another process has; the lock of a process ends with it."""
+    """Lock a file; return False if another process has locked it."""
     try:
         if sys.platform == "win32":
             import msvcrt
@@ -163,13 +157,13 @@ def _lock(file: BinaryIO) -> bool:
     except (BlockingIOError, PermissionError):
         return False
     except OSError:
-        return True  # a file system without locks: there is nothing to wait for
+        pass  # a file system without locks
     return True
 
 
 def _is_there(path: Path, file: BinaryIO) -> bool:
-    if sys.platform == "win32":  # which removes no file that anybody has open
-        return True  # nor does it know on all drives which file an open one is
+    if sys.platform == "win32":  # where open files cannot be removed, nor always compared
+        return True
     try:
         return os.path.samestat(path.stat(), os.fstat(file.fileno()))
     except FileNotFoundError:

@@ -25,14 +25,14 @@ from scipy import linalg
 
 from neverworse._typing import Matrix, Vector
 
-MOST_STEPS = 10_000
+MAX_STEPS = 10_000
 EPS = float(np.finfo(np.float64).eps)
 PATIENCE = 200  # steps without a smaller residual: rounding errors allow no more
 
 
 @dataclass(frozen=True)
 class Solved:
-    """A solution, what it leaves of the right-hand side, and how many products it took."""
+    """A solution, its residual, and the number of products with the matrix."""
 
     x: Vector
     residual: Vector
@@ -50,8 +50,8 @@ def conjugate_gradients(
 ) -> Solved:
     """Solve A x = right for a symmetric matrix A without negative eigenvalues.
 
-    If A is singular and the right-hand side in its range, the solution that starts from zero stays
-    in that range: it is the shortest one (without a preconditioner).
+    If A is singular, its range contains the right-hand side, and there is no preconditioner, the
+    solution from a start at zero is the shortest one.
 
     Parameters
     ----------
@@ -59,14 +59,14 @@ def conjugate_gradients(
         ``apply(x)`` returns A x.
     right : array of any shape
     enough : callable
-        ``enough(residual)`` says whether right - A x is small enough.
+        ``enough(residual)`` returns whether the residual right - A x is small enough.
     start : array, optional
-        Where to start; zero if not given.
+        Zero if not given.
     precondition : callable, optional
-        ``precondition(x)`` returns about A⁻¹x, by a symmetric matrix. It may project on a subspace
-        as well: then the solution stays in that.
+        ``precondition(x)`` returns about A⁻¹x, by a symmetric matrix. If that projects on a
+        subspace, the solution is in it.
     stop : callable
-        Asked after every product; what was found so far is returned where it says True.
+        Called before every product; returns whether to return the current solution.
     """
     x = np.zeros_like(right) if start is None else start.copy()
     residual = right.copy() if start is None else right - apply(x)
@@ -75,7 +75,7 @@ def conjugate_gradients(
     square = float(np.vdot(residual, near))
     smallest, since = square, 0
     direction = near.copy()
-    for k in range(MOST_STEPS):
+    for k in range(MAX_STEPS):
         if enough(residual) or k > since + PATIENCE or stop():
             break
         product = apply(direction)
@@ -103,10 +103,9 @@ class LowRank:
     values: Vector  # (rank,): Λ, the largest first
 
     def preconditioner(self, alpha: float) -> Callable[[Matrix], Matrix]:
-        """Return an approximate inverse of the matrix plus α times the identity.
+        """Return an approximate inverse of the matrix plus α, in single precision.
 
-        Where nothing is known about the matrix, it is taken to be as large as the smallest value:
-        what is left to conjugate gradients then lies between α and that. Single precision will do.
+        Outside of the range of U, all eigenvalues are taken to be the smallest of Λ.
         """
         rest = alpha + (float(self.values[-1]) if len(self.values) else 0.0)
         change = (1.0 / (self.values + alpha) - 1.0 / rest)[:, None].astype(np.float32)
@@ -127,10 +126,10 @@ def low_rank(
     at_once: int,
     stop: Callable[[], bool] = lambda: False,
 ) -> LowRank:
-    """Approximate an (n, n) matrix by its products with twice as many vectors as the rank.
+    """Approximate an (n, n) matrix by its products with vectors, `at_once` of them at a time.
 
-    Its range is estimated from products with random vectors, `at_once` columns each. The
-    approximation is never larger than the matrix. Nothing is known of it where `stop` says True.
+    There are twice as many as the rank: random ones, and their images. The approximation is never
+    larger than the matrix, and zero if `stop` returns True.
     """
     basis = np.random.default_rng(0).normal(size=(n, rank))  # only the path depends on it
     for _ in range(2):
@@ -172,35 +171,28 @@ def accelerated_gradient(
     stop: Callable[[Point], bool] = _never,
     max_momentum: float = 1.0,
 ) -> Point:
-    """Minimise by projected gradient steps, each from a point ahead of where the last one ended.
+    """Minimise by accelerated projected gradient steps, and return the last point.
 
-    What a point is, the caller knows: the variables, with whatever is computed along with them.
+    A point is anything that the callables know: variables, and what is computed along with them.
 
     Parameters
     ----------
     start : point
         Feasible.
     step : callable
-        ``step(ahead)`` returns the projection of a gradient step, or None if there is nothing left
-        to gain at that point.
+        ``step(ahead)`` returns the projection of a gradient step, or None if the point is optimal.
     extrapolate : callable
-        ``extrapolate(here, before, momentum)`` returns the point on the line from `before` through
-        `here`, farther by this factor. It need not be feasible; `here` itself if there is none.
+        ``extrapolate(here, before, momentum)`` returns here + momentum (here - before), which need
+        not be feasible, or `here` itself.
     uphill : callable
-        ``uphill(ahead, new, here)`` says whether the objective rises from `here` to `new`, by the
-        gradient at `ahead`. Then momentum starts again from nothing.
+        ``uphill(ahead, new, here)`` returns whether the objective rises from `here` to `new`, by
+        the gradient at `ahead`. Then momentum restarts from zero.
     worse : callable
-        ``worse(new, here)`` says whether to discard the new point, and to go on from `here` without
-        momentum.
+        ``worse(new, here)`` returns whether to discard the new point, and restart from `here`.
     stop : callable
-        ``stop(here)`` is asked before every step.
+        ``stop(here)`` is called before every step.
     max_momentum : float
         Upper bound of the momentum, which approaches 1.
-
-    Returns
-    -------
-    here : point
-        Where the last step that was not discarded ended.
     """
     here = before = start
     pace = 1.0

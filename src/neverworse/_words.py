@@ -1,15 +1,12 @@
-"""Numbers, words and names as people read them: pages, terminals, notebooks, docstrings."""
+"""Numbers and words as text: for pages, terminals, notebooks and docstrings."""
 
 from __future__ import annotations
 
-import datetime as dt
 import math
 import re
 import unicodedata
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
-from itertools import accumulate
 from typing import Any, Protocol, TypeVar
 
 # What templates know.
@@ -20,15 +17,16 @@ MINUS = "\N{MINUS SIGN}"
 MISSING = "\N{EN DASH}"
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 WIDE = f"MW@%&{ELLIPSIS}"
-ROUNDING = 1e-12
+ROUNDING = 1e-12  # smaller differences are rounding errors, and written as 0
 T = TypeVar("T")
 
 _PLACE = re.compile(r"^\{([\w, ]+)\}$", re.MULTILINE)
-_ENTRY = re.compile(r"(\w+)( : |$)")
+# A name, perhaps with a type, and the indented or empty lines after it.
+_ENTRY = re.compile(r"^(\w+)(?: : .*)?$(?:\n(?: .*)?$)*", re.MULTILINE)
 
 
 def number(value: float, digits: int = 4, largest: float = 1e15) -> str:
-    """Return a number with this many significant digits, from `largest` on as a power of ten."""
+    """Return a number with this many significant digits; from `largest` on, with an exponent."""
     if not math.isfinite(value):
         return MISSING if math.isnan(value) else f"{_sign(value)}\N{INFINITY}"
     size = abs(value)
@@ -42,12 +40,12 @@ def number(value: float, digits: int = 4, largest: float = 1e15) -> str:
 
 
 def printed(text: str) -> str:
-    """Return text that `print` can write wherever Python runs: not all Windows has a minus sign."""
+    """Return text without characters that `print` cannot write on some systems."""
     return text.replace(MINUS, "-").replace("\N{INFINITY}", "inf")
 
 
 def percent(share: float) -> str:
-    """Return a share as a percentage; one that is not zero never looks like it."""
+    """Return a share as a percentage that is shown as zero only if it is."""
     size = 100.0 * abs(share)
     if not math.isfinite(size):
         return MISSING
@@ -58,7 +56,7 @@ def percent(share: float) -> str:
 
 
 def decimal(value: float, decimals: int = 3) -> str:
-    """Return a number with fixed decimals, unless it would look like 0; rounding errors are 0."""
+    """Return a number with fixed decimals, or more if it would look like 0."""
     value = 0.0 if abs(value) < ROUNDING else value
     if not math.isfinite(value) or 0 < abs(value) < 0.5 * 10**-decimals:
         return number(value, 2)
@@ -66,7 +64,7 @@ def decimal(value: float, decimals: int = 3) -> str:
 
 
 def signed(written: str) -> str:
-    """Return a difference with its sign, given as `number` or `decimal` write it."""
+    """Return what `number` or `decimal` wrote, with a plus sign if it is positive."""
     is_positive = written[0].isdigit() and written.strip("0.") != ""
     return f"+{written}" if is_positive else written
 
@@ -86,13 +84,8 @@ def size(n_bytes: int) -> str:
 
 
 def moment(iso: str) -> str:
-    """Return a time as people write it; as it is if it is no time."""
-    try:
-        when = dt.datetime.fromisoformat(iso)
-    except ValueError:
-        return iso
-    zone = " UTC" if when.utcoffset() == dt.timedelta(0) else f"{when:%z}"
-    return f"{when:%Y-%m-%d %H:%M}{zone}"
+    """Return a time in UTC, given in ISO 8601, to the minute."""
+    return f"{iso[:16].replace('T', ' ')} UTC"
 
 
 def count(n: int, what: str) -> str:
@@ -106,20 +99,20 @@ def listed(names: Sequence[str]) -> str:
 
 
 def quoted(names: Iterable[str], most: int = 5) -> str:
-    """Return names in quotes; of many, the first, and how many there are."""
+    """Return names in quotes; of many, the first ones and the number of the others."""
     every = [repr(cropped(name)) for name in names]
     if len(every) <= most:
         return ", ".join(every)
     return f"{', '.join(every[:most])} and {len(every) - most:,} more"
 
 
-def grouped(looks: Mapping[str, str]) -> dict[str, str]:
-    """Return notes on columns, with the names of the columns that share each note."""
+def grouped(notes: Mapping[str, str]) -> dict[str, str]:
+    """Return notes, given by column, with the quoted names of the columns that share each."""
     alike: dict[str, list[str]] = {}
-    for name, look in looks.items():
-        if look:
-            alike.setdefault(look, []).append(name)
-    return {look: quoted(names) for look, names in alike.items()}
+    for name, note in notes.items():
+        if note:
+            alike.setdefault(note, []).append(name)
+    return {note: quoted(names) for note, names in alike.items()}
 
 
 def cropped(text: str, longest: int = 60) -> str:
@@ -128,8 +121,8 @@ def cropped(text: str, longest: int = 60) -> str:
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """Return "Did you mean …?" if a name is close to another one, or else all other names."""
-    from difflib import get_close_matches  # a message is rare, and the command line starts often
+    """Return "Did you mean …?" if one of the names is similar, or else all of them."""
+    from difflib import get_close_matches  # slow to import
 
     every = list(names)
     spelled = {other.casefold().strip(): other for other in reversed(every)}
@@ -140,12 +133,12 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
 
 def install(extra: str, clone: str = "a clone") -> str:
-    """Return a sentence, without its full stop, that says how to install an optional extra."""
+    """Return how to install an optional extra, without a full stop."""
     return f'Run in {clone} of neverworse: pip install ".[{extra}]"'
 
 
 class Interval(Protocol):
-    """A number that was estimated, and the ends of its interval."""
+    """An estimate with its confidence interval."""
 
     @property
     def value(self) -> float: ...
@@ -156,16 +149,15 @@ class Interval(Protocol):
 
 
 def interval(found: Interval, sign: bool = False) -> str:
-    """Return an estimate with its interval, in numbers as `decimal` writes them."""
-    value, low, high = (
-        signed(decimal(each)) if sign else decimal(each)
-        for each in (found.value, found.low, found.high)
-    )
+    """Return an estimate with its interval."""
+    value, low, high = map(decimal, (found.value, found.low, found.high))
+    if sign:
+        value, low, high = map(signed, (value, low, high))
     return f"{value} ({low} to {high})"
 
 
 def change(found: Interval, by: str = "changed by", none: str = "did not change on average") -> str:
-    """Return by how many percentage points a share changed, or that it did not on average."""
+    """Return the change of a share in percentage points, or that there was none on average."""
     low, high = (points(end, sign=True) for end in (found.low, found.high))
     if float(f"{100.0 * found.value:.1f}") == 0.0:
         return f"{none} (95 % interval {low} to {high} points)"
@@ -173,11 +165,10 @@ def change(found: Interval, by: str = "changed by", none: str = "did not change 
 
 
 def card(title: str, colour: str, text: str, numbers: Sequence[tuple[str, str]]) -> str:
-    """Return HTML for notebooks, a verdict with the numbers behind it."""
+    """Return HTML for notebooks: a verdict with the numbers behind it."""
     cells = "".join(
-        "<tr><td style='text-align:left;padding:.15em 1.5em .15em 0;opacity:.7'>"
-        f"{escape(name)}</td><td style='text-align:right;padding:.15em 0;"
-        f"font-variant-numeric:tabular-nums'>{escape(value)}</td></tr>"
+        f"<tr><td style='text-align:left;padding-right:1.5em;opacity:.7'>{escape(name)}</td>"
+        f"<td style='text-align:right'>{escape(value)}</td></tr>"
         for name, value in numbers
     )
     return (
@@ -191,17 +182,18 @@ def card(title: str, colour: str, text: str, numbers: Sequence[tuple[str, str]])
 
 
 def short(content: str, longest: float) -> str:
-    """Return a name that fits on a line of a chart, which has room for this many small letters."""
-    line = "".join(" " if unicodedata.category(each) == "Cc" else each for each in content)
-    line = " ".join(line.split())
+    """Return a name that fits on a line of a chart with room for this many small letters."""
+    printable = (" " if unicodedata.category(each) == "Cc" else each for each in content)
+    line = " ".join("".join(printable).split())
     if width(line) <= longest:
         return line
-    n_kept = bisect_right(list(accumulate(map(_width, line))), longest - width(ELLIPSIS))
-    return line[:n_kept].rstrip() + ELLIPSIS
+    while width(line) > longest - width(ELLIPSIS):
+        line = line[:-1]
+    return line.rstrip() + ELLIPSIS
 
 
 def width(line: str) -> float:
-    """Return how wide a line may be, in small letters; fonts differ, so none too narrow."""
+    """Return an upper bound of how wide a line is in any font, in small letters."""
     return sum(map(_width, line))
 
 
@@ -223,20 +215,18 @@ def _trimmed(digits: str) -> str:
     return digits.rstrip("0").rstrip(".") if "." in digits else digits
 
 
-# Docstrings that share entries: written in one place, and complete in `help()`
-
-
 def documented_like(*sources: Any) -> Callable[[T], T]:
-    """Fill in entries of a numpydoc docstring that other docstrings have already.
+    """Return a decorator that fills in entries of numpydoc docstrings from other docstrings.
 
-    A line ``{alpha, tol}`` among the parameters or attributes stands for the entries of these
-    names. Each comes from the first of the sources that has it.
+    A line ``{alpha, tol}`` stands for the entries of these parameters or attributes, each from the
+    first source that has it.
     """
-    from inspect import cleandoc  # which takes long to import
+    from inspect import cleandoc  # slow to import
 
     entries: dict[str, str] = {}
     for source in reversed(sources):
-        entries |= _entries(cleandoc(source.__doc__ or ""))
+        found = _ENTRY.finditer(cleandoc(source.__doc__ or ""))
+        entries |= {entry[1]: entry[0].rstrip() for entry in found}
 
     def fill(target: T) -> T:
         if target.__doc__:  # Python removes docstrings with -OO
@@ -247,18 +237,3 @@ def documented_like(*sources: Any) -> Callable[[T], T]:
         return target
 
     return fill
-
-
-def _entries(docstring: str) -> dict[str, str]:
-    """Return the entries of all lists in a docstring, by their names."""
-    entries: dict[str, str] = {}
-    name = None
-    for line in docstring.splitlines():
-        if found := _ENTRY.match(line):
-            name = found[1]
-            entries[name] = line
-        elif name is not None and (not line or line.startswith(" ")):
-            entries[name] += f"\n{line}"
-        else:
-            name = None
-    return {name: entry.rstrip() for name, entry in entries.items()}

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from neverworse.cli import COMMANDS, main
-from neverworse.cli.reproduce import EXPERIMENTS
+from neverworse.cli._options import EXPERIMENTS
 
 # What bash does when somebody presses the tabulator key after these words.
 PRESS = """

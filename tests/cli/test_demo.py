@@ -89,13 +89,13 @@ def test_same_seed_same_output(demo):
 
 @pytest.mark.parametrize("n_labels", [2, 40, 397])
 def test_hidden_labels(n_labels):
-    problem = hide_labels(n_labels, seed=1)
-    known = problem.y_known >= 0
+    (X_train, y_train), (X_test, _), y_known = hide_labels(n_labels, seed=1)
+    known = y_known >= 0
     assert known.sum() == n_labels
-    np.testing.assert_array_equal(problem.y_known[known], problem.y_train[known])
-    assert set(problem.y_known[known]) == {0, 1}
-    assert len(problem.X_train) + len(problem.X_test) == 569
-    np.testing.assert_allclose(problem.X_train.std(axis=0), 1.0)
+    np.testing.assert_array_equal(y_known[known], y_train[known])
+    assert set(y_known[known]) == {0, 1}
+    assert len(X_train) + len(X_test) == 569
+    np.testing.assert_allclose(X_train.std(axis=0), 1.0)
 
 
 @pytest.mark.parametrize("labels", ["0", "1", "-3", "398", "100000"])

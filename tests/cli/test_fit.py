@@ -18,7 +18,8 @@ import pytest
 
 from neverworse import ProjectedLeastSquaresClassifier
 from neverworse.cli import main
-from neverworse.cli._common import number, parse_prior
+from neverworse.cli._common import parse_prior
+from neverworse.cli._options import number
 from neverworse.study import OUTPUTS, read_study, write_report
 from neverworse.tables import load_model
 from tests.cli.tables import (
@@ -246,15 +247,15 @@ def test_standard_output_that_is_full(tmp_path):
 
 
 def test_a_file_that_changes_while_it_is_read(before, tmp_path, monkeypatch, capsys):
-    from neverworse import study
+    from neverworse.cli import fit
 
-    original = study.fit_table
+    original = fit.fit_table
 
     def and_somebody_writes(*arguments):
         os.utime(tmp_path / "t.csv", ns=(1, 1))
         return original(*arguments)
 
-    monkeypatch.setattr(study, "fit_table", and_somebody_writes)
+    monkeypatch.setattr(fit, "fit_table", and_somebody_writes)
     monkeypatch.chdir(tmp_path)
     assert main([*FIT, "--out", "out"]) == 4
     assert capsys.readouterr() == (

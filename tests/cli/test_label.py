@@ -133,12 +133,15 @@ def test_answers_that_are_not_recorded_are_not_replaced(made, place, capsys):
     fill(place / "to_label.csv", made[1], 1)
     assert main(["label", "results", "--next", "2"]) == 2
     said = capsys.readouterr().err
-    assert "to_label.csv has answers that are not recorded, and would be replaced." in said
+    assert "to_label.csv would be replaced, but is another table, or has answers that are" in said
     assert main(["label", "results", "--answers", "to_label.csv"]) == 0
     assert main(["label", "results", "--next", "2"]) == 0
     (place / "other.csv").write_text("a,b\n1,2\n")
     assert main(["label", "results", "--next", "2", "--out", "other.csv"]) == 2
-    assert "other.csv is another table, and would be replaced." in capsys.readouterr().err
+    assert (
+        "other.csv would be replaced, but is another table, or has answers"
+        in capsys.readouterr().err
+    )
 
 
 def test_mistakes_are_taken_back(made, place, capsys):
@@ -197,9 +200,9 @@ def test_results_whose_table_is_not_known(place, capsys, command):
 
 
 def test_two_at_once_do_not_lose_answers(place, capsys):
-    with only_one(place / "results" / ".labeling"):
+    with only_one(place / "results", lock=".labeling"):
         assert main(["label", "results", "--next", "1"]) == 1
-    assert "Another neverworse label is running in results." in capsys.readouterr().err
+    assert "Another run is writing to results." in capsys.readouterr().err
 
 
 @pytest.fixture
@@ -241,7 +244,7 @@ def test_a_killed_server_loses_nothing(made, place, server, capsys):
     process, port, path = server()
     rows = [answer_on_page(port, path, made[1]) for _ in range(3)]
     assert main(["label", "results"]) == 1
-    assert "Another neverworse label is running in results." in capsys.readouterr().err
+    assert "Another run is writing to results." in capsys.readouterr().err
     process.kill()
     process.wait()
     stored = json.loads((place / "results" / "labels.json").read_text())["labeling"]["answers"]

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from neverworse.cli import main
-from neverworse.cli._fit_words import to_look_at
+from neverworse.cli.fit import columns_to_check
 from neverworse.tables import load_model
 from tests.tables.messy import TABLES
 
@@ -159,9 +159,9 @@ def test_a_table_behind_the_option_is_not_replaced(place, capsys):
 
 def test_notes_are_never_cut_off_and_those_alike_share_a_line():
     long = "word " * 60 + "--drop 'x'."
-    said = "\n".join(to_look_at({"x": long, "a": "Same.", "b": "Same.", "c": ""}))
+    said = "\n".join(columns_to_check({"x": long, "a": "Same.", "b": "Same.", "c": ""}))
     assert " ".join(said.split()).endswith(f"- 'x': {' '.join(long.split())} - 'a', 'b': Same.")
-    assert list(to_look_at({"c": ""})) == []
+    assert list(columns_to_check({"c": ""})) == []
 
 
 TWO_UNREADABLE = """seen,dose,age,y

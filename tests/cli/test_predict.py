@@ -89,7 +89,7 @@ def test_notes_and_quiet(folder, tmp_path, capsys):
     assert main([*words, "--quiet", "--out", str(tmp_path / "p.csv")]) == 0
     assert capsys.readouterr() == ("", "")
     assert main([*words, "--out", str(tmp_path / "p.csv")]) == 0
-    assert capsys.readouterr().out.startswith("569 rows (benign: ")
+    assert capsys.readouterr().out.startswith(f"Written: {tmp_path / 'p.csv'}, 569 rows (benign: ")
 
 
 def test_the_reader_that_has_seen_enough(folder, tmp_path):

@@ -12,7 +12,7 @@ import time
 import pytest
 
 from neverworse._files import only_one
-from neverworse.cli import main, reproduce
+from neverworse.cli import PACKAGES, _options, main
 from neverworse.experiments import EXPERIMENTS
 from tests.cli.tables import needs_signals
 
@@ -144,7 +144,7 @@ def test_missing_data(run, monkeypatch):
     assert "Traceback" not in err
 
 
-@pytest.mark.parametrize("name", reproduce.NEEDED)
+@pytest.mark.parametrize("name", PACKAGES["paper"])
 def test_missing_packages(run, monkeypatch, name):
     monkeypatch.setitem(sys.modules, name, None)
     code, out, err = run("table", *WDBC)
@@ -184,4 +184,4 @@ def test_help_needs_none_of_what_runs_experiments(tmp_path):
 
 
 def test_names_are_those_of_the_experiments():
-    assert tuple(EXPERIMENTS) == reproduce.EXPERIMENTS
+    assert tuple(EXPERIMENTS) == _options.EXPERIMENTS

@@ -10,13 +10,12 @@ import signal
 import subprocess
 import sys
 from pathlib import Path, PureWindowsPath
-from types import SimpleNamespace
 
 import pytest
 
 from neverworse._words import number
 from neverworse.cli import _words, demo, label, main
-from neverworse.cli._common import UsageError, check_folder
+from neverworse.cli._common import CommandError, check_folder
 
 
 def test_patterns_are_expanded_where_shells_do_not(tmp_path, monkeypatch):
@@ -50,14 +49,14 @@ def test_without_a_console_errors_do_not_get_into_the_output(monkeypatch, capsys
 
 # Nobody reads the standard output of this process any more.
 WRITE = f"""
-import argparse, sys
+import sys
 from neverworse.cli import _run
 
-def run(_):
+def run():
     raise OSError({errno.EINVAL}, "Invalid argument")
 
 sys.platform = sys.argv[1]
-sys.exit(_run(argparse.Namespace(run=run), "neverworse"))
+sys.exit(_run(run, "neverworse"))
 """
 
 
@@ -73,7 +72,7 @@ def test_the_reader_that_has_seen_enough_on_windows(platform, expected):
 
 def test_a_drive_that_is_not_there(monkeypatch):
     monkeypatch.setattr(os.path, "lexists", lambda _: False)
-    with pytest.raises(UsageError, match=r"is not a folder. Name a folder: --out DIR."):
+    with pytest.raises(CommandError, match=r"is not a folder. Name a folder: --out DIR."):
         check_folder(Path("/results/new"))
 
 
@@ -96,19 +95,9 @@ def test_a_result_that_is_open_elsewhere_is_noticed_before_the_fit(tmp_path, mon
 
 
 def test_commands_to_copy_need_no_quotes_that_only_some_shells_know():
-    folder = PureWindowsPath("work", "results")
-    said = label._command(argparse.Namespace(folder=folder), "--next", "3")
-    assert said == "neverworse label work/results --next 3"
-
-
-def test_the_file_to_fill_in_needs_no_quotes_either(monkeypatch):
-    out = PureWindowsPath("work", "to_label.csv")
-    monkeypatch.setattr(PureWindowsPath, "exists", lambda _: True, raising=False)
-    monkeypatch.setattr("neverworse.study.read_answers", lambda *_: {1: "yes"})
-    labeling = SimpleNamespace(target=SimpleNamespace(code_of=lambda _: 1), answers={})
-    arguments = argparse.Namespace(folder=PureWindowsPath("work"), out=out)
-    with pytest.raises(UsageError, match=r"neverworse label work --answers work/to_label\.csv"):
-        label._check_replaceable(arguments, labeling)
+    folder, out = PureWindowsPath("work", "results"), PureWindowsPath("work", "to_label.csv")
+    said = label._record_command(argparse.Namespace(dir=folder, out=out))
+    assert said == "neverworse label work/results --answers work/to_label.csv"
 
 
 def test_a_program_to_copy_is_found_by_the_oldest_shell_of_windows(monkeypatch):

@@ -9,71 +9,63 @@ import errno
 import glob
 import io
 import os
+import shlex
 import signal
 import sys
 import threading
-from collections.abc import Iterator
-from importlib import import_module
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from pkgutil import resolve_name
 from types import FrameType
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from neverworse import __version__
 from neverworse._files import ending_signals, remove_unfinished
 from neverworse._words import ELLIPSIS, MINUS, MISSING
+from neverworse.cli import _options
 from neverworse.cli._common import (
     BROKEN_PIPE,
     FAILURE,
     INTERRUPTED,
     USAGE,
-    CommandError,
     check_packages,
+    exit_code,
     plain,
 )
 
-STANDS_ON = ("numpy", "scipy", "scikit-learn", "pyarrow", "skops", "matplotlib")
-# The module that describes each sub-command NAME, in its function ``add_NAME``, and a line of help.
+# Sub-commands: the function that runs each, the extra that it needs, and a line of help.
 COMMANDS = {
-    "fit": (".fit", "fit a model to a table in which some rows have no label"),
-    "predict": (".saved", "predict the classes of a table with a model of neverworse fit"),
-    "audit": (".saved", "prove how much worse or better a saved model may be than another"),
-    "report": (".saved", "rewrite the report of a fit"),
-    "label": (".label", "label a few rows to decide between the models of a fit, or to train"),
-    "demo": (".demo", "compare supervised, projected, ICLS and oracle on a small data set"),
-    "reproduce": (
-        ".reproduce",
-        "run the paper's experiments and compare with the published results",
-    ),
-    "completion": (".", "print a shell completion script"),
+    "fit": (".fit:run", "tables", "fit a model to a table in which some rows have no label"),
+    "predict": (".saved:predict", "tables", "predict the classes of a table with a saved model"),
+    "audit": (".saved:audit", "tables", "prove how much worse or better than another a model is"),
+    "report": (".saved:report", "tables", "rewrite the report of a fit"),
+    "label": (".label:run", "tables", "label a few rows, to decide between models or to train"),
+    "demo": (".demo:run", "", "compare four classifiers on a small data set"),
+    "reproduce": (".reproduce:run", "paper", "repeat the experiments of the paper"),
+    "completion": (":complete", "", "print a shell completion script"),
 }
-SHELLS = ("bash", "zsh", "fish", "tcsh")
+PACKAGES = {
+    "tables": ("jinja2", "matplotlib", "pyarrow", "skops", "tqdm"),
+    "paper": ("jinja2", "joblib", "matplotlib", "pandas", "tqdm"),
+}
+VERSIONS = ("numpy", "scipy", "scikit-learn", "pyarrow", "skops", "matplotlib")
 GRACE_SECONDS = 5.0  # for a library to return after a signal
-FOLDER = "DIR"  # the metavar of all arguments that are a folder
-FILES = frozenset({"FILE", "MODEL", "TABLE"})  # and of those that are a file
-LOOK_ALIKE = "neverworse.look-alike"  # how to encode what a terminal or a file cannot have
+ASCII = "neverworse.ascii"  # how to encode characters that a terminal or a file cannot have
 IN_ASCII = {MINUS: "-", MISSING: "-", ELLIPSIS: "...", "±": "+/-", "∞": "inf"}
 IN_ASCII |= {"Δ": "delta", "²": "^2", "·": "*", "“": '"', "”": '"'}
-COMPLETION = """\
-to use it:
-  bash   neverworse completion bash >> ~/.bash_completion
-  zsh    neverworse completion zsh > ~/.zfunc/_neverworse, with ~/.zfunc in fpath
-  fish   neverworse completion fish > ~/.config/fish/completions/neverworse.fish
-  tcsh   neverworse completion tcsh >> ~/.tcshrc"""
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run a sub-command, with the arguments of the process if none are given.
 
-    What the user can put right is printed in a line. The exit code is returned.
+    An error that the user can fix is printed in a line. Returns the exit code.
     """
-    parser, _ = build_parser()
     sys.stderr = sys.stderr or io.StringIO()  # closed, or a process of Windows without a console
-    codecs.register_error(LOOK_ALIKE, _look_alike)
+    codecs.register_error(ASCII, _to_ascii)
     for stream in (sys.stdout, sys.stderr):
-        # What a terminal cannot show is no reason to stop.
         if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "backslashreplace"):
-            stream.reconfigure(errors=LOOK_ALIKE)
+            stream.reconfigure(errors=ASCII)
     words = _words() if argv is None else argv
+    parser, _ = build_parser()
     try:
         arguments = parser.parse_args(words)
     except SystemExit as stop:  # argparse has printed why
@@ -83,14 +75,16 @@ def main(argv: list[str] | None = None) -> int:
     if arguments.command is None:
         parser.print_help()
         return 0
-    arguments.words = words
+    # As text, even if names of files are not.
+    typed = (os.fsencode(word).decode("utf-8", "replace") for word in words)
+    arguments.typed = shlex.join(["neverworse", *typed])
     with stopping() as signals:
-        code = _run(arguments, f"{parser.prog} {arguments.command}")
+        code = _run(lambda: _call(arguments), f"neverworse {arguments.command}")
     return 128 + signals[0] if signals else code
 
 
-def _look_alike(error: UnicodeError) -> tuple[str, int]:
-    """Spell a character of ours in ASCII, for output that has no such character; escape others."""
+def _to_ascii(error: UnicodeError) -> tuple[str, int]:
+    """Spell a character of ours in ASCII, and escape others."""
     assert isinstance(error, UnicodeEncodeError)
     character = error.object[error.start]
     escaped = character.encode("ascii", "backslashreplace").decode()
@@ -98,52 +92,71 @@ def _look_alike(error: UnicodeError) -> tuple[str, int]:
 
 
 def _words() -> list[str]:
-    """Return the arguments of the process, with the files that a pattern stands for."""
+    """Return the arguments of the process; Windows leaves it to programs to expand patterns."""
     words = sys.argv[1:]
-    if sys.platform == "win32":  # where shells leave patterns to programs
-        # A mark alone is no pattern: tables have it for missing values (--missing "?").
+    if sys.platform == "win32":
+        # One character is no pattern, but a mark of missing values, as in --missing "?".
         found = ((w, sorted(glob.glob(w)) if len(w) > 1 else []) for w in words)  # noqa: PTH207
         words = [path for word, paths in found for path in paths or [word]]
     return words
 
 
-def _run(arguments: argparse.Namespace, prefix: str) -> int:
+def _call(arguments: argparse.Namespace) -> int | None:
+    """Call the function of a sub-command, if the packages that it needs are installed."""
+    function, extra, _ = COMMANDS[arguments.command]
+    check_packages(extra, *PACKAGES.get(extra, ()))
+    if extra == "tables":
+        import pyarrow as pa
+
+        pa.enable_signal_handlers(False)  # they would not remove unfinished files
+    code: int | None = resolve_name(f"neverworse.cli{function}")(arguments)
+    return code
+
+
+def _run(run: Callable[[], int | None], prefix: str) -> int:
+    """Run a sub-command, print an error that the user can fix, and return the exit code."""
+    code: int | None
     try:
-        code: int | None = arguments.run(arguments)
+        code = run()
         if sys.stdout is not None:
             sys.stdout.flush()
-    except CommandError as error:
-        return _complain(f"{prefix}: error: {error}", error.code)
+        return code or 0
+    except KeyboardInterrupt as stop:
+        code, message = INTERRUPTED, f"stopped{f'. {stop}' if str(stop) else ''}"
     except MemoryError:
-        return _complain(f"{prefix}: error: There is not enough memory for this.", FAILURE)
+        code, message = FAILURE, "error: There is not enough memory for this."
     except OSError as error:
         # Windows has no error of its own for a pipe that nobody reads.
         invalid = sys.platform == "win32" and error.errno == errno.EINVAL and not error.filename
         if invalid or isinstance(error, BrokenPipeError):
-            # The reader, for example head, has seen enough. Python would complain once more when it
-            # flushes at exit, so what is left goes nowhere.
+            # The reader, for example head, has seen enough. Python flushes once more at exit, and
+            # would complain again.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return BROKEN_PIPE
-        path = error.filename2 or error.filename  # of a renaming, the name that was asked for
-        where = f"{path}: " if path else ""
-        return _complain(f"{prefix}: error: {where}{error.strerror or error}", FAILURE)
-    except KeyboardInterrupt as stop:
-        return _complain(f"{prefix}: stopped{f'. {stop}' if str(stop) else ''}", INTERRUPTED)
-    return code or 0
+        path = error.filename2 or error.filename  # of a renaming, the new name
+        code, message = FAILURE, f"error: {f'{path}: ' if path else ''}{error.strerror or error}"
+    except Exception as error:
+        code, message = exit_code(error), f"error: {error}"
+        if code is None:
+            raise
+    lines = (plain(line) for line in f"{prefix}: {message}".split("\n"))
+    with contextlib.suppress(OSError):  # a terminal that is gone
+        print("\n".join(lines), file=sys.stderr)
+    return code
 
 
 @contextlib.contextmanager
 def stopping() -> Iterator[list[int]]:
-    """Raise `KeyboardInterrupt` when a signal ends the program; which one is in the list.
+    """Raise `KeyboardInterrupt` at a signal that ends programs, and append it to the list.
 
-    Not for signals that are ignored, as nohup has it, or that another program has a use for.
-    Python sees a signal when a library returns. Some do not while they wait, for example for the
-    next rows from a pipe: after a while, a thread clears up and ends the process.
+    Signals that are ignored (nohup) or handled by another program are left alone. Python handles a
+    signal when a library returns. Some do not while they wait, for example for rows from a pipe:
+    after a while, a thread removes unfinished files and ends the process.
     """
     came: list[int] = []
 
     def stop(number: int, _: FrameType | None) -> None:
-        if not came:  # another one must not stop the clearing up
+        if not came:  # a second signal must not interrupt the cleaning up
             came.append(number)
             raise KeyboardInterrupt
 
@@ -180,21 +193,10 @@ def _end(reader: int, numbers: set[int], done: threading.Event) -> None:
 
 
 class Command(argparse.ArgumentParser):
-    """A sub-command that its module describes when it is asked for: a run needs one of them."""
-
-    name: str
-
-    def describe(self) -> None:
-        module, _ = COMMANDS[self.name]
-        getattr(import_module(module, __name__), f"add_{self.name}")(self)
+    """A sub-command, whose errors are one line, without the usage before it."""
 
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong in a line, as for all other errors, without the usage before it."""
         self.exit(USAGE, f"{self.prog}: error: {message}\n")
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        self.describe()
-        return super().parse_known_args(args, namespace)
 
 
 def build_parser() -> tuple[argparse.ArgumentParser, dict[str, Command]]:
@@ -206,14 +208,17 @@ def build_parser() -> tuple[argparse.ArgumentParser, dict[str, Command]]:
         epilog="Exit codes: 0 success; 1 failure; 2 invalid argument; 3 the audit found no "
         "guarantee; 4 unusable table; 5 refused model file.",
     )
-    parser.add_argument("--version", action="store_true", help="print the versions in use")
+    parser.add_argument("-V", "--version", action="store_true", help="print the versions in use")
     commands = parser.add_subparsers(
         title="commands", dest="command", metavar="COMMAND", parser_class=Command
     )
-    parsers = {name: commands.add_parser(name, help=line) for name, (_, line) in COMMANDS.items()}
-    for name, command in parsers.items():
-        command.name = name
-    return parser, parsers
+    for name, (*_, line) in COMMANDS.items():
+        command = commands.add_parser(name, help=line)
+        add_options = getattr(_options, f"add_{name}")
+        command.description = (add_options.__doc__ or "").replace("\n    ", "\n")
+        command.formatter_class = argparse.RawDescriptionHelpFormatter
+        add_options(command)
+    return parser, commands.choices
 
 
 def _print_versions() -> int:
@@ -222,39 +227,23 @@ def _print_versions() -> int:
 
     print(f"neverworse {__version__}")
     print(f"Python {sys.version.split()[0]} on {sys.platform}")
-    for name in STANDS_ON:
+    for name in VERSIONS:
         with contextlib.suppress(PackageNotFoundError):
             print(f"{name} {version(name)}")
     return 0
 
 
-def _complain(message: str, code: int) -> int:
-    lines = (plain(line) for line in message.split("\n"))
-    with contextlib.suppress(OSError):  # a terminal that is gone
-        print("\n".join(lines), file=sys.stderr)
-    return code
-
-
-def add_completion(parser: argparse.ArgumentParser) -> None:
-    """Describe the sub-command."""
-    parser.description = "Print a shell completion script."
-    parser.epilog = COMPLETION
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("shell", choices=SHELLS, help="the shell")
-    parser.set_defaults(run=_complete)
-
-
-def _complete(arguments: argparse.Namespace) -> None:
-    check_packages(("shtab",))
+def complete(arguments: argparse.Namespace) -> None:
+    """Print a completion script for a shell."""
+    check_packages("tables", "shtab")
     import shtab
 
     parser, commands = build_parser()
-    for command, described in commands.items():
-        described.describe()
-        described.description = COMMANDS[command][1]  # zsh and fish show one line for each
-        for action in described._actions:
-            if action.metavar == FOLDER:
-                action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
-            elif action.metavar in FILES or action.type is Path:
-                action.complete = shtab.FILE  # type: ignore[attr-defined]
+    kinds = {"DIR": shtab.DIRECTORY} | dict.fromkeys(("FILE", "MODEL", "TABLE"), shtab.FILE)
+    for name, command in commands.items():
+        command.description = COMMANDS[name][-1]  # zsh and fish show one line for each
+        for action in command._actions:
+            placeholder = str(action.metavar).removesuffix(".json")
+            if placeholder in kinds:
+                action.complete = kinds[placeholder]  # type: ignore[attr-defined]
     print(shtab.complete(parser, shell=arguments.shell))

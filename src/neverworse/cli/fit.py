@@ -3,259 +3,74 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields, replace
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-from neverworse._files import check_replaceable, scratch_folder
-from neverworse.cli._common import (
-    UsageError,
-    add_formulas,
-    add_output,
-    add_reading,
-    add_seed,
-    check_folder,
-    check_out_file,
-    command_of,
-    explaining,
-    number,
-    out_path,
-    parse_prior,
-    progress,
-    read_options,
-    without_convergence_warnings,
+import pyarrow as pa
+
+from neverworse import tables
+from neverworse._files import check_replaceable, scratch_folder, write_whole
+from neverworse._words import count, decimal, grouped, interval, signed
+from neverworse.cli import _common as common
+from neverworse.study import (
+    OUTPUTS,
+    DataFacts,
+    FileFacts,
+    FitSettings,
+    Numbers,
+    Study,
+    ThresholdRule,
+    add_unlabeled,
+    assess,
+    candidates_named,
+    feature_columns,
+    fit_table,
+    looks_at,
+    named,
+    write_outputs,
 )
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from neverworse.study import FileFacts, FitSettings
-    from neverworse.tables import StoredTable, TableFile
-
-
-def add_fit(parser: argparse.ArgumentParser) -> None:
-    """Describe the sub-command."""
-    parser.description = (
-        "Fit a classifier to a table in which the target is empty for most rows. The classifier is "
-        "never worse than one fitted to the labeled rows alone, in squared error on all rows, "
-        "whatever the missing labels are: a certificate says by how much it is better. Writes "
-        "model.skops, predictions.csv, certificate.json, study.json and report.html."
-    )
-    add = parser.add_argument
-    add(
-        "table",
-        nargs="+",
-        metavar="TABLE",
-        help="CSV, TSV, Parquet, Feather, Arrow, JSON lines or Excel, compressed or not; several "
-        "files with the same columns, a folder of them, or - for standard input",
-    )
-    add("--target", required=True, metavar="COLUMN", help="labels; empty cells are unlabeled rows")
-    add(
-        "--unlabeled",
-        nargs="+",
-        default=[],
-        metavar="TABLE",
-        help="more rows without labels, with the same columns",
-    )
-    add(
-        "--out",
-        type=out_path,
-        default=Path("neverworse-fit"),
-        metavar="DIR",
-        help="folder for results (default: neverworse-fit)",
-    )
-    add_formulas(parser)
-    _add_columns(parser)
-    _add_model(parser)
-    add_reading(parser)
-    add_output(parser)
-    parser.set_defaults(run=run)
-
-
-def _add_columns(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument_group("columns").add_argument
-    add("--id", metavar="COLUMN", help="identifies the rows in the results; not a feature")
-    add("--weight", metavar="COLUMN", help="weights of the rows")
-    add("--drop", nargs="+", default=[], metavar="COLUMN", help="columns to leave out")
-    add(
-        "--categorical",
-        nargs="+",
-        default=[],
-        metavar="COLUMN",
-        help="columns to treat as categories even if they look like numbers or dates",
-    )
-    add(
-        "--dates",
-        choices=("day-first", "month-first"),
-        help="order of ambiguous dates such as 01/02/2026",
-    )
-    add(
-        "--plan",
-        nargs="?",
-        const="",
-        type=_plan_path,
-        metavar="FILE.json",
-        help="show how columns would be read, and stop; with a name, also write this plan to a "
-        "file, to edit it and use it with --columns",
-    )
-    add(
-        "--columns",
-        type=Path,
-        metavar="FILE.json",
-        help="read columns as this plan says (see --plan); other columns are detected",
-    )
-    add(
-        "--missing-label",
-        dest="markers",
-        action="append",
-        metavar="VALUE",
-        help="a value of the target that marks unlabeled rows, besides empty cells; repeatable",
-    )
-
-
-def _plan_path(text: str) -> str:
-    """Return the name of a plan; a table that follows --plan by mistake is never replaced."""
-    if text and Path(text).suffix.lower() != ".json":
-        raise argparse.ArgumentTypeError(
-            f"a plan is a file that ends in .json, not {text!r}. Put --plan after the tables"
-        )
-    return text
-
-
-def _add_model(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument_group("model").add_argument
-    add(
-        "--prior",
-        action="append",
-        default=[],
-        metavar="[CLASS=]LOW..HIGH",
-        help="share of a class (of two: the second in sorted order) among the unlabeled rows, as "
-        "0.4 or 0.3..0.5; or confidence, for a confidence interval from the labels; repeatable",
-    )
-    add(
-        "--positive",
-        metavar="CLASS",
-        help="the positive class, which precision, recall and F1 are about (default: the rarer of "
-        "two)",
-    )
-    add(
-        "--distance",
-        choices=("all", "labeled", "unlabeled", "euclidean"),
-        default="all",
-        help="distance in which the supervised model is projected; all and unlabeled give a "
-        "guarantee (default: all)",
-    )
-    add(
-        "--alpha",
-        type=number(float, 0, word="loo"),
-        default="loo",
-        metavar="A",
-        help="ridge penalty of the supervised model: a number, or loo to choose it by exact "
-        "leave-one-out on the labeled rows (default: loo)",
-    )
-    add(
-        "--constraint-alpha",
-        type=number(float, 0, word="same"),
-        default="same",
-        metavar="A",
-        help="ridge penalty in the loss that the guarantee is about: a number, or same, for that "
-        "of the supervised model (default: same). With a smaller one, part of the improvement is "
-        "the smaller penalty itself; the certificate says how much",
-    )
-    add(
-        "--class-weight",
-        choices=("balanced",),
-        help="weight labeled rows so that every class has the same total weight; the guarantee is "
-        "then about the weighted squared error",
-    )
-    add(
-        "--kernel",
-        choices=("linear", "rbf", "laplacian", "auto"),
-        default="linear",
-        help="kernel of the supervised and the projected model: linear (default); rbf or "
-        "laplacian, with gamma chosen by leave-one-out; or auto: rbf if it predicts left-out "
-        "labels clearly better, linear otherwise",
-    )
-    add(
-        "--compare",
-        action="store_true",
-        help="compare with logistic regression, random forest, gradient boosting, self-training, "
-        "self-learning, TSVM and label spreading as well",
-    )
-    add(
-        "--candidates",
-        nargs="+",
-        metavar="NAME",
-        help="methods towards which the supervised model is moved as far as the labels support it "
-        "with confidence (the stacked model): icls, self-learning, 'logistic regression' and "
-        "'random forest' (the default), 'gradient boosting', self-training, projected; or: none",
-    )
-    add(
-        "--model",
-        default="auto",
-        metavar="NAME",
-        help="what model.skops holds: auto (what the verdict recommends, the default), projected, "
-        "supervised, stacked, icls, or another method by its name, such as 'random forest'",
-    )
-    add(
-        "--threshold",
-        metavar="RULE",
-        help="predict the positive class at or above this probability: a number (default: "
-        "0.5); or chosen on held-out labeled rows: balanced (accuracy), f1, or cost=5:1, where a "
-        "missed positive costs 5 times as much as a false alarm",
-    )
-    add(
-        "--calibrate",
-        action="store_true",
-        help="calibrate the probabilities on held-out labeled rows (Platt's sigmoid)",
-    )
-    add("--no-curves", action="store_true", help="leave the learning curves out of the report")
-    add(
-        "--memory",
-        type=number(float, 1e-9),
-        metavar="GB",
-        help="leave larger tables on disk, and read them in every pass (default: half of the free "
-        "memory)",
-    )
-    add_seed(parser)
+LABEL_WIDTH = 12
+MAX_COLUMNS = 40  # in the table of columns
+MAX_IMPORTANT = 5  # columns or features
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Read the table, fit, assess, write the results, and print what matters most."""
+    """Read the table; fit, assess and write the results, or show the plan."""
     _check_roles(arguments)
     if arguments.plan is None:
-        check_folder(arguments.out)
+        common.check_folder(arguments.out)
     elif arguments.plan:
-        check_out_file(Path(arguments.plan))
-    with explaining(), without_convergence_warnings(), scratch_folder("neverworse-") as scratch:
+        common.check_out_file(Path(arguments.plan))
+    with common.without_convergence_warnings(), scratch_folder("neverworse-") as scratch:
         if arguments.plan is None:
             _run(arguments, scratch)
         else:
-            from neverworse.cli._fit_words import show_plan
-
             _, table, settings = read_tables(arguments, settings_of(arguments), scratch)
             show_plan(arguments, table, settings)
 
 
 def _run(arguments: argparse.Namespace, scratch: Path) -> None:
-    from concurrent.futures import ThreadPoolExecutor
-
-    from neverworse.cli._fit_words import as_json, summary
-    from neverworse.study import OUTPUTS, assess, fit_table, write_outputs
-
     check_replaceable(arguments.out / name for name in OUTPUTS)
     settings = settings_of(arguments)
-    with progress(quiet=arguments.quiet or arguments.json) as bar, ThreadPoolExecutor(1) as pool:
+    with common.progress(arguments) as bar, ThreadPoolExecutor(1) as pool:
         bar("reading", 0.0)
         files, table, settings = read_tables(arguments, settings, scratch)
         facts = pool.submit(lambda: [file_facts(file) for file in files])
         bar("fitting", 0.0)
         fit = fit_table(table, settings)
-        del table  # its features are what is needed from here on
+        del table  # only its features are needed from here on
         study, scored, chosen = assess(
             fit,
             settings,
             files=facts.result(),
-            command=command_of(arguments),
+            command=arguments.typed,
             compare_all=arguments.compare,
             curves=not arguments.no_curves,
             seed=arguments.seed,
@@ -268,38 +83,37 @@ def _run(arguments: argparse.Namespace, scratch: Path) -> None:
             *(arguments.out, chosen, study, scored, settings.id),
             keep_formulas=arguments.keep_formulas,
         )
-    if arguments.json:
-        print(as_json(study, paths))
-    elif not arguments.quiet:
-        for paragraph in summary(study, paths):
-            print(paragraph)
+    outputs = {path.name: str(path) for path in paths}
+    common.print_results(arguments, {**study.to_dict(), "outputs": outputs}, summary(study, paths))
 
 
 def _check_roles(arguments: argparse.Namespace) -> None:
-    """Refuse a column that should be two things."""
+    """Refuse a column with two roles."""
     single = (arguments.target, arguments.id, arguments.weight)
     named = [*filter(None, single), *set(arguments.drop), *set(arguments.categorical)]
     for name in named:
         if named.count(name) > 1:
-            raise UsageError(
+            raise common.CommandError(
                 f"The column {name!r} can only have one role, but several of --target, --id, "
                 "--weight, --drop and --categorical name it."
             )
 
 
 def settings_of(arguments: argparse.Namespace) -> FitSettings:
-    """Return the settings that the arguments mean: most have the same names, and the same types."""
-    from dataclasses import fields
-
-    from neverworse.cli._fit_words import columns_of
-    from neverworse.study import FitSettings, ThresholdRule, candidates_named, named
-
+    """Return the settings of a fit; most have the names and types of the arguments."""
     names = {field.name for field in fields(FitSettings)} - {"decimal"}  # which is detected later
     given = {name: value for name, value in vars(arguments).items() if name in names}
     given = {k: tuple(v) if isinstance(v, list) else v for k, v in given.items() if v is not None}
-    given["prior"] = parse_prior(arguments.prior)
+    given["prior"] = common.parse_prior(arguments.prior)
     if arguments.columns is not None:
-        given["columns"] = columns_of(arguments)
+        columns = tables.read_plan(arguments.columns)
+        if arguments.target in columns:
+            raise common.CommandError(
+                f"--target and the plan {arguments.columns} both name the column "
+                f"{arguments.target!r}. Remove it from the plan."
+            )
+        roles = (arguments.id, arguments.weight)  # they come before the plan
+        given["columns"] = {name: plan for name, plan in columns.items() if name not in roles}
     try:
         given["model"] = named(arguments.model)
         if arguments.candidates is not None:
@@ -307,62 +121,225 @@ def settings_of(arguments: argparse.Namespace) -> FitSettings:
         if arguments.threshold is not None:
             given["threshold"] = ThresholdRule.parse(arguments.threshold)
     except ValueError as error:
-        raise UsageError(str(error)) from None
+        raise common.CommandError(str(error)) from None
     settings = FitSettings(**given)
     if settings.model == "stacked" and not settings.candidates:
-        raise UsageError("--model stacked needs candidates. Remove --candidates none.")
+        raise common.CommandError("--model stacked needs candidates. Remove --candidates none.")
     return settings
 
 
 def read_tables(
     arguments: argparse.Namespace, settings: FitSettings, scratch: Path
-) -> tuple[list[TableFile], pa.Table | StoredTable, FitSettings]:
-    """Read the tables; what is larger than memory stays in its files, or in copies in Parquet."""
-    from dataclasses import replace
-
-    from neverworse.study import OUTPUTS, add_unlabeled
-    from neverworse.tables import (
-        found_options,
-        is_large,
-        read_table,
-        store,
-        table_files,
-        text_columns,
-    )
-
-    options = read_options(arguments, settings.text)
-    files = table_files(arguments.table)
+) -> tuple[list[tables.TableFile], pa.Table | tables.StoredTable, FitSettings]:
+    """Read the tables; one that is larger than memory stays on disk, as it is or as Parquet."""
+    files, others = tables.table_files(arguments.table), tables.table_files(arguments.unlabeled)
+    every = [*files, *others]
     for path in (arguments.out / name for name in OUTPUTS):
         if any(path.exists() and not file.once and path.samefile(file.path) for file in files):
-            raise UsageError(f"{path} would be replaced. Name another folder: --out DIR.")
-    others = table_files(arguments.unlabeled)
-    options = found_options([*files, *others], options)
-    if any(file.format == "csv" for file in (*files, *others)):
+            raise common.CommandError(f"{path} would be replaced. Name another folder: --out DIR.")
+    options = tables.found_options(every, common.read_options(arguments, settings.text))
+    if any(file.format == "csv" for file in every):
         settings = replace(settings, decimal=options.decimal)
-    options = replace(options, text=options.text | text_columns(settings.columns, options.decimal))
+    text = options.text | tables.text_columns(settings.columns, options.decimal)
+    options = replace(options, text=text)
     limit = None if arguments.memory is None else arguments.memory * 1e9
-    if is_large([*files, *others], options, limit):
+    if tables.is_large(every, options, limit):
         if others:
-            raise UsageError(
+            raise common.CommandError(
                 "These tables are larger than memory, which --unlabeled does not support. Give all "
                 "of them as TABLE, with an empty column for the target."
             )
-        return files, store(files, options, scratch), settings
-    table = read_table(files, options)
+        return files, tables.store(files, options, scratch), settings
+    table = tables.read_table(files, options)
     if others:
-        table = add_unlabeled(table, read_table(others, options), settings, others[0].name)
-    return [*files, *others], table, settings
+        added = tables.read_table(others, options)
+        table = add_unlabeled(table, added, settings, others[0].name)
+    return every, table, settings
 
 
-def file_facts(file: TableFile) -> FileFacts:
-    """Return the size of a file and a hash that tells whether it is the same one later."""
-    import hashlib
-
-    from neverworse.study import FileFacts
-    from neverworse.tables import printable
-
+def file_facts(file: tables.TableFile) -> FileFacts:
+    """Return the size and the hash of a file."""
     if file.once:
         return FileFacts(file.name, None, None)
     with Path(file.path).open("rb") as stream:
         sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
-        return FileFacts(printable(Path(file.path).name), stream.tell(), sha256)
+        return FileFacts(tables.printable(Path(file.path).name), stream.tell(), sha256)
+
+
+def summary(study: Study, paths: Sequence[Path]) -> Iterator[str]:
+    """Yield paragraphs: what to do first, then the evidence, then what was read."""
+    verdict, model = study.verdict, study.model
+    yield common.wrapped(verdict.headline)
+    yield from _labelled("How good", [] if verdict.quality is None else [verdict.quality])
+    for rung in study.ladder:
+        yield from _labelled(rung.strength.capitalize(), rung.words)
+    yield from _labelled("Why", verdict.reasons)
+    yield from _labelled("Caution", verdict.cautions)
+    yield from _labelled("Could help", verdict.advice)
+    yield ""
+    decision = () if model.decision is None else model.decision.words
+    yield from _labelled("Model", [" ".join(model.words), *decision])
+    yield from _labelled("Audit", [model.audit.words])
+    yield ""
+    if study.comparison is not None:
+        yield from _comparison(study)
+        yield from _numbers(study)
+        yield f"{common.wrapped(_most_important(study))}\n"
+    yield from _data(study.data)
+    for note in study.notes:
+        yield f"{common.wrapped(f'Note: {note}')}\n"
+    yield f"{common.wrapped(study.certificate_words)}\n"
+    yield f"Written to {paths[0].parent}: {', '.join(path.name for path in paths)}"
+    yield from columns_to_check({column.name: column.look for column in study.data.columns})
+
+
+def _labelled(label: str, sentences: Sequence[str]) -> Iterator[str]:
+    for k, sentence in enumerate(sentences):
+        yield common.wrapped(sentence, f"{'' if k else label:<{LABEL_WIDTH}}", " " * LABEL_WIDTH)
+
+
+def _comparison(study: Study) -> Iterator[str]:
+    comparison = study.comparison
+    assert comparison is not None
+    at = ", all at a threshold of 0.5" if study.model.has_threshold else ""
+    n_repeats = comparison.n_repeats
+    repeats = f" repeated {n_repeats} times" if n_repeats > 1 else ""
+    yield common.wrapped(
+        f"Cross-validated on {count(comparison.n_labeled, 'labeled row')}, "
+        f"{comparison.n_folds} folds{repeats}, with "
+        f"{count(comparison.n_unlabeled, 'unlabeled row')} in every fit (Δ with 95 % interval){at}:"
+    )
+    rows = [(f"always {comparison.majority!r}", *_four(comparison.baseline), "")]
+    for method in comparison.methods:
+        difference = method.error_difference
+        shown = "" if difference is None else interval(difference, sign=True)
+        rows.append((method.method, *_four(method.numbers), shown))
+    head = ("method", "error", "bal. acc.", "AUC", "Brier", "Δ error vs. supervised")
+    yield common.aligned(head, rows, right=range(1, 6))
+    for name, why in comparison.failures.items():
+        yield common.wrapped(f"Left out, because its fit failed: {name}. {why}")
+    yield f"{common.wrapped(comparison.words)}\n"
+
+
+def _four(numbers: Numbers) -> list[str]:
+    """Return error, balanced accuracy, AUC and Brier score."""
+    found = (estimate for _, _, estimate in islice(numbers.measures(None), 4))
+    return ["" if estimate is None else decimal(estimate.value) for estimate in found]
+
+
+def _numbers(study: Study) -> Iterator[str]:
+    """Yield a table of how well the model in the file predicts held-out rows."""
+    assert study.numbers is not None
+    rows = [
+        (
+            f"{what} of {of!r}" if of else what,
+            decimal(found.value),
+            f"{decimal(found.low)} to {decimal(found.high)}",
+        )
+        for what, of, found in study.numbers.measures(study.data.positive)
+        if found is not None
+    ]
+    head = (f"{study.model.name}, on held-out rows", "value", "95 % interval")
+    yield f"{common.aligned(head, rows, right=(1, 2))}\n"
+
+
+def _most_important(study: Study) -> str:
+    """Name the most important columns or features, for the positive class if there is one."""
+    positive, importance = study.data.positive, study.importance
+    if importance is not None:
+        of = "" if positive is None else f" of {positive!r}"
+        what = (
+            f"columns for the {importance.model} model, by the increase in {importance.measure}"
+            f"{of} when a column is shuffled"
+        )
+        increases = [(each.column, each.increase.value) for each in importance.columns]
+        effects = [(column, increase) for column, increase in increases if increase > 0.0]
+    elif study.coefficients:
+        of = "a class" if positive is None else repr(positive)
+        what = f"features, by the change in the score of {of} per standard deviation"
+        is_supervised = study.model.name == "supervised"
+        effects = [
+            (
+                each.feature + ("" if positive else f" for {each.class_name!r}"),
+                each.supervised_scaled if is_supervised else each.projected_scaled,
+            )
+            for each in study.coefficients
+            if positive in (None, each.class_name)
+        ]
+        effects.sort(key=lambda effect: -abs(effect[1]))
+    else:
+        return "The importance of columns was not computed: there are too few labels."
+    parts = [f"{name} ({signed(decimal(effect))})" for name, effect in effects[:MAX_IMPORTANT]]
+    return f"Most important {what}: {', '.join(parts) or 'none'}."
+
+
+def _data(data: DataFacts) -> Iterator[str]:
+    names = ", ".join(file.name for file in data.files[:3])
+    more = f" and {len(data.files) - 3} more" if len(data.files) > 3 else ""
+    yield common.wrapped(
+        f"Read {count(data.n_rows, 'row')} from {names}{more}: {data.n_labeled:,} with a label in "
+        f"{data.target!r}, {data.n_unlabeled:,} without."
+    )
+    classes = ", ".join(f"{facts.name} ({facts.n_labeled:,})" for facts in data.classes)
+    yield f"{common.wrapped(f'Labels per class: {classes}.')}\n"
+    columns = [column for column in data.columns if column.kind != "target"]
+    rows = [
+        (
+            column.name,
+            column.read_as or column.kind,
+            column.treatment,
+            f"{column.n_missing:,}" if column.n_missing else "",
+            f"{column.n_features:,}" if column.n_features else "-",
+        )
+        for column in columns[:MAX_COLUMNS]
+    ]
+    head = ("column", "read as", "made into", "missing", "features")
+    yield common.aligned(head, rows, right=(3, 4))
+    if len(columns) > MAX_COLUMNS:
+        yield f"... and {count(len(columns) - MAX_COLUMNS, 'more column')}: see the report"
+    yield ""
+
+
+def columns_to_check(looks: Mapping[str, str]) -> Iterator[str]:
+    """Yield a list of columns with remarks, in full; columns with the same one share a line."""
+    found = grouped(looks)
+    if found:
+        yield "\nColumns to check:"
+    for look, names in found.items():
+        yield common.wrapped(f"{names}: {look}", "- ", "  ")
+
+
+def show_plan(
+    arguments: argparse.Namespace, table: pa.Table | tables.StoredTable, settings: FitSettings
+) -> None:
+    """Print how the columns of a table would be read, and write it if a file is named."""
+    target = tables.read_target(table, settings.target, settings.markers)
+    columns = feature_columns(table, settings)
+    plans = tables.TablePreparation(**settings.reading).plan(columns)
+    plan = tables.describe(plans, looks_at(columns, target, plans), columns)
+    if arguments.plan:
+        text = json.dumps(plan, ensure_ascii=False, indent=1)
+        write_whole(Path(arguments.plan), lambda file: file.write(f"{text}\n".encode()))
+    common.print_results(arguments, plan, _plan(arguments, plan["columns"]))
+    tables.check_readable(plans)
+
+
+def _plan(arguments: argparse.Namespace, columns: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    rows = [
+        (
+            name,
+            entry["read_as"],
+            entry["made_into"],
+            f"{entry['missing']:,}" if entry["missing"] else "",
+            "" if entry["distinct"] is None else f"{entry['distinct']:,}",
+            " | ".join(entry["examples"]),
+        )
+        for name, entry in columns.items()
+    ]
+    head = ("column", "read as", "made into", "missing", "distinct", "examples")
+    yield common.aligned(head, rows, right=(3, 4))
+    # Columns that cannot be read are left to the error that follows.
+    looks = {name: each["look"] for name, each in columns.items() if each["kind"] in tables.KINDS}
+    yield from columns_to_check(looks)
+    if arguments.plan:
+        yield f"\nWritten: {arguments.plan}. Edit it, and use it: --columns {arguments.plan}"

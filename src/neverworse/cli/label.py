@@ -8,170 +8,79 @@ import io
 import json
 import os
 import shlex
-from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from neverworse._files import only_one, scratch_folder
+from neverworse._files import only_one, scratch_folder, write_whole
+from neverworse._words import count
+from neverworse.cli import _common as common
 from neverworse.cli import fit
-from neverworse.cli._common import (
-    BAD_MODEL,
-    CommandError,
-    UsageError,
-    add_formulas,
-    add_output,
-    add_reading,
-    check_out_file,
-    check_packages,
-    explaining,
-    number,
-    out_path,
-    plain,
-    progress,
-    read_options,
-    refusing,
-    wrapped,
+from neverworse.cli._options import add_fit
+from neverworse.study import (
+    LABELS,
+    REPORT,
+    FitSettings,
+    Labeling,
+    Study,
+    asked_of,
+    in_points,
+    read_answers,
+    stored_labels,
+    write_questions,
+    write_report,
 )
+from neverworse.tables import ReadOptions, TableError, TableFile, write_csv
 
-if TYPE_CHECKING:
-    from neverworse.study import FitSettings, Labeling, Study
-    from neverworse.tables import TableFile
-
-MAX_PORT = 65535
-N_TRAIN = 20  # rows for training that a page asks for, when everything is decided
-SHEET = "to_label.csv"
-AT_WORK = ".labeling"  # a folder by whose lock others know that somebody labels
-HOW = """\
-first the rows that decide between the model in model.skops and the supervised one:
-  neverworse label DIR --next 20               writes to_label.csv: fill in its target
-  neverworse label DIR --answers to_label.csv  says what the answers decide
-or on a page in your browser, which says it after every answer:
-  neverworse label DIR --serve
-Answers are kept in DIR/labels.json, so that labeling can go on next week."""
-
-
-def add_label(parser: argparse.ArgumentParser) -> None:
-    """Describe the sub-command."""
-    parser.description = (
-        "Ask for labels of a few unlabeled rows, and say what they decide: whether the\nmodel of "
-        "neverworse fit makes more errors than the supervised one. Without an\noption, say what is "
-        "decided so far."
-    )
-    parser.epilog = HOW
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    add = parser.add_argument
-    add("folder", type=Path, metavar="DIR", help="the --out folder of neverworse fit")
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument(
-        "--next", type=number(int, 1), metavar="N", help="write N rows to label to a file"
-    )
-    what.add_argument("--answers", type=Path, metavar="FILE", help="record the answers in a file")
-    what.add_argument(
-        "--serve",
-        action="store_true",
-        help="open a page in the browser, to label one row at a time",
-    )
-    what.add_argument(
-        "--withdraw", type=int, nargs="+", metavar="ROW", help="take back answers, by row number"
-    )
-    what.add_argument(
-        "--fill",
-        action="store_true",
-        help="write the table with all answers in its target, to fit again",
-    )
-    add(
-        "--out",
-        type=out_path,
-        metavar="FILE",
-        help=f"where --next writes (default: {SHEET}), and --fill (default: filled.csv)",
-    )
-    add(
-        "--from",
-        dest="place",
-        type=Path,
-        metavar="DIR",
-        help="where neverworse fit was run, if its tables are not found from here",
-    )
-    add(
-        "--port",
-        type=number(int, 0, MAX_PORT),
-        default=0,
-        metavar="N",
-        help="port of --serve, on this computer only (default: a free one)",
-    )
-    add("--no-browser", action="store_true", help="with --serve, only print the address")
-    add_formulas(parser)
-    add_reading(parser)
-    add_output(parser)
-    parser.set_defaults(run=run)
+N_TRAIN = 20  # rows that --serve asks for to train, when everything is decided
+LOCK = ".labeling"  # a file that is locked while somebody labels
+Done = tuple[dict[str, Any], list[str]]  # of a step: facts for --json, and paragraphs to print
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Open the results of a fit, and ask or record."""
-    arguments.out = arguments.out or Path("filled.csv" if arguments.fill else SHEET)
+    """Open the results of a fit, do the step that an option names, and print what is decided."""
+    arguments.out = arguments.out or Path("filled.csv" if arguments.fill else "to_label.csv")
     if arguments.next or arguments.fill:
-        check_out_file(arguments.out)
+        common.check_out_file(arguments.out)
     if arguments.serve:
-        check_packages(("starlette", "uvicorn"), "label")
-    steps = {
-        "next": _ask,
-        "answers": _record,
-        "withdraw": _withdraw,
-        "serve": _serve,
-        "fill": _fill,
-    }
-    step = next((steps[option] for option in steps if getattr(arguments, option)), _say)
-    with explaining():
-        from neverworse.study import REPORT, asked_of, read_study, write_report
-
-        with refusing():
-            study = read_study(arguments.folder)
-        with _alone(arguments.folder), scratch_folder("neverworse-") as scratch:
-            with progress(quiet=arguments.quiet or arguments.json) as bar:
-                bar("reading", 0.0)
-                labeling = _open(arguments, study, scratch)
-            try:
-                step(arguments, labeling)
-            finally:  # a server is ended by Ctrl-C
-                if step in (_record, _withdraw, _serve):
-                    asked = asked_of(labeling.folder, study)
-                    write_report(study, labeling.folder / REPORT, asked)
-
-
-@contextlib.contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Keep a second program from counting answers that this one does not know of."""
-    try:
-        with only_one(folder / AT_WORK):
-            yield
-    except BlockingIOError:
-        raise CommandError(
-            f"Another neverworse label is running in {folder}. Wait for it, or stop it."
-        ) from None
-    finally:
-        with contextlib.suppress(OSError):  # in use; otherwise, one that was killed has left it
-            (folder / AT_WORK).rmdir()
+        common.check_packages("label", "starlette", "uvicorn")
+    study = common.read_results(arguments.dir)
+    # Two programs at once would not know the answers of each other.
+    with only_one(arguments.dir, lock=LOCK), scratch_folder("neverworse-") as scratch:
+        with common.progress(arguments) as bar:
+            bar("reading", 0.0)
+            labeling = _open(arguments, study, scratch)
+        if arguments.serve:
+            _serve(arguments, labeling)
+            return
+        steps = {"next": _ask, "answers": _record, "withdraw": _withdraw, "fill": _fill}
+        step = next((steps[name] for name in steps if getattr(arguments, name)), None)
+        facts, paragraphs = ({}, []) if step is None else step(arguments, labeling)
+    standing = labeling.standing()
+    lines = [
+        *(common.wrapped(paragraph, others="  ") for paragraph in paragraphs),
+        common.wrapped(standing.decision),
+        *(common.wrapped(reason, "  ") for reason in standing.reasons()),
+    ]
+    common.print_results(arguments, {**facts, "standing": standing.to_dict()}, lines)
 
 
 def _open(arguments: argparse.Namespace, study: Study, scratch: Path) -> Labeling:
     """Read the labels in the folder of a fit, and the tables of the fit once more."""
-    from neverworse.study import LABELS, Labeling, stored_labels
-
     place = arguments.place or Path()
-    if arguments.place is None and (arguments.folder / LABELS).exists():
-        place = Path(stored_labels(arguments.folder)["place"])
+    if arguments.place is None and (arguments.dir / LABELS).exists():
+        place = Path(stored_labels(arguments.dir)["place"])
     fitted = _fit_arguments(study, place)
-    files, table, settings = _tables(fitted, study, scratch)
-    labeling = Labeling(arguments.folder, study, table, settings, seed=fitted.seed, place=place)
+    files, table, settings = _read_tables(fitted, study, scratch)
+    labeling = Labeling(arguments.dir, study, table, settings, seed=fitted.seed, place=place)
     for file in files:
         file.check_unchanged()
     return labeling
 
 
 def _fit_arguments(study: Study, place: Path) -> argparse.Namespace:
-    """Return the arguments with which the fit was made, with paths that lead to its files."""
+    """Return the arguments of the fit, with paths of its files that lead there from here."""
     parser = argparse.ArgumentParser()
-    fit.add_fit(parser)
+    add_fit(parser)
     try:
         _, command, *words = shlex.split(study.command)
         with contextlib.redirect_stderr(io.StringIO()):
@@ -179,27 +88,23 @@ def _fit_arguments(study: Study, place: Path) -> argparse.Namespace:
     except (SystemExit, ValueError):
         command = ""
     if command != "fit" or "-" in (*found.table, *found.unlabeled):
-        raise CommandError(
+        raise common.CommandError(
             "The tables of this fit are not known, or came from standard input, and cannot be read "
             "again. Store them in files, and run neverworse fit on these; or use SequentialAudit "
             "in Python.",
-            BAD_MODEL,
+            common.BAD_MODEL,
         )
-    found.table, found.unlabeled = (
-        [os.path.normpath(place / path) for path in paths]
-        for paths in (found.table, found.unlabeled)
-    )
+    for paths in (found.table, found.unlabeled):
+        paths[:] = [os.path.normpath(place / path) for path in paths]
     if found.columns is not None:
         found.columns = place / found.columns
     return found
 
 
-def _tables(
+def _read_tables(
     fitted: argparse.Namespace, study: Study, scratch: Path
 ) -> tuple[list[TableFile], Any, FitSettings]:
-    """Read the tables as the fit has read them, if they are the same."""
-    from neverworse.tables import TableError
-
+    """Read the tables as the fit did; they must be the same files."""
     for path in (*fitted.table, *fitted.unlabeled):
         if not Path(path).exists():
             raise TableError(
@@ -208,23 +113,19 @@ def _tables(
                 code="file",
             )
     files, table, settings = fit.read_tables(fitted, fit.settings_of(fitted), scratch)
-    known = [(each.name, each.sha256) for each in study.data.files]
-    found = [(each.name, each.sha256) for each in map(fit.file_facts, files)]
-    if found != known:
-        changed = [name for name, _ in set(found) ^ set(known)]
+    changed = {(each.name, each.sha256) for each in study.data.files}
+    changed ^= {(each.name, each.sha256) for each in map(fit.file_facts, files)}
+    if changed:
         raise TableError(
-            f"{', '.join(sorted(set(changed)))} changed since neverworse fit: labels belong to the "
-            "rows of the table as it was.",
+            f"{', '.join(sorted({name for name, _ in changed}))} changed since neverworse fit: "
+            "labels belong to the rows of the table as it was.",
             "Restore it, or run neverworse fit again.",
             code="file",
         )
     return files, table, settings
 
 
-def _ask(arguments: argparse.Namespace, labeling: Labeling) -> None:
-    from neverworse._words import count
-    from neverworse.study import write_questions
-
+def _ask(arguments: argparse.Namespace, labeling: Labeling) -> Done:
     _check_replaceable(arguments, labeling)
     questions = labeling.questions(arguments.next)
     if questions:
@@ -232,137 +133,113 @@ def _ask(arguments: argparse.Namespace, labeling: Labeling) -> None:
     labeling.save()
     purposes = [each.purpose for each in questions]
     counts = {purpose: purposes.count(purpose) for purpose in ("decide", "train")}
-    said = []
-    if questions:
-        said.append(
-            f"Written: {arguments.out}, with {count(len(questions), 'row')} to label "
-            f"({counts['decide']:,} to decide, {counts['train']:,} to train). Fill in column "
-            f"{labeling.settings.target!r} ({' or '.join(labeling.target.class_names)}), then: "
-            f"{_command(arguments, '--answers', arguments.out.as_posix())}"
-        )
-    elif not labeling.note:
-        said.append("All rows have a label: there is nothing to ask for.")
-    if labeling.note:
-        said.append(labeling.note)
-    written = str(arguments.out) if questions else None
-    _say(arguments, labeling, {"out": written, "n_rows": counts}, said)
+    facts = {"out": str(arguments.out) if questions else None, "n_rows": counts}
+    if not questions:
+        return facts, [labeling.note or "All rows have a label: there is nothing to ask for."]
+    written = (
+        f"Written: {arguments.out}, with {count(len(questions), 'row')} to label "
+        f"({counts['decide']:,} to decide, {counts['train']:,} to train). Fill in column "
+        f"{labeling.settings.target!r} ({' or '.join(labeling.target.class_names)}), then:"
+    )
+    return facts, [written, f"  {_record_command(arguments)}", *filter(None, [labeling.note])]
 
 
 def _check_replaceable(arguments: argparse.Namespace, labeling: Labeling) -> None:
-    """Refuse to write over a file that has answers which are not recorded, or another table."""
-    from neverworse.study import read_answers
-    from neverworse.tables import ReadOptions, TableError
-
-    path = arguments.out
-    if not path.exists():
+    """Refuse to replace another table, or answers that are not recorded."""
+    if not arguments.out.exists():
         return
-    other = UsageError(f"{path} is another table, and would be replaced. Name another: --out FILE.")
+    code_of, recorded = labeling.target.code_of, labeling.answers
     try:
-        given = read_answers(labeling, path, ReadOptions())
-    except TableError:
-        raise other from None
-    codes = {row: labeling.target.code_of(text) for row, text in given.items()}
-    if any(labeling.answers.get(row) != code for row, code in codes.items()):
-        raise UsageError(
-            f"{path} has answers that are not recorded, and would be replaced. Record them first: "
-            f"{_command(arguments, '--answers', path.as_posix())}. "
-            "Or name another file: --out FILE."
-        )
+        found = read_answers(labeling, arguments.out, ReadOptions())
+        if all(recorded.get(row) == code_of(text) for row, text in found.items()):
+            return
+    except TableError:  # another table
+        pass
+    raise common.CommandError(
+        f"{arguments.out} would be replaced, but is another table, or has answers that are not "
+        f"recorded. Record them: {_record_command(arguments)}. Or name another file: --out FILE."
+    )
 
 
-def _record(arguments: argparse.Namespace, labeling: Labeling) -> None:
-    from neverworse._words import count
-    from neverworse.study import in_points, read_answers
+def _record_command(arguments: argparse.Namespace) -> str:
+    # Slashes, also on Windows: they need no quotes.
+    paths = (path.as_posix() for path in (arguments.dir, arguments.out))
+    return common.plain("neverworse label {} --answers {}".format(*map(shlex.quote, paths)))
 
+
+def _record(arguments: argparse.Namespace, labeling: Labeling) -> Done:
     before = labeling.standing()
-    options = read_options(arguments, frozenset())
-    n_new = labeling.record(read_answers(labeling, arguments.answers, options))
+    reading = common.read_options(arguments, frozenset())
+    n_new = labeling.record(read_answers(labeling, arguments.answers, reading))
     labeling.save()
+    _rewrite_report(labeling)
     now = labeling.standing()
     n_decide, n_train = now.n_decide - before.n_decide, now.n_train - before.n_train
-    recorded = f"{count(n_new, 'new answer')} ({n_decide:,} to decide, {n_train:,} to train)"
-    said = [f"Recorded: {recorded}."]
+    paragraphs = [
+        f"Recorded: {count(n_new, 'new answer')} ({n_decide:,} to decide, {n_train:,} to train)."
+    ]
     if before.verdict != now.verdict:
-        said.append(f"It was {before.verdict} before.")
-    elif now.n_decide > before.n_decide and now.n_differing:
+        paragraphs.append(f"It was {before.verdict} before.")
+    elif n_decide > 0 and now.n_differing:
         low, high = map(in_points, before.interval)
-        said.append(f"Before, the interval was {low} to {high} points.")
-    _say(arguments, labeling, {"n_new": n_new, "before": before.to_dict()}, said)
+        paragraphs.append(f"Before, the interval was {low} to {high} points.")
+    return {"n_new": n_new, "before": before.to_dict()}, paragraphs
 
 
-def _withdraw(arguments: argparse.Namespace, labeling: Labeling) -> None:
-    from neverworse._words import count
-
+def _withdraw(arguments: argparse.Namespace, labeling: Labeling) -> Done:
     labeling.withdraw(arguments.withdraw)
     labeling.save()
+    _rewrite_report(labeling)
     rows = sorted(set(arguments.withdraw))
-    said = [f"Withdrawn: {count(len(rows), 'answer')}. The rows will be asked for again."]
-    _say(arguments, labeling, {"withdrawn": rows}, said)
+    said = f"Withdrawn: {count(len(rows), 'answer')}. The rows will be asked for again."
+    return {"withdrawn": rows}, [said]
+
+
+def _rewrite_report(labeling: Labeling) -> None:
+    """Rewrite the report of the fit, which shows the answers."""
+    folder, study = labeling.folder, labeling.study
+    write_report(study, folder / REPORT, asked_of(folder, study))
 
 
 def _serve(arguments: argparse.Namespace, labeling: Labeling) -> None:
+    """Serve the page until Ctrl+C."""
     import webbrowser
 
-    from neverworse.study import LABELS, listening, serve
+    from neverworse.study import listening, serve
 
     def ready(address: str) -> None:
-        if arguments.json:
-            print(json.dumps({"address": address}), flush=True)
-        else:
-            print(f"Label here: {address}\nWhen you are done: Ctrl+C", flush=True)
+        text = f"Label here: {address}\nWhen you are done: Ctrl+C"
+        print(json.dumps({"address": address}) if arguments.json else text, flush=True)
         if not arguments.no_browser:
             webbrowser.open(address)
 
     try:
         at = listening(arguments.port)
     except ValueError as error:
-        raise CommandError(str(error)) from None
-    with at:
-        suggested = labeling.suggested(N_TRAIN)
-        try:
-            serve(labeling, suggested, at, ready)
-        except KeyboardInterrupt:
-            path = arguments.folder / LABELS
-            raise KeyboardInterrupt(
-                f"{labeling.standing().decision} All answers are in {path}."
-            ) from None
+        raise common.CommandError(str(error), common.FAILURE) from None
+    try:
+        with at:
+            serve(labeling, labeling.suggested(N_TRAIN), at, ready)
+    except KeyboardInterrupt:
+        path = arguments.dir / LABELS
+        raise KeyboardInterrupt(
+            f"{labeling.standing().decision} All answers are in {path}."
+        ) from None
+    finally:
+        _rewrite_report(labeling)
 
 
-def _fill(arguments: argparse.Namespace, labeling: Labeling) -> None:
-    from neverworse._files import write_whole
-    from neverworse._words import count
-    from neverworse.tables import write_csv
-
+def _fill(arguments: argparse.Namespace, labeling: Labeling) -> Done:
     if arguments.out.exists():
-        raise UsageError(f"{arguments.out} would be replaced. Name another file: --out FILE.")
+        raise common.CommandError(
+            f"{arguments.out} would be replaced. Name another file: --out FILE."
+        )
     table = labeling.filled()
-    # It is the user's own table, to be read again: an apostrophe would make another value.
+    # It is the user's own table, to be read again: an apostrophe would change its values.
     write_whole(arguments.out, lambda file: write_csv(iter([table]), file, keep_formulas=True))
     n = len(labeling.answers)
     said = (
         f"Written: {arguments.out}, the table with {count(n, 'answer')} in its target. A model "
         "fitted to it is a new model: nothing is decided about it yet."
     )
-    _say(arguments, labeling, {"out": str(arguments.out), "n_answers": n}, [said])
-
-
-def _say(
-    arguments: argparse.Namespace,
-    labeling: Labeling,
-    facts: dict[str, Any] | None = None,
-    said: Sequence[str] = (),
-) -> None:
-    """Print what was done, and what is decided."""
-    standing = labeling.standing()
-    if arguments.json:
-        print(json.dumps({**(facts or {}), "standing": standing.to_dict()}))
-    elif not arguments.quiet:
-        for paragraph in said:
-            print(wrapped(paragraph, hanging="  "))
-        print(wrapped(standing.decision))
-        for reason in standing.reasons():
-            print(wrapped(reason, "  "))
-
-
-def _command(arguments: argparse.Namespace, *more: str) -> str:
-    return plain(shlex.join(["neverworse", "label", arguments.folder.as_posix(), *more]))
+    return {"out": str(arguments.out), "n_answers": n}, [said]

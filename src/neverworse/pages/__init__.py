@@ -1,10 +1,8 @@
-"""One kit for all pages: a template around them, macros for their parts, one style sheet.
+"""One kit for all HTML pages: a base template, macros, a style sheet, and charts as vectors.
 
-A page extends ``page.html`` and imports macros from ``kit.html``. Numbers and names are written by
-`name`, `exact`, `estimate` and the functions of `neverworse._words`, which all templates know.
-
-A page is one file that loads nothing and runs nothing but its own script, in light, dark and print.
-What comes from outside is text, whatever it looks like: only templates and `Markup` are HTML.
+A page extends ``page.html`` and imports macros from ``kit.html``. Templates know `name`, `exact`,
+`estimate` and the functions of `neverworse._words`. A page is one file that loads nothing. Data are
+escaped: only templates and `Markup` are HTML.
 """
 
 from __future__ import annotations
@@ -34,26 +32,19 @@ if TYPE_CHECKING:
 __all__ = ["COLOURS", "SMALL", "WIDTH", "Chart", "Markup", "canvas", "digest", "drawing_style"]
 __all__ += ["estimate", "exact", "name", "number_axis", "picture", "render"]
 
-SVG = "http://www.w3.org/2000/svg"
-SHAPES = ("path", "use", "rect")
-
-# Figures are drawn in roles, not in colours: each role has a number that matplotlib takes for a
-# colour, and becomes a class. The style sheet says how it looks in light, dark and print.
-ROLES = (
-    *("ink", "soft", "line", "ground", "supervised", "projected", "third", "fourth", "fifth"),
-    *("sixth", "hover"),
-)
-COLOURS = {role: f"#0000{k + 1:02x}" for k, role in enumerate(ROLES)}
+SVG = "{http://www.w3.org/2000/svg}"
+# Charts are drawn with a placeholder colour for each role in the palette. It becomes a class, whose
+# colour in light, dark and print is in the style sheet.
+COLOURS = {role: f"#0000{k + 1:02x}" for k, role in enumerate(LIGHT)}
 _ROLE_OF = {colour: role for role, colour in COLOURS.items()}
-
-# What matplotlib writes as a style, and what can be written as attributes. A page whose security
-# policy allows no styles but its own sheet ignores style attributes.
+# Styles of matplotlib that become attributes: the content security policy of pages forbids styles
+# other than the style sheet.
 _KEPT = {"stroke-width", "stroke-dasharray", "stroke-dashoffset", "stroke-linejoin"}
 _KEPT |= {"stroke-linecap", "stroke-opacity", "fill-opacity", "opacity"}
-_KEPT |= {"font-size", "font-weight", "text-anchor"}
+_KEPT |= {"fill", "stroke", "font-size", "font-weight", "text-anchor"}
 
-WIDTH = 480  # pixels: two beside each other on a screen; one fills a telephone, still readable
-LETTERS, SMALL = 12, 11  # height of text in pixels
+WIDTH = 480  # pixels: two fit side by side on a screen, and one is readable on a phone
+LETTERS, SMALL = 12, 11  # font sizes in pixels
 STYLE = {
     "font.size": LETTERS,
     "axes.labelsize": LETTERS,
@@ -72,29 +63,21 @@ OPTION = re.compile(r"--[a-z][a-z-]*")
 
 
 def render(room: str, template: str, **content: Any) -> str:
-    """Return a page that needs nothing else.
+    """Render a template that extends ``page.html``, in the folder ``templates`` of a package.
 
-    Parameters
-    ----------
-    room : str
-        The package in whose folder ``templates`` the template is. Its own ``page.css`` and
-        ``page.js``, if there are any, come after those of the kit.
-    template : str
-        Name of a template that extends ``page.html``.
-    **content
-        What the template is about.
+    The ``page.css`` and ``page.js`` of the package, if there are any, come after those of the kit.
     """
     return _environment(room).get_template(template).render(content)
 
 
 def picture(png: bytes) -> str:
-    """Return the address of a picture that is part of the page itself."""
+    """Return a picture as a data URL."""
     return f"data:image/png;base64,{base64.b64encode(png).decode('ascii')}"
 
 
 @cache
 def _environment(room: str) -> Environment:
-    """Return where the templates of a room find those of the kit, and all words."""
+    """Return the templates of a package, which know those of the kit and its functions."""
     made = Environment(
         loader=ChoiceLoader([PackageLoader(room), PackageLoader(__name__)]),
         autoescape=True,
@@ -104,10 +87,8 @@ def _environment(room: str) -> Environment:
         keep_trailing_newline=True,
         extensions=["jinja2.ext.do"],
     )
-    style = _colours() + _resource(__name__, "page.css")
-    script = _resource(__name__, "page.js")
-    if room != __name__:
-        style, script = style + _resource(room, "page.css"), script + _resource(room, "page.js")
+    style = _colours() + _resources(room, "page.css")
+    script = _resources(room, "page.js")
     made.globals.update(
         name=name,
         exact=exact,
@@ -122,18 +103,19 @@ def _environment(room: str) -> Environment:
 
 
 def digest(content: str) -> str:
-    """Return how a content security policy names an inline style sheet or script."""
+    """Return the hash of an inline style sheet or script for a content security policy."""
     found = hashlib.sha256(content.encode("utf-8")).digest()
     return f"sha256-{base64.b64encode(found).decode('ascii')}"
 
 
-def _resource(room: str, name: str) -> str:
-    found = files(room).joinpath(name)
-    return found.read_text("utf-8") if found.is_file() else ""
+def _resources(room: str, name: str) -> str:
+    """Return a file of the kit, followed by that of a package if there is one."""
+    found = (files(package).joinpath(name) for package in (__name__, room))
+    return "".join(file.read_text("utf-8") for file in found if file.is_file())
 
 
 def _colours() -> str:
-    """Return the palette as a style sheet, and the classes that charts and legends have."""
+    """Return the palette as a style sheet, with the classes of charts and legends."""
     light, dark, on_paper = (
         " ".join(f"--{role}: {colour};" for role, colour in palette.items())
         for palette in (LIGHT, DARK, PRINT)
@@ -151,12 +133,12 @@ def _colours() -> str:
 
 
 def name(content: str) -> Markup:
-    """Return a name from outside, kept apart from the direction in which the page is written."""
+    """Return a name from the data, isolated from the text direction of the page."""
     return Markup('<bdi class="name">{}</bdi>').format(content)
 
 
 def exact(value: float, shown: str | None = None) -> Markup:
-    """Return a number for the eye that carries all its digits, for scripts and sorting."""
+    """Return a rounded number with all its digits in an attribute, for scripts and sorting."""
     digits = repr(value if isinstance(value, int) else float(value))
     shown = _words.number(value) if shown is None else shown
     return Markup('<data value="{}">{}</data>').format(digits, shown)
@@ -170,62 +152,39 @@ def estimate(found: _words.Interval | None, sign: bool = False) -> Markup:
 
 
 def _options(sentence: str) -> Markup:
-    """Return a sentence in which options of the command line are not broken at their hyphens."""
+    """Return a sentence with options of the command line as code that is not broken at hyphens."""
     return Markup(OPTION.sub(r'<code class="option">\g<0></code>', str(escape(sentence))))
-
-
-# Charts: from figures to vectors inside a page, which gives them their colours.
 
 
 @dataclass
 class Chart:
-    """A figure, and what becomes of it in a page.
-
-    Attributes
-    ----------
-    figure : Figure
-    description : str
-        What somebody who cannot see it should know.
-    titles : dict of str to str or list of str
-        What to say when the mouse is over an artist, by its gid; a list has one text for each of
-        its shapes.
-    names : list of str
-        Texts from outside. In the figure they are placeholders: their letters may not be in the
-        font, and are none of matplotlib's business.
-    """
+    """A figure to be included in a page."""
 
     figure: Figure
-    description: str = ""
+    description: str = ""  # for those who cannot see it
+    # Tooltips of artists by their gid: one, or one for each of their shapes.
     titles: dict[str, str | Sequence[str]] = field(default_factory=dict)
-    names: list[str] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)  # texts that placeholders stand for
 
     def placeholder(self, content: str) -> str:
-        """Return what to write into the figure instead of a text from outside."""
+        """Return a placeholder to draw for a text, whose letters the font may not have."""
         self.names.append(content)
         return f"@{len(self.names) - 1}"
 
     def inline(self, identity: str) -> Markup:
-        """Return the figure as an SVG element.
-
-        Parameters
-        ----------
-        identity : str
-            What its identities start with; another one for each figure of a page.
-        """
-        # Identities are unique in the page; all texts from outside are still placeholders.
+        """Return the figure as an SVG element; its ids start with `identity`."""
         svg = _rendered(self.figure, identity).replace("xlink:href", "href")
         svg = re.sub(r'( id="|href="#|url\(#)', rf"\g<1>{identity}-", svg)
         root = ET.fromstring(svg)
         for parent in root.iter():
             for child in list(parent):
-                if child.tag in (f"{{{SVG}}}metadata", f"{{{SVG}}}style"):
+                if child.tag in (f"{SVG}metadata", f"{SVG}style"):
                     parent.remove(child)
-        for group in root.iter(f"{{{SVG}}}g"):
-            title = self.titles.get(group.get("id", "").removeprefix(f"{identity}-"))
+        for group in root.iter(f"{SVG}g"):
+            title = self.titles.get(group.get("id", "").removeprefix(f"{identity}-"), ())
             shapes = [group] if isinstance(title, str) else list(_shapes(group))
-            texts = [title] if isinstance(title, str) else title or ()
-            # Shapes outside the axes are not drawn: then nobody knows which one is which.
-            if len(shapes) == len(texts):
+            texts = [title] if isinstance(title, str) else title
+            if len(shapes) == len(texts):  # otherwise, some are outside the axes: not drawn
                 for shape, text in zip(shapes, texts, strict=True):
                     _set_title(shape, text)
         for element in root.iter():
@@ -233,7 +192,7 @@ class Chart:
             if placeholder:
                 element.text = self.names[int(placeholder[1])]
             _restyle(element)
-            element.tag = element.tag.removeprefix(f"{{{SVG}}}")
+            element.tag = element.tag.removeprefix(SVG)
         box = root.get("viewBox", "")
         width, height = (f"{float(size):.0f}" for size in box.split()[2:])
         root.attrib.clear()
@@ -253,43 +212,35 @@ def _rendered(figure: Figure, salt: str) -> str:
 
 def _shapes(group: Any) -> Iterator[Any]:
     for child in group:
-        if child.tag == f"{{{SVG}}}g":
+        if child.tag == f"{SVG}g":
             yield from _shapes(child)
-        elif child.tag.removeprefix(f"{{{SVG}}}") in SHAPES:
+        elif child.tag.removeprefix(SVG) in ("path", "use", "rect"):
             yield child
 
 
 def _set_title(element: Any, content: str) -> None:
-    if not content:
-        return
-    title = ET.Element(f"{{{SVG}}}title")
-    title.text = content
-    element.insert(0, title)
+    if content:
+        title = ET.Element(f"{SVG}title")
+        title.text = content
+        element.insert(0, title)
 
 
 def _restyle(element: Any) -> None:
-    """Write styles as attributes and classes, and positions with as many digits as can be seen."""
-    styles = dict(
-        part.split(":", 1) for part in element.attrib.pop("style", "").split(";") if ":" in part
-    )
-    styles = {key.strip(): value.strip() for key, value in styles.items()}
-    classes = []
-    for kind in ("fill", "stroke"):
-        value = styles.pop(kind, None)
-        if value == "none":
-            element.set(kind, "none")
-        elif value is not None:
-            classes.append(f"{kind[0]}-{_ROLE_OF[value]}")
-    # Older versions of matplotlib write fonts in one go.
+    """Turn styles into attributes and classes, and round positions."""
+    declared = re.findall(r"([\w-]+): *([^;]+)", element.attrib.pop("style", ""))
+    styles = {key: value.strip() for key, value in declared}
+    # Older versions of matplotlib have one style for fonts.
     shorthand = re.match(r"(?:(\d00|bold) )?([\d.]+)px", styles.pop("font", ""))
     if shorthand:
-        element.set("font-weight", shorthand[1] or "normal")
-        element.set("font-size", shorthand[2])
+        styles |= {"font-weight": shorthand[1] or "normal", "font-size": shorthand[2]}
+    classes = []
     for key, value in styles.items():
-        if key in _KEPT:
+        if key in ("fill", "stroke") and value != "none":
+            classes.append(f"{key[0]}-{_ROLE_OF[value]}")
+        elif key in _KEPT:
             element.set(key, value.removesuffix("px"))
     if classes:
-        element.set("class", " ".join(classes))
+        element.set("class", " ".join(sorted(classes)))
     for key in ("d", "x", "y", "width", "height", "transform"):
         if key in element.attrib:
             element.set(key, _rounded(element.get(key)))
@@ -304,7 +255,7 @@ def _rounded(positions: str) -> str:
 
 @contextmanager
 def drawing_style() -> Iterator[None]:
-    """Draw in the style of the pages, whatever matplotlib's settings are elsewhere."""
+    """Draw in the style of the pages, whatever the settings of matplotlib are."""
     from matplotlib import style
 
     with style.context(["default", STYLE]):
@@ -314,10 +265,9 @@ def drawing_style() -> Iterator[None]:
 def canvas(
     height: float, *, left: float = 56, right: float = 12, top: float = 12, bottom: float = 44
 ) -> tuple[Chart, Axes]:
-    """Return an empty chart and its axes; all sizes are pixels.
+    """Return an empty chart and its axes, to be drawn into within `drawing_style`.
 
-    To be called, and drawn into, within `drawing_style`. Margins are given, not computed: texts
-    get their letters later, in a font of the reader's.
+    Sizes are in pixels. Margins are given, not computed: the font is that of the reader.
     """
     from matplotlib.figure import Figure
 
@@ -329,7 +279,7 @@ def canvas(
 
 
 def number_axis(axis: Any, n_ticks: int = 5) -> None:
-    """Write numbers as the rest of the page does, at not too many places."""
+    """Set few ticks, with numbers as in the text."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     axis.set_major_locator(MaxNLocator(n_ticks, steps=[1, 2, 2.5, 5, 10]))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from neverworse._words import decimal, signed
-from neverworse.cli._fit_words import summary
+from neverworse.cli.fit import summary
 from neverworse.study import read_study
 from tests.study.report import studies
 
